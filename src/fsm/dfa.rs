@@ -1,0 +1,261 @@
+//! Deterministic automata: partial (a missing edge rejects), edges as sorted disjoint ranges in one flat array.
+
+use super::TooLarge;
+
+/// One edge: any symbol of `lo..=hi` leads to `to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Edge {
+    /// First symbol.
+    pub lo: u32,
+    /// Last symbol.
+    pub hi: u32,
+    /// Target state.
+    pub to: u32,
+}
+
+/// A deterministic finite automaton. State 0 is the start.
+///
+/// Invariants: each state's edges are sorted by symbol and disjoint; targets exist.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Dfa {
+    /// `edges[offsets[s]..offsets[s + 1]]` leave state `s`.
+    pub(super) offsets: Vec<u32>,
+    pub(super) edges: Vec<Edge>,
+    pub(super) finals: Vec<bool>,
+}
+
+impl Dfa {
+    /// The empty language: one state that accepts nothing.
+    pub fn never() -> Dfa {
+        Dfa { offsets: vec![0, 0], edges: Vec::new(), finals: vec![false] }
+    }
+
+    /// Only the empty word.
+    pub fn epsilon() -> Dfa {
+        Dfa { offsets: vec![0, 0], edges: Vec::new(), finals: vec![true] }
+    }
+
+    /// Exactly one word.
+    pub fn word(symbols: impl IntoIterator<Item = u32>) -> Dfa {
+        let mut builder = DfaBuilder::new();
+        let mut at = builder.state(false);
+        for symbol in symbols {
+            let next = builder.state(false);
+            builder.edge(at, symbol, symbol, next);
+            at = next;
+        }
+        builder.set_final(at, true);
+        builder.finish()
+    }
+
+    /// A finite set of words, as its minimal acyclic automaton. Cost: linear in the total length.
+    pub fn words<W: AsRef<[u32]>>(words: impl IntoIterator<Item = W>) -> Dfa {
+        let mut words: Vec<Vec<u32>> = words.into_iter().map(|w| w.as_ref().to_vec()).collect();
+        words.sort_unstable();
+        words.dedup();
+        let mut builder = DfaBuilder::new();
+        let root = builder.state(false);
+        let mut path: Vec<u32> = vec![root];
+        let mut previous: Vec<u32> = Vec::new();
+        for word in words {
+            let shared = previous.iter().zip(&word).take_while(|(a, b)| a == b).count();
+            path.truncate(shared + 1);
+            for &symbol in &word[shared..] {
+                let next = builder.state(false);
+                builder.edge(path[path.len() - 1], symbol, symbol, next);
+                path.push(next);
+            }
+            builder.set_final(path[path.len() - 1], true);
+            previous = word;
+        }
+        builder.finish().minimize()
+    }
+
+    /// Words of `min..=max` symbols, each from `ranges` (no upper bound: `None`).
+    pub fn counted(ranges: &[(u32, u32)], min: u32, max: Option<u32>, limit: usize) -> Result<Dfa, TooLarge> {
+        let states = max.unwrap_or(min) as usize + 1;
+        if states > limit {
+            return Err(TooLarge { limit });
+        }
+        let mut builder = DfaBuilder::new();
+        for i in 0..states {
+            builder.state(i as u32 >= min);
+        }
+        for i in 0..states as u32 {
+            let to = if i as usize + 1 < states {
+                i + 1
+            } else if max.is_none() {
+                i
+            } else {
+                continue;
+            };
+            for &(lo, hi) in ranges {
+                builder.edge(i, lo, hi, to);
+            }
+        }
+        Ok(builder.finish())
+    }
+
+    /// Number of states.
+    pub fn len(&self) -> usize {
+        self.finals.len()
+    }
+
+    /// Whether no word is accepted. Exact on a minimised automaton; otherwise looks for a reachable final state.
+    pub fn is_empty(&self) -> bool {
+        let mut seen = vec![false; self.len()];
+        let mut stack = vec![0u32];
+        seen[0] = true;
+        while let Some(s) = stack.pop() {
+            if self.is_final(s) {
+                return false;
+            }
+            for e in self.edges(s) {
+                if !std::mem::replace(&mut seen[e.to as usize], true) {
+                    stack.push(e.to);
+                }
+            }
+        }
+        true
+    }
+
+    /// The edges that leave a state, ascending.
+    #[inline]
+    pub fn edges(&self, state: u32) -> &[Edge] {
+        &self.edges[self.offsets[state as usize] as usize..self.offsets[state as usize + 1] as usize]
+    }
+
+    /// Total number of edges.
+    pub fn edge_count(&self) -> usize {
+        self.edges.len()
+    }
+
+    /// Whether a word may end in this state.
+    #[inline]
+    pub fn is_final(&self, state: u32) -> bool {
+        self.finals[state as usize]
+    }
+
+    /// Where a symbol leads.
+    pub fn next(&self, state: u32, symbol: u32) -> Option<u32> {
+        let edges = self.edges(state);
+        let i = edges.partition_point(|e| e.hi < symbol);
+        edges.get(i).filter(|e| e.lo <= symbol).map(|e| e.to)
+    }
+
+    /// Whether the word is in the language.
+    pub fn accepts(&self, word: impl IntoIterator<Item = u32>) -> bool {
+        let mut at = 0;
+        for symbol in word {
+            match self.next(at, symbol) {
+                Some(next) => at = next,
+                None => return false,
+            }
+        }
+        self.is_final(at)
+    }
+
+    /// Whether any accepted word passes through a cycle (the language is infinite). Expects a trimmed automaton.
+    pub fn is_infinite(&self) -> bool {
+        #[derive(Clone, Copy, PartialEq)]
+        enum Mark {
+            New,
+            Open,
+            Done,
+        }
+        let mut marks = vec![Mark::New; self.len()];
+        let mut stack: Vec<(u32, usize)> = vec![(0, 0)];
+        marks[0] = Mark::Open;
+        while let Some((s, i)) = stack.last_mut() {
+            let edges = self.edges(*s);
+            if *i == edges.len() {
+                marks[*s as usize] = Mark::Done;
+                stack.pop();
+                continue;
+            }
+            let to = edges[*i].to;
+            *i += 1;
+            match marks[to as usize] {
+                Mark::Open => return true,
+                Mark::New => {
+                    marks[to as usize] = Mark::Open;
+                    stack.push((to, 0));
+                }
+                Mark::Done => {}
+            }
+        }
+        false
+    }
+}
+
+/// Builds a [`Dfa`] state by state; edges may come in any order but must not overlap. The first state is the start.
+#[derive(Debug, Default)]
+pub struct DfaBuilder {
+    edges: Vec<Vec<Edge>>,
+    finals: Vec<bool>,
+}
+
+impl DfaBuilder {
+    /// No states yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a state.
+    pub fn state(&mut self, is_final: bool) -> u32 {
+        self.finals.push(is_final);
+        self.edges.push(Vec::new());
+        (self.finals.len() - 1) as u32
+    }
+
+    /// Number of states so far.
+    pub fn len(&self) -> usize {
+        self.finals.len()
+    }
+
+    /// Whether there is no state yet.
+    pub fn is_empty(&self) -> bool {
+        self.finals.is_empty()
+    }
+
+    /// Adds an edge.
+    pub fn edge(&mut self, from: u32, lo: u32, hi: u32, to: u32) {
+        self.edges[from as usize].push(Edge { lo, hi, to });
+    }
+
+    /// Marks a state as final or not.
+    pub fn set_final(&mut self, state: u32, is_final: bool) {
+        self.finals[state as usize] = is_final;
+    }
+
+    /// The automaton. Panics in debug builds if edges of one state overlap.
+    pub fn finish(mut self) -> Dfa {
+        if self.finals.is_empty() {
+            return Dfa::never();
+        }
+        let mut offsets = Vec::with_capacity(self.finals.len() + 1);
+        let mut edges = Vec::with_capacity(self.edges.iter().map(Vec::len).sum());
+        offsets.push(0);
+        for list in &mut self.edges {
+            list.sort_unstable();
+            for e in list.iter() {
+                push_merged(&mut edges, offsets[offsets.len() - 1] as usize, *e);
+            }
+            offsets.push(edges.len() as u32);
+        }
+        Dfa { offsets, edges, finals: self.finals }
+    }
+}
+
+/// Appends an edge to the state that began at `begin`, joining it with its neighbour where the ranges touch.
+pub(super) fn push_merged(edges: &mut Vec<Edge>, begin: usize, edge: Edge) {
+    if edges.len() > begin {
+        let last = edges.last_mut().expect("edges.len() > begin");
+        debug_assert!(last.hi < edge.lo, "edges of one state overlap");
+        if last.to == edge.to && last.hi.checked_add(1) == Some(edge.lo) {
+            last.hi = edge.hi;
+            return;
+        }
+    }
+    edges.push(edge);
+}

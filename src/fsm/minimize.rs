@@ -1,0 +1,239 @@
+//! Minimisation by partition refinement on edges (Valmari and Lehtinen, "Efficient minimization of DFAs with partial
+//! transition functions", STACS 2008): O(m log n) for m edges. Trims first, numbers breadth-first last, so that equal
+//! languages over equal symbols give equal automata.
+
+use super::dfa::push_merged;
+use super::{Dfa, Edge};
+
+/// A refinable partition of `0..n`.
+struct Partition {
+    elems: Vec<u32>,
+    loc: Vec<u32>,
+    set_of: Vec<u32>,
+    first: Vec<u32>,
+    past: Vec<u32>,
+    marked: Vec<u32>,
+    touched: Vec<u32>,
+}
+
+impl Partition {
+    /// Blocks are the runs of equal keys.
+    fn by_key(keys: &[u32]) -> Partition {
+        let n = keys.len();
+        let mut elems: Vec<u32> = (0..n as u32).collect();
+        elems.sort_by_key(|&e| keys[e as usize]);
+        let mut p = Partition {
+            loc: vec![0; n],
+            set_of: vec![0; n],
+            first: Vec::new(),
+            past: Vec::new(),
+            marked: Vec::new(),
+            touched: Vec::new(),
+            elems,
+        };
+        for i in 0..n {
+            let e = p.elems[i] as usize;
+            if i == 0 || keys[p.elems[i - 1] as usize] != keys[e] {
+                if i > 0 {
+                    p.past.push(i as u32);
+                }
+                p.first.push(i as u32);
+                p.marked.push(0);
+            }
+            p.loc[e] = i as u32;
+            p.set_of[e] = (p.first.len() - 1) as u32;
+        }
+        if n > 0 {
+            p.past.push(n as u32);
+        }
+        p
+    }
+
+    fn blocks(&self) -> usize {
+        self.first.len()
+    }
+
+    fn mark(&mut self, element: u32) {
+        let set = self.set_of[element as usize] as usize;
+        let at = self.loc[element as usize];
+        let to = self.first[set] + self.marked[set];
+        if at < to {
+            return; // already marked
+        }
+        let other = self.elems[to as usize];
+        self.elems[at as usize] = other;
+        self.loc[other as usize] = at;
+        self.elems[to as usize] = element;
+        self.loc[element as usize] = to;
+        if self.marked[set] == 0 {
+            self.touched.push(set as u32);
+        }
+        self.marked[set] += 1;
+    }
+
+    /// Splits every touched block into its marked and unmarked part; the smaller becomes the new block.
+    fn split(&mut self) {
+        while let Some(set) = self.touched.pop() {
+            let s = set as usize;
+            let cut = self.first[s] + self.marked[s];
+            let marked = std::mem::replace(&mut self.marked[s], 0);
+            if cut == self.past[s] {
+                continue;
+            }
+            let new = self.first.len() as u32;
+            if marked <= self.past[s] - cut {
+                self.first.push(self.first[s]);
+                self.past.push(cut);
+                self.first[s] = cut;
+            } else {
+                self.first.push(cut);
+                self.past.push(self.past[s]);
+                self.past[s] = cut;
+            }
+            self.marked.push(0);
+            for i in self.first[new as usize]..self.past[new as usize] {
+                self.set_of[self.elems[i as usize] as usize] = new;
+            }
+        }
+    }
+}
+
+impl Dfa {
+    /// The minimal automaton: unreachable and dead states dropped, equivalent states merged, numbered breadth-first.
+    #[must_use]
+    pub fn minimize(&self) -> Dfa {
+        let keep = self.useful();
+        if !keep[0] {
+            return Dfa::never();
+        }
+        let n = self.len();
+        // Elementary symbol classes, so that "same label" is decidable by number.
+        let mut cuts: Vec<u32> = Vec::with_capacity(self.edges.len() * 2);
+        for e in &self.edges {
+            cuts.push(e.lo);
+            if let Some(past) = e.hi.checked_add(1) {
+                cuts.push(past);
+            }
+        }
+        cuts.sort_unstable();
+        cuts.dedup();
+        let (mut tail, mut label, mut head) = (Vec::new(), Vec::new(), Vec::new());
+        for s in 0..n as u32 {
+            for e in self.edges(s) {
+                if !keep[s as usize] || !keep[e.to as usize] {
+                    continue;
+                }
+                let from = cuts.partition_point(|&c| c < e.lo);
+                let to = e.hi.checked_add(1).map_or(cuts.len(), |p| cuts.partition_point(|&c| c < p));
+                for class in from..to {
+                    tail.push(s);
+                    label.push(class as u32);
+                    head.push(e.to);
+                }
+            }
+        }
+        // Dead states form a block of their own (key 2) that no kept edge touches.
+        let keys: Vec<u32> = (0..n).map(|s| if !keep[s] { 2 } else { u32::from(self.finals[s]) }).collect();
+        let mut blocks = Partition::by_key(&keys);
+        let mut cords = Partition::by_key(&label);
+        let mut incoming_at = vec![0u32; n + 1];
+        for &h in &head {
+            incoming_at[h as usize + 1] += 1;
+        }
+        for i in 0..n {
+            incoming_at[i + 1] += incoming_at[i];
+        }
+        let mut incoming = vec![0u32; head.len()];
+        let mut fill = incoming_at.clone();
+        for (i, &h) in head.iter().enumerate() {
+            incoming[fill[h as usize] as usize] = i as u32;
+            fill[h as usize] += 1;
+        }
+        // Every block but one must split the cords; block 0 is the one left out.
+        let (mut b, mut c) = (1, 0);
+        loop {
+            while b < blocks.blocks() {
+                for i in blocks.first[b]..blocks.past[b] {
+                    let s = blocks.elems[i as usize] as usize;
+                    for j in incoming_at[s]..incoming_at[s + 1] {
+                        cords.mark(incoming[j as usize]);
+                    }
+                }
+                cords.split();
+                b += 1;
+            }
+            if c >= cords.blocks() {
+                break;
+            }
+            for i in cords.first[c]..cords.past[c] {
+                blocks.mark(tail[cords.elems[i as usize] as usize]);
+            }
+            blocks.split();
+            c += 1;
+        }
+        self.quotient(&blocks, &keep)
+    }
+
+    /// States that are reachable and can reach a final state.
+    fn useful(&self) -> Vec<bool> {
+        let n = self.len();
+        let mut reach = vec![false; n];
+        let mut order = vec![0u32];
+        reach[0] = true;
+        let mut i = 0;
+        while i < order.len() {
+            for e in self.edges(order[i]) {
+                if !std::mem::replace(&mut reach[e.to as usize], true) {
+                    order.push(e.to);
+                }
+            }
+            i += 1;
+        }
+        let mut back: Vec<Vec<u32>> = vec![Vec::new(); n];
+        for &s in &order {
+            for e in self.edges(s) {
+                back[e.to as usize].push(s);
+            }
+        }
+        let mut live = vec![false; n];
+        let mut stack: Vec<u32> = order.iter().copied().filter(|&s| self.is_final(s)).collect();
+        for &s in &stack {
+            live[s as usize] = true;
+        }
+        while let Some(s) = stack.pop() {
+            for &p in &back[s as usize] {
+                if !std::mem::replace(&mut live[p as usize], true) {
+                    stack.push(p);
+                }
+            }
+        }
+        live
+    }
+
+    fn quotient(&self, blocks: &Partition, keep: &[bool]) -> Dfa {
+        let mut number = vec![u32::MAX; blocks.blocks()];
+        let mut order: Vec<u32> = vec![0];
+        number[blocks.set_of[0] as usize] = 0;
+        let mut out = Dfa { offsets: vec![0], edges: Vec::new(), finals: Vec::new() };
+        let mut i = 0;
+        while i < order.len() {
+            let s = order[i];
+            out.finals.push(self.is_final(s));
+            let begin = out.edges.len();
+            for e in self.edges(s) {
+                if !keep[e.to as usize] {
+                    continue;
+                }
+                let block = blocks.set_of[e.to as usize] as usize;
+                if number[block] == u32::MAX {
+                    number[block] = order.len() as u32;
+                    order.push(e.to);
+                }
+                push_merged(&mut out.edges, begin, Edge { to: number[block], ..*e });
+            }
+            out.offsets.push(out.edges.len() as u32);
+            i += 1;
+        }
+        out
+    }
+}

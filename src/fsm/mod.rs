@@ -1,0 +1,21 @@
+//! Leaf. Finite automata over symbols that are plain `u32`s: bytes (0..=255), Unicode scalar values, or the compiler's
+//! own symbols (bytes, special tokens, rule references). Edges carry ranges, so a class costs one edge.
+
+mod byteset;
+mod dfa;
+mod minimize;
+mod nfa;
+mod product;
+
+pub use byteset::{ByteSet, escape};
+pub use dfa::{Dfa, DfaBuilder, Edge};
+pub use nfa::Nfa;
+pub use product::Combine;
+
+/// An automaton grew past the caller's limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("automaton needs more than {limit} states")]
+pub struct TooLarge {
+    /// The limit, in states.
+    pub limit: usize,
+}

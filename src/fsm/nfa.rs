@@ -1,0 +1,195 @@
+//! Nondeterministic automata (Thompson's construction) and the subset construction over range edges.
+
+use std::collections::hash_map::Entry;
+
+use rustc_hash::FxHashMap;
+
+use super::dfa::push_merged;
+use super::{Dfa, Edge, TooLarge};
+
+/// A nondeterministic automaton with epsilon edges.
+#[derive(Clone, Debug, Default)]
+pub struct Nfa {
+    pub(crate) edges: Vec<Vec<Edge>>,
+    pub(crate) epsilon: Vec<Vec<u32>>,
+    pub(crate) finals: Vec<bool>,
+    pub(crate) start: u32,
+}
+
+impl Nfa {
+    /// No states; the first added state is the start unless [`Nfa::set_start`] says otherwise.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a state that is not final.
+    pub fn state(&mut self) -> u32 {
+        self.edges.push(Vec::new());
+        self.epsilon.push(Vec::new());
+        self.finals.push(false);
+        (self.finals.len() - 1) as u32
+    }
+
+    /// Adds an edge over `lo..=hi`.
+    pub fn edge(&mut self, from: u32, lo: u32, hi: u32, to: u32) {
+        self.edges[from as usize].push(Edge { lo, hi, to });
+    }
+
+    /// Adds an epsilon edge.
+    pub fn epsilon(&mut self, from: u32, to: u32) {
+        if from != to {
+            self.epsilon[from as usize].push(to);
+        }
+    }
+
+    /// Marks a state final.
+    pub fn set_final(&mut self, state: u32) {
+        self.finals[state as usize] = true;
+    }
+
+    /// Moves the start.
+    pub fn set_start(&mut self, state: u32) {
+        self.start = state;
+    }
+
+    /// Number of states.
+    pub fn len(&self) -> usize {
+        self.finals.len()
+    }
+
+    /// Whether there is no state.
+    pub fn is_empty(&self) -> bool {
+        self.finals.is_empty()
+    }
+
+    /// Copies a deterministic automaton in: returns its start and a fresh state that its final states reach.
+    pub fn embed(&mut self, dfa: &Dfa) -> (u32, u32) {
+        let base = self.len() as u32;
+        for _ in 0..dfa.len() {
+            self.state();
+        }
+        let end = self.state();
+        for s in 0..dfa.len() as u32 {
+            for e in dfa.edges(s) {
+                self.edge(base + s, e.lo, e.hi, base + e.to);
+            }
+            if dfa.is_final(s) {
+                self.epsilon(base + s, end);
+            }
+        }
+        (base, end)
+    }
+
+    /// The equivalent deterministic automaton (subset construction), not yet minimised; fails past `limit` states.
+    pub fn determinize(&self, limit: usize) -> Result<Dfa, TooLarge> {
+        if self.is_empty() {
+            return Ok(Dfa::never());
+        }
+        let mut closure = Closure::new(self);
+        let mut ids: FxHashMap<Box<[u32]>, u32> = FxHashMap::default();
+        let mut sets: Vec<Box<[u32]>> = Vec::new();
+        let first = closure.of(&[self.start]);
+        ids.insert(first.clone(), 0);
+        sets.push(first);
+        let mut out = Dfa { offsets: vec![0], edges: Vec::new(), finals: Vec::new() };
+        let mut pending: Vec<Edge> = Vec::new();
+        let mut cuts: Vec<u32> = Vec::new();
+        let mut targets: Vec<u32> = Vec::new();
+        let mut at = 0;
+        while at < sets.len() {
+            let set = sets[at].clone();
+            out.finals.push(set.iter().any(|&s| self.finals[s as usize]));
+            pending.clear();
+            for &s in &*set {
+                pending.extend_from_slice(&self.edges[s as usize]);
+            }
+            pending.sort_unstable();
+            // Elementary intervals: every begin and every past-the-end is a cut (kept in u64-free form: past-the-end of u32::MAX is dropped).
+            cuts.clear();
+            for e in &pending {
+                cuts.push(e.lo);
+                if let Some(past) = e.hi.checked_add(1) {
+                    cuts.push(past);
+                }
+            }
+            cuts.sort_unstable();
+            cuts.dedup();
+            let begin = out.edges.len();
+            let mut live_from = 0;
+            for (i, &lo) in cuts.iter().enumerate() {
+                let hi = cuts.get(i + 1).map_or(u32::MAX, |&next| next - 1);
+                // `pending` is sorted by `lo`: edges that end before this interval at the front are never needed again.
+                while live_from < pending.len() && pending[live_from].hi < lo {
+                    live_from += 1;
+                }
+                targets.clear();
+                for e in &pending[live_from..] {
+                    if e.lo > lo {
+                        break;
+                    }
+                    if e.hi >= lo {
+                        targets.push(e.to);
+                    }
+                }
+                if targets.is_empty() {
+                    continue;
+                }
+                let next = closure.of(&targets);
+                let to = match ids.entry(next) {
+                    Entry::Occupied(e) => *e.get(),
+                    Entry::Vacant(e) => {
+                        if sets.len() >= limit {
+                            return Err(TooLarge { limit });
+                        }
+                        sets.push(e.key().clone());
+                        *e.insert((sets.len() - 1) as u32)
+                    }
+                };
+                push_merged(&mut out.edges, begin, Edge { lo, hi, to });
+            }
+            out.offsets.push(out.edges.len() as u32);
+            at += 1;
+        }
+        Ok(out)
+    }
+}
+
+/// Epsilon closures with a reusable mark array.
+struct Closure<'a> {
+    nfa: &'a Nfa,
+    marks: Vec<u32>,
+    round: u32,
+    stack: Vec<u32>,
+}
+
+impl<'a> Closure<'a> {
+    fn new(nfa: &'a Nfa) -> Self {
+        Closure { nfa, marks: vec![0; nfa.len()], round: 0, stack: Vec::new() }
+    }
+
+    /// The closure, keeping only states that matter (with an edge, or final): smaller and more canonical sets.
+    fn of(&mut self, states: &[u32]) -> Box<[u32]> {
+        self.round += 1;
+        let mut out = Vec::new();
+        for &s in states {
+            self.push(s);
+        }
+        while let Some(s) = self.stack.pop() {
+            if !self.nfa.edges[s as usize].is_empty() || self.nfa.finals[s as usize] {
+                out.push(s);
+            }
+            for i in 0..self.nfa.epsilon[s as usize].len() {
+                self.push(self.nfa.epsilon[s as usize][i]);
+            }
+        }
+        out.sort_unstable();
+        out.into_boxed_slice()
+    }
+
+    fn push(&mut self, state: u32) {
+        if self.marks[state as usize] != self.round {
+            self.marks[state as usize] = self.round;
+            self.stack.push(state);
+        }
+    }
+}

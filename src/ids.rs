@@ -1,0 +1,71 @@
+//! Shared leaf: checked ids. Every table index has a type of its own, so that a rule cannot be used as a state.
+
+use std::fmt;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(transparent)]
+        pub struct $name(u32);
+
+        impl $name {
+            /// The id with this index. Panics only beyond `u32::MAX`, which every table limit lies far below.
+            #[inline]
+            pub fn new(index: usize) -> Self {
+                $name(u32::try_from(index).expect("table index within u32"))
+            }
+
+            /// The id with this raw number.
+            #[inline]
+            pub const fn from_raw(raw: u32) -> Self {
+                $name(raw)
+            }
+
+            /// The raw number.
+            #[inline]
+            pub const fn raw(self) -> u32 {
+                self.0
+            }
+
+            /// As a table index.
+            #[inline]
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({})", stringify!($name), self.0)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}", self.0)
+            }
+        }
+    };
+}
+
+id! {
+    /// A token id of the model's vocabulary.
+    TokenId
+}
+id! {
+    /// A rule of one [`Grammar`](crate::ir::Grammar).
+    RuleId
+}
+id! {
+    /// A special token named by a grammar: an index into [`Grammar::specials`](crate::ir::Grammar::specials).
+    SpecialId
+}
+id! {
+    /// A region label a front end puts on a rule; the engine hands it back while extracting and knows no meaning.
+    Label
+}
+id! {
+    /// A state of the compiled finite automata (unique over all rules of one `Compiled`).
+    StateId
+}

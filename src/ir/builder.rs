@@ -1,0 +1,82 @@
+//! Building a grammar rule by rule, with forward references.
+
+use super::{Expr, Grammar, GrammarError, Rule, SpecialToken};
+use crate::ids::{Label, RuleId, SpecialId};
+
+/// Collects rules. Declare first where a rule refers to itself or to a later one.
+#[derive(Debug, Default)]
+pub struct GrammarBuilder {
+    rules: Vec<Rule>,
+    specials: Vec<SpecialToken>,
+}
+
+impl GrammarBuilder {
+    /// No rules yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reserves a rule to be defined later; until then it derives nothing.
+    pub fn declare(&mut self, name: impl Into<String>) -> RuleId {
+        let id = RuleId::new(self.rules.len());
+        self.rules.push(Rule { name: name.into(), body: Expr::Never, label: None });
+        id
+    }
+
+    /// Gives a declared rule its body.
+    pub fn define(&mut self, rule: RuleId, body: Expr) {
+        self.rules[rule.index()].body = body;
+    }
+
+    /// Declares and defines.
+    pub fn rule(&mut self, name: impl Into<String>, body: Expr) -> RuleId {
+        let id = self.declare(name);
+        self.define(id, body);
+        id
+    }
+
+    /// Declares and defines a rule whose bytes carry a label in traces.
+    pub fn labelled(&mut self, name: impl Into<String>, label: Label, body: Expr) -> RuleId {
+        let id = self.rule(name, body);
+        self.rules[id.index()].label = Some(label);
+        id
+    }
+
+    /// The id of a special token, added on first use.
+    pub fn special(&mut self, token: SpecialToken) -> SpecialId {
+        let index = self.specials.iter().position(|t| *t == token).unwrap_or_else(|| {
+            self.specials.push(token);
+            self.specials.len() - 1
+        });
+        SpecialId::new(index)
+    }
+
+    /// Number of rules so far.
+    pub fn len(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// Whether there is no rule yet.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Copies another grammar's rules in and returns its start rule's new id. Cost: its size.
+    pub fn import(&mut self, grammar: &Grammar) -> RuleId {
+        let offset = self.rules.len();
+        let specials: Vec<SpecialId> = grammar.specials.iter().map(|t| self.special(t.clone())).collect();
+        for rule in &grammar.rules {
+            let mut body = rule.body.clone();
+            body.remap(&|r| RuleId::new(r.index() + offset), &|s| specials[s.index()]);
+            self.rules.push(Rule { name: rule.name.clone(), body, label: rule.label });
+        }
+        RuleId::new(grammar.start.index() + offset)
+    }
+
+    /// The finished grammar. Fails if a reference points nowhere.
+    pub fn finish(self, start: RuleId) -> Result<Grammar, GrammarError> {
+        let grammar = Grammar { rules: self.rules, start, specials: self.specials };
+        grammar.validate()?;
+        Ok(grammar)
+    }
+}

@@ -1,0 +1,238 @@
+//! Stage 2. The typed grammar all front ends lower to: rules over bytes, special tokens, references, counted
+//! repeats, labelled graphs, prebuilt automata and tag dispatch. Never text: names are data, not syntax.
+
+mod builder;
+mod print;
+mod validate;
+
+pub use builder::GrammarBuilder;
+pub use validate::GrammarError;
+
+use std::sync::Arc;
+
+use crate::fsm::{ByteSet, Dfa};
+use crate::ids::{Label, RuleId, SpecialId};
+
+/// A context-free grammar over bytes and special tokens. Build one with [`GrammarBuilder`].
+///
+/// Invariant: every [`RuleId`] and [`SpecialId`] inside lies within `rules` and `specials`
+/// (checked by [`Grammar::validate`], which the compiler calls).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grammar {
+    /// The rules; [`RuleId`]s index this list.
+    pub rules: Vec<Rule>,
+    /// Where derivations begin.
+    pub start: RuleId,
+    /// The special tokens the grammar names; [`SpecialId`]s index this list.
+    pub specials: Vec<SpecialToken>,
+}
+
+/// A special token as the grammar knows it. Resolved against a vocabulary when the two are bound.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum SpecialToken {
+    /// By its text, such as `<|im_end|>`.
+    Name(String),
+    /// By its id.
+    Id(u32),
+}
+
+/// One rule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// For people: printing, errors. Need not be unique.
+    pub name: String,
+    /// What it derives.
+    pub body: Expr,
+    /// Bytes derived by this rule (and not by a labelled rule inside it) carry this label in a trace.
+    pub label: Option<Label>,
+}
+
+/// What a rule derives.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expr {
+    /// The empty string.
+    Empty,
+    /// Nothing at all: the empty language.
+    Never,
+    /// These bytes, in this order.
+    Bytes(Vec<u8>),
+    /// One byte of the set.
+    Class(ByteSet),
+    /// One special token. Bytes never spell it.
+    Special(SpecialId),
+    /// Whatever the rule derives.
+    Ref(RuleId),
+    /// All, one after the other.
+    Seq(Vec<Expr>),
+    /// Any one.
+    Alt(Vec<Expr>),
+    /// `body` at least `min` and at most `max` times (no upper bound: `None`). Large bounds are counters, not copies.
+    Repeat {
+        /// What is repeated.
+        body: Box<Expr>,
+        /// Fewest times.
+        min: u32,
+        /// Most times.
+        max: Option<u32>,
+    },
+    /// A regular language over bytes, already an automaton (symbols 0..=255).
+    Automaton(Arc<Dfa>),
+    /// A finite automaton whose edges carry expressions. Shares tails that an expression tree would copy.
+    Graph(Box<Graph>),
+    /// Free text that tags interrupt.
+    Dispatch(Box<Dispatch>),
+}
+
+/// A generalised finite automaton: derives the concatenations of edge expressions along paths from `start` to an end node.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Graph {
+    /// Number of nodes.
+    pub nodes: u32,
+    /// Where paths begin.
+    pub start: u32,
+    /// Where paths may end.
+    pub ends: Vec<u32>,
+    /// `(from, expression, to)`; `Expr::Empty` is an epsilon edge.
+    pub edges: Vec<(u32, Expr, u32)>,
+}
+
+impl Graph {
+    /// Adds a node.
+    pub fn node(&mut self) -> u32 {
+        self.nodes += 1;
+        self.nodes - 1
+    }
+
+    /// Adds an edge.
+    pub fn edge(&mut self, from: u32, expr: Expr, to: u32) {
+        self.edges.push((from, expr, to));
+    }
+}
+
+/// Text or a special token that interrupts free text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Trigger {
+    /// These bytes.
+    Text(Vec<u8>),
+    /// This special token.
+    Special(SpecialId),
+}
+
+/// Tag dispatch (XGrammar 2, section on TagDispatch): free text, watched by an Aho-Corasick automaton over all
+/// triggers, stops and excludes. When a trigger has been read, the tag's body constrains what follows; when the body
+/// ends, back to free text. The bytes of the trigger itself are part of the dispatch, not of the body.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dispatch {
+    /// `(trigger, body)`. Several tags may share a trigger: any of their bodies may follow.
+    pub tags: Vec<(Trigger, RuleId)>,
+    /// Reading one of these ends the dispatch.
+    pub stops: Vec<Trigger>,
+    /// Free text never contains these.
+    pub excludes: Vec<Vec<u8>>,
+    /// After a body: back to free text, or out.
+    pub after: AfterTag,
+    /// Where the dispatch may end.
+    pub end: DispatchEnd,
+}
+
+/// What follows a tag's body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AfterTag {
+    /// Free text again, and further tags.
+    Loop,
+    /// The dispatch ends.
+    End,
+}
+
+/// Where a dispatch may end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DispatchEnd {
+    /// Anywhere in free text (and at a stop).
+    Anywhere,
+    /// In free text after at least one tag (and at a stop).
+    AfterOneTag,
+    /// Only at a stop, or behind a body with [`AfterTag::End`].
+    AtStop,
+}
+
+impl Expr {
+    /// The bytes of a string.
+    pub fn text(text: &str) -> Expr {
+        Expr::bytes(text.as_bytes())
+    }
+
+    /// These bytes; none is [`Expr::Empty`].
+    pub fn bytes(bytes: &[u8]) -> Expr {
+        if bytes.is_empty() { Expr::Empty } else { Expr::Bytes(bytes.to_vec()) }
+    }
+
+    /// One byte of the set; the empty set is [`Expr::Never`].
+    pub fn class(set: ByteSet) -> Expr {
+        if set.is_empty() { Expr::Never } else { Expr::Class(set) }
+    }
+
+    /// Concatenation; flattens, drops [`Expr::Empty`], collapses to [`Expr::Never`].
+    pub fn seq(parts: impl IntoIterator<Item = Expr>) -> Expr {
+        let mut out = Vec::new();
+        for part in parts {
+            match part {
+                Expr::Empty => {}
+                Expr::Never => return Expr::Never,
+                Expr::Seq(inner) => out.extend(inner),
+                other => out.push(other),
+            }
+        }
+        match out.len() {
+            0 => Expr::Empty,
+            1 => out.remove(0),
+            _ => Expr::Seq(out),
+        }
+    }
+
+    /// Alternation; flattens and drops [`Expr::Never`].
+    pub fn alt(parts: impl IntoIterator<Item = Expr>) -> Expr {
+        let mut out = Vec::new();
+        for part in parts {
+            match part {
+                Expr::Never => {}
+                Expr::Alt(inner) => out.extend(inner),
+                other => out.push(other),
+            }
+        }
+        match out.len() {
+            0 => Expr::Never,
+            1 => out.remove(0),
+            _ => Expr::Alt(out),
+        }
+    }
+
+    /// Zero or one time.
+    pub fn optional(body: Expr) -> Expr {
+        Expr::repeat(body, 0, Some(1))
+    }
+
+    /// Any number of times.
+    pub fn star(body: Expr) -> Expr {
+        Expr::repeat(body, 0, None)
+    }
+
+    /// `min..=max` times; trivial bounds collapse, `min > max` is [`Expr::Never`].
+    pub fn repeat(body: Expr, min: u32, max: Option<u32>) -> Expr {
+        match (body, min, max) {
+            (_, min, Some(max)) if min > max => Expr::Never,
+            (_, _, Some(0)) => Expr::Empty,
+            (body, 1, Some(1)) => body,
+            (Expr::Empty, _, _) => Expr::Empty,
+            (Expr::Never, 0, _) => Expr::Empty,
+            (Expr::Never, _, _) => Expr::Never,
+            (body, min, max) => Expr::Repeat { body: Box::new(body), min, max },
+        }
+    }
+
+    /// The UTF-8 spellings of the code points `lo..=hi` (surrogates left out), through `regex-syntax`'s UTF-8 ranges.
+    pub fn code_points(lo: char, hi: char) -> Expr {
+        Expr::alt(regex_syntax::utf8::Utf8Sequences::new(lo, hi).map(|sequence| {
+            Expr::seq(sequence.as_slice().iter().map(|r| Expr::Class(ByteSet::range(r.start, r.end))))
+        }))
+    }
+}

@@ -1,0 +1,166 @@
+//! Well-formedness, and renumbering of references.
+
+use super::{Expr, Grammar, SpecialToken, Trigger};
+use crate::ids::{RuleId, SpecialId};
+
+/// A grammar that is not well formed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GrammarError {
+    /// A reference to a rule that does not exist.
+    #[error("rule `{rule}` refers to rule {target}, which does not exist")]
+    UnknownRule {
+        /// The rule with the reference.
+        rule: String,
+        /// The id it refers to.
+        target: RuleId,
+    },
+    /// A reference to a special token that the grammar does not list.
+    #[error("rule `{rule}` refers to special token {target}, which the grammar does not list")]
+    UnknownSpecial {
+        /// The rule with the reference.
+        rule: String,
+        /// The id it refers to.
+        target: SpecialId,
+    },
+    /// The start rule does not exist.
+    #[error("start rule {start} does not exist")]
+    UnknownStart {
+        /// The id.
+        start: RuleId,
+    },
+    /// A graph edge, start or end names a node that does not exist.
+    #[error("rule `{rule}` has a graph with {nodes} nodes that names node {node}")]
+    UnknownNode {
+        /// The rule with the graph.
+        rule: String,
+        /// The node.
+        node: u32,
+        /// How many there are.
+        nodes: u32,
+    },
+    /// A trigger, stop or exclude without text, or an automaton whose symbols are not bytes.
+    #[error("rule `{rule}`: {what}")]
+    Malformed {
+        /// The rule.
+        rule: String,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// Expressions are nested deeper than the compiler walks.
+    #[error("rule `{rule}` is nested deeper than {limit}")]
+    TooDeep {
+        /// The rule.
+        rule: String,
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// Deepest expression the compiler walks by recursion.
+const MAX_DEPTH: usize = 1_000;
+
+impl Grammar {
+    /// Checks that every id and node exists. Cost: linear.
+    pub fn validate(&self) -> Result<(), GrammarError> {
+        if self.start.index() >= self.rules.len() {
+            return Err(GrammarError::UnknownStart { start: self.start });
+        }
+        for rule in &self.rules {
+            self.check(&rule.name, &rule.body, 0)?;
+        }
+        Ok(())
+    }
+
+    /// The text of a special token for messages.
+    pub fn special_text(&self, special: SpecialId) -> String {
+        match &self.specials[special.index()] {
+            SpecialToken::Name(name) => name.clone(),
+            SpecialToken::Id(id) => format!("[{id}]"),
+        }
+    }
+
+    fn check(&self, rule: &str, expr: &Expr, depth: usize) -> Result<(), GrammarError> {
+        if depth > MAX_DEPTH {
+            return Err(GrammarError::TooDeep { rule: rule.to_owned(), limit: MAX_DEPTH });
+        }
+        let malformed = |what| Err(GrammarError::Malformed { rule: rule.to_owned(), what });
+        match expr {
+            Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) => Ok(()),
+            Expr::Special(s) => self.check_special(rule, *s),
+            Expr::Ref(r) => self.check_rule(rule, *r),
+            Expr::Seq(parts) | Expr::Alt(parts) => {
+                parts.iter().try_for_each(|part| self.check(rule, part, depth + 1))
+            }
+            Expr::Repeat { body, .. } => self.check(rule, body, depth + 1),
+            Expr::Automaton(dfa) => {
+                if (0..dfa.len() as u32).any(|s| dfa.edges(s).iter().any(|e| e.hi > 255)) {
+                    return malformed("an automaton edge is not over bytes");
+                }
+                Ok(())
+            }
+            Expr::Graph(graph) => {
+                let nodes = graph.edges.iter().flat_map(|(from, _, to)| [*from, *to]);
+                for node in nodes.chain(graph.ends.iter().copied()).chain([graph.start]) {
+                    if node >= graph.nodes {
+                        return Err(GrammarError::UnknownNode { rule: rule.to_owned(), node, nodes: graph.nodes });
+                    }
+                }
+                graph.edges.iter().try_for_each(|(_, e, _)| self.check(rule, e, depth + 1))
+            }
+            Expr::Dispatch(dispatch) => {
+                for trigger in dispatch.tags.iter().map(|(t, _)| t).chain(&dispatch.stops) {
+                    match trigger {
+                        Trigger::Text(text) if text.is_empty() => return malformed("a trigger or stop has no text"),
+                        Trigger::Text(_) => {}
+                        Trigger::Special(s) => self.check_special(rule, *s)?,
+                    }
+                }
+                if dispatch.excludes.iter().any(Vec::is_empty) {
+                    return malformed("an excluded string has no text");
+                }
+                dispatch.tags.iter().try_for_each(|(_, r)| self.check_rule(rule, *r))
+            }
+        }
+    }
+
+    fn check_rule(&self, rule: &str, target: RuleId) -> Result<(), GrammarError> {
+        if target.index() < self.rules.len() {
+            return Ok(());
+        }
+        Err(GrammarError::UnknownRule { rule: rule.to_owned(), target })
+    }
+
+    fn check_special(&self, rule: &str, target: SpecialId) -> Result<(), GrammarError> {
+        if target.index() < self.specials.len() {
+            return Ok(());
+        }
+        Err(GrammarError::UnknownSpecial { rule: rule.to_owned(), target })
+    }
+}
+
+impl Expr {
+    /// Renumbers every reference.
+    pub(crate) fn remap(&mut self, rule: &impl Fn(RuleId) -> RuleId, special: &impl Fn(SpecialId) -> SpecialId) {
+        match self {
+            Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Automaton(_) => {}
+            Expr::Special(s) => *s = special(*s),
+            Expr::Ref(r) => *r = rule(*r),
+            Expr::Seq(parts) | Expr::Alt(parts) => parts.iter_mut().for_each(|p| p.remap(rule, special)),
+            Expr::Repeat { body, .. } => body.remap(rule, special),
+            Expr::Graph(graph) => graph.edges.iter_mut().for_each(|(_, e, _)| e.remap(rule, special)),
+            Expr::Dispatch(dispatch) => {
+                let remap = |t: &mut Trigger| {
+                    if let Trigger::Special(s) = t {
+                        *s = special(*s);
+                    }
+                };
+                for (trigger, body) in &mut dispatch.tags {
+                    remap(trigger);
+                    *body = rule(*body);
+                }
+                dispatch.stops.iter_mut().for_each(remap);
+            }
+        }
+    }
+}

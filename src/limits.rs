@@ -1,0 +1,37 @@
+//! Shared leaf: what input may cost. Every limit is an option with a safe default and ends in a typed error.
+
+/// Bounds on what one request may make the engine do. Counted, never timed, so that results do not depend on the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest JSON Schema or grammar text, in bytes.
+    pub source_bytes: usize,
+    /// Deepest nesting of a schema, regex or grammar expression.
+    pub depth: usize,
+    /// Most schema nodes or grammar expressions after normalisation.
+    pub nodes: usize,
+    /// Most states of one automaton while it is built (patterns, intersections).
+    pub automaton_states: usize,
+    /// Most states of all rules of one compiled grammar together.
+    pub compiled_states: usize,
+    /// Most items of one parser configuration.
+    pub config_items: usize,
+    /// Memory of one grammar's configurations and transitions, in bytes, before the cache is emptied and rebuilt.
+    pub parser_bytes: usize,
+    /// Memory of one grammar's finished masks, in bytes, before the oldest are dropped.
+    pub mask_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            source_bytes: 4 << 20,
+            depth: 128,
+            nodes: 200_000,
+            automaton_states: 100_000,
+            compiled_states: 1_000_000,
+            config_items: 20_000,
+            parser_bytes: 64 << 20,
+            mask_bytes: 64 << 20,
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Leaf. The model's vocabulary as bytes: a flat trie over the tokens that have text, special tokens apart.
+
+mod trie;
+
+pub use trie::{Node, Trie};
+
+use std::collections::HashMap;
+
+use crate::fsm::ByteSet;
+use crate::ids::TokenId;
+
+/// Most token ids a vocabulary may have (the largest models have about 262,000).
+pub const MAX_WIDTH: usize = 1 << 24;
+/// Longest token, in bytes.
+pub const MAX_TOKEN_BYTES: usize = 1 << 12;
+
+/// Why a vocabulary cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VocabError {
+    /// A token id lies outside the logits.
+    #[error("token id {id} is outside the logits of width {width}")]
+    OutOfRange {
+        /// The id.
+        id: u32,
+        /// The logits' width.
+        width: usize,
+    },
+    /// The same id was given twice.
+    #[error("token id {id} is given twice")]
+    Duplicate {
+        /// The id.
+        id: u32,
+    },
+    /// The logits are wider than any model's.
+    #[error("vocabulary width {width} is over the limit of {MAX_WIDTH}")]
+    TooWide {
+        /// The logits' width.
+        width: usize,
+    },
+    /// A token is longer than any real one.
+    #[error("token {id} has {len} bytes, over the limit of {MAX_TOKEN_BYTES}")]
+    TokenTooLong {
+        /// The id.
+        id: u32,
+        /// Its length in bytes.
+        len: usize,
+    },
+    /// There is no stop token, so nothing could ever end.
+    #[error("no stop token: a constrained generation could never end")]
+    NoStopToken,
+}
+
+/// What a token id stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Token {
+    /// Beyond the tokenizer, or an id it leaves out: never allowed.
+    Unused,
+    /// Text, matched byte by byte.
+    Bytes { at: u32, len: u32 },
+    /// A special token: matched by name or id only, never by bytes.
+    Special,
+}
+
+/// A model's vocabulary, bound to the width of its logits. Immutable; share it in an `Arc`.
+///
+/// A special token is never matched by bytes, and bytes never spell a special token. Stop tokens are allowed exactly
+/// where a grammar may end; they are not matched by bytes either. Ids without a token are always masked.
+#[derive(Debug)]
+pub struct Vocabulary {
+    tokens: Vec<Token>,
+    bytes: Vec<u8>,
+    specials: HashMap<String, TokenId>,
+    special_ids: Vec<(TokenId, String)>,
+    stops: Vec<TokenId>,
+    trie: Trie,
+    missing: ByteSet,
+    reach: usize,
+    fingerprint: u64,
+}
+
+/// Collects tokens for a [`Vocabulary`].
+#[derive(Debug)]
+pub struct VocabularyBuilder {
+    tokens: Vec<Token>,
+    bytes: Vec<u8>,
+    special_ids: Vec<(TokenId, String)>,
+    stops: Vec<TokenId>,
+    error: Option<VocabError>,
+}
+
+impl Vocabulary {
+    /// A builder for logits of this width (the tokenizer may have fewer ids; the rest stays masked).
+    pub fn builder(width: usize) -> VocabularyBuilder {
+        let error = (width > MAX_WIDTH).then_some(VocabError::TooWide { width });
+        VocabularyBuilder {
+            tokens: vec![Token::Unused; if error.is_some() { 0 } else { width }],
+            bytes: Vec::new(),
+            special_ids: Vec::new(),
+            stops: Vec::new(),
+            error,
+        }
+    }
+
+    /// A small vocabulary for tests and for work without a model: the 256 single bytes as ids 0..=255 and one stop
+    /// token, id 256, named `<|end|>`; then the given extra tokens as ids 257 and up.
+    pub fn toy(extra: &[&[u8]]) -> Vocabulary {
+        let mut builder = Vocabulary::builder(257 + extra.len());
+        for b in 0..=255u8 {
+            builder.token(u32::from(b), &[b]);
+        }
+        builder.special(256, "<|end|>").stop(256);
+        for (i, bytes) in extra.iter().enumerate() {
+            builder.token(257 + i as u32, bytes);
+        }
+        builder.build().expect("the toy vocabulary is valid")
+    }
+
+    /// Width of the logits, in ids.
+    pub fn width(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Words of a bitmask row: 32 ids a word.
+    pub fn mask_words(&self) -> usize {
+        self.width().div_ceil(32)
+    }
+
+    /// A token's bytes; none for special, stop-only and unused ids.
+    #[inline]
+    pub fn bytes(&self, token: TokenId) -> Option<&[u8]> {
+        match self.tokens.get(token.index()) {
+            Some(&Token::Bytes { at, len }) => Some(&self.bytes[at as usize..(at + len) as usize]),
+            _ => None,
+        }
+    }
+
+    /// The id of a special token by its text.
+    pub fn special(&self, name: &str) -> Option<TokenId> {
+        self.specials.get(name).copied()
+    }
+
+    /// Whether the id is a special token.
+    pub fn is_special(&self, token: TokenId) -> bool {
+        matches!(self.tokens.get(token.index()), Some(Token::Special))
+    }
+
+    /// The text of a special token.
+    pub fn special_name(&self, token: TokenId) -> Option<&str> {
+        self.special_ids.iter().find(|(id, _)| *id == token).map(|(_, name)| name.as_str())
+    }
+
+    /// All special tokens.
+    pub fn specials(&self) -> &[(TokenId, String)] {
+        &self.special_ids
+    }
+
+    /// The tokens that end a generation.
+    pub fn stops(&self) -> &[TokenId] {
+        &self.stops
+    }
+
+    /// Whether the id ends a generation.
+    pub fn is_stop(&self, token: TokenId) -> bool {
+        self.stops.contains(&token)
+    }
+
+    /// Whether the id stands for anything.
+    pub fn is_used(&self, token: TokenId) -> bool {
+        !matches!(self.tokens.get(token.index()), None | Some(Token::Unused)) || self.is_stop(token)
+    }
+
+    /// The byte trie over all tokens that have text.
+    pub fn trie(&self) -> &Trie {
+        &self.trie
+    }
+
+    /// Bytes no token can express. A grammar that needs one of them can come to a point where nothing is allowed.
+    pub fn missing_bytes(&self) -> ByteSet {
+        self.missing
+    }
+
+    /// Length of the longest token, in bytes.
+    pub fn reach(&self) -> usize {
+        self.reach
+    }
+
+    /// A hash of the whole content, for cache keys.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+}
+
+impl VocabularyBuilder {
+    fn set(&mut self, id: u32, token: Token) {
+        let width = self.tokens.len();
+        match self.tokens.get_mut(id as usize) {
+            Some(slot @ Token::Unused) => *slot = token,
+            Some(_) => self.fail(VocabError::Duplicate { id }),
+            None => self.fail(VocabError::OutOfRange { id, width }),
+        }
+    }
+
+    fn fail(&mut self, error: VocabError) {
+        self.error.get_or_insert(error);
+    }
+
+    /// A token with text. An empty text makes the id unusable (it could repeat forever without progress).
+    pub fn token(&mut self, id: u32, bytes: &[u8]) -> &mut Self {
+        if bytes.len() > MAX_TOKEN_BYTES {
+            self.fail(VocabError::TokenTooLong { id, len: bytes.len() });
+        } else if !bytes.is_empty() {
+            let at = self.bytes.len() as u32;
+            self.bytes.extend_from_slice(bytes);
+            self.set(id, Token::Bytes { at, len: bytes.len() as u32 });
+        }
+        self
+    }
+
+    /// A special token with its text.
+    pub fn special(&mut self, id: u32, name: &str) -> &mut Self {
+        self.set(id, Token::Special);
+        self.special_ids.push((TokenId::from_raw(id), name.to_owned()));
+        self
+    }
+
+    /// Marks an id as a stop token (it may be special, have text, or be otherwise unused).
+    pub fn stop(&mut self, id: u32) -> &mut Self {
+        if id as usize >= self.tokens.len() {
+            self.fail(VocabError::OutOfRange { id, width: self.tokens.len() });
+        } else if !self.stops.contains(&TokenId::from_raw(id)) {
+            self.stops.push(TokenId::from_raw(id));
+        }
+        self
+    }
+
+    /// The vocabulary. Cost: sorting the tokens once. Fails with the first mistake made while building.
+    pub fn build(mut self) -> Result<Vocabulary, VocabError> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        if self.stops.is_empty() {
+            return Err(VocabError::NoStopToken);
+        }
+        self.stops.sort_unstable();
+        let mut entries: Vec<(&[u8], TokenId)> = Vec::new();
+        for (id, token) in self.tokens.iter().enumerate() {
+            let id = TokenId::new(id);
+            if let Token::Bytes { at, len } = *token
+                && self.stops.binary_search(&id).is_err()
+            {
+                entries.push((&self.bytes[at as usize..(at + len) as usize], id));
+            }
+        }
+        let reach = entries.iter().map(|(b, _)| b.len()).max().unwrap_or(0);
+        let mut missing = ByteSet::ALL;
+        for (bytes, _) in &entries {
+            if let [byte] = bytes {
+                missing.remove(*byte);
+            }
+        }
+        let trie = Trie::build(entries);
+        let fingerprint = {
+            use std::hash::{Hash, Hasher};
+            let mut hasher = rustc_hash::FxHasher::default();
+            self.bytes.hash(&mut hasher);
+            for token in &self.tokens {
+                match token {
+                    Token::Unused => 0u32.hash(&mut hasher),
+                    Token::Bytes { at, len } => (1u32, at, len).hash(&mut hasher),
+                    Token::Special => 2u32.hash(&mut hasher),
+                }
+            }
+            self.special_ids.hash(&mut hasher);
+            self.stops.hash(&mut hasher);
+            hasher.finish()
+        };
+        let specials = self.special_ids.iter().map(|(id, name)| (name.clone(), *id)).collect();
+        Ok(Vocabulary {
+            tokens: self.tokens,
+            bytes: self.bytes,
+            specials,
+            special_ids: self.special_ids,
+            stops: self.stops,
+            trie,
+            missing,
+            reach,
+            fingerprint,
+        })
+    }
+}

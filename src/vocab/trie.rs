@@ -1,0 +1,121 @@
+//! A byte trie in flat arrays, nodes in depth-first order: a node's descendants follow it directly, and `end` skips them.
+
+use crate::ids::TokenId;
+
+/// One node: the byte that leads to it, where its subtree ends, and which words end here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Index of the first node after this one's subtree.
+    pub end: u32,
+    /// First word of the subtree in the word list. The words of the whole subtree are
+    /// `words..nodes[end].words`; those that end at this very node come first.
+    pub words: u32,
+    /// The byte on the edge into this node (0 at the root).
+    pub byte: u8,
+}
+
+/// A trie over byte strings, each with an id. Node 0 is the root.
+///
+/// Invariants: children of a node appear in ascending byte order; words are in the order of their strings, so that a
+/// subtree's words are one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trie {
+    /// All nodes, then one sentinel.
+    nodes: Vec<Node>,
+    words: Vec<TokenId>,
+    root: Box<[u32; 256]>,
+}
+
+/// No such child.
+pub(crate) const NO_NODE: u32 = u32::MAX;
+
+impl Trie {
+    /// Builds from `(string, id)` pairs in any order. The empty string ends at the root. Cost: one sort.
+    pub fn build(mut entries: Vec<(&[u8], TokenId)>) -> Trie {
+        entries.sort_unstable();
+        let mut nodes = vec![Node { end: 0, words: 0, byte: 0 }];
+        let mut words = Vec::with_capacity(entries.len());
+        let mut path: Vec<u32> = vec![0];
+        let mut previous: &[u8] = &[];
+        for (bytes, id) in &entries {
+            let shared = previous.iter().zip(*bytes).take_while(|(a, b)| a == b).count();
+            while path.len() > shared + 1 {
+                let done = path.pop().expect("path is longer than shared");
+                nodes[done as usize].end = nodes.len() as u32;
+            }
+            for &byte in &bytes[shared..] {
+                path.push(nodes.len() as u32);
+                nodes.push(Node { end: 0, words: words.len() as u32, byte });
+            }
+            words.push(*id);
+            previous = bytes;
+        }
+        while let Some(done) = path.pop() {
+            nodes[done as usize].end = nodes.len() as u32;
+        }
+        nodes.push(Node { end: nodes.len() as u32 + 1, words: words.len() as u32, byte: 0 });
+        let mut root = Box::new([NO_NODE; 256]);
+        let mut child = 1;
+        while child < nodes[0].end {
+            root[usize::from(nodes[child as usize].byte)] = child;
+            child = nodes[child as usize].end;
+        }
+        Trie { nodes, words, root }
+    }
+
+    /// A node.
+    #[inline]
+    pub fn node(&self, index: u32) -> &Node {
+        &self.nodes[index as usize]
+    }
+
+    /// Number of nodes, the root included.
+    pub fn len(&self) -> usize {
+        self.nodes.len() - 1
+    }
+
+    /// Whether the trie holds no string but perhaps the empty one.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.len() == 2
+    }
+
+    /// The root's child for a byte.
+    #[inline]
+    pub fn root_child(&self, byte: u8) -> Option<u32> {
+        let child = self.root[usize::from(byte)];
+        (child != NO_NODE).then_some(child)
+    }
+
+    /// A node's child for a byte. Cost: linear in the number of smaller children, constant at the root.
+    pub fn child(&self, node: u32, byte: u8) -> Option<u32> {
+        if node == 0 {
+            return self.root_child(byte);
+        }
+        let end = self.node(node).end;
+        let mut child = node + 1;
+        while child < end {
+            let n = self.node(child);
+            if n.byte >= byte {
+                return (n.byte == byte).then_some(child);
+            }
+            child = n.end;
+        }
+        None
+    }
+
+    /// Words that end exactly at a node.
+    #[inline]
+    pub fn words_at(&self, node: u32) -> &[TokenId] {
+        let begin = self.nodes[node as usize].words;
+        // The next node in depth-first order is the first child or the node after the subtree: its words begin where ours end.
+        let end = self.nodes[node as usize + 1].words;
+        &self.words[begin as usize..end as usize]
+    }
+
+    /// Words that end in a node's subtree.
+    #[inline]
+    pub fn words_below(&self, node: u32) -> &[TokenId] {
+        let n = self.nodes[node as usize];
+        &self.words[n.words as usize..self.nodes[n.end as usize].words as usize]
+    }
+}
