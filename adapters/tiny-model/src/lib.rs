@@ -1,0 +1,194 @@
+//! A random-weight Llama, written by code: 2 layers of 64, a byte-level BPE of its own, ChatML with tools.
+//!
+//! mistral.rs loads it offline in milliseconds, so the demo and the adapter's tests run the real host everywhere. The
+//! weights come from a fixed seed and are random: what the model says is noise. The logits are wider than the tokenizer
+//! on purpose, as those of real models are.
+
+mod bpe;
+mod weights;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+/// Width of the logits. Wider than the tokenizer: the ids beyond it stand for nothing.
+pub const LOGITS_WIDTH: usize = 832;
+/// Longest context, in tokens.
+pub const MAX_CONTEXT: usize = 8192;
+/// The token that ends a turn.
+pub const END_OF_TURN: &str = "<|im_end|>";
+/// The other token that ends a generation.
+pub const END_OF_TEXT: &str = "<|endoftext|>";
+
+/// Added tokens and whether the tokenizer flags them special (as in Qwen3, the tool and reasoning markers are not).
+const ADDED: [(&str, bool); 7] = [
+    (END_OF_TEXT, true),
+    ("<|im_start|>", true),
+    (END_OF_TURN, true),
+    ("<tool_call>", false),
+    ("</tool_call>", false),
+    ("<think>", false),
+    ("</think>", false),
+];
+
+/// Hash of everything the model consists of; part of the directory's name, so that a changed model is never confused with
+/// an old one on disk. A test keeps it right.
+const FINGERPRINT: u64 = 0xec66_3ca5_802e_cb22;
+
+/// The model could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum TinyModelError {
+    /// The file system refused.
+    #[error("cannot write the tiny model to {}: {source}", path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The tensors could not be laid out.
+    #[error("cannot serialise the tiny model: {0}")]
+    Tensors(#[from] safetensors::SafeTensorError),
+}
+
+/// Where the model lies, and whether it was there before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TinyModel {
+    /// Directory with config.json, tokenizer.json, tokenizer_config.json, generation_config.json and model.safetensors.
+    pub dir: PathBuf,
+    /// Whether this call wrote it.
+    pub fresh: bool,
+}
+
+/// The directory under which the model is kept by default: `louver` in the platform's cache directory, or in the
+/// temporary directory where there is none.
+pub fn default_parent() -> PathBuf {
+    let var = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let cache = if cfg!(target_os = "windows") {
+        var("LOCALAPPDATA")
+    } else if cfg!(target_os = "macos") {
+        var("HOME").map(|home| home.join("Library/Caches"))
+    } else {
+        var("XDG_CACHE_HOME").or_else(|| var("HOME").map(|home| home.join(".cache")))
+    };
+    cache.unwrap_or_else(std::env::temp_dir).join("louver")
+}
+
+/// The model under `parent`, written there unless it already is. Safe against other processes doing the same: the files
+/// appear together or not at all.
+pub fn ensure(parent: &Path) -> Result<TinyModel, TinyModelError> {
+    let dir = parent.join(format!("tiny-llama-{FINGERPRINT:016x}"));
+    if is_whole(&dir) {
+        return Ok(TinyModel { dir, fresh: false });
+    }
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| TinyModelError::Io { path, source }
+    };
+    let nanos = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+    let draft = parent.join(format!(".tiny-llama-{}-{nanos}", std::process::id()));
+    fs::create_dir_all(&draft).map_err(failed(&draft))?;
+    for (name, bytes) in files()? {
+        let path = draft.join(name);
+        fs::write(&path, bytes).map_err(failed(&path))?;
+    }
+    if dir.exists() && !is_whole(&dir) {
+        fs::remove_dir_all(&dir).map_err(failed(&dir))?;
+    }
+    match fs::rename(&draft, &dir) {
+        Ok(()) => Ok(TinyModel { dir, fresh: true }),
+        Err(source) => {
+            // Another process was faster; a draft that stays behind does no harm.
+            let _ = fs::remove_dir_all(&draft);
+            if is_whole(&dir) { Ok(TinyModel { dir, fresh: false }) } else { Err(failed(&dir)(source)) }
+        }
+    }
+}
+
+const NAMES: [&str; 5] =
+    ["config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json", "model.safetensors"];
+
+fn is_whole(dir: &Path) -> bool {
+    NAMES.iter().all(|name| dir.join(name).is_file())
+}
+
+/// The model's files: name and content.
+fn files() -> Result<Vec<(&'static str, Vec<u8>)>, TinyModelError> {
+    let tokenizer = bpe::train(include_str!("corpus.txt"));
+    let first_added = tokenizer.vocab.len();
+    let id = |name: &str| ADDED.iter().position(|(text, _)| *text == name).map(|at| first_added + at);
+    let config = json!({
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "vocab_size": LOGITS_WIDTH,
+        "hidden_size": weights::HIDDEN,
+        "intermediate_size": weights::INTERMEDIATE,
+        "num_hidden_layers": weights::LAYERS,
+        "num_attention_heads": weights::HEADS,
+        "num_key_value_heads": weights::KV_HEADS,
+        "hidden_act": "silu",
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 10000.0,
+        "max_position_embeddings": MAX_CONTEXT,
+        "tie_word_embeddings": false,
+        "torch_dtype": "float32",
+        "eos_token_id": id(END_OF_TURN),
+    });
+    let tokenizer_config = json!({
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": MAX_CONTEXT,
+        "eos_token": END_OF_TURN,
+        "pad_token": END_OF_TEXT,
+        "clean_up_tokenization_spaces": false,
+        "chat_template": include_str!("template.jinja"),
+    });
+    let generation_config = json!({ "eos_token_id": [id(END_OF_TURN), id(END_OF_TEXT)] });
+    let pretty = |value: &serde_json::Value| format!("{value:#}\n").into_bytes();
+    let [a, b, c, d, e] = NAMES;
+    Ok(vec![
+        (a, pretty(&config)),
+        (b, pretty(&tokenizer.to_json(&ADDED))),
+        (c, pretty(&tokenizer_config)),
+        (d, pretty(&generation_config)),
+        (e, weights::safetensors(LOGITS_WIDTH)?),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fingerprint_is_that_of_the_files() {
+        // FNV-1a, over names and contents.
+        let mut hash = 0xcbf2_9ce4_8422_2325u64;
+        for (name, bytes) in files().unwrap() {
+            for byte in name.bytes().chain(bytes) {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            }
+        }
+        assert_eq!(hash, FINGERPRINT, "the model changed: set FINGERPRINT to {hash:#018x}");
+    }
+
+    #[test]
+    fn tokenizer_loads_and_round_trips() {
+        let parent = std::env::temp_dir().join(format!("louver-tiny-model-{}", std::process::id()));
+        let first = ensure(&parent).unwrap();
+        let second = ensure(&parent).unwrap();
+        assert!(first.fresh && !second.fresh);
+        let tokenizer = tokenizers::Tokenizer::from_file(first.dir.join("tokenizer.json")).unwrap();
+        fs::remove_dir_all(&parent).unwrap();
+        let size = tokenizer.get_vocab_size(true);
+        assert!((500..LOGITS_WIDTH).contains(&size), "{size}");
+        for text in ["{\"name\": \"weather\"}", "Grüße, 世界 🌍\n\t x", "<tool_call>\n{}\n</tool_call>"] {
+            let ids = tokenizer.encode(text, false).unwrap();
+            assert_eq!(tokenizer.decode(ids.get_ids(), false).unwrap(), text);
+        }
+        let markers = tokenizer.encode("<|im_start|><tool_call></think>", false).unwrap();
+        assert_eq!(markers.get_ids().len(), 3);
+        let words = tokenizer.encode(" the weather", false).unwrap();
+        assert!(words.get_ids().len() <= 4, "{:?}", words.get_tokens());
+    }
+}
