@@ -1,1 +1,25 @@
-//! 
+//! Louver vocabularies from Hugging Face `tokenizer.json` files.
+//!
+//! A token's bytes are what the tokenizer's own decoder shows for it in the middle of a text, because that is what the
+//! host streams: byte-level alphabets (GPT-2), byte fallback (`<0x0A>`, `▁`) and plain replacements are understood; every
+//! token is then decoded once and compared. What does not agree is left out and reported, never guessed.
+//!
+//! ```no_run
+//! use louver_hf_tokenizers::{VocabOptions, load};
+//!
+//! let loaded = load("model/tokenizer.json", &VocabOptions { width: Some(151_936), ..VocabOptions::default() })?;
+//! for warning in &loaded.warnings {
+//!     eprintln!("warning: {warning}");
+//! }
+//! println!("{} token ids, {} stop tokens", loaded.vocab.width(), loaded.vocab.stops().len());
+//! # Ok::<(), louver_hf_tokenizers::LoadError>(())
+//! ```
+
+mod decode;
+mod encode;
+mod load;
+mod stops;
+
+pub use decode::DecoderError;
+pub use encode::{EncodeError, Encoder};
+pub use load::{LoadError, Loaded, VocabOptions, Warning, load, vocabulary};

@@ -1,0 +1,60 @@
+//! Which tokens end a generation: what the files beside a `tokenizer.json` say.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::Value;
+use tokenizers::Tokenizer;
+
+/// Tried in this order where nothing else names a stop token.
+const COMMON: &[&str] = &[
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|end|>",
+    "<end_of_turn>",
+    "<｜end▁of▁sentence｜>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "</s>",
+    "<eos>",
+    "<|end_of_sentence|>",
+];
+
+/// A stop token as a file names it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stop {
+    Id(u32),
+    Name(String),
+}
+
+/// End-of-sequence tokens of `generation_config.json`, `config.json` and `tokenizer_config.json` in a folder. Files that are
+/// missing or are not JSON say nothing.
+pub(crate) fn beside(folder: &Path) -> Vec<Stop> {
+    let mut out = BTreeSet::new();
+    for name in ["generation_config.json", "config.json", "tokenizer_config.json"] {
+        let Ok(text) = std::fs::read_to_string(folder.join(name)) else { continue };
+        let Ok(value) = serde_json::from_str::<Value>(&text) else { continue };
+        collect(&value["eos_token_id"], &mut out);
+        collect(&value["eos_token"], &mut out);
+    }
+    out.into_iter().collect()
+}
+
+fn collect(value: &Value, out: &mut BTreeSet<Stop>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| collect(item, out)),
+        Value::Object(token) => collect(token.get("content").unwrap_or(&Value::Null), out),
+        Value::String(name) if !name.is_empty() => {
+            out.insert(Stop::Name(name.clone()));
+        }
+        Value::Number(id) => {
+            out.extend(id.as_u64().and_then(|id| u32::try_from(id).ok()).map(Stop::Id));
+        }
+        _ => {}
+    }
+}
+
+/// The first well-known end token the tokenizer has.
+pub(crate) fn common(tokenizer: &Tokenizer) -> Option<(u32, &'static str)> {
+    COMMON.iter().find_map(|name| Some((tokenizer.token_to_id(name)?, *name)))
+}

@@ -1,0 +1,84 @@
+//! The tokenizers of real models, where the shared data is at hand.
+
+use std::path::{Path, PathBuf};
+
+use louver::ids::TokenId;
+use louver_hf_tokenizers::{Encoder, Loaded, VocabOptions, load};
+use tokenizers::Tokenizer;
+
+const PROBES: &[&str] = &[
+    "plain words, 1234567890 and \t tabs\n\n  lines  ",
+    "{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\", \"days\": [1, 2, 3], \"x\": -1.5e-7}}",
+    "Gr\u{fc}\u{df}e, \u{4f60}\u{597d}, \u{43f}\u{440}\u{438}\u{432}\u{435}\u{442}, \u{1f468}\u{200d}\u{1f469}, \u{fffd} and \u{10ffff}",
+    " leading and trailing ",
+    "\u{0}\u{1}\u{1b}\u{7f}",
+];
+
+/// The shared tokenizers that are there; says which are not.
+fn real(name: &str) -> Option<PathBuf> {
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/tokenizers");
+    let path = shared.join(name).join("tokenizer.json");
+    if path.is_file() {
+        return Some(path);
+    }
+    println!("skipped: ../shared/data/tokenizers/{name} is not there");
+    None
+}
+
+fn check(name: &str, stop: &str) {
+    let Some(path) = real(name) else { return };
+    let Loaded { vocab, tokenizer, warnings } = load(&path, &VocabOptions::default()).expect("loads");
+    assert_eq!(warnings, [], "{name}");
+    assert!(vocab.missing_bytes().is_empty(), "{name}");
+    let stops: Vec<&str> = vocab.stops().iter().filter_map(|&id| vocab.special_name(id)).collect();
+    assert_eq!(stops, [stop], "{name}");
+    every_token_is_what_decode_shows(&tokenizer, &vocab);
+    let encoder = Encoder::new(&tokenizer, &vocab);
+    for text in PROBES {
+        let ids = encoder.encode(text).expect("tokens");
+        let bytes: Vec<u8> =
+            ids.iter().flat_map(|&id| vocab.bytes(TokenId::from_raw(id)).expect("text").to_vec()).collect();
+        assert_eq!(String::from_utf8_lossy(&bytes), *text, "{name}: {ids:?}");
+    }
+}
+
+/// Each token behind each of two neighbours: what decoding adds is the token's bytes.
+fn every_token_is_what_decode_shows(tokenizer: &Tokenizer, vocab: &louver::vocab::Vocabulary) {
+    let mut texts = 0;
+    for front in ["x", "\""] {
+        let front_id = tokenizer.token_to_id(front).expect("a token for an ASCII character");
+        for id in 0..vocab.width() as u32 {
+            let Some(bytes) = vocab.bytes(TokenId::from_raw(id)) else { continue };
+            let shown = tokenizer.decode(&[front_id, id], false).expect("decodes");
+            assert_eq!(shown, format!("{front}{}", String::from_utf8_lossy(bytes)), "token {id}");
+            texts += 1;
+        }
+    }
+    assert!(texts > 2 * 31_000);
+}
+
+#[test]
+fn llama3_1() {
+    check("llama3_1", "<|eot_id|>");
+}
+
+#[test]
+fn qwen3() {
+    check("qwen3", "<|im_end|>");
+    let Some(path) = real("qwen3") else { return };
+    let loaded = load(path, &VocabOptions { width: Some(151_936), ..VocabOptions::default() }).expect("loads");
+    let id = loaded.tokenizer.token_to_id("<tool_call>").expect("an added token");
+    // Not flagged special: it is text.
+    assert_eq!(loaded.vocab.bytes(TokenId::from_raw(id)), Some(&b"<tool_call>"[..]));
+    assert!(!loaded.vocab.is_used(TokenId::from_raw(151_935)));
+}
+
+#[test]
+fn deepseek_v3() {
+    check("deepseek_v3", "<｜end▁of▁sentence｜>");
+}
+
+#[test]
+fn llama2() {
+    check("llama2", "</s>");
+}
