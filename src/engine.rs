@@ -3,114 +3,301 @@
 use std::sync::Arc;
 
 use crate::compile::{CompileError, Compiled};
-use crate::front::json_schema::{SchemaErrors, SchemaOptions};
 use crate::ids::TokenId;
 use crate::ir::Grammar;
 use crate::limits::Limits;
-use crate::matcher::{AdvanceError, Tracer};
+use crate::mask::{Index, IndexState, MaskPool, PoolStats};
+use crate::matcher::{AdvanceError, ConfigId, DEAD, ParserLimit, Tracer};
 use crate::vocab::Vocabulary;
 
 /// How an [`Engine`] works.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct EngineOptions {
     /// Bounds on every request.
     pub limits: Limits,
+    /// Memory of the mask entries all grammars share, in bytes, before they are dropped and built anew.
+    pub pool_bytes: usize,
 }
 
-/// Why a JSON Schema did not become a constraint.
-#[derive(Debug, thiserror::Error)]
-pub enum SchemaCompileError {
-    /// The schema itself: malformed, unsupported or unsatisfiable, with JSON pointers.
-    #[error(transparent)]
-    Schema(#[from] SchemaErrors),
-    /// The grammar it lowers to.
-    #[error(transparent)]
-    Compile(#[from] CompileError),
+impl Default for EngineOptions {
+    fn default() -> Self {
+        EngineOptions { limits: Limits::default(), pool_bytes: 256 << 20 }
+    }
 }
 
 /// One model's engine. Cheap to share in an `Arc`; all methods take `&self`.
 #[derive(Debug)]
-pub struct Engine {}
+pub struct Engine {
+    vocab: Arc<Vocabulary>,
+    pool: Arc<MaskPool>,
+    options: EngineOptions,
+}
 
 impl Engine {
     /// An engine for this vocabulary.
     pub fn new(vocab: Arc<Vocabulary>, options: EngineOptions) -> Self {
-        todo!()
+        let pool = Arc::new(MaskPool::new(&vocab, options.pool_bytes));
+        Engine { vocab, pool, options }
     }
+
     /// The vocabulary.
     pub fn vocab(&self) -> &Arc<Vocabulary> {
-        todo!()
+        &self.vocab
     }
-    /// Compiles a grammar and binds it to the vocabulary.
+
+    /// The options.
+    pub fn options(&self) -> &EngineOptions {
+        &self.options
+    }
+
+    /// How the shared mask entries are used.
+    pub fn pool_stats(&self) -> PoolStats {
+        self.pool.stats()
+    }
+
+    /// Compiles a grammar and binds it to the vocabulary. No mask is built yet.
     pub fn compile(&self, grammar: &Grammar) -> Result<Constraint, CompileError> {
-        todo!()
+        self.bind(Arc::new(Compiled::new(grammar, &self.options.limits)?))
     }
-    /// Binds an already compiled grammar (shared between vocabularies) to the vocabulary.
+
+    /// Binds an already compiled grammar (shared between vocabularies) to the vocabulary. Fails if the vocabulary lacks a
+    /// special token of the grammar.
     pub fn bind(&self, compiled: Arc<Compiled>) -> Result<Constraint, CompileError> {
-        todo!()
-    }
-    /// Lowers and compiles a JSON Schema text.
-    pub fn compile_json_schema(&self, schema: &str, options: &SchemaOptions) -> Result<Constraint, SchemaCompileError> {
-        todo!()
+        let index = Index::new(compiled, self.vocab.clone(), self.pool.clone(), &self.options.limits)?;
+        Ok(Constraint { index: Arc::new(index) })
     }
 }
 
 /// A compiled grammar bound to a vocabulary, with its caches. Cheap to clone and to share between threads.
 #[derive(Clone, Debug)]
-pub struct Constraint {}
+pub struct Constraint {
+    index: Arc<Index>,
+}
 
 impl Constraint {
     /// A matcher at the beginning.
     pub fn matcher(&self) -> Matcher {
-        todo!()
+        let state = self.index.lock();
+        let (start, epoch) = (state.parser.start(), state.epoch);
+        drop(state);
+        Matcher {
+            index: self.index.clone(),
+            epoch,
+            configs: vec![start],
+            tokens: Vec::new(),
+            terminated: false,
+            limit: None,
+        }
     }
+
     /// The vocabulary.
     pub fn vocab(&self) -> &Arc<Vocabulary> {
-        todo!()
+        &self.index.vocab
     }
+
     /// The compiled grammar.
     pub fn compiled(&self) -> &Arc<Compiled> {
-        todo!()
+        &self.index.compiled
     }
 }
 
 /// Where one sequence is in its constraint. Small; `clone` is an independent fork.
+///
+/// Invariant: `configs` holds the configuration after each prefix of the byte and special tokens in `tokens`; a stop
+/// token, taken last, has none.
 #[derive(Clone, Debug)]
-pub struct Matcher {}
+pub struct Matcher {
+    index: Arc<Index>,
+    epoch: u64,
+    configs: Vec<ConfigId>,
+    tokens: Vec<TokenId>,
+    terminated: bool,
+    limit: Option<ParserLimit>,
+}
 
 impl Matcher {
-    /// Writes the mask of the next token: bit `t % 32` of word `t / 32` is 1 iff token `t` may follow. `mask` must have
-    /// [`Vocabulary::mask_words`] words. Stop tokens are allowed exactly where the grammar may end; after a stop token only stop
-    /// tokens are.
+    /// Writes the mask of the next token: bit `t % 32` of word `t / 32` is 1 iff token `t` may follow. `mask` should have
+    /// [`Vocabulary::mask_words`] words; further words become 0. Stop tokens are allowed exactly where the grammar may
+    /// end; after a stop token only stop tokens are. Should the parser run into a limit (see [`Matcher::limit`]), only stop
+    /// tokens are allowed, so that the sequence ends.
     pub fn fill_mask(&mut self, mask: &mut [u32]) {
-        todo!()
+        let index = self.index.clone();
+        if !self.terminated && self.limit.is_none() {
+            let mut state = index.lock();
+            match self.with_retry(&index, &mut state, |matcher, state| index.mask(state, matcher.config())) {
+                Ok(built) => {
+                    drop(state);
+                    return built.write(mask);
+                }
+                Err(limit) => self.limit = Some(limit),
+            }
+        }
+        mask.fill(0);
+        for &stop in index.vocab.stops() {
+            crate::mask::set_bit(mask, stop);
+        }
     }
-    /// Takes a token. On an error the state is unchanged.
+
+    /// Takes a token. On an error the state is unchanged. Cost: one table look-up a byte once transitions are known.
     pub fn advance(&mut self, token: TokenId) -> Result<(), AdvanceError> {
-        todo!()
+        let index = self.index.clone();
+        let mut state = index.lock();
+        self.advance_locked(&index, &mut state, token)
     }
+
     /// As [`Matcher::advance`], and tells the tracer what each byte was.
     pub fn advance_traced(&mut self, token: TokenId, tracer: &mut Tracer) -> Result<(), AdvanceError> {
-        todo!()
+        let index = self.index.clone();
+        let mut state = index.lock();
+        self.advance_locked(&index, &mut state, token)?;
+        if self.terminated {
+            return Ok(());
+        }
+        let before = self.configs[self.configs.len() - 2];
+        let parser = &mut state.parser;
+        let mut traced = false;
+        if let Some(bytes) = index.vocab.bytes(token) {
+            // All transitions were taken just now, so they are known and cannot fail.
+            let mut at = before;
+            let mut steps = Vec::with_capacity(bytes.len());
+            for &byte in bytes {
+                let next = parser.step(at, byte).unwrap_or(DEAD);
+                steps.push((byte, parser.trace(at, byte, next)));
+                at = next;
+            }
+            if at != DEAD {
+                steps.iter().for_each(|&(byte, step)| tracer.push(&[byte], step));
+                traced = true;
+            }
+        }
+        if !traced && let Some(special) = index.specials.iter().position(|&id| id == token) {
+            let next = self.config();
+            let step = parser.trace_special(before, special as u32, next);
+            let name = index.vocab.special_name(token).map(str::as_bytes).or_else(|| index.vocab.bytes(token));
+            tracer.push(name.unwrap_or_default(), step);
+        }
+        Ok(())
     }
+
     /// Whether a token may follow, without a mask.
     pub fn allows(&mut self, token: TokenId) -> bool {
-        todo!()
+        let index = self.index.clone();
+        let mut state = index.lock();
+        if self.terminated || self.limit.is_some() {
+            return index.vocab.is_stop(token);
+        }
+        let stepped = self.with_retry(&index, &mut state, |matcher, state| {
+            let config = matcher.config();
+            let complete = state.parser.store().done(config).root;
+            Ok(state.step_token(&index, config, token)?.0 != DEAD || complete && index.vocab.is_stop(token))
+        });
+        stepped.unwrap_or(false)
     }
+
     /// Takes back the last `n` tokens (all of them if there are fewer).
     pub fn rollback(&mut self, n: usize) {
-        todo!()
+        for _ in 0..n.min(self.tokens.len()) {
+            self.tokens.pop();
+            if !std::mem::take(&mut self.terminated) {
+                self.configs.pop();
+            }
+        }
+        self.limit = None;
     }
+
     /// Tokens taken so far.
     pub fn tokens(&self) -> &[TokenId] {
-        todo!()
+        &self.tokens
     }
+
     /// Whether the text so far is a whole sentence of the grammar (a stop token is allowed).
     pub fn is_complete(&mut self) -> bool {
-        todo!()
+        let index = self.index.clone();
+        let mut state = index.lock();
+        let result = self.with_retry(&index, &mut state, |matcher, state| {
+            Ok(state.parser.store().done(matcher.config()).root)
+        });
+        result.unwrap_or(false)
     }
+
     /// Whether a stop token has been taken.
     pub fn is_terminated(&self) -> bool {
-        todo!()
+        self.terminated
+    }
+
+    /// The limit the parser ran into, if it did: from here on only stop tokens are allowed.
+    pub fn limit(&self) -> Option<&'static str> {
+        self.limit.map(ParserLimit::what)
+    }
+
+    fn config(&self) -> ConfigId {
+        self.configs[self.configs.len() - 1]
+    }
+
+    fn advance_locked(&mut self, index: &Index, state: &mut IndexState, token: TokenId) -> Result<(), AdvanceError> {
+        if self.terminated {
+            return Err(AdvanceError::Terminated);
+        }
+        if !index.vocab.is_used(token) {
+            return Err(AdvanceError::UnknownToken { token });
+        }
+        let step = self.with_retry(index, state, |matcher, state| {
+            let config = matcher.config();
+            let (next, offset) = state.step_token(index, config, token)?;
+            Ok((next, offset, state.parser.store().done(config).root))
+        });
+        match step {
+            Err(limit) => Err(AdvanceError::Limit { what: limit.what() }),
+            Ok((DEAD, _, true)) if index.vocab.is_stop(token) => {
+                self.terminated = true;
+                self.tokens.push(token);
+                Ok(())
+            }
+            Ok((DEAD, offset, _)) => Err(AdvanceError::Rejected { token, offset }),
+            Ok((next, _, _)) => {
+                self.configs.push(next);
+                self.tokens.push(token);
+                Ok(())
+            }
+        }
+    }
+
+    /// Runs `work` with configurations of the current epoch; once more with emptied caches if memory ran out.
+    fn with_retry<T>(
+        &mut self,
+        index: &Index,
+        state: &mut IndexState,
+        work: impl Fn(&Matcher, &mut IndexState) -> Result<T, ParserLimit>,
+    ) -> Result<T, ParserLimit> {
+        state.relieve();
+        self.replay(index, state)?;
+        match work(self, state) {
+            Err(ParserLimit::Memory) => {
+                state.clear();
+                self.replay(index, state)?;
+                work(self, state)
+            }
+            other => other,
+        }
+    }
+
+    /// Finds this matcher's configurations again after the caches were emptied.
+    fn replay(&mut self, index: &Index, state: &mut IndexState) -> Result<(), ParserLimit> {
+        if self.epoch == state.epoch {
+            return Ok(());
+        }
+        let mut configs = Vec::with_capacity(self.configs.len());
+        configs.push(state.parser.start());
+        for &token in &self.tokens[..self.configs.len() - 1] {
+            let (next, _) = state.step_token(index, configs[configs.len() - 1], token)?;
+            configs.push(next);
+        }
+        self.configs = configs;
+        self.epoch = state.epoch;
+        state.settle();
+        Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

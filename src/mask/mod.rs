@@ -1,1 +1,19 @@
-//! Stage 5.
+//! Stage 5. Configuration and vocabulary to token masks: which token ids may follow, 32 ids a word.
+//!
+//! For a configuration: (1) a finished mask is memoised; (2) narrow configurations (few tokens can follow) are walked
+//! directly; (3) for the others each item's state has a pooled entry (accepted, undecided, the rest rejected), and the
+//! undecided tokens are resolved with what follows the item's rule.
+
+mod entry;
+mod index;
+mod key;
+mod pool;
+mod set;
+mod walk;
+
+pub use pool::PoolStats;
+pub use set::bit;
+
+pub(crate) use index::{Index, IndexState};
+pub(crate) use pool::MaskPool;
+pub(crate) use set::set_bit;

@@ -1,5 +1,9 @@
-//! What each byte of the output was: spans of bytes by the label of the rule that derived them.
+//! What each byte of the output was: spans of bytes by the label of the rule that derived them. Read off the parser's own
+//! items, so it cannot disagree with the grammar.
 
+use super::parser::StepTrace;
+use super::store::Owner;
+use crate::compile::Mark;
 use crate::ids::Label;
 
 /// Bytes that one labelled rule derived.
@@ -10,17 +14,24 @@ pub struct Span {
     pub label: Option<Label>,
     /// The bytes (a special token appears as its text).
     pub bytes: Vec<u8>,
-    /// The labelled rule is over with the last of these bytes. (A rule that may end or go on, such as free text, closes only when
-    /// something else follows.)
+    /// The labelled rule is over with the last of these bytes. Free text of a
+    /// dispatch never says so: it is over when a span with another label follows.
     pub closed: bool,
 }
 
-/// Collects spans while a matcher advances; holds bytes back while it is undecided what they are (a trigger that has only begun, a
-/// header several tools share). Bounded by the longest trigger or shared header.
+/// Collects spans while a matcher advances; holds bytes back while it is undecided what they are (a trigger that has only
+/// begun, a header several tools share). Bounded by the longest trigger or shared header. The spans do not depend on how
+/// the bytes were cut into tokens.
 #[derive(Clone, Debug, Default)]
 pub struct Tracer {
     spans: Vec<Span>,
     held: Vec<u8>,
+    /// How many of the held bytes are free text unless a trigger takes them.
+    text: usize,
+    /// The label of those.
+    text_label: Option<Label>,
+    /// The label of held bytes beyond `text` if they turn out to be free text.
+    maybe: Option<Label>,
 }
 
 impl Tracer {
@@ -28,16 +39,79 @@ impl Tracer {
     pub fn new() -> Self {
         Self::default()
     }
+
     /// Takes the spans that are decided.
     pub fn drain(&mut self) -> Vec<Span> {
         std::mem::take(&mut self.spans)
     }
-    /// Bytes held back so far; at the end of a generation, text that only began like a trigger is in here.
+
+    /// Bytes held back so far.
     pub fn held(&self) -> &[u8] {
         &self.held
     }
-    /// The end of the generation: held bytes of free text become a span of that text; others come back as an unlabelled span.
+
+    /// The end of the generation: held bytes that could be free text become a span of that text, others an unlabelled one.
     pub fn finish(&mut self) -> Vec<Span> {
-        todo!()
+        let rest = self.held.split_off(self.text.min(self.held.len()));
+        let text = std::mem::take(&mut self.held);
+        let (text_label, maybe) = (self.text_label, self.maybe);
+        self.emit(text_label, &text, false);
+        self.emit(maybe, &rest, false);
+        self.text = 0;
+        self.maybe = None;
+        self.drain()
+    }
+
+    /// One step over a byte, or over the text of a special token.
+    pub(crate) fn push(&mut self, input: &[u8], step: StepTrace) {
+        self.held.extend_from_slice(input);
+        let label = match step.owner {
+            Owner::Ambiguous => {
+                self.maybe = step.text;
+                return;
+            }
+            Owner::None => None,
+            Owner::Label(label) => Some(label),
+        };
+        self.maybe = None;
+        let mut held = std::mem::take(&mut self.held);
+        match step.mark {
+            Mark::Text { pending } => {
+                let release = held.len().saturating_sub(pending as usize);
+                self.emit(label, &held[..release], false);
+                held.drain(..release);
+                self.text = held.len();
+                self.text_label = label;
+                self.held = held;
+                return;
+            }
+            Mark::Fired { matched } => {
+                // A special token as a trigger matches no bytes of text: all of `input` is the marker.
+                let marker = if matched == 0 { input.len() } else { matched as usize };
+                let release = held.len().saturating_sub(marker);
+                self.emit(label, &held[..release], false);
+                self.emit(None, &held[release..], true);
+            }
+            Mark::Plain => {
+                let text = self.text.min(held.len());
+                let text_label = self.text_label;
+                self.emit(text_label, &held[..text], false);
+                self.emit(label, &held[text..], step.closed);
+            }
+        }
+        self.text = 0;
+    }
+
+    fn emit(&mut self, label: Option<Label>, bytes: &[u8], closed: bool) {
+        if bytes.is_empty() {
+            return;
+        }
+        match self.spans.last_mut() {
+            Some(last) if last.label == label && !last.closed => {
+                last.bytes.extend_from_slice(bytes);
+                last.closed = closed;
+            }
+            _ => self.spans.push(Span { label, bytes: bytes.to_vec(), closed }),
+        }
     }
 }

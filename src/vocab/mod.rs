@@ -139,6 +139,12 @@ impl Vocabulary {
         self.specials.get(name).copied()
     }
 
+    /// A token with exactly these bytes. Cost: linear in their number.
+    pub fn find(&self, bytes: &[u8]) -> Option<TokenId> {
+        let node = bytes.iter().try_fold(0, |node, &byte| self.trie.child(node, byte))?;
+        self.trie.words_at(node).first().copied()
+    }
+
     /// Whether the id is a special token.
     pub fn is_special(&self, token: TokenId) -> bool {
         matches!(self.tokens.get(token.index()), Some(Token::Special))

@@ -10,6 +10,8 @@ pub struct Node {
     /// First word of the subtree in the word list. The words of the whole subtree are
     /// `words..nodes[end].words`; those that end at this very node come first.
     pub words: u32,
+    /// Number of bytes that lead to this node.
+    pub depth: u16,
     /// The byte on the edge into this node (0 at the root).
     pub byte: u8,
 }
@@ -33,7 +35,7 @@ impl Trie {
     /// Builds from `(string, id)` pairs in any order. The empty string ends at the root. Cost: one sort.
     pub fn build(mut entries: Vec<(&[u8], TokenId)>) -> Trie {
         entries.sort_unstable();
-        let mut nodes = vec![Node { end: 0, words: 0, byte: 0 }];
+        let mut nodes = vec![Node { end: 0, words: 0, depth: 0, byte: 0 }];
         let mut words = Vec::with_capacity(entries.len());
         let mut path: Vec<u32> = vec![0];
         let mut previous: &[u8] = &[];
@@ -45,7 +47,8 @@ impl Trie {
             }
             for &byte in &bytes[shared..] {
                 path.push(nodes.len() as u32);
-                nodes.push(Node { end: 0, words: words.len() as u32, byte });
+                let depth = (path.len() - 1) as u16;
+                nodes.push(Node { end: 0, words: words.len() as u32, depth, byte });
             }
             words.push(*id);
             previous = bytes;
@@ -53,7 +56,7 @@ impl Trie {
         while let Some(done) = path.pop() {
             nodes[done as usize].end = nodes.len() as u32;
         }
-        nodes.push(Node { end: nodes.len() as u32 + 1, words: words.len() as u32, byte: 0 });
+        nodes.push(Node { end: nodes.len() as u32 + 1, words: words.len() as u32, depth: 0, byte: 0 });
         let mut root = Box::new([NO_NODE; 256]);
         let mut child = 1;
         while child < nodes[0].end {

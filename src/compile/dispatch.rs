@@ -1,0 +1,264 @@
+//! Tag dispatch as an automaton: the Aho-Corasick automaton over all triggers, stops and excludes (aho-corasick crate, output
+//! links included) becomes the states of free text; a fired trigger leads to a state that calls the tag's body.
+
+use std::collections::HashMap;
+
+use aho_corasick::automaton::Automaton;
+use aho_corasick::dfa::DFA;
+use aho_corasick::{Anchored, StartKind};
+
+use super::Mark;
+use super::units::Symbol;
+use crate::fsm::{Nfa, TooLarge};
+use crate::ir::{AfterTag, Dispatch, DispatchEnd, Trigger};
+
+/// Where in a dispatch a state is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Phase {
+    /// Free text before the first tag.
+    Before,
+    /// Free text after a tag.
+    After,
+    /// A trigger has fired, but its text also begins a longer one: only the rest of that may follow.
+    Committed,
+}
+
+/// What a pattern means.
+#[derive(Clone, Copy, Debug)]
+enum Meaning {
+    Tag(usize),
+    Stop,
+    Exclude,
+}
+
+struct Builder<'d> {
+    dispatch: &'d Dispatch,
+    /// `None` where nothing is watched for.
+    text: Option<DFA>,
+    meanings: Vec<(Meaning, usize)>,
+    ids: HashMap<(usize, Phase), u32>,
+    queue: Vec<(usize, Phase, u32)>,
+    depth: HashMap<usize, u32>,
+    end: u32,
+    limit: usize,
+}
+
+/// Builds into an empty automaton whose state 0 is the start; one mark per state.
+pub(super) fn build(dispatch: &Dispatch, nfa: &mut Nfa, marks: &mut Vec<Mark>, limit: usize) -> Result<(), TooLarge> {
+    let mut patterns: Vec<&[u8]> = Vec::new();
+    let mut meanings = Vec::new();
+    for (i, (trigger, _)) in dispatch.tags.iter().enumerate() {
+        if let Trigger::Text(text) = trigger {
+            patterns.push(text);
+            meanings.push((Meaning::Tag(i), text.len()));
+        }
+    }
+    for stop in &dispatch.stops {
+        if let Trigger::Text(text) = stop {
+            patterns.push(text);
+            meanings.push((Meaning::Stop, text.len()));
+        }
+    }
+    for exclude in &dispatch.excludes {
+        patterns.push(exclude);
+        meanings.push((Meaning::Exclude, exclude.len()));
+    }
+    let text = if patterns.is_empty() {
+        None
+    } else {
+        let build = DFA::builder().start_kind(StartKind::Unanchored).build(&patterns);
+        Some(build.map_err(|_| TooLarge { limit })?)
+    };
+    let end = nfa.state();
+    nfa.set_final(end);
+    marks.extend([Mark::Plain, Mark::Plain]);
+    let mut builder = Builder {
+        dispatch,
+        text,
+        meanings,
+        ids: HashMap::new(),
+        queue: Vec::new(),
+        depth: HashMap::new(),
+        end,
+        limit,
+    };
+    builder.depths();
+    let root = builder.root();
+    let before = builder.node(nfa, marks, root, Phase::Before);
+    nfa.epsilon(0, before);
+    let mut at = 0;
+    while at < builder.queue.len() {
+        if nfa.len() > limit {
+            return Err(TooLarge { limit });
+        }
+        let (ac, phase, state) = builder.queue[at];
+        builder.expand(nfa, marks, ac, phase, state);
+        at += 1;
+    }
+    Ok(())
+}
+
+impl Builder<'_> {
+    fn root(&self) -> usize {
+        self.text.as_ref().map_or(0, |t| {
+            t.start_state(Anchored::No).expect("built with an unanchored start").as_usize()
+        })
+    }
+
+    fn next(&self, ac: usize, byte: u8) -> usize {
+        self.text.as_ref().map_or(0, |t| {
+            let sid = aho_corasick::automaton::StateID::new(ac).expect("a state of this automaton");
+            t.next_state(Anchored::No, sid, byte).as_usize()
+        })
+    }
+
+    /// Depth of each automaton state in the trie of patterns: the length of the shortest text that leads there.
+    fn depths(&mut self) {
+        let root = self.root();
+        self.depth.insert(root, 0);
+        let mut order = vec![root];
+        let mut at = 0;
+        while at < order.len() && order.len() <= self.limit {
+            let depth = self.depth[&order[at]];
+            for byte in 0..=255 {
+                let next = self.next(order[at], byte);
+                self.depth.entry(next).or_insert_with(|| {
+                    order.push(next);
+                    depth + 1
+                });
+            }
+            at += 1;
+        }
+    }
+
+    /// The state for an automaton state in a phase.
+    fn node(&mut self, nfa: &mut Nfa, marks: &mut Vec<Mark>, ac: usize, phase: Phase) -> u32 {
+        if let Some(&state) = self.ids.get(&(ac, phase)) {
+            return state;
+        }
+        let state = nfa.state();
+        marks.push(Mark::Text { pending: self.depth.get(&ac).copied().unwrap_or(0) });
+        let ends = match self.dispatch.end {
+            DispatchEnd::Anywhere => phase != Phase::Committed,
+            DispatchEnd::AfterOneTag => phase == Phase::After,
+            DispatchEnd::AtStop => false,
+        };
+        if ends {
+            nfa.set_final(state);
+        }
+        self.ids.insert((ac, phase), state);
+        self.queue.push((ac, phase, state));
+        state
+    }
+
+    /// The edges of one state.
+    fn expand(&mut self, nfa: &mut Nfa, marks: &mut Vec<Mark>, ac: usize, phase: Phase, state: u32) {
+        // Runs of bytes that lead to the same automaton state share an edge.
+        let mut run: Option<(u8, u8, usize)> = None;
+        for byte in 0..=255u8 {
+            let next = self.next(ac, byte);
+            match &mut run {
+                Some((_, hi, to)) if *to == next => *hi = byte,
+                _ => {
+                    if let Some(done) = run.replace((byte, byte, next)) {
+                        self.text_edge(nfa, marks, ac, phase, state, done);
+                    }
+                }
+            }
+        }
+        if let Some(done) = run {
+            self.text_edge(nfa, marks, ac, phase, state, done);
+        }
+        if phase == Phase::Committed {
+            return;
+        }
+        let mut fired: HashMap<u32, u32> = HashMap::new();
+        let tags = self.dispatch.tags.iter().enumerate();
+        let tags = tags.filter_map(|(i, (t, _))| if let Trigger::Special(s) = t { Some((*s, Some(i))) } else { None });
+        let stops = self.dispatch.stops.iter();
+        let stops = stops.filter_map(|t| if let Trigger::Special(s) = t { Some((*s, None)) } else { None });
+        for (special, tag) in tags.chain(stops) {
+            let target = *fired.entry(special.raw()).or_insert_with(|| {
+                let target = nfa.state();
+                marks.push(Mark::Fired { matched: 0 });
+                let symbol = Symbol::Special(special.raw()).encode();
+                nfa.edge(state, symbol, symbol, target);
+                target
+            });
+            self.fire(nfa, marks, target, tag);
+        }
+    }
+
+    fn text_edge(
+        &mut self,
+        nfa: &mut Nfa,
+        marks: &mut Vec<Mark>,
+        ac: usize,
+        phase: Phase,
+        state: u32,
+        (lo, hi, next): (u8, u8, usize),
+    ) {
+        let depth = |b: &Self, s: usize| b.depth.get(&s).copied().unwrap_or(0);
+        if phase == Phase::Committed && depth(self, next) != depth(self, ac) + 1 {
+            return;
+        }
+        let (mut tags, mut stop, mut matched, mut excluded) = (Vec::new(), false, 0, 0);
+        if let Some(text) = &self.text {
+            let sid = aho_corasick::automaton::StateID::new(next).expect("a state of this automaton");
+            if text.is_match(sid) {
+                for i in 0..text.match_len(sid) {
+                    let (meaning, len) = self.meanings[text.match_pattern(sid, i).as_usize()];
+                    match meaning {
+                        Meaning::Tag(tag) => tags.push((tag, len)),
+                        Meaning::Stop => stop = true,
+                        Meaning::Exclude => excluded = excluded.max(len),
+                    }
+                    if !matches!(meaning, Meaning::Exclude) {
+                        matched = matched.max(len);
+                    }
+                }
+            }
+        }
+        // An exclude only loses against a trigger or stop that contains it.
+        if excluded > matched {
+            return;
+        }
+        let edge = |nfa: &mut Nfa, to| nfa.edge(state, u32::from(lo), u32::from(hi), to);
+        if tags.is_empty() && !stop {
+            let to = self.node(nfa, marks, next, phase);
+            edge(nfa, to);
+            return;
+        }
+        let target = nfa.state();
+        marks.push(Mark::Fired { matched: matched as u32 });
+        edge(nfa, target);
+        for (tag, _) in tags {
+            self.fire(nfa, marks, target, Some(tag));
+        }
+        if stop {
+            self.fire(nfa, marks, target, None);
+        }
+        let longer = (0..=255u8).any(|b| depth(self, self.next(next, b)) == depth(self, next) + 1);
+        if longer && depth(self, next) as usize == matched {
+            let to = self.node(nfa, marks, next, Phase::Committed);
+            edge(nfa, to);
+        }
+    }
+
+    /// What a fired state leads to: a tag's body and what follows it, or the end.
+    fn fire(&mut self, nfa: &mut Nfa, marks: &mut Vec<Mark>, target: u32, tag: Option<usize>) {
+        let Some(tag) = tag else {
+            nfa.epsilon(target, self.end);
+            return;
+        };
+        let symbol = Symbol::Call(self.dispatch.tags[tag].1.raw()).encode();
+        let after = match self.dispatch.after {
+            AfterTag::End => self.end,
+            AfterTag::Loop => {
+                let root = self.root();
+                self.node(nfa, marks, root, Phase::After)
+            }
+        };
+        nfa.edge(target, symbol, symbol, after);
+    }
+}

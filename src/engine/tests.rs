@@ -1,0 +1,274 @@
+//! The engine as a whole on small grammars; the wide net (random grammars against an independent recogniser) is in `tests/`.
+
+use super::*;
+use crate::fsm::ByteSet;
+use crate::ids::Label;
+use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, SpecialToken, Trigger};
+use crate::matcher::Recognizer;
+
+fn engine(extra: &[&str]) -> Engine {
+    let extra: Vec<&[u8]> = extra.iter().map(|s| s.as_bytes()).collect();
+    Engine::new(Arc::new(Vocabulary::toy(&extra)), EngineOptions::default())
+}
+
+fn accepts(grammar: &Grammar, text: &str) -> bool {
+    let compiled = Arc::new(Compiled::new(grammar, &Limits::default()).unwrap());
+    let mut recognizer = Recognizer::new(compiled);
+    recognizer.push(text.as_bytes()).is_ok() && recognizer.is_complete()
+}
+
+/// The tokens a mask allows, as text.
+fn allowed(matcher: &mut Matcher, constraint: &Constraint) -> Vec<String> {
+    let vocab = constraint.vocab().clone();
+    let mut mask = vec![0; vocab.mask_words()];
+    matcher.fill_mask(&mut mask);
+    let mut out = Vec::new();
+    for id in 0..vocab.width() {
+        let id = TokenId::new(id);
+        assert_eq!(crate::mask::bit(&mask, id), matcher.allows(id), "mask and allows disagree on {id}");
+        if crate::mask::bit(&mask, id) {
+            out.push(match vocab.bytes(id) {
+                Some(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+                None => vocab.special_name(id).unwrap_or("?").to_owned(),
+            });
+        }
+    }
+    out.sort();
+    out
+}
+
+fn feed(matcher: &mut Matcher, constraint: &Constraint, text: &str) {
+    for byte in text.bytes() {
+        allowed(matcher, constraint);
+        matcher.advance(TokenId::from_raw(u32::from(byte))).unwrap();
+    }
+}
+
+#[test]
+fn right_recursion_and_repeats_stay_on_one_configuration() {
+    let mut b = GrammarBuilder::new();
+    let list = b.declare("list");
+    b.define(list, Expr::seq([Expr::text("a"), Expr::optional(Expr::seq([Expr::text(","), Expr::Ref(list)]))]));
+    let grammar = b.finish(list).unwrap();
+    let constraint = engine(&[",a", "a,a"]).compile(&grammar).unwrap();
+    let mut matcher = constraint.matcher();
+    feed(&mut matcher, &constraint, "a,a,a,a");
+    let n = matcher.configs.len();
+    assert_eq!(matcher.configs[n - 1], matcher.configs[n - 3]);
+    assert_eq!(allowed(&mut matcher, &constraint), [",", ",a", "<|end|>"]);
+}
+
+#[test]
+fn ambiguity_and_left_recursion_stay_small() {
+    // S -> S S | a : every prefix of a's has exponentially many derivations.
+    let mut b = GrammarBuilder::new();
+    let s = b.declare("s");
+    b.define(s, Expr::alt([Expr::seq([Expr::Ref(s), Expr::Ref(s)]), Expr::text("a")]));
+    let grammar = b.finish(s).unwrap();
+    let constraint = engine(&["aa", "aaa"]).compile(&grammar).unwrap();
+    let mut matcher = constraint.matcher();
+    feed(&mut matcher, &constraint, &"a".repeat(300));
+    assert_eq!(allowed(&mut matcher, &constraint), ["<|end|>", "a", "aa", "aaa"]);
+    assert!(constraint.index.lock().parser.store().configs() < 20);
+    // Mutual left recursion: A -> B x | y ; B -> A z.
+    let mut b = GrammarBuilder::new();
+    let (a, bb) = (b.declare("a"), b.declare("b"));
+    b.define(a, Expr::alt([Expr::seq([Expr::Ref(bb), Expr::text("x")]), Expr::text("y")]));
+    b.define(bb, Expr::seq([Expr::Ref(a), Expr::text("z")]));
+    let grammar = b.finish(a).unwrap();
+    for (text, ok) in [("y", true), ("yzx", true), ("yzxzx", true), ("yz", false), ("zx", false), ("yx", false)] {
+        assert_eq!(accepts(&grammar, text), ok, "{text}");
+    }
+}
+
+#[test]
+fn counted_repeats_are_exact() {
+    let class = Expr::class(ByteSet::range(b'a', b'z'));
+    let mut b = GrammarBuilder::new();
+    let word = Expr::seq([Expr::text("\""), Expr::repeat(class, 70, Some(1000)), Expr::text("\"")]);
+    let words = Expr::repeat(Expr::seq([word, Expr::text(",")]), 60, Some(61));
+    let start = b.rule("start", words);
+    let grammar = b.finish(start).unwrap();
+    let word = |n: usize| format!("\"{}\",", "q".repeat(n));
+    let text = |count: usize, n: usize| word(n).repeat(count);
+    assert!(accepts(&grammar, &text(60, 70)));
+    assert!(accepts(&grammar, &text(61, 1000)));
+    assert!(!accepts(&grammar, &text(59, 70)));
+    assert!(!accepts(&grammar, &text(62, 70)));
+    assert!(!accepts(&grammar, &text(60, 69)));
+    assert!(!accepts(&grammar, &text(60, 1001)));
+    let constraint = engine(&["qqqq", "q\"", "\",\"", "qqqqqqqqqqqqqqqq"]).compile(&grammar).unwrap();
+    let mut matcher = constraint.matcher();
+    feed(&mut matcher, &constraint, &format!("\"{}", "q".repeat(69)));
+    assert!(!allowed(&mut matcher, &constraint).contains(&"\"".to_owned()));
+    assert!(allowed(&mut matcher, &constraint).contains(&"q\"".to_owned()));
+    feed(&mut matcher, &constraint, &"q".repeat(928));
+    let now = allowed(&mut matcher, &constraint);
+    assert!(now.contains(&"q\"".to_owned()) && !now.contains(&"qqqq".to_owned()), "{now:?}");
+    let distinct: std::collections::HashSet<_> = matcher.configs.iter().collect();
+    let normal: std::collections::HashSet<_> = {
+        let mut state = constraint.index.lock();
+        distinct.iter().map(|&&c| state.parser.normal(c)).collect()
+    };
+    assert!(distinct.len() > 900 && normal.len() < 60, "{} {}", distinct.len(), normal.len());
+}
+
+/// Text with one tag `<t>` whose body is `(x)` closed by `</t>`, free text excluding `<!`.
+fn dispatch(after: AfterTag, end: DispatchEnd) -> Grammar {
+    let mut b = GrammarBuilder::new();
+    let body = b.labelled("body", Label::from_raw(7), Expr::text("(x)</t>"));
+    let special = b.special(SpecialToken::Name("<|end|>".into()));
+    let _ = special;
+    let text = b.labelled(
+        "text",
+        Label::from_raw(1),
+        Expr::Dispatch(Box::new(Dispatch {
+            tags: vec![(Trigger::Text(b"<t>".to_vec()), body)],
+            stops: vec![Trigger::Text(b"STOP".to_vec())],
+            excludes: vec![b"<!".to_vec()],
+            after,
+            end,
+        })),
+    );
+    b.finish(text).unwrap()
+}
+
+#[test]
+fn dispatch_fires_loops_and_ends() {
+    let grammar = dispatch(AfterTag::Loop, DispatchEnd::Anywhere);
+    for (text, ok) in [
+        ("", true),
+        ("hello <t", true),
+        ("hello <t>(x)</t> more <t>(x)</t>", true),
+        ("<<t>(x)</t>", true),
+        ("hello <t>", false),
+        ("hello <t>oops", false),
+        ("a <! b", false),
+        ("a STOP", true),
+        ("a STOPb", false),
+    ] {
+        assert_eq!(accepts(&grammar, text), ok, "{text}");
+    }
+    let once = dispatch(AfterTag::End, DispatchEnd::AfterOneTag);
+    for (text, ok) in [("", false), ("a<t>(x)</t>", true), ("a<t>(x)</t>b", false)] {
+        assert_eq!(accepts(&once, text), ok, "{text}");
+    }
+    // A token may hold the end of a trigger and the start of its body.
+    let constraint = engine(&["t>(", "t>)", "o <t>(x)</t> y", "<!x"]).compile(&grammar).unwrap();
+    let mut matcher = constraint.matcher();
+    feed(&mut matcher, &constraint, "hi <");
+    let now = allowed(&mut matcher, &constraint);
+    assert!(now.contains(&"t>(".to_owned()) && !now.contains(&"t>)".to_owned()));
+    assert!(now.contains(&"o <t>(x)</t> y".to_owned()) && !now.contains(&"!".to_owned()));
+}
+
+#[test]
+fn traces_tell_text_from_markers_however_tokens_are_cut() {
+    let grammar = dispatch(AfterTag::Loop, DispatchEnd::Anywhere);
+    let text = "hello <t no <t>(x)</t> bye <";
+    let expected = [
+        (Some(1), "hello <t no ", false),
+        (None, "<t>", true),
+        (Some(7), "(x)</t>", true),
+        (Some(1), " bye <", false),
+    ];
+    let pieces = ["hello <", "t no <t>", "(x)</t> b", "ye <", "(x)", "</t>"];
+    let constraint = engine(&pieces).compile(&grammar).unwrap();
+    let cuts: [&[&str]; 2] = [&[], &["hello <", "t no <t>", "(x)</t> b", "ye <"]];
+    for cut in cuts {
+        let mut matcher = constraint.matcher();
+        let mut tracer = Tracer::new();
+        let tokens: Vec<TokenId> = if cut.is_empty() {
+            text.bytes().map(|b| TokenId::from_raw(u32::from(b))).collect()
+        } else {
+            cut.iter().map(|p| TokenId::new(257 + pieces.iter().position(|q| q == p).unwrap())).collect()
+        };
+        let mut spans: Vec<crate::matcher::Span> = Vec::new();
+        for token in tokens {
+            matcher.advance_traced(token, &mut tracer).unwrap();
+            spans.extend(tracer.drain());
+        }
+        spans.extend(tracer.finish());
+        // Chunking may split spans; joined they are the same.
+        let mut joined: Vec<crate::matcher::Span> = Vec::new();
+        for span in spans {
+            match joined.last_mut() {
+                Some(last) if last.label == span.label && !last.closed => {
+                    last.bytes.extend(span.bytes);
+                    last.closed = span.closed;
+                }
+                _ => joined.push(span),
+            }
+        }
+        let got: Vec<_> = joined
+            .iter()
+            .map(|s| (s.label.map(Label::raw), std::str::from_utf8(&s.bytes).unwrap(), s.closed))
+            .collect();
+        assert_eq!(got, expected);
+    }
+}
+
+#[test]
+fn special_tokens_are_not_bytes_and_stops_end() {
+    let mut b = GrammarBuilder::new();
+    let special = b.special(SpecialToken::Name("<|call|>".into()));
+    let start = b.rule("start", Expr::seq([Expr::text("a"), Expr::Special(special), Expr::text("b")]));
+    let grammar = b.finish(start).unwrap();
+    let mut vocab = Vocabulary::builder(300);
+    for byte in 0..=255u8 {
+        vocab.token(u32::from(byte), &[byte]);
+    }
+    vocab.special(256, "<|end|>").special(257, "<|call|>").stop(256);
+    let engine = Engine::new(Arc::new(vocab.build().unwrap()), EngineOptions::default());
+    let constraint = engine.compile(&grammar).unwrap();
+    let mut matcher = constraint.matcher();
+    feed(&mut matcher, &constraint, "a");
+    assert_eq!(allowed(&mut matcher, &constraint), ["<|call|>"]);
+    matcher.advance(TokenId::from_raw(257)).unwrap();
+    feed(&mut matcher, &constraint, "b");
+    assert_eq!(allowed(&mut matcher, &constraint), ["<|end|>"]);
+    assert_eq!(matcher.advance(TokenId::from_raw(299)), Err(AdvanceError::UnknownToken { token: TokenId::from_raw(299) }));
+    matcher.advance(TokenId::from_raw(256)).unwrap();
+    assert!(matcher.is_terminated());
+    assert_eq!(matcher.advance(TokenId::from_raw(256)), Err(AdvanceError::Terminated));
+    matcher.rollback(2);
+    assert_eq!(allowed(&mut matcher, &constraint), ["b"]);
+}
+
+#[test]
+fn emptied_caches_change_nothing() {
+    let class = Expr::class(ByteSet::range(b'a', b'z'));
+    let mut b = GrammarBuilder::new();
+    let start = b.rule("start", Expr::seq([Expr::repeat(class, 0, Some(5000)), Expr::text(".")]));
+    let grammar = b.finish(start).unwrap();
+    let limits = Limits { parser_bytes: 8_000, ..Limits::default() };
+    let vocab = Arc::new(Vocabulary::toy(&[b"ab", b"abc."]));
+    let engine = Engine::new(vocab, EngineOptions { limits, ..EngineOptions::default() });
+    let constraint = engine.compile(&grammar).unwrap();
+    let (mut one, mut two) = (constraint.matcher(), constraint.matcher());
+    feed(&mut one, &constraint, &"k".repeat(150));
+    feed(&mut two, &constraint, &"j".repeat(100));
+    assert_eq!(allowed(&mut one, &constraint), allowed(&mut two, &constraint));
+    assert!(constraint.index.lock().epoch > 0, "the budget was never reached");
+    one.rollback(150);
+    assert!(!one.is_complete());
+    feed(&mut one, &constraint, "x.");
+    assert!(one.is_complete());
+}
+
+#[test]
+fn an_unbounded_sequence_ends_in_a_typed_limit() {
+    let class = Expr::class(ByteSet::range(b'a', b'z'));
+    let mut b = GrammarBuilder::new();
+    let start = b.rule("start", Expr::seq([Expr::repeat(class, 0, Some(500_000)), Expr::text(".")]));
+    let grammar = b.finish(start).unwrap();
+    let limits = Limits { parser_bytes: 40_000, ..Limits::default() };
+    let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions { limits, ..EngineOptions::default() });
+    let constraint = engine.compile(&grammar).unwrap();
+    let mut matcher = constraint.matcher();
+    let end = (0..5_000).find_map(|_| matcher.advance(TokenId::from_raw(u32::from(b'a'))).err());
+    assert!(matches!(end, Some(AdvanceError::Limit { .. })), "{end:?}");
+    let mut mask = vec![0; engine.vocab().mask_words()];
+    matcher.fill_mask(&mut mask);
+    assert!(mask.iter().any(|w| *w != 0), "a mask is never empty");
+}

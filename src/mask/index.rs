@@ -1,0 +1,306 @@
+//! One compiled grammar bound to one vocabulary: the parser, the finished masks, and how a new mask is made.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::entry::Entry;
+use super::key::GrammarKeys;
+use super::pool::{MaskPool, add_all};
+use super::set::{TokenSet, clear_bit, set_bit};
+use super::walk::{Stopped, Walk};
+use crate::compile::{CompileError, Compiled};
+use crate::ids::TokenId;
+use crate::ir::SpecialToken;
+use crate::limits::Limits;
+use crate::matcher::{ConfigId, DEAD, Item, Parser, ParserLimit};
+use crate::vocab::Vocabulary;
+
+/// Trie nodes a configuration may cost before its wide states get pooled entries instead.
+const NARROW: usize = 1024;
+
+/// A finished mask.
+#[derive(Clone, Debug)]
+pub(crate) enum Mask {
+    /// Only these tokens.
+    Sparse(Box<[TokenId]>),
+    /// A shared row and a few more.
+    Dense { base: Arc<[u32]>, add: Box<[TokenId]> },
+}
+
+impl Mask {
+    /// Writes the row; words beyond it become 0.
+    pub(crate) fn write(&self, out: &mut [u32]) {
+        match self {
+            Mask::Sparse(ids) => {
+                out.fill(0);
+                add_all(out, ids);
+            }
+            Mask::Dense { base, add } => {
+                let n = base.len().min(out.len());
+                out[..n].copy_from_slice(&base[..n]);
+                out[n..].fill(0);
+                add_all(out, add);
+            }
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        64 + match self {
+            Mask::Sparse(ids) => ids.len() * 4,
+            Mask::Dense { base, add } => {
+                // A shared row is counted once for every four masks that use it: cheap, and errs on the safe side.
+                base.len() * 4 / Arc::strong_count(base).clamp(1, 4) + add.len() * 4
+            }
+        }
+    }
+}
+
+/// One compiled grammar bound to one vocabulary.
+#[derive(Debug)]
+pub(crate) struct Index {
+    pub(crate) compiled: Arc<Compiled>,
+    pub(crate) vocab: Arc<Vocabulary>,
+    pool: Arc<MaskPool>,
+    /// The token of each special token of the grammar.
+    pub(crate) specials: Vec<TokenId>,
+    mask_bytes: usize,
+    state: Mutex<IndexState>,
+}
+
+/// What grows while matchers run; behind the index's lock.
+#[derive(Debug)]
+pub(crate) struct IndexState {
+    pub(crate) parser: Parser,
+    /// How often the parser's configurations were dropped; ids of an earlier epoch mean nothing.
+    pub(crate) epoch: u64,
+    masks: Vec<Option<Arc<Mask>>>,
+    masks_held: usize,
+    /// States whose entries come from the pool.
+    wide: Vec<bool>,
+    keys: GrammarKeys,
+    walk: Walk,
+    /// Memory right after the last clear, to tell a full cache from one sequence that needs it all.
+    floor: usize,
+}
+
+impl Index {
+    /// Fails if the vocabulary lacks a special token of the grammar.
+    pub(crate) fn new(
+        compiled: Arc<Compiled>,
+        vocab: Arc<Vocabulary>,
+        pool: Arc<MaskPool>,
+        limits: &Limits,
+    ) -> Result<Index, CompileError> {
+        let mut specials = Vec::new();
+        for special in &compiled.specials {
+            let found = match special {
+                SpecialToken::Name(name) => vocab.special(name).or_else(|| vocab.find(name.as_bytes())),
+                SpecialToken::Id(id) => Some(TokenId::from_raw(*id)).filter(|&t| vocab.is_used(t)),
+            };
+            let token = || match special {
+                SpecialToken::Name(name) => format!("`{name}`"),
+                SpecialToken::Id(id) => format!("with id {id}"),
+            };
+            specials.push(found.ok_or_else(|| CompileError::UnknownSpecial { token: token() })?);
+        }
+        let parser = Parser::new(compiled.clone(), Some(vocab.reach() as u32), limits);
+        let state = IndexState {
+            floor: parser.bytes(),
+            parser,
+            epoch: 0,
+            masks: Vec::new(),
+            masks_held: 0,
+            wide: vec![false; compiled.size().states],
+            keys: GrammarKeys::default(),
+            walk: Walk::default(),
+        };
+        let mask_bytes = limits.mask_bytes;
+        Ok(Index { compiled, vocab, pool, specials, mask_bytes, state: Mutex::new(state) })
+    }
+
+    /// The lock over everything that grows.
+    pub(crate) fn lock(&self) -> parking_lot::MutexGuard<'_, IndexState> {
+        self.state.lock()
+    }
+
+    /// The mask of a configuration. A hit is a look-up; a miss costs a walk over what can follow.
+    pub(crate) fn mask(&self, state: &mut IndexState, config: ConfigId) -> Result<Arc<Mask>, ParserLimit> {
+        let known = |state: &IndexState, config: ConfigId| state.masks.get(config as usize).cloned().flatten();
+        if let Some(mask) = known(state, config) {
+            return Ok(mask);
+        }
+        let normal = state.parser.normal(config);
+        let mask = match known(state, normal) {
+            Some(mask) => mask,
+            None => {
+                let built = self.build(state, normal);
+                state.walk.clear();
+                let mask = Arc::new(built?);
+                state.hold(normal, &mask, self.mask_bytes);
+                mask
+            }
+        };
+        // Counters run through many configurations once each: those find their mask through the normal one.
+        Ok(mask)
+    }
+
+    fn build(&self, state: &mut IndexState, config: ConfigId) -> Result<Mask, ParserLimit> {
+        let limit = |stopped| match stopped {
+            Stopped::Parser(limit) => limit,
+            Stopped::Budget => ParserLimit::Memory,
+        };
+        state.walk.clear();
+        let mut dense: Vec<Arc<Entry>> = Vec::new();
+        let items: Vec<Item> = state.parser.store().items(config).to_vec();
+        let any_wide = items.iter().any(|i| state.wide[i.state as usize]);
+        if any_wide || !state.try_narrow(&self.vocab, config)? {
+            let mut narrow = Vec::new();
+            for &item in &items {
+                if !state.wide[item.state as usize] {
+                    let alone = state.parser.subset(&[item]);
+                    state.wide[item.state as usize] = !state.try_narrow(&self.vocab, alone)?;
+                    if !state.wide[item.state as usize] {
+                        narrow.push(item);
+                    }
+                }
+            }
+            for &item in items.iter().filter(|i| state.wide[i.state as usize]) {
+                let IndexState { parser, keys, walk, .. } = state;
+                let entry = self.pool.entry(parser, keys, &self.vocab, item).map_err(limit)?;
+                let next = parser.after(item.frame)?;
+                entry.resolve(parser, &self.vocab, next, walk).map_err(limit)?;
+                dense.push(entry);
+            }
+        }
+        for special in state.parser.specials(config).collect::<Vec<_>>() {
+            state.walk.words.push(self.specials[special as usize]);
+        }
+        if state.parser.store().done(config).root {
+            state.walk.words.extend_from_slice(self.vocab.stops());
+        }
+        Ok(self.assemble(std::mem::take(&mut state.walk.words), &dense))
+    }
+
+    /// Unites accepted sets and single words.
+    fn assemble(&self, mut ids: Vec<TokenId>, entries: &[Arc<Entry>]) -> Mask {
+        let mut base: Option<Arc<[u32]>> = None;
+        for entry in entries {
+            match &entry.accepted {
+                TokenSet::List(list) => ids.extend_from_slice(list),
+                TokenSet::Bits(bits) => match &mut base {
+                    None => base = Some(bits.clone()),
+                    Some(base) => {
+                        let merged: Vec<u32> = base.iter().zip(&bits[..]).map(|(a, b)| a | b).collect();
+                        *base = merged.into();
+                    }
+                },
+                TokenSet::AllBut(others) => {
+                    let mut bits = self.pool.all().to_vec();
+                    for &id in others {
+                        clear_bit(&mut bits, id);
+                    }
+                    if let Some(base) = &base {
+                        bits.iter_mut().zip(&base[..]).for_each(|(a, b)| *a |= b);
+                    }
+                    base = Some(bits.into());
+                }
+            }
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        match base {
+            None if ids.len() <= self.vocab.mask_words() => Mask::Sparse(ids.into_boxed_slice()),
+            None => {
+                let mut bits = vec![0; self.vocab.mask_words()];
+                for id in ids {
+                    set_bit(&mut bits, id);
+                }
+                Mask::Dense { base: bits.into(), add: Box::default() }
+            }
+            Some(base) => {
+                ids.retain(|&id| !super::set::bit(&base, id));
+                Mask::Dense { base, add: ids.into_boxed_slice() }
+            }
+        }
+    }
+}
+
+impl IndexState {
+    /// Walks the vocabulary with a configuration if few nodes suffice; otherwise adds nothing and says so.
+    fn try_narrow(&mut self, vocab: &Vocabulary, config: ConfigId) -> Result<bool, ParserLimit> {
+        let before = self.walk.words.len();
+        match self.walk.run(&mut self.parser, vocab.trie(), 0, config, NARROW) {
+            Ok(()) => Ok(true),
+            Err(Stopped::Budget) => {
+                self.walk.words.truncate(before);
+                Ok(false)
+            }
+            Err(Stopped::Parser(limit)) => Err(limit),
+        }
+    }
+
+    fn hold(&mut self, config: ConfigId, mask: &Arc<Mask>, max_bytes: usize) {
+        let bytes = mask.bytes();
+        if self.masks_held + bytes > max_bytes {
+            self.masks.clear();
+            self.masks_held = 0;
+        }
+        self.masks_held += bytes;
+        if self.masks.len() <= config as usize {
+            self.masks.resize(config as usize + 1, None);
+        }
+        self.masks[config as usize] = Some(mask.clone());
+    }
+
+    /// Empties the caches if they are over their budget, unless what is needed right now is itself most of it.
+    pub(crate) fn relieve(&mut self) {
+        if self.parser.is_full() && self.floor * 2 < self.parser.bytes() {
+            self.clear();
+        }
+    }
+
+    /// Empties the caches: a new epoch.
+    pub(crate) fn clear(&mut self) {
+        self.parser.clear();
+        self.masks.clear();
+        self.masks_held = 0;
+        self.epoch += 1;
+        self.floor = self.parser.bytes();
+    }
+
+    /// Notes how much memory the matcher that has just been replayed needs.
+    pub(crate) fn settle(&mut self) {
+        self.floor = self.parser.bytes();
+    }
+
+    /// Where a token leads: over its bytes, as a special token of the grammar, or both.
+    pub(crate) fn step_token(
+        &mut self,
+        index: &Index,
+        config: ConfigId,
+        token: TokenId,
+    ) -> Result<(ConfigId, usize), ParserLimit> {
+        let mut at = DEAD;
+        let mut good = 0;
+        if let Some(bytes) = index.vocab.bytes(token)
+            && !index.vocab.is_stop(token)
+        {
+            at = config;
+            for &byte in bytes {
+                at = self.parser.step(at, byte)?;
+                if at == DEAD {
+                    break;
+                }
+                good += 1;
+            }
+        }
+        for (special, &id) in index.specials.iter().enumerate() {
+            if id == token {
+                let next = self.parser.step_special(config, special as u32)?;
+                at = self.parser.union(at, next);
+            }
+        }
+        Ok((at, good))
+    }
+}

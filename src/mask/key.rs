@@ -1,0 +1,144 @@
+//! What makes two states of different grammars the same for masks: the automaton reachable from the state, written down
+//! canonically. Keys are compared whole, never by hash alone.
+
+use rustc_hash::FxHashMap;
+
+use crate::compile::{Compiled, NO_BLOCK};
+
+/// Longest key; larger automata are keyed by their grammar instead.
+const MAX_KEY: usize = 4096;
+/// Deepest chain of rules a key follows.
+const MAX_DEPTH: u32 = 64;
+const UNIQUE: u32 = u32::MAX;
+
+/// Gives structural ids to rules, bottom-up; shared by all grammars of an engine.
+#[derive(Debug, Default)]
+pub(crate) struct RuleKeys {
+    ids: hashbrown::HashMap<Box<[u32]>, u32, rustc_hash::FxBuildHasher>,
+}
+
+/// Per grammar: the structural id of each rule, found on demand.
+#[derive(Debug, Default)]
+pub(crate) struct GrammarKeys {
+    rules: FxHashMap<u32, RuleKey>,
+    depth: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RuleKey {
+    Open,
+    Shared(u32),
+    /// Recursive or too large: only the same in the same grammar.
+    Own,
+}
+
+impl GrammarKeys {
+    /// The key of a state with `count` runs completed of the block it is in.
+    pub(crate) fn state_key(
+        &mut self,
+        compiled: &Compiled,
+        shared: &mut RuleKeys,
+        (state, count, reach): (u32, u32, u32),
+    ) -> Box<[u32]> {
+        self.write(compiled, shared, state, count, reach).unwrap_or_else(|| {
+            Box::new([UNIQUE, compiled.serial as u32, (compiled.serial >> 32) as u32, state, count])
+        })
+    }
+
+    fn rule(&mut self, compiled: &Compiled, shared: &mut RuleKeys, rule: u32, reach: u32) -> Option<u32> {
+        match self.rules.get(&rule) {
+            Some(RuleKey::Shared(id)) => return Some(*id),
+            Some(RuleKey::Open | RuleKey::Own) => return None,
+            None if self.depth >= MAX_DEPTH => return None,
+            None => {}
+        }
+        self.rules.insert(rule, RuleKey::Open);
+        self.depth += 1;
+        let key = self.write(compiled, shared, compiled.rules[rule as usize].start, 0, reach);
+        self.depth -= 1;
+        let found = key.map(|key| {
+            let next = shared.ids.len() as u32;
+            *shared.ids.entry(key).or_insert(next)
+        });
+        self.rules.insert(rule, found.map_or(RuleKey::Own, RuleKey::Shared));
+        found
+    }
+
+    fn write(
+        &mut self,
+        compiled: &Compiled,
+        shared: &mut RuleKeys,
+        state: u32,
+        count: u32,
+        reach: u32,
+    ) -> Option<Box<[u32]>> {
+        let far = reach.saturating_add(1);
+        let mut order = vec![state];
+        let mut number: FxHashMap<u32, u32> = FxHashMap::default();
+        number.insert(state, 0);
+        let mut blocks: Vec<u32> = Vec::new();
+        let mut key: Vec<u32> = Vec::new();
+        let start_block = compiled.state(state).block;
+        if start_block != NO_BLOCK {
+            let block = &compiled.blocks[start_block as usize];
+            key.push(block.min.saturating_sub(count).min(far));
+            key.push(block.max.map_or(far, |max| max.saturating_sub(count).min(far)));
+        }
+        let mut at = 0;
+        while at < order.len() {
+            let s = order[at];
+            at += 1;
+            let info = compiled.state(s);
+            let mut to_number = |to: u32, order: &mut Vec<u32>| {
+                *number.entry(to).or_insert_with(|| {
+                    order.push(to);
+                    (order.len() - 1) as u32
+                })
+            };
+            let block = block_number(&mut blocks, info.block);
+            key.push(block << 1 | u32::from(info.is_final));
+            key.push(compiled.byte_edges(s).len() as u32);
+            for e in compiled.byte_edges(s) {
+                key.push(u32::from(e.lo) << 8 | u32::from(e.hi));
+                key.push(to_number(e.to, &mut order));
+            }
+            key.push(compiled.enters(s).len() as u32);
+            for &b in compiled.enters(s) {
+                key.push(block_number(&mut blocks, b));
+                to_number(compiled.blocks[b as usize].start, &mut order);
+            }
+            if info.block != NO_BLOCK && info.is_final {
+                let block = &compiled.blocks[info.block as usize];
+                for v in [
+                    block.min.min(far),
+                    block.max.map_or(far, |max| max.min(far)),
+                    to_number(block.start, &mut order),
+                    to_number(block.exit, &mut order),
+                ] {
+                    key.push(v);
+                }
+            }
+            key.push(compiled.calls(s).len() as u32);
+            for &(rule, to) in compiled.calls(s) {
+                key.push(self.rule(compiled, shared, rule, reach)?);
+                key.push(to_number(to, &mut order));
+            }
+            if key.len() > MAX_KEY {
+                return None;
+            }
+        }
+        Some(key.into_boxed_slice())
+    }
+}
+
+/// 0 for no block; otherwise its number in order of appearance, from 1.
+fn block_number(blocks: &mut Vec<u32>, block: u32) -> u32 {
+    if block == NO_BLOCK {
+        return 0;
+    }
+    let at = blocks.iter().position(|&b| b == block).unwrap_or_else(|| {
+        blocks.push(block);
+        blocks.len() - 1
+    });
+    at as u32 + 1
+}

@@ -1,0 +1,109 @@
+//! The pool of mask entries of one vocabulary, shared by all grammars of an engine.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::entry::Entry;
+use super::key::{GrammarKeys, RuleKeys};
+use super::set::set_bit;
+use super::walk::Stopped;
+use crate::compile::Compiled;
+use crate::ids::TokenId;
+use crate::matcher::{Item, Parser};
+use crate::vocab::Vocabulary;
+
+/// How often the pool had what was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolStats {
+    /// Entries found.
+    pub hits: u64,
+    /// Entries built.
+    pub misses: u64,
+    /// Entries held now.
+    pub entries: usize,
+    /// Memory of those, in bytes, roughly.
+    pub bytes: usize,
+    /// Times the pool was emptied because it was full.
+    pub evictions: u64,
+}
+
+/// Mask entries by the structure of the automaton behind a state.
+#[derive(Debug)]
+pub(crate) struct MaskPool {
+    /// The row of all tokens with text, and how many.
+    all: Arc<[u32]>,
+    all_count: usize,
+    max_bytes: usize,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    rules: RuleKeys,
+    entries: hashbrown::HashMap<Box<[u32]>, Arc<Entry>, rustc_hash::FxBuildHasher>,
+    stats: PoolStats,
+}
+
+impl MaskPool {
+    pub(crate) fn new(vocab: &Vocabulary, max_bytes: usize) -> MaskPool {
+        let mut all = vec![0u32; vocab.mask_words()];
+        let words = vocab.trie().words_below(0);
+        for &id in words {
+            set_bit(&mut all, id);
+        }
+        MaskPool { all: all.into(), all_count: words.len(), max_bytes, inner: Mutex::default() }
+    }
+
+    /// The row of every token with text.
+    pub(crate) fn all(&self) -> &Arc<[u32]> {
+        &self.all
+    }
+
+    pub(crate) fn stats(&self) -> PoolStats {
+        self.inner.lock().stats
+    }
+
+    /// The entry of an item's state and counter, built if no grammar has needed it before. The item's counter must be
+    /// normalised. The pool is not locked while an entry is built; two grammars may then build the same one, and either serves.
+    pub(crate) fn entry(
+        &self,
+        parser: &mut Parser,
+        keys: &mut GrammarKeys,
+        vocab: &Vocabulary,
+        item: Item,
+    ) -> Result<Arc<Entry>, Stopped> {
+        let compiled: Arc<Compiled> = parser.compiled().clone();
+        let reach = vocab.reach() as u32;
+        let key = {
+            let mut inner = self.inner.lock();
+            let key = keys.state_key(&compiled, &mut inner.rules, (item.state, item.count, reach));
+            if let Some(entry) = inner.entries.get(&key).cloned() {
+                inner.stats.hits += 1;
+                return Ok(entry);
+            }
+            inner.stats.misses += 1;
+            key
+        };
+        let isolated = parser.isolated(item);
+        let entry = Arc::new(Entry::build(parser, vocab, &self.all, self.all_count, isolated)?);
+        let mut inner = self.inner.lock();
+        let bytes = entry.bytes() + key.len() * 4;
+        if inner.stats.bytes + bytes > self.max_bytes {
+            inner.entries.clear();
+            inner.stats.bytes = 0;
+            inner.stats.evictions += 1;
+        }
+        inner.stats.bytes += bytes;
+        inner.entries.insert(key, entry.clone());
+        inner.stats.entries = inner.entries.len();
+        Ok(entry)
+    }
+}
+
+/// Copies the bits of a list.
+pub(crate) fn add_all(words: &mut [u32], ids: &[TokenId]) {
+    for &id in ids {
+        set_bit(words, id);
+    }
+}

@@ -1,0 +1,136 @@
+//! Walking a trie with the parser: which of its words can follow.
+
+use crate::ids::TokenId;
+use crate::matcher::{ConfigId, DEAD, Parser, ParserLimit};
+use crate::vocab::Trie;
+
+/// Why a walk was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stopped {
+    /// It would look at more nodes than the caller wants to pay for.
+    Budget,
+    /// The parser ran into a limit.
+    Parser(ParserLimit),
+}
+
+impl From<ParserLimit> for Stopped {
+    fn from(limit: ParserLimit) -> Self {
+        Stopped::Parser(limit)
+    }
+}
+
+/// What a walk found, and its buffers.
+#[derive(Debug, Default)]
+pub(crate) struct Walk {
+    /// Words that can follow (each once per walk).
+    pub(crate) words: Vec<TokenId>,
+    /// Nodes at which a rule over the unknown frame ended: what is below has to be decided by what follows the rule.
+    pub(crate) exits: Vec<u32>,
+    stack: Vec<(u32, ConfigId)>,
+}
+
+impl Walk {
+    /// Forgets what was found.
+    pub(crate) fn clear(&mut self) {
+        self.words.clear();
+        self.exits.clear();
+    }
+
+    /// Adds every word strictly below `node` that `config` can read. Gives up after `budget` nodes. Cost: one transition
+    /// a visited node; subtrees whose first byte fails are skipped.
+    pub(crate) fn run(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        node: u32,
+        config: ConfigId,
+        budget: usize,
+    ) -> Result<(), Stopped> {
+        let mut left = budget;
+        if node == 0 {
+            // Only the root has a table of its children.
+            for byte in parser.allowed(config).iter() {
+                if let Some(child) = trie.root_child(byte) {
+                    let next = parser.step(config, byte)?;
+                    self.enter(parser, trie, child, next, &mut left)?;
+                }
+            }
+            return Ok(());
+        }
+        let end = trie.node(node).end;
+        self.below(parser, trie, node + 1, end, config, &mut left)
+    }
+
+    /// Visits one node that was reached with `config`, and its subtree.
+    fn enter(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        node: u32,
+        config: ConfigId,
+        left: &mut usize,
+    ) -> Result<(), Stopped> {
+        if config == DEAD {
+            return Ok(());
+        }
+        self.words.extend_from_slice(trie.words_at(node));
+        let end = trie.node(node).end;
+        if end == node + 1 {
+            return Ok(());
+        }
+        if parser.store().done(config).bottom {
+            self.exits.push(node);
+            if parser.store().items(config).is_empty() {
+                return Ok(());
+            }
+        }
+        self.below(parser, trie, node + 1, end, config, left)
+    }
+
+    /// Visits the nodes `from..to`, children of one node that was reached with `config`.
+    fn below(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        from: u32,
+        to: u32,
+        config: ConfigId,
+        left: &mut usize,
+    ) -> Result<(), Stopped> {
+        self.stack.clear();
+        self.stack.push((to, config));
+        let mut at = from;
+        while at < to {
+            if *left == 0 {
+                return Err(Stopped::Budget);
+            }
+            *left -= 1;
+            let mut top = self.stack[self.stack.len() - 1];
+            while at >= top.0 {
+                self.stack.pop();
+                top = self.stack[self.stack.len() - 1];
+            }
+            let node = *trie.node(at);
+            let next = parser.step(top.1, node.byte)?;
+            if next == DEAD {
+                at = node.end;
+                continue;
+            }
+            self.words.extend_from_slice(trie.words_at(at));
+            at += 1;
+            if node.end == at {
+                continue;
+            }
+            let store = parser.store();
+            if store.done(next).bottom {
+                self.exits.push(at - 1);
+                if store.items(next).is_empty() {
+                    at = node.end;
+                    continue;
+                }
+            }
+            self.stack.push((node.end, next));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,572 @@
+//! Earley's algorithm over rule automata with interned configurations: scanning, completion, prediction, and the memo
+//! of transitions that makes all of it a lazily built deterministic pushdown automaton.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::store::{BOTTOM, ConfigId, DEAD, Done, FrameId, Item, Owner, ROOT, Store};
+use crate::compile::{Compiled, Mark, NO_BLOCK};
+use crate::fsm::ByteSet;
+use crate::ids::Label;
+use crate::limits::Limits;
+
+/// Not computed yet.
+const UNKNOWN: u32 = u32::MAX;
+
+/// A limit the parser ran into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ParserLimit {
+    /// One configuration has too many items.
+    Items,
+    /// All configurations together need too much memory.
+    Memory,
+}
+
+impl ParserLimit {
+    pub(crate) fn what(self) -> &'static str {
+        match self {
+            ParserLimit::Items => "items of one parser configuration",
+            ParserLimit::Memory => "memory for parser configurations",
+        }
+    }
+}
+
+/// What one step was, for a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StepTrace {
+    pub(crate) owner: Owner,
+    pub(crate) mark: Mark,
+    /// No item of the owner's label is left.
+    pub(crate) closed: bool,
+    /// The label of free text this may have been, where items disagree.
+    pub(crate) text: Option<Label>,
+}
+
+/// The parser of one compiled grammar: pure functions from configuration to configuration, memoised.
+#[derive(Debug)]
+pub(crate) struct Parser {
+    compiled: Arc<Compiled>,
+    store: Store,
+    /// Per configuration: where its row of transitions begins, or [`UNKNOWN`].
+    row_of: Vec<u32>,
+    rows: Vec<ConfigId>,
+    special_steps: FxHashMap<(ConfigId, u32), ConfigId>,
+    start: ConfigId,
+    /// Longest token, for counter normalisation; `None` where no masks are built.
+    reach: Option<u32>,
+    max_items: usize,
+    max_bytes: usize,
+    scratch: Scratch,
+}
+
+/// Reused buffers of [`Parser::close`].
+#[derive(Debug, Default)]
+struct Scratch {
+    kernel: Vec<Item>,
+    out: Vec<Item>,
+    entries: Vec<Item>,
+    /// Per rule: its slot in `called` this round.
+    slot: Vec<u32>,
+    /// Rules called this round.
+    called: Vec<Called>,
+    /// Calls from kernel items: (slot, item to return to).
+    outer: Vec<(u32, Item)>,
+    seen: hashbrown::HashSet<Item, rustc_hash::FxBuildHasher>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Called {
+    rule: u32,
+    rank: u32,
+    frame: FrameId,
+}
+
+impl Parser {
+    /// `reach`: the longest token of the vocabulary that masks are built for.
+    pub(crate) fn new(compiled: Arc<Compiled>, reach: Option<u32>, limits: &Limits) -> Parser {
+        let scratch = Scratch { slot: vec![UNKNOWN; compiled.rules.len()], ..Scratch::default() };
+        let mut parser = Parser {
+            compiled,
+            store: Store::new(),
+            row_of: Vec::new(),
+            rows: Vec::new(),
+            special_steps: FxHashMap::default(),
+            start: DEAD,
+            reach,
+            max_items: limits.config_items,
+            max_bytes: limits.parser_bytes,
+            scratch,
+        };
+        parser.begin();
+        parser
+    }
+
+    fn begin(&mut self) {
+        let rule = self.compiled.start as usize;
+        let start = self.compiled.rules[rule].start;
+        // The start rule is treated as called from nowhere; a start limit error leaves a dead parser, reported on first use.
+        let done = Done { root: self.compiled.start_nullable, bottom: false };
+        self.scratch.kernel.clear();
+        self.scratch.kernel.push(Item { state: start, count: 0, frame: ROOT });
+        self.enter_blocks();
+        self.start = self.predict(done).unwrap_or(DEAD);
+    }
+
+    /// Forgets everything; ids given out before mean nothing any more.
+    pub(crate) fn clear(&mut self) {
+        self.store = Store::new();
+        self.row_of.clear();
+        self.rows.clear();
+        self.special_steps.clear();
+        self.begin();
+    }
+
+    pub(crate) fn compiled(&self) -> &Arc<Compiled> {
+        &self.compiled
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub(crate) fn start(&self) -> ConfigId {
+        self.start
+    }
+
+    /// Memory held, in bytes, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        self.store.bytes() + self.rows.capacity() * 4 + self.row_of.capacity() * 4 + self.special_steps.capacity() * 16
+    }
+
+    /// Whether the memory budget is used up and [`Parser::clear`] is due.
+    pub(crate) fn is_full(&self) -> bool {
+        self.bytes() > self.max_bytes
+    }
+
+    #[inline]
+    pub(crate) fn class(&self, byte: u8) -> u8 {
+        self.compiled.classes[usize::from(byte)]
+    }
+
+    /// Where a byte leads. Amortised constant: one table look-up once the transition is known.
+    #[inline]
+    pub(crate) fn step(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, ParserLimit> {
+        let class = usize::from(self.class(byte));
+        if let Some(&row) = self.row_of.get(config as usize)
+            && row != UNKNOWN
+        {
+            let next = self.rows[row as usize + class];
+            if next != UNKNOWN {
+                return Ok(next);
+            }
+        }
+        self.compute(config, class)
+    }
+
+    #[cold]
+    fn compute(&mut self, config: ConfigId, class: usize) -> Result<ConfigId, ParserLimit> {
+        let byte = self.compiled.class_bytes[class];
+        self.scratch.kernel.clear();
+        for item in self.store.items(config) {
+            for e in self.compiled.byte_edges(item.state) {
+                if e.lo <= byte && byte <= e.hi {
+                    self.scratch.kernel.push(Item { state: e.to, ..*item });
+                }
+            }
+        }
+        let next = self.close()?;
+        if self.row_of.len() <= config as usize {
+            self.row_of.resize(config as usize + 1, UNKNOWN);
+        }
+        let width = self.compiled.class_bytes.len();
+        if self.row_of[config as usize] == UNKNOWN {
+            self.row_of[config as usize] = self.rows.len() as u32;
+            self.rows.resize(self.rows.len() + width, UNKNOWN);
+        }
+        self.rows[self.row_of[config as usize] as usize + class] = next;
+        Ok(next)
+    }
+
+    /// Where a special token of the grammar leads.
+    pub(crate) fn step_special(&mut self, config: ConfigId, special: u32) -> Result<ConfigId, ParserLimit> {
+        if let Some(&next) = self.special_steps.get(&(config, special)) {
+            return Ok(next);
+        }
+        self.scratch.kernel.clear();
+        for item in self.store.items(config) {
+            for &(s, to) in self.compiled.special_edges(item.state) {
+                if s == special {
+                    self.scratch.kernel.push(Item { state: to, ..*item });
+                }
+            }
+        }
+        let next = self.close()?;
+        self.special_steps.insert((config, special), next);
+        Ok(next)
+    }
+
+    /// Special tokens of the grammar that may follow.
+    pub(crate) fn specials(&self, config: ConfigId) -> impl Iterator<Item = u32> + '_ {
+        self.store.items(config).iter().flat_map(|i| self.compiled.special_edges(i.state)).map(|&(s, _)| s)
+    }
+
+    /// Bytes that may follow. Exact: every state can reach the end of its rule.
+    pub(crate) fn allowed(&self, config: ConfigId) -> ByteSet {
+        let mut set = ByteSet::EMPTY;
+        for item in self.store.items(config) {
+            for e in self.compiled.byte_edges(item.state) {
+                set.insert_range(e.lo, e.hi);
+            }
+        }
+        set
+    }
+
+    /// The configuration that stands for this one where masks are concerned.
+    pub(crate) fn normal(&mut self, config: ConfigId) -> ConfigId {
+        match self.reach {
+            Some(reach) => self.store.normal_config(&self.compiled, config, reach),
+            None => config,
+        }
+    }
+
+    /// A configuration of some of another's items only.
+    pub(crate) fn subset(&mut self, items: &[Item]) -> ConfigId {
+        self.store.config(items, Done::default())
+    }
+
+    /// One item alone, with nothing known about what follows its rule.
+    pub(crate) fn isolated(&mut self, item: Item) -> ConfigId {
+        self.store.config(&[Item { frame: BOTTOM, ..item }], Done::default())
+    }
+
+    /// Everything either configuration could go on with.
+    pub(crate) fn union(&mut self, a: ConfigId, b: ConfigId) -> ConfigId {
+        if a == b || b == DEAD {
+            return a;
+        }
+        if a == DEAD {
+            return b;
+        }
+        let mut items: Vec<Item> = [self.store.items(a), self.store.items(b)].concat();
+        items.sort_unstable();
+        items.dedup();
+        let (a, b) = (self.store.done(a), self.store.done(b));
+        self.store.config(&items, Done { root: a.root || b.root, bottom: a.bottom || b.bottom })
+    }
+
+    /// The configuration in which a rule with this frame has just ended.
+    pub(crate) fn after(&mut self, frame: FrameId) -> Result<ConfigId, ParserLimit> {
+        self.scratch.kernel.clear();
+        self.scratch.kernel.extend_from_slice(self.store.returns(frame));
+        let done = Done { root: frame == ROOT, bottom: frame == BOTTOM };
+        self.close_with(done)
+    }
+
+    /// What the step over `byte` from `config` to `next` was.
+    pub(crate) fn trace(&self, config: ConfigId, byte: u8, next: ConfigId) -> StepTrace {
+        let targets = |item: &Item| {
+            let edges = self.compiled.byte_edges(item.state).iter();
+            edges.filter(|e| e.lo <= byte && byte <= e.hi).map(|e| e.to).collect::<Vec<_>>()
+        };
+        self.trace_step(config, next, targets)
+    }
+
+    /// What the step over a special token from `config` to `next` was.
+    pub(crate) fn trace_special(&self, config: ConfigId, special: u32, next: ConfigId) -> StepTrace {
+        let targets = |item: &Item| {
+            let edges = self.compiled.special_edges(item.state).iter();
+            edges.filter(|(s, _)| *s == special).map(|&(_, to)| to).collect::<Vec<_>>()
+        };
+        self.trace_step(config, next, targets)
+    }
+
+    fn trace_step(&self, config: ConfigId, next: ConfigId, targets: impl Fn(&Item) -> Vec<u32>) -> StepTrace {
+        let (mut owner, mut mark, mut text) = (None, None, None);
+        for item in self.store.items(config) {
+            for to in targets(item) {
+                let own = self.store.owner(&self.compiled, item);
+                owner = Some(Owner::merge(owner, own));
+                let m = self.compiled.mark(to);
+                if let (Mark::Text { .. }, Owner::Label(label)) = (m, own) {
+                    text = Some(label);
+                }
+                mark = Some(if mark.is_none_or(|old| old == m) { m } else { Mark::Plain });
+            }
+        }
+        let owner = owner.unwrap_or(Owner::None);
+        let closed = self.store.items(next).iter().all(|i| match self.store.owner(&self.compiled, i) {
+            Owner::Ambiguous => false,
+            other => other != owner,
+        });
+        StepTrace { owner, mark: mark.unwrap_or(Mark::Plain), closed, text }
+    }
+
+    fn close(&mut self) -> Result<ConfigId, ParserLimit> {
+        self.close_with(Done::default())
+    }
+
+    /// Completes what has ended and predicts what may begin. Takes the kernel (items that have just moved).
+    fn close_with(&mut self, mut done: Done) -> Result<ConfigId, ParserLimit> {
+        if self.scratch.kernel.is_empty() && done == Done::default() {
+            return Ok(DEAD);
+        }
+        self.complete(&mut done)?;
+        self.enter_blocks();
+        self.predict(done)
+    }
+
+    /// Completion to a fixpoint over the kernel: an item whose rule ends adds what its frame goes on with; one whose run of
+    /// a block ends adds the next run, or what follows the block.
+    fn complete(&mut self, done: &mut Done) -> Result<(), ParserLimit> {
+        let Scratch { kernel, seen, .. } = &mut self.scratch;
+        kernel.sort_unstable();
+        kernel.dedup();
+        let compiled = &*self.compiled;
+        // Small kernels are searched, large ones hashed.
+        let mut hashed = false;
+        let mut push = |kernel: &mut Vec<Item>, item: Item| {
+            if kernel.len() < 24 {
+                if !kernel.contains(&item) {
+                    kernel.push(item);
+                }
+                return;
+            }
+            if !hashed {
+                hashed = true;
+                seen.clear();
+                seen.extend(kernel.iter().copied());
+            }
+            if seen.insert(item) {
+                kernel.push(item);
+            }
+        };
+        let mut at = 0;
+        while at < kernel.len() {
+            let item = kernel[at];
+            at += 1;
+            let state = compiled.state(item.state);
+            if !state.is_final {
+                continue;
+            }
+            if state.block != NO_BLOCK {
+                let block = &compiled.blocks[state.block as usize];
+                let runs = item.count.saturating_add(1);
+                if block.max.is_none_or(|max| runs < max) {
+                    // Without an upper bound, runs past `min` are all the same.
+                    let count = if block.max.is_none() { runs.min(block.min) } else { runs };
+                    push(kernel, Item { state: block.start, count, frame: item.frame });
+                }
+                if runs >= block.min {
+                    push(kernel, Item { state: block.exit, count: 0, frame: item.frame });
+                }
+                continue;
+            }
+            match item.frame {
+                ROOT => done.root = true,
+                BOTTOM => done.bottom = true,
+                frame => {
+                    for &back in self.store.returns(frame) {
+                        push(kernel, back);
+                    }
+                }
+            }
+            if kernel.len() > self.max_items {
+                return Err(ParserLimit::Items);
+            }
+        }
+        Ok(())
+    }
+
+    /// Items that may enter a block also stand at its start.
+    fn enter_blocks(&mut self) {
+        let kernel = &mut self.scratch.kernel;
+        for i in 0..kernel.len() {
+            let item = kernel[i];
+            for &block in self.compiled.enters(item.state) {
+                let start = self.compiled.blocks[block as usize].start;
+                kernel.push(Item { state: start, count: 0, frame: item.frame });
+            }
+        }
+    }
+
+    /// Prediction: gives every called rule its frame and adds where it begins; then interns the configuration.
+    fn predict(&mut self, done: Done) -> Result<ConfigId, ParserLimit> {
+        let compiled = self.compiled.clone();
+        self.collect_calls(&compiled);
+        let mut out = std::mem::take(&mut self.scratch.out);
+        out.clear();
+        out.extend(self.scratch.kernel.iter().filter(|i| compiled.state(i.state).scannable));
+        if !self.scratch.called.is_empty() {
+            self.assign_frames(&compiled);
+            for called in &self.scratch.called {
+                let heads = &compiled.rules[called.rule as usize].heads;
+                out.extend(heads.iter().map(|&state| Item { state, count: 0, frame: called.frame }));
+                self.scratch.slot[called.rule as usize] = UNKNOWN;
+            }
+        }
+        out.sort_unstable();
+        out.dedup();
+        let result = if out.len() > self.max_items {
+            Err(ParserLimit::Items)
+        } else if self.bytes() > self.max_bytes.saturating_mul(2) {
+            Err(ParserLimit::Memory)
+        } else {
+            Ok(self.store.config(&out, done))
+        };
+        self.scratch.out = out;
+        result
+    }
+
+    /// Which rules begin here, directly or through others; sorted with callers first.
+    fn collect_calls(&mut self, compiled: &Compiled) {
+        let Scratch { kernel, slot, called, outer, .. } = &mut self.scratch;
+        called.clear();
+        outer.clear();
+        let mut add = |called: &mut Vec<Called>, rule: u32| {
+            if slot[rule as usize] == UNKNOWN {
+                slot[rule as usize] = 0;
+                called.push(Called { rule, rank: compiled.rules[rule as usize].rank, frame: ROOT });
+            }
+        };
+        for item in kernel.iter() {
+            for &(rule, to) in compiled.calls(item.state) {
+                add(called, rule);
+                let count = if compiled.state(to).block == NO_BLOCK { 0 } else { item.count };
+                outer.push((rule, Item { state: to, count, frame: item.frame }));
+            }
+        }
+        let mut at = 0;
+        while at < called.len() {
+            for &(rule, _) in &compiled.rules[called[at].rule as usize].calls {
+                add(called, rule);
+            }
+            at += 1;
+        }
+        // Higher rank first: callers are numbered after their callees.
+        called.sort_unstable_by(|a, b| b.rank.cmp(&a.rank).then(a.rule.cmp(&b.rule)));
+        for (i, c) in called.iter().enumerate() {
+            slot[c.rule as usize] = i as u32;
+        }
+    }
+
+    fn assign_frames(&mut self, compiled: &Compiled) {
+        let mut outer = std::mem::take(&mut self.scratch.outer);
+        outer.sort_unstable_by_key(|(rule, _)| self.scratch.slot[*rule as usize]);
+        // Calls of rules called here, by callee slot: (callee slot, caller slot, state to return to).
+        let mut inner: Vec<(u32, u32, u32)> = Vec::new();
+        for (i, c) in self.scratch.called.iter().enumerate() {
+            for &(rule, to) in &compiled.rules[c.rule as usize].calls {
+                inner.push((self.scratch.slot[rule as usize], i as u32, to));
+            }
+        }
+        inner.sort_unstable();
+        let (mut o, mut n) = (0, 0);
+        let mut at = 0;
+        while at < self.scratch.called.len() {
+            let first = self.scratch.called[at];
+            let component = compiled.rules[first.rule as usize].component;
+            let mut end = at + 1;
+            if component.is_some() {
+                while end < self.scratch.called.len()
+                    && compiled.rules[self.scratch.called[end].rule as usize].component == component
+                {
+                    end += 1;
+                }
+            }
+            let group = component.map(|_| at as u32..end as u32);
+            let mut members: Vec<Vec<Item>> = Vec::with_capacity(end - at);
+            for slot in at as u32..end as u32 {
+                let mut entries = std::mem::take(&mut self.scratch.entries);
+                entries.clear();
+                while let Some(&(rule, item)) = outer.get(o)
+                    && self.scratch.slot[rule as usize] == slot
+                {
+                    entries.push(item);
+                    o += 1;
+                }
+                while let Some(&(callee, caller, to)) = inner.get(n)
+                    && callee == slot
+                {
+                    let frame = match &group {
+                        Some(g) if g.contains(&caller) => Store::member((caller - g.start) as usize),
+                        _ => self.scratch.called[caller as usize].frame,
+                    };
+                    entries.push(Item { state: to, count: 0, frame });
+                    n += 1;
+                }
+                if group.is_none() {
+                    self.scratch.called[at].frame = self.frame_of(compiled, &mut entries);
+                } else {
+                    self.splice(compiled, &mut entries);
+                    members.push(entries.clone());
+                }
+                self.scratch.entries = entries;
+            }
+            if group.is_some() {
+                let base = match self.same_as_outer(&members) {
+                    Some(frame) => frame,
+                    None => self.store.group(compiled, &members),
+                };
+                for (i, called) in self.scratch.called[at..end].iter_mut().enumerate() {
+                    called.frame = base + i as u32;
+                }
+            }
+            at = end;
+        }
+        outer.clear();
+        self.scratch.outer = outer;
+    }
+
+    /// The frame of a rule that returns to these items. Where every caller has nothing left to do but return to one and
+    /// the same frame, it is that frame: right recursion stays where it is (Leo's optimisation).
+    fn frame_of(&mut self, compiled: &Compiled, entries: &mut Vec<Item>) -> FrameId {
+        let first = entries[0].frame;
+        if entries.iter().all(|e| e.frame == first && compiled.state(e.state).pure_return) {
+            return first;
+        }
+        self.splice(compiled, entries);
+        self.store.frame(compiled, entries, self.reach)
+    }
+
+    /// Replaces callers that have nothing left to do by what they return to; sorts.
+    fn splice(&self, compiled: &Compiled, entries: &mut Vec<Item>) {
+        for i in 0..entries.len() {
+            let entry = entries[i];
+            if !compiled.state(entry.state).pure_return || Store::is_member(entry.frame) {
+                continue;
+            }
+            if entry.frame == ROOT || entry.frame == BOTTOM {
+                // Which pure return it was makes no difference.
+                entries[i].state = compiled.pure_return;
+                continue;
+            }
+            let returns = self.store.returns(entry.frame);
+            entries[i] = returns[0];
+            entries.extend_from_slice(&returns[1..]);
+        }
+        entries.sort_unstable();
+        entries.dedup();
+    }
+
+    /// The coinductive short cut for left recursion: if the new frame would equal an outer one once its references to
+    /// itself are read as references to that outer one, it is that outer one (the two are bisimilar). Keeps `S -> S S`
+    /// at one frame.
+    fn same_as_outer(&self, members: &[Vec<Item>]) -> Option<FrameId> {
+        let [entries] = members else {
+            return None;
+        };
+        let mut candidates: Vec<FrameId> =
+            entries.iter().map(|e| e.frame).filter(|&f| !Store::is_member(f) && f != ROOT && f != BOTTOM).collect();
+        candidates.dedup();
+        candidates.into_iter().find(|&outer| {
+            let mut read: Vec<Item> = entries
+                .iter()
+                .map(|e| if Store::is_member(e.frame) { Item { frame: outer, ..*e } } else { *e })
+                .collect();
+            read.sort_unstable();
+            read.dedup();
+            read == self.store.returns(outer)
+        })
+    }
+}

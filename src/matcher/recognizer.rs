@@ -1,0 +1,106 @@
+//! Recognising bytes without a vocabulary.
+
+use std::sync::Arc;
+
+use super::parser::Parser;
+use super::store::{ConfigId, DEAD};
+use crate::compile::Compiled;
+use crate::fsm::ByteSet;
+use crate::ir::SpecialToken;
+use crate::limits::Limits;
+
+/// Input the grammar does not allow.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Rejected {
+    /// A byte that cannot stand here.
+    #[error("byte {offset} is not allowed; expected one of {expected}")]
+    Byte {
+        /// Offset from the beginning of everything pushed.
+        offset: usize,
+        /// What would have been allowed there.
+        expected: ByteSet,
+        /// Whether the input could have ended there.
+        could_end: bool,
+    },
+    /// The parser ran into a limit at this offset.
+    #[error("parser limit reached at byte {offset}: {what}")]
+    Limit {
+        /// Offset from the beginning of everything pushed.
+        offset: usize,
+        /// Which limit.
+        what: &'static str,
+    },
+}
+
+/// Recognises bytes (and special tokens by name), without a vocabulary.
+#[derive(Debug)]
+pub struct Recognizer {
+    parser: Parser,
+    config: ConfigId,
+    offset: usize,
+}
+
+impl Recognizer {
+    /// At the beginning, with default limits.
+    pub fn new(compiled: Arc<Compiled>) -> Recognizer {
+        Recognizer::with_limits(compiled, &Limits::default())
+    }
+
+    /// At the beginning.
+    pub fn with_limits(compiled: Arc<Compiled>, limits: &Limits) -> Recognizer {
+        let parser = Parser::new(compiled, None, limits);
+        Recognizer { config: parser.start(), parser, offset: 0 }
+    }
+
+    /// Takes bytes; stops at the first one that is not allowed (the state is then that before it). Amortised constant
+    /// time a byte.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Rejected> {
+        for &byte in bytes {
+            match self.parser.step(self.config, byte) {
+                Ok(DEAD) => {
+                    return Err(Rejected::Byte {
+                        offset: self.offset,
+                        expected: self.allowed(),
+                        could_end: self.is_complete(),
+                    });
+                }
+                Ok(next) => self.config = next,
+                Err(limit) => return Err(Rejected::Limit { offset: self.offset, what: limit.what() }),
+            }
+            self.offset += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes a special token by its text; false (and no change) if it is not allowed here.
+    pub fn push_special(&mut self, name: &str) -> bool {
+        let specials = &self.parser.compiled().specials;
+        let Some(special) = specials.iter().position(|s| matches!(s, SpecialToken::Name(n) if n == name)) else {
+            return false;
+        };
+        match self.parser.step_special(self.config, special as u32) {
+            Ok(next) if next != DEAD => {
+                self.config = next;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether what was pushed is a whole sentence.
+    pub fn is_complete(&self) -> bool {
+        self.parser.store().done(self.config).root
+    }
+
+    /// Bytes that may follow.
+    pub fn allowed(&self) -> ByteSet {
+        self.parser.allowed(self.config)
+    }
+
+    /// Back to the beginning; what was learnt is kept.
+    pub fn reset(&mut self) {
+        self.config = self.parser.start();
+        self.offset = 0;
+    }
+}

@@ -1,0 +1,343 @@
+//! Interned configurations and frames.
+//!
+//! An *item* is (state of a rule's automaton, runs completed of the counted block it is in, frame). A *frame* is what
+//! happens when the item's rule ends: the interned set of items to go on with. A *configuration* is the interned set of
+//! items that can read something, with what has just been completed. None of them knows a position in the text: one more
+//! character of a string, one more element of an array give back the same configuration.
+
+use hashbrown::HashTable;
+use rustc_hash::FxHasher;
+use std::hash::{Hash, Hasher};
+
+use crate::compile::{Compiled, NO_BLOCK};
+use crate::ids::Label;
+
+/// An interned configuration.
+pub(crate) type ConfigId = u32;
+/// An interned frame.
+pub(crate) type FrameId = u32;
+
+/// The configuration from which nothing can follow.
+pub(crate) const DEAD: ConfigId = 0;
+/// Behind the start rule: the text is complete.
+pub(crate) const ROOT: FrameId = 0;
+/// Behind a rule looked at on its own: what follows is not known here.
+pub(crate) const BOTTOM: FrameId = 1;
+/// In a group's key: the group's member with this number.
+const MEMBER: u32 = 0x8000_0000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Item {
+    pub(crate) state: u32,
+    pub(crate) count: u32,
+    pub(crate) frame: FrameId,
+}
+
+/// Which labelled rule bytes belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    None,
+    Label(Label),
+    /// Several items disagree.
+    Ambiguous,
+}
+
+impl Owner {
+    pub(crate) fn merge(a: Option<Owner>, b: Owner) -> Owner {
+        match a {
+            None => b,
+            Some(a) if a == b => a,
+            Some(_) => Owner::Ambiguous,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    at: u32,
+    len: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    items: Span,
+    owner: Owner,
+    /// The frame with counters normalised for masks.
+    normal: FrameId,
+}
+
+/// What has been completed exactly here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Done {
+    /// The start rule: the text may end.
+    pub(crate) root: bool,
+    /// A rule over [`BOTTOM`].
+    pub(crate) bottom: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Config {
+    items: Span,
+    done: Done,
+}
+
+/// All interned frames and configurations of one parser. Grows until it is dropped as a whole.
+#[derive(Debug)]
+pub(crate) struct Store {
+    arena: Vec<Item>,
+    frames: Vec<Frame>,
+    configs: Vec<Config>,
+    frame_ids: HashTable<u32>,
+    config_ids: HashTable<u32>,
+    /// Frames of left-recursive components, by their key.
+    groups: hashbrown::HashMap<Box<[u32]>, FrameId, rustc_hash::FxBuildHasher>,
+    group_bytes: usize,
+}
+
+fn hash_items(items: &[Item], done: Done) -> u64 {
+    let mut hasher = FxHasher::default();
+    done.hash(&mut hasher);
+    for item in items {
+        hasher.write_u64(u64::from(item.state) << 32 | u64::from(item.frame));
+        hasher.write_u32(item.count);
+    }
+    hasher.finish()
+}
+
+impl Store {
+    pub(crate) fn new() -> Store {
+        let empty = Span { at: 0, len: 0 };
+        let mut store = Store {
+            arena: Vec::new(),
+            frames: vec![
+                Frame { items: empty, owner: Owner::None, normal: ROOT },
+                Frame { items: empty, owner: Owner::None, normal: BOTTOM },
+            ],
+            configs: Vec::new(),
+            frame_ids: HashTable::new(),
+            config_ids: HashTable::new(),
+            groups: hashbrown::HashMap::default(),
+            group_bytes: 0,
+        };
+        let dead = store.config(&[], Done::default());
+        debug_assert_eq!(dead, DEAD);
+        store
+    }
+
+    /// Memory held, in bytes, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        self.arena.capacity() * size_of::<Item>()
+            + self.frames.capacity() * (size_of::<Frame>() + 8)
+            + self.configs.capacity() * (size_of::<Config>() + 8)
+            + self.group_bytes
+    }
+
+    pub(crate) fn configs(&self) -> usize {
+        self.configs.len()
+    }
+
+    fn slice(&self, span: Span) -> &[Item] {
+        &self.arena[span.at as usize..(span.at + span.len) as usize]
+    }
+
+    #[inline]
+    pub(crate) fn items(&self, config: ConfigId) -> &[Item] {
+        self.slice(self.configs[config as usize].items)
+    }
+
+    #[inline]
+    pub(crate) fn done(&self, config: ConfigId) -> Done {
+        self.configs[config as usize].done
+    }
+
+    /// What to go on with when a rule with this frame ends.
+    #[inline]
+    pub(crate) fn returns(&self, frame: FrameId) -> &[Item] {
+        self.slice(self.frames[frame as usize].items)
+    }
+
+    pub(crate) fn frame_owner(&self, frame: FrameId) -> Owner {
+        self.frames[frame as usize].owner
+    }
+
+    pub(crate) fn normal_frame(&self, frame: FrameId) -> FrameId {
+        self.frames[frame as usize].normal
+    }
+
+    fn push(&mut self, items: &[Item]) -> Span {
+        let at = self.arena.len() as u32;
+        self.arena.extend_from_slice(items);
+        Span { at, len: items.len() as u32 }
+    }
+
+    /// Interns a configuration; `items` are sorted and distinct.
+    pub(crate) fn config(&mut self, items: &[Item], done: Done) -> ConfigId {
+        let hash = hash_items(items, done);
+        let found = self.config_ids.find(hash, |&id| {
+            let c = &self.configs[id as usize];
+            c.done == done && self.slice(c.items) == items
+        });
+        if let Some(&id) = found {
+            return id;
+        }
+        let span = self.push(items);
+        let id = self.configs.len() as u32;
+        self.configs.push(Config { items: span, done });
+        let (configs, arena) = (&self.configs, &self.arena);
+        self.config_ids.insert_unique(hash, id, |&id| {
+            let c = &configs[id as usize];
+            hash_items(&arena[c.items.at as usize..(c.items.at + c.items.len) as usize], c.done)
+        });
+        id
+    }
+
+    /// Interns a frame that does not refer to itself; `items` are sorted and distinct, their frames interned.
+    pub(crate) fn frame(&mut self, compiled: &Compiled, items: &[Item], reach: Option<u32>) -> FrameId {
+        let hash = hash_items(items, Done::default());
+        let found = self.frame_ids.find(hash, |&id| self.slice(self.frames[id as usize].items) == items);
+        if let Some(&id) = found {
+            return id;
+        }
+        let owner = items.iter().fold(None, |o, item| Some(Owner::merge(o, self.owner(compiled, item))));
+        let span = self.push(items);
+        let id = self.frames.len() as u32;
+        self.frames.push(Frame { items: span, owner: owner.unwrap_or(Owner::None), normal: id });
+        let (frames, arena) = (&self.frames, &self.arena);
+        self.frame_ids.insert_unique(hash, id, |&id| {
+            let s = frames[id as usize].items;
+            hash_items(&arena[s.at as usize..(s.at + s.len) as usize], Done::default())
+        });
+        if let Some(reach) = reach
+            && let Some(normal) = self.normalise_items(compiled, span, reach)
+        {
+            let normal = self.frame(compiled, &normal, None);
+            self.frames[id as usize].normal = normal;
+        }
+        id
+    }
+
+    /// Interns the frames of a left-recursive component: one list of items per member, where an item's frame
+    /// `member(i)` stands for member `i` of this very group. Returns the first member's frame; the others follow.
+    pub(crate) fn group(&mut self, compiled: &Compiled, members: &[Vec<Item>]) -> FrameId {
+        let mut key: Vec<u32> = Vec::new();
+        for items in members {
+            key.push(items.len() as u32);
+            key.extend(items.iter().flat_map(|i| [i.state, i.count, i.frame]));
+        }
+        if let Some(&base) = self.groups.get(&key[..]) {
+            return base;
+        }
+        let base = self.frames.len() as u32;
+        self.group_bytes += key.len() * 4 + 32;
+        self.groups.insert(key.into_boxed_slice(), base);
+        for (i, items) in members.iter().enumerate() {
+            let mut items = items.clone();
+            for item in &mut items {
+                if item.frame & MEMBER != 0 {
+                    item.frame = base + (item.frame & !MEMBER);
+                }
+            }
+            items.sort_unstable();
+            items.dedup();
+            let span = self.push(&items);
+            // Owners of members are settled below; a member's own frame adds nothing new.
+            self.frames.push(Frame { items: span, owner: Owner::None, normal: base + i as u32 });
+        }
+        let mut owners: Vec<Option<Owner>> = vec![None; members.len()];
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for i in 0..members.len() {
+                let mut owner = owners[i];
+                for item in self.slice(self.frames[base as usize + i].items) {
+                    let label = compiled.rules[compiled.state(item.state).rule as usize].label;
+                    let inner = match label {
+                        Some(label) => Some(Owner::Label(label)),
+                        None if item.frame >= base => owners[(item.frame - base) as usize],
+                        None => Some(self.frames[item.frame as usize].owner),
+                    };
+                    if let Some(inner) = inner {
+                        owner = Some(Owner::merge(owner, inner));
+                    }
+                }
+                changed |= owner != owners[i];
+                owners[i] = owner;
+            }
+        }
+        for (i, owner) in owners.into_iter().enumerate() {
+            self.frames[base as usize + i].owner = owner.unwrap_or(Owner::None);
+        }
+        base
+    }
+
+    /// Stands for a group's member in [`Store::group`].
+    pub(crate) fn member(index: usize) -> FrameId {
+        MEMBER | index as u32
+    }
+
+    /// Whether a frame stands for a group's member.
+    pub(crate) fn is_member(frame: FrameId) -> bool {
+        frame & MEMBER != 0
+    }
+
+    /// The labelled rule an item is in.
+    pub(crate) fn owner(&self, compiled: &Compiled, item: &Item) -> Owner {
+        match compiled.rules[compiled.state(item.state).rule as usize].label {
+            Some(label) => Owner::Label(label),
+            None => self.frame_owner(item.frame),
+        }
+    }
+
+    /// The configuration with every counter moved to where no token of at most `reach` bytes can tell the difference.
+    pub(crate) fn normal_config(&mut self, compiled: &Compiled, config: ConfigId, reach: u32) -> ConfigId {
+        if compiled.blocks.is_empty() {
+            return config;
+        }
+        let Config { items, done } = self.configs[config as usize];
+        match self.normalise_items(compiled, items, reach) {
+            Some(items) => self.config(&items, done),
+            None => config,
+        }
+    }
+
+    /// `None` where nothing changes.
+    fn normalise_items(&self, compiled: &Compiled, span: Span, reach: u32) -> Option<Vec<Item>> {
+        let items = self.slice(span);
+        let normal = |item: &Item| Item {
+            state: item.state,
+            count: normal_count(compiled, item.state, item.count, reach),
+            frame: self.frames[item.frame as usize].normal,
+        };
+        if items.iter().all(|i| normal(i) == *i) {
+            return None;
+        }
+        let mut out: Vec<Item> = items.iter().map(normal).collect();
+        out.sort_unstable();
+        out.dedup();
+        Some(out)
+    }
+}
+
+/// A counter within `reach` runs of neither bound is as good as any other such counter: each run spans at least a byte, so
+/// no token can reach a bound. Runs still missing to `min` and still possible up to `max` are all that ever matters.
+fn normal_count(compiled: &Compiled, state: u32, count: u32, reach: u32) -> u32 {
+    let block = compiled.state(state).block;
+    if block == NO_BLOCK {
+        return 0;
+    }
+    let block = &compiled.blocks[block as usize];
+    let far = reach.saturating_add(1);
+    let room = block.max.map_or(u32::MAX, |max| max.saturating_sub(count));
+    if room <= far {
+        return count;
+    }
+    let missing = block.min.saturating_sub(count);
+    if missing > far {
+        // As far below `min` as a token can make no difference.
+        block.min - far - 1
+    } else if missing > 0 {
+        count
+    } else {
+        block.min
+    }
+}
