@@ -80,8 +80,8 @@ pub(crate) struct IndexState {
     wide: Vec<bool>,
     keys: GrammarKeys,
     walk: Walk,
-    /// Memory right after the last clear, to tell a full cache from one sequence that needs it all.
-    floor: usize,
+    /// Memory one sequence needed after the last clear, to tell a full cache from a sequence that needs all of it.
+    floor: Option<usize>,
 }
 
 impl Index {
@@ -106,7 +106,7 @@ impl Index {
         }
         let parser = Parser::new(compiled.clone(), Some(vocab.reach() as u32), limits);
         let state = IndexState {
-            floor: parser.bytes(),
+            floor: None,
             parser,
             epoch: 0,
             masks: Vec::new(),
@@ -255,7 +255,7 @@ impl IndexState {
 
     /// Empties the caches if they are over their budget, unless what is needed right now is itself most of it.
     pub(crate) fn relieve(&mut self) {
-        if self.parser.is_full() && self.floor * 2 < self.parser.bytes() {
+        if self.parser.is_full() && self.floor.unwrap_or(0) * 2 < self.parser.bytes() {
             self.clear();
         }
     }
@@ -266,12 +266,13 @@ impl IndexState {
         self.masks.clear();
         self.masks_held = 0;
         self.epoch += 1;
-        self.floor = self.parser.bytes();
+        self.floor = None;
     }
 
-    /// Notes how much memory the matcher that has just been replayed needs.
+    /// Notes how much memory the first matcher replayed after a clear needs.
     pub(crate) fn settle(&mut self) {
-        self.floor = self.parser.bytes();
+        let bytes = self.parser.bytes();
+        self.floor.get_or_insert(bytes);
     }
 
     /// Where a token leads: over its bytes, as a special token of the grammar, or both.

@@ -136,7 +136,7 @@ impl Parser {
 
     /// Memory held, in bytes, roughly.
     pub(crate) fn bytes(&self) -> usize {
-        self.store.bytes() + self.rows.capacity() * 4 + self.row_of.capacity() * 4 + self.special_steps.capacity() * 16
+        self.store.bytes() + self.rows.len() * 4 + self.row_of.len() * 4 + self.special_steps.len() * 16
     }
 
     /// Whether the memory budget is used up and [`Parser::clear`] is due.

@@ -126,9 +126,9 @@ impl Store {
 
     /// Memory held, in bytes, roughly.
     pub(crate) fn bytes(&self) -> usize {
-        self.arena.capacity() * size_of::<Item>()
-            + self.frames.capacity() * (size_of::<Frame>() + 8)
-            + self.configs.capacity() * (size_of::<Config>() + 8)
+        self.arena.len() * size_of::<Item>()
+            + self.frames.len() * (size_of::<Frame>() + 8)
+            + self.configs.len() * (size_of::<Config>() + 8)
             + self.group_bytes
     }
 
