@@ -281,3 +281,14 @@ fn an_unbounded_sequence_ends_in_a_typed_limit() {
     matcher.fill_mask(&mut mask);
     assert!(mask.iter().any(|w| *w != 0), "a mask is never empty");
 }
+
+#[test]
+fn a_rule_that_is_another_rule_returns_to_its_own_caller() {
+    let mut b = GrammarBuilder::new();
+    let inner = b.rule("inner", Expr::text("{}"));
+    let outer = b.rule("outer", Expr::Ref(inner));
+    let start = b.rule("start", Expr::seq([Expr::text("("), Expr::Ref(outer), Expr::text(")")]));
+    let grammar = b.finish(start).unwrap();
+    assert!(accepts(&grammar, "({})"));
+    assert!(!accepts(&grammar, "({}"));
+}

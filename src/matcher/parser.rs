@@ -443,8 +443,8 @@ impl Parser {
             }
             at += 1;
         }
-        // Higher rank first: callers are numbered after their callees.
-        called.sort_unstable_by(|a, b| b.rank.cmp(&a.rank).then(a.rule.cmp(&b.rule)));
+        // Lower rank first: a frame is known before the frames that return through it.
+        called.sort_unstable_by(|a, b| a.rank.cmp(&b.rank).then(a.rule.cmp(&b.rule)));
         for (i, c) in called.iter().enumerate() {
             slot[c.rule as usize] = i as u32;
         }
