@@ -8,7 +8,7 @@ use crate::ir::{Expr, Grammar};
 use crate::limits::Limits;
 
 /// Most states a counted repeat may cost to be written out; beyond, it becomes a counter.
-const UNROLL_STATES: usize = 48;
+const UNROLL_STATES: usize = 12;
 
 pub(super) fn lower(grammar: &Grammar, limits: &Limits) -> Result<Units, CompileError> {
     let mut lowering = Lowering { grammar, limits, units: Units::default(), pending: Vec::new(), nodes: 0 };
@@ -177,11 +177,11 @@ impl<'g> Lowering<'g> {
         (body, min, max): (&'g Expr, u32, Option<u32>),
         place: Place,
     ) -> Result<u32, CompileError> {
-        if max == Some(0) {
-            return Ok(from);
-        }
         if max.is_some_and(|max| max < min) {
             return Ok(nfa.state());
+        }
+        if max == Some(0) {
+            return Ok(from);
         }
         let copies = max.unwrap_or(min.max(1)) as usize;
         let small = copies <= 1 || weight(body, UNROLL_STATES).saturating_mul(copies) <= UNROLL_STATES;

@@ -1,0 +1,323 @@
+//! The grammar as a recursive transition network, written from the meaning of [`Expr`] alone: every expression becomes a small
+//! machine whose moves read a byte, read a special token, or run another machine. No minimisation, no counters, no automata
+//! library; counted repeats are copied out and dispatch is defined by comparing strings.
+
+use std::collections::HashMap;
+
+use louver::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Grammar, Trigger};
+
+/// What a move does.
+#[derive(Clone, Debug)]
+pub(crate) enum Move {
+    /// Reads one of these bytes.
+    Bytes(Box<[bool; 256]>),
+    /// Reads this special token of the grammar.
+    Special(u32),
+    /// Runs a machine.
+    Call(usize),
+}
+
+/// States with moves; state 0 is the start.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Machine {
+    pub(crate) finals: Vec<bool>,
+    pub(crate) moves: Vec<Vec<(Move, usize)>>,
+}
+
+/// All machines of a grammar; the first ones are the rules in their order. Moves that lead nowhere are gone.
+#[derive(Clone, Debug)]
+pub(crate) struct Network {
+    pub(crate) machines: Vec<Machine>,
+    /// Whether a machine derives anything.
+    pub(crate) productive: Vec<bool>,
+}
+
+impl Machine {
+    fn state(&mut self, is_final: bool) -> usize {
+        self.finals.push(is_final);
+        self.moves.push(Vec::new());
+        self.finals.len() - 1
+    }
+}
+
+fn one(byte: u8) -> Move {
+    let mut set = Box::new([false; 256]);
+    set[usize::from(byte)] = true;
+    Move::Bytes(set)
+}
+
+impl Network {
+    pub(crate) fn new(grammar: &Grammar) -> Network {
+        let mut network = Network { machines: vec![Machine::default(); grammar.rules.len()], productive: Vec::new() };
+        for (i, rule) in grammar.rules.iter().enumerate() {
+            network.machines[i] = network.machine(&rule.body);
+        }
+        network.prune();
+        network
+    }
+
+    fn add(&mut self, expr: &Expr) -> usize {
+        if let Expr::Ref(rule) = expr {
+            return rule.index();
+        }
+        let machine = self.machine(expr);
+        self.machines.push(machine);
+        self.machines.len() - 1
+    }
+
+    fn machine(&mut self, expr: &Expr) -> Machine {
+        let mut m = Machine::default();
+        let start = m.state(false);
+        match expr {
+            Expr::Empty => m.finals[start] = true,
+            Expr::Never => {}
+            Expr::Bytes(bytes) => {
+                let mut at = start;
+                for &byte in bytes {
+                    let next = m.state(false);
+                    m.moves[at].push((one(byte), next));
+                    at = next;
+                }
+                m.finals[at] = true;
+            }
+            Expr::Class(set) => {
+                let end = m.state(true);
+                let table: [bool; 256] = std::array::from_fn(|b| set.contains(b as u8));
+                m.moves[start].push((Move::Bytes(Box::new(table)), end));
+            }
+            Expr::Special(special) => {
+                let end = m.state(true);
+                m.moves[start].push((Move::Special(special.raw()), end));
+            }
+            Expr::Ref(rule) => {
+                let end = m.state(true);
+                m.moves[start].push((Move::Call(rule.index()), end));
+            }
+            Expr::Seq(parts) => {
+                let mut at = start;
+                for part in parts {
+                    let next = m.state(false);
+                    m.moves[at].push((Move::Call(self.add(part)), next));
+                    at = next;
+                }
+                m.finals[at] = true;
+            }
+            Expr::Alt(parts) => {
+                let end = m.state(true);
+                for part in parts {
+                    m.moves[start].push((Move::Call(self.add(part)), end));
+                }
+            }
+            Expr::Repeat { body, min, max } => {
+                let body = self.add(body);
+                let last = max.unwrap_or(*min) as usize;
+                m.finals[start] = *min == 0 && max.is_none_or(|max| max >= *min);
+                for count in 1..=last {
+                    let is_final = count >= *min as usize;
+                    let next = m.state(is_final);
+                    m.moves[count - 1].push((Move::Call(body), next));
+                }
+                if max.is_none() {
+                    m.moves[last].push((Move::Call(body), last));
+                }
+            }
+            Expr::Automaton(dfa) => {
+                m = Machine::default();
+                for state in 0..dfa.len() as u32 {
+                    m.state(dfa.is_final(state));
+                }
+                for state in 0..dfa.len() as u32 {
+                    for edge in dfa.edges(state) {
+                        let table: [bool; 256] = std::array::from_fn(|b| (edge.lo..=edge.hi).contains(&(b as u32)));
+                        m.moves[state as usize].push((Move::Bytes(Box::new(table)), edge.to as usize));
+                    }
+                }
+            }
+            Expr::Graph(graph) => {
+                // A start of its own, because the graph's start may be any node.
+                for node in 0..graph.nodes {
+                    m.state(graph.ends.contains(&node));
+                }
+                let empty = self.add(&Expr::Empty);
+                m.moves[start].push((Move::Call(empty), graph.start as usize + 1));
+                for (from, expr, to) in &graph.edges {
+                    let call = self.add(expr);
+                    m.moves[*from as usize + 1].push((Move::Call(call), *to as usize + 1));
+                }
+            }
+            Expr::Dispatch(dispatch) => m = free_text(dispatch),
+        }
+        m
+    }
+
+    /// Drops moves from which no sentence can be finished.
+    fn prune(&mut self) {
+        let mut alive: Vec<Vec<bool>> = self.machines.iter().map(|m| m.finals.clone()).collect();
+        loop {
+            let mut changed = false;
+            for (i, machine) in self.machines.iter().enumerate() {
+                for state in (0..machine.moves.len()).rev() {
+                    let lives = machine.moves[state].iter().any(|(step, to)| alive[i][*to] && possible(step, &alive));
+                    if lives && !alive[i][state] {
+                        alive[i][state] = true;
+                        changed = true;
+                    }
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+        for (i, machine) in self.machines.iter_mut().enumerate() {
+            for moves in &mut machine.moves {
+                moves.retain(|(step, to)| alive[i][*to] && possible(step, &alive));
+            }
+        }
+        self.productive = alive.iter().map(|states| states[0]).collect();
+    }
+}
+
+fn possible(step: &Move, alive: &[Vec<bool>]) -> bool {
+    match step {
+        Move::Bytes(set) => set.contains(&true),
+        Move::Special(_) => true,
+        Move::Call(machine) => alive[*machine][0],
+    }
+}
+
+/// Where free text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Phase {
+    BeforeTags,
+    AfterTag,
+    /// A trigger has just been read, and so has the beginning of a longer pattern: here, only the rest of that one follows.
+    Longer,
+}
+
+/// Dispatch by its definition. Free text is followed by the longest end of it that begins a pattern (a text trigger, a text
+/// stop, or an exclude). After each byte:
+///
+/// * if the longest exclude the text ends with is longer than every trigger and stop it ends with, the text is not allowed;
+/// * every trigger it ends with fires: its body follows. Every stop it ends with ends the dispatch;
+/// * if something fired, free text goes on only where the end of the text that begins a pattern is just what fired and a longer
+///   pattern begins with it; and then only with the rest of that pattern.
+struct FreeText<'d> {
+    dispatch: &'d Dispatch,
+    patterns: Vec<&'d [u8]>,
+    machine: Machine,
+    /// The state behind a stop, or behind a last body.
+    over: usize,
+    states: HashMap<(Vec<u8>, Phase), usize>,
+    todo: Vec<(Vec<u8>, Phase)>,
+}
+
+fn free_text(dispatch: &Dispatch) -> Machine {
+    let triggers = dispatch.tags.iter().map(|(t, _)| t).chain(&dispatch.stops);
+    let patterns = triggers.filter_map(text_of).chain(dispatch.excludes.iter().map(Vec::as_slice)).collect();
+    let machine = Machine::default();
+    let mut free =
+        FreeText { dispatch, patterns, machine, over: 0, states: HashMap::new(), todo: Vec::new() };
+    free.state(Vec::new(), Phase::BeforeTags);
+    free.over = free.machine.state(true);
+    while let Some((text, phase)) = free.todo.pop() {
+        free.bytes(&text, phase);
+        free.specials(&text, phase);
+    }
+    free.machine
+}
+
+fn text_of(trigger: &Trigger) -> Option<&[u8]> {
+    match trigger {
+        Trigger::Text(text) => Some(text),
+        Trigger::Special(_) => None,
+    }
+}
+
+impl FreeText<'_> {
+    /// The state for what free text ends with.
+    fn state(&mut self, text: Vec<u8>, phase: Phase) -> usize {
+        if let Some(&state) = self.states.get(&(text.clone(), phase)) {
+            return state;
+        }
+        let state = self.machine.state(match self.dispatch.end {
+            DispatchEnd::Anywhere => phase != Phase::Longer,
+            DispatchEnd::AfterOneTag => phase == Phase::AfterTag,
+            DispatchEnd::AtStop => false,
+        });
+        self.states.insert((text.clone(), phase), state);
+        self.todo.push((text, phase));
+        state
+    }
+
+    /// The longest end of a text that begins a pattern.
+    fn begun(&self, text: &[u8]) -> Vec<u8> {
+        let begins = |end: &[u8]| self.patterns.iter().any(|p| p.starts_with(end));
+        let cut = (0..text.len()).find(|&i| begins(&text[i..])).unwrap_or(text.len());
+        text[cut..].to_vec()
+    }
+
+    /// A state from which the bodies of these triggers follow, or the end if one is a stop.
+    fn fire(&mut self, fires: impl Fn(&Trigger) -> bool) -> usize {
+        let fired = self.machine.state(self.dispatch.stops.iter().any(&fires));
+        for (trigger, body) in &self.dispatch.tags {
+            if fires(trigger) {
+                let after = match self.dispatch.after {
+                    AfterTag::Loop => self.state(Vec::new(), Phase::AfterTag),
+                    AfterTag::End => self.over,
+                };
+                self.machine.moves[fired].push((Move::Call(body.index()), after));
+            }
+        }
+        fired
+    }
+
+    fn bytes(&mut self, text: &[u8], phase: Phase) {
+        let from = self.state(text.to_vec(), phase);
+        let dispatch = self.dispatch;
+        for byte in 0..=255u8 {
+            let grown = [text, &[byte]].concat();
+            let next = self.begun(&grown);
+            if phase == Phase::Longer && next.len() != text.len() + 1 {
+                continue;
+            }
+            let fires = |t: &Trigger| text_of(t).is_some_and(|t| grown.ends_with(t));
+            let triggers = dispatch.tags.iter().map(|(t, _)| t).chain(&dispatch.stops);
+            let fired = triggers.filter(|t| fires(t)).filter_map(text_of).map(<[u8]>::len).max();
+            let excluded = dispatch.excludes.iter().filter(|e| grown.ends_with(e)).map(Vec::len).max();
+            if excluded > fired {
+                continue;
+            }
+            if fired.is_some() {
+                let to = self.fire(fires);
+                self.machine.moves[from].push((one(byte), to));
+            }
+            let longer = self.patterns.iter().any(|p| p.len() > next.len() && p.starts_with(&next));
+            let goes_on = match fired {
+                None => Some(phase),
+                Some(len) if longer && len == next.len() => Some(Phase::Longer),
+                Some(_) => None,
+            };
+            if let Some(phase) = goes_on {
+                let to = self.state(next, phase);
+                self.machine.moves[from].push((one(byte), to));
+            }
+        }
+    }
+
+    fn specials(&mut self, text: &[u8], phase: Phase) {
+        if phase == Phase::Longer {
+            return;
+        }
+        let from = self.state(text.to_vec(), phase);
+        let mut seen: Vec<u32> = Vec::new();
+        for trigger in self.dispatch.tags.iter().map(|(t, _)| t).chain(&self.dispatch.stops) {
+            if let Trigger::Special(special) = trigger
+                && !seen.contains(&special.raw())
+            {
+                seen.push(special.raw());
+                let to = self.fire(|t| t == trigger);
+                self.machine.moves[from].push((Move::Special(special.raw()), to));
+            }
+        }
+    }
+}

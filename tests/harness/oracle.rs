@@ -1,0 +1,185 @@
+//! The brute-force recogniser: a textbook Earley chart over text positions, on the plain [`Network`]. It shares nothing with the
+//! engine but the grammar's type.
+
+use std::collections::{HashMap, HashSet};
+
+use louver::ids::TokenId;
+use louver::ir::{Grammar, SpecialToken};
+use louver::vocab::Vocabulary;
+
+use super::machine::{Move, Network};
+
+/// A partly run machine: where it is, and the position it began at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Item {
+    machine: usize,
+    state: usize,
+    origin: usize,
+}
+
+/// What may be at one position.
+#[derive(Clone, Debug, Default)]
+struct Column {
+    items: Vec<Item>,
+    seen: HashSet<Item>,
+    /// Items that go on once a machine that began here is done.
+    waiting: HashMap<usize, Vec<Item>>,
+    waits: HashSet<(usize, Item)>,
+    /// Machines that began here and are done here.
+    empty: HashSet<usize>,
+}
+
+/// What is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Symbol {
+    Byte(u8),
+    Special(u32),
+}
+
+/// A chart that grows and shrinks at its end.
+#[derive(Clone, Debug)]
+pub(crate) struct Oracle {
+    network: Network,
+    start: usize,
+    specials: Vec<SpecialToken>,
+    columns: Vec<Column>,
+}
+
+impl Oracle {
+    pub(crate) fn new(grammar: &Grammar) -> Oracle {
+        let mut oracle = Oracle {
+            network: Network::new(grammar),
+            start: grammar.start.index(),
+            specials: grammar.specials.clone(),
+            columns: vec![Column::default()],
+        };
+        if oracle.derives_something() {
+            oracle.add(0, Item { machine: oracle.start, state: 0, origin: 0 });
+            oracle.close(0);
+        }
+        oracle
+    }
+
+    /// Whether the grammar has a sentence at all.
+    pub(crate) fn derives_something(&self) -> bool {
+        self.network.productive[self.start]
+    }
+
+    /// Symbols read so far.
+    pub(crate) fn position(&self) -> usize {
+        self.columns.len() - 1
+    }
+
+    /// Reads a symbol, if what was read is still the beginning of a sentence; else changes nothing.
+    pub(crate) fn push(&mut self, symbol: Symbol) -> bool {
+        let at = self.columns.len();
+        self.columns.push(Column::default());
+        for i in 0..self.columns[at - 1].items.len() {
+            let item = self.columns[at - 1].items[i];
+            for (step, to) in self.network.machines[item.machine].moves[item.state].clone() {
+                let reads = match (&step, symbol) {
+                    (Move::Bytes(set), Symbol::Byte(byte)) => set[usize::from(byte)],
+                    (Move::Special(s), Symbol::Special(t)) => *s == t,
+                    _ => false,
+                };
+                if reads {
+                    self.add(at, Item { state: to, ..item });
+                }
+            }
+        }
+        self.close(at);
+        let alive = !self.columns[at].items.is_empty();
+        if !alive {
+            self.columns.pop();
+        }
+        alive
+    }
+
+    /// Forgets everything behind a position.
+    pub(crate) fn back_to(&mut self, position: usize) {
+        self.columns.truncate(position + 1);
+    }
+
+    /// Whether what was read is a sentence.
+    pub(crate) fn is_complete(&self) -> bool {
+        let finals = &self.network.machines[self.start].finals;
+        let column = self.columns.last().expect("there is always a column");
+        column.items.iter().any(|i| i.machine == self.start && i.origin == 0 && finals[i.state])
+    }
+
+    /// The symbols a token stands for, or `None` if it stands for nothing the grammar can read.
+    pub(crate) fn symbols(&self, vocab: &Vocabulary, token: TokenId) -> Option<Vec<Symbol>> {
+        if let Some(bytes) = vocab.bytes(token)
+            && !vocab.is_stop(token)
+        {
+            return Some(bytes.iter().map(|&b| Symbol::Byte(b)).collect());
+        }
+        let named = |special: &SpecialToken| match special {
+            SpecialToken::Name(name) => vocab.special(name) == Some(token),
+            SpecialToken::Id(id) => *id == token.raw(),
+        };
+        self.specials.iter().position(named).map(|i| vec![Symbol::Special(i as u32)])
+    }
+
+    /// Reads a token as [`Oracle::push`] reads a symbol.
+    pub(crate) fn push_token(&mut self, vocab: &Vocabulary, token: TokenId) -> bool {
+        let Some(symbols) = self.symbols(vocab, token) else { return false };
+        let before = self.position();
+        for symbol in symbols {
+            if !self.push(symbol) {
+                self.back_to(before);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The mask by definition: a token may follow iff reading it succeeds; a stop token also where what was read is a sentence.
+    pub(crate) fn mask(&mut self, vocab: &Vocabulary) -> Vec<bool> {
+        let before = self.position();
+        (0..vocab.width())
+            .map(|id| {
+                let token = TokenId::new(id);
+                let allowed = self.push_token(vocab, token);
+                self.back_to(before);
+                allowed || vocab.is_stop(token) && self.is_complete()
+            })
+            .collect()
+    }
+
+    fn add(&mut self, at: usize, item: Item) {
+        let column = &mut self.columns[at];
+        if column.seen.insert(item) {
+            column.items.push(item);
+        }
+    }
+
+    /// Predicts and completes until nothing is new.
+    fn close(&mut self, at: usize) {
+        let mut next = 0;
+        while next < self.columns[at].items.len() {
+            let item = self.columns[at].items[next];
+            next += 1;
+            if self.network.machines[item.machine].finals[item.state] {
+                if item.origin == at {
+                    self.columns[at].empty.insert(item.machine);
+                }
+                let waiting = self.columns[item.origin].waiting.get(&item.machine).cloned().unwrap_or_default();
+                for caller in waiting {
+                    self.add(at, caller);
+                }
+            }
+            for (step, to) in self.network.machines[item.machine].moves[item.state].clone() {
+                let Move::Call(callee) = step else { continue };
+                let caller = Item { state: to, ..item };
+                if self.columns[at].waits.insert((callee, caller)) {
+                    self.columns[at].waiting.entry(callee).or_default().push(caller);
+                }
+                self.add(at, Item { machine: callee, state: 0, origin: at });
+                if self.columns[at].empty.contains(&callee) {
+                    self.add(at, caller);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! The one integration binary: cases as data, the brute-force oracle, properties, and the tidiness of the tree.
+
+mod harness;
+mod property;

@@ -1,0 +1,200 @@
+//! The property that must hold everywhere: `mask[t] == accepts(prefix + bytes(t))`, on random grammars and random vocabularies,
+//! against the oracle; and `advance`, `allows`, `rollback` and forks agree with the mask.
+
+mod generate;
+
+use std::sync::Arc;
+
+use louver::compile::{CompileError, Compiled};
+use louver::engine::{Constraint, Engine, EngineOptions};
+use louver::ids::TokenId;
+use louver::ir::Grammar;
+use louver::limits::Limits;
+use louver::matcher::{AdvanceError, Recognizer};
+use louver::vocab::Vocabulary;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestCaseError};
+
+use crate::harness::columns::{COLUMNS, mask};
+use crate::harness::oracle::{Oracle, Symbol};
+
+/// Prefixes looked at from the beginning, breadth first.
+const PREFIXES: usize = 60;
+/// Tokens of a walk.
+const STEPS: usize = 24;
+
+fn config(cases: u32) -> Config {
+    Config { cases, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() }
+}
+
+proptest! {
+    #![proptest_config(config(400))]
+
+    /// Masks of all short prefixes, and along a walk chosen by `path`.
+    #[test]
+    fn masks_are_what_the_oracle_says(
+        grammar in generate::grammar(),
+        vocab in generate::vocabulary(),
+        path in proptest::collection::vec(any::<u16>(), STEPS),
+    ) {
+        let vocab = Arc::new(vocab.build());
+        let mut oracle = Oracle::new(&grammar);
+        let Some(constraint) = compile(&grammar, &vocab, &oracle)? else { return Ok(()) };
+        short_prefixes(&constraint, &mut oracle)?;
+        walk(&constraint, &mut oracle, &path)?;
+    }
+
+    /// The recogniser without a vocabulary, byte by byte.
+    #[test]
+    fn recognized_bytes_are_what_the_oracle_says(
+        grammar in generate::byte_grammar(),
+        path in proptest::collection::vec(any::<u16>(), 2 * STEPS),
+    ) {
+        let mut oracle = Oracle::new(&grammar);
+        if !oracle.derives_something() {
+            return Ok(());
+        }
+        let compiled = Compiled::new(&grammar, &Limits::default()).expect("compiles");
+        let mut recognizer = Recognizer::new(Arc::new(compiled));
+        for choice in path {
+            prop_assert_eq!(recognizer.is_complete(), oracle.is_complete());
+            let at = oracle.position();
+            let follow: Vec<u8> = (0..=255u8)
+                .filter(|&b| {
+                    let ok = oracle.push(Symbol::Byte(b));
+                    oracle.back_to(at);
+                    ok
+                })
+                .collect();
+            let allowed: Vec<u8> = recognizer.allowed().iter().collect();
+            prop_assert_eq!(&allowed, &follow, "bytes allowed after {} bytes", at);
+            if follow.is_empty() {
+                break;
+            }
+            let byte = follow[usize::from(choice) % follow.len()];
+            prop_assert!(oracle.push(Symbol::Byte(byte)));
+            prop_assert_eq!(recognizer.push(&[byte]), Ok(()));
+        }
+    }
+}
+
+/// The constraint; `None` where the grammar is empty and compiling says so.
+fn compile(
+    grammar: &Grammar,
+    vocab: &Arc<Vocabulary>,
+    oracle: &Oracle,
+) -> Result<Option<Constraint>, TestCaseError> {
+    let engine = Engine::new(vocab.clone(), EngineOptions::default());
+    match engine.compile(grammar) {
+        Ok(constraint) => {
+            prop_assert!(oracle.derives_something(), "compiled, but no sentence exists");
+            Ok(Some(constraint))
+        }
+        Err(CompileError::Empty { .. }) => {
+            prop_assert!(!oracle.derives_something(), "refused as empty, but a sentence exists");
+            Ok(None)
+        }
+        Err(error) => Err(TestCaseError::fail(format!("does not compile: {error}"))),
+    }
+}
+
+fn short_prefixes(constraint: &Constraint, oracle: &mut Oracle) -> Result<(), TestCaseError> {
+    let vocab = constraint.vocab();
+    let mut prefixes: Vec<Vec<TokenId>> = vec![Vec::new()];
+    let mut at = 0;
+    while at < prefixes.len() {
+        let prefix = prefixes[at].clone();
+        at += 1;
+        oracle.back_to(0);
+        for &token in &prefix {
+            prop_assert!(oracle.push_token(vocab, token));
+        }
+        let want = oracle.mask(vocab);
+        let mut matcher = constraint.matcher();
+        for &token in &prefix {
+            prop_assert_eq!(matcher.advance(token), Ok(()));
+        }
+        let got = mask(&mut matcher, vocab);
+        prop_assert_eq!(&got, &want, "mask after {:?}", show(vocab, &prefix));
+        for id in (0..vocab.width()).filter(|&id| want[id]) {
+            let token = TokenId::new(id);
+            if prefixes.len() < PREFIXES && oracle.symbols(vocab, token).is_some() && !vocab.is_stop(token) {
+                prefixes.push([prefix.as_slice(), &[token]].concat());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn walk(constraint: &Constraint, oracle: &mut Oracle, path: &[u16]) -> Result<(), TestCaseError> {
+    let vocab = constraint.vocab();
+    let words = vocab.mask_words();
+    let astray: Vec<TokenId> = path.iter().map(|&n| TokenId::new(usize::from(n) % vocab.width())).collect();
+    oracle.back_to(0);
+    let mut matcher = constraint.matcher();
+    let mut prefix: Vec<TokenId> = Vec::new();
+    for &choice in path {
+        let want = oracle.mask(vocab);
+        prop_assert_eq!(matcher.is_complete(), oracle.is_complete());
+        // Before the mask is known, and after.
+        let unmasked: Vec<bool> = (0..vocab.width()).map(|id| matcher.allows(TokenId::new(id))).collect();
+        prop_assert_eq!(&unmasked, &want, "allows after {:?}", show(vocab, &prefix));
+        let got = mask(&mut matcher, vocab);
+        prop_assert_eq!(&got, &want, "mask after {:?}", show(vocab, &prefix));
+        let column = COLUMNS[usize::from(choice) % COLUMNS.len()];
+        let other = mask(&mut column.matcher(constraint, &prefix, &astray), vocab);
+        prop_assert_eq!(&other, &want, "{:?} mask after {:?}", column, show(vocab, &prefix));
+        for id in (0..vocab.width()).filter(|&id| !want[id]) {
+            let refused = matcher.advance(TokenId::new(id));
+            prop_assert!(
+                matches!(refused, Err(AdvanceError::Rejected { .. } | AdvanceError::UnknownToken { .. })),
+                "masked token {} gives {:?}", id, refused
+            );
+        }
+        prop_assert_eq!(matcher.tokens(), prefix.as_slice());
+        ends(&matcher, oracle, words)?;
+        let follow: Vec<TokenId> = (0..vocab.width())
+            .filter(|&id| want[id])
+            .map(TokenId::new)
+            .filter(|&t| !vocab.is_stop(t))
+            .collect();
+        if follow.is_empty() {
+            break;
+        }
+        let token = follow[usize::from(choice) % follow.len()];
+        prop_assert!(oracle.push_token(vocab, token));
+        prop_assert_eq!(matcher.advance(token), Ok(()));
+        prefix.push(token);
+    }
+    Ok(())
+}
+
+/// A stop token ends the sequence exactly where the oracle says so, and can be taken back.
+fn ends(
+    matcher: &louver::engine::Matcher,
+    oracle: &Oracle,
+    words: usize,
+) -> Result<(), TestCaseError> {
+    let mut fork = matcher.clone();
+    let taken = fork.advance(generate::STOP);
+    prop_assert_eq!(taken.is_ok(), oracle.is_complete());
+    prop_assert_eq!(fork.is_terminated(), oracle.is_complete());
+    if fork.is_terminated() {
+        let mut words = vec![0; words];
+        fork.fill_mask(&mut words);
+        let set: Vec<usize> = (0..words.len() * 32).filter(|id| words[id / 32] >> (id % 32) & 1 == 1).collect();
+        prop_assert_eq!(set, vec![generate::STOP.index()]);
+        prop_assert_eq!(fork.advance(TokenId::new(0)), Err(AdvanceError::Terminated));
+        fork.rollback(1);
+        prop_assert!(!fork.is_terminated() && fork.is_complete());
+    }
+    Ok(())
+}
+
+fn show(vocab: &Vocabulary, tokens: &[TokenId]) -> Vec<String> {
+    let text = |&t: &TokenId| match vocab.bytes(t) {
+        Some(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        None => vocab.special_name(t).unwrap_or("?").to_owned(),
+    };
+    tokens.iter().map(text).collect()
+}

@@ -1,0 +1,170 @@
+//! Random grammars of every kind of expression over the letters `a` to `d`, and random vocabularies.
+
+use std::sync::Arc;
+
+use louver::fsm::{ByteSet, DfaBuilder};
+use louver::ids::{RuleId, SpecialId, TokenId};
+use louver::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Grammar, Graph, Rule, SpecialToken, Trigger};
+use louver::vocab::Vocabulary;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// Id of the stop token of every random vocabulary.
+pub(crate) const STOP: TokenId = TokenId::from_raw(0);
+const SPECIALS: [&str; 2] = ["<x>", "<y>"];
+const LETTERS: &[u8] = b"abcd";
+const MAX_RULES: u32 = 4;
+
+/// What a random vocabulary is made of.
+#[derive(Clone, Debug)]
+pub(crate) struct Words {
+    words: Vec<Vec<u8>>,
+    letters: usize,
+    padding: usize,
+}
+
+impl Words {
+    /// Id 0 stops, 1 and 2 are special, 3 is unused; then single letters, then words (repeats among them), then padding.
+    pub(crate) fn build(&self) -> Vocabulary {
+        let mut builder = Vocabulary::builder(4 + self.letters + self.words.len() + self.padding);
+        builder.special(0, "<stop>").stop(0).special(1, SPECIALS[0]).special(2, SPECIALS[1]);
+        let letters = LETTERS[..self.letters].chunks(1);
+        for (id, word) in (4..).zip(letters.chain(self.words.iter().map(Vec::as_slice))) {
+            builder.token(id, word);
+        }
+        builder.build().expect("a valid vocabulary")
+    }
+}
+
+pub(crate) fn vocabulary() -> impl Strategy<Value = Words> {
+    // Fewer letters than the grammar has: some grammars then need bytes that no token has.
+    (vec(word(1..6), 0..14), 2..=LETTERS.len(), 0usize..40)
+        .prop_map(|(words, letters, padding)| Words { words, letters, padding })
+}
+
+fn letter() -> impl Strategy<Value = u8> {
+    // Mostly the first two, so that words meet.
+    prop_oneof![4 => Just(b'a'), 4 => Just(b'b'), 2 => Just(b'c'), 1 => Just(b'd')]
+}
+
+fn word(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![4 => vec(letter(), len.clone()), 1 => (letter(), len).prop_map(|(b, n)| vec![b; n])]
+}
+
+/// Grammars with special tokens.
+pub(crate) fn grammar() -> impl Strategy<Value = Grammar> {
+    rules(true)
+}
+
+/// Grammars over bytes alone.
+pub(crate) fn byte_grammar() -> impl Strategy<Value = Grammar> {
+    rules(false)
+}
+
+fn rules(specials: bool) -> impl Strategy<Value = Grammar> {
+    vec(expr(specials), 1..=MAX_RULES as usize).prop_map(move |bodies| {
+        let count = bodies.len() as u32;
+        let rules = bodies.into_iter().enumerate().map(|(i, mut body)| {
+            wrap_refs(&mut body, count);
+            Rule { name: format!("r{i}"), body, label: None }
+        });
+        let specials = if specials { SPECIALS.map(|s| SpecialToken::Name(s.to_owned())).to_vec() } else { Vec::new() };
+        Grammar { rules: rules.collect(), start: RuleId::new(0), specials }
+    })
+}
+
+fn wrap(rule: &mut RuleId, count: u32) {
+    *rule = RuleId::from_raw(rule.raw() % count);
+}
+
+/// References were drawn before the number of rules was known.
+fn wrap_refs(expr: &mut Expr, count: u32) {
+    match expr {
+        Expr::Ref(rule) => wrap(rule, count),
+        Expr::Seq(parts) | Expr::Alt(parts) => parts.iter_mut().for_each(|p| wrap_refs(p, count)),
+        Expr::Repeat { body, .. } => wrap_refs(body, count),
+        Expr::Graph(graph) => graph.edges.iter_mut().for_each(|(_, e, _)| wrap_refs(e, count)),
+        Expr::Dispatch(dispatch) => dispatch.tags.iter_mut().for_each(|(_, rule)| wrap(rule, count)),
+        Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) | Expr::Automaton(_) => {}
+    }
+}
+
+fn expr(specials: bool) -> impl Strategy<Value = Expr> {
+    let special = if specials { 2 } else { 0 };
+    let leaf = prop_oneof![
+        1 => Just(Expr::Empty),
+        1 => Just(Expr::Never),
+        8 => word(1..4).prop_map(Expr::Bytes),
+        4 => vec(letter(), 0..4).prop_map(|letters| Expr::Class(ByteSet::of(&letters))),
+        special => (0..SPECIALS.len()).prop_map(|s| Expr::Special(SpecialId::new(s))),
+        8 => (0..MAX_RULES).prop_map(|r| Expr::Ref(RuleId::from_raw(r))),
+        2 => automaton(),
+        2 => dispatch(specials),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            4 => vec(inner.clone(), 0..4).prop_map(Expr::Seq),
+            4 => vec(inner.clone(), 0..4).prop_map(Expr::Alt),
+            4 => (inner.clone(), bounds()).prop_map(|(body, (min, max))| {
+                Expr::Repeat { body: Box::new(body), min, max }
+            }),
+            2 => graph(inner),
+        ]
+    })
+}
+
+/// Small ones, and ones that no copying of states would survive when nested.
+fn bounds() -> impl Strategy<Value = (u32, Option<u32>)> {
+    prop_oneof![
+        4 => (0u32..4, proptest::option::of(0u32..5)),
+        1 => (0u32..12, (10u32..40).prop_map(Some)),
+        1 => (0u32..90, proptest::option::of(60u32..150)),
+    ]
+}
+
+fn automaton() -> impl Strategy<Value = Expr> {
+    let state = (any::<bool>(), vec(proptest::option::of(0u32..4), LETTERS.len()));
+    vec(state, 1..5).prop_map(|states| {
+        let mut builder = DfaBuilder::new();
+        for (is_final, _) in &states {
+            builder.state(*is_final);
+        }
+        for (from, (_, edges)) in (0u32..).zip(&states) {
+            for (letter, to) in LETTERS.iter().zip(edges) {
+                if let Some(to) = to {
+                    let letter = u32::from(*letter);
+                    builder.edge(from, letter, letter, to % states.len() as u32);
+                }
+            }
+        }
+        Expr::Automaton(Arc::new(builder.finish()))
+    })
+}
+
+fn graph(inner: impl Strategy<Value = Expr>) -> impl Strategy<Value = Expr> {
+    let edge = (0u32..4, prop_oneof![3 => inner, 1 => Just(Expr::Empty)], 0u32..4);
+    (1u32..5, 0u32..4, vec(0u32..4, 0..3), vec(edge, 0..6)).prop_map(|(nodes, start, ends, edges)| {
+        let edges = edges.into_iter().map(|(from, expr, to)| (from % nodes, expr, to % nodes));
+        let ends = ends.into_iter().map(|n| n % nodes).collect();
+        Expr::Graph(Box::new(Graph { nodes, start: start % nodes, ends, edges: edges.collect() }))
+    })
+}
+
+fn dispatch(specials: bool) -> impl Strategy<Value = Expr> {
+    let special = if specials { 1 } else { 0 };
+    let trigger = prop_oneof![
+        4 => word(1..4).prop_map(Trigger::Text),
+        special => (0..SPECIALS.len()).prop_map(|s| Trigger::Special(SpecialId::new(s))),
+    ];
+    let end = prop_oneof![Just(DispatchEnd::Anywhere), Just(DispatchEnd::AfterOneTag), Just(DispatchEnd::AtStop)];
+    (
+        vec((trigger.clone(), (0..MAX_RULES).prop_map(RuleId::from_raw)), 0..4),
+        vec(trigger, 0..3),
+        vec(word(1..4), 0..3),
+        prop_oneof![3 => Just(AfterTag::Loop), 1 => Just(AfterTag::End)],
+        end,
+    )
+        .prop_map(|(tags, stops, excludes, after, end)| {
+            Expr::Dispatch(Box::new(Dispatch { tags, stops, excludes, after, end }))
+        })
+}
