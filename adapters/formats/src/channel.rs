@@ -1,0 +1,127 @@
+//! Bytes of one stream of text, in any chunks -> the same text, whole code points at a time, without its frame.
+
+/// One stream: text, reasoning, or a call's arguments.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Channel {
+    pending: Vec<u8>,
+    lead: Vec<u8>,
+    trail: Vec<u8>,
+    begun: bool,
+}
+
+impl Channel {
+    /// A stream that may begin with `lead` and end with `trail`, neither part of its text.
+    pub(crate) fn framed(lead: &[u8], trail: &[u8]) -> Self {
+        Channel { lead: lead.to_vec(), trail: trail.to_vec(), ..Channel::default() }
+    }
+
+    /// Takes bytes; gives the text that is decided.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
+        self.pending.extend_from_slice(bytes);
+        if !self.begun {
+            if self.lead.len() > self.pending.len() && self.lead.starts_with(&self.pending) {
+                return String::new();
+            }
+            self.begin();
+        }
+        let held = (1..=self.trail.len().min(self.pending.len()))
+            .rev()
+            .find(|n| self.trail.starts_with(&self.pending[self.pending.len() - n..]))
+            .unwrap_or(0);
+        let (text, rest) = decode(&self.pending[..self.pending.len() - held]);
+        let used = self.pending.len() - held - rest;
+        self.pending.drain(..used);
+        text
+    }
+
+    /// The stream is over and its frame complete: the rest without `trail`.
+    pub(crate) fn close(&mut self) -> String {
+        self.begin();
+        if !self.trail.is_empty() && self.pending.ends_with(&self.trail) {
+            self.pending.truncate(self.pending.len() - self.trail.len());
+        }
+        self.flush()
+    }
+
+    /// The stream stops here: the rest as it is.
+    pub(crate) fn flush(&mut self) -> String {
+        self.begin();
+        self.begun = false;
+        String::from_utf8_lossy(&std::mem::take(&mut self.pending)).into_owned()
+    }
+
+    fn begin(&mut self) {
+        if !self.begun && self.pending.starts_with(&self.lead) {
+            self.pending.drain(..self.lead.len());
+        }
+        self.begun = true;
+    }
+}
+
+/// Decodes; what can never be UTF-8 becomes U+FFFD. Also tells how many bytes at the end may still become a code point.
+fn decode(bytes: &[u8]) -> (String, usize) {
+    let mut text = String::new();
+    let mut chunks = bytes.utf8_chunks().peekable();
+    while let Some(chunk) = chunks.next() {
+        text.push_str(chunk.valid());
+        let bad = chunk.invalid();
+        if chunks.peek().is_none() && std::str::from_utf8(bad).is_err_and(|e| e.error_len().is_none()) {
+            return (text, bad.len());
+        }
+        if !bad.is_empty() {
+            text.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+    (text, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Channel;
+
+    /// Bytes, lead, trail, and the text they make.
+    type Case = (&'static [u8], &'static [u8], &'static [u8], &'static str);
+
+    fn all_chunkings(bytes: &[u8], lead: &[u8], trail: &[u8]) -> Vec<String> {
+        let cuts = 1u32 << (bytes.len() - 1);
+        let run = |cut: u32| {
+            let mut channel = Channel::framed(lead, trail);
+            let mut text = String::new();
+            let mut from = 0;
+            for at in 1..=bytes.len() {
+                if at == bytes.len() || cut >> (at - 1) & 1 == 1 {
+                    text.push_str(&channel.push(&bytes[from..at]));
+                    from = at;
+                }
+            }
+            text + &channel.close()
+        };
+        (0..cuts).map(run).collect()
+    }
+
+    #[test]
+    fn chunks_do_not_matter() {
+        let cases: [Case; 8] = [
+            ("\nhé😀\n".as_bytes(), b"\n", b"\n", "hé😀"),
+            (b"\n\n\n\n", b"\n", b"\n", "\n\n"),
+            (b"\n", b"\n", b"\n", ""),
+            (b"ab\n\n\n", b"", b"\n\n", "ab\n"),
+            (b"a\xff\xe2\x82b", b"", b"", "a\u{fffd}\u{fffd}b"),
+            (b"a\xe2\x82", b"", b"", "a\u{fffd}"),
+            (b"--x", b"---", b"", "--x"),
+            ("é\n".as_bytes(), b"", b"\n", "é"),
+        ];
+        for (bytes, lead, trail, want) in cases {
+            for text in all_chunkings(bytes, lead, trail) {
+                assert_eq!(text, want, "{bytes:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn flush_keeps_the_trail() {
+        let mut channel = Channel::framed(b"", b"\n");
+        assert_eq!(channel.push(b"a\n"), "a");
+        assert_eq!(channel.flush(), "\n");
+    }
+}

@@ -1,0 +1,321 @@
+//! Labelled spans -> events, by the plan that made the grammar: what was constrained and what is read cannot disagree.
+
+use louver::matcher::Span;
+use serde::{Deserialize, Serialize};
+
+use crate::channel::Channel;
+use crate::plan::{Plan, Role};
+
+/// One thing the model said. Calls are numbered from 0 in the order they were made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Event {
+    /// More text for the user.
+    TextDelta {
+        /// The text.
+        delta: String,
+    },
+    /// More reasoning.
+    ReasoningDelta {
+        /// The text.
+        delta: String,
+    },
+    /// A call has begun: its tool is decided.
+    CallStart {
+        /// The call's number.
+        index: usize,
+        /// Its id.
+        id: String,
+        /// The tool's name.
+        name: String,
+    },
+    /// More of a call's arguments, as JSON text.
+    ArgumentsDelta {
+        /// The call's number.
+        index: usize,
+        /// The text.
+        delta: String,
+    },
+    /// A call is whole. Only a call that gets here is a call.
+    CallEnd {
+        /// The call's number.
+        index: usize,
+    },
+    /// The generation stopped before the turn was whole.
+    Incomplete {
+        /// Within what.
+        why: Cut,
+        /// The call that was cut off, if its tool was decided.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        call: Option<usize>,
+        /// What was there of the piece that was cut off, if no delta said it.
+        #[serde(skip_serializing_if = "String::is_empty", default)]
+        partial: String,
+    },
+    /// Nothing follows.
+    End,
+}
+
+/// What a generation was cut off in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cut {
+    /// Before anything, in a marker, or where a further call or an answer had to follow.
+    Turn,
+    /// The reasoning block.
+    Reasoning,
+    /// The answer that `response_format` asks for.
+    Response,
+    /// The beginning of a call, before its arguments.
+    CallHeader,
+    /// A call's arguments.
+    CallArguments,
+    /// The end of a call, behind its arguments.
+    CallTrailer,
+}
+
+/// Turns the spans of one generation into events. Chunking does not matter: however the spans are cut, the events say
+/// the same once adjacent deltas are joined.
+#[derive(Clone, Debug)]
+pub struct Extractor {
+    plan: Plan,
+    id_seed: u64,
+    calls: usize,
+    state: State,
+    text: Channel,
+    reasoning: Channel,
+    arguments: Channel,
+    events: Vec<Event>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum State {
+    /// In text, in a marker, or nowhere yet; unlabelled bytes since the last labelled one.
+    Between { markers: Vec<u8> },
+    /// In reasoning.
+    Reasoning,
+    /// In the answer.
+    Response,
+    /// In a call's header: its bytes.
+    Header { tool: usize, seen: Vec<u8> },
+    /// Between the header and the trailer's end; the call has started.
+    Call { part: Cut, seen: Vec<u8> },
+}
+
+impl Extractor {
+    pub(crate) fn new(plan: Plan, id_seed: u64) -> Self {
+        let trims = &plan.inner.trims;
+        let text = Channel::framed(b"", &trims.separator);
+        let reasoning = Channel::framed(&trims.lead, &trims.trail);
+        Extractor {
+            id_seed,
+            calls: 0,
+            state: State::Between { markers: Vec::new() },
+            text,
+            reasoning,
+            arguments: Channel::default(),
+            events: Vec::new(),
+            plan,
+        }
+    }
+
+    /// Takes what the tracer has decided; gives the events that follow from it. Cost: linear in the bytes.
+    pub fn push(&mut self, spans: impl IntoIterator<Item = Span>) -> Vec<Event> {
+        for span in spans {
+            match span.label.map(Role::of) {
+                None | Some(Role::Marker) => self.marker(&span.bytes),
+                Some(Role::Text) => self.text(&span.bytes),
+                Some(Role::Response) => self.response(&span.bytes, span.closed),
+                Some(Role::Reasoning) => self.reasoning(&span.bytes, span.closed),
+                Some(Role::Header(tool)) => self.header(tool, &span.bytes, span.closed),
+                Some(Role::Arguments(tool)) => self.arguments(tool, &span.bytes),
+                Some(Role::Trailer(tool)) => self.trailer(tool, &span.bytes, span.closed),
+            }
+        }
+        std::mem::take(&mut self.events)
+    }
+
+    /// The generation is over. `complete`: the grammar may end here (the matcher's `is_complete`, or a stop token was
+    /// taken). Push what `Tracer::finish` gives first. The last event is always [`Event::End`].
+    pub fn finish(&mut self, complete: bool) -> Vec<Event> {
+        let state = std::mem::replace(&mut self.state, State::Between { markers: Vec::new() });
+        let delta = self.text.flush();
+        self.emit_text(delta);
+        let lossy = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let incomplete = match state {
+            State::Between { markers } => {
+                let why = Cut::Turn;
+                (!complete).then(|| Event::Incomplete { why, call: None, partial: lossy(markers) })
+            }
+            State::Reasoning => {
+                let delta = self.reasoning.flush();
+                self.emit_reasoning(delta);
+                Some(Event::Incomplete { why: Cut::Reasoning, call: None, partial: String::new() })
+            }
+            State::Response => {
+                (!complete).then(|| Event::Incomplete { why: Cut::Response, call: None, partial: String::new() })
+            }
+            State::Header { seen, .. } => {
+                Some(Event::Incomplete { why: Cut::CallHeader, call: None, partial: lossy(seen) })
+            }
+            State::Call { part, seen } => {
+                let delta = self.arguments.flush();
+                self.emit_arguments(delta);
+                let index = self.calls;
+                self.calls += 1;
+                Some(Event::Incomplete { why: part, call: Some(index), partial: lossy(seen) })
+            }
+        };
+        self.events.extend(incomplete);
+        self.events.push(Event::End);
+        std::mem::take(&mut self.events)
+    }
+
+    /// Calls that are whole so far.
+    pub fn calls(&self) -> usize {
+        self.calls
+    }
+
+    fn marker(&mut self, bytes: &[u8]) {
+        match &mut self.state {
+            State::Between { markers } => markers.extend_from_slice(bytes),
+            State::Header { seen, .. } | State::Call { seen, .. } => seen.extend_from_slice(bytes),
+            State::Reasoning if bytes.is_empty() => {}
+            State::Reasoning | State::Response => {
+                self.leave();
+                self.state = State::Between { markers: bytes.to_vec() };
+            }
+        }
+    }
+
+    /// Ends whatever region was open, other than a call.
+    fn leave(&mut self) {
+        match self.state {
+            State::Reasoning => {
+                let delta = self.reasoning.close();
+                self.emit_reasoning(delta);
+            }
+            State::Response => {
+                let delta = self.text.flush();
+                self.emit_text(delta);
+            }
+            State::Between { .. } | State::Header { .. } | State::Call { .. } => {}
+        }
+    }
+
+    fn text(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.leave();
+        self.state = State::Between { markers: Vec::new() };
+        let delta = self.text.push(bytes);
+        self.emit_text(delta);
+    }
+
+    fn response(&mut self, bytes: &[u8], closed: bool) {
+        self.state = State::Response;
+        let delta = self.text.push(bytes);
+        self.emit_text(delta);
+        if closed {
+            self.leave();
+            self.state = State::Between { markers: Vec::new() };
+        }
+    }
+
+    fn reasoning(&mut self, bytes: &[u8], closed: bool) {
+        self.state = State::Reasoning;
+        let delta = self.reasoning.push(bytes);
+        self.emit_reasoning(delta);
+        if closed {
+            self.leave();
+            self.state = State::Between { markers: Vec::new() };
+        }
+    }
+
+    fn header(&mut self, tool: usize, bytes: &[u8], closed: bool) {
+        match &mut self.state {
+            State::Header { seen, .. } => seen.extend_from_slice(bytes),
+            State::Call { .. } => return,
+            State::Between { .. } | State::Reasoning | State::Response => {
+                self.leave();
+                let delta = self.text.close();
+                self.emit_text(delta);
+                self.state = State::Header { tool, seen: bytes.to_vec() };
+            }
+        }
+        if closed {
+            self.start(tool);
+        }
+    }
+
+    /// The call's tool is decided and its arguments begin.
+    fn start(&mut self, tool: usize) {
+        if matches!(self.state, State::Call { .. }) {
+            return;
+        }
+        self.state = State::Call { part: Cut::CallArguments, seen: Vec::new() };
+        let name = self.plan.tools().get(tool).map(|t| t.name.clone()).unwrap_or_default();
+        self.events.push(Event::CallStart { index: self.calls, id: call_id(self.id_seed, self.calls), name });
+    }
+
+    fn arguments(&mut self, tool: usize, bytes: &[u8]) {
+        self.start(tool);
+        let delta = self.arguments.push(bytes);
+        self.emit_arguments(delta);
+    }
+
+    fn trailer(&mut self, tool: usize, bytes: &[u8], closed: bool) {
+        self.start(tool);
+        let delta = self.arguments.flush();
+        self.emit_arguments(delta);
+        if closed {
+            self.events.push(Event::CallEnd { index: self.calls });
+            self.calls += 1;
+            self.state = State::Between { markers: Vec::new() };
+        } else if let State::Call { part, seen } = &mut self.state {
+            *part = Cut::CallTrailer;
+            seen.extend_from_slice(bytes);
+        }
+    }
+
+    fn emit_text(&mut self, delta: String) {
+        if !delta.is_empty() {
+            self.events.push(Event::TextDelta { delta });
+        }
+    }
+
+    fn emit_reasoning(&mut self, delta: String) {
+        if !delta.is_empty() {
+            self.events.push(Event::ReasoningDelta { delta });
+        }
+    }
+
+    fn emit_arguments(&mut self, delta: String) {
+        if !delta.is_empty() {
+            self.events.push(Event::ArgumentsDelta { index: self.calls, delta });
+        }
+    }
+}
+
+/// Letters and digits of a call's id, behind `call_`.
+const ID_LEN: usize = 16;
+
+/// A call's id: `call_` and [`ID_LEN`] letters and digits, a function of the seed and the call's number.
+fn call_id(seed: u64, index: usize) -> String {
+    const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    let mut state = mix(mix(seed).wrapping_add(index as u64));
+    let letters = (0..ID_LEN).map(|_| {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        char::from(ALPHABET[(mix(state) % 62) as usize])
+    });
+    std::iter::once("call_".to_owned()).chain(letters.map(String::from)).collect()
+}
+
+/// SplitMix64's output function (Steele, Lea and Flood, 2014).
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

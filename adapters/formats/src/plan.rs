@@ -1,0 +1,111 @@
+//! A request lowered: the grammar of the turn, and what its labels mean.
+
+use std::sync::Arc;
+
+use louver::ids::{Label, RuleId};
+use louver::ir::Grammar;
+
+use crate::extract::Extractor;
+
+/// What a labelled span of the output is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Free text.
+    Text,
+    /// Reasoning.
+    Reasoning,
+    /// The answer that `response_format` asks for.
+    Response,
+    /// Delimiters inside a turn's calls: section markers and separators.
+    Marker,
+    /// The header of a call of this tool (an index into the request's tools).
+    Header(usize),
+    /// The arguments of a call of this tool.
+    Arguments(usize),
+    /// What ends a call of this tool.
+    Trailer(usize),
+}
+
+impl Role {
+    /// The label that stands for it in the grammar.
+    pub fn label(self) -> Label {
+        Label::new(match self {
+            Role::Text => 0,
+            Role::Reasoning => 1,
+            Role::Response => 2,
+            Role::Marker => 3,
+            Role::Header(tool) => 4 + 3 * tool,
+            Role::Arguments(tool) => 5 + 3 * tool,
+            Role::Trailer(tool) => 6 + 3 * tool,
+        })
+    }
+
+    /// What a label of the grammar stands for.
+    pub fn of(label: Label) -> Role {
+        match label.index() {
+            0 => Role::Text,
+            1 => Role::Reasoning,
+            2 => Role::Response,
+            3 => Role::Marker,
+            n => match ((n - 4) % 3, (n - 4) / 3) {
+                (0, tool) => Role::Header(tool),
+                (1, tool) => Role::Arguments(tool),
+                (_, tool) => Role::Trailer(tool),
+            },
+        }
+    }
+}
+
+/// What the extractor strips, from the format's description.
+#[derive(Debug)]
+pub(crate) struct Trims {
+    pub(crate) separator: Vec<u8>,
+    pub(crate) lead: Vec<u8>,
+    pub(crate) trail: Vec<u8>,
+}
+
+/// A request lowered in one wire format. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub(crate) inner: Arc<PlanInner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct PlanInner {
+    pub(crate) grammar: Grammar,
+    pub(crate) tools: Vec<ToolPlan>,
+    pub(crate) trims: Trims,
+    pub(crate) format: String,
+}
+
+/// One tool in a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolPlan {
+    /// Its name.
+    pub name: String,
+    /// The rule of its arguments; none if this turn cannot call it.
+    pub arguments: Option<RuleId>,
+}
+
+impl Plan {
+    /// The grammar of the whole turn.
+    pub fn grammar(&self) -> &Grammar {
+        &self.inner.grammar
+    }
+
+    /// The request's tools, in its order; [`Role`]s index this list.
+    pub fn tools(&self) -> &[ToolPlan] {
+        &self.inner.tools
+    }
+
+    /// The wire format's name.
+    pub fn format(&self) -> &str {
+        &self.inner.format
+    }
+
+    /// An extractor for one generation. Call ids depend on the seed and the call's index alone: give every generation
+    /// (each choice of a request with `n > 1`) a seed of its own.
+    pub fn extractor(&self, id_seed: u64) -> Extractor {
+        Extractor::new(self.clone(), id_seed)
+    }
+}

@@ -1,0 +1,104 @@
+//! A whole turn: what events add up to, and what the renderer writes.
+
+use serde::{Deserialize, Serialize};
+
+use crate::extract::{Cut, Event};
+
+/// What the model said in one turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Turn {
+    /// Text for the user, or the answer that `response_format` asks for.
+    pub text: String,
+    /// Reasoning.
+    pub reasoning: String,
+    /// Calls that are whole.
+    pub calls: Vec<Call>,
+    /// What the generation was cut off in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<Incomplete>,
+}
+
+/// A call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Call {
+    /// Its id.
+    #[serde(default)]
+    pub id: String,
+    /// The tool's name.
+    pub name: String,
+    /// The arguments, as JSON text.
+    pub arguments: String,
+}
+
+/// What a generation was cut off in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Incomplete {
+    /// Within what.
+    pub why: Cut,
+    /// The call that was cut off, as far as it got. It is not a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<Call>,
+    /// What was there of a piece that is neither text nor reasoning nor arguments.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub partial: String,
+}
+
+/// Adds events up to a [`Turn`].
+#[derive(Clone, Debug, Default)]
+pub struct TurnCollector {
+    turn: Turn,
+    open: Option<(usize, Call)>,
+}
+
+impl TurnCollector {
+    /// Nothing said.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next event.
+    pub fn push(&mut self, event: &Event) {
+        match event {
+            Event::TextDelta { delta } => self.turn.text.push_str(delta),
+            Event::ReasoningDelta { delta } => self.turn.reasoning.push_str(delta),
+            Event::CallStart { index, id, name } => {
+                self.open = Some((*index, Call { id: id.clone(), name: name.clone(), arguments: String::new() }));
+            }
+            Event::ArgumentsDelta { index, delta } => {
+                if let Some((open, call)) = &mut self.open
+                    && open == index
+                {
+                    call.arguments.push_str(delta);
+                }
+            }
+            Event::CallEnd { index } => {
+                self.turn.calls.extend(self.open.take_if(|(open, _)| open == index).map(|(_, call)| call));
+            }
+            Event::Incomplete { why, partial, .. } => {
+                let call = self.open.take().map(|(_, call)| call);
+                self.turn.incomplete = Some(Incomplete { why: *why, call, partial: partial.clone() });
+            }
+            Event::End => {}
+        }
+    }
+
+    /// The turn so far; an open call is not in it.
+    pub fn turn(&self) -> &Turn {
+        &self.turn
+    }
+
+    /// The turn.
+    pub fn finish(self) -> Turn {
+        self.turn
+    }
+}
+
+impl Turn {
+    /// The turn that events add up to.
+    pub fn collect<'a>(events: impl IntoIterator<Item = &'a Event>) -> Turn {
+        let mut collector = TurnCollector::new();
+        events.into_iter().for_each(|event| collector.push(event));
+        collector.finish()
+    }
+}

@@ -1,0 +1,156 @@
+//! Requests that are refused, and what the errors say.
+
+use louver::spec::json::Json;
+use louver::spec::tools::{ToolChoice, ToolChoiceError};
+use louver_formats::{Catalog, FormatError, LowerError, Parallel, Reasoning, RequestError, ToolRequest, WireFormat};
+use serde_json::json;
+
+use crate::harness::{as_text, bytes, extract, request};
+
+#[test]
+fn an_unknown_tool_is_refused_with_the_known_ones() {
+    let named = json!({"type": "function", "name": "h"});
+    let error = as_text("qwen3").lower(&request(r#"[{"name": "f"}, {"name": "g"}]"#, &named)).unwrap_err();
+    let LowerError::Choice(ToolChoiceError::UnknownTool { name, known }) = error else { panic!("{error}") };
+    assert_eq!((name.as_str(), known), ("h", vec!["f".to_owned(), "g".to_owned()]));
+}
+
+#[test]
+fn required_without_tools_is_refused() {
+    let error = as_text("qwen3").lower(&request("[]", &json!("required"))).unwrap_err();
+    assert!(matches!(error, LowerError::Choice(ToolChoiceError::NoTools)), "{error}");
+}
+
+#[test]
+fn every_fault_of_every_tool_is_reported() {
+    let tools = r#"[
+        {"type": "function", "function": {"name": "fine", "parameters": {"type": "object"}}},
+        {"type": "function", "function": {"name": "a", "parameters": {
+            "type": "object", "properties": {"x": {"not": {"type": "string"}}}}}},
+        {"name": "b", "parameters": {"type": "object", "properties": {"y/z": {"type": "integer", "multipleOf": 3}}}}
+    ]"#;
+    let mut request = request(tools, &json!("auto"));
+    request.response_format = Some(Json::from(json!({"if": {"type": "string"}, "then": {"maxLength": 1}})));
+    let error = as_text("qwen3").lower(&request).unwrap_err();
+    let LowerError::Schemas(faults) = &error else { panic!("{error}") };
+    let found = |pointer: &str| faults.iter().any(|f| f.pointer.starts_with(pointer) && !f.message.is_empty());
+    for pointer in [
+        "/tools/1/function/parameters/properties/x/not",
+        "/tools/2/parameters/properties/y~1z/multipleOf",
+        "/response_format/json_schema/schema/if",
+    ] {
+        assert!(found(pointer), "{pointer} is not in {error}");
+        assert!(error.to_string().contains(pointer));
+    }
+    assert!(!found("/tools/0"), "{error}");
+}
+
+#[test]
+fn tools_that_cannot_be_called_are_not_lowered() {
+    let tools = r#"[{"name": "f"}, {"name": "g", "parameters": {"not": {"type": "string"}}}]"#;
+    let format = as_text("qwen3");
+    for choice in [json!("none"), json!({"type": "function", "name": "f"})] {
+        let plan = format.lower(&request(tools, &choice)).unwrap_or_else(|e| panic!("{choice}: {e}"));
+        assert_eq!(plan.tools()[0].arguments.is_some(), choice.is_object());
+        assert_eq!(plan.tools()[1].arguments, None);
+    }
+    assert!(format.lower(&request(tools, &json!("auto"))).is_err());
+}
+
+#[test]
+fn reasoning_needs_a_family_that_has_it() {
+    for reasoning in [Reasoning::Required, Reasoning::Opened] {
+        let request = ToolRequest { reasoning, ..ToolRequest::default() };
+        assert!(matches!(as_text("hermes").lower(&request), Err(LowerError::NoReasoning { .. })));
+        assert!(as_text("qwen3").lower(&request).is_ok());
+    }
+    for reasoning in [Reasoning::Optional, Reasoning::Off] {
+        assert!(as_text("hermes").lower(&ToolRequest { reasoning, ..ToolRequest::default() }).is_ok());
+    }
+}
+
+#[test]
+fn the_default_request_is_text() {
+    assert_eq!(ToolRequest::default().tool_choice, ToolChoice::Auto);
+    let unknown = Catalog::builtin().get("gpt-9").unwrap_err().to_string();
+    assert!(unknown.contains("hermes, qwen3"), "{unknown}");
+}
+
+fn parse(body: serde_json::Value) -> Result<ToolRequest, RequestError> {
+    ToolRequest::parse(&Json::from(body))
+}
+
+#[test]
+fn request_bodies() {
+    let body = json!({
+        "model": "m",
+        "tools": [{"type": "function", "function": {"name": "f"}}],
+        "tool_choice": {"type": "function", "function": {"name": "f"}},
+        "parallel_tool_calls": false,
+        "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "integer"}}},
+    });
+    let request = parse(body.clone()).expect("reads");
+    assert_eq!((request.tools.len(), request.parallel), (1, Parallel::One));
+    assert_eq!(request.tool_choice, ToolChoice::Named("f".to_owned()));
+    assert_eq!(request.response_format, Some(Json::from(json!({"type": "integer"}))));
+    let request = parse(json!({"tools": null, "response_format": {"type": "json_object"}})).expect("reads");
+    assert_eq!((request.tool_choice, request.parallel), (ToolChoice::Auto, Parallel::Any));
+    assert_eq!(request.response_format, Some(Json::from(json!({"type": "object"}))));
+    assert_eq!(parse(json!({"response_format": {"type": "text"}})).expect("reads").response_format, None);
+    for (body, pointer) in [
+        (json!([]), ""),
+        (json!({"parallel_tool_calls": "no"}), "/parallel_tool_calls"),
+        (json!({"response_format": {"type": "xml"}}), "/response_format/type"),
+        (json!({"response_format": {}}), "/response_format/type"),
+        (json!({"response_format": {"type": "json_schema"}}), "/response_format/json_schema/schema"),
+    ] {
+        match parse(body.clone()) {
+            Err(RequestError::Malformed { pointer: found, .. }) => assert_eq!(found, pointer),
+            other => panic!("{body}: {other:?}"),
+        }
+    }
+    let unknown = parse(json!({"tool_choice": "required"}));
+    assert!(matches!(unknown, Err(RequestError::Choice(ToolChoiceError::NoTools))), "{unknown:?}");
+    assert!(matches!(parse(json!({"tools": [{}]})), Err(RequestError::Tools(_))));
+}
+
+#[test]
+fn descriptions_without_sense_are_refused() {
+    let good = include_str!("../../families/hermes.toml");
+    for (from, to, pointer) in [
+        ("{ name = \"json\" }, ", "", "/call/header"),
+        ("{ name = \"json\" }, ", "{ name = \"json\" }, { name = \"json\" }, ", "/call/header"),
+        ("trailer = [\"}\\n\"]", "trailer = [{ name = \"raw\" }]", "/call/trailer"),
+        ("begin = { either = \"<tool_call>\" }", "begin = { token = \"\" }", "/call/begin"),
+        ("excludes = [\"</tool_call>\"]", "excludes = [\"\"]", "/text/excludes"),
+        ("name = \"hermes\"", "name = \"\"", "/name"),
+        ("template = [\"<tool_call>\\n{\\\"name\\\": \"]", "", "/detect"),
+    ] {
+        let text = good.replacen(from, to, 1);
+        assert_ne!(text, good, "{from}");
+        match WireFormat::from_toml(&text) {
+            Err(FormatError::Invalid { pointer: found, .. }) => assert_eq!(found, pointer),
+            other => panic!("{pointer}: {other:?}"),
+        }
+    }
+    for (from, to) in [("name = \"json\"", "name = \"xml\""), ("place =", "plaice ="), ("{ either =", "{ maybe =")] {
+        let error = WireFormat::from_toml(&good.replacen(from, to, 1)).unwrap_err();
+        assert!(matches!(error, FormatError::Parse(_)) && error.to_string().contains("line"), "{error}");
+    }
+}
+
+#[test]
+fn call_ids_depend_on_seed_and_number_alone() {
+    let plan = as_text("qwen3").lower(&request(r#"[{"name": "f"}]"#, &json!("auto"))).expect("lowers");
+    let call = "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>";
+    let ids = |wire: &str| -> Vec<String> {
+        extract(&plan, &bytes(wire), 1).expect("taken").0.calls.into_iter().map(|c| c.id).collect()
+    };
+    let two = ids(&format!("{call}\n{call}"));
+    assert_eq!(ids(&format!("text first{call} and {call}")), two);
+    assert_ne!(two[0], two[1]);
+    for id in &two {
+        let letters = id.strip_prefix("call_").expect("prefix");
+        assert!(letters.len() >= 9 && letters.bytes().all(|b| b.is_ascii_alphanumeric()), "{id}");
+    }
+}

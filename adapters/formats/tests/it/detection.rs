@@ -1,0 +1,53 @@
+//! Which family a model speaks.
+
+use louver_formats::{Catalog, DetectError, ModelHints};
+
+use crate::harness::shared;
+
+fn detect(template: &str) -> Result<String, DetectError> {
+    let hints = ModelHints { chat_template: Some(template), tokens: &[] };
+    Catalog::builtin().detect(hints).map(|found| found.name)
+}
+
+#[test]
+fn templates() {
+    let calls = "{{- '<tool_call>\\n{\"name\": \"' + tool_call.name + '\", \"arguments\": ' }}";
+    assert_eq!(detect(calls).as_deref(), Ok("hermes"));
+    let escaped = "{{- \"<tool_call>\\n{\\\"name\\\": <function-name>, \\\"arguments\\\": <args-dict>}\" }}";
+    assert_eq!(detect(escaped).as_deref(), Ok("hermes"));
+    assert_eq!(detect(&format!("{calls} '</think>'")).as_deref(), Ok("qwen3"));
+    for other in ["{{ messages }}", "<tool_call>\\n<function=f>", &format!("{calls}<function=f>")] {
+        assert!(matches!(detect(other), Err(DetectError::Unknown { .. })), "{other}");
+    }
+}
+
+#[test]
+fn two_families_that_fit_are_named() {
+    let mut catalog = Catalog::builtin();
+    let twin = include_str!("../../families/hermes.toml").replacen("\"hermes\"", "\"twin\"", 1);
+    let twin = format!("{twin}\n[[detect]]\ntokens = [\"<twin>\"]\n");
+    assert_eq!(catalog.add_toml(&twin).expect("format"), "twin");
+    let template = "<tool_call>\n{\"name\": ";
+    match catalog.detect(ModelHints { chat_template: Some(template), tokens: &[] }) {
+        Err(DetectError::Ambiguous { candidates }) => {
+            let names: Vec<&str> = candidates.iter().map(|c| c.name.as_str()).collect();
+            assert_eq!(names, ["hermes", "twin"]);
+        }
+        other => panic!("{other:?}"),
+    }
+    let by_token = catalog.detect(ModelHints { chat_template: None, tokens: &["<s>", "<twin>"] }).expect("found");
+    assert_eq!((by_token.name.as_str(), by_token.reason.as_str()), ("twin", "the tokenizer has \"<twin>\""));
+    let none = catalog.detect(ModelHints::default()).unwrap_err().to_string();
+    assert!(none.contains("missing chat template"), "{none}");
+}
+
+#[test]
+fn real_templates() {
+    for (model, want) in [("qwen3", Some("qwen3")), ("llama3_1", None), ("deepseek_v3", None), ("llama2", None)] {
+        let Some(config) = shared(&format!("tokenizers/{model}/tokenizer_config.json")) else { continue };
+        let config: serde_json::Value = serde_json::from_str(&config).expect("JSON");
+        let template = config["chat_template"].as_str();
+        let found = Catalog::builtin().detect(ModelHints { chat_template: template, tokens: &[] });
+        assert_eq!(found.as_ref().map(|f| f.name.as_str()).ok(), want, "{model}: {found:?}");
+    }
+}

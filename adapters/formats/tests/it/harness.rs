@@ -1,0 +1,138 @@
+//! Runs wire text through a plan's grammar and extractor.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use louver::compile::Compiled;
+use louver::engine::{Constraint, Engine, EngineOptions};
+use louver::ids::TokenId;
+use louver::limits::Limits;
+use louver::matcher::{Recognizer, Tracer};
+use louver::spec::json::Json;
+use louver::spec::tools::{Tool, ToolChoice};
+use louver::vocab::Vocabulary;
+use louver_formats::{Catalog, Event, Parallel, Plan, Reasoning, ToolRequest, Turn, WireFormat};
+use serde_json::Value;
+
+pub(crate) const SEED: u64 = 7;
+
+/// A request from the pieces a case file has.
+pub(crate) fn request(tools: &str, choice: &Value) -> ToolRequest {
+    ToolRequest {
+        tools: Tool::parse_text(tools, &Limits::default()).expect("tools"),
+        tool_choice: ToolChoice::parse(&Json::from(choice)).expect("tool_choice"),
+        ..ToolRequest::default()
+    }
+}
+
+pub(crate) fn with(mut request: ToolRequest, parallel: &str, reasoning: &str, response: Option<&str>) -> ToolRequest {
+    request.parallel = match parallel {
+        "any" => Parallel::Any,
+        "one" => Parallel::One,
+        other => panic!("parallel {other}"),
+    };
+    request.reasoning = match reasoning {
+        "optional" => Reasoning::Optional,
+        "off" => Reasoning::Off,
+        "required" => Reasoning::Required,
+        "opened" => Reasoning::Opened,
+        other => panic!("reasoning {other}"),
+    };
+    request.response_format = response.map(|text| Json::parse(text, &Limits::default()).expect("response_format"));
+    request
+}
+
+/// A shipped format, settled for a vocabulary without special tokens.
+pub(crate) fn as_text(name: &str) -> WireFormat {
+    Catalog::builtin().get(name).expect("format").bind(&Vocabulary::toy(&[]))
+}
+
+pub(crate) fn recognizer(plan: &Plan) -> Recognizer {
+    let compiled = Compiled::new(plan.grammar(), &Limits::default()).expect("compiles");
+    Recognizer::new(Arc::new(compiled))
+}
+
+/// Whether the text is a whole turn.
+pub(crate) fn accepts(recognizer: &mut Recognizer, wire: &str) -> bool {
+    recognizer.reset();
+    recognizer.push(wire.as_bytes()).is_ok() && recognizer.is_complete()
+}
+
+/// What the model said, in pieces: the turn and the events, or how many pieces were taken before one was refused.
+pub(crate) fn extract(plan: &Plan, pieces: &[&[u8]], chunk: usize) -> Result<(Turn, Vec<Event>), usize> {
+    let constraint = bind(plan, pieces);
+    let mut matcher = constraint.matcher();
+    let (mut tracer, mut extractor, mut events) = (Tracer::new(), plan.extractor(SEED), Vec::new());
+    for (n, _) in pieces.iter().enumerate() {
+        matcher.advance_traced(TokenId::new(257 + n), &mut tracer).map_err(|_| n)?;
+        if n % chunk == 0 {
+            events.extend(extractor.push(tracer.drain()));
+        }
+    }
+    events.extend(extractor.push(tracer.drain()));
+    let complete = matcher.is_complete();
+    events.extend(extractor.push(tracer.finish()));
+    events.extend(extractor.finish(complete));
+    let events = joined(events);
+    assert_eq!(events.last(), Some(&Event::End));
+    Ok((Turn::collect(&events), events))
+}
+
+fn bind(plan: &Plan, pieces: &[&[u8]]) -> Constraint {
+    let engine = Engine::new(Arc::new(Vocabulary::toy(pieces)), EngineOptions::default());
+    engine.compile(plan.grammar()).expect("compiles")
+}
+
+/// Byte by byte.
+pub(crate) fn bytes(wire: &str) -> Vec<&[u8]> {
+    wire.as_bytes().chunks(1).collect()
+}
+
+/// Cut anywhere, code points too: pieces of 1 to `longest` bytes, a function of the seed.
+pub(crate) fn pieces(wire: &str, seed: u64, longest: usize) -> Vec<&[u8]> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut rest = wire.as_bytes();
+    let mut out = Vec::new();
+    while !rest.is_empty() {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let (piece, tail) = rest.split_at((1 + state as usize % longest).min(rest.len()));
+        out.push(piece);
+        rest = tail;
+    }
+    out
+}
+
+/// Joins adjacent deltas: what must not depend on chunks.
+fn joined(events: Vec<Event>) -> Vec<Event> {
+    let mut out: Vec<Event> = Vec::new();
+    for event in events {
+        match (out.last_mut(), &event) {
+            (Some(Event::TextDelta { delta: a }), Event::TextDelta { delta: b })
+            | (Some(Event::ReasoningDelta { delta: a }), Event::ReasoningDelta { delta: b }) => a.push_str(b),
+            (Some(Event::ArgumentsDelta { index: i, delta: a }), Event::ArgumentsDelta { index: j, delta: b })
+                if i == j =>
+            {
+                a.push_str(b);
+            }
+            _ => out.push(event),
+        }
+    }
+    out
+}
+
+pub(crate) fn data(file: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(file);
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// A file beside the repository, if this machine has it.
+pub(crate) fn shared(file: &str) -> Option<String> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(file);
+    let text = std::fs::read_to_string(path).ok();
+    if text.is_none() {
+        println!("skipped: ../shared/data/{file} is not here");
+    }
+    text
+}

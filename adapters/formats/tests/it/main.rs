@@ -1,0 +1,11 @@
+//! Wire formats end to end: cases are data (`../data`), every one runs through grammar, extractor and renderer.
+
+mod harness;
+
+mod choices;
+mod detection;
+mod mutation;
+mod published_schemas;
+mod real_calls;
+mod special_tokens;
+mod turns;

@@ -1,0 +1,105 @@
+//! Markers that are special tokens in one vocabulary and text in another.
+
+use std::sync::Arc;
+
+use louver::engine::{Engine, EngineOptions};
+use louver::ids::TokenId;
+use louver::matcher::Tracer;
+use louver::vocab::Vocabulary;
+use louver_formats::{Catalog, Marker, Turn, WireFormat};
+use serde_json::json;
+
+use crate::harness::{SEED, request};
+
+const MARKERS: [&str; 4] = ["<think>", "</think>", "<tool_call>", "</tool_call>"];
+const END: u32 = 300;
+
+/// Single bytes, the markers as special tokens, a stop token.
+fn vocabulary() -> Vocabulary {
+    let mut builder = Vocabulary::builder(END as usize + 1);
+    for byte in 0..=255u8 {
+        builder.token(u32::from(byte), &[byte]);
+    }
+    for (id, marker) in (256..).zip(MARKERS) {
+        builder.special(id, marker);
+    }
+    builder.special(END, "<|im_end|>").stop(END);
+    builder.build().expect("vocabulary")
+}
+
+fn tokens(vocab: &Vocabulary, wire: &str) -> Vec<TokenId> {
+    let mut out = Vec::new();
+    let mut rest = wire;
+    while !rest.is_empty() {
+        if let Some(marker) = MARKERS.iter().find(|m| rest.starts_with(**m)) {
+            out.push(vocab.special(marker).expect("marker"));
+            rest = &rest[marker.len()..];
+        } else {
+            let len = rest.chars().next().map_or(1, char::len_utf8);
+            out.extend(rest.bytes().take(len).map(|b| TokenId::from_raw(u32::from(b))));
+            rest = &rest[len..];
+        }
+    }
+    out
+}
+
+fn run(format: &WireFormat, choice: &serde_json::Value, tokens: &[TokenId]) -> Option<Turn> {
+    let plan = format.lower(&request(r#"[{"name": "f"}]"#, choice)).expect("lowers");
+    let engine = Engine::new(Arc::new(vocabulary()), EngineOptions::default());
+    let mut matcher = engine.compile(plan.grammar()).expect("compiles").matcher();
+    let (mut tracer, mut extractor, mut events) = (Tracer::new(), plan.extractor(SEED), Vec::new());
+    for token in tokens {
+        matcher.advance_traced(*token, &mut tracer).ok()?;
+        events.extend(extractor.push(tracer.drain()));
+    }
+    let complete = matcher.is_complete();
+    events.extend(extractor.push(tracer.finish()));
+    events.extend(extractor.finish(complete));
+    complete.then(|| Turn::collect(&events))
+}
+
+const CALL: &str = "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>";
+
+#[test]
+fn either_takes_token_and_text() {
+    let vocab = vocabulary();
+    let format = Catalog::builtin().get("qwen3").expect("format").bind(&vocab);
+    let wire = format!("<think>\nHm\n</think>\n\nSo:\n{CALL}");
+    for choice in [json!("auto"), json!("required")] {
+        let wire = if choice == "auto" { wire.clone() } else { wire.replace("So:\n", "") };
+        let spelled: Vec<TokenId> = wire.bytes().map(|b| TokenId::from_raw(u32::from(b))).collect();
+        let by_token = run(&format, &choice, &tokens(&vocab, &wire)).expect("special tokens");
+        let by_text = run(&format, &choice, &spelled).expect("text");
+        assert_eq!(by_token, by_text);
+        assert_eq!((by_token.reasoning.as_str(), by_token.calls.len()), ("Hm", 1));
+    }
+}
+
+#[test]
+fn a_token_is_never_its_spelling() {
+    let vocab = vocabulary();
+    let mut format = Catalog::builtin().get("qwen3").expect("format").clone();
+    format.call.begin = Marker::Token("<tool_call>".to_owned());
+    let format = format.bind(&vocab);
+    let wire = CALL;
+    let spelled: Vec<TokenId> = wire.bytes().map(|b| TokenId::from_raw(u32::from(b))).collect();
+    let turn = run(&format, &json!("auto"), &tokens(&vocab, wire)).expect("special token");
+    assert_eq!(turn.calls.len(), 1);
+    assert_eq!(run(&format, &json!("required"), &spelled), None);
+    assert_eq!(run(&format, &json!("auto"), &spelled), None, "</tool_call> cannot stand in text");
+}
+
+#[test]
+fn forbidden_calls_forbid_the_token() {
+    let vocab = vocabulary();
+    let format = Catalog::builtin().get("qwen3").expect("format").bind(&vocab);
+    assert!(run(&format, &json!("none"), &tokens(&vocab, "text")).is_some());
+    assert_eq!(run(&format, &json!("none"), &tokens(&vocab, "text<tool_call>")), None);
+}
+
+#[test]
+fn a_vocabulary_without_the_token_leaves_the_text() {
+    let format = Catalog::builtin().get("qwen3").expect("format").bind(&Vocabulary::toy(&[]));
+    assert_eq!(format.call.begin, Marker::Text("<tool_call>".to_owned()));
+    assert_eq!(format.reasoning.expect("reasoning").end, Marker::Text("</think>".to_owned()));
+}

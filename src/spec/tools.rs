@@ -1,0 +1,429 @@
+//! Tools on offer and the choice among them, in OpenAI's JSON forms.
+
+use std::collections::HashMap;
+
+use super::json::{Json, JsonError, Object};
+use crate::limits::Limits;
+
+/// Longest tool name, in bytes.
+pub const MAX_TOOL_NAME_BYTES: usize = 256;
+
+/// A function the model may call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tool {
+    /// Its name: any characters but control characters; never syntax.
+    pub name: String,
+    /// For the model.
+    pub description: Option<String>,
+    /// The JSON Schema of its arguments.
+    pub parameters: Json,
+    /// OpenAI's `strict` flag as it was given. Arguments match `parameters` in any case.
+    pub strict: bool,
+    /// How it stood in the request, for pointers.
+    pub shape: ToolShape,
+}
+
+/// How a tool stands in a request's `tools`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ToolShape {
+    /// `{"type": "function", "function": {"name": ...}}`, as in Chat Completions.
+    #[default]
+    Wrapped,
+    /// `{"name": ...}`, perhaps with `"type": "function"`, as in Responses.
+    Bare,
+}
+
+/// A fault in a list of tools.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{pointer}: {kind}")]
+pub struct ToolError {
+    /// JSON pointer into the request, such as `/tools/3/function/name`.
+    pub pointer: String,
+    /// What is wrong there.
+    pub kind: ToolErrorKind,
+}
+
+/// What can be wrong with a tool.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolErrorKind {
+    /// Not JSON at all.
+    #[error("not JSON: {0}")]
+    NotJson(JsonError),
+    /// Another JSON type is needed.
+    #[error("must be {0}")]
+    Expected(&'static str),
+    /// A member is missing.
+    #[error("`{0}` is missing")]
+    Missing(&'static str),
+    /// A tool of another type than `function`.
+    #[error("tools of type {0:?} are not supported, only \"function\"")]
+    UnsupportedType(String),
+    /// A name without characters.
+    #[error("must not be empty")]
+    EmptyName,
+    /// A name that is too long.
+    #[error("has {len} bytes, over the limit of {MAX_TOOL_NAME_BYTES}")]
+    LongName {
+        /// Its length in bytes.
+        len: usize,
+    },
+    /// A control character in a name.
+    #[error("must not contain the control character U+{:04X}", u32::from(*.0))]
+    ControlCharacter(char),
+    /// A name given twice.
+    #[error("{name:?} is already the name of /tools/{first}")]
+    Duplicate {
+        /// The name.
+        name: String,
+        /// The first tool of this name.
+        first: usize,
+    },
+}
+
+/// All faults of a list of tools.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.iter().map(ToolError::to_string).collect::<Vec<_>>().join("\n"))]
+pub struct ToolErrors(pub Vec<ToolError>);
+
+/// Whether and which tools must be called.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// The model chooses between text and calls.
+    #[default]
+    Auto,
+    /// At least one call.
+    Required,
+    /// No call.
+    None,
+    /// One call of this tool.
+    Named(String),
+}
+
+/// A tool choice that is not one, or does not fit the tools.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolChoiceError {
+    /// None of the known forms.
+    #[error(
+        "/tool_choice: must be \"auto\", \"required\", \"none\", {{\"type\":\"function\",\"function\":{{\"name\":..}}}} \
+         or {{\"type\":\"function\",\"name\":..}}"
+    )]
+    Malformed,
+    /// It names a tool that is not on offer.
+    #[error("/tool_choice: there is no tool {name:?}; known: {}", known_list(known))]
+    UnknownTool {
+        /// The name.
+        name: String,
+        /// The tools' names.
+        known: Vec<String>,
+    },
+    /// A call is required, but there is no tool.
+    #[error("/tool_choice: a call is required, but there are no tools")]
+    NoTools,
+}
+
+fn known_list(known: &[String]) -> String {
+    let names: Vec<String> = known.iter().map(|name| format!("{name:?}")).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+impl Tool {
+    /// A tool as a program builds one. The name is checked.
+    pub fn new(name: impl Into<String>, parameters: Json) -> Result<Tool, ToolErrorKind> {
+        let name = name.into();
+        check_name(&name)?;
+        Ok(Tool { name, description: None, parameters, strict: false, shape: ToolShape::Wrapped })
+    }
+
+    /// Where the `k`th tool's parameters stand in the request.
+    pub fn parameters_pointer(&self, k: usize) -> String {
+        format!("{}/parameters", self.shape.pointer(k))
+    }
+
+    /// A request's `tools`: an array of function tools, wrapped or bare. A tool without `parameters` takes none (an empty
+    /// object). Members beside `name`, `description`, `parameters`, `strict` and `type` do not matter. All faults are
+    /// reported together. Cost: linear.
+    pub fn parse_list(tools: &Json) -> Result<Vec<Tool>, ToolErrors> {
+        let Json::Array(entries) = tools else {
+            return Err(ToolErrors(vec![fault("/tools".to_owned(), ToolErrorKind::Expected("an array"))]));
+        };
+        let mut faults = Vec::new();
+        let mut first: HashMap<String, usize> = HashMap::new();
+        let mut out = Vec::new();
+        for (k, entry) in entries.iter().enumerate() {
+            match parse_tool(k, entry) {
+                Ok(tool) => {
+                    match first.get(&tool.name) {
+                        Some(&first) => {
+                            let kind = ToolErrorKind::Duplicate { name: tool.name.clone(), first };
+                            faults.push(fault(format!("{}/name", tool.shape.pointer(k)), kind));
+                        }
+                        None => drop(first.insert(tool.name.clone(), k)),
+                    }
+                    out.push(tool);
+                }
+                Err(mut found) => faults.append(&mut found),
+            }
+        }
+        if faults.is_empty() { Ok(out) } else { Err(ToolErrors(faults)) }
+    }
+
+    /// As [`Tool::parse_list`], from JSON text.
+    pub fn parse_text(tools: &str, limits: &Limits) -> Result<Vec<Tool>, ToolErrors> {
+        match Json::parse(tools, limits) {
+            Ok(tools) => Tool::parse_list(&tools),
+            Err(error) => Err(ToolErrors(vec![fault("/tools".to_owned(), ToolErrorKind::NotJson(error))])),
+        }
+    }
+}
+
+impl ToolShape {
+    /// Where the `k`th tool's function object stands in the request.
+    fn pointer(self, k: usize) -> String {
+        match self {
+            ToolShape::Wrapped => format!("/tools/{k}/function"),
+            ToolShape::Bare => format!("/tools/{k}"),
+        }
+    }
+}
+
+fn fault(pointer: String, kind: ToolErrorKind) -> ToolError {
+    ToolError { pointer, kind }
+}
+
+fn check_name(name: &str) -> Result<(), ToolErrorKind> {
+    if name.is_empty() {
+        return Err(ToolErrorKind::EmptyName);
+    }
+    if name.len() > MAX_TOOL_NAME_BYTES {
+        return Err(ToolErrorKind::LongName { len: name.len() });
+    }
+    match name.chars().find(|c| c.is_control()) {
+        Some(c) => Err(ToolErrorKind::ControlCharacter(c)),
+        None => Ok(()),
+    }
+}
+
+fn parse_tool(k: usize, entry: &Json) -> Result<Tool, Vec<ToolError>> {
+    let one = |pointer, kind| Err(vec![fault(pointer, kind)]);
+    let Json::Object(members) = entry else {
+        return one(format!("/tools/{k}"), ToolErrorKind::Expected("an object"));
+    };
+    match members.get("type") {
+        None => {}
+        Some(Json::String(kind)) if kind == "function" => {}
+        Some(Json::String(kind)) => {
+            return one(format!("/tools/{k}/type"), ToolErrorKind::UnsupportedType(kind.clone()));
+        }
+        Some(_) => return one(format!("/tools/{k}/type"), ToolErrorKind::Expected("a string")),
+    }
+    let (shape, function) = match members.get("function") {
+        Some(Json::Object(function)) => (ToolShape::Wrapped, function),
+        Some(_) => return one(format!("/tools/{k}/function"), ToolErrorKind::Expected("an object")),
+        None => (ToolShape::Bare, members),
+    };
+    let mut reader = MemberReader { at: shape.pointer(k), function, faults: Vec::new() };
+    let tool = Tool {
+        name: reader.name(),
+        description: reader.description(),
+        parameters: reader.parameters(),
+        strict: reader.strict(),
+        shape,
+    };
+    if reader.faults.is_empty() { Ok(tool) } else { Err(reader.faults) }
+}
+
+/// Reads a function object's members; collects faults.
+struct MemberReader<'a> {
+    at: String,
+    function: &'a Object,
+    faults: Vec<ToolError>,
+}
+
+impl MemberReader<'_> {
+    fn fail(&mut self, member: &str, kind: ToolErrorKind) {
+        self.faults.push(fault(format!("{}/{member}", self.at), kind));
+    }
+
+    fn name(&mut self) -> String {
+        match self.function.get("name") {
+            Some(Json::String(name)) => {
+                if let Err(kind) = check_name(name) {
+                    self.fail("name", kind);
+                }
+                return name.clone();
+            }
+            Some(_) => self.fail("name", ToolErrorKind::Expected("a string")),
+            None => self.faults.push(fault(self.at.clone(), ToolErrorKind::Missing("name"))),
+        }
+        String::new()
+    }
+
+    fn description(&mut self) -> Option<String> {
+        match self.function.get("description") {
+            None | Some(Json::Null) => None,
+            Some(Json::String(text)) => Some(text.clone()),
+            Some(_) => {
+                self.fail("description", ToolErrorKind::Expected("a string"));
+                None
+            }
+        }
+    }
+
+    fn parameters(&mut self) -> Json {
+        match self.function.get("parameters") {
+            None | Some(Json::Null) => no_parameters(),
+            Some(schema @ (Json::Object(_) | Json::Bool(_))) => schema.clone(),
+            Some(_) => {
+                self.fail("parameters", ToolErrorKind::Expected("a JSON Schema"));
+                Json::Null
+            }
+        }
+    }
+
+    fn strict(&mut self) -> bool {
+        match self.function.get("strict") {
+            None | Some(Json::Null) => false,
+            Some(Json::Bool(strict)) => *strict,
+            Some(_) => {
+                self.fail("strict", ToolErrorKind::Expected("a boolean"));
+                false
+            }
+        }
+    }
+}
+
+/// The schema of a tool that gives none.
+fn no_parameters() -> Json {
+    Json::from(serde_json::json!({"type": "object", "properties": {}, "additionalProperties": false}))
+}
+
+impl ToolChoice {
+    /// A request's `tool_choice`; `null` is `auto`.
+    pub fn parse(choice: &Json) -> Result<ToolChoice, ToolChoiceError> {
+        match choice {
+            Json::Null => Ok(ToolChoice::Auto),
+            Json::String(mode) => match mode.as_str() {
+                "auto" => Ok(ToolChoice::Auto),
+                "required" => Ok(ToolChoice::Required),
+                "none" => Ok(ToolChoice::None),
+                _ => Err(ToolChoiceError::Malformed),
+            },
+            Json::Object(members) if members.get("type").and_then(Json::as_str) == Some("function") => {
+                let holder = members.get("function").unwrap_or(choice);
+                match holder.get("name").and_then(Json::as_str) {
+                    Some(name) => Ok(ToolChoice::Named(name.to_owned())),
+                    None => Err(ToolChoiceError::Malformed),
+                }
+            }
+            _ => Err(ToolChoiceError::Malformed),
+        }
+    }
+
+    /// Whether the tools can satisfy it.
+    pub fn check(&self, tools: &[Tool]) -> Result<(), ToolChoiceError> {
+        match self {
+            ToolChoice::Auto | ToolChoice::None => Ok(()),
+            ToolChoice::Required if tools.is_empty() => Err(ToolChoiceError::NoTools),
+            ToolChoice::Required => Ok(()),
+            ToolChoice::Named(name) if tools.iter().any(|tool| tool.name == *name) => Ok(()),
+            ToolChoice::Named(name) => Err(ToolChoiceError::UnknownTool {
+                name: name.clone(),
+                known: tools.iter().map(|tool| tool.name.clone()).collect(),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn faults(tools: Value) -> Vec<(String, ToolErrorKind)> {
+        Tool::parse_list(&Json::from(tools)).unwrap_err().0.into_iter().map(|e| (e.pointer, e.kind)).collect()
+    }
+
+    #[test]
+    fn both_shapes() {
+        let schema = json!({"type": "object"});
+        let tools = Tool::parse_list(&Json::from(json!([
+            {"type": "function", "function": {"name": "a.b", "description": "d", "parameters": schema, "strict": true}},
+            {"type": "function", "name": "</tool_call>"},
+            {"name": "\"", "parameters": null, "description": null, "strict": null},
+        ])))
+        .unwrap();
+        let names: Vec<&str> = tools.iter().map(|t| t.name.as_str()).collect();
+        assert_eq!(names, ["a.b", "</tool_call>", "\""]);
+        assert_eq!((tools[0].strict, tools[0].description.as_deref()), (true, Some("d")));
+        assert_eq!(tools[0].parameters, Json::from(&schema));
+        assert_eq!(tools[1].parameters, no_parameters());
+        assert_eq!(tools[0].parameters_pointer(0), "/tools/0/function/parameters");
+        assert_eq!(tools[2].parameters_pointer(2), "/tools/2/parameters");
+    }
+
+    #[test]
+    fn all_faults_with_pointers() {
+        let long = "x".repeat(MAX_TOOL_NAME_BYTES + 1);
+        let found = faults(json!([
+            1,
+            {"type": "web_search"},
+            {"type": "function", "function": {"name": ""}},
+            {"name": "a\nb", "strict": "yes"},
+            {"name": long, "parameters": []},
+            {"function": {"description": 1}},
+            {"function": {"name": "ok"}},
+            {"name": "ok"},
+            {"function": 5},
+            {"name": 7},
+        ]));
+        let want = [
+            ("/tools/0", ToolErrorKind::Expected("an object")),
+            ("/tools/1/type", ToolErrorKind::UnsupportedType("web_search".to_owned())),
+            ("/tools/2/function/name", ToolErrorKind::EmptyName),
+            ("/tools/3/name", ToolErrorKind::ControlCharacter('\n')),
+            ("/tools/3/strict", ToolErrorKind::Expected("a boolean")),
+            ("/tools/4/name", ToolErrorKind::LongName { len: MAX_TOOL_NAME_BYTES + 1 }),
+            ("/tools/4/parameters", ToolErrorKind::Expected("a JSON Schema")),
+            ("/tools/5/function", ToolErrorKind::Missing("name")),
+            ("/tools/5/function/description", ToolErrorKind::Expected("a string")),
+            ("/tools/7/name", ToolErrorKind::Duplicate { name: "ok".to_owned(), first: 6 }),
+            ("/tools/8/function", ToolErrorKind::Expected("an object")),
+            ("/tools/9/name", ToolErrorKind::Expected("a string")),
+        ];
+        assert_eq!(found, want.map(|(p, k)| (p.to_owned(), k)));
+        assert_eq!(faults(json!({}))[0].0, "/tools");
+        assert!(matches!(Tool::parse_text("[", &Limits::default()).unwrap_err().0[0].kind, ToolErrorKind::NotJson(_)));
+    }
+
+    #[test]
+    fn choices() {
+        let named = ToolChoice::Named("f".to_owned());
+        for (json, want) in [
+            (json!(null), ToolChoice::Auto),
+            (json!("auto"), ToolChoice::Auto),
+            (json!("required"), ToolChoice::Required),
+            (json!("none"), ToolChoice::None),
+            (json!({"type": "function", "function": {"name": "f"}}), named.clone()),
+            (json!({"type": "function", "name": "f"}), named.clone()),
+        ] {
+            assert_eq!(ToolChoice::parse(&Json::from(&json)), Ok(want));
+        }
+        for json in [json!("any"), json!(1), json!({"name": "f"}), json!({"type": "function", "function": {}})] {
+            assert_eq!(ToolChoice::parse(&Json::from(&json)), Err(ToolChoiceError::Malformed), "{json}");
+        }
+    }
+
+    #[test]
+    fn choices_fit_the_tools() {
+        let tools = Tool::parse_list(&Json::from(json!([{"name": "f"}, {"name": "g"}]))).unwrap();
+        assert_eq!(ToolChoice::Required.check(&tools), Ok(()));
+        assert_eq!(ToolChoice::Required.check(&[]), Err(ToolChoiceError::NoTools));
+        assert_eq!(ToolChoice::None.check(&[]), Ok(()));
+        assert_eq!(ToolChoice::Named("g".to_owned()).check(&tools), Ok(()));
+        let error = ToolChoice::Named("h".to_owned()).check(&tools).unwrap_err();
+        assert_eq!(error.to_string(), "/tool_choice: there is no tool \"h\"; known: \"f\", \"g\"");
+    }
+}
