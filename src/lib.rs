@@ -1,4 +1,69 @@
-//! engine (docs to come)
+//! Louver: structured generation. Grammars and JSON Schemas in; for each step of a language model, the mask of the
+//! tokens that may follow out.
+//!
+//! # The flow
+//!
+//! ```text
+//! tools, tool_choice, JSON Schema, regex                      what the user has
+//!   -> spec       typed request, JSON with exact numbers      stage 0   ParseError, with a place
+//!   -> front      lowers it                                   stage 1   Unsupported or unsatisfiable, with a JSON pointer
+//!   -> ir         rules over bytes, special tokens, repeats,  stage 2   GrammarError
+//!                 graphs, tag dispatch
+//!   -> compile    one minimised FSM a rule, counted blocks,   stage 3   CompileError (empty, limit)
+//!                 Aho-Corasick dispatch; knows no vocabulary
+//!   -> matcher    interned Earley configurations, traces      stage 4   AdvanceError, state unchanged
+//!   -> mask       configuration + vocabulary -> bitset        stage 5   never fails
+//!   -> engine     the door: Engine, Constraint, Matcher       stage 6
+//! leaves used by all: ids, limits, fsm, vocab
+//! ```
+//!
+//! A stage imports only earlier stages and leaves. [`compile::Compiled`] is immutable and shared; a [`engine::Matcher`] is
+//! small; caches belong to the [`engine::Constraint`] (configurations, finished masks) and to the [`engine::Engine`]
+//! (mask entries of all grammars).
+//!
+//! # Example
+//!
+//! ```
+//! use std::sync::Arc;
+//! use louver::engine::{Engine, EngineOptions};
+//! use louver::ids::TokenId;
+//! use louver::ir::{Expr, GrammarBuilder};
+//! use louver::vocab::Vocabulary;
+//!
+//! // `on` or `off`; the toy vocabulary has the 256 bytes, one stop token (256), and these two (257, 258).
+//! let vocab = Arc::new(Vocabulary::toy(&[b"on", b"ono"]));
+//! let engine = Engine::new(vocab.clone(), EngineOptions::default());
+//! let mut builder = GrammarBuilder::new();
+//! let start = builder.rule("switch", Expr::alt([Expr::text("on"), Expr::text("off")]));
+//! let constraint = engine.compile(&builder.finish(start).unwrap()).unwrap();
+//!
+//! let mut matcher = constraint.matcher();
+//! let mut mask = vec![0u32; vocab.mask_words()];
+//! matcher.fill_mask(&mut mask);
+//! let allowed = |mask: &[u32]| (0..vocab.width() as u32).filter(|t| mask[*t as usize / 32] >> (t % 32) & 1 == 1).collect::<Vec<_>>();
+//! assert_eq!(allowed(&mask), [u32::from(b'o'), 257]);
+//! matcher.advance(TokenId::from_raw(257)).unwrap();
+//! matcher.fill_mask(&mut mask);
+//! assert_eq!(allowed(&mask), [256]);
+//! ```
+//!
+//! # Glossary
+//!
+//! * *advance*: take one token; *rollback*: take tokens back; *fork*: an independent copy (`clone`).
+//! * *block*: a counted repeat `{m,n}` inside a rule's automaton; items in it carry a counter instead of copies of states.
+//! * *configuration*: where a parse can be, as an interned set of items; independent of the position in the text.
+//! * *constraint*: a compiled grammar bound to a vocabulary.
+//! * *dispatch* (tag dispatch): free text watched for triggers; a trigger hands over to its tag's body.
+//! * *entry*: accepted / undecided / rejected tokens of one automaton state, whatever follows its rule.
+//! * *frame*: what to go on with when a rule ends: an interned set of items (a node of the graph-structured stack).
+//! * *item*: a state of a rule's automaton, the counter of its block, and a frame.
+//! * *label*: a mark on a rule that the engine hands back with the bytes the rule derived; see [`matcher::Tracer`].
+//! * *mask*: one bit a token id, 1 = may follow; 32 ids a `u32` word, least significant bit first.
+//! * *rule*: a nonterminal. *State*: a node of a rule's automaton. *Edge*: over bytes, a special token, a call or a block.
+//! * *special token*: a token with a meaning of its own; never spelled by bytes. *Stop token*: ends a generation.
+//! * *trigger*: text or a special token that interrupts free text.
+//! * *vocabulary*: the model's tokens as bytes, and the width of its logits.
+
 pub mod compile;
 pub mod engine;
 pub mod front;

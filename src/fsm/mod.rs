@@ -12,6 +12,9 @@ pub use dfa::{Dfa, DfaBuilder, Edge};
 pub use nfa::Nfa;
 pub use product::Combine;
 
+#[cfg(test)]
+mod tests;
+
 /// An automaton grew past the caller's limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("automaton needs more than {limit} states")]

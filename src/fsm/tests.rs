@@ -1,0 +1,139 @@
+//! Automata against direct simulation on random machines.
+
+use proptest::prelude::*;
+
+use super::{Combine, Dfa, Nfa};
+
+type Edges = Vec<(u32, u32, u32, u32)>;
+
+/// Up to 6 states over the symbols 0..=3, with a few epsilon edges.
+fn nfa() -> impl Strategy<Value = Nfa> {
+    let edges = prop::collection::vec((0..6u32, 0..4u32, 0..4u32, 0..6u32), 0..14);
+    let epsilon = prop::collection::vec((0..6u32, 0..6u32), 0..5);
+    let finals = prop::collection::vec(0..6u32, 0..4);
+    (edges, epsilon, finals).prop_map(|(edges, epsilon, finals): (Edges, Vec<(u32, u32)>, Vec<u32>)| {
+        let mut nfa = Nfa::new();
+        for _ in 0..6 {
+            nfa.state();
+        }
+        for (from, a, b, to) in edges {
+            nfa.edge(from, a.min(b), a.max(b), to);
+        }
+        for (from, to) in epsilon {
+            nfa.epsilon(from, to);
+        }
+        for f in finals {
+            nfa.set_final(f);
+        }
+        nfa
+    })
+}
+
+/// Membership straight from the definition.
+fn simulate(nfa: &Nfa, word: &[u32]) -> bool {
+    let close = |mut set: Vec<u32>| {
+        let mut i = 0;
+        while i < set.len() {
+            for &t in &nfa.epsilon[set[i] as usize] {
+                if !set.contains(&t) {
+                    set.push(t);
+                }
+            }
+            i += 1;
+        }
+        set
+    };
+    let mut at = close(vec![0]);
+    for &symbol in word {
+        let mut next = Vec::new();
+        for &s in &at {
+            for e in &nfa.edges[s as usize] {
+                if e.lo <= symbol && symbol <= e.hi && !next.contains(&e.to) {
+                    next.push(e.to);
+                }
+            }
+        }
+        at = close(next);
+    }
+    at.iter().any(|&s| nfa.finals[s as usize])
+}
+
+/// All words of up to `n` symbols over 0..=3.
+fn words(n: usize) -> Vec<Vec<u32>> {
+    let mut out = vec![vec![]];
+    let mut from = 0;
+    for _ in 0..n {
+        let to = out.len();
+        for i in from..to {
+            for symbol in 0..4 {
+                let mut word: Vec<u32> = out[i].clone();
+                word.push(symbol);
+                out.push(word);
+            }
+        }
+        from = to;
+    }
+    out
+}
+
+fn language(dfa: &Dfa, words: &[Vec<u32>]) -> Vec<bool> {
+    words.iter().map(|w| dfa.accepts(w.iter().copied())).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn determinized_and_minimized_is_the_same_language(nfa in nfa()) {
+        let words = words(5);
+        let expected: Vec<bool> = words.iter().map(|w| simulate(&nfa, w)).collect();
+        let dfa = nfa.determinize(1_000).unwrap();
+        prop_assert_eq!(&language(&dfa, &words), &expected);
+        let minimal = dfa.minimize();
+        prop_assert_eq!(&language(&minimal, &words), &expected);
+        prop_assert_eq!(minimal.minimize(), minimal.clone());
+        prop_assert_eq!(minimal.is_empty(), !minimal.is_final(0) && minimal.edge_count() == 0);
+        // Distinct states of a minimal automaton differ on some word shorter than their number.
+        prop_assert!(minimal.len() <= dfa.len());
+    }
+
+    #[test]
+    fn algebra_is_membership(a in nfa(), b in nfa()) {
+        let words = words(5);
+        let (a, b) = (a.determinize(1_000).unwrap(), b.determinize(1_000).unwrap());
+        let (la, lb) = (language(&a, &words), language(&b, &words));
+        let all = [(0, 3)];
+        for (how, f) in [
+            (Combine::And, (|x, y| x && y) as fn(bool, bool) -> bool),
+            (Combine::Or, |x, y| x || y),
+            (Combine::Minus, |x, y| x && !y),
+        ] {
+            let combined = language(&a.combine(&b, how, 10_000).unwrap(), &words);
+            let expected: Vec<bool> = la.iter().zip(&lb).map(|(&x, &y)| f(x, y)).collect();
+            prop_assert_eq!(combined, expected, "{:?}", how);
+        }
+        let not: Vec<bool> = la.iter().map(|x| !x).collect();
+        prop_assert_eq!(language(&a.complement(&all, 10_000).unwrap(), &words), not);
+        // De Morgan, and minimal automata of equal languages are equal.
+        let left = a.combine(&b, Combine::Or, 10_000).unwrap().complement(&all, 10_000).unwrap();
+        let (na, nb) = (a.complement(&all, 10_000).unwrap(), b.complement(&all, 10_000).unwrap());
+        prop_assert_eq!(left, na.combine(&nb, Combine::And, 10_000).unwrap());
+    }
+
+    #[test]
+    fn word_sets_are_their_words(set in prop::collection::btree_set(prop::collection::vec(0..4u32, 0..5), 0..8)) {
+        let dfa = Dfa::words(set.iter());
+        for word in words(5) {
+            prop_assert_eq!(dfa.accepts(word.iter().copied()), set.contains(&word));
+        }
+    }
+}
+
+#[test]
+fn limits_are_errors() {
+    assert!(Dfa::counted(&[(0, 3)], 0, Some(100), 50).is_err());
+    let counted = Dfa::counted(&[(0, 1), (3, 3)], 2, Some(4), 50).unwrap();
+    assert!(counted.accepts([0, 3, 1]) && !counted.accepts([0]) && !counted.accepts([0, 2]));
+    assert!(!counted.accepts([0, 0, 0, 0, 0]) && !counted.is_infinite());
+    assert!(Dfa::counted(&[(0, 1)], 2, None, 50).unwrap().is_infinite());
+}
