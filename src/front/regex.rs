@@ -1,1 +1,455 @@
-//! stub
+//! Regular expressions (ECMA-262 syntax, as JSON Schema's `pattern` uses it) to grammar expressions and automata.
+//!
+//! One parser: `regex-syntax`. [`translate`] rewrites what ECMA-262 means differently (`\d` is ASCII, `.` excludes four
+//! line terminators, `$` is only the end of the text, `[^]`, `\cX`, `\uXXXX`, `\/`, a literal `{`, ...) and refuses what no
+//! automaton can do (look-around, word boundaries, backreferences).
+//!
+//! Two routes lead on:
+//! * [`Pattern::branches`] keeps the structure (counted repeats stay counters) and spells each class of code points as the
+//!   caller likes; it needs `^` and `$` at the edges.
+//! * [`Pattern::search_dfa`] and [`Pattern::match_dfa`] give automata over Unicode scalar values, `^` and `$` anywhere.
+
+mod translate;
+
+use regex_syntax::hir::{Class, Hir, HirKind, Look, Repetition};
+
+use crate::fsm::{Dfa, Nfa, TooLarge};
+use crate::ir::{Expr, Grammar, GrammarBuilder};
+use crate::limits::Limits;
+
+pub use translate::translate;
+
+/// All Unicode scalar values: the alphabet of the code-point automata.
+pub const SCALARS: [(u32, u32); 2] = [(0, 0xD7FF), (0xE000, 0x10FFFF)];
+
+/// A pattern that is malformed or that no automaton can match.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegexError {
+    /// Not a regular expression.
+    #[error("invalid pattern at offset {offset}: {reason}")]
+    Syntax {
+        /// Byte offset in the pattern.
+        offset: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Valid ECMA-262 that is not regular, or not supported.
+    #[error("unsupported in a pattern at offset {offset}: {what}")]
+    Unsupported {
+        /// Byte offset in the pattern.
+        offset: usize,
+        /// What is not supported.
+        what: &'static str,
+    },
+    /// Past a limit.
+    #[error("the pattern is too large: {0}")]
+    TooLarge(#[from] TooLarge),
+}
+
+/// A parsed pattern.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    hir: Hir,
+}
+
+/// One top-level alternative of a pattern whose anchors all stand at its edges.
+#[derive(Clone, Debug)]
+pub struct Branch {
+    /// Begins with `^`.
+    pub at_start: bool,
+    /// Ends with `$`.
+    pub at_end: bool,
+    /// What stands between.
+    pub body: Expr,
+}
+
+impl Pattern {
+    /// Parses an ECMA-262 pattern. Cost: linear, plus Unicode tables for `\p{...}`.
+    pub fn parse(source: &str, limits: &Limits) -> Result<Pattern, RegexError> {
+        if source.len() > limits.source_bytes {
+            return Err(TooLarge { limit: limits.source_bytes }.into());
+        }
+        let translated = translate(source)?;
+        let nest = u32::try_from(limits.depth).unwrap_or(u32::MAX);
+        let mut parser = regex_syntax::ParserBuilder::new().nest_limit(nest).build();
+        let hir = parser.parse(&translated.text).map_err(|error| {
+            let (offset, reason) = match &error {
+                regex_syntax::Error::Parse(e) => (e.span().start.offset, e.kind().to_string()),
+                regex_syntax::Error::Translate(e) => (e.span().start.offset, e.kind().to_string()),
+                other => (0, other.to_string()),
+            };
+            RegexError::Syntax { offset: translated.source_offset(offset), reason }
+        })?;
+        Ok(Pattern { hir })
+    }
+
+    /// Fewest and most code points of a text that *contains* a match may have, as far as the pattern alone decides it.
+    pub fn search_length(&self) -> (u32, Option<u32>) {
+        let (min, max) = length(&self.hir);
+        match edges(&self.hir) {
+            Some(branches) if branches.iter().all(|b| b.at_start && b.at_end) => (min, max),
+            _ => (min, None),
+        }
+    }
+
+    /// The top-level alternatives, classes spelled by `spell` (ranges of code points, sorted and disjoint). `None` if an
+    /// anchor stands elsewhere than at the edge of an alternative.
+    pub fn branches(&self, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Option<Vec<Branch>> {
+        let branches = edges(&self.hir)?;
+        Some(
+            branches
+                .into_iter()
+                .map(|b| Branch {
+                    at_start: b.at_start,
+                    at_end: b.at_end,
+                    body: Expr::seq(b.parts.into_iter().map(|h| lower_hir(h, spell))),
+                })
+                .collect(),
+        )
+    }
+
+    /// Texts that contain a match (JSON Schema's `pattern`). Minimal.
+    pub fn search_dfa(&self, limit: usize) -> Result<Dfa, TooLarge> {
+        self.dfa(Scope::Search, limit)
+    }
+
+    /// Texts that match as a whole. Minimal.
+    pub fn match_dfa(&self, limit: usize) -> Result<Dfa, TooLarge> {
+        self.dfa(Scope::Match, limit)
+    }
+
+    fn dfa(&self, scope: Scope, limit: usize) -> Result<Dfa, TooLarge> {
+        let anchored = !self.hir.properties().look_set().is_empty();
+        let mut build = Build { nfa: Nfa::new(), layers: if anchored { 4 } else { 1 }, limit };
+        let start = build.state()?;
+        let end = build.state()?;
+        let mut from = start;
+        if scope == Scope::Search {
+            // A new state, so that the loop does not re-enter `^`.
+            build.any_loop(start);
+            from = build.state()?;
+            build.epsilon(start, from);
+        }
+        let to = build.hir(from, &self.hir)?;
+        build.epsilon(to, end);
+        if scope == Scope::Search {
+            build.any_loop(end);
+        }
+        for layer in 0..build.layers {
+            build.nfa.set_final(end + layer);
+        }
+        build.nfa.set_start(start);
+        Ok(build.nfa.determinize(limit)?.minimize())
+    }
+}
+
+/// A grammar whose sentences are the UTF-8 texts that match the pattern as a whole.
+pub fn lower(source: &str, limits: &Limits) -> Result<Grammar, RegexError> {
+    let pattern = Pattern::parse(source, limits)?;
+    let body = match pattern.branches(&mut spell_utf8) {
+        Some(branches) => Expr::alt(branches.into_iter().map(|b| b.body)),
+        None => spell_dfa(&pattern.match_dfa(limits.automaton_states)?, &mut spell_utf8),
+    };
+    let mut builder = GrammarBuilder::new();
+    let start = builder.rule("regex", body);
+    builder.finish(start).map_err(|error| RegexError::Syntax { offset: 0, reason: error.to_string() })
+}
+
+/// UTF-8 bytes of the code points.
+pub fn spell_utf8(ranges: &[(u32, u32)]) -> Expr {
+    let mut ascii = crate::fsm::ByteSet::EMPTY;
+    let mut parts = Vec::new();
+    for &(lo, hi) in ranges {
+        if lo < 0x80 {
+            ascii.insert_range(lo as u8, hi.min(0x7F) as u8);
+        }
+        if let (true, Some(lo), Some(hi)) = (hi >= 0x80, scalar_from(lo.max(0x80)), scalar_until(hi)) {
+            parts.push(Expr::code_points(lo, hi));
+        }
+    }
+    parts.insert(0, Expr::class(ascii));
+    Expr::alt(parts)
+}
+
+/// An automaton over code points as a graph over bytes.
+pub fn spell_dfa(dfa: &Dfa, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Expr {
+    let mut graph = crate::ir::Graph { nodes: dfa.len() as u32, ..Default::default() };
+    for state in 0..dfa.len() as u32 {
+        for (to, ranges) in by_target(dfa, state) {
+            graph.edge(state, spell(&ranges), to);
+        }
+        if dfa.is_final(state) {
+            graph.ends.push(state);
+        }
+    }
+    Expr::Graph(Box::new(graph))
+}
+
+/// A state's edges, those with one target together.
+pub fn by_target(dfa: &Dfa, state: u32) -> Vec<(u32, Vec<(u32, u32)>)> {
+    let mut out: Vec<(u32, Vec<(u32, u32)>)> = Vec::new();
+    let mut edges: Vec<_> = dfa.edges(state).iter().collect();
+    edges.sort_by_key(|e| (e.to, e.lo));
+    for e in edges {
+        match out.last_mut() {
+            Some((to, ranges)) if *to == e.to => ranges.push((e.lo, e.hi)),
+            _ => out.push((e.to, vec![(e.lo, e.hi)])),
+        }
+    }
+    out
+}
+
+/// The first scalar value at or after a code point.
+pub(crate) fn scalar_from(code: u32) -> Option<char> {
+    char::from_u32(if (0xD800..0xE000).contains(&code) { 0xE000 } else { code })
+}
+
+/// The last scalar value at or before a code point.
+pub(crate) fn scalar_until(code: u32) -> Option<char> {
+    char::from_u32(if (0xD800..0xE000).contains(&code) { 0xD7FF } else { code.min(0x10FFFF) })
+}
+
+struct Edges<'h> {
+    at_start: bool,
+    at_end: bool,
+    parts: Vec<&'h Hir>,
+}
+
+/// Splits at top-level alternations and strips `^` and `$` from the edges; `None` if an anchor is left inside.
+fn edges(hir: &Hir) -> Option<Vec<Edges<'_>>> {
+    if hir.properties().look_set().is_empty() {
+        return Some(vec![Edges { at_start: false, at_end: false, parts: vec![hir] }]);
+    }
+    match hir.kind() {
+        HirKind::Alternation(alternatives) => {
+            let mut out = Vec::new();
+            for alternative in alternatives {
+                out.extend(edges(alternative)?);
+            }
+            Some(out)
+        }
+        HirKind::Capture(capture) => edges(&capture.sub),
+        HirKind::Look(Look::Start) => Some(vec![Edges { at_start: true, at_end: false, parts: Vec::new() }]),
+        HirKind::Look(Look::End) => Some(vec![Edges { at_start: false, at_end: true, parts: Vec::new() }]),
+        HirKind::Concat(parts) => {
+            let is = |h: &Hir, look: Look| matches!(h.kind(), HirKind::Look(l) if *l == look);
+            let begin = parts.iter().take_while(|p| is(p, Look::Start)).count();
+            let end = parts.len() - parts[begin..].iter().rev().take_while(|p| is(p, Look::End)).count();
+            let middle = &parts[begin..end];
+            if let [only] = middle
+                && !only.properties().look_set().is_empty()
+            {
+                let mut inner = edges(only)?;
+                for e in &mut inner {
+                    e.at_start |= begin > 0;
+                    e.at_end |= end < parts.len();
+                }
+                return Some(inner);
+            }
+            if middle.iter().any(|p| !p.properties().look_set().is_empty()) {
+                return None;
+            }
+            Some(vec![Edges { at_start: begin > 0, at_end: end < parts.len(), parts: middle.iter().collect() }])
+        }
+        _ => None,
+    }
+}
+
+/// Fewest and most code points a match has.
+fn length(hir: &Hir) -> (u32, Option<u32>) {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => (0, Some(0)),
+        HirKind::Literal(literal) => {
+            let n = std::str::from_utf8(&literal.0).map_or(literal.0.len(), |s| s.chars().count()) as u32;
+            (n, Some(n))
+        }
+        HirKind::Class(_) => (1, Some(1)),
+        HirKind::Capture(capture) => length(&capture.sub),
+        HirKind::Repetition(r) => {
+            let (min, max) = length(&r.sub);
+            let most = match (max, r.max) {
+                (Some(0), _) | (_, Some(0)) => Some(0),
+                (Some(a), Some(b)) => a.checked_mul(b),
+                _ => None,
+            };
+            (min.saturating_mul(r.min), most)
+        }
+        HirKind::Concat(parts) => parts.iter().fold((0, Some(0)), |(min, max), part| {
+            let (a, b) = length(part);
+            (min.saturating_add(a), max.zip(b).and_then(|(x, y)| x.checked_add(y)))
+        }),
+        HirKind::Alternation(parts) => {
+            let mut lengths = parts.iter().map(length);
+            let first = lengths.next().unwrap_or((0, Some(0)));
+            lengths.fold(first, |(min, max), (a, b)| (min.min(a), max.zip(b).map(|(x, y)| x.max(y))))
+        }
+    }
+}
+
+fn lower_hir(hir: &Hir, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Expr {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => Expr::Empty,
+        HirKind::Literal(literal) => Expr::seq(literal_chars(&literal.0).map(|c| spell(&[(c, c)]))),
+        HirKind::Class(class) => spell(&class_ranges(class)),
+        HirKind::Capture(capture) => lower_hir(&capture.sub, spell),
+        HirKind::Repetition(Repetition { min, max, sub, .. }) => Expr::repeat(lower_hir(sub, spell), *min, *max),
+        HirKind::Concat(parts) => Expr::seq(parts.iter().map(|p| lower_hir(p, spell)).collect::<Vec<_>>()),
+        HirKind::Alternation(parts) => Expr::alt(parts.iter().map(|p| lower_hir(p, spell)).collect::<Vec<_>>()),
+    }
+}
+
+fn literal_chars(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
+    // The parser is in UTF-8 mode, so a literal is always UTF-8.
+    std::str::from_utf8(bytes).unwrap_or_default().chars().map(u32::from)
+}
+
+fn class_ranges(class: &Class) -> Vec<(u32, u32)> {
+    match class {
+        Class::Unicode(class) => class.ranges().iter().map(|r| (r.start().into(), r.end().into())).collect(),
+        Class::Bytes(class) => class.ranges().iter().map(|r| (r.start().into(), r.end().into())).collect(),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Scope {
+    Match,
+    Search,
+}
+
+/// Symbols read so far: none, some. Whether `$` has been passed (nothing may be read any more) doubles that.
+const FRESH: u32 = 0;
+const READ: u32 = 1;
+const FRESH_ENDED: u32 = 2;
+const READ_ENDED: u32 = 3;
+
+/// Builds the automaton in layers, so that anchors are exact anywhere: a state exists once for each combination of
+/// "nothing read yet" and "the end has been asserted". Without anchors one layer does.
+struct Build {
+    nfa: Nfa,
+    layers: u32,
+    limit: usize,
+}
+
+impl Build {
+    fn state(&mut self) -> Result<u32, TooLarge> {
+        if self.nfa.len() >= self.limit.saturating_mul(4) {
+            return Err(TooLarge { limit: self.limit });
+        }
+        let first = self.nfa.state();
+        for _ in 1..self.layers {
+            self.nfa.state();
+        }
+        Ok(first)
+    }
+
+    fn epsilon(&mut self, from: u32, to: u32) {
+        for layer in 0..self.layers {
+            self.nfa.epsilon(from + layer, to + layer);
+        }
+    }
+
+    fn symbols(&mut self, from: u32, ranges: &[(u32, u32)], to: u32) {
+        for &(lo, hi) in ranges {
+            if self.layers == 1 {
+                self.nfa.edge(from, lo, hi, to);
+            } else {
+                self.nfa.edge(from + FRESH, lo, hi, to + READ);
+                self.nfa.edge(from + READ, lo, hi, to + READ);
+            }
+        }
+    }
+
+    fn any_loop(&mut self, state: u32) {
+        self.symbols(state, &SCALARS, state);
+    }
+
+    fn hir(&mut self, from: u32, hir: &Hir) -> Result<u32, TooLarge> {
+        Ok(match hir.kind() {
+            HirKind::Empty => from,
+            HirKind::Literal(literal) => {
+                let mut at = from;
+                for c in literal_chars(&literal.0) {
+                    let to = self.state()?;
+                    self.symbols(at, &[(c, c)], to);
+                    at = to;
+                }
+                at
+            }
+            HirKind::Class(class) => {
+                let to = self.state()?;
+                self.symbols(from, &class_ranges(class), to);
+                to
+            }
+            HirKind::Look(look) => {
+                let to = self.state()?;
+                if *look == Look::Start {
+                    self.nfa.epsilon(from + FRESH, to + FRESH);
+                    self.nfa.epsilon(from + FRESH_ENDED, to + FRESH_ENDED);
+                } else {
+                    for (layer, ended) in
+                        [(FRESH, FRESH_ENDED), (FRESH_ENDED, FRESH_ENDED), (READ, READ_ENDED), (READ_ENDED, READ_ENDED)]
+                    {
+                        self.nfa.epsilon(from + layer, to + ended);
+                    }
+                }
+                to
+            }
+            HirKind::Capture(capture) => self.hir(from, &capture.sub)?,
+            HirKind::Concat(parts) => {
+                let mut at = from;
+                for part in parts {
+                    at = self.hir(at, part)?;
+                }
+                at
+            }
+            HirKind::Alternation(parts) => {
+                let end = self.state()?;
+                for part in parts {
+                    let begin = self.state()?;
+                    self.epsilon(from, begin);
+                    let to = self.hir(begin, part)?;
+                    self.epsilon(to, end);
+                }
+                end
+            }
+            HirKind::Repetition(r) => self.repetition(from, r)?,
+        })
+    }
+
+    fn repetition(&mut self, from: u32, r: &Repetition) -> Result<u32, TooLarge> {
+        let mut at = from;
+        for _ in 0..r.min {
+            let before = self.nfa.len();
+            at = self.hir(at, &r.sub)?;
+            if self.nfa.len() == before {
+                break; // the body adds nothing
+            }
+        }
+        match r.max {
+            None => {
+                let hub = self.state()?;
+                self.epsilon(at, hub);
+                let begin = self.state()?;
+                self.epsilon(hub, begin);
+                let to = self.hir(begin, &r.sub)?;
+                self.epsilon(to, hub);
+                Ok(hub)
+            }
+            Some(max) => {
+                let end = self.state()?;
+                self.epsilon(at, end);
+                for _ in r.min..max {
+                    let begin = self.state()?;
+                    self.epsilon(at, begin);
+                    at = self.hir(begin, &r.sub)?;
+                    self.epsilon(at, end);
+                }
+                Ok(end)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,578 @@
+//! A JSON value as users wrote it: member order kept, numbers kept as their exact text, duplicate keys refused.
+//!
+//! Why not `serde_json::Value`: without its `arbitrary_precision` feature numbers lose digits, and with it every crate of
+//! the host program would get the feature too.
+
+use std::fmt;
+
+use crate::limits::Limits;
+
+/// A JSON value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Json {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// A number, as its exact text.
+    Number(Number),
+    /// A string, unescaped.
+    String(String),
+    /// An array.
+    Array(Vec<Json>),
+    /// An object, members in source order.
+    Object(Object),
+}
+
+/// The exact text of a JSON number. Equality is textual: `1` and `1.0` differ.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Number(Box<str>);
+
+impl Number {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Objects with at least this many members carry a sorted index.
+const INDEXED: usize = 12;
+
+/// The members of a JSON object in source order; keys are distinct.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Object {
+    members: Vec<(String, Json)>,
+    /// Positions sorted by key; empty in small objects.
+    index: Vec<u32>,
+}
+
+impl Object {
+    /// From members; a repeated key is returned as the error.
+    pub fn new(members: Vec<(String, Json)>) -> Result<Object, String> {
+        let mut index = Vec::new();
+        let repeated = if members.len() < INDEXED {
+            members.iter().enumerate().find(|(i, (k, _))| members[..*i].iter().any(|(other, _)| other == k))
+        } else {
+            index = (0..members.len() as u32).collect();
+            index.sort_by(|a, b| members[*a as usize].0.cmp(&members[*b as usize].0));
+            let twice = index.windows(2).find(|w| members[w[0] as usize].0 == members[w[1] as usize].0);
+            twice.map(|w| (w[1] as usize, &members[w[1] as usize]))
+        };
+        match repeated {
+            Some((_, (key, _))) => Err(key.clone()),
+            None => Ok(Object { members, index }),
+        }
+    }
+
+    /// The value of a key. Cost: logarithmic.
+    pub fn get(&self, key: &str) -> Option<&Json> {
+        if self.index.is_empty() {
+            return self.members.iter().find(|(k, _)| k == key).map(|(_, v)| v);
+        }
+        let at = self.index.binary_search_by(|&i| self.members[i as usize].0.as_str().cmp(key)).ok()?;
+        Some(&self.members[self.index[at] as usize].1)
+    }
+
+    /// The members in source order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Json)> {
+        self.members.iter().map(|(k, v)| (k.as_str(), v))
+    }
+
+    /// Number of members.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether there is no member.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+}
+
+/// Text that is not JSON, or JSON beyond a limit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {reason}")]
+pub struct JsonError {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in code points, from 1.
+    pub column: usize,
+    /// What is wrong.
+    pub reason: JsonErrorReason,
+}
+
+/// What is wrong with JSON text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JsonErrorReason {
+    /// Something else was expected here.
+    #[error("expected {0}")]
+    Expected(&'static str),
+    /// A raw control character in a string.
+    #[error("control characters in a string must be escaped")]
+    ControlCharacter,
+    /// An escape that JSON does not have.
+    #[error("invalid escape in a string")]
+    Escape,
+    /// Half of a surrogate pair.
+    #[error("a surrogate escape without its other half")]
+    LoneSurrogate,
+    /// The same key twice in one object.
+    #[error("duplicate key {0:?}")]
+    DuplicateKey(String),
+    /// Text after the value.
+    #[error("text after the end of the value")]
+    Trailing,
+    /// Longer than [`Limits::source_bytes`].
+    #[error("longer than {0} bytes")]
+    TooLong(usize),
+    /// Nested deeper than [`Limits::depth`].
+    #[error("nested deeper than {0}")]
+    TooDeep(usize),
+}
+
+impl Json {
+    /// Reads one JSON value, with white space around it. Cost: linear.
+    pub fn parse(text: &str, limits: &Limits) -> Result<Json, JsonError> {
+        let mut reader = Reader { text: text.as_bytes(), at: 0, depth: limits.depth };
+        let result = if text.len() > limits.source_bytes {
+            Err(JsonErrorReason::TooLong(limits.source_bytes))
+        } else {
+            reader.document(text)
+        };
+        result.map_err(|reason| {
+            let before = &text.as_bytes()[..reader.at.min(text.len())];
+            let line_begin = before.iter().rposition(|&b| b == b'\n').map_or(0, |i| i + 1);
+            JsonError {
+                line: before.iter().filter(|&&b| b == b'\n').count() + 1,
+                column: before[line_begin..].iter().filter(|&&b| b & 0xC0 != 0x80).count() + 1,
+                reason,
+            }
+        })
+    }
+
+    /// The string, if it is one.
+    pub fn as_str(&self) -> Option<&str> {
+        if let Json::String(s) = self { Some(s) } else { None }
+    }
+
+    /// The elements, if it is an array.
+    pub fn as_array(&self) -> Option<&[Json]> {
+        if let Json::Array(a) = self { Some(a) } else { None }
+    }
+
+    /// The members, if it is an object.
+    pub fn as_object(&self) -> Option<&Object> {
+        if let Json::Object(o) = self { Some(o) } else { None }
+    }
+
+    /// A member of an object.
+    pub fn get(&self, key: &str) -> Option<&Json> {
+        self.as_object()?.get(key)
+    }
+
+    /// The value at an RFC 6901 JSON pointer (not percent-encoded; `""` is the value itself).
+    pub fn pointer(&self, pointer: &str) -> Option<&Json> {
+        if pointer.is_empty() {
+            return Some(self);
+        }
+        pointer.strip_prefix('/')?.split('/').try_fold(self, |at, token| at.step(&unescape_token(token)))
+    }
+
+    /// One step of a JSON pointer, its token already unescaped.
+    pub fn step(&self, token: &str) -> Option<&Json> {
+        match self {
+            Json::Object(object) => object.get(token),
+            Json::Array(items) => {
+                let canonical = token == "0" || (!token.starts_with('0') && token.bytes().all(|b| b.is_ascii_digit()));
+                items.get(token.parse::<usize>().ok().filter(|_| canonical)?)
+            }
+            _ => None,
+        }
+    }
+
+    /// The deepest nesting, stopping at `cap`. Iterative.
+    pub fn depth(&self, cap: usize) -> usize {
+        let mut deepest = 0;
+        let mut stack = vec![(self, 1)];
+        while let Some((value, depth)) = stack.pop() {
+            deepest = deepest.max(depth);
+            if deepest >= cap {
+                return cap;
+            }
+            match value {
+                Json::Array(items) => stack.extend(items.iter().map(|v| (v, depth + 1))),
+                Json::Object(object) => stack.extend(object.iter().map(|(_, v)| (v, depth + 1))),
+                _ => {}
+            }
+        }
+        deepest
+    }
+}
+
+/// Appends `/token` to a JSON pointer, escaped (RFC 6901).
+pub fn push_token(pointer: &mut String, token: &str) {
+    pointer.push('/');
+    for c in token.chars() {
+        match c {
+            '~' => pointer.push_str("~0"),
+            '/' => pointer.push_str("~1"),
+            c => pointer.push(c),
+        }
+    }
+}
+
+/// A JSON pointer token without its `~` escapes.
+pub fn unescape_token(token: &str) -> String {
+    token.replace("~1", "/").replace("~0", "~")
+}
+
+/// Writes a string as a JSON string with only the escapes JSON requires.
+pub fn write_string(out: &mut String, text: &str) {
+    use fmt::Write;
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            c if u32::from(c) < 0x20 => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}
+
+/// Compact JSON.
+impl fmt::Display for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Json::Null => f.write_str("null"),
+            Json::Bool(b) => write!(f, "{b}"),
+            Json::Number(n) => f.write_str(n.as_str()),
+            Json::String(s) => {
+                let mut out = String::new();
+                write_string(&mut out, s);
+                f.write_str(&out)
+            }
+            Json::Array(items) => {
+                f.write_str("[")?;
+                for (i, item) in items.iter().enumerate() {
+                    if i > 0 {
+                        f.write_str(",")?;
+                    }
+                    write!(f, "{item}")?;
+                }
+                f.write_str("]")
+            }
+            Json::Object(object) => {
+                f.write_str("{")?;
+                for (i, (key, value)) in object.iter().enumerate() {
+                    if i > 0 {
+                        f.write_str(",")?;
+                    }
+                    let mut out = String::new();
+                    write_string(&mut out, key);
+                    write!(f, "{out}:{value}")?;
+                }
+                f.write_str("}")
+            }
+        }
+    }
+}
+
+impl From<&serde_json::Value> for Json {
+    fn from(value: &serde_json::Value) -> Json {
+        use serde_json::Value;
+        match value {
+            Value::Null => Json::Null,
+            Value::Bool(b) => Json::Bool(*b),
+            Value::Number(n) => Json::Number(Number(n.to_string().into())),
+            Value::String(s) => Json::String(s.clone()),
+            Value::Array(items) => Json::Array(items.iter().map(Json::from).collect()),
+            Value::Object(map) => {
+                let members = map.iter().map(|(k, v)| (k.clone(), Json::from(v))).collect();
+                Json::Object(Object::new(members).unwrap_or_default()) // a map has no repeated keys
+            }
+        }
+    }
+}
+
+impl From<serde_json::Value> for Json {
+    fn from(value: serde_json::Value) -> Json {
+        Json::from(&value)
+    }
+}
+
+struct Reader<'t> {
+    text: &'t [u8],
+    at: usize,
+    depth: usize,
+}
+
+type Read<T> = Result<T, JsonErrorReason>;
+
+impl Reader<'_> {
+    fn document(&mut self, text: &str) -> Read<Json> {
+        let value = self.value(text, 0)?;
+        self.space();
+        if self.at < self.text.len() {
+            return Err(JsonErrorReason::Trailing);
+        }
+        Ok(value)
+    }
+
+    fn space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    /// Skips white space and takes the byte if it comes next.
+    fn take(&mut self, byte: u8) -> bool {
+        self.space();
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn value(&mut self, text: &str, depth: usize) -> Read<Json> {
+        if depth >= self.depth {
+            return Err(JsonErrorReason::TooDeep(self.depth));
+        }
+        self.space();
+        match self.peek() {
+            Some(b'{') => self.object(text, depth),
+            Some(b'[') => {
+                self.at += 1;
+                let mut items = Vec::new();
+                if self.take(b']') {
+                    return Ok(Json::Array(items));
+                }
+                loop {
+                    items.push(self.value(text, depth + 1)?);
+                    if self.take(b']') {
+                        return Ok(Json::Array(items));
+                    }
+                    if !self.take(b',') {
+                        return Err(JsonErrorReason::Expected("`,` or `]`"));
+                    }
+                }
+            }
+            Some(b'"') => Ok(Json::String(self.string(text)?)),
+            Some(b'-' | b'0'..=b'9') => self.number(text),
+            _ => {
+                let words = [("null", Json::Null), ("true", Json::Bool(true)), ("false", Json::Bool(false))];
+                for (word, value) in words {
+                    if self.text[self.at..].starts_with(word.as_bytes()) {
+                        self.at += word.len();
+                        return Ok(value);
+                    }
+                }
+                Err(JsonErrorReason::Expected("a value"))
+            }
+        }
+    }
+
+    fn object(&mut self, text: &str, depth: usize) -> Read<Json> {
+        let begin = self.at;
+        self.at += 1;
+        let mut members = Vec::new();
+        if !self.take(b'}') {
+            loop {
+                self.space();
+                if self.peek() != Some(b'"') {
+                    return Err(JsonErrorReason::Expected("a key"));
+                }
+                let key = self.string(text)?;
+                if !self.take(b':') {
+                    return Err(JsonErrorReason::Expected("`:`"));
+                }
+                members.push((key, self.value(text, depth + 1)?));
+                if self.take(b'}') {
+                    break;
+                }
+                if !self.take(b',') {
+                    return Err(JsonErrorReason::Expected("`,` or `}`"));
+                }
+            }
+        }
+        match Object::new(members) {
+            Ok(object) => Ok(Json::Object(object)),
+            Err(key) => {
+                self.at = begin;
+                Err(JsonErrorReason::DuplicateKey(key))
+            }
+        }
+    }
+
+    fn number(&mut self, text: &str) -> Read<Json> {
+        let begin = self.at;
+        self.at += usize::from(self.peek() == Some(b'-'));
+        let integer = self.digits()?;
+        if integer > 1 && self.text[self.at - integer] == b'0' {
+            self.at -= integer - 1;
+            return Err(JsonErrorReason::Expected("no digit after a leading zero"));
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
+            self.digits()?;
+        }
+        Ok(Json::Number(Number(text[begin..self.at].into())))
+    }
+
+    fn digits(&mut self) -> Read<usize> {
+        let count = self.text[self.at..].iter().take_while(|b| b.is_ascii_digit()).count();
+        if count == 0 {
+            return Err(JsonErrorReason::Expected("a digit"));
+        }
+        self.at += count;
+        Ok(count)
+    }
+
+    fn string(&mut self, text: &str) -> Read<String> {
+        self.at += 1;
+        let mut out = String::new();
+        loop {
+            let plain = self.text[self.at..].iter().take_while(|&&b| b >= 0x20 && b != b'"' && b != b'\\').count();
+            out.push_str(&text[self.at..self.at + plain]);
+            self.at += plain;
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(out);
+                }
+                Some(b'\\') => {
+                    self.at += 1;
+                    out.push(self.escape()?);
+                }
+                Some(_) => return Err(JsonErrorReason::ControlCharacter),
+                None => return Err(JsonErrorReason::Expected("`\"`")),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Read<char> {
+        let kind = self.peek().ok_or(JsonErrorReason::Escape)?;
+        let plain = match kind {
+            b'"' | b'\\' | b'/' => char::from(kind),
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => return self.unicode_escape(),
+            _ => return Err(JsonErrorReason::Escape),
+        };
+        self.at += 1;
+        Ok(plain)
+    }
+
+    fn unicode_escape(&mut self) -> Read<char> {
+        let first = self.hex4()?;
+        let code = if (0xD800..0xDC00).contains(&first) && self.text[self.at..].starts_with(b"\\u") {
+            self.at += 1;
+            let second = self.hex4()?;
+            if !(0xDC00..0xE000).contains(&second) {
+                return Err(JsonErrorReason::LoneSurrogate);
+            }
+            0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00)
+        } else {
+            first
+        };
+        char::from_u32(code).ok_or(JsonErrorReason::LoneSurrogate)
+    }
+
+    /// The four hexadecimal digits behind the `u` at the current position.
+    fn hex4(&mut self) -> Read<u32> {
+        self.at += 1;
+        let mut code = 0;
+        for _ in 0..4 {
+            let digit = self.peek().and_then(|b| char::from(b).to_digit(16)).ok_or(JsonErrorReason::Escape)?;
+            code = code * 16 + digit;
+            self.at += 1;
+        }
+        Ok(code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Json, JsonError> {
+        Json::parse(text, &Limits::default())
+    }
+
+    #[test]
+    fn keeps_order_and_number_text() {
+        let text = r#"{"b":1.50,"a":[123456789012345678901234567890,-0,1E+2],"c":{"":null}}"#;
+        assert_eq!(parse(text).unwrap().to_string(), text);
+    }
+
+    #[test]
+    fn reads_escapes_and_surrogate_pairs() {
+        assert_eq!(parse(r#""\u0041\n\/\ud83d\ude00""#).unwrap(), Json::String("A\n/😀".into()));
+        for text in [r#""\ud83d""#, r#""\ude00""#, r#""\ud83dA""#, r#""\ud83dA""#, r#""\x""#, r#""\u12g4""#] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_not_json() {
+        for text in ["", "01", "1.", "-", ".5", "1e", "[1,]", "{\"a\":1,}", "{a:1}", "tru", "1 2", "\"\n\"", "[", "\"a"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_have_positions() {
+        let error = parse("{\n  \"é\": tru\n}").unwrap_err();
+        assert_eq!((error.line, error.column), (2, 8));
+        let error = parse("{\"a\":1,\n\"a\":2}").unwrap_err();
+        assert_eq!(error.reason, JsonErrorReason::DuplicateKey("a".into()));
+    }
+
+    #[test]
+    fn duplicate_keys_are_found_in_large_objects() {
+        let members: Vec<String> = (0..500).map(|i| format!("\"k{i}\":{i}")).collect();
+        let text = format!("{{{}}}", members.join(","));
+        assert_eq!(parse(&text).unwrap().get("k499"), parse("499").ok().as_ref());
+        let twice = format!("{{{},\"k7\":0}}", members.join(","));
+        assert_eq!(parse(&twice).unwrap_err().reason, JsonErrorReason::DuplicateKey("k7".into()));
+    }
+
+    #[test]
+    fn limits_hold() {
+        let limits = Limits { depth: 3, source_bytes: 20, ..Limits::default() };
+        assert!(Json::parse("[[1]]", &limits).is_ok());
+        assert_eq!(Json::parse("[[[1]]]", &limits).unwrap_err().reason, JsonErrorReason::TooDeep(3));
+        assert_eq!(Json::parse(&"1".repeat(21), &limits).unwrap_err().reason, JsonErrorReason::TooLong(20));
+    }
+
+    #[test]
+    fn pointers() {
+        let json = parse(r#"{"a/b":[1,{"~":2}]}"#).unwrap();
+        assert_eq!(json.pointer("/a~1b/1/~0").unwrap().to_string(), "2");
+        assert_eq!(json.pointer("/a~1b/01"), None);
+        assert_eq!(json.pointer(""), Some(&json));
+        let mut pointer = String::new();
+        push_token(&mut pointer, "a/b~");
+        assert_eq!(pointer, "/a~1b~0");
+    }
+}
