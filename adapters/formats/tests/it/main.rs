@@ -4,6 +4,7 @@ mod harness;
 
 mod choices;
 mod detection;
+mod generation;
 mod mutation;
 mod published_schemas;
 mod real_calls;

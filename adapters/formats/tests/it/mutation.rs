@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{accepts, as_text, bytes, extract, recognizer, request};
 
-fn tools() -> Value {
+pub(crate) fn tools() -> Value {
     json!([
         {"type": "function", "function": {"name": "book", "parameters": {
             "type": "object",
@@ -23,13 +23,17 @@ fn tools() -> Value {
     ])
 }
 
+pub(crate) fn validators(tools: &Value) -> HashMap<&str, jsonschema::Validator> {
+    (tools.as_array().expect("array").iter())
+        .map(|t| &t["function"])
+        .map(|f| (f["name"].as_str().expect("name"), jsonschema::validator_for(&f["parameters"]).expect("schema")))
+        .collect()
+}
+
 #[test]
 fn corruptions_never_make_a_bad_call() {
     let tools = tools();
-    let schemas: HashMap<&str, jsonschema::Validator> = (tools.as_array().expect("array").iter())
-        .map(|t| &t["function"])
-        .map(|f| (f["name"].as_str().expect("name"), jsonschema::validator_for(&f["parameters"]).expect("schema")))
-        .collect();
+    let schemas = validators(&tools);
     let arguments = python_json(&json!({"room": "A2", "hours": [9, 18], "note": "é\"</t"}));
     let wire = format!(
         "Ok.\n<tool_call>\n{{\"name\": \"book\", \"arguments\": {arguments}}}\n</tool_call>\n<tool_call>\n{{\"name\": \"boo\", \

@@ -1,0 +1,94 @@
+//! Noise under a mask: whatever a model prefers, calls are whole and valid, and a turn that is cut off says so.
+
+use std::sync::Arc;
+
+use louver::engine::{Engine, EngineOptions, Matcher};
+use louver::ids::TokenId;
+use louver::matcher::Tracer;
+use louver::vocab::Vocabulary;
+use louver_formats::{Plan, Turn};
+use serde_json::{Value, json};
+
+use crate::harness::{SEED, as_text, request};
+use crate::mutation::{tools, validators};
+
+const SEEDS: u64 = 40;
+const MAX_TOKENS: usize = 160;
+/// Longer tokens than bytes, some of them across markers.
+const EXTRA: [&[u8]; 8] =
+    [b"<tool_call>", b"\n</tool_call>", b"}\n<", b"\": ", b"{\"", b"</think>\n\n", b"\"}}\n", b"arguments"];
+
+/// Tokens the mask allows, one of them chosen by the state.
+fn choose(matcher: &mut Matcher, vocab: &Vocabulary, state: &mut u64) -> TokenId {
+    let mut mask = vec![0u32; vocab.mask_words()];
+    matcher.fill_mask(&mut mask);
+    let allowed: Vec<TokenId> =
+        (0..vocab.width()).filter(|t| mask[t / 32] >> (t % 32) & 1 == 1).map(TokenId::new).collect();
+    assert!(!allowed.is_empty(), "dead end");
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    // A stop token is taken half of the times it may be, or text would hardly end.
+    match allowed.iter().find(|t| vocab.is_stop(**t)) {
+        Some(stop) if *state >> 40 & 1 == 0 => *stop,
+        _ => allowed[(*state >> 20) as usize % allowed.len()],
+    }
+}
+
+/// One generation behind a forced prefix, and whether a stop token ended it.
+fn generate(plan: &Plan, engine: &Engine, prefix: &str, seed: u64) -> (Turn, bool) {
+    let vocab = engine.vocab().clone();
+    let mut matcher = engine.compile(plan.grammar()).expect("compiles").matcher();
+    let (mut tracer, mut extractor, mut events) = (Tracer::new(), plan.extractor(SEED), Vec::new());
+    for byte in prefix.bytes() {
+        matcher.advance_traced(TokenId::from_raw(u32::from(byte)), &mut tracer).expect("prefix");
+    }
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    for _ in 0..MAX_TOKENS {
+        let token = choose(&mut matcher, &vocab, &mut state);
+        matcher.advance_traced(token, &mut tracer).expect("the mask allowed it");
+        events.extend(extractor.push(tracer.drain()));
+        if matcher.is_terminated() {
+            break;
+        }
+    }
+    let ended = matcher.is_terminated();
+    let complete = ended || matcher.is_complete();
+    events.extend(extractor.push(tracer.finish()));
+    events.extend(extractor.finish(complete));
+    (Turn::collect(&events), ended)
+}
+
+#[test]
+fn noise_makes_valid_calls() {
+    let tools = tools();
+    let schemas = validators(&tools);
+    let engine = Engine::new(Arc::new(Vocabulary::toy(&EXTRA)), EngineOptions::default());
+    let named = json!({"type": "function", "name": "book"});
+    for (choice, prefix, at_least) in [
+        (json!("required"), "", 1),
+        (named, "", 1),
+        (json!("auto"), "Well, <tool_call>\n", 1),
+        (json!("required"), "<think>", 1),
+        (json!("none"), "", 0),
+    ] {
+        let plan = as_text("qwen3").lower(&request(&tools.to_string(), &choice)).expect("lowers");
+        let (mut ended_turns, mut cut_turns) = (0, 0);
+        for seed in 0..SEEDS {
+            let (turn, ended) = generate(&plan, &engine, prefix, seed);
+            if ended {
+                ended_turns += 1;
+                assert_eq!(turn.incomplete, None, "{choice} {seed}");
+                assert!(turn.calls.len() >= at_least, "{choice} {seed}: {turn:?}");
+            } else {
+                cut_turns += usize::from(turn.incomplete.is_some());
+            }
+            for call in &turn.calls {
+                let value: Value = serde_json::from_str(&call.arguments).expect("arguments are JSON");
+                assert!(schemas[call.name.as_str()].is_valid(&value), "{choice} {seed}: {call:?}");
+            }
+        }
+        println!("{choice} after {prefix:?}: {ended_turns} of {SEEDS} ended, {cut_turns} were cut off");
+        assert!(ended_turns > 0 || prefix == "<think>", "{choice}: no turn ended");
+    }
+}
