@@ -2,7 +2,6 @@
 
 use std::io;
 
-use louver::front::json_schema::SchemaErrors;
 use louver::ids::RuleId;
 use louver::ir::Expr;
 use serde::Serialize;
@@ -10,22 +9,12 @@ use serde_json::Value;
 use serde_json::ser::Formatter;
 
 use crate::format::ArgumentStyle;
-use crate::request::SchemaFault;
 
 /// What stands between header and trailer, given the rule of the JSON value that the schema describes.
 pub(crate) fn wrap(style: ArgumentStyle, schema: RuleId) -> Expr {
     match style {
         ArgumentStyle::Json => Expr::Ref(schema),
     }
-}
-
-/// A schema's errors with pointers into the request.
-pub(crate) fn faults(errors: &SchemaErrors, pointer: &str) -> Vec<SchemaFault> {
-    let fault = |error: &louver::front::json_schema::SchemaError| SchemaFault {
-        pointer: format!("{pointer}{}", error.pointer),
-        message: error.to_string(),
-    };
-    errors.iter().map(fault).collect()
 }
 
 /// JSON as Python's `json.dumps(value, ensure_ascii=False)` writes it, which is what models were trained on: `", "`

@@ -41,5 +41,5 @@ pub use format::{
     ReasoningFormat, SectionFormat, TextFormat, TextPlace, WireFormat,
 };
 pub use plan::{Plan, Role, ToolPlan};
-pub use request::{LowerError, Parallel, Reasoning, RequestError, SchemaFault, ToolRequest};
+pub use request::{LowerError, Parallel, Reasoning, RequestError, ToolRequest};
 pub use turn::{Call, Incomplete, Turn, TurnCollector};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use louver::front::json_schema;
+use louver::front::json_schema::{self, SchemaError, SchemaErrors};
 use louver::ids::RuleId;
 use louver::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, SpecialToken, Trigger};
 use louver::spec::json::Json;
@@ -11,7 +11,7 @@ use louver::spec::tools::{Tool, ToolChoice};
 use crate::arguments;
 use crate::format::{Marker, NameStyle, ParallelPolicy, Part, ReasoningFormat, TextPlace, WireFormat};
 use crate::plan::{Plan, PlanInner, Role, ToolPlan, Trims};
-use crate::request::{LowerError, Parallel, RESPONSE_POINTER, Reasoning, SchemaFault, ToolRequest};
+use crate::request::{LowerError, Parallel, RESPONSE_POINTER, Reasoning, ToolRequest};
 
 impl WireFormat {
     /// The grammar of the whole turn that the request allows: reasoning, text, calls, answer. Whatever cannot be
@@ -24,7 +24,7 @@ impl WireFormat {
             .collect();
         let response = lowering.response();
         if !lowering.faults.is_empty() {
-            return Err(LowerError::Schemas(lowering.faults));
+            return Err(LowerError::Schemas(SchemaErrors(lowering.faults)));
         }
         let bodies: Vec<RuleId> = (tools.iter().enumerate())
             .filter_map(|(k, tool)| tool.arguments.map(|arguments| lowering.call(k, &tool.name, arguments)))
@@ -47,7 +47,7 @@ struct Lowering<'a> {
     format: &'a WireFormat,
     request: &'a ToolRequest,
     builder: GrammarBuilder,
-    faults: Vec<SchemaFault>,
+    faults: Vec<SchemaError>,
 }
 
 impl Lowering<'_> {
@@ -82,7 +82,9 @@ impl Lowering<'_> {
         match json_schema::lower_into(&mut self.builder, schema, schema_options, limits) {
             Ok(rule) => Some(rule),
             Err(errors) => {
-                self.faults.extend(arguments::faults(&errors, pointer));
+                let rebase =
+                    |error: SchemaError| SchemaError { pointer: format!("{pointer}{}", error.pointer), ..error };
+                self.faults.extend(errors.0.into_iter().map(rebase));
                 None
             }
         }

@@ -1,6 +1,6 @@
 //! What a turn may be, and why a request cannot become a grammar.
 
-use louver::front::json_schema::SchemaOptions;
+use louver::front::json_schema::{SchemaErrors, SchemaOptions};
 use louver::ir::GrammarError;
 use louver::limits::Limits;
 use louver::spec::json::Json;
@@ -107,16 +107,6 @@ impl ToolRequest {
 /// Where `response_format` stands in a request, for pointers.
 pub(crate) const RESPONSE_POINTER: &str = "/response_format/json_schema/schema";
 
-/// A fault in one of the request's schemas.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{pointer}: {message}")]
-pub struct SchemaFault {
-    /// JSON pointer into the request, such as `/tools/2/function/parameters/properties/x/not`.
-    pub pointer: String,
-    /// What is wrong there.
-    pub message: String,
-}
-
 /// Why a request cannot become a grammar.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -124,9 +114,10 @@ pub enum LowerError {
     /// The tool choice does not fit the tools.
     #[error(transparent)]
     Choice(#[from] ToolChoiceError),
-    /// Schemas that cannot be enforced: all faults of all of them.
-    #[error("{}", .0.iter().map(SchemaFault::to_string).collect::<Vec<_>>().join("\n"))]
-    Schemas(Vec<SchemaFault>),
+    /// Schemas that cannot be enforced: all errors of all of them, with pointers into the request such as
+    /// `/tools/2/function/parameters/properties/x/not`.
+    #[error(transparent)]
+    Schemas(#[from] SchemaErrors),
     /// Reasoning was asked of a family without.
     #[error("wire format `{format}` has no reasoning block")]
     NoReasoning {
