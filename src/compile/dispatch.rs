@@ -1,15 +1,14 @@
 //! Tag dispatch as an automaton: the Aho-Corasick automaton over all triggers, stops and excludes (aho-corasick crate, output
 //! links included) becomes the states of free text; a fired trigger leads to a state that calls the tag's body.
 
-use std::collections::HashMap;
-
 use aho_corasick::automaton::Automaton;
 use aho_corasick::dfa::DFA;
 use aho_corasick::{Anchored, StartKind};
+use rustc_hash::FxHashMap;
 
 use super::Mark;
 use super::units::Symbol;
-use crate::fsm::{Nfa, TooLarge};
+use crate::fsm::{ByteSet, Nfa, TooLarge};
 use crate::ir::{AfterTag, Dispatch, DispatchEnd, Trigger};
 
 /// Where in a dispatch a state is.
@@ -35,10 +34,13 @@ struct Builder<'d> {
     dispatch: &'d Dispatch,
     /// `None` where nothing is watched for.
     text: Option<DFA>,
+    /// Bytes of the patterns; every other byte leads back to the root.
+    alphabet: ByteSet,
+    root: usize,
     meanings: Vec<(Meaning, usize)>,
-    ids: HashMap<(usize, Phase), u32>,
+    ids: FxHashMap<(usize, Phase), u32>,
     queue: Vec<(usize, Phase, u32)>,
-    depth: HashMap<usize, u32>,
+    depth: FxHashMap<usize, u32>,
     end: u32,
     limit: usize,
 }
@@ -69,21 +71,27 @@ pub(super) fn build(dispatch: &Dispatch, nfa: &mut Nfa, marks: &mut Vec<Mark>, l
         let build = DFA::builder().start_kind(StartKind::Unanchored).build(&patterns);
         Some(build.map_err(|_| TooLarge { limit })?)
     };
+    let root = text.as_ref().map_or(0, |t| {
+        t.start_state(Anchored::No).expect("built with an unanchored start").as_usize()
+    });
+    let mut alphabet = ByteSet::EMPTY;
+    patterns.iter().copied().flatten().for_each(|&b| alphabet.insert(b));
     let end = nfa.state();
     nfa.set_final(end);
     marks.extend([Mark::Plain, Mark::Plain]);
     let mut builder = Builder {
         dispatch,
         text,
+        alphabet,
+        root,
         meanings,
-        ids: HashMap::new(),
+        ids: FxHashMap::default(),
         queue: Vec::new(),
-        depth: HashMap::new(),
+        depth: FxHashMap::default(),
         end,
         limit,
     };
     builder.depths();
-    let root = builder.root();
     let before = builder.node(nfa, marks, root, Phase::Before);
     nfa.epsilon(0, before);
     let mut at = 0;
@@ -99,28 +107,24 @@ pub(super) fn build(dispatch: &Dispatch, nfa: &mut Nfa, marks: &mut Vec<Mark>, l
 }
 
 impl Builder<'_> {
-    fn root(&self) -> usize {
-        self.text.as_ref().map_or(0, |t| {
-            t.start_state(Anchored::No).expect("built with an unanchored start").as_usize()
-        })
-    }
-
     fn next(&self, ac: usize, byte: u8) -> usize {
-        self.text.as_ref().map_or(0, |t| {
-            let sid = aho_corasick::automaton::StateID::new(ac).expect("a state of this automaton");
-            t.next_state(Anchored::No, sid, byte).as_usize()
-        })
+        match &self.text {
+            Some(text) if self.alphabet.contains(byte) => {
+                let sid = aho_corasick::automaton::StateID::new(ac).expect("a state of this automaton");
+                text.next_state(Anchored::No, sid, byte).as_usize()
+            }
+            _ => self.root,
+        }
     }
 
     /// Depth of each automaton state in the trie of patterns: the length of the shortest text that leads there.
     fn depths(&mut self) {
-        let root = self.root();
-        self.depth.insert(root, 0);
-        let mut order = vec![root];
+        self.depth.insert(self.root, 0);
+        let mut order = vec![self.root];
         let mut at = 0;
         while at < order.len() && order.len() <= self.limit {
             let depth = self.depth[&order[at]];
-            for byte in 0..=255 {
+            for byte in self.alphabet.iter() {
                 let next = self.next(order[at], byte);
                 self.depth.entry(next).or_insert_with(|| {
                     order.push(next);
@@ -172,7 +176,7 @@ impl Builder<'_> {
         if phase == Phase::Committed {
             return;
         }
-        let mut fired: HashMap<u32, u32> = HashMap::new();
+        let mut fired: FxHashMap<u32, u32> = FxHashMap::default();
         let tags = self.dispatch.tags.iter().enumerate();
         let tags = tags.filter_map(|(i, (t, _))| if let Trigger::Special(s) = t { Some((*s, Some(i))) } else { None });
         let stops = self.dispatch.stops.iter();
@@ -238,7 +242,7 @@ impl Builder<'_> {
         if stop {
             self.fire(nfa, marks, target, None);
         }
-        let longer = (0..=255u8).any(|b| depth(self, self.next(next, b)) == depth(self, next) + 1);
+        let longer = self.alphabet.iter().any(|b| depth(self, self.next(next, b)) == depth(self, next) + 1);
         if longer && depth(self, next) as usize == matched {
             let to = self.node(nfa, marks, next, Phase::Committed);
             edge(nfa, to);
@@ -255,8 +259,7 @@ impl Builder<'_> {
         let after = match self.dispatch.after {
             AfterTag::End => self.end,
             AfterTag::Loop => {
-                let root = self.root();
-                self.node(nfa, marks, root, Phase::After)
+                self.node(nfa, marks, self.root, Phase::After)
             }
         };
         nfa.edge(target, symbol, symbol, after);
