@@ -1,1 +1,47 @@
-fn main(){}
+//! The `louver` command: a demo agent on mistral.rs, checking inputs against specs, and benchmarks.
+
+mod bench;
+mod check;
+#[cfg(feature = "host")]
+mod demo;
+mod lines;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Structured generation for mistral.rs: tool calls and JSON that cannot be malformed.
+#[derive(Debug, Parser)]
+#[command(name = "louver", version, about, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a tool-calling agent on a small model, constrained by Louver.
+    #[cfg(feature = "host")]
+    Demo(demo::DemoArgs),
+    /// Check inputs against JSON Schemas, regular expressions and tools.
+    Check(check::CheckArgs),
+    /// Measure mask times and correctness.
+    #[command(subcommand)]
+    Bench(bench::BenchCommand),
+}
+
+/// Exit code for wrong usage and unusable specs; clap uses the same.
+const USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        #[cfg(feature = "host")]
+        Command::Demo(args) => demo::run(args),
+        Command::Check(args) => check::run(&args),
+        Command::Bench(command) => bench::run(&command),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::from(USAGE)
+    })
+}

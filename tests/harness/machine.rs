@@ -215,8 +215,7 @@ fn free_text(dispatch: &Dispatch) -> Machine {
     let triggers = dispatch.tags.iter().map(|(t, _)| t).chain(&dispatch.stops);
     let patterns = triggers.filter_map(text_of).chain(dispatch.excludes.iter().map(Vec::as_slice)).collect();
     let machine = Machine::default();
-    let mut free =
-        FreeText { dispatch, patterns, machine, over: 0, states: HashMap::new(), todo: Vec::new() };
+    let mut free = FreeText { dispatch, patterns, machine, over: 0, states: HashMap::new(), todo: Vec::new() };
     free.state(Vec::new(), Phase::BeforeTags);
     free.over = free.machine.state(true);
     while let Some((text, phase)) = free.todo.pop() {

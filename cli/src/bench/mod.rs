@@ -1,0 +1,93 @@
+//! `louver bench`: instances fed token by token, as a host would: fill the mask, test the token's bit, advance.
+
+mod feed;
+mod python;
+mod record;
+mod schema;
+mod summary;
+mod tools;
+mod workers;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use louver::engine::{Engine, EngineOptions};
+use louver::limits::Limits;
+use louver::spec::json::{Json, JsonError};
+use louver_hf_tokenizers::{Loaded, VocabOptions};
+use tokenizers::Tokenizer;
+
+/// What is measured.
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// JSON Schemas with valid and invalid instances: lines {"id", "schema", "tests": [{"valid", "data"}]}.
+    Schema(SchemaArgs),
+    /// Tool calls in a model's wire format: lines {"id", "question", "tools", "calls"}.
+    Tools(ToolsArgs),
+}
+
+/// What all benchmarks take.
+#[derive(Debug, Args)]
+pub(crate) struct CommonArgs {
+    /// The model's tokenizer.json.
+    #[arg(long, value_name = "tokenizer.json")]
+    tokenizer: PathBuf,
+    /// Cases, one JSON object a line.
+    #[arg(long, value_name = "FILE.jsonl")]
+    cases: PathBuf,
+    /// Where the results go, one JSON object a line.
+    #[arg(long, value_name = "FILE.jsonl")]
+    out: PathBuf,
+    /// Threads that share the cases and one engine.
+    #[arg(long, value_name = "N", default_value = "1")]
+    threads: std::num::NonZeroUsize,
+    /// Only the first N cases.
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Width of the model's logits, where it is more than the tokenizer's ids.
+    #[arg(long, value_name = "IDS")]
+    width: Option<usize>,
+}
+
+/// `louver bench schema`.
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// `louver bench tools`.
+#[derive(Debug, Args)]
+pub(crate) struct ToolsArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+    /// The wire format's name, such as `qwen3`.
+    #[arg(long, value_name = "NAME")]
+    format: String,
+}
+
+pub(crate) fn run(command: &BenchCommand) -> Result<ExitCode> {
+    match command {
+        BenchCommand::Schema(args) => schema::run(args),
+        BenchCommand::Tools(args) => tools::run(args),
+    }
+}
+
+/// The tokenizer and an engine on its vocabulary. Warnings go to stderr.
+fn engine(common: &CommonArgs) -> Result<(Tokenizer, Arc<Engine>)> {
+    let options = VocabOptions { width: common.width, ..VocabOptions::default() };
+    let Loaded { vocab, tokenizer, warnings } = louver_hf_tokenizers::load(&common.tokenizer, &options)?;
+    for warning in warnings {
+        eprintln!("warning: {warning}");
+    }
+    Ok((tokenizer, Arc::new(Engine::new(Arc::new(vocab), EngineOptions::default()))))
+}
+
+/// One line of the cases, numbers as they were written. A case is around its schema, so it may be deeper than a schema.
+fn read_case(line: &str) -> Result<Json, JsonError> {
+    let limits = Limits::default();
+    Json::parse(line, &Limits { depth: limits.depth + 8, ..limits })
+}

@@ -1,0 +1,63 @@
+//! JSON as Python's `json.dumps(value, ensure_ascii=False)` writes it, from a document that keeps its numbers as text.
+
+use louver::spec::json::{Json, write_string};
+
+/// The text. Integers keep all their digits, floats are Python's `repr`.
+pub(super) fn dumps(value: &Json) -> String {
+    let mut out = String::new();
+    write(&mut out, value);
+    out
+}
+
+fn write(out: &mut String, value: &Json) {
+    match value {
+        Json::Number(number) => out.push_str(&self::number(number.as_str())),
+        Json::String(text) => write_string(out, text),
+        Json::Array(items) => {
+            out.push('[');
+            for (i, item) in items.iter().enumerate() {
+                out.push_str(if i > 0 { ", " } else { "" });
+                write(out, item);
+            }
+            out.push(']');
+        }
+        Json::Object(members) => {
+            out.push('{');
+            for (i, (key, item)) in members.iter().enumerate() {
+                out.push_str(if i > 0 { ", " } else { "" });
+                write_string(out, key);
+                out.push_str(": ");
+                write(out, item);
+            }
+            out.push('}');
+        }
+        Json::Null | Json::Bool(_) => out.push_str(&value.to_string()),
+    }
+}
+
+fn number(text: &str) -> String {
+    if !text.contains(['.', 'e', 'E']) {
+        return if text == "-0" { "0".to_owned() } else { text.to_owned() };
+    }
+    match text.parse::<f64>() {
+        Ok(float) if float.is_finite() => louver_formats::python_json(&float.into()),
+        Ok(float) if float < 0.0 => "-Infinity".to_owned(),
+        _ => "Infinity".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use louver::limits::Limits;
+
+    use super::*;
+
+    #[test]
+    fn as_python_writes_it() {
+        let text = r#"{"b":[1,-0,2.50,1e3,1E-7,123456789012345678901234567890],"a":{"x":"é\u0007\"/\u007f","y":null},"c":[],"d":{},"e":true}"#;
+        let value = Json::parse(text, &Limits::default()).unwrap();
+        let want = "{\"b\": [1, 0, 2.5, 1000.0, 1e-07, 123456789012345678901234567890], \
+                    \"a\": {\"x\": \"é\\u0007\\\"/\u{7f}\", \"y\": null}, \"c\": [], \"d\": {}, \"e\": true}";
+        assert_eq!(dumps(&value), want);
+    }
+}

@@ -1,0 +1,84 @@
+//! `louver bench schema`.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use louver::engine::{Constraint, Engine};
+use louver::front::json_schema::{self, SchemaOptions};
+use louver::spec::json::Json;
+use louver_hf_tokenizers::Encoder;
+
+use super::feed::{feed, nanos};
+use super::record::{self, Record};
+use super::{SchemaArgs, python, read_case, workers};
+
+pub(super) fn run(args: &SchemaArgs) -> Result<ExitCode> {
+    let (mut tokenizer, engine) = super::engine(&args.common)?;
+    // Instances are text, whatever is written in them.
+    tokenizer.set_encode_special_tokens(true);
+    let encoder = Encoder::new(&tokenizer, engine.vocab());
+    workers::run(&args.common, "schemas", || {
+        let mut mask = vec![0; engine.vocab().mask_words()];
+        let (engine, encoder) = (&engine, &encoder);
+        move |number, line: &str| match Case::read(line, encoder) {
+            Ok(case) => case.run(engine, &mut mask),
+            Err(error) => {
+                let refused_for = vec!["lines that are no case".to_owned()];
+                Record::refused(format!("line {number}"), 0, format!("line {number}: {error:#}"), refused_for)
+            }
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Case {
+    id: String,
+    schema: Json,
+    /// Tokens, and whether they spell a valid instance.
+    tests: Vec<(Vec<u32>, bool)>,
+}
+
+impl Case {
+    fn read(line: &str, encoder: &Encoder<'_>) -> Result<Case> {
+        let line = read_case(line)?;
+        let field = |name: &str| line.get(name).with_context(|| format!("`{name}` is missing"));
+        let mut tests = Vec::new();
+        for test in line.get("tests").and_then(Json::as_array).unwrap_or_default() {
+            let data = test.get("data").context("a test without `data`")?;
+            tests.push((encoder.encode(&python::dumps(data))?, matches!(test.get("valid"), Some(Json::Bool(true)))));
+        }
+        let id = field("id")?.as_str().unwrap_or_default().to_owned();
+        Ok(Case { id, schema: field("schema")?.clone(), tests })
+    }
+
+    fn run(self, engine: &Engine, mask: &mut [u32]) -> Record {
+        let begin = Instant::now();
+        let constraint = match compile(engine, &self.schema) {
+            Ok(constraint) => constraint,
+            Err((error, refused_for)) => return Record::refused(self.id, nanos(begin), error, refused_for),
+        };
+        let mut first = Some(constraint.matcher());
+        let ttfm_ns = nanos(begin);
+        let mut record = Record { id: self.id, ttfm_ns, ..Record::default() };
+        let (mut masks, mut wrong) = (Vec::new(), Vec::new());
+        for (i, (tokens, valid)) in self.tests.iter().enumerate() {
+            let fed = feed(first.take().unwrap_or_else(|| constraint.matcher()), tokens, mask);
+            record.first_mask_ns = record.first_mask_ns.or(fed.first_mask_ns);
+            masks.extend(fed.masks_ns);
+            if fed.accepted != *valid {
+                wrong.push((i, *valid, fed.consumed));
+            }
+        }
+        (record.masks_ns, record.wrong) = (Some(masks), Some(wrong));
+        record
+    }
+}
+
+/// Lowers, compiles and binds; an error comes with the keywords it is about.
+fn compile(engine: &Engine, schema: &Json) -> Result<Constraint, (String, Vec<String>)> {
+    let limits = &engine.options().limits;
+    let grammar = json_schema::lower(schema, &SchemaOptions::default(), limits)
+        .map_err(|errors| (errors.to_string(), record::reasons(errors.iter())))?;
+    engine.compile(&grammar).map_err(|error| (error.to_string(), vec!["grammars that do not compile".to_owned()]))
+}

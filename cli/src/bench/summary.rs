@@ -1,0 +1,144 @@
+//! The figures of a run, for people.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::record::Record;
+
+/// Percentiles that are shown.
+const PERCENTILES: [f64; 5] = [25.0, 50.0, 90.0, 99.0, 99.9];
+
+/// Sums over all records.
+pub(super) struct Summary {
+    unit: String,
+    cases: usize,
+    passing: usize,
+    wrongly_accepted: usize,
+    wrongly_rejected: usize,
+    refused: usize,
+    refused_for: Vec<(String, usize)>,
+    masks: Times,
+    ttfm: Times,
+    first: Times,
+}
+
+/// Measured times in ascending order, in nanoseconds.
+#[derive(Default)]
+struct Times(Vec<u64>);
+
+impl Times {
+    fn new(times: impl Iterator<Item = u64>) -> Times {
+        let mut times: Vec<u64> = times.collect();
+        times.sort_unstable();
+        Times(times)
+    }
+
+    fn percentile(&self, p: f64) -> u64 {
+        let rank = (self.0.len() as f64 * p / 100.0) as usize;
+        self.0.get(rank.min(self.0.len().saturating_sub(1))).copied().unwrap_or(0)
+    }
+
+    fn average(&self) -> f64 {
+        self.0.iter().map(|&t| t as f64).sum::<f64>() / self.0.len().max(1) as f64
+    }
+}
+
+/// In microseconds.
+impl fmt::Display for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>10.1}", self.average() / 1e3)?;
+        for p in PERCENTILES {
+            write!(f, " {:>10.1}", self.percentile(p) as f64 / 1e3)?;
+        }
+        write!(f, " {:>10.1}", self.percentile(100.0) as f64 / 1e3)
+    }
+}
+
+impl Summary {
+    /// Sums up; `unit` is what a case is called.
+    pub(super) fn of(records: &[Record], unit: &str) -> Summary {
+        let ran = || records.iter().filter(|r| r.error.is_none());
+        let mut refused_for: BTreeMap<&str, usize> = BTreeMap::new();
+        for reason in records.iter().flat_map(|r| &r.refused_for) {
+            *refused_for.entry(reason).or_default() += 1;
+        }
+        let mut refused_for: Vec<(String, usize)> = refused_for.into_iter().map(|(k, n)| (k.to_owned(), n)).collect();
+        refused_for.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        Summary {
+            unit: unit.to_owned(),
+            cases: records.len(),
+            passing: ran().filter(|r| r.wrong.iter().flatten().next().is_none()).count(),
+            wrongly_accepted: records.iter().map(|r| r.wrongly(false)).sum(),
+            wrongly_rejected: records.iter().map(|r| r.wrongly(true)).sum(),
+            refused: records.len() - ran().count(),
+            refused_for,
+            masks: Times::new(records.iter().filter_map(|r| r.masks_ns.as_ref()).flatten().copied()),
+            ttfm: Times::new(ran().map(|r| r.ttfm_ns)),
+            first: Times::new(ran().filter_map(|r| r.first_mask_ns)),
+        }
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {}; refused {}, passing {}", self.unit, self.cases, self.refused, self.passing)?;
+        writeln!(
+            f,
+            "instances wrongly accepted {}, wrongly rejected {}",
+            self.wrongly_accepted, self.wrongly_rejected
+        )?;
+        write!(f, "{:<18} {:>9} {:>10}", "microseconds", "count", "avg")?;
+        for p in PERCENTILES {
+            write!(f, " {:>10}", format!("p{p}"))?;
+        }
+        writeln!(f, " {:>10}", "max")?;
+        for (name, times) in
+            [("mask + advance", &self.masks), ("time to matcher", &self.ttfm), ("first mask", &self.first)]
+        {
+            writeln!(f, "{name:<18} {:>9} {times}", times.0.len())?;
+        }
+        if !self.refused_for.is_empty() {
+            writeln!(f, "refused for (a case may be refused for several):")?;
+        }
+        for (reason, count) in &self.refused_for {
+            writeln!(f, "{count:>7}  {reason}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums() {
+        let ran = |wrong, masks_ns: &[u64]| Record {
+            ttfm_ns: 5_000,
+            first_mask_ns: masks_ns.first().copied(),
+            masks_ns: Some(masks_ns.to_vec()),
+            wrong: Some(wrong),
+            ..Record::default()
+        };
+        let records = [
+            ran(vec![], &[1_000, 2_000]),
+            ran(vec![(0, true, false), (1, false, true)], &[3_000]),
+            Record::refused("x".into(), 9_000_000, "no".into(), vec!["not".into(), "format".into()]),
+            Record::refused("y".into(), 9_000_000, "no".into(), vec!["not".into()]),
+        ];
+        let summary = Summary::of(&records, "schemas");
+        assert_eq!((summary.passing, summary.refused), (1, 2));
+        assert_eq!((summary.wrongly_accepted, summary.wrongly_rejected), (1, 1));
+        assert_eq!(summary.refused_for, [("not".to_owned(), 2), ("format".to_owned(), 1)]);
+        assert_eq!((summary.masks.percentile(0.0), summary.masks.percentile(50.0)), (1_000, 2_000));
+        assert_eq!((summary.masks.percentile(100.0), summary.ttfm.percentile(99.9)), (3_000, 5_000));
+        let text = summary.to_string();
+        assert!(text.contains("schemas: 4; refused 2, passing 1\n"), "{text}");
+        assert!(text.contains("      2  not\n      1  format\n"), "{text}");
+    }
+
+    #[test]
+    fn nothing_is_not_a_crash() {
+        assert!(Summary::of(&[], "schemas").to_string().starts_with("schemas: 0;"));
+    }
+}

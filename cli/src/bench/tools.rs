@@ -1,0 +1,97 @@
+//! `louver bench tools`.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use louver::engine::{Constraint, Engine};
+use louver::spec::json::Json;
+use louver::spec::tools::Tool;
+use louver_formats::{Call, Catalog, LowerError, ToolRequest, WireFormat};
+use louver_hf_tokenizers::Encoder;
+
+use super::feed::{feed, nanos};
+use super::record::{self, Record};
+use super::{ToolsArgs, python, read_case, workers};
+
+pub(super) fn run(args: &ToolsArgs) -> Result<ExitCode> {
+    let (tokenizer, engine) = super::engine(&args.common)?;
+    let encoder = Encoder::new(&tokenizer, engine.vocab());
+    let catalog = Catalog::builtin();
+    let format = catalog.get(&args.format)?.bind(engine.vocab());
+    workers::run(&args.common, "tool sets", || {
+        let mut mask = vec![0; engine.vocab().mask_words()];
+        let (engine, encoder, format) = (&engine, &encoder, &format);
+        move |number, line: &str| match Case::read(line, format, encoder) {
+            Ok(case) => case.run(engine, format, &mut mask),
+            Err(error) => {
+                let refused_for = vec!["lines that are no case".to_owned()];
+                Record::refused(format!("line {number}"), 0, format!("line {number}: {error:#}"), refused_for)
+            }
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Case {
+    id: String,
+    tools: Json,
+    tokens: Vec<u32>,
+}
+
+impl Case {
+    fn read(line: &str, format: &WireFormat, encoder: &Encoder<'_>) -> Result<Case> {
+        let line = read_case(line)?;
+        let text = |value: &Json, name: &str| -> Result<String> {
+            let text = value.get(name).and_then(Json::as_str).with_context(|| format!("`{name}` is missing"))?;
+            Ok(text.to_owned())
+        };
+        let call = |call: &Json| -> Result<Call> {
+            let arguments = python::dumps(call.get("arguments").context("a call without `arguments`")?);
+            Ok(Call { id: String::new(), name: text(call, "name")?, arguments })
+        };
+        let calls = line.get("calls").and_then(Json::as_array).context("`calls` is missing")?;
+        let calls: Vec<Call> = calls.iter().map(call).collect::<Result<_>>()?;
+        let question = line.get("question").and_then(Json::as_str).unwrap_or_default();
+        let output = format!("I will look into this: {question}\n{}", format.render_calls(&calls));
+        let tools = line.get("tools").context("`tools` is missing")?.clone();
+        Ok(Case { id: text(&line, "id")?, tools, tokens: encoder.encode(&output)? })
+    }
+
+    fn run(self, engine: &Engine, format: &WireFormat, mask: &mut [u32]) -> Record {
+        let tools = self.tools.as_array().map(<[Json]>::len);
+        let begin = Instant::now();
+        let constraint = match compile(engine, format, &self.tools) {
+            Ok(constraint) => constraint,
+            Err((error, refused_for)) => {
+                return Record { tools, ..Record::refused(self.id, nanos(begin), error, refused_for) };
+            }
+        };
+        let matcher = constraint.matcher();
+        let ttfm_ns = nanos(begin);
+        let fed = feed(matcher, &self.tokens, mask);
+        let wrong = if fed.accepted { Vec::new() } else { vec![(0, true, fed.consumed)] };
+        Record {
+            id: self.id,
+            tools,
+            ttfm_ns,
+            first_mask_ns: fed.first_mask_ns,
+            masks_ns: Some(fed.masks_ns),
+            wrong: Some(wrong),
+            ..Record::default()
+        }
+    }
+}
+
+/// Reads, lowers and compiles the tools, to be called or not as the model likes.
+fn compile(engine: &Engine, format: &WireFormat, tools: &Json) -> Result<Constraint, (String, Vec<String>)> {
+    let refused = |error: &dyn std::fmt::Display, why: &str| (error.to_string(), vec![why.to_owned()]);
+    let tools = Tool::parse_list(tools).map_err(|e| refused(&e, "lists of tools with faults"))?;
+    let limits = engine.options().limits.clone();
+    let request = ToolRequest { tools, limits, ..ToolRequest::default() };
+    let plan = format.lower(&request).map_err(|error| match &error {
+        LowerError::Schemas(errors) => (error.to_string(), record::reasons(errors.iter())),
+        _ => refused(&error, "requests that cannot be lowered"),
+    })?;
+    engine.compile(plan.grammar()).map_err(|e| refused(&e, "grammars that do not compile"))
+}

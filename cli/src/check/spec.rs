@@ -1,0 +1,180 @@
+//! What an input is checked against, compiled once per distinct spec.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use louver::compile::{CompileError, Compiled};
+use louver::front::json_schema::{self, SchemaErrors, SchemaOptions};
+use louver::front::regex::{self, RegexError};
+use louver::limits::Limits;
+use louver::matcher::Recognizer;
+use louver::spec::json::{Json, JsonError};
+use louver::spec::tools::{Tool, ToolChoice, ToolChoiceError, ToolErrors};
+use louver::vocab::Vocabulary;
+use louver_formats::{Catalog, LowerError, Parallel, Reasoning, ToolRequest, UnknownFormat};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The wire format of `tools` specs that name none.
+const DEFAULT_FORMAT: &str = "qwen3";
+
+/// Why a spec cannot be checked against.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SpecError {
+    #[error("kind `{0}` is not built yet")]
+    NotBuilt(String),
+    #[error("kind `{0}` is unknown; known: json_schema, regex, tools, ebnf, lark, structural_tag")]
+    UnknownKind(String),
+    #[error("the spec of kind `{kind}` must be {expected}")]
+    SpecType { kind: &'static str, expected: &'static str },
+    #[error("options of kind `{kind}`: {error}")]
+    Options { kind: &'static str, error: serde_json::Error },
+    #[error("the spec is no JSON: {0}")]
+    Json(#[from] JsonError),
+    #[error(transparent)]
+    Schema(#[from] SchemaErrors),
+    #[error(transparent)]
+    Regex(#[from] RegexError),
+    #[error(transparent)]
+    Tools(#[from] ToolErrors),
+    #[error(transparent)]
+    ToolChoice(#[from] ToolChoiceError),
+    #[error(transparent)]
+    Format(#[from] UnknownFormat),
+    #[error(transparent)]
+    Lower(#[from] LowerError),
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+}
+
+/// Options of `tools` specs. The choice and what follows may also stand beside `tools` in the spec, as in a request.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ToolsOptions {
+    /// A wire format's name.
+    format: Option<String>,
+    tool_choice: Value,
+    parallel_tool_calls: Option<bool>,
+    /// `optional`, `off`, `required` or `opened`.
+    reasoning: ReasoningOption,
+    schema: SchemaOptions,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ReasoningOption {
+    #[default]
+    Optional,
+    Off,
+    Required,
+    Opened,
+}
+
+/// Specs met so far, each compiled once, with the recogniser that all its inputs go through.
+#[derive(Debug, Default)]
+pub(crate) struct Specs {
+    limits: Limits,
+    known: HashMap<(String, String, String), Result<Recognizer, String>>,
+}
+
+impl Specs {
+    /// The recogniser of a spec, at the beginning; or why there is none.
+    pub(crate) fn recognizer(&mut self, kind: &str, spec: &Value, options: &Value) -> Result<&mut Recognizer, String> {
+        let key = (kind.to_owned(), spec.to_string(), options.to_string());
+        let limits = &self.limits;
+        let found = self.known.entry(key).or_insert_with(|| match compile(kind, spec, options, limits) {
+            Ok(compiled) => Ok(Recognizer::with_limits(Arc::new(compiled), limits)),
+            Err(error) => Err(error.to_string()),
+        });
+        match found {
+            Ok(recognizer) => {
+                recognizer.reset();
+                Ok(recognizer)
+            }
+            Err(error) => Err(error.clone()),
+        }
+    }
+}
+
+/// Compiles a spec of any kind.
+fn compile(kind: &str, spec: &Value, options: &Value, limits: &Limits) -> Result<Compiled, SpecError> {
+    let grammar = match kind {
+        "json_schema" => {
+            let options: SchemaOptions = parse_options("json_schema", options)?;
+            json_schema::lower(&json(spec, limits)?, &options, limits)?
+        }
+        "regex" => {
+            let Value::String(pattern) = spec else {
+                return Err(SpecError::SpecType { kind: "regex", expected: "a string" });
+            };
+            let NoOptions {} = parse_options("regex", options)?;
+            regex::lower(pattern, limits)?
+        }
+        "tools" => return tools(spec, options, limits),
+        "ebnf" | "lark" | "structural_tag" => return Err(SpecError::NotBuilt(kind.to_owned())),
+        other => return Err(SpecError::UnknownKind(other.to_owned())),
+    };
+    Ok(Compiled::new(&grammar, limits)?)
+}
+
+/// Compiles a JSON Schema from its text.
+pub(crate) fn schema_text(text: &str, limits: &Limits) -> Result<Compiled, SpecError> {
+    let schema = Json::parse(text, limits)?;
+    let grammar = json_schema::lower(&schema, &SchemaOptions::default(), limits)?;
+    Ok(Compiled::new(&grammar, limits)?)
+}
+
+/// A spec that is JSON, or its text.
+fn json(spec: &Value, limits: &Limits) -> Result<Json, JsonError> {
+    match spec {
+        Value::String(text) => Json::parse(text, limits),
+        value => Ok(Json::from(value)),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoOptions {}
+
+fn parse_options<T: for<'d> Deserialize<'d>>(kind: &'static str, options: &Value) -> Result<T, SpecError> {
+    let options = if options.is_null() { Value::Object(Default::default()) } else { options.clone() };
+    serde_json::from_value(options).map_err(|error| SpecError::Options { kind, error })
+}
+
+/// Tools as a list, or as a request with `tools`, `tool_choice`, `parallel_tool_calls` and `response_format`; or either as
+/// text. Markers count by their spelling.
+fn tools(spec: &Value, options: &Value, limits: &Limits) -> Result<Compiled, SpecError> {
+    let options: ToolsOptions = parse_options("tools", options)?;
+    let spec = json(spec, limits)?;
+    let request = match &spec {
+        Json::Array(_) => None,
+        Json::Object(_) => Some(&spec),
+        _ => return Err(SpecError::SpecType { kind: "tools", expected: "an array of tools or a request object" }),
+    };
+    let of_request = |pointer: &str| request.and_then(|request| request.pointer(pointer));
+    let choice = match (&options.tool_choice, of_request("/tool_choice")) {
+        (Value::Null, Some(choice)) => choice.clone(),
+        (choice, _) => Json::from(choice),
+    };
+    let parallel =
+        options.parallel_tool_calls != Some(false) && of_request("/parallel_tool_calls") != Some(&Json::Bool(false));
+    let request = ToolRequest {
+        tools: Tool::parse_list(request.map_or(Some(&spec), |r| r.get("tools")).unwrap_or(&Json::Null))?,
+        tool_choice: ToolChoice::parse(&choice)?,
+        parallel: if parallel { Parallel::Any } else { Parallel::One },
+        reasoning: match options.reasoning {
+            ReasoningOption::Optional => Reasoning::Optional,
+            ReasoningOption::Off => Reasoning::Off,
+            ReasoningOption::Required => Reasoning::Required,
+            ReasoningOption::Opened => Reasoning::Opened,
+        },
+        response_format: of_request("/response_format/json_schema/schema").cloned(),
+        schema_options: options.schema,
+        limits: limits.clone(),
+    };
+    let catalog = Catalog::builtin();
+    let format = catalog.get(options.format.as_deref().unwrap_or(DEFAULT_FORMAT))?;
+    // A vocabulary without special tokens: every marker that may be spelled is.
+    let plan = format.bind(&Vocabulary::toy(&[])).lower(&request)?;
+    Ok(Compiled::new(plan.grammar(), limits)?)
+}
