@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustc_hash::FxHashMap;
 
+use super::components::Components;
 use super::units::{Machine, Symbol, Unit, Units};
 use super::{Block, ByteEdge, CompileError, Compiled, Mark, NO_BLOCK, RuleInfo, State};
 use crate::ir::Grammar;
@@ -282,7 +283,7 @@ impl<'u> Linker<'u> {
         Ok(base)
     }
 
-    fn finish(self, grammar: &Grammar, start_nullable: bool) -> Result<Compiled, CompileError> {
+    fn finish(mut self, grammar: &Grammar, start_nullable: bool) -> Result<Compiled, CompileError> {
         let mut compiled = Compiled {
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             rules: Vec::new(),
@@ -291,7 +292,7 @@ impl<'u> Linker<'u> {
             call_edges: Vec::new(),
             special_edges: Vec::new(),
             enter_edges: Vec::new(),
-            blocks: self.blocks,
+            blocks: std::mem::take(&mut self.blocks),
             marks: Vec::new(),
             classes: Box::new([0; 256]),
             class_bytes: Vec::new(),
@@ -375,62 +376,27 @@ impl<'u> Linker<'u> {
                 calls,
                 heads,
                 rank: 0,
-                component: None,
+                left_recursive: false,
+                component: 0,
             });
         }
-        rank(&mut compiled.rules);
+        self.components(&mut compiled);
         Ok(compiled)
     }
-}
 
-/// Tarjan's strongly connected components over "calls before reading anything", iteratively; numbers callers first.
-fn rank(rules: &mut [RuleInfo]) {
-    const NEW: u32 = u32::MAX;
-    let n = rules.len();
-    let (mut index, mut low, mut on_stack) = (vec![NEW; n], vec![0u32; n], vec![false; n]);
-    let (mut stack, mut work): (Vec<u32>, Vec<(u32, usize)>) = (Vec::new(), Vec::new());
-    let (mut next, mut done, mut components) = (0u32, 0u32, 0u32);
-    for root in 0..n as u32 {
-        if index[root as usize] != NEW {
-            continue;
+    /// Left-recursive components and the order of calls; recursive components of any kind.
+    fn components(&self, compiled: &mut Compiled) {
+        let leading: Vec<Vec<u32>> =
+            compiled.rules.iter().map(|r| r.calls.iter().map(|&(rule, _)| rule).collect()).collect();
+        let mut all: Vec<Vec<u32>> = vec![Vec::new(); compiled.rules.len()];
+        for draft in &self.drafts {
+            all[draft.rule as usize].extend(draft.calls.iter().map(|&(rule, _)| rule));
         }
-        work.push((root, 0));
-        while let Some(&(v, i)) = work.last() {
-            let vi = v as usize;
-            if i == 0 {
-                index[vi] = next;
-                low[vi] = next;
-                next += 1;
-                stack.push(v);
-                on_stack[vi] = true;
-            }
-            if let Some(&(w, _)) = rules[vi].calls.get(i) {
-                work.last_mut().expect("not empty").1 += 1;
-                let wi = w as usize;
-                if index[wi] == NEW {
-                    work.push((w, 0));
-                } else if on_stack[wi] {
-                    low[vi] = low[vi].min(index[wi]);
-                }
-                continue;
-            }
-            work.pop();
-            if let Some(&(parent, _)) = work.last() {
-                let p = parent as usize;
-                low[p] = low[p].min(low[vi]);
-            }
-            if low[vi] == index[vi] {
-                let from = stack.iter().rposition(|&w| w == v).expect("v is on the stack");
-                let members = stack.split_off(from);
-                let cyclic = members.len() > 1 || rules[vi].calls.iter().any(|&(w, _)| w == v);
-                for &m in &members {
-                    on_stack[m as usize] = false;
-                    rules[m as usize].rank = n as u32 - done;
-                    rules[m as usize].component = cyclic.then_some(components);
-                }
-                done += 1;
-                components += u32::from(cyclic);
-            }
+        let (leading, all) = (Components::of(&leading), Components::of(&all));
+        for (i, rule) in compiled.rules.iter_mut().enumerate() {
+            rule.rank = leading.count - leading.of[i];
+            rule.left_recursive = leading.cyclic[leading.of[i] as usize];
+            rule.component = all.of[i];
         }
     }
 }

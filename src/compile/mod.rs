@@ -1,6 +1,7 @@
 //! Stage 3. A grammar becomes finite automata: one minimised FSM per rule, counted repeats as blocks with a counter,
 //! tag dispatch as an Aho-Corasick automaton. The result knows no vocabulary, is immutable and shared.
 
+mod components;
 mod dispatch;
 mod link;
 mod lower;
@@ -109,10 +110,12 @@ pub(crate) struct RuleInfo {
     pub(crate) calls: Vec<(u32, u32)>,
     /// States at which reading may begin.
     pub(crate) heads: Vec<u32>,
-    /// Callers come before callees in this order, except inside a left-recursive component.
+    /// Order of calls made before anything is read: callers first; members of a left-recursive component share a rank.
     pub(crate) rank: u32,
-    /// The left-recursive component, if the rule is in one.
-    pub(crate) component: Option<u32>,
+    /// Whether the rule can call itself before anything is read.
+    pub(crate) left_recursive: bool,
+    /// The component of mutually recursive rules it is in.
+    pub(crate) component: u32,
 }
 
 /// A grammar as automata. Knows no vocabulary. Immutable; share it in an `Arc`.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 
 use super::entry::Entry;
 use super::key::GrammarKeys;
@@ -79,6 +80,8 @@ pub(crate) struct IndexState {
     /// States whose entries come from the pool.
     wide: Vec<bool>,
     keys: GrammarKeys,
+    /// Entries this grammar has used, by state and counter.
+    entries: FxHashMap<(u32, u32), Arc<Entry>>,
     walk: Walk,
     /// Memory one sequence needed after the last clear, to tell a full cache from a sequence that needs all of it.
     floor: Option<usize>,
@@ -113,6 +116,7 @@ impl Index {
             masks_held: 0,
             wide: vec![false; compiled.size().states],
             keys: GrammarKeys::default(),
+            entries: FxHashMap::default(),
             walk: Walk::default(),
         };
         let mask_bytes = limits.mask_bytes;
@@ -155,21 +159,17 @@ impl Index {
         let items: Vec<Item> = state.parser.store().items(config).to_vec();
         let any_wide = items.iter().any(|i| state.wide[i.state as usize]);
         if any_wide || !state.try_narrow(&self.vocab, config)? {
-            let mut narrow = Vec::new();
             for &item in &items {
                 if !state.wide[item.state as usize] {
                     let alone = state.parser.subset(&[item]);
                     state.wide[item.state as usize] = !state.try_narrow(&self.vocab, alone)?;
                     if !state.wide[item.state as usize] {
-                        narrow.push(item);
+                        continue;
                     }
                 }
-            }
-            for &item in items.iter().filter(|i| state.wide[i.state as usize]) {
-                let IndexState { parser, keys, walk, .. } = state;
-                let entry = self.pool.entry(parser, keys, &self.vocab, item).map_err(limit)?;
-                let next = parser.after(item.frame)?;
-                entry.resolve(parser, &self.vocab, next, walk).map_err(limit)?;
+                let entry = self.entry(state, item).map_err(limit)?;
+                let next = state.parser.after(item.frame)?;
+                entry.resolve(&mut state.parser, &self.vocab, next, &mut state.walk).map_err(limit)?;
                 dense.push(entry);
             }
         }
@@ -180,6 +180,17 @@ impl Index {
             state.walk.words.extend_from_slice(self.vocab.stops());
         }
         Ok(self.assemble(std::mem::take(&mut state.walk.words), &dense))
+    }
+
+    /// The entry of a wide state: this grammar's, else the pool's.
+    fn entry(&self, state: &mut IndexState, item: Item) -> Result<Arc<Entry>, Stopped> {
+        let IndexState { parser, keys, entries, .. } = state;
+        if let Some(entry) = entries.get(&(item.state, item.count)) {
+            return Ok(entry.clone());
+        }
+        let entry = self.pool.entry(parser, keys, &self.vocab, item)?;
+        entries.insert((item.state, item.count), entry.clone());
+        Ok(entry)
     }
 
     /// Unites accepted sets and single words.
@@ -264,6 +275,7 @@ impl IndexState {
     pub(crate) fn clear(&mut self) {
         self.parser.clear();
         self.masks.clear();
+        self.entries.clear();
         self.masks_held = 0;
         self.epoch += 1;
         self.floor = None;

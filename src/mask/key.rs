@@ -26,9 +26,8 @@ pub(crate) struct GrammarKeys {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RuleKey {
-    Open,
     Shared(u32),
-    /// Recursive or too large: only the same in the same grammar.
+    /// Too large: only the same in the same grammar.
     Own,
 }
 
@@ -48,11 +47,10 @@ impl GrammarKeys {
     fn rule(&mut self, compiled: &Compiled, shared: &mut RuleKeys, rule: u32, reach: u32) -> Option<u32> {
         match self.rules.get(&rule) {
             Some(RuleKey::Shared(id)) => return Some(*id),
-            Some(RuleKey::Open | RuleKey::Own) => return None,
+            Some(RuleKey::Own) => return None,
             None if self.depth >= MAX_DEPTH => return None,
             None => {}
         }
-        self.rules.insert(rule, RuleKey::Open);
         self.depth += 1;
         let key = self.write(compiled, shared, compiled.rules[rule as usize].start, 0, reach);
         self.depth -= 1;
@@ -120,7 +118,14 @@ impl GrammarKeys {
             }
             key.push(compiled.calls(s).len() as u32);
             for &(rule, to) in compiled.calls(s) {
-                key.push(self.rule(compiled, shared, rule, reach)?);
+                // Rules that call each other are written out together, a call naming the callee's first state; other
+                // callees have ids of their own.
+                let callee = &compiled.rules[rule as usize];
+                if callee.component == compiled.rules[info.rule as usize].component {
+                    key.push(to_number(callee.start, &mut order) << 1);
+                } else {
+                    key.push(self.rule(compiled, shared, rule, reach)? << 1 | 1);
+                }
                 key.push(to_number(to, &mut order));
             }
             if key.len() > MAX_KEY {

@@ -465,16 +465,14 @@ impl Parser {
         let mut at = 0;
         while at < self.scratch.called.len() {
             let first = self.scratch.called[at];
-            let component = compiled.rules[first.rule as usize].component;
             let mut end = at + 1;
-            if component.is_some() {
-                while end < self.scratch.called.len()
-                    && compiled.rules[self.scratch.called[end].rule as usize].component == component
-                {
+            let left_recursive = compiled.rules[first.rule as usize].left_recursive;
+            if left_recursive {
+                while self.scratch.called.get(end).is_some_and(|c| c.rank == first.rank) {
                     end += 1;
                 }
             }
-            let group = component.map(|_| at as u32..end as u32);
+            let group = left_recursive.then_some(at as u32..end as u32);
             let mut members: Vec<Vec<Item>> = Vec::with_capacity(end - at);
             for slot in at as u32..end as u32 {
                 let mut entries = std::mem::take(&mut self.scratch.entries);

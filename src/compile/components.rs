@@ -1,0 +1,63 @@
+//! Strongly connected components of the call graph.
+
+const NEW: u32 = u32::MAX;
+
+/// Components, numbered so that a callee's number is at most its caller's.
+pub(super) struct Components {
+    /// Per node: its component.
+    pub(super) of: Vec<u32>,
+    /// Per component: whether it has a cycle.
+    pub(super) cyclic: Vec<bool>,
+    pub(super) count: u32,
+}
+
+impl Components {
+    /// Tarjan's algorithm, iteratively. Linear.
+    pub(super) fn of(edges: &[Vec<u32>]) -> Components {
+        let n = edges.len();
+        let (mut index, mut low, mut open) = (vec![NEW; n], vec![0u32; n], vec![false; n]);
+        let (mut stack, mut work): (Vec<u32>, Vec<(u32, usize)>) = (Vec::new(), Vec::new());
+        let mut out = Components { of: vec![0; n], cyclic: Vec::new(), count: 0 };
+        let mut next = 0u32;
+        for root in 0..n as u32 {
+            if index[root as usize] != NEW {
+                continue;
+            }
+            work.push((root, 0));
+            while let Some((v, i)) = work.last_mut() {
+                let (v, at) = (*v as usize, *i);
+                if at == 0 {
+                    index[v] = next;
+                    low[v] = next;
+                    next += 1;
+                    stack.push(v as u32);
+                    open[v] = true;
+                }
+                *i += 1;
+                if let Some(&w) = edges[v].get(at) {
+                    if index[w as usize] == NEW {
+                        work.push((w, 0));
+                    } else if open[w as usize] {
+                        low[v] = low[v].min(index[w as usize]);
+                    }
+                    continue;
+                }
+                work.pop();
+                if let Some(&(parent, _)) = work.last() {
+                    low[parent as usize] = low[parent as usize].min(low[v]);
+                }
+                if low[v] == index[v] {
+                    let from = stack.iter().rposition(|&w| w as usize == v).unwrap_or(0);
+                    let members = stack.split_off(from);
+                    out.cyclic.push(members.len() > 1 || edges[v].contains(&(v as u32)));
+                    for m in members {
+                        open[m as usize] = false;
+                        out.of[m as usize] = out.count;
+                    }
+                    out.count += 1;
+                }
+            }
+        }
+        out
+    }
+}
