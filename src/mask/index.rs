@@ -218,8 +218,7 @@ impl Index {
                 }
             }
         }
-        ids.sort_unstable();
-        ids.dedup();
+        // Ids may repeat: bits are set twice then, which is cheaper than sorting.
         match base {
             None if ids.len() <= self.vocab.mask_words() => Mask::Sparse(ids.into_boxed_slice()),
             None => {

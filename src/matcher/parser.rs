@@ -72,6 +72,8 @@ struct Scratch {
     called: Vec<Called>,
     /// Calls from kernel items: (slot, item to return to).
     outer: Vec<(u32, Item)>,
+    /// Calls from called rules: (callee's slot, caller's slot, state to return to).
+    inner: Vec<(u32, u32, u32)>,
     seen: hashbrown::HashSet<Item, rustc_hash::FxBuildHasher>,
 }
 
@@ -453,8 +455,8 @@ impl Parser {
     fn assign_frames(&mut self, compiled: &Compiled) {
         let mut outer = std::mem::take(&mut self.scratch.outer);
         outer.sort_unstable_by_key(|(rule, _)| self.scratch.slot[*rule as usize]);
-        // Calls of rules called here, by callee slot: (callee slot, caller slot, state to return to).
-        let mut inner: Vec<(u32, u32, u32)> = Vec::new();
+        let mut inner = std::mem::take(&mut self.scratch.inner);
+        inner.clear();
         for (i, c) in self.scratch.called.iter().enumerate() {
             for &(rule, to) in &compiled.rules[c.rule as usize].calls {
                 inner.push((self.scratch.slot[rule as usize], i as u32, to));
@@ -473,7 +475,7 @@ impl Parser {
                 }
             }
             let group = left_recursive.then_some(at as u32..end as u32);
-            let mut members: Vec<Vec<Item>> = Vec::with_capacity(end - at);
+            let mut members: Vec<Vec<Item>> = Vec::new();
             for slot in at as u32..end as u32 {
                 let mut entries = std::mem::take(&mut self.scratch.entries);
                 entries.clear();
@@ -512,8 +514,8 @@ impl Parser {
             }
             at = end;
         }
-        outer.clear();
         self.scratch.outer = outer;
+        self.scratch.inner = inner;
     }
 
     /// The frame of a rule that returns to these items. Where every caller has nothing left to do but return to one and
