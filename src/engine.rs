@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use crate::compile::{CompileError, Compiled};
+use crate::front::json_schema::{self, SchemaErrors, SchemaOptions};
 use crate::ids::TokenId;
 use crate::ir::Grammar;
 use crate::limits::Limits;
 use crate::mask::{Index, IndexState, MaskPool, PoolStats};
 use crate::matcher::{AdvanceError, ConfigId, DEAD, ParserLimit, Tracer};
+use crate::spec::json::{Json, JsonError};
 use crate::vocab::Vocabulary;
 
 /// How an [`Engine`] works.
@@ -23,6 +25,20 @@ impl Default for EngineOptions {
     fn default() -> Self {
         EngineOptions { limits: Limits::default(), pool_bytes: 256 << 20 }
     }
+}
+
+/// Why a JSON Schema did not become a constraint.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaCompileError {
+    /// It is not JSON.
+    #[error(transparent)]
+    Json(#[from] JsonError),
+    /// It is malformed, unsupported or unsatisfiable, with JSON pointers.
+    #[error(transparent)]
+    Schema(#[from] SchemaErrors),
+    /// The grammar it lowers to is not compilable.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
 }
 
 /// One model's engine. Cheap to share in an `Arc`; all methods take `&self`.
@@ -65,6 +81,13 @@ impl Engine {
     pub fn bind(&self, compiled: Arc<Compiled>) -> Result<Constraint, CompileError> {
         let index = Index::new(compiled, self.vocab.clone(), self.pool.clone(), &self.options.limits)?;
         Ok(Constraint { index: Arc::new(index) })
+    }
+
+    /// Reads, lowers and compiles a JSON Schema.
+    pub fn compile_json_schema(&self, schema: &str, options: &SchemaOptions) -> Result<Constraint, SchemaCompileError> {
+        let limits = &self.options.limits;
+        let grammar = json_schema::lower(&Json::parse(schema, limits)?, options, limits)?;
+        Ok(self.compile(&grammar)?)
     }
 }
 

@@ -26,25 +26,30 @@
 //! ```
 //! use std::sync::Arc;
 //! use louver::engine::{Engine, EngineOptions};
+//! use louver::front::json_schema::SchemaOptions;
 //! use louver::ids::TokenId;
-//! use louver::ir::{Expr, GrammarBuilder};
 //! use louver::vocab::Vocabulary;
 //!
-//! // `on` or `off`; the toy vocabulary has the 256 bytes, one stop token (256), and these two (257, 258).
-//! let vocab = Arc::new(Vocabulary::toy(&[b"on", b"ono"]));
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // The toy vocabulary: the 256 bytes, one stop token (256), and these two (257, 258).
+//! let vocab = Arc::new(Vocabulary::toy(&[b"\"o", b"\"up\""]));
 //! let engine = Engine::new(vocab.clone(), EngineOptions::default());
-//! let mut builder = GrammarBuilder::new();
-//! let start = builder.rule("switch", Expr::alt([Expr::text("on"), Expr::text("off")]));
-//! let constraint = engine.compile(&builder.finish(start).unwrap()).unwrap();
+//! let schema = r#"{"enum": ["on", "off"]}"#;
+//! let constraint = engine.compile_json_schema(schema, &SchemaOptions::default())?;
 //!
 //! let mut matcher = constraint.matcher();
 //! let mut mask = vec![0u32; vocab.mask_words()];
 //! matcher.fill_mask(&mut mask);
-//! let allowed = |mask: &[u32]| (0..vocab.width() as u32).filter(|t| mask[*t as usize / 32] >> (t % 32) & 1 == 1).collect::<Vec<_>>();
-//! assert_eq!(allowed(&mask), [u32::from(b'o'), 257]);
-//! matcher.advance(TokenId::from_raw(257)).unwrap();
-//! matcher.fill_mask(&mut mask);
-//! assert_eq!(allowed(&mask), [256]);
+//! let allowed = |id: u32| louver::mask::bit(&mask, TokenId::from_raw(id));
+//! assert!(allowed(257) && allowed(u32::from(b'"')) && !allowed(258) && !allowed(256));
+//!
+//! matcher.advance(TokenId::from_raw(257))?;
+//! for byte in *b"ff\"" {
+//!     matcher.advance(TokenId::from_raw(u32::from(byte)))?;
+//! }
+//! assert!(matcher.is_complete());
+//! # Ok(())
+//! # }
 //! ```
 //!
 //! # Glossary

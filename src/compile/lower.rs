@@ -120,7 +120,13 @@ impl<'g> Lowering<'g> {
                 to
             }
             Expr::Special(s) => symbol(nfa, Symbol::Special(s.raw())),
-            Expr::Ref(r) => symbol(nfa, Symbol::Call(r.raw())),
+            Expr::Ref(r) => {
+                let rule = &self.grammar.rules[r.index()];
+                if rule.label.is_none() && is_tiny(&rule.body) {
+                    return self.expr(owner, nfa, from, &rule.body, place);
+                }
+                symbol(nfa, Symbol::Call(r.raw()))
+            }
             Expr::Seq(parts) => {
                 let mut at = from;
                 for part in parts {
@@ -251,6 +257,16 @@ impl<'g> Lowering<'g> {
                 Ok(end)
             }
         }
+    }
+}
+
+/// Whether a rule is written out where it is called: white space and other single classes cost more as calls.
+fn is_tiny(body: &Expr) -> bool {
+    match body {
+        Expr::Class(_) | Expr::Special(_) => true,
+        Expr::Bytes(bytes) => bytes.len() <= 4,
+        Expr::Repeat { body, .. } => matches!(**body, Expr::Class(_)),
+        _ => false,
     }
 }
 

@@ -132,6 +132,7 @@ impl Store {
             + self.group_bytes
     }
 
+    #[cfg(test)]
     pub(crate) fn configs(&self) -> usize {
         self.configs.len()
     }
@@ -158,10 +159,6 @@ impl Store {
 
     pub(crate) fn frame_owner(&self, frame: FrameId) -> Owner {
         self.frames[frame as usize].owner
-    }
-
-    pub(crate) fn normal_frame(&self, frame: FrameId) -> FrameId {
-        self.frames[frame as usize].normal
     }
 
     fn push(&mut self, items: &[Item]) -> Span {
