@@ -1,1 +1,4 @@
 //! Stage 0.
+
+pub mod json;
+pub mod tools;
