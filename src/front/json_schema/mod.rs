@@ -1,8 +1,187 @@
-//! stub
-/// stub
-#[derive(Debug, thiserror::Error)]
-#[error("stub")]
-pub struct SchemaErrors {}
-/// stub
-#[derive(Debug, Clone, Default)]
-pub struct SchemaOptions {}
+//! JSON Schema to grammar.
+//!
+//! What is enforced, how texts may be spelled and what is refused is written down in `docs/JSON_SCHEMA.md`. The flow:
+//!
+//! ```text
+//! Json -> doc       locations, $ref, dialects
+//!      -> keywords  one location's own keywords as Facets (type set, bounds, lengths, members, ...)
+//!      -> normalize $ref, allOf, anyOf, oneOf, ... conjoined: a list of alternatives, each one Facets
+//!      -> lower     Facets to rules; object, array, string, number: one file each
+//! ```
+//!
+//! A rule belongs to a *set of locations* whose schemas hold together. Locations are finite, so recursion ends.
+
+mod array;
+mod decimal;
+mod doc;
+mod eval;
+mod facets;
+mod format;
+mod keywords;
+mod lower;
+mod negate;
+mod normalize;
+mod number;
+mod object;
+mod string;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::RuleId;
+use crate::ir::{Grammar, GrammarBuilder};
+use crate::limits::Limits;
+use crate::spec::json::Json;
+
+/// White space between JSON tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Whitespace {
+    /// None at all: `{"a":[1,2]}`.
+    Compact,
+    /// Exactly as Python's `json.dumps`: `{"a": [1, 2]}`.
+    PythonLike,
+    /// Space, tab, line feed and carriage return, at most `max` of them in each gap.
+    Flexible {
+        /// Most bytes in one gap.
+        max: u32,
+    },
+}
+
+/// What `format` does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Formats {
+    /// Formats of the specification are enforced (or refused where they cannot be); unknown ones are annotations.
+    #[default]
+    Assert,
+    /// All formats are annotations.
+    Annotate,
+}
+
+/// How an integer may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Integers {
+    /// Digits, and a fraction of zeros where the dialect calls `1.0` an integer (draft 6 and later).
+    #[default]
+    ZeroFraction,
+    /// Digits only.
+    Digits,
+}
+
+/// How a schema is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SchemaOptions {
+    /// White space between JSON tokens.
+    pub whitespace: Whitespace,
+    /// What `format` does.
+    pub formats: Formats,
+    /// How an integer may be written.
+    pub integers: Integers,
+}
+
+impl Default for SchemaOptions {
+    fn default() -> Self {
+        SchemaOptions {
+            whitespace: Whitespace::Flexible { max: 40 },
+            formats: Formats::default(),
+            integers: Integers::default(),
+        }
+    }
+}
+
+/// One thing about a schema that keeps it from being enforced.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{pointer:?}: {reason}")]
+pub struct SchemaError {
+    /// JSON pointer to the offending keyword's value, or to the schema.
+    pub pointer: String,
+    /// The keyword; empty if it is the schema as a whole.
+    pub keyword: String,
+    /// Why.
+    pub reason: SchemaErrorReason,
+}
+
+/// Why a schema is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SchemaErrorReason {
+    /// Not a schema: a keyword's value has the wrong form.
+    #[error("malformed: {0}")]
+    Malformed(String),
+    /// A keyword, or a use of it, that is not enforced yet.
+    #[error("not supported: {0}")]
+    Unsupported(String),
+    /// No value satisfies the schema.
+    #[error("unsatisfiable: {0}")]
+    Unsatisfiable(String),
+    /// A limit was reached.
+    #[error("limit reached: {0}")]
+    Limit(String),
+}
+
+impl SchemaError {
+    /// What a person can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self.reason {
+            SchemaErrorReason::Malformed(_) => "correct the keyword's value",
+            SchemaErrorReason::Unsupported(_) => "remove the keyword or express it with supported ones (docs/JSON_SCHEMA.md)",
+            SchemaErrorReason::Unsatisfiable(_) => "loosen one of the contradicting keywords",
+            SchemaErrorReason::Limit(_) => "simplify the schema or raise the limit",
+        }
+    }
+}
+
+/// Everything that keeps a schema from being enforced; never empty.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct SchemaErrors(pub Vec<SchemaError>);
+
+impl SchemaErrors {
+    /// The errors.
+    pub fn iter(&self) -> std::slice::Iter<'_, SchemaError> {
+        self.0.iter()
+    }
+}
+
+impl fmt::Display for SchemaErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, error) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str("; ")?;
+            }
+            write!(f, "{error}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Lowers a schema to a grammar of the JSON texts it allows, without white space around the value. All errors of the
+/// schema are reported, not only the first. Cost: close to linear in the schema, except for patterns.
+pub fn lower(schema: &Json, options: &SchemaOptions, limits: &Limits) -> Result<Grammar, SchemaErrors> {
+    let mut builder = GrammarBuilder::new();
+    let start = lower_into(&mut builder, schema, options, limits)?;
+    builder.finish(start).map_err(|error| {
+        SchemaErrors(vec![SchemaError {
+            pointer: String::new(),
+            keyword: String::new(),
+            reason: SchemaErrorReason::Limit(error.to_string()),
+        }])
+    })
+}
+
+/// As [`lower`], adding the rules to a grammar under construction; returns the rule of the value. On an error the builder
+/// may hold unused declared rules.
+pub fn lower_into(
+    builder: &mut GrammarBuilder,
+    schema: &Json,
+    options: &SchemaOptions,
+    limits: &Limits,
+) -> Result<RuleId, SchemaErrors> {
+    lower::Lowering::new(builder, schema, *options, limits).run()
+}
+
+#[cfg(test)]
+mod tests;

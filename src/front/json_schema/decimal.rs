@@ -1,0 +1,173 @@
+//! Exact decimal numbers of any size, from JSON number text.
+
+use std::cmp::Ordering;
+
+/// Exponents beyond this are clamped when a number is read: no bound or constant of practical use lies there.
+const MAX_EXPONENT: i64 = 1 << 40;
+
+/// `sign * 0.d1 d2 ... dn * 10^exponent`; `d1` and `dn` are not zero; zero has no digits, exponent 0 and no sign.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Decimal {
+    negative: bool,
+    digits: Vec<u8>,
+    exponent: i64,
+}
+
+impl Decimal {
+    /// Reads JSON number text.
+    pub(super) fn parse(text: &str) -> Decimal {
+        let (negative, rest) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
+        let (mantissa, exponent) = rest.split_once(['e', 'E']).unwrap_or((rest, "0"));
+        let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let exponent_digits = exponent.trim_start_matches(['+', '-']);
+        let magnitude = exponent_digits.parse::<i64>().unwrap_or(MAX_EXPONENT).min(MAX_EXPONENT);
+        let exponent = if exponent.starts_with('-') { -magnitude } else { magnitude };
+        let digits = integer.bytes().chain(fraction.bytes()).map(|b| b - b'0').collect();
+        Decimal::new(negative, digits, exponent + integer.len() as i64)
+    }
+
+    /// From digits `0.d1 d2 ...` and an exponent; normalises.
+    pub(super) fn new(negative: bool, mut digits: Vec<u8>, mut exponent: i64) -> Decimal {
+        while digits.last() == Some(&0) {
+            digits.pop();
+        }
+        let leading = digits.iter().take_while(|&&d| d == 0).count();
+        digits.drain(..leading);
+        exponent -= leading as i64;
+        if digits.is_empty() {
+            return Decimal { negative: false, digits, exponent: 0 };
+        }
+        Decimal { negative, digits, exponent }
+    }
+
+    pub(super) fn is_zero(&self) -> bool {
+        self.digits.is_empty()
+    }
+
+    pub(super) fn is_negative(&self) -> bool {
+        self.negative
+    }
+
+    /// Whether the value is a whole number.
+    pub(super) fn is_integer(&self) -> bool {
+        self.digits.len() as i64 <= self.exponent.max(0)
+    }
+
+    pub(super) fn abs(&self) -> Decimal {
+        Decimal { negative: false, ..self.clone() }
+    }
+
+    /// Digits before and behind the decimal point (no leading zeros, none trailing); `None` past `cap` digits.
+    pub(super) fn parts(&self, cap: usize) -> Option<(Vec<u8>, Vec<u8>)> {
+        if self.exponent.unsigned_abs() as usize > cap || self.digits.len() > cap {
+            return None;
+        }
+        if self.exponent <= 0 {
+            let mut fraction = vec![0; self.exponent.unsigned_abs() as usize];
+            fraction.extend(&self.digits);
+            return Some((Vec::new(), fraction));
+        }
+        let point = (self.exponent as usize).min(self.digits.len());
+        let mut integer = self.digits[..point].to_vec();
+        integer.resize(self.exponent as usize, 0);
+        Some((integer, self.digits[point..].to_vec()))
+    }
+
+    /// Text without an exponent; `None` past `cap` digits.
+    pub(super) fn plain(&self, cap: usize) -> Option<String> {
+        let (integer, fraction) = self.parts(cap)?;
+        let text = |digits: &[u8]| digits.iter().map(|d| char::from(b'0' + d)).collect::<String>();
+        let sign = if self.negative { "-" } else { "" };
+        let integer = if integer.is_empty() { "0".to_owned() } else { text(&integer) };
+        Some(if fraction.is_empty() { format!("{sign}{integer}") } else { format!("{sign}{integer}.{}", text(&fraction)) })
+    }
+
+    /// The value as a small non-negative integer; anything past `u32` is `u32::MAX`. `None` if it is not one.
+    pub(super) fn to_count(&self) -> Option<u32> {
+        if self.negative || !self.is_integer() {
+            return None;
+        }
+        let (integer, _) = self.parts(10).unwrap_or_else(|| (vec![9; 20], Vec::new()));
+        let value = integer.iter().fold(0u64, |n, &d| n.saturating_mul(10).saturating_add(u64::from(d)));
+        Some(u32::try_from(value).unwrap_or(u32::MAX))
+    }
+
+    /// One text for all spellings of a value.
+    pub(super) fn canonical(&self) -> String {
+        let digits: String = self.digits.iter().map(|d| char::from(b'0' + d)).collect();
+        format!("{}{digits}e{}", if self.negative { "-" } else { "" }, self.exponent)
+    }
+
+    /// Whether `self` is a whole multiple of `unit` (positive); `None` past `cap` digits.
+    pub(super) fn is_multiple_of(&self, unit: &Decimal, cap: usize) -> Option<bool> {
+        if self.is_zero() {
+            return Some(true);
+        }
+        // Scale both to integers; then schoolbook remainder in u128 while the unit fits.
+        let scale = (self.digits.len() as i64 - self.exponent).max(unit.digits.len() as i64 - unit.exponent).max(0);
+        let whole = |d: &Decimal| Decimal { exponent: d.exponent.saturating_add(scale), ..d.abs() }.parts(cap);
+        let (value, _) = whole(self)?;
+        let (unit, _) = whole(unit)?;
+        if unit.len() > 36 {
+            return None;
+        }
+        let unit = unit.iter().fold(0u128, |n, &d| n * 10 + u128::from(d));
+        Some(value.iter().fold(0u128, |rest, &d| (rest * 10 + u128::from(d)) % unit) == 0)
+    }
+}
+
+impl PartialOrd for Decimal {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Decimal {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let sign = |d: &Decimal| if d.is_zero() { 0 } else { 1 - 2 * i32::from(d.negative) };
+        let signs = sign(self).cmp(&sign(other));
+        if signs != Ordering::Equal {
+            return signs;
+        }
+        let magnitude = self.exponent.cmp(&other.exponent).then_with(|| self.digits.cmp(&other.digits));
+        if self.negative { magnitude.reverse() } else { magnitude }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn d(text: &str) -> Decimal {
+        Decimal::parse(text)
+    }
+
+    #[test]
+    fn compares_by_value() {
+        for (a, b) in [("1", "1.0"), ("100", "1e2"), ("-0", "0.00"), ("0.5", "50e-2")] {
+            assert_eq!(d(a), d(b));
+        }
+        for (a, b) in [("-2", "-1"), ("-1", "0"), ("0.099", "0.1"), ("9", "10"), ("1", "1.5"), ("-1.5", "-1")] {
+            assert!(d(a) < d(b), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn plain_text_and_parts() {
+        assert_eq!(d("-1.250e1").plain(50).unwrap(), "-12.5");
+        assert_eq!(d("1e3").plain(50).unwrap(), "1000");
+        assert_eq!(d("5e-3").plain(50).unwrap(), "0.005");
+        assert_eq!(d("1e999999999999999999999").plain(50), None);
+        assert!(d("1e2").is_integer() && !d("1.5").is_integer() && d("0.0").is_integer());
+        assert_eq!(d("4294967296").to_count(), Some(u32::MAX));
+        assert_eq!(d("3.0").to_count(), Some(3));
+    }
+
+    #[test]
+    fn multiples() {
+        assert_eq!(d("4.35").is_multiple_of(&d("0.01"), 100), Some(true));
+        assert_eq!(d("7").is_multiple_of(&d("2"), 100), Some(false));
+        assert_eq!(d("1e20").is_multiple_of(&d("3"), 100), Some(false));
+        assert_eq!(d("10").is_multiple_of(&d("2.5"), 100), Some(true));
+    }
+}

@@ -1,0 +1,408 @@
+//! What a value must satisfy, type by type: the normal form of a conjunction of schemas.
+
+use std::fmt;
+use std::rc::Rc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::decimal::Decimal;
+use super::doc::LocId;
+use crate::spec::json::Json;
+
+/// A set of JSON types. Whole numbers and fractions are two types; `number` is both.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Types(u8);
+
+impl Types {
+    pub(super) const NONE: Types = Types(0);
+    pub(super) const NULL: Types = Types(1);
+    pub(super) const BOOLEAN: Types = Types(2);
+    pub(super) const INTEGER: Types = Types(4);
+    pub(super) const FRACTION: Types = Types(8);
+    pub(super) const NUMBER: Types = Types(12);
+    pub(super) const STRING: Types = Types(16);
+    pub(super) const ARRAY: Types = Types(32);
+    pub(super) const OBJECT: Types = Types(64);
+    pub(super) const ALL: Types = Types(127);
+
+    pub(super) fn named(name: &str) -> Option<Types> {
+        Some(match name {
+            "null" => Types::NULL,
+            "boolean" => Types::BOOLEAN,
+            "integer" => Types::INTEGER,
+            "number" => Types::NUMBER,
+            "string" => Types::STRING,
+            "array" => Types::ARRAY,
+            "object" => Types::OBJECT,
+            _ => return None,
+        })
+    }
+
+    /// The type of a value.
+    pub(super) fn of(json: &Json) -> Types {
+        match json {
+            Json::Null => Types::NULL,
+            Json::Bool(_) => Types::BOOLEAN,
+            Json::Number(n) if Decimal::parse(n.as_str()).is_integer() => Types::INTEGER,
+            Json::Number(_) => Types::FRACTION,
+            Json::String(_) => Types::STRING,
+            Json::Array(_) => Types::ARRAY,
+            Json::Object(_) => Types::OBJECT,
+        }
+    }
+
+    pub(super) fn and(self, other: Types) -> Types {
+        Types(self.0 & other.0)
+    }
+
+    pub(super) fn or(self, other: Types) -> Types {
+        Types(self.0 | other.0)
+    }
+
+    pub(super) fn minus(self, other: Types) -> Types {
+        Types(self.0 & !other.0)
+    }
+
+    pub(super) fn meets(self, other: Types) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(super) fn is_none(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl fmt::Debug for Types {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Types({:#09b})", self.0)
+    }
+}
+
+/// One end of a numeric range.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Bound {
+    pub(super) value: Decimal,
+    pub(super) exclusive: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct NumberFacets {
+    pub(super) low: Option<Bound>,
+    pub(super) high: Option<Bound>,
+    pub(super) multiples: Vec<Decimal>,
+}
+
+/// A pattern that a text must (or must not) contain a match of.
+#[derive(Clone, Debug)]
+pub(super) struct PatternUse<'a> {
+    pub(super) source: &'a str,
+    pub(super) negated: bool,
+    /// Where it came from.
+    pub(super) loc: LocId,
+    pub(super) keyword: &'static str,
+}
+
+impl PartialEq for PatternUse<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.source, self.negated) == (other.source, other.negated)
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct StringFacets<'a> {
+    pub(super) min: u32,
+    pub(super) max: Option<u32>,
+    pub(super) patterns: Vec<PatternUse<'a>>,
+    /// Texts that are not allowed.
+    pub(super) excluded: Vec<&'a str>,
+}
+
+/// The elements one location asks for: a prefix, then the rest (`None`: anything).
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ArrayPart {
+    pub(super) prefix: Vec<LocId>,
+    pub(super) rest: Option<LocId>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct ArrayFacets {
+    pub(super) parts: Vec<Rc<ArrayPart>>,
+    pub(super) min: u32,
+    pub(super) max: Option<u32>,
+    /// Each wants at least one element that satisfies it.
+    pub(super) contains: Vec<LocId>,
+}
+
+/// The members one location asks for.
+#[derive(Debug, Default)]
+pub(super) struct ObjectPart<'a> {
+    pub(super) properties: Vec<(&'a str, LocId)>,
+    /// The same by name, where there are many.
+    pub(super) index: FxHashMap<&'a str, LocId>,
+    /// `(pattern, schema)`
+    pub(super) patterns: Vec<(PatternUse<'a>, LocId)>,
+    /// What other members must satisfy (`None`: anything).
+    pub(super) additional: Option<LocId>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct ObjectFacets<'a> {
+    pub(super) parts: Vec<Rc<ObjectPart<'a>>>,
+    pub(super) required: Vec<&'a str>,
+    pub(super) forbidden: Vec<&'a str>,
+    pub(super) min: u32,
+    pub(super) max: Option<u32>,
+    /// Schemas of `propertyNames`.
+    pub(super) names: Vec<LocId>,
+}
+
+/// A keyword that is not enforced, and the types of values it would constrain.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Unenforced {
+    pub(super) types: Types,
+    pub(super) loc: LocId,
+    pub(super) keyword: &'static str,
+    pub(super) why: &'static str,
+}
+
+/// What a value must satisfy. Each group constrains only values of its own type.
+#[derive(Clone, Debug)]
+pub(super) struct Facets<'a> {
+    pub(super) types: Types,
+    pub(super) number: NumberFacets,
+    pub(super) string: StringFacets<'a>,
+    pub(super) array: ArrayFacets,
+    pub(super) object: ObjectFacets<'a>,
+    /// If present, the value is one of these (and satisfies everything else).
+    pub(super) values: Option<Rc<Vec<&'a Json>>>,
+    pub(super) unenforced: Vec<Unenforced>,
+}
+
+impl<'a> Facets<'a> {
+    /// Any value.
+    pub(super) fn any() -> Facets<'a> {
+        Facets {
+            types: Types::ALL,
+            number: NumberFacets::default(),
+            string: StringFacets::default(),
+            array: ArrayFacets::default(),
+            object: ObjectFacets::default(),
+            values: None,
+            unenforced: Vec::new(),
+        }
+    }
+
+    /// Both together. Cost: linear in the number of keywords, not in their contents.
+    pub(super) fn conjoin(mut self, other: &Facets<'a>) -> Facets<'a> {
+        self.types = self.types.and(other.types);
+        self.number.conjoin(&other.number);
+        self.string.conjoin(&other.string);
+        self.array.conjoin(&other.array);
+        self.object.conjoin(&other.object);
+        self.values = match (self.values.take(), &other.values) {
+            (Some(a), Some(b)) if Rc::ptr_eq(&a, b) => Some(a),
+            (Some(a), Some(b)) => Some(Rc::new(common(&a, b))),
+            (a, b) => a.or_else(|| b.clone()),
+        };
+        extend_distinct(&mut self.unenforced, &other.unenforced);
+        self.settle();
+        self
+    }
+
+    /// Removes types whose own bounds contradict each other.
+    pub(super) fn settle(&mut self) {
+        if self.number.is_contradictory() {
+            self.types = self.types.minus(Types::NUMBER);
+        }
+        if self.string.max.is_some_and(|max| max < self.string.min) {
+            self.types = self.types.minus(Types::STRING);
+        }
+        if self.array.max.is_some_and(|max| max < self.array.min) {
+            self.types = self.types.minus(Types::ARRAY);
+        }
+        let object = &self.object;
+        if object.max.is_some_and(|max| max < object.min || (max as usize) < object.required.len())
+            || object.required.iter().any(|name| object.forbidden.contains(name))
+        {
+            self.types = self.types.minus(Types::OBJECT);
+        }
+        if let Some(values) = &self.values
+            && self.types != Types::ALL
+            && values.iter().any(|v| !self.types.meets(Types::of(v)))
+        {
+            let types = self.types;
+            self.values = Some(Rc::new(values.iter().copied().filter(|v| types.meets(Types::of(v))).collect()));
+        }
+        if self.values.as_ref().is_some_and(|values| values.is_empty()) {
+            self.types = Types::NONE;
+        }
+    }
+}
+
+impl NumberFacets {
+    fn conjoin(&mut self, other: &NumberFacets) {
+        if let Some(low) = &other.low {
+            self.raise(low.clone());
+        }
+        if let Some(high) = &other.high {
+            self.lower(high.clone());
+        }
+        extend_distinct(&mut self.multiples, &other.multiples);
+    }
+
+    /// Adds a lower bound.
+    pub(super) fn raise(&mut self, bound: Bound) {
+        let tighter = self.low.as_ref().is_none_or(|old| {
+            bound.value > old.value || (bound.value == old.value && bound.exclusive && !old.exclusive)
+        });
+        if tighter {
+            self.low = Some(bound);
+        }
+    }
+
+    /// Adds an upper bound.
+    pub(super) fn lower(&mut self, bound: Bound) {
+        let tighter = self.high.as_ref().is_none_or(|old| {
+            bound.value < old.value || (bound.value == old.value && bound.exclusive && !old.exclusive)
+        });
+        if tighter {
+            self.high = Some(bound);
+        }
+    }
+
+    pub(super) fn is_free(&self) -> bool {
+        self.low.is_none() && self.high.is_none() && self.multiples.is_empty()
+    }
+
+    fn is_contradictory(&self) -> bool {
+        self.low.as_ref().zip(self.high.as_ref()).is_some_and(|(low, high)| {
+            low.value > high.value || (low.value == high.value && (low.exclusive || high.exclusive))
+        })
+    }
+
+    /// Whether a number satisfies the bounds; multiples past the digit limit count as not satisfied.
+    pub(super) fn allow(&self, value: &Decimal) -> bool {
+        self.low.as_ref().is_none_or(|b| *value > b.value || (!b.exclusive && *value == b.value))
+            && self.high.as_ref().is_none_or(|b| *value < b.value || (!b.exclusive && *value == b.value))
+            && self.multiples.iter().all(|unit| value.is_multiple_of(unit, 4_096) == Some(true))
+    }
+}
+
+impl<'a> StringFacets<'a> {
+    fn conjoin(&mut self, other: &StringFacets<'a>) {
+        self.min = self.min.max(other.min);
+        self.max = least(self.max, other.max);
+        extend_distinct(&mut self.patterns, &other.patterns);
+        extend_distinct(&mut self.excluded, &other.excluded);
+    }
+
+    pub(super) fn is_free(&self) -> bool {
+        self.min == 0 && self.max.is_none() && self.patterns.is_empty() && self.excluded.is_empty()
+    }
+}
+
+impl ArrayFacets {
+    fn conjoin(&mut self, other: &ArrayFacets) {
+        extend_distinct(&mut self.parts, &other.parts);
+        self.min = self.min.max(other.min);
+        self.max = least(self.max, other.max);
+        extend_distinct(&mut self.contains, &other.contains);
+    }
+
+    pub(super) fn is_free(&self) -> bool {
+        self.parts.is_empty() && self.min == 0 && self.max.is_none() && self.contains.is_empty()
+    }
+
+    /// Locations that constrain the element at this index.
+    pub(super) fn element(&self, index: usize) -> Vec<LocId> {
+        self.parts.iter().filter_map(|p| p.prefix.get(index).copied().or(p.rest)).collect()
+    }
+
+    /// Length of the longest prefix.
+    pub(super) fn prefix(&self) -> usize {
+        self.parts.iter().map(|p| p.prefix.len()).max().unwrap_or(0)
+    }
+}
+
+/// Parts with more properties than this are looked up by hash.
+const INDEXED: usize = 12;
+
+impl<'a> ObjectPart<'a> {
+    pub(super) fn new(properties: Vec<(&'a str, LocId)>) -> ObjectPart<'a> {
+        let index =
+            if properties.len() > INDEXED { properties.iter().copied().collect() } else { FxHashMap::default() };
+        ObjectPart { properties, index, patterns: Vec::new(), additional: None }
+    }
+
+    pub(super) fn property(&self, name: &str) -> Option<LocId> {
+        if self.index.is_empty() {
+            return self.properties.iter().find(|(n, _)| *n == name).map(|(_, loc)| *loc);
+        }
+        self.index.get(name).copied()
+    }
+}
+
+impl<'a> ObjectFacets<'a> {
+    fn conjoin(&mut self, other: &ObjectFacets<'a>) {
+        for part in &other.parts {
+            if !self.parts.iter().any(|p| Rc::ptr_eq(p, part)) {
+                self.parts.push(part.clone());
+            }
+        }
+        if self.required.is_empty() {
+            self.required.clone_from(&other.required);
+        } else {
+            extend_distinct(&mut self.required, &other.required);
+        }
+        extend_distinct(&mut self.forbidden, &other.forbidden);
+        self.min = self.min.max(other.min);
+        self.max = least(self.max, other.max);
+        extend_distinct(&mut self.names, &other.names);
+    }
+
+    pub(super) fn is_free(&self) -> bool {
+        self.parts.is_empty()
+            && self.required.is_empty()
+            && self.forbidden.is_empty()
+            && self.min == 0
+            && self.max.is_none()
+            && self.names.is_empty()
+    }
+}
+
+/// The tighter of two upper bounds.
+pub(super) fn least(a: Option<u32>, b: Option<u32>) -> Option<u32> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+fn extend_distinct<T: PartialEq + Clone>(list: &mut Vec<T>, more: &[T]) {
+    for item in more {
+        if !list.contains(item) {
+            list.push(item.clone());
+        }
+    }
+}
+
+/// Values of the first list that equal one of the second.
+fn common<'a>(a: &[&'a Json], b: &[&'a Json]) -> Vec<&'a Json> {
+    let known: FxHashSet<String> = b.iter().map(|v| canonical(v)).collect();
+    a.iter().copied().filter(|v| known.contains(&canonical(v))).collect()
+}
+
+/// One text for all values that JSON Schema calls equal: numbers by value, members in any order.
+pub(super) fn canonical(json: &Json) -> String {
+    match json {
+        Json::Number(n) => Decimal::parse(n.as_str()).canonical(),
+        Json::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
+        Json::Object(object) => {
+            let mut members: Vec<String> =
+                object.iter().map(|(k, v)| format!("{}:{}", Json::String(k.to_owned()), canonical(v))).collect();
+            members.sort_unstable();
+            format!("{{{}}}", members.join(","))
+        }
+        scalar => scalar.to_string(),
+    }
+}

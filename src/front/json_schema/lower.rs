@@ -1,0 +1,461 @@
+//! Facets to rules. Objects and arrays become rules of their own, worked off a queue, so depth costs no stack and
+//! recursion is a reference.
+
+use rustc_hash::FxHashMap;
+
+use super::decimal::Decimal;
+use super::doc::LocId;
+use super::facets::{ArrayFacets, Facets, NumberFacets, ObjectFacets, Types};
+use super::normalize::{Conj, Normalizer};
+use super::{Integers, SchemaError, SchemaErrorReason as Reason, SchemaErrors, SchemaOptions, Whitespace};
+use super::{number, string};
+use crate::fsm::{ByteSet, Dfa};
+use crate::ids::RuleId;
+use crate::ir::{Expr, GrammarBuilder};
+use crate::limits::Limits;
+use crate::spec::json::Json;
+
+/// Rules that every schema has in common, made on first use.
+#[derive(Default)]
+struct Shared {
+    space: Option<RuleId>,
+    string: Option<RuleId>,
+    tail: Option<RuleId>,
+    special_tail: Option<RuleId>,
+    number: Option<RuleId>,
+    integer: Option<RuleId>,
+    json: Option<RuleId>,
+    object: Option<RuleId>,
+    array: Option<RuleId>,
+}
+
+/// An object or array still to be lowered.
+enum Task<'a> {
+    Object(ObjectFacets<'a>),
+    Array(ArrayFacets),
+}
+
+pub(super) struct Lowering<'a, 'b> {
+    builder: &'b mut GrammarBuilder,
+    pub(super) norm: Normalizer<'a>,
+    root: &'a Json,
+    /// The location being lowered, for messages.
+    pub(super) at: LocId,
+    memo: FxHashMap<Conj, Expr>,
+    queue: Vec<(RuleId, LocId, Task<'a>)>,
+    /// Rules with their bodies, in order of creation; handed to the builder at the end.
+    rules: Vec<(RuleId, Expr)>,
+    shared: Shared,
+    pub(super) strings: FxHashMap<String, Expr>,
+    pub(super) numbers: FxHashMap<(NumberFacets, Types), Expr>,
+    nodes: usize,
+}
+
+impl<'a, 'b> Lowering<'a, 'b> {
+    pub(super) fn new(
+        builder: &'b mut GrammarBuilder,
+        schema: &'a Json,
+        options: SchemaOptions,
+        limits: &'a Limits,
+    ) -> Self {
+        Lowering {
+            builder,
+            norm: Normalizer::new(schema, options, limits),
+            root: schema,
+            at: LocId::ROOT,
+            memo: FxHashMap::default(),
+            queue: Vec::new(),
+            rules: Vec::new(),
+            shared: Shared::default(),
+            strings: FxHashMap::default(),
+            numbers: FxHashMap::default(),
+            nodes: 0,
+        }
+    }
+
+    pub(super) fn run(mut self) -> Result<RuleId, SchemaErrors> {
+        let depth = self.norm.limits.depth;
+        if self.root.depth(depth + 1) > depth {
+            self.norm.report(LocId::ROOT, "", Reason::Limit(format!("nested deeper than {depth}")));
+            return Err(SchemaErrors(self.norm.errors));
+        }
+        let value = self.value(vec![LocId::ROOT]);
+        while let Some((rule, at, task)) = self.queue.pop() {
+            self.at = at;
+            let body = match task {
+                Task::Object(facets) => self.object(&facets),
+                Task::Array(facets) => self.array(&facets),
+            };
+            self.rules.push((rule, body));
+            self.nodes += 1;
+            if self.nodes + self.norm.doc.len() > self.norm.limits.nodes {
+                self.norm.report(LocId::ROOT, "", Reason::Limit("schema nodes".into()));
+                break;
+            }
+        }
+        if !self.norm.errors.is_empty() {
+            return Err(SchemaErrors(self.norm.errors));
+        }
+        let productive = self.productive(&value);
+        if !productive {
+            let mut errors = self.norm.conflicts;
+            if errors.is_empty() {
+                errors.push(SchemaError {
+                    pointer: String::new(),
+                    keyword: String::new(),
+                    reason: Reason::Unsatisfiable("no value satisfies the schema".into()),
+                });
+            }
+            return Err(SchemaErrors(errors));
+        }
+        for (rule, body) in self.rules {
+            self.builder.define(rule, body);
+        }
+        Ok(match value {
+            Expr::Ref(rule) => rule,
+            body => self.builder.rule("value", body),
+        })
+    }
+
+    /// Whether anything can be derived, by fixpoint over the rules.
+    fn productive(&self, value: &Expr) -> bool {
+        let mut known: rustc_hash::FxHashSet<RuleId> = rustc_hash::FxHashSet::default();
+        loop {
+            let before = known.len();
+            // Rules refer mostly to later ones.
+            for (rule, body) in self.rules.iter().rev() {
+                if !known.contains(rule) && derives(body, &known) {
+                    known.insert(*rule);
+                }
+            }
+            if derives(value, &known) {
+                return true;
+            }
+            if known.len() == before {
+                return false;
+            }
+        }
+    }
+
+    pub(super) fn rule(&mut self, name: String, body: Expr) -> RuleId {
+        let id = self.builder.declare(name);
+        self.rules.push((id, body));
+        id
+    }
+
+    /// What satisfies all of the locations.
+    pub(super) fn value(&mut self, locs: Vec<LocId>) -> Expr {
+        let conj = self.norm.conj(locs);
+        if let Some(known) = self.memo.get(&conj) {
+            return known.clone();
+        }
+        let at = std::mem::replace(&mut self.at, conj.first().copied().unwrap_or(LocId::ROOT));
+        let alternatives = self.norm.alternatives(&conj);
+        let mut parts = Vec::with_capacity(alternatives.len());
+        let mut scalars = Vec::new();
+        for facets in alternatives.iter() {
+            self.facets(facets, &mut parts, &mut scalars);
+        }
+        if !scalars.is_empty() {
+            parts.push(words(scalars));
+        }
+        let mut out = Expr::alt(parts);
+        if !matches!(out, Expr::Ref(_) | Expr::Never) {
+            let name = self.norm.doc.pointer(self.at);
+            out = Expr::Ref(self.rule(if name.is_empty() { "value".into() } else { name }, out));
+        }
+        self.at = at;
+        self.memo.insert(conj, out.clone());
+        out
+    }
+
+    fn facets(&mut self, facets: &Facets<'a>, parts: &mut Vec<Expr>, scalars: &mut Vec<Vec<u8>>) {
+        if let Some(values) = &facets.values {
+            let before = parts.len() + scalars.len();
+            for value in values.iter() {
+                if self.norm.accepts(facets, value) {
+                    self.constant(value, parts, scalars);
+                }
+            }
+            if parts.len() + scalars.len() == before {
+                self.norm.conflict(self.at, "", "none of the listed values satisfies what else holds here");
+            }
+            return;
+        }
+        let types = facets.types;
+        self.norm.report_unenforced(facets, types);
+        if types == Types::ALL
+            && facets.number.is_free()
+            && facets.string.is_free()
+            && facets.array.is_free()
+            && facets.object.is_free()
+        {
+            parts.push(Expr::Ref(self.json_rule()));
+            return;
+        }
+        if types.meets(Types::NULL) {
+            scalars.push(b"null".to_vec());
+        }
+        if types.meets(Types::BOOLEAN) {
+            scalars.extend([b"true".to_vec(), b"false".to_vec()]);
+        }
+        if types.meets(Types::NUMBER) {
+            parts.push(self.number(&facets.number, types, self.at));
+        }
+        if types.meets(Types::STRING) {
+            parts.push(self.string(&facets.string));
+        }
+        if types.meets(Types::ARRAY) {
+            parts.push(if facets.array.is_free() {
+                Expr::Ref(self.any_array_rule())
+            } else {
+                self.later("array", Task::Array(facets.array.clone()))
+            });
+        }
+        if types.meets(Types::OBJECT) {
+            parts.push(if facets.object.is_free() {
+                Expr::Ref(self.any_object_rule())
+            } else {
+                self.later("object", Task::Object(facets.object.clone()))
+            });
+        }
+    }
+
+    fn later(&mut self, kind: &str, task: Task<'a>) -> Expr {
+        let rule = self.builder.declare(format!("{kind} {}", self.norm.doc.pointer(self.at)));
+        self.queue.push((rule, self.at, task));
+        Expr::Ref(rule)
+    }
+
+    /// One value: its spellings.
+    fn constant(&mut self, value: &Json, parts: &mut Vec<Expr>, scalars: &mut Vec<Vec<u8>>) {
+        match value {
+            Json::Null | Json::Bool(_) | Json::String(_) => scalars.push(value.to_string().into_bytes()),
+            Json::Number(n) => {
+                scalars.push(n.as_str().as_bytes().to_vec());
+                let decimal = Decimal::parse(n.as_str());
+                if let Some(plain) = decimal.plain(64) {
+                    if decimal.is_integer() && self.norm.options.integers == Integers::ZeroFraction {
+                        scalars.push(format!("{plain}.0").into_bytes());
+                    }
+                    scalars.push(plain.into_bytes());
+                }
+            }
+            Json::Array(items) => {
+                let (open, close, comma) = self.brackets();
+                if items.is_empty() {
+                    return parts.push(Expr::seq([open, Expr::text("]")]));
+                }
+                let mut body = vec![open];
+                for (i, item) in items.iter().enumerate() {
+                    if i > 0 {
+                        body.push(comma.clone());
+                    }
+                    body.push(self.whole_constant(item));
+                }
+                body.push(close);
+                parts.push(Expr::seq(body));
+            }
+            Json::Object(object) => {
+                let (open, close, comma) = self.braces();
+                if object.is_empty() {
+                    return parts.push(Expr::seq([open, Expr::text("}")]));
+                }
+                let mut body = vec![open];
+                for (i, (name, item)) in object.iter().enumerate() {
+                    if i > 0 {
+                        body.push(comma.clone());
+                    }
+                    body.push(Expr::text(&string::literal(name)));
+                    body.push(self.colon());
+                    body.push(self.whole_constant(item));
+                }
+                body.push(close);
+                parts.push(Expr::seq(body));
+            }
+        }
+    }
+
+    fn whole_constant(&mut self, value: &Json) -> Expr {
+        let (mut parts, mut scalars) = (Vec::new(), Vec::new());
+        self.constant(value, &mut parts, &mut scalars);
+        if !scalars.is_empty() {
+            parts.push(words(scalars));
+        }
+        Expr::alt(parts)
+    }
+
+    fn gap(&mut self) -> Expr {
+        match self.norm.options.whitespace {
+            Whitespace::Flexible { max } if max > 0 => {
+                let rule = match self.shared.space {
+                    Some(rule) => rule,
+                    None => self.rule("ws".into(), Expr::repeat(Expr::Class(ByteSet::of(b" \t\n\r")), 0, Some(max))),
+                };
+                self.shared.space = Some(rule);
+                Expr::Ref(rule)
+            }
+            _ => Expr::Empty,
+        }
+    }
+
+    fn between(&mut self, mark: &str) -> Expr {
+        match self.norm.options.whitespace {
+            Whitespace::PythonLike => Expr::text(&format!("{mark} ")),
+            _ => {
+                let gap = self.gap();
+                let before = if mark == ":" || mark == "," { gap.clone() } else { Expr::Empty };
+                Expr::seq([before, Expr::text(mark), gap])
+            }
+        }
+    }
+
+    pub(super) fn colon(&mut self) -> Expr {
+        self.between(":")
+    }
+
+    fn enclosed(&mut self, open: &str, close: &str) -> (Expr, Expr, Expr) {
+        let gap = self.gap();
+        let comma = self.between(",");
+        (Expr::seq([Expr::text(open), gap.clone()]), Expr::seq([gap, Expr::text(close)]), comma)
+    }
+
+    /// Opening bracket with the gap behind it, closing bracket with the gap before it, comma with both.
+    pub(super) fn brackets(&mut self) -> (Expr, Expr, Expr) {
+        self.enclosed("[", "]")
+    }
+
+    /// As [`Lowering::brackets`], for objects.
+    pub(super) fn braces(&mut self) -> (Expr, Expr, Expr) {
+        self.enclosed("{", "}")
+    }
+
+    /// Any string.
+    pub(super) fn string_rule(&mut self) -> RuleId {
+        if let Some(rule) = self.shared.string {
+            return rule;
+        }
+        let tail = Expr::Ref(self.tail_rule());
+        let rule = self.rule("string".into(), Expr::seq([Expr::text("\""), tail]));
+        *self.shared.string.insert(rule)
+    }
+
+    /// The rest of a string whose content is free from here on, closing quote included.
+    pub(super) fn tail_rule(&mut self) -> RuleId {
+        if let Some(rule) = self.shared.tail {
+            return rule;
+        }
+        let rule = self.rule("string-tail".into(), string::free_tail());
+        *self.shared.tail.insert(rule)
+    }
+
+    /// A character that is not plain ASCII (escaped only where required), then the rest of a free string.
+    pub(super) fn special_tail_rule(&mut self) -> RuleId {
+        if let Some(rule) = self.shared.special_tail {
+            return rule;
+        }
+        let first = string::spell(&[(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x80, 0xD7FF), (0xE000, 0x10FFFF)]);
+        let tail = Expr::Ref(self.tail_rule());
+        let rule = self.rule("special-tail".into(), Expr::seq([first, tail]));
+        *self.shared.special_tail.insert(rule)
+    }
+
+    /// Any number.
+    pub(super) fn number_rule(&mut self) -> RuleId {
+        if let Some(rule) = self.shared.number {
+            return rule;
+        }
+        let rule = self.rule("number".into(), number::any_number());
+        *self.shared.number.insert(rule)
+    }
+
+    /// Any integer.
+    pub(super) fn integer_rule(&mut self) -> RuleId {
+        if let Some(rule) = self.shared.integer {
+            return rule;
+        }
+        let body = self.any_integer();
+        let rule = self.rule("integer".into(), body);
+        *self.shared.integer.insert(rule)
+    }
+
+    /// Any value.
+    pub(super) fn json_rule(&mut self) -> RuleId {
+        if let Some(rule) = self.shared.json {
+            return rule;
+        }
+        let rule = self.builder.declare("json");
+        self.shared.json = Some(rule);
+        let words = words(vec![b"null".to_vec(), b"true".to_vec(), b"false".to_vec()]);
+        let rules = [self.string_rule(), self.number_rule(), self.any_array_rule(), self.any_object_rule()];
+        self.rules.push((rule, Expr::alt(rules.into_iter().map(Expr::Ref).chain([words]))));
+        rule
+    }
+
+    fn any_array_rule(&mut self) -> RuleId {
+        if let Some(rule) = self.shared.array {
+            return rule;
+        }
+        let rule = self.builder.declare("json-array");
+        self.shared.array = Some(rule);
+        let (open, close, comma) = self.brackets();
+        let item = Expr::Ref(self.json_rule());
+        let more = Expr::star(Expr::seq([comma, item.clone()]));
+        let body = Expr::seq([open, Expr::alt([Expr::text("]"), Expr::seq([item, more, close])])]);
+        self.rules.push((rule, body));
+        rule
+    }
+
+    fn any_object_rule(&mut self) -> RuleId {
+        if let Some(rule) = self.shared.object {
+            return rule;
+        }
+        let rule = self.builder.declare("json-object");
+        self.shared.object = Some(rule);
+        let (open, close, comma) = self.braces();
+        let colon = self.colon();
+        let item = Expr::seq([Expr::Ref(self.string_rule()), colon, Expr::Ref(self.json_rule())]);
+        let more = Expr::star(Expr::seq([comma, item.clone()]));
+        let body = Expr::seq([open, Expr::alt([Expr::text("}"), Expr::seq([item, more, close])])]);
+        self.rules.push((rule, body));
+        rule
+    }
+}
+
+/// A finite set of byte strings.
+fn words(mut words: Vec<Vec<u8>>) -> Expr {
+    if words.len() == 1 {
+        return Expr::bytes(&words.remove(0));
+    }
+    let symbols = words.into_iter().map(|word| word.into_iter().map(u32::from).collect::<Vec<u32>>());
+    Expr::Automaton(std::sync::Arc::new(Dfa::words(symbols)))
+}
+
+/// Whether an expression derives anything, given the rules that do.
+fn derives(expr: &Expr, known: &rustc_hash::FxHashSet<RuleId>) -> bool {
+    match expr {
+        Expr::Never => false,
+        Expr::Empty | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) | Expr::Dispatch(_) => true,
+        Expr::Automaton(dfa) => !dfa.is_empty(),
+        Expr::Ref(rule) => known.contains(rule),
+        Expr::Seq(parts) => parts.iter().all(|p| derives(p, known)),
+        Expr::Alt(parts) => parts.iter().any(|p| derives(p, known)),
+        Expr::Repeat { body, min, max } => *max == Some(0) || *min == 0 || derives(body, known),
+        Expr::Graph(graph) => {
+            let mut out: Vec<Vec<u32>> = vec![Vec::new(); graph.nodes as usize];
+            for (from, expr, to) in &graph.edges {
+                if derives(expr, known) {
+                    out[*from as usize].push(*to);
+                }
+            }
+            let mut seen = vec![false; graph.nodes as usize];
+            let mut stack = vec![graph.start];
+            while let Some(node) = stack.pop() {
+                if !std::mem::replace(&mut seen[node as usize], true) {
+                    stack.extend(&out[node as usize]);
+                }
+            }
+            graph.ends.iter().any(|&end| seen[end as usize])
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! Objects: declared members in the order of the schema, each at most once, then additional ones.
+
+use rustc_hash::FxHashMap;
+
+use super::SchemaErrorReason as Reason;
+use super::doc::LocId;
+use super::facets::{Facets, ObjectFacets, PatternUse, StringFacets, Types};
+use super::lower::Lowering;
+use super::string;
+use crate::fsm::{ByteSet, Combine, Dfa};
+use crate::front::regex::SCALARS;
+use crate::ir::{Expr, Graph};
+
+/// Most classes of additional names that patterns may cut out.
+const MAX_NAME_CLASSES: usize = 64;
+/// Most nodes of the graph that counts members.
+const MAX_NODES: usize = 20_000;
+
+/// A declared member.
+struct Member {
+    /// Name, colon and value.
+    body: Expr,
+    required: bool,
+}
+
+/// What has been emitted so far, as far as `minProperties` and `maxProperties` ask.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Count {
+    /// All members, up to the upper bound.
+    total: u32,
+    /// Members certainly distinct, up to the lower bound: declared ones, and one additional.
+    distinct: u32,
+    /// Whether an additional one has been counted.
+    additional: bool,
+}
+
+/// Names that the same schemas apply to: all but those listed, or those of an automaton over code points.
+enum Names {
+    AllBut(Vec<String>),
+    Automaton(Dfa),
+}
+
+impl<'a> Lowering<'a, '_> {
+    /// An object with these facets, braces included.
+    pub(super) fn object(&mut self, facets: &ObjectFacets<'a>) -> Expr {
+        let declared = self.declared(facets);
+        let Some(members) = self.members(facets, &declared) else { return Expr::Never };
+        let additional = self.additional(facets, &declared);
+        self.object_graph(facets, &members, additional)
+    }
+
+    /// Declared names: properties in order, then required names that no part declares.
+    fn declared(&self, facets: &ObjectFacets<'a>) -> Vec<&'a str> {
+        let mut names: Vec<&'a str> = Vec::new();
+        if let [only] = &facets.parts[..] {
+            names.extend(only.properties.iter().map(|(name, _)| *name));
+            names.extend(facets.required.iter().filter(|name| only.property(name).is_none()));
+            return names;
+        }
+        let mut seen = rustc_hash::FxHashSet::default();
+        let properties = facets.parts.iter().flat_map(|part| part.properties.iter().map(|(name, _)| *name));
+        names.extend(properties.chain(facets.required.iter().copied()).filter(|name| seen.insert(*name)));
+        names
+    }
+
+    /// The members that can be present; `None` if a required one cannot.
+    fn members(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Option<Vec<Member>> {
+        let required: rustc_hash::FxHashSet<&str> = facets.required.iter().copied().collect();
+        let mut members = Vec::with_capacity(declared.len());
+        for &name in declared {
+            let locs = self.norm.member(facets, name);
+            let at = locs.first().copied();
+            let value = if self.norm.accepts_name(facets, name) { self.value(locs) } else { Expr::Never };
+            let required = required.contains(name);
+            if value != Expr::Never {
+                let body = self.member_expr(Expr::text(&string::literal(name)), value);
+                members.push(Member { body, required });
+            } else if required {
+                let at = at.filter(|&at| at != LocId::FALSE).unwrap_or(self.at);
+                self.norm.conflict(at, "", &format!("required member {name:?} allows no value"));
+                return None;
+            }
+        }
+        Some(members)
+    }
+
+    /// Name, colon, value.
+    fn member_expr(&mut self, name: Expr, value: Expr) -> Expr {
+        let colon = self.colon();
+        Expr::seq([name, colon, value])
+    }
+
+    /// Members with other names.
+    fn additional(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Expr {
+        let patterns: Vec<PatternUse<'a>> = {
+            let mut list: Vec<PatternUse<'a>> = Vec::new();
+            for (pattern, _) in facets.parts.iter().flat_map(|part| &part.patterns) {
+                if !list.contains(pattern) {
+                    list.push(pattern.clone());
+                }
+            }
+            list
+        };
+        let all: Vec<&str> = declared.iter().chain(&facets.forbidden).copied().collect();
+        if patterns.is_empty() && facets.names.is_empty() {
+            let locs: Vec<LocId> = facets.parts.iter().filter_map(|part| part.additional).collect();
+            let value = self.value(locs);
+            if value == Expr::Never {
+                return Expr::Never;
+            }
+            let names = self.names(Names::AllBut(all.iter().map(|s| (*s).to_owned()).collect()));
+            return self.member_expr(names, value);
+        }
+        let Some(classes) = self.name_classes(facets, &patterns, &all) else { return Expr::Never };
+        let mut out = Vec::new();
+        for (dfa, matched) in classes {
+            let mut locs = Vec::new();
+            for part in &facets.parts {
+                let before = locs.len();
+                locs.extend(part.patterns.iter().filter(|(p, _)| matched.contains(p)).map(|(_, schema)| *schema));
+                if locs.len() == before {
+                    locs.extend(part.additional);
+                }
+            }
+            let value = self.value(locs);
+            if value != Expr::Never {
+                let names = self.names(Names::Automaton(dfa));
+                out.push(self.member_expr(names, value));
+            }
+        }
+        Expr::alt(out)
+    }
+
+    /// Undeclared names by the patterns they match.
+    fn name_classes(
+        &mut self,
+        facets: &ObjectFacets<'a>,
+        patterns: &[PatternUse<'a>],
+        declared: &[&str],
+    ) -> Option<Vec<(Dfa, Vec<PatternUse<'a>>)>> {
+        let limit = self.norm.limits.automaton_states;
+        let at = self.at;
+        let mut universe = self.allowed_names(facets)?;
+        if !declared.is_empty() {
+            let words = Dfa::words(declared.iter().map(|name| name.chars().map(u32::from).collect::<Vec<_>>()));
+            universe = self.within(at, universe.combine(&words, Combine::Minus, limit))?;
+        }
+        let mut classes = vec![(universe, Vec::new())];
+        for pattern in patterns {
+            let dfa = self.norm.pattern_dfa(pattern)?;
+            let mut next = Vec::new();
+            for (names, matched) in classes {
+                let inside = self.within(at, names.combine(&dfa, Combine::And, limit))?;
+                if !inside.is_empty() {
+                    let matched: Vec<_> = matched.iter().chain([pattern]).cloned().collect();
+                    next.push((inside, matched));
+                }
+                let outside = self.within(at, names.combine(&dfa, Combine::Minus, limit))?;
+                if !outside.is_empty() {
+                    next.push((outside, matched));
+                }
+            }
+            classes = next;
+            if classes.len() > MAX_NAME_CLASSES {
+                let what = format!("patterns divide names into more than {MAX_NAME_CLASSES} classes");
+                self.norm.report(pattern.loc, pattern.keyword, Reason::Limit(what));
+                return None;
+            }
+        }
+        Some(classes)
+    }
+
+    fn within<T, E: ToString>(&mut self, at: LocId, result: Result<T, E>) -> Option<T> {
+        result.map_err(|error| self.norm.report(at, "", Reason::Limit(error.to_string()))).ok()
+    }
+
+    /// Names that `propertyNames` allows.
+    fn allowed_names(&mut self, facets: &ObjectFacets<'a>) -> Option<Dfa> {
+        let limit = self.norm.limits.automaton_states;
+        let at = self.at;
+        if facets.names.is_empty() {
+            return self.within(at, Dfa::counted(&SCALARS, 0, None, limit));
+        }
+        let conj = self.norm.conj(facets.names.clone());
+        let mut out = Dfa::never();
+        for f in self.norm.alternatives(&conj).iter() {
+            let names = self.texts(f)?;
+            out = self.within(at, out.combine(&names, Combine::Or, limit))?;
+        }
+        Some(out)
+    }
+
+    /// The strings that satisfy facets, as an automaton over code points.
+    fn texts(&mut self, facets: &Facets<'a>) -> Option<Dfa> {
+        if !facets.types.meets(Types::STRING) {
+            return Some(Dfa::never());
+        }
+        self.norm.report_unenforced(facets, Types::STRING);
+        if let Some(values) = &facets.values {
+            let texts: Vec<&str> = values.iter().filter_map(|v| v.as_str()).collect();
+            let kept = texts.into_iter().filter(|text| self.norm.accepts_text(&facets.string, text));
+            return Some(Dfa::words(kept.map(|text| text.chars().map(u32::from).collect::<Vec<_>>())));
+        }
+        let free = StringFacets::default();
+        let string = if facets.string.is_free() { &free } else { &facets.string };
+        self.norm.text_dfa(string).map(|dfa| (*dfa).clone())
+    }
+
+    /// A name in quotes. Spelt with the escapes JSON requires up to where it has left the excluded ones, so that no
+    /// spelling of an excluded name slips through.
+    fn names(&mut self, names: Names) -> Expr {
+        match names {
+            Names::AllBut(excluded) if excluded.is_empty() => Expr::Ref(self.string_rule()),
+            Names::AllBut(mut excluded) => {
+                excluded.sort_unstable();
+                excluded.dedup();
+                Expr::Ref({
+                    let graph = self.other_names(&excluded);
+                    self.rule("name".into(), Expr::seq([Expr::text("\""), graph]))
+                })
+            }
+            Names::Automaton(dfa) => {
+                let graph = self.text_graph(&dfa);
+                Expr::Ref(self.rule("name".into(), Expr::seq([Expr::text("\""), graph])))
+            }
+        }
+    }
+
+    /// All texts but these (sorted), with the closing quote: the trie of the texts, left for free text at any node.
+    fn other_names(&mut self, excluded: &[String]) -> Expr {
+        let tail = Expr::Ref(self.tail_rule());
+        let mut graph = Graph::default();
+        let (start, end, free) = (graph.node(), graph.node(), graph.node());
+        graph.start = start;
+        graph.ends.push(end);
+        graph.edge(free, tail, end);
+        // (node, texts below it, bytes of them already read)
+        let mut stack = vec![(start, excluded, 0usize)];
+        while let Some((node, texts, read)) = stack.pop() {
+            let (ended, longer) = match texts.split_first() {
+                Some((first, rest)) if first.len() == read => (true, rest),
+                _ => (false, texts),
+            };
+            if !ended {
+                graph.edge(node, Expr::text("\""), end);
+            }
+            let mut children: Vec<u32> = Vec::new();
+            let mut rest = longer;
+            while let Some(first) = rest.first() {
+                let Some(c) = first[read..].chars().next() else { break };
+                let same = rest.partition_point(|text| text[read..].starts_with(c));
+                let child = graph.node();
+                graph.edge(node, string::spell(&[(u32::from(c), u32::from(c))]), child);
+                stack.push((child, &rest[..same], read + c.len_utf8()));
+                children.push(u32::from(c));
+                rest = &rest[same..];
+            }
+            self.leave(&mut graph, (node, free, end), &children);
+        }
+        Expr::Graph(Box::new(graph))
+    }
+
+    /// Edges from a trie node to free text, over every code point that is not a child's.
+    fn leave(&mut self, graph: &mut Graph, (node, free, end): (u32, u32, u32), children: &[u32]) {
+        let plain = |c: u32| (0x20..0x80).contains(&c) && c != 0x22 && c != 0x5C;
+        if children.iter().all(|&c| plain(c)) {
+            // The common case: what is not plain ASCII has one shared rule.
+            let mut ascii = ByteSet::range(0x20, 0x7F);
+            ascii.remove(b'"');
+            ascii.remove(b'\\');
+            for &c in children {
+                ascii.remove(c as u8);
+            }
+            graph.edge(node, Expr::class(ascii), free);
+            graph.edge(node, Expr::Ref(self.special_tail_rule()), end);
+            return;
+        }
+        let mut ranges = Vec::new();
+        for (lo, hi) in SCALARS {
+            let mut from = lo;
+            let mut inside: Vec<u32> = children.iter().copied().filter(|c| (lo..=hi).contains(c)).collect();
+            inside.sort_unstable();
+            for c in inside {
+                if c > from {
+                    ranges.push((from, c - 1));
+                }
+                from = c + 1;
+            }
+            if from <= hi {
+                ranges.push((from, hi));
+            }
+        }
+        graph.edge(node, string::spell(&ranges), free);
+    }
+
+    fn object_graph(&mut self, facets: &ObjectFacets<'a>, members: &[Member], additional: Expr) -> Expr {
+        let (open, close, comma) = self.braces();
+        let needed = members.iter().filter(|m| m.required).count() as u32;
+        let open_ended = additional != Expr::Never;
+        // Bounds that hold by themselves need no counting.
+        let min = if facets.min > needed { facets.min } else { 0 };
+        let max = facets.max.filter(|&max| open_ended || (max as usize) < members.len());
+        let layers = (max.unwrap_or(0) as usize + 1).saturating_mul(min as usize + 1);
+        if layers.saturating_mul(members.len() + 1) > MAX_NODES {
+            let what = format!("counting members needs more than {MAX_NODES} nodes");
+            self.norm.report(self.at, "", Reason::Limit(what));
+            return Expr::Never;
+        }
+        if min as usize > members.len() + usize::from(open_ended) && open_ended {
+            let what = "`minProperties` beyond the declared members and one more (additional names may repeat)";
+            self.norm.report(self.at, "minProperties", Reason::Unsupported(what.into()));
+            return Expr::Never;
+        }
+        let mut build = Build { graph: Graph::default(), known: FxHashMap::default(), pending: Vec::new(), min, max };
+        let (start, end) = (build.graph.node(), build.graph.node());
+        build.graph.start = start;
+        build.graph.ends.push(end);
+        let zero = Count { total: 0, distinct: 0, additional: false };
+        let first = build.node(Place::Before(0), zero);
+        build.graph.edge(start, open.clone(), first);
+        if needed == 0 && min == 0 {
+            build.graph.edge(start, Expr::seq([open, Expr::text("}")]), end);
+        }
+        let last_required = members.iter().rposition(|m| m.required).map_or(0, |i| i + 1);
+        while let Some((place, count, node)) = build.pending.pop() {
+            match place {
+                Place::Before(i) if i < members.len() => {
+                    if let Some(next) = build.counted(count, false) {
+                        let behind = build.node(Place::Behind(i + 1), next);
+                        build.graph.edge(node, members[i].body.clone(), behind);
+                    }
+                    if !members[i].required {
+                        let skip = build.node(Place::Before(i + 1), count);
+                        build.graph.edge(node, Expr::Empty, skip);
+                    }
+                }
+                Place::Before(i) => {
+                    if let (true, Some(next)) = (open_ended, build.counted(count, true)) {
+                        let behind = build.node(Place::Behind(i), next);
+                        build.graph.edge(node, additional.clone(), behind);
+                    }
+                }
+                Place::Behind(i) => {
+                    if i >= last_required && count.distinct >= min {
+                        build.graph.edge(node, close.clone(), end);
+                    }
+                    if i < members.len() || open_ended {
+                        let next = build.node(Place::Before(i), count);
+                        build.graph.edge(node, comma.clone(), next);
+                    }
+                }
+            }
+        }
+        Expr::Graph(Box::new(build.graph))
+    }
+}
+
+/// Where in the list of members a node stands: a member of this index or a later one comes next, or has just ended.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Place {
+    Before(usize),
+    Behind(usize),
+}
+
+struct Build {
+    graph: Graph,
+    known: FxHashMap<(Place, Count), u32>,
+    pending: Vec<(Place, Count, u32)>,
+    min: u32,
+    max: Option<u32>,
+}
+
+impl Build {
+    fn node(&mut self, place: Place, count: Count) -> u32 {
+        if let Some(&known) = self.known.get(&(place, count)) {
+            return known;
+        }
+        let node = self.graph.node();
+        self.known.insert((place, count), node);
+        self.pending.push((place, count, node));
+        node
+    }
+
+    /// The count after one more member; `None` if there are too many.
+    fn counted(&self, count: Count, is_additional: bool) -> Option<Count> {
+        let total = match self.max {
+            Some(max) if count.total >= max => return None,
+            Some(_) => count.total + 1,
+            None => 0,
+        };
+        let distinct = count.distinct + u32::from(!is_additional || !count.additional);
+        let additional = count.additional || (is_additional && self.min > 0);
+        Some(Count { total, distinct: distinct.min(self.min), additional })
+    }
+}

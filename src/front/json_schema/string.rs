@@ -1,0 +1,250 @@
+//! Strings. Free text may be spelt with any escape JSON has; texts that a pattern, a constant or a name constrains are
+//! spelt with the escapes JSON requires and no others.
+
+use std::rc::Rc;
+
+use super::SchemaErrorReason as Reason;
+use super::facets::{PatternUse, StringFacets};
+use super::lower::Lowering;
+use super::normalize::Normalizer;
+use crate::front::regex::{SCALARS, by_target, scalar_from, scalar_until};
+use crate::fsm::{ByteSet, Combine, Dfa};
+use crate::ir::{Expr, Graph};
+use crate::spec::json::write_string;
+
+/// A string as a JSON string literal.
+pub(super) fn literal(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    write_string(&mut out, text);
+    out
+}
+
+/// Bytes that stand for themselves in a JSON string, ASCII only.
+fn plain_ascii() -> ByteSet {
+    let mut set = ByteSet::range(0x20, 0x7F);
+    set.remove(b'"');
+    set.remove(b'\\');
+    set
+}
+
+fn hex(lo: u8, hi: u8) -> Expr {
+    let mut set = ByteSet::EMPTY;
+    for digit in lo..=hi {
+        match digit {
+            0..=9 => set.insert(b'0' + digit),
+            _ => {
+                set.insert(b'a' + digit - 10);
+                set.insert(b'A' + digit - 10);
+            }
+        }
+    }
+    Expr::Class(set)
+}
+
+/// One code point of a JSON string, in any spelling.
+pub(super) fn any_char() -> Expr {
+    let surrogate = |lo| {
+        let kind = if lo { hex(0xC, 0xF) } else { hex(8, 0xB) };
+        Expr::seq([Expr::Class(ByteSet::of(b"dD")), kind, hex(0, 15), hex(0, 15)])
+    };
+    let not_d = {
+        let Expr::Class(mut set) = hex(0, 15) else { return Expr::Never };
+        set.remove(b'd');
+        set.remove(b'D');
+        Expr::Class(set)
+    };
+    let unit = Expr::alt([
+        Expr::seq([not_d, hex(0, 15), hex(0, 15), hex(0, 15)]),
+        Expr::seq([Expr::Class(ByteSet::of(b"dD")), hex(0, 7), hex(0, 15), hex(0, 15)]),
+        Expr::seq([surrogate(false), Expr::text("\\u"), surrogate(true)]),
+    ]);
+    let escape = Expr::alt([Expr::Class(ByteSet::of(b"\"\\/bfnrt")), Expr::seq([Expr::text("u"), unit])]);
+    Expr::alt([
+        Expr::Class(plain_ascii()),
+        Expr::code_points('\u{80}', char::MAX),
+        Expr::seq([Expr::text("\\"), escape]),
+    ])
+}
+
+/// Code points of a JSON string, escaped only where JSON requires it.
+pub(super) fn spell(ranges: &[(u32, u32)]) -> Expr {
+    let (mut ascii, mut short, mut rest) = (ByteSet::EMPTY, ByteSet::EMPTY, Vec::new());
+    let mut controls = [ByteSet::EMPTY; 2];
+    for &(lo, hi) in ranges {
+        for c in lo..=hi.min(0x7F) {
+            let byte = c as u8;
+            match byte {
+                b'"' | b'\\' => short.insert(byte),
+                0x20.. => ascii.insert(byte),
+                _ => {
+                    if let Some(i) = [8, 12, 10, 13, 9].iter().position(|&b| b == byte) {
+                        short.insert(b"bfnrt"[i]);
+                    }
+                    let Expr::Class(digit) = hex(byte % 16, byte % 16) else { continue };
+                    let row = &mut controls[usize::from(byte / 16)];
+                    *row = row.union(&digit);
+                }
+            }
+        }
+        if let (true, Some(lo), Some(hi)) = (hi >= 0x80, scalar_from(lo.max(0x80)), scalar_until(hi)) {
+            rest.push(Expr::code_points(lo, hi));
+        }
+    }
+    let rows = controls.iter().zip(["u000", "u001"]).map(|(set, text)| Expr::seq([Expr::text(text), Expr::class(*set)]));
+    let escape = Expr::alt([Expr::class(short)].into_iter().chain(rows));
+    Expr::alt([Expr::class(ascii)].into_iter().chain(rest).chain([Expr::seq([Expr::text("\\"), escape])]))
+}
+
+/// What may follow an opening quote or any part of a text that is free from there on: characters, then the quote.
+pub(super) fn free_tail() -> Expr {
+    Expr::seq([Expr::star(any_char()), Expr::text("\"")])
+}
+
+impl<'a> Lowering<'a, '_> {
+    /// A string with these facets, quotes included.
+    pub(super) fn string(&mut self, facets: &StringFacets<'a>) -> Expr {
+        if facets.is_free() {
+            return Expr::Ref(self.string_rule());
+        }
+        let mut key = format!("{} {:?}", facets.min, facets.max);
+        for p in &facets.patterns {
+            key.push_str(if p.negated { "\0!" } else { "\0" });
+            key.push_str(p.source);
+        }
+        for text in &facets.excluded {
+            key.push_str("\0-");
+            key.push_str(text);
+        }
+        if let Some(known) = self.strings.get(&key) {
+            return known.clone();
+        }
+        let body = if facets.patterns.is_empty() && facets.excluded.is_empty() {
+            self.counted_string(facets)
+        } else {
+            self.matched_string(facets)
+        };
+        let out = if body == Expr::Never { Expr::Never } else { Expr::Ref(self.rule("text".into(), body)) };
+        self.strings.insert(key, out.clone());
+        out
+    }
+
+    fn counted_string(&mut self, facets: &StringFacets<'a>) -> Expr {
+        let quote = Expr::text("\"");
+        match facets.max {
+            Some(max) => Expr::seq([quote.clone(), Expr::repeat(any_char(), facets.min, Some(max)), quote]),
+            None => {
+                let tail = Expr::Ref(self.tail_rule());
+                Expr::seq([quote, Expr::repeat(any_char(), facets.min, Some(facets.min)), tail])
+            }
+        }
+    }
+
+    fn matched_string(&mut self, facets: &StringFacets<'a>) -> Expr {
+        let mut facets = facets.clone();
+        if let ([only], true) = (&facets.patterns[..], facets.excluded.is_empty())
+            && !only.negated
+        {
+            let Some(known) = self.norm.pattern(only) else { return Expr::Never };
+            let known = known.borrow();
+            // Bounds that the pattern implies anyway.
+            let (fewest, most) = known.pattern.search_length();
+            if fewest >= facets.min {
+                facets.min = 0;
+            }
+            if most.is_some_and(|most| facets.max.is_some_and(|max| most <= max)) {
+                facets.max = None;
+            }
+            if facets.min == 0
+                && facets.max.is_none()
+                && let Some(branches) = known.pattern.branches(&mut spell)
+            {
+                let anchored = branches.iter().all(|b| b.at_start && b.at_end);
+                let small = || known.pattern.search_dfa(self.norm.limits.automaton_states.min(4_096)).is_ok();
+                if anchored || !small() {
+                    let tail = Expr::Ref(self.tail_rule());
+                    let bodies = branches.into_iter().map(|b| {
+                        let before = if b.at_start { Expr::Empty } else { Expr::star(any_char()) };
+                        let after = if b.at_end { Expr::text("\"") } else { tail.clone() };
+                        Expr::seq([before, b.body, after])
+                    });
+                    return Expr::seq([Expr::text("\""), Expr::alt(bodies)]);
+                }
+            }
+        }
+        let Some(dfa) = self.norm.text_dfa(&facets) else { return Expr::Never };
+        if dfa.is_empty() {
+            if let Some(p) = facets.patterns.first() {
+                self.norm.conflict(p.loc, p.keyword, "no text matches all patterns and lengths that hold here");
+            }
+            return Expr::Never;
+        }
+        Expr::seq([Expr::text("\""), self.text_graph(&dfa)])
+    }
+
+    /// The texts of an automaton over code points, with the closing quote.
+    pub(super) fn text_graph(&mut self, dfa: &Dfa) -> Expr {
+        let mut graph = Graph { nodes: dfa.len() as u32 + 1, ..Graph::default() };
+        let end = dfa.len() as u32;
+        graph.ends.push(end);
+        for state in 0..dfa.len() as u32 {
+            if is_free(dfa, state) {
+                graph.edge(state, Expr::Ref(self.tail_rule()), end);
+                continue;
+            }
+            for (to, ranges) in by_target(dfa, state) {
+                graph.edge(state, spell(&ranges), to);
+            }
+            if dfa.is_final(state) {
+                graph.edge(state, Expr::text("\""), end);
+            }
+        }
+        Expr::Graph(Box::new(graph))
+    }
+}
+
+/// Whether anything may follow: the state is final and every symbol leads back to it.
+fn is_free(dfa: &Dfa, state: u32) -> bool {
+    dfa.is_final(state)
+        && dfa.edges(state).iter().all(|e| e.to == state)
+        && dfa.edges(state).iter().map(|e| (e.lo, e.hi)).eq(SCALARS)
+}
+
+impl<'a> Normalizer<'a> {
+    /// The texts that satisfy the facets, as an automaton over code points; `None` (reported) past a limit.
+    pub(super) fn text_dfa(&mut self, facets: &StringFacets<'a>) -> Option<Rc<Dfa>> {
+        let limit = self.limits.automaton_states;
+        let at: Option<PatternUse<'a>> = facets.patterns.first().cloned();
+        let mut out: Option<Rc<Dfa>> = None;
+        let mut too_large = false;
+        let mut join = |out: &mut Option<Rc<Dfa>>, next: Result<Rc<Dfa>, _>, how: Combine| {
+            let joined = match (out.take(), next) {
+                (None, Ok(next)) if how == Combine::And => Ok(next),
+                (None, Ok(next)) => next.complement(&SCALARS, limit).map(Rc::new),
+                (Some(old), Ok(next)) => old.combine(&next, how, limit).map(Rc::new),
+                (_, Err(error)) => Err(error),
+            };
+            too_large |= joined.is_err();
+            *out = joined.ok();
+        };
+        for pattern in &facets.patterns {
+            let dfa = self.pattern_dfa(pattern)?;
+            join(&mut out, Ok(dfa), if pattern.negated { Combine::Minus } else { Combine::And });
+        }
+        if !facets.excluded.is_empty() {
+            let words = facets.excluded.iter().map(|text| text.chars().map(u32::from).collect::<Vec<_>>());
+            join(&mut out, Ok(Rc::new(Dfa::words(words))), Combine::Minus);
+        }
+        if facets.min > 0 || facets.max.is_some() || out.is_none() {
+            let counted = Dfa::counted(&SCALARS, facets.min, facets.max, limit).map(Rc::new);
+            join(&mut out, counted, Combine::And);
+        }
+        if too_large {
+            if let Some(p) = at {
+                let what = format!("patterns and lengths together need more than {limit} states");
+                self.report(p.loc, p.keyword, Reason::Limit(what));
+            }
+            return None;
+        }
+        out
+    }
+}

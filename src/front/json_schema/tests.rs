@@ -1,0 +1,387 @@
+//! Keyword by keyword: what is accepted, what is not, and where refusals point.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::compile::Compiled;
+use crate::matcher::Recognizer;
+
+mod refusals;
+
+fn options(whitespace: Whitespace) -> SchemaOptions {
+    SchemaOptions { whitespace, ..SchemaOptions::default() }
+}
+
+fn recognizer_with(schema: &str, options: &SchemaOptions) -> Recognizer {
+    let limits = Limits::default();
+    let json = Json::parse(schema, &limits).unwrap();
+    let grammar = lower(&json, options, &limits).unwrap_or_else(|e| panic!("{schema}: {e}"));
+    Recognizer::new(Arc::new(Compiled::new(&grammar, &limits).unwrap_or_else(|e| panic!("{schema}: {e}"))))
+}
+
+fn accepts(recognizer: &mut Recognizer, text: &str) -> bool {
+    recognizer.reset();
+    recognizer.push(text.as_bytes()).is_ok() && recognizer.is_complete()
+}
+
+#[track_caller]
+fn check_with(schema: &str, options: &SchemaOptions, valid: &[&str], invalid: &[&str]) {
+    let mut recognizer = recognizer_with(schema, options);
+    for text in valid {
+        assert!(accepts(&mut recognizer, text), "{schema} should accept {text}");
+    }
+    for text in invalid {
+        assert!(!accepts(&mut recognizer, text), "{schema} should not accept {text}");
+    }
+}
+
+#[track_caller]
+fn check(schema: &str, valid: &[&str], invalid: &[&str]) {
+    check_with(schema, &SchemaOptions::default(), valid, invalid);
+}
+
+#[test]
+fn any_value_is_json_and_nothing_else() {
+    for schema in ["true", "{}", r#"{"title":"x","description":"y","default":1,"x-custom":{"type":"string"}}"#] {
+        check(
+            schema,
+            &["null", "true", "-0", "0.5e+3", r#""a\u00e9\ud83d\ude00é😀\/""#, "[]", "[1, [ ] ,{}]", r#"{"a":{"b":[null]}}"#],
+            &["", "nul", "01", "1.", ".5", "+1", "'a'", "[1,]", "{\"a\":1,}", "{a:1}", "\"\n\"", r#""\ud800""#, r#""\udc00""#, r#""\x""#, " 1", "[1] "],
+        );
+    }
+}
+
+#[test]
+fn strings_are_valid_utf8() {
+    let mut recognizer = recognizer_with("true", &SchemaOptions::default());
+    for bad in [&b"\"\xff\""[..], b"\"\xc0\x80\"", b"\"\xed\xa0\x80\"", b"\"\xf4\x90\x80\x80\""] {
+        recognizer.reset();
+        assert!(recognizer.push(bad).is_err(), "{bad:?}");
+    }
+}
+
+#[test]
+fn types() {
+    check(r#"{"type":"null"}"#, &["null"], &["1", "\"null\""]);
+    check(r#"{"type":"boolean"}"#, &["true", "false"], &["null", "1"]);
+    check(r#"{"type":"integer"}"#, &["0", "-7", "12", "1.0", "3.00"], &["1.5", "1e2", "01", "-", "1.", "null"]);
+    check(r#"{"type":"number"}"#, &["0", "-7.25", "1e9", "1.5E-3"], &["1.", "\"1\"", "1e"]);
+    check(r#"{"type":["string","null"]}"#, &["\"a\"", "null"], &["1", "[]"]);
+    check(r#"{"type":["object","array"]}"#, &["{}", "[1]", r#"{"a":1}"#], &["1", "\"\""]);
+    check(r#"{"type":["integer","number"]}"#, &["1", "1.5"], &["true"]);
+    check(
+        r#"{"$schema":"http://json-schema.org/draft-04/schema#","type":"integer"}"#,
+        &["1"],
+        &["1.0"],
+    );
+}
+
+#[test]
+fn properties_come_in_order_and_once() {
+    let schema = r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"},"c":{}},"required":["b"],"additionalProperties":false}"#;
+    check(
+        schema,
+        &[r#"{"b":""}"#, r#"{"a":1,"b":""}"#, r#"{"b":"","c":[]}"#, r#"{ "a" : 1 , "b" : "x" , "c" : null }"#],
+        &["{}", r#"{"a":1}"#, r#"{"b":"","a":1}"#, r#"{"b":"","b":""}"#, r#"{"b":1}"#, r#"{"b":"","d":1}"#, r#"{"b":"",}"#, r#"{,"b":""}"#, r#"{"a":1"b":""}"#],
+    );
+}
+
+#[test]
+fn keywords_constrain_their_own_type_only() {
+    check(r#"{"minLength":3}"#, &["1", "[]", "\"abc\"", "null"], &["\"ab\""]);
+    check(r#"{"required":["a"]}"#, &["1", "[]", r#"{"a":1}"#, r#"{"a":1,"b":2}"#], &["{}", r#"{"b":1}"#]);
+    check(r#"{"items":{"type":"integer"}}"#, &["\"x\"", "[1,2]", "{}"], &["[\"x\"]"]);
+    check(r#"{"minimum":5}"#, &["\"x\"", "5", "5.5", "null"], &["4", "4.99"]);
+    check(r#"{"properties":{"a":{"type":"null"}}}"#, &["3", "{}", r#"{"a":null}"#], &[r#"{"a":1}"#]);
+}
+
+#[test]
+fn additional_members() {
+    let schema = r#"{"type":"object","properties":{"a":{"type":"integer"},"ab":{"type":"null"}},"additionalProperties":{"type":"boolean"}}"#;
+    check(
+        schema,
+        &["{}", r#"{"x":true}"#, r#"{"a":1,"abc":true,"b":false}"#, r#"{"":true}"#, r#"{"é\n":true}"#, r#"{"aé\u0062":true}"#, r#"{"b\u0061":true}"#],
+        &[r#"{"x":1}"#, r#"{"x":true,"a":1}"#, r#"{"a":true}"#, r#"{"x":true,"a":true}"#, r#"{"\u0061":true}"#, r#"{"\u0061b":true}"#, r#"{"a\u0062":true}"#, r#"{"ab":true}"#],
+    );
+    // Names with characters that need escapes, and beyond ASCII.
+    check(
+        r#"{"type":"object","properties":{"\"q":{"type":"null"},"é":{"type":"null"},"n\n":{"type":"null"}}}"#,
+        &[r#"{"\"q":null}"#, r#"{"é":null}"#, r#"{"n\n":null}"#, r#"{"\"x":1}"#, r#"{"è":1}"#, r#"{"n\t":1}"#, r#"{"n\u0000":1}"#, r#"{"ée":1}"#],
+        &[r#"{"\"q":1}"#, r#"{"é":1}"#, r#"{"\u00e9":1}"#, r#"{"n\n":1}"#, r#"{"n\u000a":1}"#, r#"{"n\u000A":1}"#],
+    );
+    check(
+        r#"{"type":"object","required":["z"],"additionalProperties":{"type":"integer"}}"#,
+        &[r#"{"z":1}"#, r#"{"z":1,"a":2}"#],
+        &["{}", r#"{"z":""}"#, r#"{"a":2}"#],
+    );
+}
+
+#[test]
+fn pattern_properties_and_names() {
+    let schema = r#"{"type":"object","properties":{"xa":{"minimum":5}},"patternProperties":{"^x":{"type":"integer"},"y$":{"maximum":3}},"additionalProperties":false}"#;
+    check(
+        schema,
+        &["{}", r#"{"xa":6}"#, r#"{"xb":1}"#, r#"{"y":"s"}"#, r#"{"xy":3}"#, r#"{"by":2,"x":100}"#],
+        &[r#"{"xa":4}"#, r#"{"xb":""}"#, r#"{"xy":4}"#, r#"{"y":4}"#, r#"{"b":1}"#, r#"{"\u0078a":1}"#],
+    );
+    check(
+        r#"{"type":"object","propertyNames":{"maxLength":2,"pattern":"^[a-z]"},"properties":{"abc":{},"ab":{}}}"#,
+        &["{}", r#"{"ab":1}"#, r#"{"b":1}"#, r#"{"ab":1,"cd":2}"#],
+        &[r#"{"abc":1}"#, r#"{"A":1}"#, r#"{"":1}"#, r#"{"bcd":1}"#],
+    );
+    check(r#"{"type":"object","propertyNames":{"enum":["a","b"]}}"#, &["{}", r#"{"b":1}"#], &[r#"{"c":1}"#]);
+}
+
+#[test]
+fn member_counts() {
+    check(r#"{"type":"object","minProperties":1}"#, &[r#"{"a":1}"#, r#"{"a":1,"b":1}"#], &["{}"]);
+    check(r#"{"type":"object","maxProperties":1}"#, &["{}", r#"{"a":1}"#], &[r#"{"a":1,"b":1}"#]);
+    let schema = r#"{"type":"object","properties":{"a":{},"b":{},"c":{}},"additionalProperties":false,"minProperties":2,"maxProperties":2}"#;
+    check(schema, &[r#"{"a":1,"c":1}"#, r#"{"b":1,"c":1}"#], &["{}", r#"{"a":1}"#, r#"{"a":1,"b":1,"c":1}"#]);
+    check(
+        r#"{"type":"object","properties":{"a":{}},"minProperties":2}"#,
+        &[r#"{"a":1,"b":2}"#],
+        &[r#"{"b":1,"b":2}"#, r#"{"a":1}"#],
+    );
+}
+
+#[test]
+fn enumerations() {
+    check(
+        r#"{"enum":["on","only","\"q\"",1,2.50,null,true,[1,"x"],{"k":[]}]}"#,
+        &["\"on\"", "\"only\"", r#""\"q\"""#, "1", "1.0", "2.5", "2.50", "null", "true", "[1, \"x\"]", r#"{ "k": [ ] }"#],
+        &["\"o\"", "\"onl\"", "false", "2", "[1]", "[\"x\",1]", "{}"],
+    );
+    check(r#"{"const":"a"}"#, &["\"a\""], &["\"b\"", "null"]);
+    check(r#"{"type":"string","enum":["a",1,null]}"#, &["\"a\""], &["1", "null"]);
+    check(r#"{"enum":["a","bb","ccc"],"minLength":2,"pattern":"b|c"}"#, &["\"bb\"", "\"ccc\""], &["\"a\""]);
+    check(r#"{"enum":[1,5,9.5],"minimum":4,"type":"integer"}"#, &["5"], &["1", "9.5"]);
+    check(r#"{"enum":[1,2],"const":1.0}"#, &["1"], &["2"]);
+    check(r#"{"enum":[{"a":1},{"a":2}],"properties":{"a":{"minimum":2}}}"#, &[r#"{"a":2}"#], &[r#"{"a":1}"#]);
+}
+
+#[test]
+fn arrays() {
+    check(r#"{"type":"array","items":{"type":"integer"}}"#, &["[]", "[1]", "[ 1 ,2 ]"], &["[1,]", "[,1]", "[\"\"]", "[1 2]"]);
+    check(r#"{"type":"array","minItems":2,"maxItems":3}"#, &["[1,2]", "[1,2,3]"], &["[]", "[1]", "[1,2,3,4]"]);
+    check(r#"{"type":"array","minItems":1}"#, &["[1]", "[1,2,3]"], &["[]"]);
+    check(r#"{"type":"array","maxItems":0}"#, &["[]", "[ ]"], &["[1]"]);
+    check(
+        r#"{"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}],"items":{"type":"null"},"minItems":1}"#,
+        &["[1]", "[1,\"a\"]", "[1,\"a\",null,null]"],
+        &["[]", "[\"a\"]", "[1,null]", "[1,\"a\",1]"],
+    );
+    check(r#"{"type":"array","prefixItems":[{"type":"integer"}],"items":false}"#, &["[]", "[1]"], &["[1,2]", "[\"\"]"]);
+    check(
+        r#"{"type":"array","items":[{"type":"integer"}],"additionalItems":{"type":"string"},"maxItems":2}"#,
+        &["[]", "[1]", "[1,\"\"]"],
+        &["[\"\"]", "[1,2]", "[1,\"\",\"\"]"],
+    );
+    check(r#"{"type":"array","prefixItems":[{"type":"integer"},false]}"#, &["[]", "[1]"], &["[1,2]"]);
+    check(r#"{"type":"array","items":false}"#, &["[]"], &["[1]"]);
+    check(r#"{"type":"array","contains":{"const":1}}"#, &["[1]", "[2,1,3]"], &["[]", "[2]"]);
+    check(r#"{"type":"array","items":{"maximum":5},"maxItems":100,"minItems":60}"#, &[&format!("[{}1]", "1,".repeat(70))], &["[1]"]);
+}
+
+#[test]
+fn string_lengths_count_code_points() {
+    check(
+        r#"{"type":"string","minLength":2,"maxLength":3}"#,
+        &["\"ab\"", "\"éé\"", "\"😀😀😀\"", r#""\ud83d\ude00a""#, r#""\n\u0041""#],
+        &["\"a\"", "\"abcd\"", r#""\ud83d\ude00""#, "\"😀\"", r#""\ud83da""#],
+    );
+    check(r#"{"type":"string","minLength":1}"#, &["\"a\"", "\"abc\""], &["\"\""]);
+    let long = format!("\"{}\"", "a".repeat(5000));
+    check(r#"{"type":"string","maxLength":5000}"#, &["\"\"", &long], &[&format!("\"a{}", &long[1..])]);
+}
+
+#[test]
+fn patterns() {
+    check(r#"{"type":"string","pattern":"^[a-z]{2,4}$"}"#, &["\"ab\"", "\"abcd\""], &["\"a\"", "\"abcde\"", "\"AB\""]);
+    check(r#"{"type":"string","pattern":"b+"}"#, &["\"b\"", "\"abc\"", r#""bb\u0041\n""#], &["\"a\"", "\"\""]);
+    check(r#"{"type":"string","pattern":"^a|b$"}"#, &["\"a\"", "\"ax\"", "\"xb\""], &["\"xa\"", "\"bx\""]);
+    check(r#"{"type":"string","pattern":"^\"\\\\\\n$"}"#, &[r#""\"\\\n""#, r#""\"\\\u000a""#], &[r#""\"\\""#]);
+    check(r#"{"type":"string","pattern":"^.$"}"#, &["\"a\"", "\"é\"", "\"😀\"", r#""\"""#, r#""\t""#], &[r#""\n""#, "\"ab\""]);
+    check(
+        r#"{"type":"string","pattern":"^[ab]*$","minLength":2,"maxLength":3}"#,
+        &["\"ab\"", "\"aba\""],
+        &["\"a\"", "\"abab\"", "\"cc\""],
+    );
+    check(
+        r#"{"type":"string","allOf":[{"pattern":"^a"},{"pattern":"z$"},{"minLength":3}]}"#,
+        &["\"abz\"", "\"aaz\""],
+        &["\"az\"", "\"abc\""],
+    );
+    check(r#"{"type":"string","pattern":""}"#, &["\"\"", "\"x\""], &["1"]);
+    check(r#"{"type":"string","pattern":"(^|,)x(,|$)"}"#, &["\"x\"", "\"a,x\"", "\"x,b\""], &["\"ax\"", "\"xb\""]);
+}
+
+#[test]
+fn formats() {
+    check(r#"{"type":"string","format":"date"}"#, &["\"2024-02-29\""], &["\"2023-02-29\"", "\"\""]);
+    check(r#"{"format":"uuid"}"#, &["1", "\"2eb8aa08-aa98-11ea-b4aa-73b441d16380\""], &["\"x\""]);
+    check(r#"{"type":"string","format":"made-up"}"#, &["\"anything\""], &["1"]);
+    let annotate = SchemaOptions { formats: Formats::Annotate, ..SchemaOptions::default() };
+    check_with(r#"{"type":"string","format":"date"}"#, &annotate, &["\"x\""], &["1"]);
+}
+
+#[test]
+fn number_bounds() {
+    check(r#"{"type":"integer","minimum":-5,"maximum":120}"#, &["-5", "0", "-0", "99", "120", "7.0"], &["-6", "121", "1000", "-10", "007"]);
+    check(r#"{"type":"integer","exclusiveMinimum":0}"#, &["1", "10", "99999999999999999999"], &["0", "-1", "-0"]);
+    check(
+        r#"{"type":"integer","minimum":123456789012345678901234567890}"#,
+        &["123456789012345678901234567890", "123456789012345678901234567891"],
+        &["123456789012345678901234567889", "5"],
+    );
+    check(r#"{"type":"number","minimum":0,"maximum":1}"#, &["0", "0.5", "1", "1.000", "-0"], &["1.01", "-0.1", "2"]);
+    check(r#"{"type":"number","minimum":0}"#, &["0", "1e5", "2.5e-7"], &["-1", "-1e-9"]);
+    check(r#"{"type":"number","exclusiveMaximum":-1.5}"#, &["-1.51", "-2"], &["-1.5", "-1", "0"]);
+    check(r#"{"type":"integer","minimum":1.2,"maximum":3.7}"#, &["2", "3"], &["1", "4"]);
+    check(r#"{"type":"integer","multipleOf":5}"#, &["0", "-10", "15"], &["1", "12"]);
+    check(r#"{"type":"number","multipleOf":0.25,"maximum":1}"#, &["0.75", "1", "-3.5", "0.250"], &["0.3", "1.25"]);
+    check(
+        r#"{"$schema":"http://json-schema.org/draft-04/schema#","type":"integer","minimum":0,"exclusiveMinimum":true}"#,
+        &["1"],
+        &["0"],
+    );
+}
+
+#[test]
+fn references() {
+    check(
+        r##"{"$ref":"#/$defs/a~1b%25","$defs":{"a/b%":{"type":"integer"}}}"##,
+        &["1"],
+        &["\"\""],
+    );
+    check(
+        r##"{"type":"object","properties":{"v":{"type":"integer"},"next":{"$ref":"#"}},"required":["v"],"additionalProperties":false}"##,
+        &[r#"{"v":1}"#, r#"{"v":1,"next":{"v":2,"next":{"v":3}}}"#],
+        &["{}", r#"{"v":1,"next":{}}"#, r#"{"v":1,"next":1}"#],
+    );
+    check(
+        r##"{"$ref":"#/$defs/s","minLength":2,"$defs":{"s":{"type":"string","maxLength":3}}}"##,
+        &["\"ab\"", "\"abc\""],
+        &["\"a\"", "\"abcd\"", "1"],
+    );
+    check(
+        r##"{"$schema":"http://json-schema.org/draft-07/schema#","$ref":"#/definitions/s","minLength":2,"definitions":{"s":{"type":"string"}}}"##,
+        &["\"a\""],
+        &["1"],
+    );
+    check(
+        r##"{"$defs":{"t":{"anyOf":[{"type":"null"},{"type":"array","items":{"$ref":"#/$defs/t"}}]}},"$ref":"#/$defs/t"}"##,
+        &["null", "[]", "[[],[null]]"],
+        &["1", "[1]"],
+    );
+    check(
+        r##"{"$id":"http://x.test/root","$ref":"inner","$defs":{"i":{"$id":"inner","$ref":"#/$defs/j","$defs":{"j":{"type":"null"}}},"j":{"type":"string"}}}"##,
+        &["null"],
+        &["\"\""],
+    );
+    check(r##"{"$ref":"#name","$defs":{"x":{"$anchor":"name","type":"null"}}}"##, &["null"], &["1"]);
+}
+
+#[test]
+fn combinators() {
+    check(r#"{"anyOf":[{"type":"string"},{"type":"integer","minimum":3}]}"#, &["\"\"", "3"], &["2", "null"]);
+    check(
+        r#"{"type":"object","properties":{"a":{"type":"integer"}},"anyOf":[{"required":["a"]},{"required":["b"]}],"additionalProperties":{"type":"null"}}"#,
+        &[r#"{"a":1}"#, r#"{"b":null}"#, r#"{"a":1,"b":null}"#],
+        &["{}", r#"{"c":null}"#, r#"{"b":1}"#],
+    );
+    check(
+        r#"{"allOf":[{"properties":{"a":{"type":"integer"}}},{"properties":{"a":{"minimum":3}},"required":["a"]}],"type":"object"}"#,
+        &[r#"{"a":3}"#],
+        &["{}", r#"{"a":2}"#, r#"{"a":"x"}"#],
+    );
+    check(
+        r#"{"oneOf":[{"type":"object","properties":{"k":{"const":"a"},"x":{"type":"integer"}},"required":["k"]},{"type":"object","properties":{"k":{"const":"b"},"x":{"type":"string"}},"required":["k"]}]}"#,
+        &[r#"{"k":"a","x":1}"#, r#"{"k":"b","x":""}"#],
+        &[r#"{"k":"a","x":""}"#, r#"{"k":"c"}"#, "{}"],
+    );
+    check(r#"{"oneOf":[{"type":"integer"},{"minimum":5}]}"#, &["1", "5.5", "\"x\""], &["7", "1.5"]);
+    check(
+        r#"{"type":"object","oneOf":[{"required":["a"]},{"required":["b"]}]}"#,
+        &[r#"{"a":1}"#, r#"{"b":1,"c":2}"#],
+        &["{}", r#"{"a":1,"b":2}"#, r#"{"b":1,"a":2}"#, r#"{"b":1,"\u0061":2}"#],
+    );
+}
+
+#[test]
+fn negation() {
+    check(r#"{"not":{"type":"string"}}"#, &["1", "null"], &["\"\""]);
+    check(r#"{"type":"string","not":{"enum":["a","b"]}}"#, &["\"c\"", "\"ab\"", "\"\""], &["\"a\"", "\"b\"", "1"]);
+    check(r#"{"type":"string","not":{"pattern":"^x"}}"#, &["\"a\"", "\"\""], &["\"x\"", "\"xa\""]);
+    check(r#"{"type":"number","not":{"type":"integer"}}"#, &["1.5"], &["1", "1.0"]);
+    check(r#"{"not":{"const":null}}"#, &["1", "\"\"", "{}"], &["null"]);
+    check(r#"{"not":{"const":true}}"#, &["false", "1"], &["true"]);
+    check(r#"{"type":"object","not":{"required":["a"]}}"#, &["{}", r#"{"b":1}"#], &[r#"{"a":1}"#]);
+    check(
+        r#"{"type":"object","properties":{"t":{"enum":["x","y"]},"v":{}},"required":["t"],"additionalProperties":false,"if":{"properties":{"t":{"const":"x"}}},"then":{"required":["v"]},"else":{"not":{"required":["v"]}}}"#,
+        &[r#"{"t":"x","v":1}"#, r#"{"t":"y"}"#],
+        &[r#"{"t":"x"}"#, r#"{"t":"y","v":1}"#],
+    );
+    check(r#"{"type":"array","not":{"items":{"type":"integer"}}}"#, &["[\"\"]", "[1,null]"], &["[]", "[1]"]);
+    check(r#"{"type":"array","not":{"contains":{"type":"integer"}}}"#, &["[]", "[\"\"]"], &["[1]", "[\"\",1]"]);
+}
+
+#[test]
+fn dependencies() {
+    check(
+        r#"{"type":"object","properties":{"a":{},"b":{}},"additionalProperties":false,"dependentRequired":{"a":["b"]}}"#,
+        &["{}", r#"{"b":1}"#, r#"{"a":1,"b":1}"#],
+        &[r#"{"a":1}"#],
+    );
+    check(
+        r#"{"type":"object","dependencies":{"a":{"properties":{"b":{"type":"integer"}}}}}"#,
+        &["{}", r#"{"b":""}"#, r#"{"b":1,"a":1}"#],
+        &[r#"{"b":"","a":1}"#],
+    );
+}
+
+#[test]
+fn whitespace_policies() {
+    let schema = r#"{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"}},"b":{}},"additionalProperties":false}"#;
+    let (compact, python) = (r#"{"a":[1,2],"b":{"c":1}}"#, r#"{"a": [1, 2], "b": {"c": 1}}"#);
+    let spread = "{\n  \"a\" :\t[ 1 ,\r\n2 ] , \"b\": {}\n}";
+    check_with(schema, &options(Whitespace::Compact), &[compact, "{}"], &[python, spread, "{ }"]);
+    check_with(schema, &options(Whitespace::PythonLike), &[python, "{}", "{\"a\": []}"], &[compact, spread, "{ }"]);
+    let wide = format!("{{\"a\":{}[]}}", " ".repeat(40));
+    let wider = format!("{{\"a\":{}[]}}", " ".repeat(41));
+    check(schema, &[compact, python, spread, "{ }", &wide], &[&wider, "{\u{b}}"]);
+    check_with(schema, &options(Whitespace::Flexible { max: 0 }), &[compact], &[python]);
+}
+
+#[test]
+fn unsatisfiable_optional_members_are_left_out() {
+    check(
+        r#"{"type":"object","properties":{"a":false,"b":{"type":"string","minLength":3,"maxLength":2},"c":{"enum":["x"],"minLength":2},"d":{"allOf":[{"type":"null"},{"type":"string"}]}},"additionalProperties":{"type":"null"}}"#,
+        &["{}", r#"{"e":null}"#],
+        &[r#"{"a":null}"#, r#"{"b":null}"#, r#"{"c":null}"#, r#"{"d":null}"#],
+    );
+}
+
+#[test]
+fn large_schemas_are_linear() {
+    let members: Vec<String> = (0..400).map(|i| format!("\"property_{i}\":{{\"type\":\"string\"}}")).collect();
+    let schema = format!("{{\"type\":\"object\",\"properties\":{{{}}}}}", members.join(","));
+    check(&schema, &[r#"{"property_3":"","property_399":"","x":1}"#], &[r#"{"property_399":"","property_3":""}"#]);
+    let words: Vec<String> = (0..10_000).map(|i| format!("\"word{i}\"")).collect();
+    check(&format!("{{\"enum\":[{}]}}", words.join(",")), &["\"word77\"", "\"word9999\""], &["\"word10000\"", "\"word\""]);
+}
+
+#[test]
+fn embeds_into_a_grammar_under_construction() {
+    let mut builder = GrammarBuilder::new();
+    let limits = Limits::default();
+    let schema = Json::parse(r#"{"type":"integer"}"#, &limits).unwrap();
+    let first = lower_into(&mut builder, &schema, &SchemaOptions::default(), &limits).unwrap();
+    let schema = Json::parse(r#"{"const":"x"}"#, &limits).unwrap();
+    let second = lower_into(&mut builder, &schema, &SchemaOptions::default(), &limits).unwrap();
+    let start = builder.rule("both", crate::ir::Expr::Seq(vec![crate::ir::Expr::Ref(first), crate::ir::Expr::Ref(second)]));
+    let grammar = builder.finish(start).unwrap();
+    let mut recognizer = Recognizer::new(Arc::new(Compiled::new(&grammar, &limits).unwrap()));
+    assert!(accepts(&mut recognizer, "12\"x\""));
+    assert!(!accepts(&mut recognizer, "12"));
+}

@@ -1,0 +1,121 @@
+//! What is refused, and where the error points.
+
+use super::*;
+
+fn errors(schema: &str) -> Vec<SchemaError> {
+    let limits = Limits::default();
+    let json = Json::parse(schema, &limits).unwrap();
+    match lower(&json, &SchemaOptions::default(), &limits) {
+        Ok(_) => panic!("{schema} was not refused"),
+        Err(errors) => errors.0,
+    }
+}
+
+#[track_caller]
+fn refused(schema: &str, kind: &str, pointers: &[&str]) {
+    let errors = errors(schema);
+    let mut found: Vec<&str> = errors.iter().map(|e| e.pointer.as_str()).collect();
+    found.sort_unstable();
+    assert_eq!(found, pointers, "{schema}: {errors:?}");
+    for error in &errors {
+        let is = match error.reason {
+            SchemaErrorReason::Malformed(_) => "malformed",
+            SchemaErrorReason::Unsupported(_) => "unsupported",
+            SchemaErrorReason::Unsatisfiable(_) => "unsatisfiable",
+            SchemaErrorReason::Limit(_) => "limit",
+        };
+        assert_eq!(is, kind, "{schema}: {error:?}");
+    }
+}
+
+#[test]
+fn unsupported_keywords() {
+    for (schema, pointer) in [
+        (r#"{"type":"array","uniqueItems":true}"#, "/uniqueItems"),
+        (r#"{"properties":{"a/b":{"unevaluatedProperties":false}}}"#, "/properties/a~1b/unevaluatedProperties"),
+        (r#"{"unevaluatedItems":{"type":"null"}}"#, "/unevaluatedItems"),
+        (r##"{"items":{"$dynamicRef":"#x"}}"##, "/items/$dynamicRef"),
+        (r#"{"contains":{},"minContains":2}"#, "/minContains"),
+        (r#"{"contains":{},"maxContains":2}"#, "/maxContains"),
+        (r#"{"format":"iri"}"#, "/format"),
+        (r#"{"pattern":"(?=a)"}"#, "/pattern"),
+        (r#"{"patternProperties":{"(?=a)":{}}}"#, "/patternProperties"),
+        (r#"{"$ref":"http://json-schema.org/draft-07/schema#"}"#, "/$ref"),
+        (r#"{"not":{"patternProperties":{"a":{}}}}"#, "/not/patternProperties"),
+        (r#"{"not":{"const":1}}"#, "/not/enum"),
+        (r#"{"type":"object","minProperties":3}"#, "/minProperties"),
+    ] {
+        refused(schema, "unsupported", &[pointer]);
+    }
+}
+
+#[test]
+fn keywords_that_cannot_matter_are_no_refusal() {
+    check(r#"{"type":"string","uniqueItems":true,"unevaluatedProperties":false}"#, &["\"a\""], &["[]"]);
+    check(r#"{"type":"array","uniqueItems":false,"minItems":0,"unevaluatedItems":true}"#, &["[1,1]"], &["1"]);
+    check(r#"{"type":"array","contains":{},"minContains":0}"#, &["[]"], &["1"]);
+}
+
+#[test]
+fn malformed_schemas() {
+    for (schema, pointer) in [
+        ("1", ""),
+        (r#"{"properties":{"a":3}}"#, "/properties/a"),
+        (r#"{"type":"any"}"#, "/type"),
+        (r#"{"type":[1]}"#, "/type"),
+        (r#"{"enum":1}"#, "/enum"),
+        (r#"{"minLength":-1}"#, "/minLength"),
+        (r#"{"minItems":"1"}"#, "/minItems"),
+        (r#"{"pattern":"("}"#, "/pattern"),
+        (r#"{"required":true}"#, "/required"),
+        (r#"{"anyOf":[]}"#, "/anyOf"),
+        (r#"{"properties":[]}"#, "/properties"),
+        (r#"{"minimum":"1"}"#, "/minimum"),
+        (r#"{"multipleOf":0}"#, "/multipleOf"),
+        (r##"{"$ref":"#/$defs/none"}"##, "/$ref"),
+        (r##"{"$ref":"#"}"##, ""),
+        (r##"{"anyOf":[{"$ref":"#"},{"type":"null"}]}"##, ""),
+    ] {
+        refused(schema, "malformed", &[pointer]);
+    }
+}
+
+#[test]
+fn all_errors_are_reported() {
+    refused(
+        r##"{"properties":{"a":{"uniqueItems":true},"b":{"items":{"$ref":"#/$defs/x"}}},"$defs":{"x":{"unevaluatedItems":false},"unused":{"uniqueItems":true}}}"##,
+        "unsupported",
+        &["/$defs/x/unevaluatedItems", "/properties/a/uniqueItems"],
+    );
+}
+
+#[test]
+fn unsatisfiable_schemas() {
+    for (schema, pointer) in [
+        ("false", ""),
+        (r#"{"enum":[]}"#, ""),
+        (r#"{"type":"string","minLength":3,"maxLength":2}"#, ""),
+        (r#"{"type":"object","properties":{"a":{"type":"integer","minimum":3,"maximum":2}},"required":["a"]}"#, "/properties/a"),
+        (r#"{"type":"string","allOf":[{"pattern":"^a"},{"pattern":"^b"}]}"#, "/allOf/0/pattern"),
+        (r#"{"type":"integer","minimum":0.2,"maximum":0.8}"#, ""),
+        (r##"{"type":"object","properties":{"n":{"$ref":"#"}},"required":["n"]}"##, ""),
+        (r#"{"type":"array","items":false,"minItems":1}"#, ""),
+    ] {
+        let errors = errors(schema);
+        assert!(matches!(errors[0].reason, SchemaErrorReason::Unsatisfiable(_)), "{schema}: {errors:?}");
+        assert!(errors.iter().any(|e| e.pointer == pointer), "{schema}: {errors:?}");
+    }
+}
+
+#[test]
+fn limits_are_errors() {
+    let many: Vec<String> = (0..60).map(|i| format!("{{\"anyOf\":[{{\"minLength\":{i}}},{{\"maximum\":{i}}}]}}")).collect();
+    refused(&format!("{{\"allOf\":[{}]}}", many.join(",")), "limit", &[""]);
+    refused(r#"{"type":"string","pattern":"^(?:a|b)*a(?:a|b){30}$","minLength":40}"#, "limit", &["/pattern"]);
+    let deep = format!("{}true{}", "{\"items\":".repeat(500), "}".repeat(500));
+    let limits = Limits { depth: 1_000, ..Limits::default() };
+    let json = Json::parse(&deep, &limits).unwrap();
+    let errors = lower(&json, &SchemaOptions::default(), &Limits::default()).unwrap_err();
+    assert!(matches!(errors.0[0].reason, SchemaErrorReason::Limit(_)));
+    assert!(lower(&json, &SchemaOptions::default(), &limits).is_ok());
+}
