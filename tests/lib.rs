@@ -1,4 +1,6 @@
 //! The one integration binary: cases as data, the brute-force oracle, properties, and the tidiness of the tree.
 
+mod cases;
 mod harness;
 mod property;
+mod tidy;

@@ -24,6 +24,8 @@ const PREFIXES: usize = 60;
 const BYTES: &[u8] = b"abcdez \x00\xff";
 /// Tokens of a walk.
 const STEPS: usize = 24;
+/// Largest chart of the oracle that a walk goes on with.
+const CHART: usize = 8_000;
 
 /// `PROPTEST_CASES` asks for more.
 fn config(cases: u32) -> Config {
@@ -72,7 +74,7 @@ proptest! {
             let allowed = recognizer.allowed();
             let allowed: Vec<u8> = BYTES.iter().copied().filter(|&b| allowed.contains(b)).collect();
             prop_assert_eq!(&allowed, &follow, "bytes allowed after {} bytes", at);
-            if follow.is_empty() {
+            if follow.is_empty() || oracle.items() > CHART {
                 break;
             }
             let byte = follow[usize::from(choice) % follow.len()];
@@ -118,7 +120,8 @@ fn short_prefixes(constraint: &Constraint, oracle: &mut Oracle) -> Result<(), Te
         prop_assert_eq!(&got, &want, "mask after {:?}", show(vocab, &prefix));
         for id in (0..vocab.width()).filter(|&id| want[id]) {
             let token = TokenId::new(id);
-            if prefixes.len() < PREFIXES && oracle.symbols(vocab, token).is_some() && !vocab.is_stop(token) {
+            let more = prefixes.len() < PREFIXES && oracle.items() < CHART;
+            if more && oracle.symbols(vocab, token).is_some() && !vocab.is_stop(token) {
                 prefixes.push([prefix.as_slice(), &[token]].concat());
             }
         }
@@ -157,7 +160,7 @@ fn walk(constraint: &Constraint, oracle: &mut Oracle, path: &[u16]) -> Result<()
         ends(&matcher, oracle, words)?;
         let follow: Vec<TokenId> =
             (0..vocab.width()).filter(|&id| want[id]).map(TokenId::new).filter(|&t| !vocab.is_stop(t)).collect();
-        if follow.is_empty() {
+        if follow.is_empty() || oracle.items() > CHART {
             break;
         }
         let token = follow[usize::from(choice) % follow.len()];

@@ -70,6 +70,11 @@ impl Oracle {
         self.columns.len() - 1
     }
 
+    /// Items of the chart: what reading on costs. Ambiguous grammars with nested counters have very many.
+    pub(crate) fn items(&self) -> usize {
+        self.columns.iter().map(|c| c.items.len()).sum()
+    }
+
     /// Reads a symbol, if what was read is still the beginning of a sentence; else changes nothing.
     pub(crate) fn push(&mut self, symbol: Symbol) -> bool {
         let at = self.columns.len();

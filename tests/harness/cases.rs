@@ -1,0 +1,129 @@
+//! Case files: one TOML format for all front ends.
+//!
+//! ```toml
+//! [[case]]
+//! name = "enum-shares-prefix"
+//! json-schema = '{"enum": ["on", "only"]}'   # or: regex = '...'
+//! vocab = ["on", "ly"]                       # or "toy-bytes"; every vocabulary has the 256 bytes and <|end|>
+//! accepts = ['"on"', '"only"']               # whole sentences
+//! rejects = ['"o"']                          # anything else
+//! prefixes = ['"o']                          # beginnings of sentences
+//! dead = ['"x']                              # beginnings of none
+//! mask-after = { '"on' = ['"', 'l', 'ly'] }  # exactly these tokens, <|end|> for the stop token
+//! ```
+//!
+//! A spec that must be refused has `refused` instead: a part of the error's text.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use louver::engine::{Constraint, Engine};
+use louver::front::{json_schema, regex};
+use louver::ir::Grammar;
+use louver::limits::Limits;
+use louver::spec::json::Json;
+use louver::vocab::Vocabulary;
+use serde::Deserialize;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    case: Vec<Case>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Case {
+    pub(crate) name: String,
+    json_schema: Option<String>,
+    #[serde(default)]
+    schema_options: json_schema::SchemaOptions,
+    regex: Option<String>,
+    #[serde(default)]
+    vocab: Words,
+    #[serde(default)]
+    pub(crate) accepts: Vec<String>,
+    #[serde(default)]
+    pub(crate) rejects: Vec<String>,
+    #[serde(default)]
+    pub(crate) prefixes: Vec<String>,
+    #[serde(default)]
+    pub(crate) dead: Vec<String>,
+    #[serde(default)]
+    pub(crate) mask_after: BTreeMap<String, Vec<String>>,
+    pub(crate) refused: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Words {
+    Named(ToyBytes),
+    Extra(Vec<String>),
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ToyBytes {
+    ToyBytes,
+}
+
+impl Default for Words {
+    fn default() -> Self {
+        Words::Named(ToyBytes::ToyBytes)
+    }
+}
+
+impl Case {
+    /// The grammar of the case's spec, or why there is none.
+    pub(crate) fn grammar(&self) -> Result<Grammar, String> {
+        let limits = Limits::default();
+        match (&self.json_schema, &self.regex) {
+            (Some(schema), None) => {
+                let schema = Json::parse(schema, &limits).map_err(|e| e.to_string())?;
+                json_schema::lower(&schema, &self.schema_options, &limits).map_err(|e| e.to_string())
+            }
+            (None, Some(pattern)) => regex::lower(pattern, &limits).map_err(|e| e.to_string()),
+            _ => panic!("{}: a case has exactly one of json-schema and regex", self.name),
+        }
+    }
+
+    /// The 256 bytes, the stop token, then the case's own words.
+    pub(crate) fn vocabulary(&self) -> Vocabulary {
+        match &self.vocab {
+            Words::Named(ToyBytes::ToyBytes) => Vocabulary::toy(&[]),
+            Words::Extra(words) => Vocabulary::toy(&words.iter().map(String::as_bytes).collect::<Vec<_>>()),
+        }
+    }
+
+    /// The case's constraint for an engine of its own.
+    pub(crate) fn constraint(&self, grammar: &Grammar) -> Result<Constraint, String> {
+        let engine = Engine::new(self.vocabulary().into(), Default::default());
+        engine.compile(grammar).map_err(|e| e.to_string())
+    }
+}
+
+/// Every case of every file below `tests/data`, with the file's path.
+pub(crate) fn all() -> Vec<(PathBuf, Case)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let mut files = Vec::new();
+    find(&root, &mut files);
+    files.sort();
+    let mut out = Vec::new();
+    for path in files {
+        let text = std::fs::read_to_string(&path).expect("a readable case file");
+        let file: File = toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        out.extend(file.case.into_iter().map(|case| (path.clone(), case)));
+    }
+    out
+}
+
+fn find(folder: &Path, out: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("tests/data is there") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            find(&path, out);
+        } else if path.extension().is_some_and(|e| e == "toml") {
+            out.push(path);
+        }
+    }
+}
