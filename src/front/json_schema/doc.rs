@@ -82,6 +82,14 @@ pub(super) struct Doc<'a> {
     names: Option<FxHashMap<String, (&'a Json, String)>>,
 }
 
+/// Keywords whose value is a map of schemas, a list of schemas, a schema.
+const MAPS: &[&str] = &["$defs", "definitions", "properties", "patternProperties", "dependentSchemas", "dependencies"];
+const LISTS: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems", "items"];
+const SCHEMAS: &[&str] = &[
+    "items", "additionalItems", "contains", "additionalProperties", "propertyNames", "not", "if", "then", "else",
+    "unevaluatedItems", "unevaluatedProperties",
+];
+
 static FALSE: Json = Json::Bool(false);
 
 fn address(json: &Json) -> usize {
@@ -259,18 +267,23 @@ impl<'a> Doc<'a> {
                     names.entry(format!("{}#{anchor}", base.0)).or_insert((json, pointer.clone()));
                 }
             }
-            let mut push = |key: &str, value: &'a Json| {
+            let mut push = |path: &[&str], value: &'a Json| {
                 let mut pointer = pointer.clone();
-                push_token(&mut pointer, key);
+                path.iter().for_each(|token| push_token(&mut pointer, token));
                 stack.push((value, pointer, base, base_uri.clone()));
             };
-            match json {
-                Json::Object(object) => {
-                    // Constants are data, not schemas.
-                    object.iter().filter(|(k, _)| *k != "enum" && *k != "const").for_each(|(k, v)| push(k, v));
+            // Only where schemas stand: constants and unknown keywords are data.
+            for (keyword, value) in json.as_object().into_iter().flat_map(Object::iter) {
+                match value {
+                    Json::Object(members) if MAPS.contains(&keyword) => {
+                        members.iter().for_each(|(name, schema)| push(&[keyword, name], schema));
+                    }
+                    Json::Array(items) if LISTS.contains(&keyword) => {
+                        items.iter().enumerate().for_each(|(i, schema)| push(&[keyword, &i.to_string()], schema));
+                    }
+                    schema if SCHEMAS.contains(&keyword) => push(&[keyword], schema),
+                    _ => {}
                 }
-                Json::Array(items) => items.iter().enumerate().for_each(|(i, v)| push(&i.to_string(), v)),
-                _ => {}
             }
         }
         names

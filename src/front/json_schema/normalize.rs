@@ -49,6 +49,10 @@ pub(super) struct Normalizer<'a> {
     patterns: FxHashMap<&'a str, Option<Rc<std::cell::RefCell<KnownPattern>>>>,
     any: Alternatives<'a>,
     depth: usize,
+    /// Nested questions whether something is empty. They may meet a location that is still open: not an error, the answer
+    /// is then "unknown", and nothing learnt on the way is kept.
+    probing: usize,
+    unknown: bool,
 }
 
 impl<'a> Normalizer<'a> {
@@ -64,6 +68,8 @@ impl<'a> Normalizer<'a> {
             patterns: FxHashMap::default(),
             any: Rc::new(vec![Facets::any()]),
             depth: 0,
+            probing: 0,
+            unknown: false,
         }
     }
 
@@ -136,7 +142,9 @@ impl<'a> Normalizer<'a> {
             let next = self.expand(loc);
             out = self.product(out, &next, loc, "");
         }
-        self.conjunctions.insert(conj.clone(), out.clone());
+        if !self.unknown {
+            self.conjunctions.insert(conj.clone(), out.clone());
+        }
         out
     }
 
@@ -144,6 +152,10 @@ impl<'a> Normalizer<'a> {
     pub(super) fn expand(&mut self, loc: LocId) -> Alternatives<'a> {
         match self.memo.get(&loc) {
             Some(Memo::Done(known)) => return known.clone(),
+            Some(Memo::Open) if self.probing > 0 => {
+                self.unknown = true;
+                return self.any.clone();
+            }
             Some(Memo::Open) => {
                 self.report(loc, "", Reason::Malformed("the schema refers to itself without an object or array between".into()));
                 return self.any.clone();
@@ -171,7 +183,11 @@ impl<'a> Normalizer<'a> {
             }
         };
         self.depth -= 1;
-        self.memo.insert(loc, Memo::Done(out.clone()));
+        if self.unknown {
+            self.memo.remove(&loc);
+        } else {
+            self.memo.insert(loc, Memo::Done(out.clone()));
+        }
         out
     }
 
@@ -272,7 +288,15 @@ impl<'a> Normalizer<'a> {
                     return true;
                 }
                 let both = x.clone().conjoin(y);
-                self.is_empty(&both, 4)
+                if both.types.is_none() {
+                    return true;
+                }
+                let before = std::mem::replace(&mut self.unknown, false);
+                self.probing += 1;
+                let empty = self.is_empty(&both, 4);
+                self.probing -= 1;
+                let unknown = std::mem::replace(&mut self.unknown, before);
+                empty && !unknown
             })
         })
     }

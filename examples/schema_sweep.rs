@@ -1,0 +1,145 @@
+//! Runs a corpus of schemas with instances through lowering, compiling and recognising, and prints what happened.
+//!
+//! `cargo run --release --example schema_sweep -- FILE.jsonl [--verbose]`. Each line is `{"schema", "tests": [{"valid",
+//! "data"}]}` (MaskBench, JSON-Schema-Test-Suite). Instances are written like Python's `json.dumps`. Exit code 1 if an
+//! invalid instance was accepted.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use louver::compile::Compiled;
+use louver::front::json_schema::{SchemaErrorReason, SchemaOptions, lower};
+use louver::limits::Limits;
+use louver::matcher::Recognizer;
+use louver::spec::json::Json;
+use serde_json::Value;
+
+#[derive(Default)]
+struct Tally {
+    schemas: usize,
+    refused: BTreeMap<String, usize>,
+    right: usize,
+    wrongly_rejected: usize,
+    wrongly_accepted: usize,
+    lowering: Vec<Duration>,
+    compiling: Vec<Duration>,
+}
+
+fn dumps(value: &Value, out: &mut String) {
+    match value {
+        Value::Array(items) => {
+            out.push('[');
+            for (i, item) in items.iter().enumerate() {
+                out.push_str(if i > 0 { ", " } else { "" });
+                dumps(item, out);
+            }
+            out.push(']');
+        }
+        Value::Object(map) => {
+            out.push('{');
+            for (i, (key, item)) in map.iter().enumerate() {
+                out.push_str(if i > 0 { ", " } else { "" });
+                out.push_str(&Value::from(key.as_str()).to_string());
+                out.push_str(": ");
+                dumps(item, out);
+            }
+            out.push('}');
+        }
+        scalar => out.push_str(&scalar.to_string()),
+    }
+}
+
+fn case(line: &Value, verbose: bool, tally: &mut Tally) {
+    let limits = Limits::default();
+    let name = line.get("id").or_else(|| line.get("group")).map(Value::to_string).unwrap_or_default();
+    let Some(schema) = line.get("schema") else { return };
+    let mut schema = schema.clone();
+    if let (Some(true), Some(map)) = (line["file"].as_str().map(|f| f.starts_with("draft7")), schema.as_object_mut()) {
+        map.entry("$schema").or_insert_with(|| Value::from("http://json-schema.org/draft-07/schema#"));
+    }
+    let json = Json::from(&schema);
+    tally.schemas += 1;
+    let begin = Instant::now();
+    let grammar = match lower(&json, &SchemaOptions::default(), &limits) {
+        Ok(grammar) => grammar,
+        Err(errors) => {
+            let first = &errors.0[0];
+            let kind = match first.reason {
+                SchemaErrorReason::Malformed(_) => "malformed",
+                SchemaErrorReason::Unsupported(_) => "unsupported",
+                SchemaErrorReason::Unsatisfiable(_) => "unsatisfiable",
+                _ => "limit",
+            };
+            *tally.refused.entry(format!("{kind} {}", first.keyword)).or_default() += 1;
+            let satisfiable = line["tests"].as_array().into_iter().flatten().any(|t| t["valid"] == true);
+            if verbose && (kind != "unsatisfiable" || satisfiable) {
+                println!("refused {name}: {first}");
+            }
+            return;
+        }
+    };
+    tally.lowering.push(begin.elapsed());
+    let begin = Instant::now();
+    let compiled = match Compiled::new(&grammar, &limits) {
+        Ok(compiled) => compiled,
+        Err(error) => {
+            *tally.refused.entry("compile".into()).or_default() += 1;
+            println!("not compiled {name}: {error}");
+            return;
+        }
+    };
+    tally.compiling.push(begin.elapsed());
+    if verbose && (tally.compiling.last() > Some(&Duration::from_millis(20)) || tally.lowering.last() > Some(&Duration::from_millis(5))) {
+        println!("slow {name}: {:?} {:?} {:?}", tally.lowering.last(), tally.compiling.last(), compiled.size());
+    }
+    let mut recognizer = Recognizer::new(Arc::new(compiled));
+    for test in line["tests"].as_array().into_iter().flatten() {
+        let mut text = String::new();
+        dumps(&test["data"], &mut text);
+        recognizer.reset();
+        let pushed = recognizer.push(text.as_bytes());
+        let accepted = pushed.is_ok() && recognizer.is_complete();
+        match (accepted, test["valid"] == true) {
+            (true, false) => {
+                tally.wrongly_accepted += 1;
+                println!("WRONGLY ACCEPTED {name}: {text:.300}");
+            }
+            (false, true) => {
+                tally.wrongly_rejected += 1;
+                if verbose {
+                    let why = pushed.err().map(|e| e.to_string()).unwrap_or_default();
+                    println!("rejected {name}: {why:.80} in {text:.300}");
+                }
+            }
+            _ => tally.right += 1,
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = std::env::args().skip(1);
+    let path = args.next().ok_or("which file?")?;
+    let verbose = args.next().as_deref() == Some("--verbose");
+    let mut tally = Tally::default();
+    for line in std::fs::read_to_string(path)?.lines() {
+        case(&serde_json::from_str(line)?, verbose, &mut tally);
+    }
+    let spread = |name: &str, mut times: Vec<Duration>| {
+        times.sort_unstable();
+        let at = |q: usize| times.get(times.len().saturating_sub(1) * q / 1000).copied().unwrap_or_default();
+        println!("{name}: p50 {:?} p90 {:?} p99 {:?} max {:?}", at(500), at(900), at(990), at(1000));
+    };
+    spread("lowering", std::mem::take(&mut tally.lowering));
+    spread("compiling", std::mem::take(&mut tally.compiling));
+    let refused: usize = tally.refused.values().sum();
+    println!("schemas {} refused {refused}: {:?}", tally.schemas, tally.refused);
+    println!(
+        "instances: right {}, wrongly rejected {}, wrongly accepted {}",
+        tally.right, tally.wrongly_rejected, tally.wrongly_accepted
+    );
+    if tally.wrongly_accepted > 0 {
+        std::process::exit(1);
+    }
+    Ok(())
+}
