@@ -1,6 +1,8 @@
 //! Expressions to nondeterministic automata (Thompson's construction). Large counted repeats become blocks; nested
 //! blocks, dispatches and what is inside them become rules of their own.
 
+use rustc_hash::FxHashMap;
+
 use super::units::{BlockUnit, Symbol, Unit, Units};
 use super::{CompileError, dispatch};
 use crate::fsm::Nfa;
@@ -11,7 +13,7 @@ use crate::limits::Limits;
 const UNROLL_STATES: usize = 12;
 
 pub(super) fn lower(grammar: &Grammar, limits: &Limits) -> Result<Units, CompileError> {
-    let mut lowering = Lowering { grammar, limits, units: Units::default(), pending: Vec::new(), nodes: 0 };
+    let mut lowering = Lowering { grammar, limits, units: Units::default(), pending: Vec::new(), nodes: 0, blocks: FxHashMap::default() };
     for rule in &grammar.rules {
         lowering.units.rules.push(Unit {
             name: rule.name.clone(),
@@ -36,6 +38,8 @@ struct Lowering<'g> {
     /// Auxiliary rules whose bodies are still to be lowered.
     pending: Vec<(usize, &'g Expr)>,
     nodes: usize,
+    /// Blocks by body and bounds.
+    blocks: FxHashMap<(*const Expr, u32, Option<u32>), u32>,
 }
 
 /// Where an expression stands: counters do not nest inside one rule.
@@ -201,18 +205,7 @@ impl<'g> Lowering<'g> {
             nfa.edge(from, s, s, to);
             return Ok(to);
         }
-        let mut inner = Nfa::new();
-        let start = inner.state();
-        let end = self.expr(owner, &mut inner, start, body, Place::Block)?;
-        inner.set_final(end);
-        let block = self.units.blocks.len() as u32;
-        let body = Unit {
-            name: self.units.rules[owner].name.clone(),
-            label: self.units.rules[owner].label,
-            nfa: inner,
-            marks: Vec::new(),
-        };
-        self.units.blocks.push(BlockUnit { min, max, body });
+        let block = self.block(owner, body, min, max)?;
         let to = nfa.state();
         let s = Symbol::Block(block).encode();
         nfa.edge(from, s, s, to);
@@ -220,6 +213,23 @@ impl<'g> Lowering<'g> {
             nfa.epsilon(from, to);
         }
         Ok(to)
+    }
+
+    /// The block of a counted repeat; a repeat written out in several places (white space) is one block unit.
+    fn block(&mut self, owner: usize, body: &'g Expr, min: u32, max: Option<u32>) -> Result<u32, CompileError> {
+        let key = (std::ptr::from_ref(body), min, max);
+        if let Some(&block) = self.blocks.get(&key) {
+            return Ok(block);
+        }
+        let mut nfa = Nfa::new();
+        let start = nfa.state();
+        let end = self.expr(owner, &mut nfa, start, body, Place::Block)?;
+        nfa.set_final(end);
+        let block = self.units.blocks.len() as u32;
+        let body = Unit { name: self.units.rules[owner].name.clone(), label: None, nfa, marks: Vec::new() };
+        self.units.blocks.push(BlockUnit { min, max, body });
+        self.blocks.insert(key, block);
+        Ok(block)
     }
 
     fn unrolled(

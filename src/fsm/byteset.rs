@@ -82,17 +82,35 @@ impl ByteSet {
     }
 
     /// The bytes in ascending order.
-    pub fn iter(&self) -> impl Iterator<Item = u8> + '_ {
-        (0..=255u8).filter(|&b| self.contains(b))
+    pub fn iter(&self) -> impl Iterator<Item = u8> + use<> {
+        self.0.into_iter().enumerate().flat_map(|(w, mut rest)| {
+            std::iter::from_fn(move || {
+                (rest != 0).then(|| {
+                    let bit = rest.trailing_zeros();
+                    rest &= rest - 1;
+                    (w as u32 * 64 + bit) as u8
+                })
+            })
+        })
     }
 
     /// Maximal runs `(lo, hi)` in ascending order.
     pub fn ranges(&self) -> Vec<(u8, u8)> {
         let mut out: Vec<(u8, u8)> = Vec::new();
-        for b in self.iter() {
-            match out.last_mut() {
-                Some((_, hi)) if *hi + 1 == b => *hi = b,
-                _ => out.push((b, b)),
+        for (w, &word) in self.0.iter().enumerate() {
+            let mut rest = word;
+            while rest != 0 {
+                let lo = rest.trailing_zeros();
+                let len = (rest >> lo).trailing_ones();
+                // The run's last bit is at most 63, so the sums stay within a byte.
+                let base = w as u32 * 64;
+                let (lo, hi) = ((base + lo) as u8, (base + lo + len - 1) as u8);
+                match out.last_mut() {
+                    Some((_, last)) if u32::from(*last) + 1 == u32::from(lo) => *last = hi,
+                    _ => out.push((lo, hi)),
+                }
+                let past = u32::from(hi) % 64 + 1;
+                rest = if past == 64 { 0 } else { rest >> past << past };
             }
         }
         out
@@ -131,5 +149,26 @@ pub fn escape(byte: u8) -> String {
         b'[' | b']' | b'-' | b'\\' | b'"' => format!("\\{}", char::from(byte)),
         0x20..=0x7e => char::from(byte).to_string(),
         _ => format!("\\x{byte:02x}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ByteSet;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn runs_and_bytes_are_the_set(bytes in prop::collection::vec(any::<u8>(), 0..80), lo: u8, hi: u8) {
+            let mut set = ByteSet::of(&bytes);
+            if lo <= hi {
+                set.insert_range(lo, hi);
+            }
+            let listed: Vec<u8> = (0..=255).filter(|&b| set.contains(b)).collect();
+            prop_assert_eq!(set.iter().collect::<Vec<_>>(), listed.clone());
+            let runs = set.ranges();
+            prop_assert_eq!(runs.iter().flat_map(|&(lo, hi)| lo..=hi).collect::<Vec<_>>(), listed);
+            prop_assert!(runs.windows(2).all(|w| u32::from(w[0].1) + 1 < u32::from(w[1].0)));
+        }
     }
 }
