@@ -48,6 +48,10 @@ pub(super) struct Lowering<'a, 'b> {
     shared: Shared,
     pub(super) strings: FxHashMap<String, Expr>,
     pub(super) numbers: FxHashMap<(NumberFacets, Types), Expr>,
+    /// Rules of names that are none of these.
+    pub(super) other_names: FxHashMap<Vec<String>, RuleId>,
+    /// Rules of one code point of these ranges.
+    pub(super) classes: FxHashMap<Vec<(u32, u32)>, RuleId>,
     nodes: usize,
 }
 
@@ -69,6 +73,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
             shared: Shared::default(),
             strings: FxHashMap::default(),
             numbers: FxHashMap::default(),
+            other_names: FxHashMap::default(),
+            classes: FxHashMap::default(),
             nodes: 0,
         }
     }

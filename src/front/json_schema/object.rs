@@ -214,10 +214,13 @@ impl<'a> Lowering<'a, '_> {
             Names::AllBut(mut excluded) => {
                 excluded.sort_unstable();
                 excluded.dedup();
-                Expr::Ref({
-                    let graph = self.other_names(&excluded);
-                    self.rule("name".into(), Expr::seq([Expr::text("\""), graph]))
-                })
+                if let Some(&known) = self.other_names.get(&excluded) {
+                    return Expr::Ref(known);
+                }
+                let graph = self.name_trie(&excluded);
+                let rule = self.rule("name".into(), Expr::seq([Expr::text("\""), graph]));
+                self.other_names.insert(excluded, rule);
+                Expr::Ref(rule)
             }
             Names::Automaton(dfa) => {
                 let graph = self.text_graph(&dfa);
@@ -227,7 +230,7 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// All texts but these (sorted), with the closing quote: the trie of the texts, left for free text at any node.
-    fn other_names(&mut self, excluded: &[String]) -> Expr {
+    fn name_trie(&mut self, excluded: &[String]) -> Expr {
         let tail = Expr::Ref(self.tail_rule());
         let mut graph = Graph::default();
         let (start, end, free) = (graph.node(), graph.node(), graph.node());

@@ -12,6 +12,9 @@ use crate::fsm::{ByteSet, Combine, Dfa};
 use crate::ir::{Expr, Graph};
 use crate::spec::json::write_string;
 
+/// Automata with more states share the rules of their classes.
+const INLINE_STATES: usize = 48;
+
 /// A string as a JSON string literal.
 pub(super) fn literal(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
@@ -181,6 +184,35 @@ impl<'a> Lowering<'a, '_> {
         Expr::seq([Expr::text("\""), self.text_graph(&dfa)])
     }
 
+    /// As [`spell`], with a rule for what is not plain ASCII: a large automaton spells the same few classes many times.
+    fn spell_shared(&mut self, ranges: &[(u32, u32)]) -> Expr {
+        let plain = plain_ascii();
+        let (mut ascii, mut rest) = (ByteSet::EMPTY, Vec::new());
+        for &(lo, hi) in ranges {
+            for code in lo..=hi.min(0x7F) {
+                match code as u8 {
+                    byte if plain.contains(byte) => ascii.insert(byte),
+                    _ => rest.push((code, code)),
+                }
+            }
+            if hi >= 0x80 {
+                rest.push((lo.max(0x80), hi));
+            }
+        }
+        if rest.is_empty() {
+            return Expr::class(ascii);
+        }
+        let rule = match self.classes.get(&rest) {
+            Some(&known) => known,
+            None => {
+                let rule = self.rule("class".into(), spell(&rest));
+                self.classes.insert(rest, rule);
+                rule
+            }
+        };
+        Expr::alt([Expr::class(ascii), Expr::Ref(rule)])
+    }
+
     /// The texts of an automaton over code points, with the closing quote.
     pub(super) fn text_graph(&mut self, dfa: &Dfa) -> Expr {
         let mut graph = Graph { nodes: dfa.len() as u32 + 1, ..Graph::default() };
@@ -192,7 +224,8 @@ impl<'a> Lowering<'a, '_> {
                 continue;
             }
             for (to, ranges) in by_target(dfa, state) {
-                graph.edge(state, spell(&ranges), to);
+                let symbol = if dfa.len() > INLINE_STATES { self.spell_shared(&ranges) } else { spell(&ranges) };
+                graph.edge(state, symbol, to);
             }
             if dfa.is_final(state) {
                 graph.edge(state, Expr::text("\""), end);

@@ -205,6 +205,6 @@ fn compare(seed: u64, cases: usize) -> [usize; 3] {
 
 #[test]
 fn random_schemas_agree_with_jsonschema() {
-    let [lowered, refused, unsatisfiable] = compare(1, 2_000);
-    assert!(lowered > 1_000 && unsatisfiable > 10, "{lowered} {refused} {unsatisfiable}");
+    let [lowered, refused, unsatisfiable] = compare(1, 250);
+    assert!(lowered > 100 && unsatisfiable > 0, "{lowered} {refused} {unsatisfiable}");
 }
