@@ -19,11 +19,14 @@ pub struct EngineOptions {
     pub limits: Limits,
     /// Memory of the mask entries all grammars share, in bytes, before they are dropped and built anew.
     pub pool_bytes: usize,
+    /// Nodes of the vocabulary's trie that a new mask may cost by one direct walk before it is put together from pooled
+    /// entries of single states instead. Changes no mask; 0 always uses entries.
+    pub direct_walk: usize,
 }
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        EngineOptions { limits: Limits::default(), pool_bytes: 256 << 20 }
+        EngineOptions { limits: Limits::default(), pool_bytes: 256 << 20, direct_walk: 1024 }
     }
 }
 
@@ -79,7 +82,13 @@ impl Engine {
     /// Binds an already compiled grammar (shared between vocabularies) to the vocabulary. Fails if the vocabulary lacks a
     /// special token of the grammar.
     pub fn bind(&self, compiled: Arc<Compiled>) -> Result<Constraint, CompileError> {
-        let index = Index::new(compiled, self.vocab.clone(), self.pool.clone(), &self.options.limits)?;
+        let index = Index::new(
+            compiled,
+            self.vocab.clone(),
+            self.pool.clone(),
+            &self.options.limits,
+            self.options.direct_walk,
+        )?;
         Ok(Constraint { index: Arc::new(index) })
     }
 

@@ -1,5 +1,7 @@
 //! The engine as a whole on small grammars; the wide net (random grammars against an independent recogniser) is in `tests/`.
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::fsm::ByteSet;
 use crate::ids::Label;
@@ -9,6 +11,12 @@ use crate::matcher::Recognizer;
 fn engine(extra: &[&str]) -> Engine {
     let extra: Vec<&[u8]> = extra.iter().map(|s| s.as_bytes()).collect();
     Engine::new(Arc::new(Vocabulary::toy(&extra)), EngineOptions::default())
+}
+
+/// Masks always put together from entries of single states.
+fn entries_only(extra: &[&[u8]]) -> Engine {
+    let options = EngineOptions { direct_walk: 0, ..EngineOptions::default() };
+    Engine::new(Arc::new(Vocabulary::toy(extra)), options)
 }
 
 fn accepts(grammar: &Grammar, text: &str) -> bool {
@@ -291,4 +299,69 @@ fn a_rule_that_is_another_rule_returns_to_its_own_caller() {
     let grammar = b.finish(start).unwrap();
     assert!(accepts(&grammar, "({})"));
     assert!(!accepts(&grammar, "({}"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+
+    /// Keys that must not be one of some names are nearly any key: their entries are derived from any key's.
+    #[test]
+    fn entries_like_another_are_exact(
+        names in prop::collection::btree_set("[abc]{0,3}", 0..5),
+        extra in prop::collection::vec("[abcx]{1,4}[\":, ]{0,3}[abx]{0,2}", 0..40),
+        follow in "[:, ]{1,3}",
+        walk in "[abcx]{0,4}",
+    ) {
+        let text = Expr::class(ByteSet::of(b"\"").complement());
+        let mut b = GrammarBuilder::new();
+        let tail = b.rule("tail", Expr::seq([Expr::star(text), Expr::text("\"")]));
+        // One node per proper prefix of a name; any other byte goes to the tail.
+        let prefixes: Vec<String> =
+            names.iter().flat_map(|n| (0..=n.len()).map(|i| n[..i].to_owned())).collect::<std::collections::BTreeSet<_>>()
+                .into_iter().collect();
+        let mut graph = crate::ir::Graph::default();
+        let start = graph.node();
+        let end = graph.node();
+        let nodes: Vec<u32> = prefixes.iter().map(|_| graph.node()).collect();
+        for (i, prefix) in prefixes.iter().enumerate() {
+            let mut rest = ByteSet::of(b"\"").complement();
+            for (j, longer) in prefixes.iter().enumerate() {
+                if longer.len() == prefix.len() + 1 && longer.starts_with(prefix.as_str()) {
+                    let byte = longer.as_bytes()[prefix.len()];
+                    rest.remove(byte);
+                    graph.edge(nodes[i], Expr::bytes(&[byte]), nodes[j]);
+                }
+            }
+            graph.edge(nodes[i], Expr::seq([Expr::class(rest), Expr::Ref(tail)]), end);
+            if !names.contains(prefix) {
+                graph.edge(nodes[i], Expr::text("\""), end);
+            }
+        }
+        let first = nodes.first().copied();
+        graph.start = start;
+        graph.ends = vec![end];
+        graph.edge(start, first.map_or(Expr::Ref(tail), |_| Expr::Empty), first.unwrap_or(end));
+        let name = b.rule("name", Expr::Graph(Box::new(graph)));
+        let key = Expr::seq([Expr::text("\""), Expr::Ref(name), Expr::text(&follow), Expr::text("a")]);
+        let start = b.rule("start", Expr::seq([key, Expr::text("bx")]));
+        let grammar = b.finish(start).unwrap();
+        let extra: Vec<&[u8]> = extra.iter().map(|e| e.as_bytes()).collect();
+        for engine in [entries_only(&extra), Engine::new(Arc::new(Vocabulary::toy(&extra)), EngineOptions::default())] {
+            let constraint = engine.compile(&grammar).unwrap();
+            let mut matcher = constraint.matcher();
+            // `allowed` compares every bit with stepping the token.
+            for byte in format!("\"{walk}").bytes() {
+                allowed(&mut matcher, &constraint);
+                matcher.advance(TokenId::from_raw(u32::from(byte))).unwrap();
+            }
+            allowed(&mut matcher, &constraint);
+            if engine.options().direct_walk == 0 && names.len() > 1 {
+                prop_assert!(engine.pool_stats().derived > 0);
+            }
+            if !names.contains(&walk) {
+                feed(&mut matcher, &constraint, &format!("\"{follow}abx"));
+                prop_assert!(matcher.is_complete());
+            }
+        }
+    }
 }

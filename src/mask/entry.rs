@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::set::TokenSet;
 use super::walk::{Stopped, Walk};
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, Parser};
+use crate::matcher::{ConfigId, DEAD, Parser};
 use crate::vocab::{Trie, Vocabulary};
 
 /// Where few nodes have everything undecided below them, the subtrees are walked in place; otherwise remainders are grouped.
@@ -14,60 +14,68 @@ const SUBTREES: usize = 4;
 
 /// What a state's rule leaves undecided.
 #[derive(Debug)]
-pub(crate) enum Undecided {
+enum Undecided {
     /// The words below these nodes of the vocabulary's trie.
     Subtrees(Box<[u32]>),
     /// What is left of each undecided token once the rule has ended; equal remainders share a node.
     Remainders(Trie),
+    /// As another entry, but for some tokens, which `own` decides.
+    Like { base: Arc<Entry>, without: Box<[TokenId]>, own: Box<[u32]> },
 }
 
 /// Accepted / rejected / uncertain for one state (XGrammar's adaptive token-mask cache). Everything else is rejected.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) accepted: TokenSet,
-    pub(crate) undecided: Undecided,
+    undecided: Undecided,
+    /// No token is undecided in two ways, or both undecided and accepted.
+    simple: bool,
 }
 
 impl Entry {
-    /// Walks the whole vocabulary with an isolated item.
+    /// Walks the whole vocabulary with an isolated item. `all` is the row of every token with text, and their number.
     pub(crate) fn build(
         parser: &mut Parser,
         vocab: &Vocabulary,
-        all: &Arc<[u32]>,
-        all_count: usize,
+        (all, all_count): (&Arc<[u32]>, usize),
         isolated: ConfigId,
     ) -> Result<Entry, Stopped> {
         let mut walk = Walk::default();
-        let trie = vocab.trie();
-        walk.run(parser, trie, 0, isolated, usize::MAX)?;
-        let accepted = TokenSet::new(walk.words, all, all_count);
-        let undecided = if walk.exits.len() <= SUBTREES {
-            Undecided::Subtrees(walk.exits.into_boxed_slice())
-        } else {
-            let mut remainders: Vec<(&[u8], TokenId)> = Vec::new();
-            // The length of the text that leads to a node is the length of any word at or below it, less what follows.
-            for &node in &walk.exits {
-                let depth = usize::from(trie.node(node).depth);
-                let at = trie.words_at(node).len();
-                for &id in &trie.words_below(node)[at..] {
-                    if let Some(bytes) = vocab.bytes(id) {
-                        remainders.push((&bytes[depth..], id));
-                    }
-                }
-            }
-            Undecided::Remainders(Trie::build(remainders))
-        };
-        Ok(Entry { accepted, undecided })
+        walk.run(parser, vocab.trie(), 0, isolated, usize::MAX)?;
+        Ok(Entry {
+            accepted: TokenSet::new(walk.words, all, all_count),
+            undecided: Undecided::below(vocab, walk.exits),
+            simple: walk.pure_exits,
+        })
+    }
+
+    /// The entry of a state most of whose bytes lead to where `like` (another isolated item, with this base entry) loops:
+    /// walks only where the two differ. A key that must not be one of the declared names is any key but along those
+    /// names. `None` where the base is not simple enough.
+    pub(crate) fn build_like(
+        parser: &mut Parser,
+        vocab: &Vocabulary,
+        base: &Arc<Entry>,
+        isolated: ConfigId,
+        like: ConfigId,
+    ) -> Result<Option<Entry>, Stopped> {
+        if !base.simple {
+            return Ok(None);
+        }
+        let mut diff = Difference::default();
+        diff.walk(parser, vocab.trie(), isolated, like)?;
+        let accepted = base.accepted.changed(&diff.less, &diff.more, vocab.mask_words());
+        Ok(Some(Entry { accepted, undecided: Undecided::like(base, &diff), simple: diff.pure_exits }))
     }
 
     /// Memory held, in bytes, roughly.
     pub(crate) fn bytes(&self) -> usize {
-        self.accepted.bytes()
-            + match &self.undecided {
-                Undecided::Subtrees(nodes) => nodes.len() * 4,
-                Undecided::Remainders(trie) => trie.len() * 16 + 1024,
-            }
-            + 128
+        let undecided = match &self.undecided {
+            Undecided::Subtrees(nodes) => nodes.len() * 4,
+            Undecided::Remainders(trie) => trie.len() * 16 + 1024,
+            Undecided::Like { without, own, .. } => (without.len() + own.len()) * 4,
+        };
+        self.accepted.bytes() + undecided + 64
     }
 
     /// Adds to `walk` the undecided tokens that `next` (what follows the rule) can finish.
@@ -79,10 +87,123 @@ impl Entry {
         walk: &mut Walk,
     ) -> Result<(), Stopped> {
         match &self.undecided {
-            Undecided::Subtrees(nodes) => {
-                nodes.iter().try_for_each(|&node| walk.run(parser, vocab.trie(), node, next, usize::MAX))
-            }
+            Undecided::Subtrees(nodes) => below(parser, vocab, nodes, next, walk),
             Undecided::Remainders(trie) => walk.run(parser, trie, 0, next, usize::MAX),
+            Undecided::Like { base, without, own } => {
+                let from = walk.words.len();
+                base.resolve(parser, vocab, next, walk)?;
+                if !without.is_empty() {
+                    let mut at = from;
+                    while at < walk.words.len() {
+                        if without.binary_search(&walk.words[at]).is_ok() {
+                            walk.words.swap_remove(at);
+                        } else {
+                            at += 1;
+                        }
+                    }
+                }
+                below(parser, vocab, own, next, walk)
+            }
         }
+    }
+}
+
+fn below(
+    parser: &mut Parser,
+    vocab: &Vocabulary,
+    nodes: &[u32],
+    next: ConfigId,
+    walk: &mut Walk,
+) -> Result<(), Stopped> {
+    nodes.iter().try_for_each(|&node| walk.run(parser, vocab.trie(), node, next, usize::MAX))
+}
+
+impl Undecided {
+    fn below(vocab: &Vocabulary, exits: Vec<u32>) -> Undecided {
+        if exits.len() <= SUBTREES {
+            return Undecided::Subtrees(exits.into_boxed_slice());
+        }
+        let trie = vocab.trie();
+        let mut remainders: Vec<(&[u8], TokenId)> = Vec::new();
+        for node in exits {
+            let depth = usize::from(trie.node(node).depth);
+            let remaining = strictly_below(trie, node).iter();
+            remainders.extend(remaining.filter_map(|&id| Some((&vocab.bytes(id)?[depth..], id))));
+        }
+        Undecided::Remainders(Trie::build(remainders))
+    }
+
+    fn like(base: &Arc<Entry>, diff: &Difference) -> Undecided {
+        let mut without = diff.without.clone();
+        without.sort_unstable();
+        Undecided::Like { base: base.clone(), without: without.into(), own: diff.exits.clone().into() }
+    }
+}
+
+fn strictly_below(trie: &Trie, node: u32) -> &[TokenId] {
+    &trie.words_below(node)[trie.words_at(node).len()..]
+}
+
+/// Where two configurations part ways on the vocabulary.
+#[derive(Debug)]
+struct Difference {
+    /// Accepted by the other only.
+    less: Vec<TokenId>,
+    /// Accepted by this one only.
+    more: Vec<TokenId>,
+    /// Undecided by the other in a way that is not this one's.
+    without: Vec<TokenId>,
+    /// Nodes below which this one is undecided and the other is not.
+    exits: Vec<u32>,
+    pure_exits: bool,
+}
+
+impl Default for Difference {
+    fn default() -> Self {
+        Difference { less: Vec::new(), more: Vec::new(), without: Vec::new(), exits: Vec::new(), pure_exits: true }
+    }
+}
+
+impl Difference {
+    /// Visits the nodes at which the configurations differ; equal ones decide everything below alike.
+    fn walk(&mut self, parser: &mut Parser, trie: &Trie, this: ConfigId, other: ConfigId) -> Result<(), Stopped> {
+        let end = trie.node(0).end;
+        let mut stack: Vec<(u32, ConfigId, ConfigId)> = vec![(end, this, other)];
+        let mut at = 1;
+        while at < end {
+            let mut top = stack[stack.len() - 1];
+            while at >= top.0 {
+                stack.pop();
+                top = stack[stack.len() - 1];
+            }
+            let node = *trie.node(at);
+            let (a, b) = (parser.step(top.1, node.byte)?, parser.step(top.2, node.byte)?);
+            if a == b {
+                at = node.end;
+                continue;
+            }
+            if a == DEAD {
+                // Whatever the other accepts or leaves open below, this one rejects.
+                self.less.extend_from_slice(trie.words_below(at));
+                self.without.extend_from_slice(trie.words_below(at));
+                at = node.end;
+                continue;
+            }
+            let words = trie.words_at(at);
+            if b == DEAD {
+                self.more.extend_from_slice(words);
+            }
+            let (a_ends, b_ends) = (parser.store().done(a).bottom, parser.store().done(b).bottom);
+            if b_ends && !a_ends {
+                self.without.extend_from_slice(strictly_below(trie, at));
+            }
+            if a_ends && !b_ends {
+                self.exits.push(at);
+            }
+            self.pure_exits &= !a_ends || parser.store().items(a).is_empty();
+            stack.push((node.end, a, b));
+            at += 1;
+        }
+        Ok(())
     }
 }

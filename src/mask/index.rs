@@ -7,8 +7,8 @@ use rustc_hash::FxHashMap;
 
 use super::entry::Entry;
 use super::key::GrammarKeys;
-use super::pool::{MaskPool, add_all};
-use super::set::{TokenSet, clear_bit, set_bit};
+use super::pool::MaskPool;
+use super::set::{TokenSet, set_bit};
 use super::walk::{Stopped, Walk};
 use crate::compile::{CompileError, Compiled};
 use crate::ids::TokenId;
@@ -16,46 +16,6 @@ use crate::ir::SpecialToken;
 use crate::limits::Limits;
 use crate::matcher::{ConfigId, DEAD, Item, Parser, ParserLimit};
 use crate::vocab::Vocabulary;
-
-/// Trie nodes a configuration may cost before its wide states get pooled entries instead.
-const NARROW: usize = 1024;
-
-/// A finished mask.
-#[derive(Clone, Debug)]
-pub(crate) enum Mask {
-    /// Only these tokens.
-    Sparse(Box<[TokenId]>),
-    /// A shared row and a few more.
-    Dense { base: Arc<[u32]>, add: Box<[TokenId]> },
-}
-
-impl Mask {
-    /// Writes the row; words beyond it become 0.
-    pub(crate) fn write(&self, out: &mut [u32]) {
-        match self {
-            Mask::Sparse(ids) => {
-                out.fill(0);
-                add_all(out, ids);
-            }
-            Mask::Dense { base, add } => {
-                let n = base.len().min(out.len());
-                out[..n].copy_from_slice(&base[..n]);
-                out[n..].fill(0);
-                add_all(out, add);
-            }
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        64 + match self {
-            Mask::Sparse(ids) => ids.len() * 4,
-            Mask::Dense { base, add } => {
-                // A shared row is counted once for every four masks that use it: cheap, and errs on the safe side.
-                base.len() * 4 / Arc::strong_count(base).clamp(1, 4) + add.len() * 4
-            }
-        }
-    }
-}
 
 /// One compiled grammar bound to one vocabulary.
 #[derive(Debug)]
@@ -66,6 +26,8 @@ pub(crate) struct Index {
     /// The token of each special token of the grammar.
     pub(crate) specials: Vec<TokenId>,
     mask_bytes: usize,
+    /// Trie nodes a configuration may cost before its wide states get pooled entries instead.
+    direct_walk: usize,
     state: Mutex<IndexState>,
 }
 
@@ -75,7 +37,7 @@ pub(crate) struct IndexState {
     pub(crate) parser: Parser,
     /// How often the parser's configurations were dropped; ids of an earlier epoch mean nothing.
     pub(crate) epoch: u64,
-    masks: Vec<Option<Arc<Mask>>>,
+    masks: Vec<Option<Arc<TokenSet>>>,
     masks_held: usize,
     /// States whose entries come from the pool.
     wide: Vec<bool>,
@@ -94,6 +56,7 @@ impl Index {
         vocab: Arc<Vocabulary>,
         pool: Arc<MaskPool>,
         limits: &Limits,
+        direct_walk: usize,
     ) -> Result<Index, CompileError> {
         let mut specials = Vec::new();
         for special in &compiled.specials {
@@ -120,7 +83,7 @@ impl Index {
             walk: Walk::default(),
         };
         let mask_bytes = limits.mask_bytes;
-        Ok(Index { compiled, vocab, pool, specials, mask_bytes, state: Mutex::new(state) })
+        Ok(Index { compiled, vocab, pool, specials, mask_bytes, direct_walk, state: Mutex::new(state) })
     }
 
     /// The lock over everything that grows.
@@ -129,7 +92,7 @@ impl Index {
     }
 
     /// The mask of a configuration. A hit is a look-up; a miss costs a walk over what can follow.
-    pub(crate) fn mask(&self, state: &mut IndexState, config: ConfigId) -> Result<Arc<Mask>, ParserLimit> {
+    pub(crate) fn mask(&self, state: &mut IndexState, config: ConfigId) -> Result<Arc<TokenSet>, ParserLimit> {
         let known = |state: &IndexState, config: ConfigId| state.masks.get(config as usize).cloned().flatten();
         if let Some(mask) = known(state, config) {
             return Ok(mask);
@@ -149,7 +112,7 @@ impl Index {
         Ok(mask)
     }
 
-    fn build(&self, state: &mut IndexState, config: ConfigId) -> Result<Mask, ParserLimit> {
+    fn build(&self, state: &mut IndexState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
         let limit = |stopped| match stopped {
             Stopped::Parser(limit) => limit,
             Stopped::Budget => ParserLimit::Memory,
@@ -158,11 +121,11 @@ impl Index {
         let mut dense: Vec<Arc<Entry>> = Vec::new();
         let items: Vec<Item> = state.parser.store().items(config).to_vec();
         let any_wide = items.iter().any(|i| state.wide[i.state as usize]);
-        if any_wide || !state.try_narrow(&self.vocab, config)? {
+        if any_wide || !state.try_narrow(&self.vocab, config, self.direct_walk)? {
             for &item in &items {
                 if !state.wide[item.state as usize] {
                     let alone = state.parser.subset(&[item]);
-                    state.wide[item.state as usize] = !state.try_narrow(&self.vocab, alone)?;
+                    state.wide[item.state as usize] = !state.try_narrow(&self.vocab, alone, self.direct_walk)?;
                     if !state.wide[item.state as usize] {
                         continue;
                     }
@@ -193,44 +156,20 @@ impl Index {
         Ok(entry)
     }
 
-    /// Unites accepted sets and single words.
-    fn assemble(&self, mut ids: Vec<TokenId>, entries: &[Arc<Entry>]) -> Mask {
-        let mut base: Option<Arc<[u32]>> = None;
-        for entry in entries {
-            match &entry.accepted {
-                TokenSet::List(list) => ids.extend_from_slice(list),
-                TokenSet::Bits(bits) => match &mut base {
-                    None => base = Some(bits.clone()),
-                    Some(base) => {
-                        let merged: Vec<u32> = base.iter().zip(&bits[..]).map(|(a, b)| a | b).collect();
-                        *base = merged.into();
-                    }
-                },
-                TokenSet::AllBut(others) => {
-                    let mut bits = self.pool.all().to_vec();
-                    for &id in others {
-                        clear_bit(&mut bits, id);
-                    }
-                    if let Some(base) = &base {
-                        bits.iter_mut().zip(&base[..]).for_each(|(a, b)| *a |= b);
-                    }
-                    base = Some(bits.into());
+    /// Unites accepted sets and single words. Words may repeat: a bit set twice is cheaper than sorting.
+    fn assemble(&self, words: Vec<TokenId>, entries: &[Arc<Entry>]) -> TokenSet {
+        let row = self.vocab.mask_words();
+        match entries {
+            [] if words.len() <= row / 2 => TokenSet::List(words.into()),
+            [entry] => entry.accepted.changed(&[], &words, row),
+            _ => {
+                let (mut bits, mut one) = (vec![0; row], vec![0; row]);
+                for entry in entries {
+                    entry.accepted.write(&mut one);
+                    bits.iter_mut().zip(&one).for_each(|(a, b)| *a |= b);
                 }
-            }
-        }
-        // Ids may repeat: bits are set twice then, which is cheaper than sorting.
-        match base {
-            None if ids.len() <= self.vocab.mask_words() => Mask::Sparse(ids.into_boxed_slice()),
-            None => {
-                let mut bits = vec![0; self.vocab.mask_words()];
-                for id in ids {
-                    set_bit(&mut bits, id);
-                }
-                Mask::Dense { base: bits.into(), add: Box::default() }
-            }
-            Some(base) => {
-                ids.retain(|&id| !super::set::bit(&base, id));
-                Mask::Dense { base, add: ids.into_boxed_slice() }
+                words.iter().for_each(|&id| set_bit(&mut bits, id));
+                TokenSet::row(bits)
             }
         }
     }
@@ -238,9 +177,9 @@ impl Index {
 
 impl IndexState {
     /// Walks the vocabulary with a configuration if few nodes suffice; otherwise adds nothing and says so.
-    fn try_narrow(&mut self, vocab: &Vocabulary, config: ConfigId) -> Result<bool, ParserLimit> {
+    fn try_narrow(&mut self, vocab: &Vocabulary, config: ConfigId, nodes: usize) -> Result<bool, ParserLimit> {
         let before = self.walk.words.len();
-        match self.walk.run(&mut self.parser, vocab.trie(), 0, config, NARROW) {
+        match self.walk.run(&mut self.parser, vocab.trie(), 0, config, nodes) {
             Ok(()) => Ok(true),
             Err(Stopped::Budget) => {
                 self.walk.words.truncate(before);
@@ -250,7 +189,7 @@ impl IndexState {
         }
     }
 
-    fn hold(&mut self, config: ConfigId, mask: &Arc<Mask>, max_bytes: usize) {
+    fn hold(&mut self, config: ConfigId, mask: &Arc<TokenSet>, max_bytes: usize) {
         let bytes = mask.bytes();
         if self.masks_held + bytes > max_bytes {
             self.masks.clear();

@@ -9,7 +9,6 @@ use super::key::{GrammarKeys, RuleKeys};
 use super::set::set_bit;
 use super::walk::Stopped;
 use crate::compile::Compiled;
-use crate::ids::TokenId;
 use crate::matcher::{Item, Parser};
 use crate::vocab::Vocabulary;
 
@@ -20,6 +19,8 @@ pub struct PoolStats {
     pub hits: u64,
     /// Entries built.
     pub misses: u64,
+    /// Of those, derived from another entry by walking only where the two differ.
+    pub derived: u64,
     /// Entries held now.
     pub entries: usize,
     /// Memory of those, in bytes, roughly.
@@ -55,13 +56,27 @@ impl MaskPool {
         MaskPool { all: all.into(), all_count: words.len(), max_bytes, inner: Mutex::default() }
     }
 
-    /// The row of every token with text.
-    pub(crate) fn all(&self) -> &Arc<[u32]> {
-        &self.all
-    }
-
     pub(crate) fn stats(&self) -> PoolStats {
         self.inner.lock().stats
+    }
+
+    fn build(
+        &self,
+        parser: &mut Parser,
+        keys: &mut GrammarKeys,
+        vocab: &Vocabulary,
+        item: Item,
+    ) -> Result<Entry, Stopped> {
+        let isolated = parser.isolated(item);
+        if let Some(like) = parser.loops_like(isolated)? {
+            let base = self.entry(parser, keys, vocab, like)?;
+            let other = parser.isolated(like);
+            if let Some(entry) = Entry::build_like(parser, vocab, &base, isolated, other)? {
+                self.inner.lock().stats.derived += 1;
+                return Ok(entry);
+            }
+        }
+        Entry::build(parser, vocab, (&self.all, self.all_count), isolated)
     }
 
     /// The entry of an item's state and counter, built if no grammar has needed it before. The item's counter must be
@@ -85,8 +100,7 @@ impl MaskPool {
             inner.stats.misses += 1;
             key
         };
-        let isolated = parser.isolated(item);
-        let entry = Arc::new(Entry::build(parser, vocab, &self.all, self.all_count, isolated)?);
+        let entry = Arc::new(self.build(parser, keys, vocab, item)?);
         let mut inner = self.inner.lock();
         let bytes = entry.bytes() + key.len() * 4;
         if inner.stats.bytes + bytes > self.max_bytes {
@@ -98,12 +112,5 @@ impl MaskPool {
         inner.entries.insert(key, entry.clone());
         inner.stats.entries = inner.entries.len();
         Ok(entry)
-    }
-}
-
-/// Copies the bits of a list.
-pub(crate) fn add_all(words: &mut [u32], ids: &[TokenId]) {
-    for &id in ids {
-        set_bit(words, id);
     }
 }

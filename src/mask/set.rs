@@ -1,4 +1,4 @@
-//! Sets of token ids: a list where few, the list of the others where nearly all, a bitmap between.
+//! Sets of token ids: a list where few, otherwise a shared bitmap row and what differs from it.
 
 use std::sync::Arc;
 
@@ -26,30 +26,28 @@ pub fn bit(words: &[u32], id: TokenId) -> bool {
     words.get(id.index() / 32).is_some_and(|word| word >> (id.raw() % 32) & 1 == 1)
 }
 
-/// An immutable set of token ids in whichever form is smallest.
+/// Most ids that are kept as a difference to a shared row; beyond, the row is written out.
+const MAX_DIFFERENCE: usize = 512;
+
+/// An immutable set of token ids.
 #[derive(Clone, Debug)]
 pub(crate) enum TokenSet {
-    /// These.
-    List(Box<[TokenId]>),
-    /// Every token with text but these.
-    AllBut(Box<[TokenId]>),
-    /// A bitmap row.
-    Bits(Arc<[u32]>),
+    /// These (ids may repeat).
+    List(Arc<[TokenId]>),
+    /// A row, without some and with some more.
+    Row { base: Arc<[u32]>, remove: Arc<[TokenId]>, add: Arc<[TokenId]> },
 }
 
 impl TokenSet {
     /// `all` is the row of every token with text and how many those are; `ids` are distinct.
     pub(crate) fn new(ids: Vec<TokenId>, all: &Arc<[u32]>, all_count: usize) -> TokenSet {
-        let words = all.len();
-        if ids.len() <= words {
-            return TokenSet::List(ids.into_boxed_slice());
+        if ids.len() <= MAX_DIFFERENCE {
+            return TokenSet::List(ids.into());
         }
-        let mut bits = vec![0u32; words];
-        for &id in &ids {
-            set_bit(&mut bits, id);
-        }
-        if all_count - ids.len() > words {
-            return TokenSet::Bits(bits.into());
+        let mut bits = vec![0u32; all.len()];
+        ids.iter().for_each(|&id| set_bit(&mut bits, id));
+        if all_count - ids.len() > MAX_DIFFERENCE {
+            return TokenSet::row(bits);
         }
         let mut others = Vec::with_capacity(all_count - ids.len());
         for (w, (&a, &b)) in all.iter().zip(&bits).enumerate() {
@@ -59,14 +57,100 @@ impl TokenSet {
                 rest &= rest - 1;
             }
         }
-        TokenSet::AllBut(others.into_boxed_slice())
+        TokenSet::Row { base: all.clone(), remove: others.into(), add: Arc::default() }
     }
 
-    /// Memory held, in bytes.
+    /// A row of its own.
+    pub(crate) fn row(bits: Vec<u32>) -> TokenSet {
+        TokenSet::Row { base: bits.into(), remove: Arc::default(), add: Arc::default() }
+    }
+
+    /// This set without some ids and with some more (`more` wins). `words` is the length of a row.
+    pub(crate) fn changed(&self, less: &[TokenId], more: &[TokenId], words: usize) -> TokenSet {
+        if less.is_empty() && more.is_empty() {
+            return self.clone();
+        }
+        if let TokenSet::List(ids) = self
+            && less.is_empty()
+            && ids.len() + more.len() <= MAX_DIFFERENCE
+        {
+            return TokenSet::List(ids.iter().chain(more).copied().collect());
+        }
+        if let TokenSet::Row { base, remove, add } = self
+            && remove.len() + add.len() + less.len() + more.len() <= MAX_DIFFERENCE
+        {
+            let kept = add.iter().filter(|id| !less.contains(id)).chain(more).copied();
+            return TokenSet::Row {
+                base: base.clone(),
+                remove: remove.iter().chain(less).copied().collect(),
+                add: kept.collect(),
+            };
+        }
+        let mut bits = vec![0; words];
+        self.write(&mut bits);
+        less.iter().for_each(|&id| clear_bit(&mut bits, id));
+        more.iter().for_each(|&id| set_bit(&mut bits, id));
+        TokenSet::row(bits)
+    }
+
+    /// Writes the row; words beyond it become 0.
+    pub(crate) fn write(&self, out: &mut [u32]) {
+        match self {
+            TokenSet::List(ids) => {
+                out.fill(0);
+                ids.iter().for_each(|&id| set_bit(out, id));
+            }
+            TokenSet::Row { base, remove, add } => {
+                let n = base.len().min(out.len());
+                out[..n].copy_from_slice(&base[..n]);
+                out[n..].fill(0);
+                remove.iter().for_each(|&id| clear_bit(out, id));
+                add.iter().for_each(|&id| set_bit(out, id));
+            }
+        }
+    }
+
+    /// Memory held, in bytes. A shared row counts a quarter for each user: cheap, and errs on the safe side.
     pub(crate) fn bytes(&self) -> usize {
         match self {
-            TokenSet::List(ids) | TokenSet::AllBut(ids) => ids.len() * 4,
-            TokenSet::Bits(words) => words.len() * 4,
+            TokenSet::List(ids) => 64 + ids.len() * 4,
+            TokenSet::Row { base, remove, add } => {
+                96 + base.len() * 4 / Arc::strong_count(base).clamp(1, 4) + (remove.len() + add.len()) * 4
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_form_is_the_same_set(
+            ids in prop::collection::btree_set(0u32..2_000, 0..1_200),
+            less in prop::collection::vec(0u32..2_000, 0..700),
+            more in prop::collection::vec(0u32..2_000, 0..700),
+            dense: bool,
+        ) {
+            let width = 2_000u32;
+            let all: Vec<u32> = (0..width.div_ceil(32)).map(|w| if w == width / 32 { 0xffff } else { u32::MAX }).collect();
+            let ids: std::collections::BTreeSet<u32> =
+                if dense { (0..width).filter(|i| !ids.contains(i) || i % 3 == 0).collect() } else { ids };
+            let token = |i: &u32| TokenId::from_raw(*i);
+            let set = TokenSet::new(ids.iter().map(token).collect(), &all.clone().into(), width as usize);
+            let less_ids: Vec<TokenId> = less.iter().map(token).collect();
+            let more_ids: Vec<TokenId> = more.iter().map(token).collect();
+            let changed = set.changed(&less_ids, &more_ids, all.len());
+            let mut row = vec![7; all.len() + 1];
+            set.write(&mut row);
+            prop_assert!((0..width).all(|i| bit(&row, token(&i)) == ids.contains(&i)) && row[all.len()] == 0);
+            changed.write(&mut row);
+            for i in 0..width {
+                let expected = more.contains(&i) || ids.contains(&i) && !less.contains(&i);
+                prop_assert_eq!(bit(&row, token(&i)), expected);
+            }
         }
     }
 }

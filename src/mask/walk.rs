@@ -20,13 +20,21 @@ impl From<ParserLimit> for Stopped {
 }
 
 /// What a walk found, and its buffers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Walk {
     /// Words that can follow (each once per walk).
     pub(crate) words: Vec<TokenId>,
     /// Nodes at which a rule over the unknown frame ended: what is below has to be decided by what follows the rule.
     pub(crate) exits: Vec<u32>,
+    /// Nothing else went on where a rule ended: no word has two exits or is both decided and undecided.
+    pub(crate) pure_exits: bool,
     stack: Vec<(u32, ConfigId)>,
+}
+
+impl Default for Walk {
+    fn default() -> Self {
+        Walk { words: Vec::new(), exits: Vec::new(), pure_exits: true, stack: Vec::new() }
+    }
 }
 
 impl Walk {
@@ -34,6 +42,7 @@ impl Walk {
     pub(crate) fn clear(&mut self) {
         self.words.clear();
         self.exits.clear();
+        self.pure_exits = true;
     }
 
     /// Adds every word strictly below `node` that `config` can read. Gives up after `budget` nodes. Cost: one transition
@@ -70,6 +79,10 @@ impl Walk {
         config: ConfigId,
         left: &mut usize,
     ) -> Result<(), Stopped> {
+        if *left == 0 {
+            return Err(Stopped::Budget);
+        }
+        *left -= 1;
         if config == DEAD {
             return Ok(());
         }
@@ -83,6 +96,7 @@ impl Walk {
             if parser.store().items(config).is_empty() {
                 return Ok(());
             }
+            self.pure_exits = false;
         }
         self.below(parser, trie, node + 1, end, config, left)
     }
@@ -128,6 +142,7 @@ impl Walk {
                     at = node.end;
                     continue;
                 }
+                self.pure_exits = false;
             }
             self.stack.push((node.end, next));
         }

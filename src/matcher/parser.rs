@@ -257,6 +257,31 @@ impl Parser {
         self.store.config(&items, Done { root: a.root || b.root, bottom: a.bottom || b.bottom })
     }
 
+    /// The item that most bytes lead to from an isolated item, if it is another one that loops on itself for
+    /// as many: `any text` for a state that is like it but for a few continuations.
+    pub(crate) fn loops_like(&mut self, isolated: ConfigId) -> Result<Option<Item>, ParserLimit> {
+        let Some(next) = self.majority(isolated)? else { return Ok(None) };
+        if next == isolated || self.majority(next)? != Some(next) {
+            return Ok(None);
+        }
+        let items = self.store.items(next);
+        let single = items.len() == 1 && self.store.done(next) == Done::default() && items[0].frame == BOTTOM;
+        Ok(items.first().copied().filter(|i| single && self.compiled.state(i.state).block == NO_BLOCK))
+    }
+
+    /// The configuration that most bytes lead to, if at least a third of them do.
+    fn majority(&mut self, config: ConfigId) -> Result<Option<ConfigId>, ParserLimit> {
+        let mut counts: Vec<(ConfigId, u32)> = Vec::new();
+        for byte in self.allowed(config).iter() {
+            let next = self.step(config, byte)?;
+            match counts.iter_mut().find(|(c, _)| *c == next) {
+                Some((_, n)) => *n += 1,
+                None => counts.push((next, 1)),
+            }
+        }
+        Ok(counts.into_iter().filter(|&(_, n)| n >= 80).max_by_key(|&(_, n)| n).map(|(c, _)| c))
+    }
+
     /// The configuration in which a rule with this frame has just ended.
     pub(crate) fn after(&mut self, frame: FrameId) -> Result<ConfigId, ParserLimit> {
         self.scratch.kernel.clear();
