@@ -1,0 +1,297 @@
+//! The `louver` binary from outside: verdicts, exit codes, output files.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+/// A folder that goes away with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("louver-cli-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a temporary folder");
+        Folder(path)
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).expect("written");
+        path
+    }
+
+    fn lines(&self, name: &str, values: &[Value]) -> PathBuf {
+        self.file(name, &values.iter().map(|v| format!("{v}\n")).collect::<String>())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // A folder that stays behind in the temporary directory is no failure.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn louver(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_louver")).args(args).stdin(Stdio::null()).output().expect("the binary runs")
+}
+
+fn read_lines(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).expect("an output file");
+    text.lines().map(|line| serde_json::from_str(line).expect("a JSON line")).collect()
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().expect("a path of UTF-8")
+}
+
+/// A tokenizer of single characters: ids 0 to 94 are `!` to DEL's predecessor, with GPT-2's letters for the other bytes.
+fn tokenizer(folder: &Folder) -> PathBuf {
+    let mut vocab = serde_json::Map::new();
+    let printable = |b: u8| matches!(b, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
+    let mut other = 0x100u32;
+    for byte in 0..=255u8 {
+        let c = if printable(byte) { u32::from(byte) } else { other };
+        other += u32::from(!printable(byte));
+        vocab.insert(char::from_u32(c).expect("a character").to_string(), json!(byte));
+    }
+    vocab.insert("tr".into(), json!(256));
+    vocab.insert("\":".into(), json!(257));
+    let text = json!({
+        "version": "1.0", "truncation": null, "padding": null, "normalizer": null, "post_processor": null,
+        "added_tokens": [
+            {"id": 258, "content": "<|im_end|>", "special": true, "single_word": false, "lstrip": false,
+             "rstrip": false, "normalized": false},
+        ],
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false},
+        "decoder": {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true},
+        "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
+                  "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false,
+                  "vocab": vocab, "merges": ["t r", "\" :"]},
+    });
+    folder.file("tokenizer.json", &text.to_string())
+}
+
+#[test]
+fn check_cases_gives_a_verdict_or_an_error_on_every_line() {
+    let folder = Folder::new("cases");
+    let tools = json!([{"name": "f", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}},
+        "required": ["n"], "additionalProperties": false}}]);
+    let call = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"n\": 1}}\n</tool_call>";
+    let cases = [
+        (
+            json!({"id": "s1", "kind": "json_schema", "spec": {"type": "integer"}, "input": "12", "mode": "full"}),
+            json!(true),
+        ),
+        (
+            json!({"id": "s2", "kind": "json_schema", "spec": {"type": "integer"}, "input": "-", "mode": "full"}),
+            json!(false),
+        ),
+        (
+            json!({"id": "s3", "kind": "json_schema", "spec": "{\"type\": \"integer\"}", "input": "-", "mode": "prefix"}),
+            json!(true),
+        ),
+        (
+            json!({"id": "s4", "kind": "json_schema", "spec": {"const": [1]}, "options": {"whitespace": "compact"}, "input": "[ 1]"}),
+            json!(false),
+        ),
+        (
+            json!({"id": "s5", "kind": "json_schema", "spec": {"not": {"properties": {"x": {"type": "weird"}}}}, "input": "1"}),
+            json!("type"),
+        ),
+        (json!({"id": "s6", "kind": "json_schema", "spec": {}, "options": {"nope": 1}, "input": "1"}), json!("nope")),
+        (
+            json!({"id": "r1", "kind": "regex", "spec": "a+", "options": {}, "input_b64": "YWE=", "mode": "full"}),
+            json!(true),
+        ),
+        (json!({"id": "r2", "kind": "regex", "spec": "a+", "input": "b", "mode": "prefix"}), json!(false)),
+        (json!({"id": "r3", "kind": "regex", "spec": "(", "input": "b"}), json!("offset")),
+        (json!({"id": "r4", "kind": "regex", "spec": "a", "input_b64": "%"}), json!("input_b64")),
+        (
+            json!({"id": "t1", "kind": "tools", "spec": tools, "input": format!("Hm.\n{call}"), "mode": "full"}),
+            json!(true),
+        ),
+        (
+            json!({"id": "t2", "kind": "tools", "spec": tools, "input": call.replace('1', "true"), "mode": "full"}),
+            json!(false),
+        ),
+        (
+            json!({"id": "t3", "kind": "tools", "spec": {"tools": tools, "tool_choice": "required"}, "input": "", "mode": "full"}),
+            json!(false),
+        ),
+        (
+            json!({"id": "t4", "kind": "tools", "spec": tools, "options": {"tool_choice": "none"}, "input": call}),
+            json!(false),
+        ),
+        (
+            json!({"id": "t5", "kind": "tools", "spec": tools, "options": {"format": "nope"}, "input": ""}),
+            json!("nope"),
+        ),
+        (
+            json!({"id": "e", "kind": "ebnf", "spec": "root ::= \"a\"", "input": "a"}),
+            json!("kind `ebnf` is not built yet"),
+        ),
+        (
+            json!({"id": "l", "kind": "lark", "spec": "start: \"a\"", "input": "a"}),
+            json!("kind `lark` is not built yet"),
+        ),
+        (
+            json!({"id": "g", "kind": "structural_tag", "spec": {}, "input": "a"}),
+            json!("kind `structural_tag` is not built yet"),
+        ),
+        (json!({"id": "k", "kind": "runes", "spec": "a", "input": "a"}), json!("unknown")),
+        (json!({"id": "i", "kind": "regex", "spec": "a"}), json!("input")),
+        (json!({"id": "m"}), json!("kind")),
+    ];
+    let (lines, wants): (Vec<Value>, Vec<Value>) = cases.into_iter().unzip();
+    let input = folder.lines("in.jsonl", &lines);
+    let out = folder.0.join("out.jsonl");
+    let run = louver(&["check", "--cases", path(&input), "--out", path(&out)]);
+    assert!(run.status.success(), "{run:?}");
+    let verdicts = read_lines(&out);
+    assert_eq!(verdicts.len(), lines.len());
+    for ((line, want), got) in lines.iter().zip(&wants).zip(&verdicts) {
+        assert_eq!(got["id"], line["id"]);
+        match want {
+            Value::String(part) => {
+                assert!(got["error"].as_str().is_some_and(|e| e.contains(part.as_str())), "{got}, not {part:?}");
+                assert!(got.get("accepted").is_none(), "{got}");
+            }
+            verdict => assert_eq!(got, &json!({"id": line["id"], "accepted": verdict})),
+        }
+    }
+}
+
+#[test]
+fn check_schema_explains_and_sets_the_exit_code() {
+    let folder = Folder::new("schema");
+    let schema =
+        folder.file("s.json", r#"{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}"#);
+    let check = |input: &str| {
+        let input = folder.file("i.json", input);
+        let run = louver(&["check", "--schema", path(&schema), path(&input)]);
+        (run.status.code(), String::from_utf8(run.stdout).expect("text"))
+    };
+    assert_eq!(check("{\"n\": 1}\n"), (Some(0), "valid\n".to_owned()));
+    let (code, why) = check("{\n  \"n\": x}");
+    assert_eq!(code, Some(1));
+    assert!(why.starts_with("not valid: 'x' at byte 9 (line 2, column 8) is not allowed\nallowed there: ["), "{why}");
+    let (code, why) = check("{\"n\": 1");
+    assert_eq!(code, Some(1));
+    assert!(why.starts_with("not valid: the text ends too early, at byte 7"), "{why}");
+
+    let refused = folder.file("bad.json", r#"{"type": "object", "properties": {"n": {"minimum": "x"}}}"#);
+    let run = louver(&["check", "--schema", path(&refused), path(&schema)]);
+    assert_eq!(run.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&run.stderr).contains("/properties/n/minimum"), "{run:?}");
+    for wrong in
+        [&["check"][..], &["check", "--cases", "x"], &["check", "--schema", "no/such.json", "-"], &["nope"], &[]]
+    {
+        assert_eq!(louver(wrong).status.code(), Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
+fn check_schema_reads_standard_input() {
+    use std::io::Write;
+    let folder = Folder::new("stdin");
+    let schema = folder.file("s.json", r#"{"enum": ["é"]}"#);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_louver"))
+        .args(["check", "--schema", path(&schema), "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    child.stdin.take().expect("a pipe").write_all("\"é\"".as_bytes()).expect("written");
+    let run = child.wait_with_output().expect("it ends");
+    assert_eq!((run.status.code(), run.stdout.as_slice()), (Some(0), &b"valid\n"[..]));
+}
+
+#[test]
+fn bench_schema_measures_and_judges() {
+    let folder = Folder::new("bench-schema");
+    let tokenizer = tokenizer(&folder);
+    let object = json!({"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]});
+    let cases = folder.lines("in.jsonl", &[
+        json!({"id": "ok", "schema": object, "tests": [
+            {"valid": true, "data": {"a": true}}, {"valid": false, "data": {"a": 1}}, {"valid": false, "data": {}}]}),
+        json!({"id": "wrong", "schema": object, "tests": [{"valid": false, "data": {"a": false}}, {"valid": true, "data": 1}]}),
+        json!({"id": "refused", "schema": {"properties": {"x": {"type": "weird"}}}, "tests": [{"valid": true, "data": 1}]}),
+        json!({"id": "none", "schema": {"type": "null"}}),
+        json!(["no case"]),
+    ]);
+    for threads in ["1", "3"] {
+        let out = folder.0.join("out.jsonl");
+        let args = [
+            "bench",
+            "schema",
+            "--tokenizer",
+            path(&tokenizer),
+            "--cases",
+            path(&cases),
+            "--out",
+            path(&out),
+            "--threads",
+            threads,
+        ];
+        let run = louver(&args);
+        assert!(run.status.success(), "{run:?}");
+        let summary = String::from_utf8(run.stderr).expect("text");
+        assert!(summary.contains("schemas: 5; refused 2, passing 2\n"), "{summary}");
+        assert!(summary.contains("wrongly accepted 1, wrongly rejected 1\n"), "{summary}");
+        assert!(summary.contains("1  malformed: type\n"), "{summary}");
+        let lines = read_lines(&out);
+        let ids: Vec<&str> = lines.iter().filter_map(|l| l["id"].as_str()).collect();
+        assert_eq!(ids, ["ok", "wrong", "refused", "none", "line 5"]);
+        // `{"a": true}` is { " a ": ␠ tr u e }, 9 tokens; `{"a": 1}` fails at its 6th; `{}` at its 2nd.
+        assert_eq!(lines[0]["masks_ns"].as_array().map(Vec::len), Some(9 + 6 + 2));
+        assert_eq!(lines[0]["wrong"], json!([]));
+        assert!(lines[0]["ttfm_ns"].as_u64() > Some(0) && lines[0]["first_mask_ns"].as_u64() > Some(0));
+        assert_eq!(lines[1]["wrong"], json!([[0, false, true], [1, true, false]]));
+        assert!(lines[2]["error"].as_str().is_some_and(|e| e.contains("/properties/x/type")), "{}", lines[2]);
+        assert!(lines[2].get("masks_ns").is_none() && lines[2].get("wrong").is_none());
+        assert_eq!((&lines[3]["masks_ns"], &lines[3]["wrong"]), (&json!([]), &json!([])));
+    }
+}
+
+#[test]
+fn bench_tools_feeds_calls_in_the_format() {
+    let folder = Folder::new("bench-tools");
+    let tokenizer = tokenizer(&folder);
+    let tools = json!([{"type": "function", "function": {"name": "get", "parameters": {"type": "object",
+        "properties": {"n": {"type": "integer"}}, "required": ["n"]}}}]);
+    let calls = |n: Value| json!([{"name": "get", "arguments": {"n": n}}, {"name": "get", "arguments": {"n": 2}}]);
+    let cases = folder.lines(
+        "in.jsonl",
+        &[
+            json!({"id": "a", "question": "Which?", "tools": tools, "calls": calls(json!(1))}),
+            json!({"id": "b", "question": "Which?", "tools": tools, "calls": calls(json!("x"))}),
+            json!({"id": "c", "question": "Which?", "tools": [{"name": ""}], "calls": []}),
+        ],
+    );
+    let out = folder.0.join("out.jsonl");
+    let run = |format: &str| {
+        let args = [
+            "bench",
+            "tools",
+            "--tokenizer",
+            path(&tokenizer),
+            "--cases",
+            path(&cases),
+            "--format",
+            format,
+            "--out",
+            path(&out),
+        ];
+        louver(&args)
+    };
+    let ran = run("qwen3");
+    assert!(ran.status.success(), "{ran:?}");
+    let lines = read_lines(&out);
+    assert_eq!((&lines[0]["wrong"], &lines[0]["tools"]), (&json!([]), &json!(1)));
+    assert_eq!(lines[1]["wrong"], json!([[0, true, false]]));
+    assert!(lines[1]["masks_ns"].as_array().map(Vec::len) < lines[0]["masks_ns"].as_array().map(Vec::len));
+    assert!(lines[2]["error"].as_str().is_some_and(|e| e.contains("/tools/0/name")), "{}", lines[2]);
+    assert_eq!(run("nope").status.code(), Some(2));
+}
