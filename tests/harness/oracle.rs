@@ -1,11 +1,12 @@
 //! The brute-force recogniser: a textbook Earley chart over text positions, on the plain [`Network`]. It shares nothing with the
 //! engine but the grammar's type.
 
-use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use louver::ids::TokenId;
 use louver::ir::{Grammar, SpecialToken};
 use louver::vocab::Vocabulary;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::machine::{Move, Network};
 
@@ -21,12 +22,12 @@ struct Item {
 #[derive(Clone, Debug, Default)]
 struct Column {
     items: Vec<Item>,
-    seen: HashSet<Item>,
+    seen: FxHashSet<Item>,
     /// Items that go on once a machine that began here is done.
-    waiting: HashMap<usize, Vec<Item>>,
-    waits: HashSet<(usize, Item)>,
+    waiting: FxHashMap<usize, Vec<Item>>,
+    waits: FxHashSet<(usize, Item)>,
     /// Machines that began here and are done here.
-    empty: HashSet<usize>,
+    empty: FxHashSet<usize>,
 }
 
 /// What is read.
@@ -39,19 +40,21 @@ pub(crate) enum Symbol {
 /// A chart that grows and shrinks at its end.
 #[derive(Clone, Debug)]
 pub(crate) struct Oracle {
-    network: Network,
+    network: Arc<Network>,
     start: usize,
     specials: Vec<SpecialToken>,
     columns: Vec<Column>,
+    work: usize,
 }
 
 impl Oracle {
     pub(crate) fn new(grammar: &Grammar) -> Oracle {
         let mut oracle = Oracle {
-            network: Network::new(grammar),
+            network: Arc::new(Network::new(grammar)),
             start: grammar.start.index(),
             specials: grammar.specials.clone(),
             columns: vec![Column::default()],
+            work: 0,
         };
         if oracle.derives_something() {
             oracle.add(0, Item { machine: oracle.start, state: 0, origin: 0 });
@@ -70,19 +73,20 @@ impl Oracle {
         self.columns.len() - 1
     }
 
-    /// Items of the chart: what reading on costs. Ambiguous grammars with nested counters have very many.
-    pub(crate) fn items(&self) -> usize {
-        self.columns.iter().map(|c| c.items.len()).sum()
+    /// Items made so far: what the oracle's answers have cost. Ambiguous grammars with nested counters need very many.
+    pub(crate) fn work(&self) -> usize {
+        self.work
     }
 
     /// Reads a symbol, if what was read is still the beginning of a sentence; else changes nothing.
     pub(crate) fn push(&mut self, symbol: Symbol) -> bool {
         let at = self.columns.len();
         self.columns.push(Column::default());
+        let network = self.network.clone();
         for i in 0..self.columns[at - 1].items.len() {
             let item = self.columns[at - 1].items[i];
-            for (step, to) in self.network.machines[item.machine].moves[item.state].clone() {
-                let reads = match (&step, symbol) {
+            for &(ref step, to) in &network.machines[item.machine].moves[item.state] {
+                let reads = match (step, symbol) {
                     (Move::Bytes(set), Symbol::Byte(byte)) => set[usize::from(byte)],
                     (Move::Special(s), Symbol::Special(t)) => *s == t,
                     _ => false,
@@ -156,16 +160,19 @@ impl Oracle {
         let column = &mut self.columns[at];
         if column.seen.insert(item) {
             column.items.push(item);
+            self.work += 1;
         }
     }
 
     /// Predicts and completes until nothing is new.
     fn close(&mut self, at: usize) {
+        let network = self.network.clone();
         let mut next = 0;
         while next < self.columns[at].items.len() {
             let item = self.columns[at].items[next];
             next += 1;
-            if self.network.machines[item.machine].finals[item.state] {
+            let machine = &network.machines[item.machine];
+            if machine.finals[item.state] {
                 if item.origin == at {
                     self.columns[at].empty.insert(item.machine);
                 }
@@ -174,8 +181,8 @@ impl Oracle {
                     self.add(at, caller);
                 }
             }
-            for (step, to) in self.network.machines[item.machine].moves[item.state].clone() {
-                let Move::Call(callee) = step else { continue };
+            for &(ref step, to) in &machine.moves[item.state] {
+                let Move::Call(callee) = *step else { continue };
                 let caller = Item { state: to, ..item };
                 if self.columns[at].waits.insert((callee, caller)) {
                     self.columns[at].waiting.entry(callee).or_default().push(caller);
