@@ -90,7 +90,10 @@ fn case(line: &Value, verbose: bool, tally: &mut Tally) {
         }
     };
     tally.compiling.push(begin.elapsed());
-    if verbose && (tally.compiling.last() > Some(&Duration::from_millis(20)) || tally.lowering.last() > Some(&Duration::from_millis(5))) {
+    if verbose
+        && (tally.compiling.last() > Some(&Duration::from_millis(20))
+            || tally.lowering.last() > Some(&Duration::from_millis(5)))
+    {
         println!("slow {name}: {:?} {:?} {:?}", tally.lowering.last(), tally.compiling.last(), compiled.size());
     }
     let mut recognizer = Recognizer::new(Arc::new(compiled));

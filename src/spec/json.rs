@@ -535,7 +535,8 @@ mod tests {
 
     #[test]
     fn refuses_what_is_not_json() {
-        for text in ["", "01", "1.", "-", ".5", "1e", "[1,]", "{\"a\":1,}", "{a:1}", "tru", "1 2", "\"\n\"", "[", "\"a"] {
+        for text in ["", "01", "1.", "-", ".5", "1e", "[1,]", "{\"a\":1,}", "{a:1}", "tru", "1 2", "\"\n\"", "[", "\"a"]
+        {
             assert!(parse(text).is_err(), "{text}");
         }
     }

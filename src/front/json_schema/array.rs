@@ -46,7 +46,8 @@ impl<'a> Lowering<'a, '_> {
         }
         if max > prefix {
             let bound = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-            let (mut min, mut max) = (bound(min.saturating_sub(prefix)), facets.max.map(|m| m.saturating_sub(bound(prefix))));
+            let (mut min, mut max) =
+                (bound(min.saturating_sub(prefix)), facets.max.map(|m| m.saturating_sub(bound(prefix))));
             let mut from = at;
             if prefix == 0 {
                 from = graph.node();

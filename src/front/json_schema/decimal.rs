@@ -79,7 +79,11 @@ impl Decimal {
         let text = |digits: &[u8]| digits.iter().map(|d| char::from(b'0' + d)).collect::<String>();
         let sign = if self.negative { "-" } else { "" };
         let integer = if integer.is_empty() { "0".to_owned() } else { text(&integer) };
-        Some(if fraction.is_empty() { format!("{sign}{integer}") } else { format!("{sign}{integer}.{}", text(&fraction)) })
+        Some(if fraction.is_empty() {
+            format!("{sign}{integer}")
+        } else {
+            format!("{sign}{integer}.{}", text(&fraction))
+        })
     }
 
     /// The value as a small non-negative integer; anything past `u32` is `u32::MAX`. `None` if it is not one.

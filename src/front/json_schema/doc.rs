@@ -86,8 +86,17 @@ pub(super) struct Doc<'a> {
 const MAPS: &[&str] = &["$defs", "definitions", "properties", "patternProperties", "dependentSchemas", "dependencies"];
 const LISTS: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems", "items"];
 const SCHEMAS: &[&str] = &[
-    "items", "additionalItems", "contains", "additionalProperties", "propertyNames", "not", "if", "then", "else",
-    "unevaluatedItems", "unevaluatedProperties",
+    "items",
+    "additionalItems",
+    "contains",
+    "additionalProperties",
+    "propertyNames",
+    "not",
+    "if",
+    "then",
+    "else",
+    "unevaluatedItems",
+    "unevaluatedProperties",
 ];
 
 static FALSE: Json = Json::Bool(false);
@@ -210,7 +219,7 @@ impl<'a> Doc<'a> {
             return Ok(base);
         }
         let Some(path) = fragment.strip_prefix('/') else {
-            let (json, pointer) = self.named(&format!("{}#{fragment}", base.0), base)?;
+            let (json, pointer) = self.named(&format!("{}#{fragment}", base.0))?;
             return Ok(self.intern(json, base, Path::Absolute(pointer), base));
         };
         let (mut json, mut at, mut pointer) = (self.json(base), base, self.pointer(base));
@@ -232,11 +241,11 @@ impl<'a> Doc<'a> {
             return Ok(base);
         }
         let joined = own.map_or_else(|| uri.to_owned(), |own| join(&own, uri));
-        let (json, pointer) = self.named(&joined, base).map_err(|_| Unresolved::Remote)?;
+        let (json, pointer) = self.named(&joined).map_err(|_| Unresolved::Remote)?;
         Ok(self.intern(json, base, Path::Absolute(pointer), base))
     }
 
-    fn named(&mut self, name: &str, _base: LocId) -> Result<(&'a Json, String), Unresolved> {
+    fn named(&mut self, name: &str) -> Result<(&'a Json, String), Unresolved> {
         if self.names.is_none() {
             let names = self.collect_names();
             self.names = Some(names);

@@ -2,7 +2,7 @@
 
 use super::decimal::Decimal;
 use super::doc::LocId;
-use super::facets::{ArrayFacets, Facets, ObjectFacets, StringFacets, Types};
+use super::facets::{ArrayFacets, Facets, ObjectFacets, SomeMember, StringFacets, Types};
 use super::normalize::{Conj, Normalizer};
 use crate::spec::json::{Json, Object};
 
@@ -35,9 +35,10 @@ impl<'a> Normalizer<'a> {
         length >= facets.min as usize
             && facets.max.is_none_or(|max| length <= max as usize)
             && !facets.excluded.contains(&text)
-            && facets.patterns.iter().all(|p| {
-                self.pattern_dfa(p).is_none_or(|dfa| dfa.accepts(text.chars().map(u32::from)) != p.negated)
-            })
+            && facets
+                .patterns
+                .iter()
+                .all(|p| self.pattern_dfa(p).is_none_or(|dfa| dfa.accepts(text.chars().map(u32::from)) != p.negated))
     }
 
     fn accepts_array(&mut self, facets: &ArrayFacets, items: &[Json]) -> bool {
@@ -56,6 +57,21 @@ impl<'a> Normalizer<'a> {
                 let locs = self.member(facets, name);
                 self.satisfies(locs, value) && self.accepts_name(facets, name)
             })
+            && facets.some.iter().all(|some| {
+                object
+                    .iter()
+                    .any(|(name, value)| self.is_candidate(some, name) && self.satisfies(vec![some.schema], value))
+            })
+    }
+
+    /// Whether a name is in the class of names a required member may have.
+    pub(super) fn is_candidate(&mut self, some: &SomeMember<'a>, name: &str) -> bool {
+        let mut matches =
+            |pattern| self.pattern_dfa(pattern).is_some_and(|dfa| dfa.accepts(name.chars().map(u32::from)));
+        match &some.matching {
+            Some(pattern) => matches(pattern),
+            None => !some.not_named.contains(&name) && !some.not_matching.iter().any(matches),
+        }
     }
 
     /// Whether a value satisfies all of the locations.

@@ -90,6 +90,10 @@ pub(super) struct NumberFacets {
     pub(super) low: Option<Bound>,
     pub(super) high: Option<Bound>,
     pub(super) multiples: Vec<Decimal>,
+    /// Numbers that are not allowed.
+    pub(super) excluded: Vec<Decimal>,
+    /// No whole multiples of these.
+    pub(super) not_multiples: Vec<Decimal>,
 }
 
 /// A pattern that a text must (or must not) contain a match of.
@@ -145,6 +149,17 @@ pub(super) struct ObjectPart<'a> {
     pub(super) additional: Option<LocId>,
 }
 
+/// A member that must be there, known by its name's class and its value.
+#[derive(Debug)]
+pub(super) struct SomeMember<'a> {
+    /// Its name contains a match of this, or (`None`) is none of `not_named` and contains no match of `not_matching`.
+    pub(super) matching: Option<PatternUse<'a>>,
+    pub(super) not_named: Vec<&'a str>,
+    pub(super) not_matching: Vec<PatternUse<'a>>,
+    /// What its value satisfies.
+    pub(super) schema: LocId,
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct ObjectFacets<'a> {
     pub(super) parts: Vec<Rc<ObjectPart<'a>>>,
@@ -154,6 +169,7 @@ pub(super) struct ObjectFacets<'a> {
     pub(super) max: Option<u32>,
     /// Schemas of `propertyNames`.
     pub(super) names: Vec<LocId>,
+    pub(super) some: Vec<Rc<SomeMember<'a>>>,
 }
 
 /// A keyword that is not enforced, and the types of values it would constrain.
@@ -248,6 +264,8 @@ impl NumberFacets {
             self.lower(high.clone());
         }
         extend_distinct(&mut self.multiples, &other.multiples);
+        extend_distinct(&mut self.excluded, &other.excluded);
+        extend_distinct(&mut self.not_multiples, &other.not_multiples);
     }
 
     /// Adds a lower bound.
@@ -271,7 +289,7 @@ impl NumberFacets {
     }
 
     pub(super) fn is_free(&self) -> bool {
-        self.low.is_none() && self.high.is_none() && self.multiples.is_empty()
+        *self == NumberFacets::default()
     }
 
     fn is_contradictory(&self) -> bool {
@@ -284,7 +302,9 @@ impl NumberFacets {
     pub(super) fn allow(&self, value: &Decimal) -> bool {
         self.low.as_ref().is_none_or(|b| *value > b.value || (!b.exclusive && *value == b.value))
             && self.high.as_ref().is_none_or(|b| *value < b.value || (!b.exclusive && *value == b.value))
+            && !self.excluded.contains(value)
             && self.multiples.iter().all(|unit| value.is_multiple_of(unit, 4_096) == Some(true))
+            && self.not_multiples.iter().all(|unit| value.is_multiple_of(unit, 4_096) == Some(false))
     }
 }
 
@@ -358,6 +378,11 @@ impl<'a> ObjectFacets<'a> {
         self.min = self.min.max(other.min);
         self.max = least(self.max, other.max);
         extend_distinct(&mut self.names, &other.names);
+        for member in &other.some {
+            if !self.some.iter().any(|m| Rc::ptr_eq(m, member)) {
+                self.some.push(member.clone());
+            }
+        }
     }
 
     pub(super) fn is_free(&self) -> bool {
@@ -367,6 +392,7 @@ impl<'a> ObjectFacets<'a> {
             && self.min == 0
             && self.max.is_none()
             && self.names.is_empty()
+            && self.some.is_empty()
     }
 }
 

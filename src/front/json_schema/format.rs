@@ -66,7 +66,9 @@ macro_rules! authority {
     () => {
         concat!(
             r"(?:(?:[A-Za-z0-9._~!$&'()*+,;=:-]|%[0-9A-Fa-f]{2})*@)?",
-            r"(?:(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*|\[", ipv6!(), r"\])(?::\d*)?"
+            r"(?:(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*|\[",
+            ipv6!(),
+            r"\])(?::\d*)?"
         )
     };
 }
@@ -80,15 +82,40 @@ macro_rules! query_fragment {
 macro_rules! uri {
     () => {
         concat!(
-            r"[A-Za-z][A-Za-z0-9+.-]*:(?://", authority!(), r"(?:/", pchar!(), r"*)*|/(?:", pchar!(), r"+(?:/", pchar!(),
-            r"*)*)?|", pchar!(), r"+(?:/", pchar!(), r"*)*|)", query_fragment!()
+            r"[A-Za-z][A-Za-z0-9+.-]*:(?://",
+            authority!(),
+            r"(?:/",
+            pchar!(),
+            r"*)*|/(?:",
+            pchar!(),
+            r"+(?:/",
+            pchar!(),
+            r"*)*)?|",
+            pchar!(),
+            r"+(?:/",
+            pchar!(),
+            r"*)*|)",
+            query_fragment!()
         )
     };
 }
 
 const URI_REFERENCE: &str = concat!(
-    r"^(?:", uri!(), r"|(?://", authority!(), r"(?:/", pchar!(), r"*)*|/(?:", pchar!(), r"+(?:/", pchar!(),
-    r"*)*)?|(?:[A-Za-z0-9._~!$&'()*+,;=@-]|%[0-9A-Fa-f]{2})+(?:/", pchar!(), r"*)*|)", query_fragment!(), r")$"
+    r"^(?:",
+    uri!(),
+    r"|(?://",
+    authority!(),
+    r"(?:/",
+    pchar!(),
+    r"*)*|/(?:",
+    pchar!(),
+    r"+(?:/",
+    pchar!(),
+    r"*)*)?|(?:[A-Za-z0-9._~!$&'()*+,;=@-]|%[0-9A-Fa-f]{2})+(?:/",
+    pchar!(),
+    r"*)*|)",
+    query_fragment!(),
+    r")$"
 );
 
 const DURATION: &str = concat!(
@@ -96,10 +123,8 @@ const DURATION: &str = concat!(
     r"|T(?:\d+H(?:\d+M(?:\d+S)?)?|\d+M(?:\d+S)?|\d+S))$"
 );
 
-const EMAIL: &str = concat!(
-    r"^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,32}(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,30})?@",
-    hostname!(), r"$"
-);
+const EMAIL: &str =
+    concat!(r"^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,32}(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,30})?@", hostname!(), r"$");
 
 /// The format of this name.
 pub(super) fn lookup(name: &str) -> Format {
@@ -145,7 +170,11 @@ mod tests {
             ("hostname", &["example.com", "a-b.c"], &["-a", "a-", "a..b", "a_b", "", "a:80"]),
             ("ipv4", &["127.0.0.1", "255.255.255.255"], &["256.0.0.1", "1.2.3", "01.2.3.4"]),
             ("ipv6", &["::", "::1", "1::", "fe80::1:2", "1:2:3:4:5:6:7:8"], &["1", ":::", "1::2::3", "12345::"]),
-            ("uri", &["https://a.b/c?d#e", "urn:isbn:1", "mailto:a@b"], &["/a", "a b:c", "http://a b", "://x", "bar,baz"]),
+            (
+                "uri",
+                &["https://a.b/c?d#e", "urn:isbn:1", "mailto:a@b"],
+                &["/a", "a b:c", "http://a b", "://x", "bar,baz"],
+            ),
             ("uri-reference", &["/a", "a/b", "#x", "", "//h/p"], &["\\\\x", "a b", "#a\\b"]),
             ("uuid", &["2eb8aa08-aa98-11ea-b4aa-73b441d16380"], &["2eb8aa08aa9811eab4aa73b441d16380"]),
             ("json-pointer", &["", "/a/~0~1"], &["a", "/~2", "/~"]),

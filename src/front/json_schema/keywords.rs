@@ -75,7 +75,7 @@ impl<'a> Normalizer<'a> {
             "minimum" | "exclusiveMinimum" | "maximum" | "exclusiveMaximum" | "multipleOf" => {
                 self.number_keyword(loc, object, (name, value), facets);
             }
-            "required" => match self.names(loc, "required", value) {
+            "required" => match self.names(value) {
                 Some(names) => facets.object.required = names,
                 None => self.malformed(loc, "required", "must be an array of strings"),
             },
@@ -130,9 +130,9 @@ impl<'a> Normalizer<'a> {
     fn types(&mut self, loc: LocId, value: &Json) -> Types {
         let named = match value {
             Json::String(name) => Types::named(name),
-            Json::Array(names) => names
-                .iter()
-                .try_fold(Types::NONE, |types, name| Some(types.or(Types::named(name.as_str()?)?))),
+            Json::Array(names) => {
+                names.iter().try_fold(Types::NONE, |types, name| Some(types.or(Types::named(name.as_str()?)?)))
+            }
             _ => None,
         };
         named.unwrap_or_else(|| {
@@ -158,7 +158,7 @@ impl<'a> Normalizer<'a> {
         })
     }
 
-    fn names(&mut self, _loc: LocId, _keyword: &'static str, value: &'a Json) -> Option<Vec<&'a str>> {
+    fn names(&self, value: &'a Json) -> Option<Vec<&'a str>> {
         let mut names: Vec<&str> = value.as_array()?.iter().map(Json::as_str).collect::<Option<_>>()?;
         if names.len() > 1 {
             let mut seen = rustc_hash::FxHashSet::default();
@@ -240,7 +240,11 @@ impl<'a> Normalizer<'a> {
         match self.doc.resolve(loc, reference) {
             Ok(target) => said.all.push(target),
             Err(Unresolved::Missing) => {
-                self.report(loc, "$ref", Reason::Malformed(format!("{reference:?} points to nothing in this document")));
+                self.report(
+                    loc,
+                    "$ref",
+                    Reason::Malformed(format!("{reference:?} points to nothing in this document")),
+                );
             }
             Err(Unresolved::Remote) => {
                 self.report(loc, "$ref", Reason::Unsupported(format!("{reference:?} is not in this document")));
@@ -358,7 +362,7 @@ impl<'a> Normalizer<'a> {
                 Json::Array(_) | Json::String(_) if keyword != "dependentSchemas" => {
                     let names = match brings.as_str() {
                         Some(name) => Some(vec![name]),
-                        None => self.names(loc, keyword, brings),
+                        None => self.names(brings),
                     };
                     match names {
                         Some(names) => present.object.required.extend(names.into_iter().filter(|n| *n != trigger)),

@@ -128,7 +128,9 @@ impl SchemaError {
     pub fn hint(&self) -> &'static str {
         match self.reason {
             SchemaErrorReason::Malformed(_) => "correct the keyword's value",
-            SchemaErrorReason::Unsupported(_) => "remove the keyword or express it with supported ones (docs/JSON_SCHEMA.md)",
+            SchemaErrorReason::Unsupported(_) => {
+                "remove the keyword or express it with supported ones (docs/JSON_SCHEMA.md)"
+            }
             SchemaErrorReason::Unsatisfiable(_) => "loosen one of the contradicting keywords",
             SchemaErrorReason::Limit(_) => "simplify the schema or raise the limit",
         }

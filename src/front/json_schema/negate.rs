@@ -4,8 +4,9 @@
 use std::rc::Rc;
 
 use super::SchemaErrorReason as Reason;
+use super::decimal::Decimal;
 use super::doc::LocId;
-use super::facets::{ArrayPart, Bound, Facets, ObjectPart, Types};
+use super::facets::{ArrayPart, Bound, Facets, ObjectPart, SomeMember, Types};
 use super::keywords::Said;
 use super::normalize::Normalizer;
 use crate::spec::json::{Json, Object};
@@ -24,13 +25,30 @@ impl<'a> Normalizer<'a> {
             let conj = self.conj(branches.into_iter().map(LocId::negated).collect());
             out.extend(self.alternatives(&conj).iter().cloned());
         }
-        if !one.is_empty() {
-            self.cannot(plain, "oneOf");
+        for branches in one {
+            self.not_one(plain, &branches, &mut out);
         }
         if !cases.is_empty() {
             self.cannot(plain, "");
         }
         Rc::new(out)
+    }
+
+    /// None of the branches holds, or two of them do.
+    fn not_one(&mut self, loc: LocId, branches: &[LocId], out: &mut Vec<Facets<'a>>) {
+        const MAX_BRANCHES: usize = 16;
+        if branches.len() > MAX_BRANCHES {
+            return self.cannot(loc, "oneOf");
+        }
+        let none = self.conj(branches.iter().map(|b| b.negated()).collect());
+        out.extend(self.alternatives(&none).iter().cloned());
+        for (i, &first) in branches.iter().enumerate() {
+            for &second in &branches[i + 1..] {
+                // The same branch twice is one conjunct, which is right: both then hold together.
+                let both = self.conj(vec![first, second]);
+                out.extend(self.alternatives(&both).iter().cloned());
+            }
+        }
     }
 
     fn cannot(&mut self, loc: LocId, keyword: &'static str) {
@@ -60,8 +78,10 @@ impl<'a> Normalizer<'a> {
             f.number.raise(Bound { exclusive: !bound.exclusive, ..bound });
             out.push(f);
         }
-        if !number.multiples.is_empty() {
-            self.cannot(loc, "multipleOf");
+        for unit in number.multiples {
+            let mut f = of(Types::NUMBER);
+            f.number.not_multiples.push(unit);
+            out.push(f);
         }
         let lengths = |min: u32, max: Option<u32>| {
             let below = (min > 0).then(|| (0, Some(min - 1)));
@@ -105,11 +125,23 @@ impl<'a> Normalizer<'a> {
             self.cannot(loc, "propertyNames");
         }
         for part in &object.parts {
-            if !part.patterns.is_empty() {
-                self.cannot(loc, "patternProperties");
+            for (pattern, schema) in &part.patterns {
+                let some = SomeMember {
+                    matching: Some(pattern.clone()),
+                    not_named: Vec::new(),
+                    not_matching: Vec::new(),
+                    schema: schema.negated(),
+                };
+                out.push(with_some(some));
             }
-            if part.additional.is_some() {
-                self.cannot(loc, "additionalProperties");
+            if let Some(schema) = part.additional {
+                let some = SomeMember {
+                    matching: None,
+                    not_named: part.properties.iter().map(|(name, _)| *name).collect(),
+                    not_matching: part.patterns.iter().map(|(pattern, _)| pattern.clone()).collect(),
+                    schema: schema.negated(),
+                };
+                out.push(with_some(some));
             }
             for &(name, schema) in &part.properties {
                 let mut f = of(Types::OBJECT);
@@ -129,6 +161,7 @@ impl<'a> Normalizer<'a> {
                 Json::Null => rest.types = rest.types.minus(Types::NULL),
                 Json::Bool(_) => rest.types = rest.types.minus(Types::BOOLEAN),
                 Json::String(text) => rest.string.excluded.push(text),
+                Json::Number(n) => rest.number.excluded.push(Decimal::parse(n.as_str())),
                 _ => return self.cannot(loc, "enum"),
             }
         }
@@ -161,4 +194,11 @@ impl<'a> Normalizer<'a> {
             None => {}
         }
     }
+}
+
+/// Objects with such a member.
+fn with_some<'a>(some: SomeMember<'a>) -> Facets<'a> {
+    let mut f = Facets { types: Types::OBJECT, ..Facets::any() };
+    f.object.some.push(Rc::new(some));
+    f
 }

@@ -77,7 +77,8 @@ impl<'a> Normalizer<'a> {
         if self.errors.len() >= MAX_ERRORS {
             return;
         }
-        let error = SchemaError { pointer: self.doc.keyword_pointer(loc, keyword), keyword: keyword.to_owned(), reason };
+        let error =
+            SchemaError { pointer: self.doc.keyword_pointer(loc, keyword), keyword: keyword.to_owned(), reason };
         if !self.errors.contains(&error) {
             self.errors.push(error);
         }
@@ -157,13 +158,18 @@ impl<'a> Normalizer<'a> {
                 return self.any.clone();
             }
             Some(Memo::Open) => {
-                self.report(loc, "", Reason::Malformed("the schema refers to itself without an object or array between".into()));
+                self.report(
+                    loc,
+                    "",
+                    Reason::Malformed("the schema refers to itself without an object or array between".into()),
+                );
                 return self.any.clone();
             }
             None => {}
         }
         if self.depth >= self.limits.depth || self.doc.len() > self.limits.nodes {
-            let what = if self.depth >= self.limits.depth { "depth of references and applicators" } else { "schema nodes" };
+            let what =
+                if self.depth >= self.limits.depth { "depth of references and applicators" } else { "schema nodes" };
             self.report(loc, "", Reason::Limit(what.into()));
             return self.any.clone();
         }
@@ -235,11 +241,8 @@ impl<'a> Normalizer<'a> {
             return self.any.clone();
         }
         let before = a.len() * b.len();
-        let out: Vec<Facets<'a>> = a
-            .iter()
-            .flat_map(|x| b.iter().map(move |y| x.clone().conjoin(y)))
-            .filter(|f| !f.types.is_none())
-            .collect();
+        let out: Vec<Facets<'a>> =
+            a.iter().flat_map(|x| b.iter().map(move |y| x.clone().conjoin(y))).filter(|f| !f.types.is_none()).collect();
         if out.is_empty() && before > 0 {
             self.conflict(loc, keyword, "contradicts what else holds here");
         }

@@ -2,12 +2,12 @@
 
 use std::cmp::Ordering;
 
+use super::Integers;
 use super::SchemaErrorReason as Reason;
 use super::decimal::Decimal;
 use super::doc::{Draft, LocId};
 use super::facets::{Bound, NumberFacets, Types};
 use super::lower::Lowering;
-use super::Integers;
 use crate::fsm::{ByteSet, Combine, Dfa, DfaBuilder, TooLarge};
 use crate::ir::Expr;
 
@@ -130,10 +130,12 @@ impl<'a> Lowering<'a, '_> {
             Types::FRACTION => Syntax::Fraction,
             _ => Syntax::Decimal,
         };
-        if let NumberFacets { low: Some(Bound { value, exclusive: false }), high: None, multiples } = facets
+        if let NumberFacets { low: Some(Bound { value, exclusive: false }), high: None, multiples, .. } = facets
             && syntax == Syntax::Decimal
             && value.is_zero()
             && multiples.is_empty()
+            && facets.excluded.is_empty()
+            && facets.not_multiples.is_empty()
         {
             // The sign alone decides, so exponents do no harm.
             return Expr::seq([whole(), tail()]);
@@ -166,8 +168,29 @@ impl<'a> Lowering<'a, '_> {
         for unit in &facets.multiples {
             dfa = dfa.combine(&multiples(unit)?, Combine::And, limit).map_err(too_large)?;
         }
+        for value in &facets.excluded {
+            dfa = dfa.combine(&equal(value)?, Combine::Minus, limit).map_err(too_large)?;
+        }
+        for unit in &facets.not_multiples {
+            dfa = dfa.combine(&multiples(unit)?, Combine::Minus, limit).map_err(too_large)?;
+        }
         Ok(dfa)
     }
+}
+
+/// Decimal numbers (without exponent, syntax not checked) that equal this one.
+fn equal(value: &Decimal) -> Result<Dfa, String> {
+    let mut b = DfaBuilder::new();
+    let start = b.state(false);
+    let minus = b.state(false);
+    b.edge(start, 45, 45, minus);
+    let wanted = Wanted { equal: true, ..Wanted::NONE };
+    for (from, negative) in [(start, false), (minus, true)] {
+        if value.is_zero() || value.is_negative() == negative {
+            magnitudes(&mut b, from, &value.abs(), wanted)?;
+        }
+    }
+    Ok(b.finish())
 }
 
 /// Decimal numbers (without exponent, syntax not checked) that stand in this order to a bound, or equal it unless it is exclusive.
@@ -228,7 +251,8 @@ impl Wanted {
 /// Adds states behind `from` that read digits, perhaps a point and digits, and are final where the number compares to
 /// `bound` as wanted. Relies on the syntax having no leading zeros: then more digits mean a greater number.
 fn magnitudes(b: &mut DfaBuilder, from: u32, bound: &Decimal, wanted: Wanted) -> Result<(), String> {
-    let (mut integer, fraction) = bound.parts(MAX_DIGITS).ok_or(format!("a bound has more than {MAX_DIGITS} digits"))?;
+    let (mut integer, fraction) =
+        bound.parts(MAX_DIGITS).ok_or(format!("a bound has more than {MAX_DIGITS} digits"))?;
     if integer.is_empty() {
         integer.push(0);
     }
@@ -374,8 +398,36 @@ mod tests {
     }
 
     const SAMPLES: &[&str] = &[
-        "0", "-0", "0.0", "-0.0", "1", "-1", "9", "10", "11", "99", "100", "101", "-9", "-10", "-11", "0.1", "0.10", "0.09",
-        "0.11", "-0.1", "1.5", "1.49", "1.51", "10.0", "10.01", "9.99", "-9.99", "-10.01", "12345678901234567890", "5e-1",
+        "0",
+        "-0",
+        "0.0",
+        "-0.0",
+        "1",
+        "-1",
+        "9",
+        "10",
+        "11",
+        "99",
+        "100",
+        "101",
+        "-9",
+        "-10",
+        "-11",
+        "0.1",
+        "0.10",
+        "0.09",
+        "0.11",
+        "-0.1",
+        "1.5",
+        "1.49",
+        "1.51",
+        "10.0",
+        "10.01",
+        "9.99",
+        "-9.99",
+        "-10.01",
+        "12345678901234567890",
+        "5e-1",
     ];
 
     #[test]
@@ -416,7 +468,9 @@ mod tests {
         let accepts = |s: Syntax, text: &str| s.dfa().accepts(text.bytes().map(u32::from));
         assert!(accepts(Syntax::Digits, "-10") && !accepts(Syntax::Digits, "1.0") && !accepts(Syntax::Digits, "01"));
         assert!(accepts(Syntax::ZeroFraction, "1.00") && !accepts(Syntax::ZeroFraction, "1.01"));
-        assert!(accepts(Syntax::Fraction, "0.50") && !accepts(Syntax::Fraction, "5.0") && !accepts(Syntax::Fraction, "5"));
+        assert!(
+            accepts(Syntax::Fraction, "0.50") && !accepts(Syntax::Fraction, "5.0") && !accepts(Syntax::Fraction, "5")
+        );
         assert!(accepts(Syntax::Decimal, "0.50") && !accepts(Syntax::Decimal, "1.") && !accepts(Syntax::Decimal, ".5"));
     }
 }

@@ -7,8 +7,8 @@ use super::doc::LocId;
 use super::facets::{Facets, ObjectFacets, PatternUse, StringFacets, Types};
 use super::lower::Lowering;
 use super::string;
-use crate::fsm::{ByteSet, Combine, Dfa};
 use crate::front::regex::SCALARS;
+use crate::fsm::{ByteSet, Combine, Dfa};
 use crate::ir::{Expr, Graph};
 
 /// Most classes of additional names that patterns may cut out.
@@ -16,10 +16,12 @@ const MAX_NAME_CLASSES: usize = 64;
 /// Most nodes of the graph that counts members.
 const MAX_NODES: usize = 20_000;
 
-/// A declared member.
+/// A declared member, or a class of additional ones.
 struct Member {
-    /// Name, colon and value.
+    /// Name, colon and value; [`Expr::Never`] if it can only be there as the one that is looked for.
     body: Expr,
+    /// The same as the member that must be there ([`SomeMember`]), where it qualifies.
+    wanted: Option<Expr>,
     required: bool,
 }
 
@@ -32,6 +34,8 @@ struct Count {
     distinct: u32,
     /// Whether an additional one has been counted.
     additional: bool,
+    /// Whether the member that must be there has been met (or none is asked for).
+    met: bool,
 }
 
 /// Names that the same schemas apply to: all but those listed, or those of an automaton over code points.
@@ -43,23 +47,29 @@ enum Names {
 impl<'a> Lowering<'a, '_> {
     /// An object with these facets, braces included.
     pub(super) fn object(&mut self, facets: &ObjectFacets<'a>) -> Expr {
+        if facets.some.len() > 1 {
+            let what = "several negated `additionalProperties` or `patternProperties` together";
+            self.norm.report(self.at, "", Reason::Unsupported(what.into()));
+            return Expr::Never;
+        }
         let declared = self.declared(facets);
         let Some(members) = self.members(facets, &declared) else { return Expr::Never };
         let additional = self.additional(facets, &declared);
-        self.object_graph(facets, &members, additional)
+        self.object_graph(facets, &members, &additional)
     }
 
     /// Declared names: properties in order, then required names that no part declares.
     fn declared(&self, facets: &ObjectFacets<'a>) -> Vec<&'a str> {
         let mut names: Vec<&'a str> = Vec::new();
-        if let [only] = &facets.parts[..] {
+        if let ([only], []) = (&facets.parts[..], &facets.some[..]) {
             names.extend(only.properties.iter().map(|(name, _)| *name));
             names.extend(facets.required.iter().filter(|name| only.property(name).is_none()));
             return names;
         }
         let mut seen = rustc_hash::FxHashSet::default();
         let properties = facets.parts.iter().flat_map(|part| part.properties.iter().map(|(name, _)| *name));
-        names.extend(properties.chain(facets.required.iter().copied()).filter(|name| seen.insert(*name)));
+        let excepted = facets.some.iter().flat_map(|some| some.not_named.iter().copied());
+        names.extend(properties.chain(facets.required.iter().copied()).chain(excepted).filter(|n| seen.insert(*n)));
         names
     }
 
@@ -70,11 +80,15 @@ impl<'a> Lowering<'a, '_> {
         for &name in declared {
             let locs = self.norm.member(facets, name);
             let at = locs.first().copied();
-            let value = if self.norm.accepts_name(facets, name) { self.value(locs) } else { Expr::Never };
             let required = required.contains(name);
-            if value != Expr::Never {
-                let body = self.member_expr(Expr::text(&string::literal(name)), value);
-                members.push(Member { body, required });
+            let key = Expr::text(&string::literal(name));
+            let qualifies = facets.some.iter().any(|some| self.norm.is_candidate(some, name));
+            let member = match self.norm.accepts_name(facets, name) {
+                true => self.member(facets, (key, locs), qualifies, required),
+                false => None,
+            };
+            if let Some(member) = member {
+                members.push(member);
             } else if required {
                 let at = at.filter(|&at| at != LocId::FALSE).unwrap_or(self.at);
                 self.norm.conflict(at, "", &format!("required member {name:?} allows no value"));
@@ -84,17 +98,37 @@ impl<'a> Lowering<'a, '_> {
         Some(members)
     }
 
-    /// Name, colon, value.
-    fn member_expr(&mut self, name: Expr, value: Expr) -> Expr {
+    /// A member with this name whose value satisfies all of the locations; `None` if nothing does.
+    fn member(
+        &mut self,
+        facets: &ObjectFacets<'a>,
+        (name, mut locs): (Expr, Vec<LocId>),
+        qualifies: bool,
+        required: bool,
+    ) -> Option<Member> {
+        let value = self.value(locs.clone());
+        if value == Expr::Never {
+            return None;
+        }
         let colon = self.colon();
-        Expr::seq([name, colon, value])
+        let body = Expr::seq([name.clone(), colon.clone(), value.clone()]);
+        let Some(some) = facets.some.first().filter(|_| qualifies) else {
+            return Some(Member { body, wanted: None, required });
+        };
+        locs.push(some.schema);
+        let wanted = self.value(locs);
+        let always = wanted == value;
+        let wanted = (wanted != Expr::Never).then(|| Expr::seq([name, colon, wanted]));
+        Some(Member { body: if always { Expr::Never } else { body }, wanted, required })
     }
 
     /// Members with other names.
-    fn additional(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Expr {
+    fn additional(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Vec<Member> {
         let patterns: Vec<PatternUse<'a>> = {
             let mut list: Vec<PatternUse<'a>> = Vec::new();
-            for (pattern, _) in facets.parts.iter().flat_map(|part| &part.patterns) {
+            let own = facets.parts.iter().flat_map(|part| part.patterns.iter().map(|(pattern, _)| pattern));
+            for pattern in own.chain(facets.some.iter().flat_map(|some| some.matching.iter().chain(&some.not_matching)))
+            {
                 if !list.contains(pattern) {
                     list.push(pattern.clone());
                 }
@@ -104,14 +138,14 @@ impl<'a> Lowering<'a, '_> {
         let all: Vec<&str> = declared.iter().chain(&facets.forbidden).copied().collect();
         if patterns.is_empty() && facets.names.is_empty() {
             let locs: Vec<LocId> = facets.parts.iter().filter_map(|part| part.additional).collect();
-            let value = self.value(locs);
-            if value == Expr::Never {
-                return Expr::Never;
+            if self.value(locs.clone()) == Expr::Never {
+                return Vec::new();
             }
             let names = self.names(Names::AllBut(all.iter().map(|s| (*s).to_owned()).collect()));
-            return self.member_expr(names, value);
+            let qualifies = !facets.some.is_empty();
+            return self.member(facets, (names, locs), qualifies, false).into_iter().collect();
         }
-        let Some(classes) = self.name_classes(facets, &patterns, &all) else { return Expr::Never };
+        let Some(classes) = self.name_classes(facets, &patterns, &all) else { return Vec::new() };
         let mut out = Vec::new();
         for (dfa, matched) in classes {
             let mut locs = Vec::new();
@@ -122,13 +156,16 @@ impl<'a> Lowering<'a, '_> {
                     locs.extend(part.additional);
                 }
             }
-            let value = self.value(locs);
-            if value != Expr::Never {
+            if self.value(locs.clone()) != Expr::Never {
                 let names = self.names(Names::Automaton(dfa));
-                out.push(self.member_expr(names, value));
+                let qualifies = facets.some.iter().any(|some| match &some.matching {
+                    Some(pattern) => matched.contains(pattern),
+                    None => !some.not_matching.iter().any(|pattern| matched.contains(pattern)),
+                });
+                out.extend(self.member(facets, (names, locs), qualifies, false));
             }
         }
-        Expr::alt(out)
+        out
     }
 
     /// Undeclared names by the patterns they match.
@@ -296,10 +333,10 @@ impl<'a> Lowering<'a, '_> {
         graph.edge(node, string::spell(&ranges), free);
     }
 
-    fn object_graph(&mut self, facets: &ObjectFacets<'a>, members: &[Member], additional: Expr) -> Expr {
+    fn object_graph(&mut self, facets: &ObjectFacets<'a>, members: &[Member], additional: &[Member]) -> Expr {
         let (open, close, comma) = self.braces();
         let needed = members.iter().filter(|m| m.required).count() as u32;
-        let open_ended = additional != Expr::Never;
+        let open_ended = !additional.is_empty();
         // Bounds that hold by themselves need no counting.
         let min = if facets.min > needed { facets.min } else { 0 };
         let max = facets.max.filter(|&max| open_ended || (max as usize) < members.len());
@@ -318,33 +355,29 @@ impl<'a> Lowering<'a, '_> {
         let (start, end) = (build.graph.node(), build.graph.node());
         build.graph.start = start;
         build.graph.ends.push(end);
-        let zero = Count { total: 0, distinct: 0, additional: false };
+        let zero = Count { total: 0, distinct: 0, additional: false, met: facets.some.is_empty() };
         let first = build.node(Place::Before(0), zero);
         build.graph.edge(start, open.clone(), first);
-        if needed == 0 && min == 0 {
+        if needed == 0 && min == 0 && zero.met {
             build.graph.edge(start, Expr::seq([open, Expr::text("}")]), end);
         }
         let last_required = members.iter().rposition(|m| m.required).map_or(0, |i| i + 1);
         while let Some((place, count, node)) = build.pending.pop() {
             match place {
                 Place::Before(i) if i < members.len() => {
-                    if let Some(next) = build.counted(count, false) {
-                        let behind = build.node(Place::Behind(i + 1), next);
-                        build.graph.edge(node, members[i].body.clone(), behind);
-                    }
+                    build.member(node, &members[i], (Place::Behind(i + 1), count), false);
                     if !members[i].required {
                         let skip = build.node(Place::Before(i + 1), count);
                         build.graph.edge(node, Expr::Empty, skip);
                     }
                 }
                 Place::Before(i) => {
-                    if let (true, Some(next)) = (open_ended, build.counted(count, true)) {
-                        let behind = build.node(Place::Behind(i), next);
-                        build.graph.edge(node, additional.clone(), behind);
+                    for member in additional {
+                        build.member(node, member, (Place::Behind(i), count), true);
                     }
                 }
                 Place::Behind(i) => {
-                    if i >= last_required && count.distinct >= min {
+                    if i >= last_required && count.distinct >= min && count.met {
                         build.graph.edge(node, close.clone(), end);
                     }
                     if i < members.len() || open_ended {
@@ -384,6 +417,23 @@ impl Build {
         node
     }
 
+    /// A member's edges.
+    fn member(&mut self, from: u32, member: &Member, (place, count): (Place, Count), is_additional: bool) {
+        let Some(next) = self.counted(count, is_additional) else { return };
+        if member.body != Expr::Never || next.met {
+            let body = match (&member.body, &member.wanted) {
+                (Expr::Never, Some(wanted)) => wanted.clone(),
+                (body, _) => body.clone(),
+            };
+            let behind = self.node(place, next);
+            self.graph.edge(from, body, behind);
+        }
+        if let (Some(wanted), false) = (&member.wanted, next.met) {
+            let behind = self.node(place, Count { met: true, ..next });
+            self.graph.edge(from, wanted.clone(), behind);
+        }
+    }
+
     /// The count after one more member; `None` if there are too many.
     fn counted(&self, count: Count, is_additional: bool) -> Option<Count> {
         let total = match self.max {
@@ -393,6 +443,6 @@ impl Build {
         };
         let distinct = count.distinct + u32::from(!is_additional || !count.additional);
         let additional = count.additional || (is_additional && self.min > 0);
-        Some(Count { total, distinct: distinct.min(self.min), additional })
+        Some(Count { total, distinct: distinct.min(self.min), additional, met: count.met })
     }
 }

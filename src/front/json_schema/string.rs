@@ -93,7 +93,8 @@ pub(super) fn spell(ranges: &[(u32, u32)]) -> Expr {
             rest.push(Expr::code_points(lo, hi));
         }
     }
-    let rows = controls.iter().zip(["u000", "u001"]).map(|(set, text)| Expr::seq([Expr::text(text), Expr::class(*set)]));
+    let rows =
+        controls.iter().zip(["u000", "u001"]).map(|(set, text)| Expr::seq([Expr::text(text), Expr::class(*set)]));
     let escape = Expr::alt([Expr::class(short)].into_iter().chain(rows));
     Expr::alt([Expr::class(ascii)].into_iter().chain(rest).chain([Expr::seq([Expr::text("\\"), escape])]))
 }

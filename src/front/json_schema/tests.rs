@@ -46,8 +46,34 @@ fn any_value_is_json_and_nothing_else() {
     for schema in ["true", "{}", r#"{"title":"x","description":"y","default":1,"x-custom":{"type":"string"}}"#] {
         check(
             schema,
-            &["null", "true", "-0", "0.5e+3", r#""a\u00e9\ud83d\ude00é😀\/""#, "[]", "[1, [ ] ,{}]", r#"{"a":{"b":[null]}}"#],
-            &["", "nul", "01", "1.", ".5", "+1", "'a'", "[1,]", "{\"a\":1,}", "{a:1}", "\"\n\"", r#""\ud800""#, r#""\udc00""#, r#""\x""#, " 1", "[1] "],
+            &[
+                "null",
+                "true",
+                "-0",
+                "0.5e+3",
+                r#""a\u00e9\ud83d\ude00é😀\/""#,
+                "[]",
+                "[1, [ ] ,{}]",
+                r#"{"a":{"b":[null]}}"#,
+            ],
+            &[
+                "",
+                "nul",
+                "01",
+                "1.",
+                ".5",
+                "+1",
+                "'a'",
+                "[1,]",
+                "{\"a\":1,}",
+                "{a:1}",
+                "\"\n\"",
+                r#""\ud800""#,
+                r#""\udc00""#,
+                r#""\x""#,
+                " 1",
+                "[1] ",
+            ],
         );
     }
 }
@@ -70,11 +96,7 @@ fn types() {
     check(r#"{"type":["string","null"]}"#, &["\"a\"", "null"], &["1", "[]"]);
     check(r#"{"type":["object","array"]}"#, &["{}", "[1]", r#"{"a":1}"#], &["1", "\"\""]);
     check(r#"{"type":["integer","number"]}"#, &["1", "1.5"], &["true"]);
-    check(
-        r#"{"$schema":"http://json-schema.org/draft-04/schema#","type":"integer"}"#,
-        &["1"],
-        &["1.0"],
-    );
+    check(r#"{"$schema":"http://json-schema.org/draft-04/schema#","type":"integer"}"#, &["1"], &["1.0"]);
 }
 
 #[test]
@@ -83,7 +105,17 @@ fn properties_come_in_order_and_once() {
     check(
         schema,
         &[r#"{"b":""}"#, r#"{"a":1,"b":""}"#, r#"{"b":"","c":[]}"#, r#"{ "a" : 1 , "b" : "x" , "c" : null }"#],
-        &["{}", r#"{"a":1}"#, r#"{"b":"","a":1}"#, r#"{"b":"","b":""}"#, r#"{"b":1}"#, r#"{"b":"","d":1}"#, r#"{"b":"",}"#, r#"{,"b":""}"#, r#"{"a":1"b":""}"#],
+        &[
+            "{}",
+            r#"{"a":1}"#,
+            r#"{"b":"","a":1}"#,
+            r#"{"b":"","b":""}"#,
+            r#"{"b":1}"#,
+            r#"{"b":"","d":1}"#,
+            r#"{"b":"",}"#,
+            r#"{,"b":""}"#,
+            r#"{"a":1"b":""}"#,
+        ],
     );
 }
 
@@ -101,13 +133,39 @@ fn additional_members() {
     let schema = r#"{"type":"object","properties":{"a":{"type":"integer"},"ab":{"type":"null"}},"additionalProperties":{"type":"boolean"}}"#;
     check(
         schema,
-        &["{}", r#"{"x":true}"#, r#"{"a":1,"abc":true,"b":false}"#, r#"{"":true}"#, r#"{"é\n":true}"#, r#"{"aé\u0062":true}"#, r#"{"b\u0061":true}"#],
-        &[r#"{"x":1}"#, r#"{"x":true,"a":1}"#, r#"{"a":true}"#, r#"{"x":true,"a":true}"#, r#"{"\u0061":true}"#, r#"{"\u0061b":true}"#, r#"{"a\u0062":true}"#, r#"{"ab":true}"#],
+        &[
+            "{}",
+            r#"{"x":true}"#,
+            r#"{"a":1,"abc":true,"b":false}"#,
+            r#"{"":true}"#,
+            r#"{"é\n":true}"#,
+            r#"{"aé\u0062":true}"#,
+            r#"{"b\u0061":true}"#,
+        ],
+        &[
+            r#"{"x":1}"#,
+            r#"{"x":true,"a":1}"#,
+            r#"{"a":true}"#,
+            r#"{"x":true,"a":true}"#,
+            r#"{"\u0061":true}"#,
+            r#"{"\u0061b":true}"#,
+            r#"{"a\u0062":true}"#,
+            r#"{"ab":true}"#,
+        ],
     );
     // Names with characters that need escapes, and beyond ASCII.
     check(
         r#"{"type":"object","properties":{"\"q":{"type":"null"},"é":{"type":"null"},"n\n":{"type":"null"}}}"#,
-        &[r#"{"\"q":null}"#, r#"{"é":null}"#, r#"{"n\n":null}"#, r#"{"\"x":1}"#, r#"{"è":1}"#, r#"{"n\t":1}"#, r#"{"n\u0000":1}"#, r#"{"ée":1}"#],
+        &[
+            r#"{"\"q":null}"#,
+            r#"{"é":null}"#,
+            r#"{"n\n":null}"#,
+            r#"{"\"x":1}"#,
+            r#"{"è":1}"#,
+            r#"{"n\t":1}"#,
+            r#"{"n\u0000":1}"#,
+            r#"{"ée":1}"#,
+        ],
         &[r#"{"\"q":1}"#, r#"{"é":1}"#, r#"{"\u00e9":1}"#, r#"{"n\n":1}"#, r#"{"n\u000a":1}"#, r#"{"n\u000A":1}"#],
     );
     check(
@@ -150,7 +208,19 @@ fn member_counts() {
 fn enumerations() {
     check(
         r#"{"enum":["on","only","\"q\"",1,2.50,null,true,[1,"x"],{"k":[]}]}"#,
-        &["\"on\"", "\"only\"", r#""\"q\"""#, "1", "1.0", "2.5", "2.50", "null", "true", "[1, \"x\"]", r#"{ "k": [ ] }"#],
+        &[
+            "\"on\"",
+            "\"only\"",
+            r#""\"q\"""#,
+            "1",
+            "1.0",
+            "2.5",
+            "2.50",
+            "null",
+            "true",
+            "[1, \"x\"]",
+            r#"{ "k": [ ] }"#,
+        ],
         &["\"o\"", "\"onl\"", "false", "2", "[1]", "[\"x\",1]", "{}"],
     );
     check(r#"{"const":"a"}"#, &["\"a\""], &["\"b\"", "null"]);
@@ -163,7 +233,11 @@ fn enumerations() {
 
 #[test]
 fn arrays() {
-    check(r#"{"type":"array","items":{"type":"integer"}}"#, &["[]", "[1]", "[ 1 ,2 ]"], &["[1,]", "[,1]", "[\"\"]", "[1 2]"]);
+    check(
+        r#"{"type":"array","items":{"type":"integer"}}"#,
+        &["[]", "[1]", "[ 1 ,2 ]"],
+        &["[1,]", "[,1]", "[\"\"]", "[1 2]"],
+    );
     check(r#"{"type":"array","minItems":2,"maxItems":3}"#, &["[1,2]", "[1,2,3]"], &["[]", "[1]", "[1,2,3,4]"]);
     check(r#"{"type":"array","minItems":1}"#, &["[1]", "[1,2,3]"], &["[]"]);
     check(r#"{"type":"array","maxItems":0}"#, &["[]", "[ ]"], &["[1]"]);
@@ -181,7 +255,11 @@ fn arrays() {
     check(r#"{"type":"array","prefixItems":[{"type":"integer"},false]}"#, &["[]", "[1]"], &["[1,2]"]);
     check(r#"{"type":"array","items":false}"#, &["[]"], &["[1]"]);
     check(r#"{"type":"array","contains":{"const":1}}"#, &["[1]", "[2,1,3]"], &["[]", "[2]"]);
-    check(r#"{"type":"array","items":{"maximum":5},"maxItems":100,"minItems":60}"#, &[&format!("[{}1]", "1,".repeat(70))], &["[1]"]);
+    check(
+        r#"{"type":"array","items":{"maximum":5},"maxItems":100,"minItems":60}"#,
+        &[&format!("[{}1]", "1,".repeat(70))],
+        &["[1]"],
+    );
 }
 
 #[test]
@@ -202,7 +280,11 @@ fn patterns() {
     check(r#"{"type":"string","pattern":"b+"}"#, &["\"b\"", "\"abc\"", r#""bb\u0041\n""#], &["\"a\"", "\"\""]);
     check(r#"{"type":"string","pattern":"^a|b$"}"#, &["\"a\"", "\"ax\"", "\"xb\""], &["\"xa\"", "\"bx\""]);
     check(r#"{"type":"string","pattern":"^\"\\\\\\n$"}"#, &[r#""\"\\\n""#, r#""\"\\\u000a""#], &[r#""\"\\""#]);
-    check(r#"{"type":"string","pattern":"^.$"}"#, &["\"a\"", "\"é\"", "\"😀\"", r#""\"""#, r#""\t""#], &[r#""\n""#, "\"ab\""]);
+    check(
+        r#"{"type":"string","pattern":"^.$"}"#,
+        &["\"a\"", "\"é\"", "\"😀\"", r#""\"""#, r#""\t""#],
+        &[r#""\n""#, "\"ab\""],
+    );
     check(
         r#"{"type":"string","pattern":"^[ab]*$","minLength":2,"maxLength":3}"#,
         &["\"ab\"", "\"aba\""],
@@ -228,7 +310,11 @@ fn formats() {
 
 #[test]
 fn number_bounds() {
-    check(r#"{"type":"integer","minimum":-5,"maximum":120}"#, &["-5", "0", "-0", "99", "120", "7.0"], &["-6", "121", "1000", "-10", "007"]);
+    check(
+        r#"{"type":"integer","minimum":-5,"maximum":120}"#,
+        &["-5", "0", "-0", "99", "120", "7.0"],
+        &["-6", "121", "1000", "-10", "007"],
+    );
     check(r#"{"type":"integer","exclusiveMinimum":0}"#, &["1", "10", "99999999999999999999"], &["0", "-1", "-0"]);
     check(
         r#"{"type":"integer","minimum":123456789012345678901234567890}"#,
@@ -250,11 +336,7 @@ fn number_bounds() {
 
 #[test]
 fn references() {
-    check(
-        r##"{"$ref":"#/$defs/a~1b%25","$defs":{"a/b%":{"type":"integer"}}}"##,
-        &["1"],
-        &["\"\""],
-    );
+    check(r##"{"$ref":"#/$defs/a~1b%25","$defs":{"a/b%":{"type":"integer"}}}"##, &["1"], &["\"\""]);
     check(
         r##"{"type":"object","properties":{"v":{"type":"integer"},"next":{"$ref":"#"}},"required":["v"],"additionalProperties":false}"##,
         &[r#"{"v":1}"#, r#"{"v":1,"next":{"v":2,"next":{"v":3}}}"#],
@@ -323,6 +405,19 @@ fn negation() {
         &[r#"{"t":"x","v":1}"#, r#"{"t":"y"}"#],
         &[r#"{"t":"x"}"#, r#"{"t":"y","v":1}"#],
     );
+    check(
+        r#"{"type":"object","properties":{"a":{}},"not":{"properties":{"a":{},"b":{"type":"null"}},"additionalProperties":false}}"#,
+        &[r#"{"c":1}"#, r#"{"a":1,"b":null,"c":1}"#, r#"{"b":2}"#],
+        &["{}", r#"{"a":1}"#, r#"{"a":1,"b":null}"#],
+    );
+    check(
+        r#"{"type":"object","not":{"patternProperties":{"^x":{"type":"integer"}}}}"#,
+        &[r#"{"x":""}"#, r#"{"a":1,"x":1,"xy":""}"#],
+        &["{}", r#"{"a":""}"#, r#"{"x":1}"#],
+    );
+    check(r#"{"type":"integer","not":{"enum":[1,20,-3.0]}}"#, &["0", "2", "-1", "200", "3"], &["1", "1.0", "20", "-3"]);
+    check(r#"{"type":"integer","not":{"multipleOf":3}}"#, &["1", "-2", "10"], &["0", "3", "-6", "9.0"]);
+    check(r#"{"not":{"oneOf":[{"type":"integer"},{"minimum":5}]}}"#, &["7", "1.5"], &["1", "5.5", "\"x\""]);
     check(r#"{"type":"array","not":{"items":{"type":"integer"}}}"#, &["[\"\"]", "[1,null]"], &["[]", "[1]"]);
     check(r#"{"type":"array","not":{"contains":{"type":"integer"}}}"#, &["[]", "[\"\"]"], &["[1]", "[\"\",1]"]);
 }
@@ -369,7 +464,11 @@ fn large_schemas_are_linear() {
     let schema = format!("{{\"type\":\"object\",\"properties\":{{{}}}}}", members.join(","));
     check(&schema, &[r#"{"property_3":"","property_399":"","x":1}"#], &[r#"{"property_399":"","property_3":""}"#]);
     let words: Vec<String> = (0..10_000).map(|i| format!("\"word{i}\"")).collect();
-    check(&format!("{{\"enum\":[{}]}}", words.join(",")), &["\"word77\"", "\"word9999\""], &["\"word10000\"", "\"word\""]);
+    check(
+        &format!("{{\"enum\":[{}]}}", words.join(",")),
+        &["\"word77\"", "\"word9999\""],
+        &["\"word10000\"", "\"word\""],
+    );
 }
 
 #[test]
@@ -380,7 +479,8 @@ fn embeds_into_a_grammar_under_construction() {
     let first = lower_into(&mut builder, &schema, &SchemaOptions::default(), &limits).unwrap();
     let schema = Json::parse(r#"{"const":"x"}"#, &limits).unwrap();
     let second = lower_into(&mut builder, &schema, &SchemaOptions::default(), &limits).unwrap();
-    let start = builder.rule("both", crate::ir::Expr::Seq(vec![crate::ir::Expr::Ref(first), crate::ir::Expr::Ref(second)]));
+    let start =
+        builder.rule("both", crate::ir::Expr::Seq(vec![crate::ir::Expr::Ref(first), crate::ir::Expr::Ref(second)]));
     let grammar = builder.finish(start).unwrap();
     let mut recognizer = Recognizer::new(Arc::new(Compiled::new(&grammar, &limits).unwrap()));
     assert!(accepts(&mut recognizer, "12\"x\""));

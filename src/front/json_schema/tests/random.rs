@@ -76,7 +76,10 @@ fn schema(rng: &mut Rng, depth: usize) -> Value {
     if rng.chance(50) {
         // Not `integer` in a list: there jsonschema 0.33 does not count 1.0 as one.
         let types = ["integer", "number", "string", "array", "object", "object"];
-        map.insert("type".into(), if rng.chance(70) { json!(rng.pick(&types)) } else { json!(["number", "array", "string"]) });
+        map.insert(
+            "type".into(),
+            if rng.chance(70) { json!(rng.pick(&types)) } else { json!(["number", "array", "string"]) },
+        );
     }
     for _ in 0..1 + rng.next(3) {
         let (keyword, value) = match rng.next(26) {
@@ -122,7 +125,7 @@ fn scalar_number(rng: &mut Rng) -> Value {
 
 /// Texts of a value with its members in every order, up to a cap.
 fn orders(value: &Value) -> Vec<String> {
-    const CAP: usize = 200;
+    const CAP: usize = 60;
     let sequences = |items: Vec<Vec<String>>| {
         items.into_iter().fold(vec![Vec::new()], |done: Vec<Vec<String>>, next| {
             done.iter()
@@ -181,7 +184,8 @@ fn compare(seed: u64, cases: usize) -> [usize; 3] {
         let instances: Vec<Value> = (0..25).map(|_| instance(&mut rng, 2)).collect();
         let limits = Limits::default();
         let lowered = lower(&Json::from(&root), &SchemaOptions::default(), &limits);
-        let unsatisfiable = |e: &SchemaErrors| e.iter().all(|e| matches!(e.reason, SchemaErrorReason::Unsatisfiable(_)));
+        let unsatisfiable =
+            |e: &SchemaErrors| e.iter().all(|e| matches!(e.reason, SchemaErrorReason::Unsatisfiable(_)));
         let mut recognizer = match &lowered {
             Ok(grammar) => Some(Recognizer::new(Arc::new(Compiled::new(grammar, &limits).unwrap()))),
             Err(errors) if unsatisfiable(errors) => None,
@@ -205,6 +209,6 @@ fn compare(seed: u64, cases: usize) -> [usize; 3] {
 
 #[test]
 fn random_schemas_agree_with_jsonschema() {
-    let [lowered, refused, unsatisfiable] = compare(1, 250);
-    assert!(lowered > 100 && unsatisfiable > 0, "{lowered} {refused} {unsatisfiable}");
+    let [lowered, refused, unsatisfiable] = compare(1, 150);
+    assert!(lowered > 60 && unsatisfiable > 0, "{lowered} {refused} {unsatisfiable}");
 }

@@ -41,8 +41,8 @@ fn unsupported_keywords() {
         (r#"{"pattern":"(?=a)"}"#, "/pattern"),
         (r#"{"patternProperties":{"(?=a)":{}}}"#, "/patternProperties"),
         (r#"{"$ref":"http://json-schema.org/draft-07/schema#"}"#, "/$ref"),
-        (r#"{"not":{"patternProperties":{"a":{}}}}"#, "/not/patternProperties"),
-        (r#"{"not":{"const":1}}"#, "/not/enum"),
+        (r#"{"not":{"propertyNames":{"pattern":"a"}}}"#, "/not/propertyNames"),
+        (r#"{"not":{"const":[1]}}"#, "/not/enum"),
         (r#"{"type":"object","minProperties":3}"#, "/minProperties"),
     ] {
         refused(schema, "unsupported", &[pointer]);
@@ -95,7 +95,10 @@ fn unsatisfiable_schemas() {
         ("false", ""),
         (r#"{"enum":[]}"#, ""),
         (r#"{"type":"string","minLength":3,"maxLength":2}"#, ""),
-        (r#"{"type":"object","properties":{"a":{"type":"integer","minimum":3,"maximum":2}},"required":["a"]}"#, "/properties/a"),
+        (
+            r#"{"type":"object","properties":{"a":{"type":"integer","minimum":3,"maximum":2}},"required":["a"]}"#,
+            "/properties/a",
+        ),
         (r#"{"type":"string","allOf":[{"pattern":"^a"},{"pattern":"^b"}]}"#, "/allOf/0/pattern"),
         (r#"{"type":"integer","minimum":0.2,"maximum":0.8}"#, ""),
         (r##"{"type":"object","properties":{"n":{"$ref":"#"}},"required":["n"]}"##, ""),
@@ -109,7 +112,8 @@ fn unsatisfiable_schemas() {
 
 #[test]
 fn limits_are_errors() {
-    let many: Vec<String> = (0..60).map(|i| format!("{{\"anyOf\":[{{\"minLength\":{i}}},{{\"maximum\":{i}}}]}}")).collect();
+    let many: Vec<String> =
+        (0..60).map(|i| format!("{{\"anyOf\":[{{\"minLength\":{i}}},{{\"maximum\":{i}}}]}}")).collect();
     refused(&format!("{{\"allOf\":[{}]}}", many.join(",")), "limit", &[""]);
     refused(r#"{"type":"string","pattern":"^(?:a|b)*a(?:a|b){30}$","minLength":40}"#, "limit", &["/pattern"]);
     let deep = format!("{}true{}", "{\"items\":".repeat(500), "}".repeat(500));
