@@ -1,1 +1,53 @@
-//! 
+//! Louver inside mistral.rs: tool calls that always match their schema, in the format the model was trained on.
+//!
+//! ```no_run
+//! use louver_mistralrs::{Event, Louver, ToolChoice};
+//! use mistralrs::{RequestBuilder, TextMessageRole, TextModelBuilder};
+//!
+//! # async fn example(tools: serde_json::Value) -> Result<(), Box<dyn std::error::Error>> {
+//! let (model, louver) = Louver::load(TextModelBuilder::new("Qwen/Qwen3-4B")).await?;
+//! let plan = louver.tools(&tools).choice(ToolChoice::Required).build()?;
+//! let request = RequestBuilder::new().add_message(TextMessageRole::User, "What is the weather in Oslo?");
+//! let mut stream = plan.stream(&model, request).await?;
+//! while let Some(event) = stream.next().await {
+//!     if let Event::CallStart { name, .. } = event {
+//!         println!("calling {name}");
+//!     }
+//! }
+//! for call in stream.finish().await?.turn.calls {
+//!     println!("{}({})", call.name, call.arguments);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! mistral.rs (0.8.1) offers one hook, a logits processor. Louver masks the logits there, in place, and reads the tokens
+//! there too; the prompt is rendered from the model's own chat template and sent as tokens, and the host's tool parser,
+//! grammars and reasoning parser stay out of the way.
+
+mod context;
+mod error;
+mod hook;
+mod model;
+mod noise;
+mod plan;
+mod prompt;
+mod reader;
+mod report;
+mod row;
+mod stream;
+
+pub use error::{Fault, GenerationError, LoadError, PlanError, RequestError};
+pub use louver::front::json_schema::SchemaOptions;
+pub use louver::spec::tools::ToolChoice;
+pub use louver_formats::{Call, Cut, Event, Parallel, Reasoning, Turn};
+pub use model::{Louver, LouverOptions};
+pub use plan::{Plan, PlanBuilder, RunOptions, ToolList};
+pub use prompt::{ChatTemplate, PromptParts, TemplateError};
+pub use report::Timing;
+pub use stream::{EventStream, Finish, Generation};
+
+/// The README's programs, compiled (and, where they need no model, run) with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

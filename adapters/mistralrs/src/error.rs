@@ -1,0 +1,117 @@
+//! What can go wrong, by when it does: at loading, while a request is made, while it runs.
+
+use louver::compile::CompileError;
+use louver::spec::tools::ToolErrors;
+use louver_formats::{DetectError, LowerError, UnknownFormat};
+
+use crate::prompt::TemplateError;
+
+/// The model cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The host did not load it.
+    #[error("mistral.rs cannot load the model: {0}")]
+    Host(String),
+    /// The pipeline has no tokenizer: not a text model.
+    #[error("the model has no tokenizer")]
+    NoTokenizer,
+    /// mistralrs 0.8.1 samples several rows of a speculative pipeline with the context of the first: no processor can be
+    /// right there.
+    #[error("speculative pipelines of this mistral.rs cannot be constrained")]
+    Speculative,
+    /// Its tokenizer gives no vocabulary.
+    #[error(transparent)]
+    Vocabulary(#[from] louver_hf_tokenizers::LoadError),
+    /// The wire format that was asked for does not exist.
+    #[error(transparent)]
+    Format(#[from] UnknownFormat),
+}
+
+/// The request cannot become a constraint.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// The tools are not tools.
+    #[error(transparent)]
+    Tools(#[from] ToolErrors),
+    /// The model's wire format is not known.
+    #[error(transparent)]
+    Format(#[from] DetectError),
+    /// Something in the request cannot be enforced.
+    #[error(transparent)]
+    Lower(#[from] LowerError),
+    /// The grammar is over a limit.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+}
+
+/// The request cannot be sent.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// The chat template fails.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// The prompt cannot be tokenised.
+    #[error("the prompt cannot be tokenised: {0}")]
+    Tokenize(String),
+    /// The prompt leaves no room.
+    #[error("the prompt has {tokens} tokens, the model's context {limit}")]
+    TooLong {
+        /// The prompt's length.
+        tokens: usize,
+        /// The model's.
+        limit: usize,
+    },
+    /// The request asks for something that would break the constraint or that cannot be done beside it.
+    #[error("{0}")]
+    Unsupported(&'static str),
+    /// The host does not take requests.
+    #[error("mistral.rs does not take the request: {0}")]
+    Host(String),
+}
+
+/// The generation failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GenerationError {
+    /// The host said so.
+    #[error("mistral.rs: {0}")]
+    Host(String),
+    /// The host went away without a word.
+    #[error("mistral.rs stopped answering")]
+    HostGone,
+    /// The constraint could not be kept up; the generation was ended.
+    #[error("the generation was ended: {0}")]
+    Fault(#[from] Fault),
+}
+
+/// Why a constraint could not be kept up. Such a generation is ended at once; no other request is touched.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The host chose a token that was not allowed (a processor behind Louver's, or a host that changed a token later).
+    #[error("the host chose token {token}, which was not allowed: {why}")]
+    Rejected {
+        /// The token.
+        token: u32,
+        /// What the matcher says.
+        why: String,
+    },
+    /// The model's logits have no id that is allowed here.
+    #[error("none of the allowed tokens is among the model's {width} logits")]
+    NothingAllowed {
+        /// The row's width.
+        width: usize,
+    },
+    /// The parser ran into a limit.
+    #[error("parser limit reached: {0}")]
+    Limit(String),
+    /// A row of logits of a kind that cannot be read.
+    #[error("unreadable logits: {0}")]
+    Logits(String),
+    /// A bug in Louver.
+    #[error("internal error: {0}")]
+    Panic(String),
+}

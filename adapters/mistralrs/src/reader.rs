@@ -1,0 +1,172 @@
+//! Generated tokens -> events, by a matcher of its own: off the host's thread, and from ids, not from text.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use louver::engine::Matcher;
+use louver::ids::TokenId;
+use louver::matcher::Tracer;
+use louver::vocab::Vocabulary;
+use louver_formats::{Event, Extractor};
+
+use crate::error::Fault;
+
+/// Reads one generation.
+pub(crate) struct Reader {
+    vocab: Arc<Vocabulary>,
+    mode: Mode,
+    tokens: Vec<u32>,
+    fault: Option<Fault>,
+    spent: Duration,
+}
+
+enum Mode {
+    /// What was constrained is read by the same grammar.
+    Constrained { matcher: Box<Matcher>, tracer: Tracer, extractor: Box<Extractor> },
+    /// Everything is text; bytes of a character that is not whole yet are held back.
+    Text { held: Vec<u8> },
+}
+
+impl Reader {
+    pub(crate) fn constrained(vocab: Arc<Vocabulary>, matcher: Matcher, extractor: Extractor) -> Reader {
+        let (matcher, extractor) = (Box::new(matcher), Box::new(extractor));
+        Reader::new(vocab, Mode::Constrained { matcher, tracer: Tracer::new(), extractor })
+    }
+
+    pub(crate) fn text(vocab: Arc<Vocabulary>) -> Reader {
+        Reader::new(vocab, Mode::Text { held: Vec::new() })
+    }
+
+    fn new(vocab: Arc<Vocabulary>, mode: Mode) -> Reader {
+        Reader { vocab, mode, tokens: Vec::new(), fault: None, spent: Duration::ZERO }
+    }
+
+    /// Takes tokens; gives the events that are decided. Stop tokens are not part of the output.
+    pub(crate) fn push(&mut self, tokens: &[u32]) -> Vec<Event> {
+        let begun = Instant::now();
+        let mut events = Vec::new();
+        for &raw in tokens {
+            let token = TokenId::from_raw(raw);
+            if self.vocab.is_stop(token) || self.fault.is_some() {
+                continue;
+            }
+            self.tokens.push(raw);
+            match &mut self.mode {
+                Mode::Constrained { matcher, tracer, extractor } => match matcher.advance_traced(token, tracer) {
+                    Ok(()) => events.extend(extractor.push(tracer.drain())),
+                    Err(error) => self.fault = Some(Fault::Rejected { token: raw, why: error.to_string() }),
+                },
+                Mode::Text { held } => {
+                    let name = self.vocab.special_name(token).map(str::as_bytes);
+                    held.extend_from_slice(self.vocab.bytes(token).or(name).unwrap_or_default());
+                    let whole = held.len() - unfinished(held);
+                    let delta = String::from_utf8_lossy(&held[..whole]).into_owned();
+                    held.drain(..whole);
+                    if !delta.is_empty() {
+                        events.push(Event::TextDelta { delta });
+                    }
+                }
+            }
+        }
+        self.spent += begun.elapsed();
+        events
+    }
+
+    /// The end. The last event is [`Event::End`].
+    pub(crate) fn finish(&mut self) -> Vec<Event> {
+        let begun = Instant::now();
+        let events = match &mut self.mode {
+            Mode::Constrained { matcher, tracer, extractor } => {
+                let mut events = extractor.push(tracer.finish());
+                events.extend(extractor.finish(matcher.is_complete()));
+                events
+            }
+            Mode::Text { held } => {
+                let delta = String::from_utf8_lossy(held).into_owned();
+                let text = (!delta.is_empty()).then_some(Event::TextDelta { delta });
+                text.into_iter().chain([Event::End]).collect()
+            }
+        };
+        self.spent += begun.elapsed();
+        events
+    }
+
+    /// Whether a stop token may follow what was read.
+    pub(crate) fn may_end(&mut self) -> bool {
+        match &mut self.mode {
+            Mode::Constrained { matcher, .. } => matcher.is_complete(),
+            Mode::Text { .. } => true,
+        }
+    }
+
+    /// Whether the host's text ends in what looks like an unfinished character: it sends no chunk then, not even the last.
+    pub(crate) fn host_holds_back(&self) -> bool {
+        let mut tail: Vec<u8> = Vec::new();
+        for token in self.tokens.iter().rev() {
+            let Some(bytes) = self.vocab.bytes(TokenId::from_raw(*token)) else { continue };
+            tail.splice(..0, bytes.iter().copied());
+            if tail.len() > 8 {
+                break;
+            }
+        }
+        String::from_utf8_lossy(&tail).ends_with(char::REPLACEMENT_CHARACTER)
+    }
+
+    /// What was generated, without the stop token.
+    pub(crate) fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
+    pub(crate) fn fault(&self) -> Option<&Fault> {
+        self.fault.as_ref()
+    }
+
+    /// Time spent reading.
+    pub(crate) fn spent(&self) -> Duration {
+        self.spent
+    }
+}
+
+/// Bytes at the end that may be the beginning of a character.
+fn unfinished(bytes: &[u8]) -> usize {
+    for back in 1..=bytes.len().min(3) {
+        let byte = bytes[bytes.len() - back];
+        let length = match byte {
+            0xc2..=0xdf => 2,
+            0xe0..=0xef => 3,
+            0xf0..=0xf4 => 4,
+            0x80..=0xbf => continue,
+            _ => return 0,
+        };
+        return if length > back { back } else { 0 };
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_are_not_torn() {
+        let vocab = Arc::new(Vocabulary::toy(&[]));
+        let mut reader = Reader::text(vocab);
+        let mut text = String::new();
+        let mut add = |events: Vec<Event>| {
+            for event in events {
+                if let Event::TextDelta { delta } = event {
+                    text.push_str(&delta);
+                }
+            }
+        };
+        for byte in "aß世🌍".bytes() {
+            add(reader.push(&[u32::from(byte)]));
+        }
+        assert!(!reader.host_holds_back());
+        add(reader.push(&[0xf0, 0x9f, 256]));
+        assert!(reader.host_holds_back());
+        assert_eq!(reader.tokens().len(), 12);
+        add(reader.finish());
+        assert_eq!(text, "aß世🌍\u{fffd}");
+    }
+}

@@ -1,0 +1,90 @@
+//! What a generation cost.
+
+use std::time::{Duration, Instant};
+
+/// Time spent in the hook.
+#[derive(Debug, Default)]
+pub(crate) struct Clock {
+    first: Option<Instant>,
+    masks: Vec<Duration>,
+    hook: Duration,
+    /// Rows with unusable logits among the allowed ones.
+    pub(crate) repaired: usize,
+}
+
+impl Clock {
+    pub(crate) fn step(&mut self, begun: Instant, masked: Instant) {
+        self.first.get_or_insert(begun);
+        self.masks.push(masked - begun);
+        self.hook += masked - begun;
+    }
+
+    pub(crate) fn timing(&self, reading: Duration, ended: Instant) -> Timing {
+        Timing {
+            masks: self.masks.clone(),
+            louver: self.hook + reading,
+            steps: self.first.map_or(Duration::ZERO, |first| ended - first),
+        }
+    }
+}
+
+/// What a generation cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Timing {
+    /// For each step: following the last token, filling the mask and applying it to the row.
+    pub masks: Vec<Duration>,
+    /// All of Louver's work: the masks, and reading the output into events.
+    pub louver: Duration,
+    /// From the first call of the hook (the prompt has been read by then) to the end.
+    pub steps: Duration,
+}
+
+impl Timing {
+    /// Mean time of a mask.
+    pub fn mask_mean(&self) -> Duration {
+        let count = u32::try_from(self.masks.len()).unwrap_or(u32::MAX);
+        self.masks.iter().sum::<Duration>().checked_div(count).unwrap_or_default()
+    }
+
+    /// The time that this share (0 to 1) of the masks did not exceed.
+    pub fn mask_quantile(&self, share: f64) -> Duration {
+        let mut sorted = self.masks.clone();
+        sorted.sort_unstable();
+        let rank = (share.clamp(0.0, 1.0) * sorted.len() as f64).ceil() as usize;
+        sorted.get(rank.max(1) - 1).copied().unwrap_or_default()
+    }
+
+    /// Share of the step time that is Louver's, 0 to 1.
+    pub fn share(&self) -> f64 {
+        let steps = self.steps.as_secs_f64();
+        if steps > 0.0 { self.louver.as_secs_f64() / steps } else { 0.0 }
+    }
+
+    /// Adds another generation.
+    pub fn add(&mut self, other: &Timing) {
+        self.masks.extend_from_slice(&other.masks);
+        self.louver += other.louver;
+        self.steps += other.steps;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures() {
+        let us = Duration::from_micros;
+        let mut timing = Timing { masks: (1..=100).map(us).collect(), louver: us(10), steps: us(40) };
+        assert_eq!(timing.mask_quantile(0.99), us(99));
+        assert_eq!(timing.mask_quantile(1.0), us(100));
+        assert_eq!(timing.mask_quantile(0.0), us(1));
+        assert_eq!(timing.mask_mean(), Duration::from_nanos(50_500));
+        assert_eq!(timing.share(), 0.25);
+        timing.add(&timing.clone());
+        assert_eq!((timing.masks.len(), timing.louver, timing.steps), (200, us(20), us(80)));
+        assert_eq!(Timing::default().mask_quantile(0.5), Duration::ZERO);
+        assert_eq!(Timing::default().mask_mean(), Duration::ZERO);
+        assert_eq!(Timing::default().share(), 0.0);
+    }
+}

@@ -1,0 +1,166 @@
+//! A row of logits, changed in place. Whatever comes in, what goes out has a finite logit and no NaN among those allowed.
+
+use std::cell::RefCell;
+
+use candle_core::{CpuStorage, DType, Device, InplaceOp1, Layout, Result, Tensor};
+
+/// A logit that may be multiplied by anything sane without becoming infinite.
+const LARGE: f32 = 1e30;
+
+/// What masking came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Masked {
+    /// As it should be.
+    Fine,
+    /// Allowed logits were NaN, `+inf` or all `-inf`; they are finite now.
+    Repaired,
+    /// No allowed id lies within the row, which is all `-inf` now.
+    Nothing,
+}
+
+/// Sets the logits of ids whose bit is 0, and of ids beyond the mask, to `-inf`. Cost: one pass over the row.
+pub(crate) fn mask(row: &mut [f32], mask: &[u32]) -> Masked {
+    let covered = row.len().min(mask.len() * 32);
+    row[covered..].fill(f32::NEG_INFINITY);
+    let mut allowed = 0u32;
+    let mut odd = 0u32;
+    for (chunk, &word) in row[..covered].chunks_mut(32).zip(mask) {
+        let word = if chunk.len() < 32 { word & ((1 << chunk.len()) - 1) } else { word };
+        allowed |= word;
+        match word {
+            0 => chunk.fill(f32::NEG_INFINITY),
+            u32::MAX => chunk.iter().for_each(|x| odd |= u32::from(!x.is_finite())),
+            _ => {
+                for (i, x) in chunk.iter_mut().enumerate() {
+                    if (word >> i) & 1 == 0 {
+                        *x = f32::NEG_INFINITY;
+                    } else {
+                        odd |= u32::from(!x.is_finite());
+                    }
+                }
+            }
+        }
+    }
+    match (allowed, odd) {
+        (0, _) => Masked::Nothing,
+        (_, 0) => Masked::Fine,
+        _ => {
+            repair(&mut row[..covered], mask);
+            Masked::Repaired
+        }
+    }
+}
+
+/// Makes odd allowed logits usable: NaN counts as `-inf`, `+inf` as very large; if none is left, all allowed are equal.
+fn repair(row: &mut [f32], mask: &[u32]) {
+    let is_allowed = |id: usize| (mask[id / 32] >> (id % 32)) & 1 == 1;
+    let mut usable = false;
+    for (id, x) in row.iter_mut().enumerate() {
+        if is_allowed(id) {
+            *x = if x.is_nan() { f32::NEG_INFINITY } else { x.min(LARGE) };
+            usable |= x.is_finite();
+        }
+    }
+    if !usable {
+        for (_, x) in row.iter_mut().enumerate().filter(|(id, _)| is_allowed(*id)) {
+            *x = 0.0;
+        }
+    }
+}
+
+/// Leaves only these ids, equally likely; the first of the row if none of them lies within it.
+pub(crate) fn only(row: &mut [f32], ids: &[u32]) {
+    row.fill(f32::NEG_INFINITY);
+    let mut any = false;
+    for id in ids {
+        if let Some(x) = row.get_mut(*id as usize) {
+            *x = 0.0;
+            any = true;
+        }
+    }
+    if let (false, Some(x)) = (any, row.first_mut()) {
+        *x = 0.0;
+    }
+}
+
+struct Edit<F>(RefCell<F>);
+
+impl<F: FnMut(&mut [f32])> InplaceOp1 for Edit<F> {
+    fn name(&self) -> &'static str {
+        "louver-row"
+    }
+
+    fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
+        let CpuStorage::F32(values) = storage else { candle_core::bail!("a row of logits must be F32") };
+        let Some((begin, end)) = layout.contiguous_offsets() else {
+            candle_core::bail!("a row of logits must be contiguous")
+        };
+        (self.0.borrow_mut())(&mut values[begin..end]);
+        Ok(())
+    }
+}
+
+/// Runs `edit` over a row. The host (0.8.1) hands over an F32 row on the CPU that nobody shares: it is changed in place
+/// and no value is copied. Any other row is converted first.
+pub(crate) fn edit(logits: &Tensor, edit: impl FnMut(&mut [f32])) -> Result<Tensor> {
+    let row = logits.to_dtype(DType::F32)?.to_device(&Device::Cpu)?.flatten_all()?.contiguous()?;
+    row.inplace_op1(&Edit(RefCell::new(edit)))?;
+    Ok(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INF: f32 = f32::INFINITY;
+
+    #[test]
+    fn masks_every_width() {
+        for width in [1, 31, 32, 33, 64, 100] {
+            for words in [1, 2, 4] {
+                let bits: Vec<u32> = (0..words).map(|w| [0xdead_beef, u32::MAX, 0, 1][w]).collect();
+                let mut row: Vec<f32> = (0..width).map(|i| i as f32).collect();
+                assert_eq!(mask(&mut row, &bits), Masked::Fine);
+                for (id, x) in row.iter().enumerate() {
+                    let allowed = bits.get(id / 32).is_some_and(|w| (w >> (id % 32)) & 1 == 1);
+                    assert_eq!(*x, if allowed { id as f32 } else { -INF }, "{width} {words} {id}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_allowed_in_a_narrow_row() {
+        let mut row = vec![1.0; 8];
+        assert_eq!(mask(&mut row, &[0x100]), Masked::Nothing);
+        assert_eq!(row, [-INF; 8]);
+        only(&mut row, &[100, 3]);
+        assert_eq!(row[3], 0.0);
+        only(&mut row, &[100]);
+        assert_eq!(row[0], 0.0);
+        only(&mut [], &[1]);
+    }
+
+    #[test]
+    fn odd_logits_become_usable() {
+        let mut row = vec![f32::NAN, INF, -INF, 2.0];
+        assert_eq!(mask(&mut row, &[0b1111]), Masked::Repaired);
+        assert_eq!(row, [-INF, LARGE, -INF, 2.0]);
+        let mut row = vec![f32::NAN; 40];
+        assert_eq!(mask(&mut row, &[u32::MAX, 1]), Masked::Repaired);
+        assert!(row[..33].iter().all(|x| *x == 0.0) && row[33..].iter().all(|x| *x == -INF));
+        let mut row = vec![f32::NAN, 1.0];
+        assert_eq!(mask(&mut row, &[0b10]), Masked::Fine);
+        assert_eq!(row, [-INF, 1.0]);
+    }
+
+    #[test]
+    fn edits_in_place_and_converts_the_rest() {
+        let row = Tensor::new(&[1f32, 2.0, 3.0], &Device::Cpu).unwrap();
+        let out = edit(&row, |x| x[1] = 9.0).unwrap();
+        assert_eq!(row.to_vec1::<f32>().unwrap(), [1.0, 9.0, 3.0]);
+        assert_eq!(out.to_vec1::<f32>().unwrap(), [1.0, 9.0, 3.0]);
+        let wide = Tensor::new(&[[1f64, 2.0, 3.0]], &Device::Cpu).unwrap();
+        assert_eq!(edit(&wide, |x| x[0] = 7.0).unwrap().to_vec1::<f32>().unwrap(), [7.0, 2.0, 3.0]);
+    }
+}

@@ -1,0 +1,13 @@
+//! The adapter against the real mistral.rs, in process, with the tiny model. All tests share one engine, so that requests
+//! of different tests run beside each other.
+
+mod support;
+
+#[path = "host/abuse.rs"]
+mod abuse;
+#[path = "host/cuts.rs"]
+mod cuts;
+#[path = "host/requests.rs"]
+mod requests;
+#[path = "host/seeds.rs"]
+mod seeds;

@@ -1,0 +1,85 @@
+//! Generations that end early.
+
+use louver_mistralrs::{Cut, Event, Finish, ToolChoice};
+
+use crate::support::{Cache, ask, check_calls, host, load, plan, run, seeded, tools, wishing};
+
+/// Cut at every length: exactly so many tokens, all of them known, the last one too; a call that was cut off is
+/// reported as such and is no call.
+#[tokio::test(flavor = "multi_thread")]
+async fn length_limit_in_a_call() {
+    // A host of its own: results must not depend on what else is in a batch.
+    let host = load(Cache::Off).await;
+    let plan = plan(&host.louver, ToolChoice::Required);
+    let whole = run(&host, &plan, ask("Cut!"), seeded(4)).await;
+    assert_eq!(whole.finish, Finish::Stop);
+    let mut cuts = Vec::new();
+    for limit in 1..=whole.tokens.len() {
+        let part = run(&host, &plan, ask("Cut!").set_sampler_max_len(limit), seeded(4)).await;
+        assert_eq!(part.tokens, whole.tokens[..limit], "limit {limit}");
+        assert_eq!(part.finish, Finish::Length);
+        check_calls(&part.turn, &tools());
+        assert!(part.turn.calls.len() <= whole.turn.calls.len());
+        assert!(whole.turn.calls.iter().zip(&part.turn.calls).all(|(a, b)| a.arguments == b.arguments));
+        match &part.turn.incomplete {
+            Some(incomplete) => cuts.push(incomplete.why),
+            None => assert!(!part.turn.calls.is_empty(), "neither a call nor a cut at {limit}"),
+        }
+    }
+    for why in [Cut::CallArguments, Cut::Turn] {
+        assert!(cuts.contains(&why), "{why:?} not in {cuts:?}");
+    }
+    assert!(cuts.contains(&Cut::CallHeader) || cuts.contains(&Cut::CallTrailer), "{cuts:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cut_call_is_an_event() {
+    let host = host().await;
+    let plan = plan(&host.louver, ToolChoice::Named("book".to_owned()));
+    let whole = run(host, &plan, ask("Cut!"), seeded(2)).await;
+    assert_eq!(whole.turn.calls.len(), 1);
+    let request = ask("Cut!").set_sampler_max_len(whole.tokens.len() - 1);
+    let mut stream = plan.stream_with(&host.model, request, seeded(2)).await.unwrap();
+    let mut events = Vec::new();
+    while let Some(event) = stream.next().await {
+        events.push(event);
+    }
+    assert!(matches!(events[..], [.., Event::Incomplete { call: Some(0), .. }, Event::End]), "{events:?}");
+    assert!(!events.iter().any(|event| matches!(event, Event::CallEnd { .. })));
+    assert_eq!(stream.finish().await.unwrap().turn.calls, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelled_and_dropped() {
+    let host = host().await;
+    let plan = plan(&host.louver, ToolChoice::None);
+    let verbose = || {
+        let vocab = host.louver.engine().vocab();
+        let letters = (0..vocab.width() as u32).filter(|id| {
+            vocab.bytes(louver::ids::TokenId::from_raw(*id)).is_some_and(|b| b.iter().all(u8::is_ascii_alphabetic))
+        });
+        ask("Talk!").add_logits_processor(wishing(letters.collect(), 50.0))
+    };
+    let mut stream = plan.stream_with(&host.model, verbose(), seeded(1)).await.unwrap();
+    assert!(matches!(stream.next().await, Some(Event::TextDelta { .. })));
+    stream.cancel();
+    let generation = stream.finish().await.unwrap();
+    assert_eq!(generation.finish, Finish::Cancelled);
+    assert!(generation.tokens.len() < 1999, "{}", generation.tokens.len());
+    drop(plan.stream_with(&host.model, verbose(), seeded(1)).await.unwrap());
+    // The host is none the worse for it.
+    let generation = run(host, &plan, verbose().set_sampler_max_len(10), seeded(1)).await;
+    assert_eq!((generation.finish, generation.tokens.len()), (Finish::Length, 10));
+}
+
+/// The host sends nothing while its text ends inside a character, not even the end of the generation.
+#[tokio::test(flavor = "multi_thread")]
+async fn end_inside_a_character() {
+    let host = host().await;
+    let vocab = host.louver.engine().vocab();
+    let lead = (0..vocab.width() as u32).find(|id| vocab.bytes(louver::ids::TokenId::from_raw(*id)) == Some(&[0xe4]));
+    let request = ask("Tear!").add_logits_processor(wishing(vec![lead.unwrap()], 1e6)).set_sampler_max_len(3);
+    let generation = run(host, &host.louver.unconstrained(tools()), request, seeded(1)).await;
+    assert_eq!((generation.finish, generation.tokens.len()), (Finish::Length, 3));
+    assert_eq!(generation.turn.text, "\u{fffd}\u{fffd}\u{fffd}");
+}

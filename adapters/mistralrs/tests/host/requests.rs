@@ -1,0 +1,244 @@
+//! Requests as users make them.
+
+use std::sync::{Arc, Mutex};
+
+use candle_core::Tensor;
+use louver_mistralrs::{Event, Finish, Louver, Plan, Reasoning, RequestError, ToolChoice, Turn};
+use mistralrs::{
+    Constraint, CustomLogitsProcessor, Function, RequestBuilder, StopTokens, TextMessageRole, Tool, ToolType,
+};
+use serde_json::json;
+
+use crate::support::{
+    Cache, Host, answer, ask, check_calls, check_json, host, load, plan, run, seeded, stops, tools, wishing,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_add_up_to_the_turn() {
+    let host = host().await;
+    assert_eq!(host.louver.format().unwrap(), "qwen3");
+    assert_eq!(host.louver.warnings(), [""; 0]);
+    let plan = plan(&host.louver, ToolChoice::Required);
+    let mut stream = plan.stream(&host.model, ask("What is the weather in Oslo?")).await.unwrap();
+    let mut events = Vec::new();
+    while let Some(event) = stream.next().await {
+        events.push(event);
+    }
+    let generation = stream.finish().await.unwrap();
+    assert_eq!(events.last(), Some(&Event::End));
+    assert!(events.iter().filter(|e| matches!(e, Event::ArgumentsDelta { .. })).count() > 1, "arguments stream");
+    assert_eq!(Turn::collect(&events), generation.turn);
+    assert!(!generation.turn.calls.is_empty());
+    assert_eq!(generation.finish, Finish::Stop);
+    check_calls(&generation.turn, &tools());
+    // One mask a token, and one for the stop token.
+    assert_eq!(generation.timing.masks.len(), generation.tokens.len() + 1);
+    assert!(generation.timing.louver < generation.timing.steps);
+}
+
+/// Runs a request and gives the length of the hook's first context, the prompt's length and the output.
+async fn spied(host: &Host, question: &str) -> (usize, usize, Vec<u32>) {
+    let lengths = Arc::new(Mutex::new(Vec::new()));
+    let seen = lengths.clone();
+    let spy = move |logits: &Tensor, context: &[u32]| {
+        seen.lock().unwrap().push(context.len());
+        Ok(logits.clone())
+    };
+    let plan = plan(&host.louver, ToolChoice::Required);
+    let request = ask(question).add_logits_processor(Arc::new(spy));
+    let generation = run(host, &plan, request, seeded(5)).await;
+    check_calls(&generation.turn, &tools());
+    assert!(!generation.turn.calls.is_empty());
+    let lengths = lengths.lock().unwrap();
+    assert_eq!(lengths[1], generation.prompt_tokens + 1, "the second context is whole");
+    (lengths[0], generation.prompt_tokens, generation.tokens)
+}
+
+/// The host's prefix cache hits: the hook's first context is only the prompt's end.
+#[tokio::test(flavor = "multi_thread")]
+async fn prefix_cache_hit() {
+    let (cold, warm) = (load(Cache::On).await, load(Cache::On).await);
+    let (context, prompt, expected) = spied(&cold, "What is the weather in Lima?").await;
+    assert_eq!(context, prompt, "nothing is cached yet");
+    spied(&warm, "What is the weather in Oslo?").await;
+    let (context, prompt, output) = spied(&warm, "What is the weather in Lima?").await;
+    assert!(context < prompt, "the cache was not hit: {context} of {prompt}");
+    assert_eq!(output, expected, "a hit changes nothing");
+}
+
+/// As above through the host's own chat route, where the prompt's length is learned.
+#[tokio::test(flavor = "multi_thread")]
+async fn chat_route_of_the_host() {
+    let host = load(Cache::On).await;
+    let plan = host.louver.answer(&answer()).reasoning(Reasoning::Off).build().unwrap();
+    for question in ["How are you?", "How is she?", "How are they?"] {
+        let request = ask(question).enable_thinking(false).add_logits_processor(plan.processor());
+        let response = host.model.send_chat_request(request).await.unwrap();
+        check_json(response.choices[0].message.content.as_deref().unwrap(), &answer());
+        assert_eq!(response.choices[0].finish_reason, "stop");
+    }
+}
+
+async fn mixed(count: usize) {
+    let host = host().await;
+    let louver = &host.louver;
+    let plans: Vec<(Plan, &str)> = vec![
+        (plan(louver, ToolChoice::Required), "calls"),
+        (louver.answer(&answer()).reasoning(Reasoning::Off).build().unwrap(), "answer"),
+        (plan(louver, ToolChoice::Named("book".to_owned())), "book"),
+        (plan(louver, ToolChoice::Named("weather".to_owned())), "weather"),
+        (louver.answer(&json!({"type": "integer", "minimum": 10, "maximum": 99})).build().unwrap(), "number"),
+        (plan(louver, ToolChoice::None), "text"),
+        (louver.answer(&json!({"enum": ["yes", "no"]})).reasoning(Reasoning::Off).build().unwrap(), "yes"),
+        (plan(louver, ToolChoice::Auto), "auto"),
+    ];
+    let mut running = Vec::new();
+    for (at, (plan, kind)) in plans.iter().take(count).enumerate() {
+        // Of one length all, so that the host puts them into one batch, except where tools are not shown.
+        let request = ask("Well?").set_sampler_max_len(300);
+        running.push((plan.stream_with(&host.model, request, seeded(at as u64)).await.unwrap(), kind));
+    }
+    for (stream, kind) in running {
+        let generation = stream.finish().await.unwrap();
+        let turn = &generation.turn;
+        check_calls(turn, &tools());
+        match *kind {
+            "calls" => assert!(!turn.calls.is_empty()),
+            "book" | "weather" => assert_eq!(turn.calls.iter().map(|c| &*c.name).collect::<Vec<_>>(), [*kind]),
+            "answer" => check_json(&turn.text, &answer()),
+            "number" => {
+                // Reasoning may come first here, and may take all there is.
+                if turn.incomplete.is_none() {
+                    check_json(&turn.text, &json!({"type": "integer", "minimum": 10, "maximum": 99}));
+                }
+            }
+            "yes" => assert!(["\"yes\"", "\"no\""].contains(&&*turn.text), "{turn:?}"),
+            "text" => assert!(turn.calls.is_empty() && !turn.text.contains("<tool_call>")),
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_at_once() {
+    mixed(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn eight_at_once() {
+    mixed(8).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_choices() {
+    let host = host().await;
+    let plan = plan(&host.louver, ToolChoice::Required);
+    let request = ask("What is the weather in Oslo?").set_sampler_n_choices(3);
+    let streams = plan.stream_choices(&host.model, request.clone(), seeded(1)).await.unwrap();
+    let mut outputs = Vec::new();
+    let mut ids = Vec::new();
+    for stream in streams {
+        let generation = stream.finish().await.unwrap();
+        assert!(!generation.turn.calls.is_empty());
+        check_calls(&generation.turn, &tools());
+        ids.extend(generation.turn.calls.iter().map(|call| call.id.clone()));
+        outputs.push(generation.tokens);
+    }
+    assert_eq!(outputs.len(), 3);
+    assert!(outputs[0] != outputs[1] || outputs[1] != outputs[2], "three equal choices");
+    let count = ids.len();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), count, "call ids repeat");
+    let refused = plan.stream(&host.model, request).await.unwrap_err();
+    assert!(matches!(refused, RequestError::Unsupported(_)));
+}
+
+/// A model that wants to stop at every step.
+#[tokio::test(flavor = "multi_thread")]
+async fn end_of_turn_proposed_first() {
+    let host = host().await;
+    let eager = wishing(stops(&host.louver), 1e6);
+    for seed in 0..5 {
+        let plan = plan(&host.louver, ToolChoice::Required);
+        let request = ask("Stop!").add_logits_processor(eager.clone());
+        let generation = run(host, &plan, request, seeded(seed)).await;
+        assert_eq!((generation.turn.calls.len(), generation.finish), (1, Finish::Stop));
+        check_calls(&generation.turn, &tools());
+    }
+    // Where an empty turn is allowed, it is empty: the host goes on after a stop token at the first position, Louver does not.
+    let plan = plan(&host.louver, ToolChoice::Auto);
+    let generation = run(host, &plan, ask("Stop!").add_logits_processor(eager), seeded(1)).await;
+    assert_eq!((generation.turn, generation.finish, generation.tokens.len()), (Turn::default(), Finish::Stop, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_with_results() {
+    let host = host().await;
+    let plan = plan(&host.louver, ToolChoice::Named("weather".to_owned()));
+    let first = run(host, &plan, ask("How is Oslo?"), seeded(8)).await;
+    let call = &first.turn.calls[0];
+    let response = mistralrs::ToolCallResponse {
+        index: 0,
+        id: call.id.clone(),
+        tp: mistralrs::ToolCallType::Function,
+        function: mistralrs::CalledFunction { name: call.name.clone(), arguments: call.arguments.clone() },
+    };
+    let request = ask("How is Oslo?")
+        .add_message_with_tool_call(TextMessageRole::Assistant, "", vec![response])
+        .add_tool_message("{\"rain\": 3}", &call.id);
+    let reply = host.louver.answer(&answer()).reasoning(Reasoning::Off).build().unwrap();
+    let second = run(host, &reply, request, seeded(9)).await;
+    check_json(&second.turn.text, &answer());
+    // The call and its result are in the second prompt, which has no tools.
+    let bare = run(host, &reply, ask("How is Oslo?"), seeded(9)).await;
+    assert!(second.prompt_tokens > bare.prompt_tokens + 20);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_of_the_sdk() {
+    let host = host().await;
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1, "maximum": 3}},
+        "required": ["n"], "additionalProperties": false});
+    let parameters = schema.as_object().unwrap().iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+    let function =
+        Function { description: Some("Rolls.".to_owned()), name: "roll".to_owned(), parameters: Some(parameters) };
+    let tools = vec![Tool { tp: ToolType::Function, function }];
+    let plan = host.louver.tools(&tools).choice(ToolChoice::Required).reasoning(Reasoning::Off).build().unwrap();
+    let generation = run(host, &plan, ask("Roll!"), seeded(1)).await;
+    assert!(!generation.turn.calls.is_empty());
+    generation.turn.calls.iter().for_each(|call| check_json(&call.arguments, &schema));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_before_generation() {
+    let host = host().await;
+    let louver: &Louver = &host.louver;
+    let bad = json!([{"name": "f", "parameters": {"type": "object", "properties": {"x": {"not": {}}}}}]);
+    let error = louver.tools(&bad).build().unwrap_err().to_string();
+    assert!(error.contains("/tools/0/parameters/properties/x/not"), "{error}");
+    assert!(louver.tools(tools()).choice(ToolChoice::Named("nope".to_owned())).build().is_err());
+    let plan = plan(louver, ToolChoice::Auto);
+    let long = "word ".repeat(10_000);
+    let requests: Vec<RequestBuilder> = vec![
+        ask("x").set_constraint(Constraint::Regex("a".to_owned())),
+        ask("x").set_sampler_stop_toks(StopTokens::Seqs(vec!["}".to_owned()])),
+        ask("x").set_sampler_max_len(0),
+        ask("x").set_sampler_topp(0.5),
+        ask(&long),
+    ];
+    for request in requests {
+        assert!(plan.stream_with(&host.model, request, seeded(1)).await.is_err());
+    }
+    let generous = ask("x").set_sampler_topp(0.9).set_sampler_topk(20).set_sampler_max_len(5);
+    let generation = plan.stream(&host.model, generous).await.unwrap().finish().await.unwrap();
+    assert!(generation.tokens.len() <= 5);
+}
+
+#[test]
+fn processors_can_be_shared_between_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Plan>();
+    shared::<Louver>();
+    shared::<Arc<dyn CustomLogitsProcessor>>();
+}

@@ -1,0 +1,150 @@
+//! The shared host, the tools, and processors that stand for models of every temper.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use candle_core::{Device, Result, Tensor};
+use louver_mistralrs::{Generation, Louver, Plan, Reasoning, RunOptions, ToolChoice, Turn};
+use mistralrs::{CustomLogitsProcessor, Model, ModelDType, RequestBuilder, TextMessageRole, TextModelBuilder};
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+pub(crate) struct Host {
+    pub(crate) model: Model,
+    pub(crate) louver: Louver,
+}
+
+static HOST: OnceCell<Host> = OnceCell::const_new();
+
+/// Whether the host keeps prefixes. With them, mistralrs 0.8.1 panics on batches of sequences that come from cached
+/// ones of different lengths (`shape mismatch` in `clone_in_cache`), with and without Louver: on for one request at a
+/// time only.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cache {
+    On,
+    Off,
+}
+
+/// The shared host.
+pub(crate) async fn host() -> &'static Host {
+    HOST.get_or_init(|| load(Cache::Off)).await
+}
+
+/// A host of one's own.
+pub(crate) async fn load(cache: Cache) -> Host {
+    let tiny = louver_tiny_model::ensure(&std::env::temp_dir().join("louver-tests")).unwrap();
+    let mut builder = TextModelBuilder::new(tiny.dir.display()).with_force_cpu().with_dtype(ModelDType::F32);
+    if cache == Cache::Off {
+        builder = builder.with_prefix_cache_n(None);
+    }
+    let (model, louver) = Louver::load(builder).await.unwrap();
+    Host { model, louver }
+}
+
+/// Two tools: one with every bounded kind of argument, one with a pattern and alternatives.
+pub(crate) fn tools() -> Value {
+    json!([
+        {"type": "function", "function": {"name": "weather", "description": "Weather of a city.", "parameters": {
+            "type": "object",
+            "properties": {
+                "city": {"enum": ["Oslo", "Lima", "Nairobi"]},
+                "days": {"type": "integer", "minimum": 1, "maximum": 14},
+                "fields": {"type": "array", "items": {"enum": ["rain", "wind", "sun"]}, "minItems": 1, "maxItems": 3},
+                "note": {"type": "string", "maxLength": 12},
+            },
+            "required": ["city", "days", "fields"],
+            "additionalProperties": false,
+        }}},
+        {"type": "function", "function": {"name": "book", "description": "Books a room.", "parameters": {
+            "type": "object",
+            "properties": {
+                "code": {"type": "string", "pattern": "^[A-Z]{2}-[0-9]{3}$"},
+                "guest": {"anyOf": [{"type": "string", "minLength": 1, "maxLength": 8}, {"type": "null"}]},
+                "breakfast": {"type": "boolean"},
+            },
+            "required": ["code", "guest", "breakfast"],
+            "additionalProperties": false,
+        }}},
+    ])
+}
+
+/// An answer's schema.
+pub(crate) fn answer() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "answer": {"type": "string", "maxLength": 16},
+            "score": {"type": "integer", "minimum": -3, "maximum": 120},
+            "tags": {"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 2},
+        },
+        "required": ["answer", "score", "tags"],
+        "additionalProperties": false,
+    })
+}
+
+pub(crate) fn plan(louver: &Louver, choice: ToolChoice) -> Plan {
+    louver.tools(tools()).choice(choice).reasoning(Reasoning::Off).build().unwrap()
+}
+
+pub(crate) fn ask(text: &str) -> RequestBuilder {
+    RequestBuilder::new().add_message(TextMessageRole::User, text).set_sampler_max_len(2000)
+}
+
+pub(crate) fn seeded(seed: u64) -> RunOptions {
+    RunOptions { seed: Some(seed) }
+}
+
+/// Runs one request to its end.
+pub(crate) async fn run(host: &Host, plan: &Plan, request: RequestBuilder, options: RunOptions) -> Generation {
+    plan.stream_with(&host.model, request, options).await.unwrap().finish().await.unwrap()
+}
+
+/// All calls are of tools on offer and match their schemas.
+pub(crate) fn check_calls(turn: &Turn, tools: &Value) {
+    for call in &turn.calls {
+        let tool = tools.as_array().unwrap().iter().find(|t| t["function"]["name"] == *call.name);
+        let tool = tool.unwrap_or_else(|| panic!("there is no tool {:?}", call.name));
+        check_json(&call.arguments, &tool["function"]["parameters"]);
+    }
+}
+
+/// The text is JSON that matches the schema.
+pub(crate) fn check_json(text: &str, schema: &Value) {
+    let value: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text:?}"));
+    if let Err(error) = jsonschema::validate(schema, &value) {
+        panic!("{error} in {text}");
+    }
+}
+
+/// Adds to the logits of some tokens at every step: a model with a strong wish.
+pub(crate) fn wishing(tokens: Vec<u32>, strength: f32) -> Arc<dyn CustomLogitsProcessor> {
+    Arc::new(move |logits: &Tensor, _: &[u32]| raise(logits, &tokens, strength))
+}
+
+/// Forces a token at the first step, and then leans towards others.
+pub(crate) fn first_then(first: u32, then: Vec<u32>, strength: f32) -> Arc<dyn CustomLogitsProcessor> {
+    let begun = AtomicBool::new(false);
+    Arc::new(move |logits: &Tensor, _: &[u32]| {
+        if begun.swap(true, Ordering::Relaxed) { raise(logits, &then, strength) } else { raise(logits, &[first], 1e9) }
+    })
+}
+
+fn raise(logits: &Tensor, tokens: &[u32], strength: f32) -> Result<Tensor> {
+    let mut row = logits.to_vec1::<f32>()?;
+    tokens.iter().for_each(|token| row[*token as usize] += strength);
+    let width = row.len();
+    Tensor::from_vec(row, width, &Device::Cpu)
+}
+
+/// The id of an added token.
+pub(crate) fn id(louver: &Louver, text: &str) -> u32 {
+    let vocab = louver.engine().vocab();
+    let mut ids = (0..vocab.width() as u32).map(louver::ids::TokenId::from_raw);
+    let found = ids.find(|id| vocab.special_name(*id) == Some(text) || vocab.bytes(*id) == Some(text.as_bytes()));
+    found.unwrap_or_else(|| panic!("no token {text}")).raw()
+}
+
+/// The ids that end a generation.
+pub(crate) fn stops(louver: &Louver) -> Vec<u32> {
+    louver.engine().vocab().stops().iter().map(|id| id.raw()).collect()
+}
