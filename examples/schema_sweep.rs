@@ -1,6 +1,6 @@
 //! Runs a corpus of schemas with instances through lowering, compiling and recognising, and prints what happened.
 //!
-//! `cargo run --release --example schema_sweep -- FILE.jsonl [--verbose]`. Each line is `{"schema", "tests": [{"valid",
+//! `cargo run --release --example schema_sweep -- FILE.jsonl [--verbose] [--options JSON]`. Each line is `{"schema", "tests": [{"valid",
 //! "data"}]}` (MaskBench, JSON-Schema-Test-Suite). Instances are written like Python's `json.dumps`. Exit code 1 if an
 //! invalid instance was accepted.
 
@@ -50,7 +50,7 @@ fn dumps(value: &Value, out: &mut String) {
     }
 }
 
-fn case(line: &Value, verbose: bool, tally: &mut Tally) {
+fn case(line: &Value, options: &SchemaOptions, verbose: bool, tally: &mut Tally) {
     let limits = Limits::default();
     let name = line.get("id").or_else(|| line.get("group")).map(Value::to_string).unwrap_or_default();
     let Some(schema) = line.get("schema") else { return };
@@ -61,7 +61,7 @@ fn case(line: &Value, verbose: bool, tally: &mut Tally) {
     let json = Json::from(&schema);
     tally.schemas += 1;
     let begin = Instant::now();
-    let grammar = match lower(&json, &SchemaOptions::default(), &limits) {
+    let grammar = match lower(&json, options, &limits) {
         Ok(grammar) => grammar,
         Err(errors) => {
             let first = &errors.0[0];
@@ -123,10 +123,18 @@ fn case(line: &Value, verbose: bool, tally: &mut Tally) {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let path = args.next().ok_or("which file?")?;
-    let verbose = args.next().as_deref() == Some("--verbose");
+    let mut verbose = false;
+    let mut options = SchemaOptions::default();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--verbose" => verbose = true,
+            "--options" => options = serde_json::from_str(&args.next().ok_or("which options?")?)?,
+            other => return Err(format!("unknown argument {other}").into()),
+        }
+    }
     let mut tally = Tally::default();
     for line in std::fs::read_to_string(path)?.lines() {
-        case(&serde_json::from_str(line)?, verbose, &mut tally);
+        case(&serde_json::from_str(line)?, &options, verbose, &mut tally);
     }
     let spread = |name: &str, mut times: Vec<Duration>| {
         times.sort_unstable();

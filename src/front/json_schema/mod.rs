@@ -19,6 +19,7 @@ mod facets;
 mod format;
 mod keywords;
 mod lower;
+mod members;
 mod negate;
 mod normalize;
 mod number;
@@ -71,6 +72,17 @@ pub enum Integers {
     Digits,
 }
 
+/// In which order the declared members of an object may come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemberOrder {
+    /// As the schema declares them, additional members last.
+    Declared,
+    /// In any order, additional members between them, in objects with at most this many declared members (never more than 12: the
+    /// grammar has a node for every subset); as declared in larger ones.
+    AnyUpTo(u32),
+}
+
 /// How a schema is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -81,6 +93,8 @@ pub struct SchemaOptions {
     pub formats: Formats,
     /// How an integer may be written.
     pub integers: Integers,
+    /// In which order members may come.
+    pub order: MemberOrder,
 }
 
 impl Default for SchemaOptions {
@@ -89,6 +103,7 @@ impl Default for SchemaOptions {
             whitespace: Whitespace::Flexible { max: 40 },
             formats: Formats::default(),
             integers: Integers::default(),
+            order: MemberOrder::AnyUpTo(5),
         }
     }
 }

@@ -1,11 +1,10 @@
-//! Objects: declared members in the order of the schema, each at most once, then additional ones.
-
-use rustc_hash::FxHashMap;
+//! Objects: which members there can be, and with what values.
 
 use super::SchemaErrorReason as Reason;
 use super::doc::LocId;
 use super::facets::{Facets, ObjectFacets, PatternUse, StringFacets, Types};
 use super::lower::Lowering;
+use super::members::Member;
 use super::string;
 use crate::front::regex::SCALARS;
 use crate::fsm::{ByteSet, Combine, Dfa};
@@ -13,30 +12,6 @@ use crate::ir::{Expr, Graph};
 
 /// Most classes of additional names that patterns may cut out.
 const MAX_NAME_CLASSES: usize = 64;
-/// Most nodes of the graph that counts members.
-const MAX_NODES: usize = 20_000;
-
-/// A declared member, or a class of additional ones.
-struct Member {
-    /// Name, colon and value; [`Expr::Never`] if it can only be there as the one that is looked for.
-    body: Expr,
-    /// The same as the member that must be there ([`SomeMember`]), where it qualifies.
-    wanted: Option<Expr>,
-    required: bool,
-}
-
-/// What has been emitted so far, as far as `minProperties` and `maxProperties` ask.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Count {
-    /// All members, up to the upper bound.
-    total: u32,
-    /// Members certainly distinct, up to the lower bound: declared ones, and one additional.
-    distinct: u32,
-    /// Whether an additional one has been counted.
-    additional: bool,
-    /// Whether the member that must be there has been met (or none is asked for).
-    met: bool,
-}
 
 /// Names that the same schemas apply to: all but those listed, or those of an automaton over code points.
 enum Names {
@@ -55,7 +30,7 @@ impl<'a> Lowering<'a, '_> {
         let declared = self.declared(facets);
         let Some(members) = self.members(facets, &declared) else { return Expr::Never };
         let additional = self.additional(facets, &declared);
-        self.object_graph(facets, &members, &additional)
+        self.object_graph(facets, members, additional)
     }
 
     /// Declared names: properties in order, then required names that no part declares.
@@ -331,118 +306,5 @@ impl<'a> Lowering<'a, '_> {
             }
         }
         graph.edge(node, string::spell(&ranges), free);
-    }
-
-    fn object_graph(&mut self, facets: &ObjectFacets<'a>, members: &[Member], additional: &[Member]) -> Expr {
-        let (open, close, comma) = self.braces();
-        let needed = members.iter().filter(|m| m.required).count() as u32;
-        let open_ended = !additional.is_empty();
-        // Bounds that hold by themselves need no counting.
-        let min = if facets.min > needed { facets.min } else { 0 };
-        let max = facets.max.filter(|&max| open_ended || (max as usize) < members.len());
-        let layers = (max.unwrap_or(0) as usize + 1).saturating_mul(min as usize + 1);
-        if layers.saturating_mul(members.len() + 1) > MAX_NODES {
-            let what = format!("counting members needs more than {MAX_NODES} nodes");
-            self.norm.report(self.at, "", Reason::Limit(what));
-            return Expr::Never;
-        }
-        if min as usize > members.len() + usize::from(open_ended) && open_ended {
-            let what = "`minProperties` beyond the declared members and one more (additional names may repeat)";
-            self.norm.report(self.at, "minProperties", Reason::Unsupported(what.into()));
-            return Expr::Never;
-        }
-        let mut build = Build { graph: Graph::default(), known: FxHashMap::default(), pending: Vec::new(), min, max };
-        let (start, end) = (build.graph.node(), build.graph.node());
-        build.graph.start = start;
-        build.graph.ends.push(end);
-        let zero = Count { total: 0, distinct: 0, additional: false, met: facets.some.is_empty() };
-        let first = build.node(Place::Before(0), zero);
-        build.graph.edge(start, open.clone(), first);
-        if needed == 0 && min == 0 && zero.met {
-            build.graph.edge(start, Expr::seq([open, Expr::text("}")]), end);
-        }
-        let last_required = members.iter().rposition(|m| m.required).map_or(0, |i| i + 1);
-        while let Some((place, count, node)) = build.pending.pop() {
-            match place {
-                Place::Before(i) if i < members.len() => {
-                    build.member(node, &members[i], (Place::Behind(i + 1), count), false);
-                    if !members[i].required {
-                        let skip = build.node(Place::Before(i + 1), count);
-                        build.graph.edge(node, Expr::Empty, skip);
-                    }
-                }
-                Place::Before(i) => {
-                    for member in additional {
-                        build.member(node, member, (Place::Behind(i), count), true);
-                    }
-                }
-                Place::Behind(i) => {
-                    if i >= last_required && count.distinct >= min && count.met {
-                        build.graph.edge(node, close.clone(), end);
-                    }
-                    if i < members.len() || open_ended {
-                        let next = build.node(Place::Before(i), count);
-                        build.graph.edge(node, comma.clone(), next);
-                    }
-                }
-            }
-        }
-        Expr::Graph(Box::new(build.graph))
-    }
-}
-
-/// Where in the list of members a node stands: a member of this index or a later one comes next, or has just ended.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Place {
-    Before(usize),
-    Behind(usize),
-}
-
-struct Build {
-    graph: Graph,
-    known: FxHashMap<(Place, Count), u32>,
-    pending: Vec<(Place, Count, u32)>,
-    min: u32,
-    max: Option<u32>,
-}
-
-impl Build {
-    fn node(&mut self, place: Place, count: Count) -> u32 {
-        if let Some(&known) = self.known.get(&(place, count)) {
-            return known;
-        }
-        let node = self.graph.node();
-        self.known.insert((place, count), node);
-        self.pending.push((place, count, node));
-        node
-    }
-
-    /// A member's edges.
-    fn member(&mut self, from: u32, member: &Member, (place, count): (Place, Count), is_additional: bool) {
-        let Some(next) = self.counted(count, is_additional) else { return };
-        if member.body != Expr::Never || next.met {
-            let body = match (&member.body, &member.wanted) {
-                (Expr::Never, Some(wanted)) => wanted.clone(),
-                (body, _) => body.clone(),
-            };
-            let behind = self.node(place, next);
-            self.graph.edge(from, body, behind);
-        }
-        if let (Some(wanted), false) = (&member.wanted, next.met) {
-            let behind = self.node(place, Count { met: true, ..next });
-            self.graph.edge(from, wanted.clone(), behind);
-        }
-    }
-
-    /// The count after one more member; `None` if there are too many.
-    fn counted(&self, count: Count, is_additional: bool) -> Option<Count> {
-        let total = match self.max {
-            Some(max) if count.total >= max => return None,
-            Some(_) => count.total + 1,
-            None => 0,
-        };
-        let distinct = count.distinct + u32::from(!is_additional || !count.additional);
-        let additional = count.additional || (is_additional && self.min > 0);
-        Some(Count { total, distinct: distinct.min(self.min), additional, met: count.met })
     }
 }

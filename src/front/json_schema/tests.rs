@@ -102,8 +102,10 @@ fn types() {
 #[test]
 fn properties_come_in_order_and_once() {
     let schema = r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"},"c":{}},"required":["b"],"additionalProperties":false}"#;
-    check(
+    let declared = SchemaOptions { order: MemberOrder::Declared, ..SchemaOptions::default() };
+    check_with(
         schema,
+        &declared,
         &[r#"{"b":""}"#, r#"{"a":1,"b":""}"#, r#"{"b":"","c":[]}"#, r#"{ "a" : 1 , "b" : "x" , "c" : null }"#],
         &[
             "{}",
@@ -117,6 +119,28 @@ fn properties_come_in_order_and_once() {
             r#"{"a":1"b":""}"#,
         ],
     );
+}
+
+#[test]
+fn members_of_small_objects_come_in_any_order() {
+    let schema =
+        r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"},"c":{}},"required":["b"]}"#;
+    check(
+        schema,
+        &[r#"{"b":""}"#, r#"{"b":"","a":1}"#, r#"{"x":1,"c":null,"y":2,"b":"","a":1,"x":3}"#],
+        &[
+            "{}",
+            r#"{"a":1}"#,
+            r#"{"b":"","c":1,"b":""}"#,
+            r#"{"x":1,"b":1}"#,
+            r#"{"b":"","\u0062":""}"#,
+            r#"{"b":"",}"#,
+        ],
+    );
+    let order = |most| SchemaOptions { order: MemberOrder::AnyUpTo(most), ..SchemaOptions::default() };
+    let swapped = &[r#"{"b":"","a":1}"#][..];
+    check_with(schema, &order(3), swapped, &[]);
+    check_with(schema, &order(2), &[], swapped);
 }
 
 #[test]

@@ -183,7 +183,9 @@ fn compare(seed: u64, cases: usize) -> [usize; 3] {
         }
         let instances: Vec<Value> = (0..25).map(|_| instance(&mut rng, 2)).collect();
         let limits = Limits::default();
-        let lowered = lower(&Json::from(&root), &SchemaOptions::default(), &limits);
+        let order = if rng.chance(50) { MemberOrder::Declared } else { MemberOrder::AnyUpTo(5) };
+        let options = SchemaOptions { order, ..SchemaOptions::default() };
+        let lowered = lower(&Json::from(&root), &options, &limits);
         let unsatisfiable =
             |e: &SchemaErrors| e.iter().all(|e| matches!(e.reason, SchemaErrorReason::Unsatisfiable(_)));
         let mut recognizer = match &lowered {
