@@ -12,6 +12,9 @@ use crate::limits::Limits;
 /// Most states a counted repeat may cost to be written out; beyond, it becomes a counter.
 const UNROLL_STATES: usize = 12;
 
+/// Largest bound that is counted. Counters beyond have a meaning of their own in the parser.
+const MAX_COUNT: u32 = 1 << 30;
+
 pub(super) fn lower(grammar: &Grammar, limits: &Limits) -> Result<Units, CompileError> {
     let mut lowering = Lowering { grammar, limits, units: Units::default(), pending: Vec::new(), nodes: 0, blocks: FxHashMap::default() };
     for rule in &grammar.rules {
@@ -190,6 +193,12 @@ impl<'g> Lowering<'g> {
         if max.is_some_and(|max| max < min) {
             return Ok(nfa.state());
         }
+        if min > MAX_COUNT {
+            let rule = self.units.rules[owner].name.clone();
+            return Err(CompileError::Limit { rule, what: "repetitions", limit: MAX_COUNT as usize });
+        }
+        // No text that fits in memory has as many runs.
+        let max = max.filter(|&max| max <= MAX_COUNT);
         if max == Some(0) {
             return Ok(from);
         }

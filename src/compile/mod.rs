@@ -221,6 +221,25 @@ impl Compiled {
         &self.enter_edges[self.states[i].enters as usize..self.states[i + 1].enters as usize]
     }
 
+    /// Whether a run of a block can call a rule. Cost: the block's states.
+    pub(crate) fn block_calls(&self, block: u32) -> bool {
+        let mut seen = vec![self.blocks[block as usize].start];
+        let mut at = 0;
+        while at < seen.len() {
+            let state = seen[at];
+            at += 1;
+            if !self.calls(state).is_empty() {
+                return true;
+            }
+            for &ByteEdge { to, .. } in self.byte_edges(state) {
+                if !seen.contains(&to) {
+                    seen.push(to);
+                }
+            }
+        }
+        false
+    }
+
     #[inline]
     pub(crate) fn mark(&self, state: u32) -> Mark {
         self.marks.get(state as usize).copied().unwrap_or(Mark::Plain)

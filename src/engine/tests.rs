@@ -365,3 +365,60 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    /// Counters near their bounds: every mask bit against stepping the token, for bodies whose runs have one to three bytes,
+    /// followed by text that cannot, can, or may partly be mistaken for a run.
+    #[test]
+    fn counted_masks_are_exact(
+        min in 0u32..9,
+        more in 0u32..12,
+        unbounded: bool,
+        body in 0usize..5,
+        follow in prop::sample::select(vec!["\"", "\",", "b", "ab\"", "", "}}"]),
+        extra in prop::collection::vec("[abcd]{1,9}[\",}]{0,3}[ab]{0,3}", 0..40),
+        twice: bool,
+        left in 0u32..6,
+        walk in prop::collection::vec(any::<u16>(), 12),
+    ) {
+        let (a, d) = (Expr::class(ByteSet::of(b"ab")), Expr::text("d"));
+        let one = ["a", "b", "a", "ca", "x"][body];
+        let body = match body {
+            0 => a,
+            1 => Expr::alt([a, Expr::seq([Expr::text("c"), d])]),
+            2 => Expr::alt([Expr::text("a"), Expr::text("aa")]),
+            3 => Expr::seq([Expr::text("c"), Expr::optional(d), a]),
+            _ => Expr::class(ByteSet::of(b"\"").complement()),
+        };
+        // Bounds past the point where repeats are written out.
+        let max = if unbounded { None } else { Some(min + 13 + more) };
+        let run = Expr::seq([Expr::repeat(body, min + 13, max.map(|m| m + 13)), Expr::text(follow)]);
+        let mut b = GrammarBuilder::new();
+        let rule = b.rule("run", if twice { Expr::repeat(run, 1, Some(2)) } else { run });
+        let start = b.rule("start", Expr::seq([Expr::text("<"), Expr::Ref(rule), Expr::text(",.")]));
+        let grammar = b.finish(start).unwrap();
+        let common = ["ac", "bac", "cd", "cdc", "acdc", "aa", "aaa", "cac", "cda", "aab\"", "a\",", "xb\"", "bb", "b,"];
+        let extra: Vec<&[u8]> = extra.iter().map(String::as_str).chain(common).map(str::as_bytes).collect();
+        // To shortly before one of the bounds, then on at random.
+        let bound = max.map_or(min, |m| m) + 13;
+        let prefix = format!("<{}", one.repeat(bound.saturating_sub(left) as usize));
+        for engine in [entries_only(&extra), Engine::new(Arc::new(Vocabulary::toy(&extra)), EngineOptions::default())] {
+            let constraint = engine.compile(&grammar).unwrap();
+            let mut matcher = constraint.matcher();
+            let vocab = constraint.vocab().clone();
+            prefix.bytes().for_each(|b| matcher.advance(TokenId::from_raw(u32::from(b))).unwrap());
+            for &choice in &walk {
+                // `allowed` compares every bit with stepping the token.
+                allowed(&mut matcher, &constraint);
+                let next: Vec<TokenId> = (0..vocab.width())
+                    .map(TokenId::new)
+                    .filter(|&t| matcher.allows(t) && vocab.bytes(t).is_some_and(|b| b[0].is_ascii_graphic()))
+                    .collect();
+                let Some(&token) = next.get(usize::from(choice) % next.len().max(1)) else { break };
+                matcher.advance(token).unwrap();
+            }
+        }
+    }
+}

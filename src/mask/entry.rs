@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use super::profile::Profile;
 use super::set::TokenSet;
 use super::walk::{Stopped, Walk};
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, DEAD, Parser};
+use crate::matcher::{ConfigId, DEAD, Parser, Room};
 use crate::vocab::{Trie, Vocabulary};
 
 /// Where few nodes have everything undecided below them, the subtrees are walked in place; otherwise remainders are grouped.
@@ -21,6 +22,8 @@ enum Undecided {
     Remainders(Trie),
     /// As another entry, but for some tokens, which `own` decides.
     Like { base: Arc<Entry>, without: Box<[TokenId]>, own: Box<[u32]> },
+    /// As a counted block's profile says for this counter.
+    Counted { profile: Arc<Profile>, room: Room },
 }
 
 /// Accepted / rejected / uncertain for one state (XGrammar's adaptive token-mask cache). Everything else is rejected.
@@ -68,12 +71,18 @@ impl Entry {
         Ok(Some(Entry { accepted, undecided: Undecided::like(base, &diff), simple: diff.pure_exits }))
     }
 
+    /// The entry of a state in a counted block.
+    pub(crate) fn counted(accepted: TokenSet, profile: Arc<Profile>, room: Room) -> Entry {
+        Entry { accepted, undecided: Undecided::Counted { profile, room }, simple: false }
+    }
+
     /// Memory held, in bytes, roughly.
     pub(crate) fn bytes(&self) -> usize {
         let undecided = match &self.undecided {
             Undecided::Subtrees(nodes) => nodes.len() * 4,
             Undecided::Remainders(trie) => trie.len() * 16 + 1024,
             Undecided::Like { without, own, .. } => (without.len() + own.len()) * 4,
+            Undecided::Counted { profile, .. } => profile.bytes() / Arc::strong_count(profile).clamp(1, 16),
         };
         self.accepted.bytes() + undecided + 64
     }
@@ -104,6 +113,7 @@ impl Entry {
                 }
                 below(parser, vocab, own, next, walk)
             }
+            Undecided::Counted { profile, room } => profile.resolve(parser, *room, next, walk),
         }
     }
 }

@@ -4,6 +4,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::compile::{Compiled, NO_BLOCK};
+use crate::matcher::FREE;
 
 /// Longest key; larger automata are keyed by their grammar instead.
 const MAX_KEY: usize = 4096;
@@ -79,8 +80,12 @@ impl GrammarKeys {
         let start_block = compiled.state(state).block;
         if start_block != NO_BLOCK {
             let block = &compiled.blocks[start_block as usize];
-            key.push(block.min.saturating_sub(count).min(far));
-            key.push(block.max.map_or(far, |max| max.saturating_sub(count).min(far)));
+            if count & FREE != 0 {
+                key.extend([FREE, FREE]);
+            } else {
+                key.push(block.min.saturating_sub(count).min(far));
+                key.push(block.max.map_or(far, |max| max.saturating_sub(count).min(far)));
+            }
         }
         let mut at = 0;
         while at < order.len() {

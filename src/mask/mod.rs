@@ -8,6 +8,7 @@ mod entry;
 mod index;
 mod key;
 mod pool;
+mod profile;
 mod set;
 mod walk;
 

@@ -6,10 +6,11 @@ use parking_lot::Mutex;
 
 use super::entry::Entry;
 use super::key::{GrammarKeys, RuleKeys};
+use super::profile::Profile;
 use super::set::set_bit;
 use super::walk::Stopped;
 use crate::compile::Compiled;
-use crate::matcher::{Item, Parser};
+use crate::matcher::{FREE, Item, Parser};
 use crate::vocab::Vocabulary;
 
 /// How often the pool had what was asked for.
@@ -43,6 +44,8 @@ pub(crate) struct MaskPool {
 struct Inner {
     rules: RuleKeys,
     entries: hashbrown::HashMap<Box<[u32]>, Arc<Entry>, rustc_hash::FxBuildHasher>,
+    /// Profiles of counted blocks; none where counting does not decide.
+    profiles: hashbrown::HashMap<Box<[u32]>, Option<Arc<Profile>>, rustc_hash::FxBuildHasher>,
     stats: PoolStats,
 }
 
@@ -67,6 +70,11 @@ impl MaskPool {
         vocab: &Vocabulary,
         item: Item,
     ) -> Result<Entry, Stopped> {
+        if let Some(room) = parser.room(&item)
+            && let Some(profile) = self.profile(parser, keys, vocab, item)?
+        {
+            return Ok(profile.entry(room));
+        }
         let isolated = parser.isolated(item);
         if let Some(like) = parser.loops_like(isolated)? {
             let base = self.entry(parser, keys, vocab, like)?;
@@ -77,6 +85,30 @@ impl MaskPool {
             }
         }
         Entry::build(parser, vocab, (&self.all, self.all_count), isolated)
+    }
+
+    /// The profile of a state in a counted block.
+    fn profile(
+        &self,
+        parser: &mut Parser,
+        keys: &mut GrammarKeys,
+        vocab: &Vocabulary,
+        item: Item,
+    ) -> Result<Option<Arc<Profile>>, Stopped> {
+        let compiled: Arc<Compiled> = parser.compiled().clone();
+        let key = {
+            let mut inner = self.inner.lock();
+            let key = keys.state_key(&compiled, &mut inner.rules, (item.state, FREE, vocab.reach() as u32));
+            if let Some(profile) = inner.profiles.get(&key) {
+                return Ok(profile.clone());
+            }
+            key
+        };
+        let profile = Profile::build(parser, vocab, item)?.map(Arc::new);
+        let mut inner = self.inner.lock();
+        inner.charge(profile.as_ref().map_or(0, |p| p.bytes()) + key.len() * 4, self.max_bytes);
+        inner.profiles.insert(key, profile.clone());
+        Ok(profile)
     }
 
     /// The entry of an item's state and counter, built if no grammar has needed it before. The item's counter must be
@@ -102,15 +134,22 @@ impl MaskPool {
         };
         let entry = Arc::new(self.build(parser, keys, vocab, item)?);
         let mut inner = self.inner.lock();
-        let bytes = entry.bytes() + key.len() * 4;
-        if inner.stats.bytes + bytes > self.max_bytes {
-            inner.entries.clear();
-            inner.stats.bytes = 0;
-            inner.stats.evictions += 1;
-        }
-        inner.stats.bytes += bytes;
+        inner.charge(entry.bytes() + key.len() * 4, self.max_bytes);
         inner.entries.insert(key, entry.clone());
         inner.stats.entries = inner.entries.len();
         Ok(entry)
+    }
+}
+
+impl Inner {
+    /// Makes room for so many bytes, by emptying the pool if need be.
+    fn charge(&mut self, bytes: usize, max_bytes: usize) {
+        if self.stats.bytes + bytes > max_bytes {
+            self.entries.clear();
+            self.profiles.clear();
+            self.stats.bytes = 0;
+            self.stats.evictions += 1;
+        }
+        self.stats.bytes += bytes;
     }
 }

@@ -8,8 +8,8 @@ mod trace;
 pub use recognizer::{Recognizer, Rejected};
 pub use trace::{Span, Tracer};
 
-pub(crate) use parser::{Parser, ParserLimit};
-pub(crate) use store::{ConfigId, DEAD, Item};
+pub(crate) use parser::{Parser, ParserLimit, Room};
+pub(crate) use store::{ConfigId, DEAD, FREE, Item};
 
 use crate::ids::TokenId;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::store::{BOTTOM, ConfigId, DEAD, Done, FrameId, Item, Owner, ROOT, Store};
+use super::store::{BOTTOM, ConfigId, DEAD, Done, FREE, FrameId, Item, Owner, ROOT, Store};
 use crate::compile::{Compiled, Mark, NO_BLOCK};
 use crate::fsm::ByteSet;
 use crate::ids::Label;
@@ -30,6 +30,15 @@ impl ParserLimit {
             ParserLimit::Memory => "memory for parser configurations",
         }
     }
+}
+
+/// A counter's distance to its bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// Runs that must still come.
+    pub(crate) missing: u32,
+    /// Runs that may still come.
+    pub(crate) room: u32,
 }
 
 /// What one step was, for a trace.
@@ -257,6 +266,16 @@ impl Parser {
         self.store.config(&items, Done { root: a.root || b.root, bottom: a.bottom || b.bottom })
     }
 
+    /// How far an item's counter is from its block's bounds; `None` outside of blocks.
+    pub(crate) fn room(&self, item: &Item) -> Option<Room> {
+        let block = self.compiled.state(item.state).block;
+        let block = self.compiled.blocks.get(block as usize)?;
+        Some(Room {
+            missing: block.min.saturating_sub(item.count),
+            room: block.max.map_or(u32::MAX, |max| max.saturating_sub(item.count)),
+        })
+    }
+
     /// The item that most bytes lead to from an isolated item, if it is another one that loops on itself for
     /// as many: `any text` for a state that is like it but for a few continuations.
     pub(crate) fn loops_like(&mut self, isolated: ConfigId) -> Result<Option<Item>, ParserLimit> {
@@ -379,6 +398,11 @@ impl Parser {
             if state.block != NO_BLOCK {
                 let block = &compiled.blocks[state.block as usize];
                 let runs = item.count.saturating_add(1);
+                if item.count & FREE != 0 {
+                    push(kernel, Item { state: block.start, count: runs, frame: item.frame });
+                    push(kernel, Item { state: block.exit, count: 0, frame: item.frame });
+                    continue;
+                }
                 if block.max.is_none_or(|max| runs < max) {
                     // Without an upper bound, runs past `min` are all the same.
                     let count = if block.max.is_none() { runs.min(block.min) } else { runs };

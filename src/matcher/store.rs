@@ -23,6 +23,8 @@ pub(crate) const DEAD: ConfigId = 0;
 pub(crate) const ROOT: FrameId = 0;
 /// Behind a rule looked at on its own: what follows is not known here.
 pub(crate) const BOTTOM: FrameId = 1;
+/// In a counter: it has no bounds, and only counts. Used to look at a block for all counters at once.
+pub(crate) const FREE: u32 = 0x8000_0000;
 /// In a group's key: the group's member with this number.
 const MEMBER: u32 = 0x8000_0000;
 

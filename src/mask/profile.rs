@@ -1,0 +1,209 @@
+//! Masks of counted blocks, all bounds at once. One walk with a counter that has no bounds notes for every token how many
+//! runs it needs; the entry of any real counter is then a selection. `maxLength: 50` costs one walk, not fifty.
+
+use std::sync::Arc;
+
+use super::entry::Entry;
+use super::set::{TokenSet, set_bit};
+use super::walk::{Stopped, Walk};
+use crate::compile::NO_BLOCK;
+use crate::fsm::ByteSet;
+use crate::ids::TokenId;
+use crate::matcher::{ConfigId, DEAD, FREE, Item, Parser, Room};
+use crate::vocab::{Trie, Vocabulary};
+
+/// What a token needs of the counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Need {
+    token: TokenId,
+    /// Runs.
+    runs: u32,
+}
+
+/// What a state of a counted block allows, by runs.
+#[derive(Debug)]
+pub(crate) struct Profile {
+    /// Tokens that end inside the block and how many runs they need room for; most first.
+    inside: Vec<Need>,
+    /// All of those.
+    row: Arc<[u32]>,
+    /// Tokens accepted after leaving the block with exactly this many runs.
+    outside: Vec<Need>,
+    /// What is left of tokens that are undecided once the rule has ended; a word of this trie is an index into `left`.
+    remainders: Trie,
+    left: Vec<Need>,
+}
+
+/// Where a node of the walk is.
+#[derive(Clone, Copy)]
+enum Place {
+    /// In the block, after so many whole runs.
+    Inside(u32),
+    /// Behind the block, which was left after so many runs.
+    Outside(u32),
+}
+
+impl Profile {
+    /// Walks the vocabulary once. `None` where runs cannot be told from the text alone: a run may end in several ways, or what
+    /// follows the block may begin like a run.
+    pub(crate) fn build(parser: &mut Parser, vocab: &Vocabulary, item: Item) -> Result<Option<Profile>, Stopped> {
+        let compiled = parser.compiled().clone();
+        let block = compiled.state(item.state).block;
+        if block == NO_BLOCK || compiled.block_calls(block) {
+            return Ok(None);
+        }
+        let trie = vocab.trie();
+        let mut found = Found { inside: Vec::new(), outside: Vec::new(), exits: Vec::new() };
+        let start = parser.isolated(Item { count: FREE, ..item });
+        let end = trie.node(0).end;
+        let mut stack: Vec<(u32, ConfigId, Place)> = vec![(end, start, Place::Inside(0))];
+        let mut at = 1;
+        while at < end {
+            let mut top = stack[stack.len() - 1];
+            while at >= top.0 {
+                stack.pop();
+                top = stack[stack.len() - 1];
+            }
+            let node = *trie.node(at);
+            let next = parser.step(top.1, node.byte)?;
+            if next == DEAD {
+                at = node.end;
+                continue;
+            }
+            let Some(place) = found.visit(parser, trie, at, next, top.2) else { return Ok(None) };
+            stack.push((node.end, next, place));
+            at += 1;
+        }
+        Ok(Some(found.finish(vocab)))
+    }
+
+    /// The entry of a counter this far from its bounds. Cost: the tokens the bounds rule out, or those they leave.
+    pub(crate) fn entry(self: &Arc<Profile>, room: Room) -> Entry {
+        let cut = self.inside.partition_point(|n| n.runs > room.room);
+        let (out, kept) = self.inside.split_at(cut);
+        let fits = |n: &&Need| room.missing <= n.runs && n.runs <= room.room;
+        let add: Vec<TokenId> = self.outside.iter().filter(fits).map(|n| n.token).collect();
+        let accepted = if kept.len() < out.len() {
+            let ids = kept.iter().map(|n| n.token).chain(add);
+            if kept.len() <= self.row.len() / 4 {
+                TokenSet::List(ids.collect())
+            } else {
+                let mut bits = vec![0; self.row.len()];
+                ids.for_each(|id| set_bit(&mut bits, id));
+                TokenSet::row(bits)
+            }
+        } else {
+            let row = TokenSet::Row { base: self.row.clone(), remove: Arc::default(), add: Arc::default() };
+            let out: Vec<TokenId> = out.iter().map(|n| n.token).collect();
+            row.changed(&out, &add, self.row.len())
+        };
+        Entry::counted(accepted, self.clone(), room)
+    }
+
+    /// Adds the undecided tokens that `next` can finish and the counter allows.
+    pub(crate) fn resolve(
+        &self,
+        parser: &mut Parser,
+        room: Room,
+        next: ConfigId,
+        walk: &mut Walk,
+    ) -> Result<(), Stopped> {
+        let from = walk.words.len();
+        walk.run(parser, &self.remainders, 0, next, usize::MAX)?;
+        let mut to = from;
+        for at in from..walk.words.len() {
+            let need = self.left[walk.words[at].index()];
+            if room.missing <= need.runs && need.runs <= room.room {
+                walk.words[to] = need.token;
+                to += 1;
+            }
+        }
+        walk.words.truncate(to);
+        Ok(())
+    }
+
+    /// Memory held, in bytes, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        (self.inside.len() + self.outside.len() + self.left.len()) * size_of::<Need>()
+            + self.row.len() * 4
+            + self.remainders.len() * 16
+            + 1024
+    }
+}
+
+/// What the walk has found so far.
+struct Found {
+    inside: Vec<Need>,
+    outside: Vec<Need>,
+    /// Nodes at which the rule ended, and after how many runs.
+    exits: Vec<(u32, u32)>,
+}
+
+impl Found {
+    /// Notes what a node's words need; `None` where that is not a matter of counting.
+    fn visit(&mut self, parser: &Parser, trie: &Trie, node: u32, config: ConfigId, parent: Place) -> Option<Place> {
+        let (store, compiled) = (parser.store(), parser.compiled());
+        let (mut inside, mut outside) = (None, store.done(config).bottom);
+        let (mut run_bytes, mut exit_bytes) = (ByteSet::EMPTY, ByteSet::EMPTY);
+        for item in store.items(config) {
+            let bytes = if item.count & FREE != 0 {
+                let runs = item.count & !FREE;
+                if inside.is_some_and(|other| other != runs) {
+                    return None;
+                }
+                inside = Some(runs);
+                &mut run_bytes
+            } else {
+                outside = true;
+                &mut exit_bytes
+            };
+            for e in compiled.byte_edges(item.state) {
+                bytes.insert_range(e.lo, e.hi);
+            }
+        }
+        let (place, need) = match (parent, inside) {
+            (Place::Inside(before), Some(runs)) if runs == before && !outside => (Place::Inside(runs), runs + 1),
+            // A run has just ended. What follows the block must not begin like a run.
+            (Place::Inside(before), Some(runs))
+                if runs == before + 1 && run_bytes.intersect(&exit_bytes).is_empty() =>
+            {
+                (Place::Inside(runs), runs)
+            }
+            (Place::Inside(runs), None) | (Place::Outside(runs), None) => (Place::Outside(runs), runs),
+            _ => return None,
+        };
+        let list = if let Place::Inside(_) = place { &mut self.inside } else { &mut self.outside };
+        list.extend(trie.words_at(node).iter().map(|&token| Need { token, runs: need }));
+        if store.done(config).bottom {
+            let runs = match place {
+                Place::Inside(runs) | Place::Outside(runs) => runs,
+            };
+            self.exits.push((node, runs));
+        }
+        Some(place)
+    }
+
+    fn finish(mut self, vocab: &Vocabulary) -> Profile {
+        self.inside.sort_unstable_by(|a, b| b.runs.cmp(&a.runs));
+        let mut row = vec![0; vocab.mask_words()];
+        self.inside.iter().for_each(|n| set_bit(&mut row, n.token));
+        let trie = vocab.trie();
+        let (mut left, mut remainders) = (Vec::new(), Vec::new());
+        for &(node, runs) in &self.exits {
+            let depth = usize::from(trie.node(node).depth);
+            for &token in &trie.words_below(node)[trie.words_at(node).len()..] {
+                if let Some(bytes) = vocab.bytes(token) {
+                    remainders.push((&bytes[depth..], TokenId::new(left.len())));
+                    left.push(Need { token, runs });
+                }
+            }
+        }
+        Profile {
+            inside: self.inside,
+            row: row.into(),
+            outside: self.outside,
+            remainders: Trie::build(remainders),
+            left,
+        }
+    }
+}
