@@ -168,7 +168,6 @@ fn additional_members() {
         ],
         &[
             r#"{"x":1}"#,
-            r#"{"x":true,"a":1}"#,
             r#"{"a":true}"#,
             r#"{"x":true,"a":true}"#,
             r#"{"\u0061":true}"#,
