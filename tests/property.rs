@@ -41,13 +41,23 @@ fn limits() -> Limits {
     Limits { config_items: 1 << 24, ..Limits::default() }
 }
 
+/// A grammar that a failure shows as text.
+#[derive(Clone)]
+struct Shown(Grammar);
+
+impl std::fmt::Debug for Shown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "\n{}", self.0)
+    }
+}
+
 proptest! {
     #![proptest_config(config(800))]
 
     /// Masks of all short prefixes, and along a walk chosen by `path`.
     #[test]
     fn masks_are_what_the_oracle_says(
-        grammar in generate::grammar(),
+        Shown(grammar) in generate::grammar().prop_map(Shown),
         vocab in generate::vocabulary(),
         path in proptest::collection::vec(any::<u16>(), STEPS),
     ) {
@@ -61,7 +71,7 @@ proptest! {
     /// The recogniser without a vocabulary, byte by byte.
     #[test]
     fn recognized_bytes_are_what_the_oracle_says(
-        grammar in generate::byte_grammar(),
+        Shown(grammar) in generate::byte_grammar().prop_map(Shown),
         path in proptest::collection::vec(any::<u16>(), 2 * STEPS),
     ) {
         let mut oracle = Oracle::new(&grammar);

@@ -173,6 +173,8 @@ fn readme_has_the_commands() {
     for command in ["cargo run --release -- demo", "cargo test --workspace"] {
         assert!(readme.lines().any(|line| line.trim() == command), "README.md lacks `{command}`");
     }
+    let plugin = read(&root().join("adapters/mistralrs/src/lib.rs"));
+    assert!(plugin.contains("include_str!(\"../../../README.md\")"), "the README's programs are not compiled");
     let ci = read(&root().join(".ci/run"));
     assert!(ci.contains("cargo test --workspace"), ".ci/run does not run the README's test command");
 }
