@@ -123,3 +123,33 @@ fn limits_are_errors() {
     assert!(matches!(errors.0[0].reason, SchemaErrorReason::Limit(_)));
     assert!(lower(&json, &SchemaOptions::default(), &limits).is_ok());
 }
+
+#[test]
+fn deep_applicators_do_not_exhaust_the_stack() {
+    // The smallest stack a host's thread is likely to have.
+    let run = || {
+        let limits = Limits::default();
+        for (open, close) in [
+            ("{\"allOf\":[{\"minLength\":1},", "]}"),
+            ("{\"anyOf\":[{\"type\":\"null\"},", "]}"),
+            ("{\"oneOf\":[{\"type\":\"object\",\"required\":[\"a\"]},", "]}"),
+            ("{\"not\":", "}"),
+            ("{\"properties\":{\"a\":{\"type\":\"integer\"}},\"if\":{\"required\":[\"a\"]},\"then\":", "}"),
+        ] {
+            for depth in [20, 60, 200] {
+                let text = format!("{}{{\"type\":\"string\"}}{}", open.repeat(depth), close.repeat(depth));
+                let json = Json::parse(&text, &Limits { depth: 1_000, ..Limits::default() }).unwrap();
+                // Refused or not: it comes back.
+                let _ = lower(&json, &SchemaOptions::default(), &limits);
+                let references: Vec<String> = (0..depth)
+                    .map(|i| format!("\"d{i}\":{{\"allOf\":[{{\"$ref\":\"#/$defs/d{}\"}}]}}", i + 1))
+                    .collect();
+                let text =
+                    format!("{{\"$ref\":\"#/$defs/d0\",\"$defs\":{{{},\"d{depth}\":true}}}}", references.join(","));
+                let _ = lower(&Json::parse(&text, &limits).unwrap(), &SchemaOptions::default(), &limits);
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(run).unwrap();
+    thread.join().unwrap();
+}
