@@ -302,7 +302,7 @@ fn a_rule_that_is_another_rule_returns_to_its_own_caller() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(120))]
+    #![proptest_config(ProptestConfig { cases: 120, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Keys that must not be one of some names are nearly any key: their entries are derived from any key's.
     #[test]
@@ -367,7 +367,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Counters near their bounds: every mask bit against stepping the token, for bodies whose runs have one to three bytes,
     /// followed by text that cannot, can, or may partly be mistaken for a run.

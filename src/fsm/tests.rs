@@ -81,7 +81,7 @@ fn language(dfa: &Dfa, words: &[Vec<u32>]) -> Vec<bool> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn determinized_and_minimized_is_the_same_language(nfa in nfa()) {
