@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::profile::Profile;
-use super::set::TokenSet;
+use super::set::{TokenSet, bit, set_bit};
 use super::walk::{Stopped, Walk};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, Parser, Room};
@@ -31,7 +31,7 @@ enum Undecided {
 pub(crate) struct Entry {
     pub(crate) accepted: TokenSet,
     undecided: Undecided,
-    /// No token is undecided in two ways, or both undecided and accepted.
+    /// No token is undecided in two ways.
     simple: bool,
 }
 
@@ -45,11 +45,9 @@ impl Entry {
     ) -> Result<Entry, Stopped> {
         let mut walk = Walk::default();
         walk.run(parser, vocab.trie(), 0, isolated, usize::MAX)?;
-        Ok(Entry {
-            accepted: TokenSet::new(walk.words, all, all_count),
-            undecided: Undecided::below(vocab, walk.exits),
-            simple: walk.pure_exits,
-        })
+        let accepted = TokenSet::new(walk.words, all, all_count);
+        let (undecided, simple) = Undecided::below(vocab, walk.exits, &accepted);
+        Ok(Entry { accepted, undecided, simple })
     }
 
     /// The entry of a state most of whose bytes lead to where `like` (another isolated item, with this base entry) loops:
@@ -68,7 +66,7 @@ impl Entry {
         let mut diff = Difference::default();
         diff.walk(parser, vocab.trie(), isolated, like)?;
         let accepted = base.accepted.changed(&diff.less, &diff.more, vocab.mask_words());
-        Ok(Some(Entry { accepted, undecided: Undecided::like(base, &diff), simple: diff.pure_exits }))
+        Ok(Some(Entry { accepted, undecided: Undecided::like(base, &diff), simple: false }))
     }
 
     /// The entry of a state in a counted block.
@@ -129,18 +127,37 @@ fn below(
 }
 
 impl Undecided {
-    fn below(vocab: &Vocabulary, exits: Vec<u32>) -> Undecided {
-        if exits.len() <= SUBTREES {
-            return Undecided::Subtrees(exits.into_boxed_slice());
-        }
+    /// What is undecided below these nodes, accepted tokens left out (free text may end after any of its bytes; nearly
+    /// everything below is accepted anyway), and whether no token is undecided twice.
+    fn below(vocab: &Vocabulary, exits: Vec<u32>, accepted: &TokenSet) -> (Undecided, bool) {
         let trie = vocab.trie();
-        let mut remainders: Vec<(&[u8], TokenId)> = Vec::new();
+        let mut row = vec![0; vocab.mask_words()];
+        accepted.write(&mut row);
+        let words = trie.words_below(0);
+        let open: Vec<u32> = (0..words.len() as u32).filter(|&i| !bit(&row, words[i as usize])).collect();
+        let (mut remainders, mut nodes): (Vec<(&[u8], TokenId)>, Vec<u32>) = (Vec::new(), Vec::new());
         for node in exits {
+            let range = trie.range_below(node);
+            let from = open.partition_point(|&i| (i as usize) < range.start);
+            let to = open.partition_point(|&i| (i as usize) < range.end);
+            if from == to {
+                continue;
+            }
+            nodes.push(node);
             let depth = usize::from(trie.node(node).depth);
-            let remaining = strictly_below(trie, node).iter();
-            remainders.extend(remaining.filter_map(|&id| Some((&vocab.bytes(id)?[depth..], id))));
+            let left = open[from..to].iter().map(|&i| words[i as usize]);
+            remainders.extend(left.filter_map(|id| Some((&vocab.bytes(id)?[depth..], id))));
         }
-        Undecided::Remainders(Trie::build(remainders))
+        row.fill(0);
+        let mut simple = true;
+        for &(_, id) in &remainders {
+            simple &= !bit(&row, id);
+            set_bit(&mut row, id);
+        }
+        if nodes.len() <= SUBTREES {
+            return (Undecided::Subtrees(nodes.into_boxed_slice()), simple);
+        }
+        (Undecided::Remainders(Trie::build(remainders)), simple)
     }
 
     fn like(base: &Arc<Entry>, diff: &Difference) -> Undecided {
@@ -155,7 +172,7 @@ fn strictly_below(trie: &Trie, node: u32) -> &[TokenId] {
 }
 
 /// Where two configurations part ways on the vocabulary.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Difference {
     /// Accepted by the other only.
     less: Vec<TokenId>,
@@ -163,15 +180,8 @@ struct Difference {
     more: Vec<TokenId>,
     /// Undecided by the other in a way that is not this one's.
     without: Vec<TokenId>,
-    /// Nodes below which this one is undecided and the other is not.
+    /// Nodes looked at below which this one is undecided (the other may be as well).
     exits: Vec<u32>,
-    pure_exits: bool,
-}
-
-impl Default for Difference {
-    fn default() -> Self {
-        Difference { less: Vec::new(), more: Vec::new(), without: Vec::new(), exits: Vec::new(), pure_exits: true }
-    }
 }
 
 impl Difference {
@@ -207,10 +217,9 @@ impl Difference {
             if b_ends && !a_ends {
                 self.without.extend_from_slice(strictly_below(trie, at));
             }
-            if a_ends && !b_ends {
+            if a_ends {
                 self.exits.push(at);
             }
-            self.pure_exits &= !a_ends || parser.store().items(a).is_empty();
             stack.push((node.end, a, b));
             at += 1;
         }

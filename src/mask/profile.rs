@@ -74,7 +74,9 @@ impl Profile {
             stack.push((node.end, next, place));
             at += 1;
         }
-        Ok(Some(found.finish(vocab)))
+        // A block that may be all there is ends after every run: too much is left open for lists to pay.
+        let open: usize = found.exits.iter().map(|&(node, _)| trie.range_below(node).len()).sum();
+        Ok((open <= 2 * trie.words_below(0).len()).then(|| found.finish(vocab)))
     }
 
     /// The entry of a counter this far from its bounds. Cost: the tokens the bounds rule out, or those they leave.

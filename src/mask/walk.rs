@@ -20,21 +20,13 @@ impl From<ParserLimit> for Stopped {
 }
 
 /// What a walk found, and its buffers.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Walk {
     /// Words that can follow (each once per walk).
     pub(crate) words: Vec<TokenId>,
     /// Nodes at which a rule over the unknown frame ended: what is below has to be decided by what follows the rule.
     pub(crate) exits: Vec<u32>,
-    /// Nothing else went on where a rule ended: no word has two exits or is both decided and undecided.
-    pub(crate) pure_exits: bool,
     stack: Vec<(u32, ConfigId)>,
-}
-
-impl Default for Walk {
-    fn default() -> Self {
-        Walk { words: Vec::new(), exits: Vec::new(), pure_exits: true, stack: Vec::new() }
-    }
 }
 
 impl Walk {
@@ -42,7 +34,6 @@ impl Walk {
     pub(crate) fn clear(&mut self) {
         self.words.clear();
         self.exits.clear();
-        self.pure_exits = true;
     }
 
     /// Adds every word strictly below `node` that `config` can read. Gives up after `budget` nodes. Cost: one transition
@@ -96,7 +87,6 @@ impl Walk {
             if parser.store().items(config).is_empty() {
                 return Ok(());
             }
-            self.pure_exits = false;
         }
         self.below(parser, trie, node + 1, end, config, left)
     }
@@ -142,8 +132,7 @@ impl Walk {
                     at = node.end;
                     continue;
                 }
-                self.pure_exits = false;
-            }
+                }
             self.stack.push((node.end, next));
         }
         Ok(())

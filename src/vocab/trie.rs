@@ -115,6 +115,13 @@ impl Trie {
         &self.words[begin as usize..end as usize]
     }
 
+    /// Positions, in the list of all words, of those that end strictly below a node.
+    #[inline]
+    pub fn range_below(&self, node: u32) -> std::ops::Range<usize> {
+        let n = self.nodes[node as usize];
+        self.nodes[node as usize + 1].words as usize..self.nodes[n.end as usize].words as usize
+    }
+
     /// Words that end in a node's subtree.
     #[inline]
     pub fn words_below(&self, node: u32) -> &[TokenId] {
