@@ -17,7 +17,8 @@ const WIDTH: usize = 64_000;
 fn vocabulary() -> Vocabulary {
     let syllables = ["an", "be", "co", "du", "er", "fi", "go", "he", "in", "ka", "lo", "mi", "no", "re", "st", "ti"];
     let mut tokens: Vec<Vec<u8>> = (0..=255u8).map(|b| vec![b]).collect();
-    for p in ["\": ", "\", \"", "\": \"", "{\"", "\"}", "\"]", "[\"", "}}", "]}", "},", ", ", ": ", "\",", "  ", "\n  "] {
+    for p in ["\": ", "\", \"", "\": \"", "{\"", "\"}", "\"]", "[\"", "}}", "]}", "},", ", ", ": ", "\",", "  ", "\n  "]
+    {
         tokens.push(p.as_bytes().to_vec());
     }
     let mut seed = 1u64;
@@ -62,9 +63,7 @@ fn json() -> Grammar {
     let comma = Expr::seq([ws.clone(), Expr::text(","), ws.clone()]);
     let pair = Expr::seq([Expr::Ref(string), ws.clone(), Expr::text(":"), ws.clone(), Expr::Ref(value)]);
     let list = |item: Expr| Expr::optional(Expr::seq([item.clone(), Expr::star(Expr::seq([comma.clone(), item]))]));
-    let wrap = |open, inner, close| {
-        Expr::seq([Expr::text(open), ws.clone(), inner, ws.clone(), Expr::text(close)])
-    };
+    let wrap = |open, inner, close| Expr::seq([Expr::text(open), ws.clone(), inner, ws.clone(), Expr::text(close)]);
     let object = b.rule("object", wrap("{", list(pair), "}"));
     let array = b.rule("array", wrap("[", list(Expr::Ref(value)), "]"));
     let literals = ["true", "false", "null"].map(Expr::text);
@@ -73,7 +72,8 @@ fn json() -> Grammar {
     b.finish(value).expect("well formed")
 }
 
-const TEXT: &str = r#"{"name": "an end to it", "list": ["go", "be", {"deep": [1, 22, true]}], "text": "reason in mind\n"}"#;
+const TEXT: &str =
+    r#"{"name": "an end to it", "list": ["go", "be", {"deep": [1, 22, true]}], "text": "reason in mind\n"}"#;
 
 fn walk(constraint: &Constraint, mask: &mut [u32]) -> usize {
     let mut matcher = constraint.matcher();

@@ -246,9 +246,8 @@ impl Matcher {
     pub fn is_complete(&mut self) -> bool {
         let index = self.index.clone();
         let mut state = index.lock();
-        let result = self.with_retry(&index, &mut state, |matcher, state| {
-            Ok(state.parser.store().done(matcher.config()).root)
-        });
+        let result =
+            self.with_retry(&index, &mut state, |matcher, state| Ok(state.parser.store().done(matcher.config()).root));
         result.unwrap_or(false)
     }
 

@@ -63,9 +63,13 @@ proptest! {
     ) {
         let vocab = Arc::new(vocab.build());
         let mut oracle = Oracle::new(&grammar);
-        let Some(constraint) = compile(&grammar, &vocab, &oracle)? else { return Ok(()) };
-        short_prefixes(&constraint, &mut oracle)?;
-        walk(&constraint, &mut oracle, &path)?;
+        // Masks by direct walks, and put together from entries of single states.
+        for direct_walk in [EngineOptions::default().direct_walk, 0] {
+            let Some(constraint) = compile(&grammar, &vocab, &oracle, direct_walk)? else { return Ok(()) };
+            oracle.back_to(0);
+            short_prefixes(&constraint, &mut oracle)?;
+            walk(&constraint, &mut oracle, &path)?;
+        }
     }
 
     /// The recogniser without a vocabulary, byte by byte.
@@ -103,8 +107,14 @@ proptest! {
 }
 
 /// The constraint; `None` where the grammar is empty and compiling says so.
-fn compile(grammar: &Grammar, vocab: &Arc<Vocabulary>, oracle: &Oracle) -> Result<Option<Constraint>, TestCaseError> {
-    let engine = Engine::new(vocab.clone(), EngineOptions { limits: limits(), ..EngineOptions::default() });
+fn compile(
+    grammar: &Grammar,
+    vocab: &Arc<Vocabulary>,
+    oracle: &Oracle,
+    direct_walk: usize,
+) -> Result<Option<Constraint>, TestCaseError> {
+    let engine =
+        Engine::new(vocab.clone(), EngineOptions { limits: limits(), direct_walk, ..EngineOptions::default() });
     match engine.compile(grammar) {
         Ok(constraint) => {
             prop_assert!(oracle.derives_something(), "compiled, but no sentence exists");

@@ -71,9 +71,8 @@ pub(super) fn build(dispatch: &Dispatch, nfa: &mut Nfa, marks: &mut Vec<Mark>, l
         let build = DFA::builder().start_kind(StartKind::Unanchored).build(&patterns);
         Some(build.map_err(|_| TooLarge { limit })?)
     };
-    let root = text.as_ref().map_or(0, |t| {
-        t.start_state(Anchored::No).expect("built with an unanchored start").as_usize()
-    });
+    let root =
+        text.as_ref().map_or(0, |t| t.start_state(Anchored::No).expect("built with an unanchored start").as_usize());
     let mut alphabet = ByteSet::EMPTY;
     patterns.iter().copied().flatten().for_each(|&b| alphabet.insert(b));
     let end = nfa.state();
@@ -258,9 +257,7 @@ impl Builder<'_> {
         let symbol = Symbol::Call(self.dispatch.tags[tag].1.raw()).encode();
         let after = match self.dispatch.after {
             AfterTag::End => self.end,
-            AfterTag::Loop => {
-                self.node(nfa, marks, self.root, Phase::After)
-            }
+            AfterTag::Loop => self.node(nfa, marks, self.root, Phase::After),
         };
         nfa.edge(target, symbol, symbol, after);
     }

@@ -16,7 +16,14 @@ const UNROLL_STATES: usize = 12;
 const MAX_COUNT: u32 = 1 << 30;
 
 pub(super) fn lower(grammar: &Grammar, limits: &Limits) -> Result<Units, CompileError> {
-    let mut lowering = Lowering { grammar, limits, units: Units::default(), pending: Vec::new(), nodes: 0, blocks: FxHashMap::default() };
+    let mut lowering = Lowering {
+        grammar,
+        limits,
+        units: Units::default(),
+        pending: Vec::new(),
+        nodes: 0,
+        blocks: FxHashMap::default(),
+    };
     for rule in &grammar.rules {
         lowering.units.rules.push(Unit {
             name: rule.name.clone(),

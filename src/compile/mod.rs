@@ -175,10 +175,7 @@ impl Compiled {
         CompiledSize {
             rules: self.rules.len(),
             states: self.states.len() - 1,
-            edges: self.byte_edges.len()
-                + self.call_edges.len()
-                + self.special_edges.len()
-                + self.enter_edges.len(),
+            edges: self.byte_edges.len() + self.call_edges.len() + self.special_edges.len() + self.enter_edges.len(),
             blocks: self.blocks.len(),
             classes: self.class_bytes.len(),
         }

@@ -121,6 +121,19 @@ fn counted_repeats_are_exact() {
     assert!(distinct.len() > 900 && normal.len() < 60, "{} {}", distinct.len(), normal.len());
 }
 
+#[test]
+fn runs_that_may_be_empty_are_not_counted() {
+    // Each run may be empty, and the bound is far beyond what a configuration may hold.
+    let mut b = GrammarBuilder::new();
+    let run = Expr::seq([Expr::star(Expr::text("a")), Expr::star(Expr::text("b"))]);
+    let start = b.rule("start", Expr::seq([Expr::repeat(run, 500_000, Some(1_000_000)), Expr::text(".")]));
+    let grammar = b.finish(start).unwrap();
+    let constraint = entries_only(&[b"aab", b"ba."]).compile(&grammar).unwrap();
+    let mut matcher = constraint.matcher();
+    feed(&mut matcher, &constraint, "aabbab.");
+    assert!(matcher.is_complete() && matcher.limit().is_none());
+}
+
 /// Text with one tag `<t>` whose body is `(x)` closed by `</t>`, free text excluding `<!`.
 fn dispatch(after: AfterTag, end: DispatchEnd) -> Grammar {
     let mut b = GrammarBuilder::new();
@@ -174,12 +187,8 @@ fn dispatch_fires_loops_and_ends() {
 fn traces_tell_text_from_markers_however_tokens_are_cut() {
     let grammar = dispatch(AfterTag::Loop, DispatchEnd::Anywhere);
     let text = "hello <t no <t>(x)</t> bye <";
-    let expected = [
-        (Some(1), "hello <t no ", false),
-        (None, "<t>", true),
-        (Some(7), "(x)</t>", true),
-        (Some(1), " bye <", false),
-    ];
+    let expected =
+        [(Some(1), "hello <t no ", false), (None, "<t>", true), (Some(7), "(x)</t>", true), (Some(1), " bye <", false)];
     let pieces = ["hello <", "t no <t>", "(x)</t> b", "ye <", "(x)", "</t>"];
     let constraint = engine(&pieces).compile(&grammar).unwrap();
     let cuts: [&[&str]; 2] = [&[], &["hello <", "t no <t>", "(x)</t> b", "ye <"]];
@@ -235,7 +244,10 @@ fn special_tokens_are_not_bytes_and_stops_end() {
     matcher.advance(TokenId::from_raw(257)).unwrap();
     feed(&mut matcher, &constraint, "b");
     assert_eq!(allowed(&mut matcher, &constraint), ["<|end|>"]);
-    assert_eq!(matcher.advance(TokenId::from_raw(299)), Err(AdvanceError::UnknownToken { token: TokenId::from_raw(299) }));
+    assert_eq!(
+        matcher.advance(TokenId::from_raw(299)),
+        Err(AdvanceError::UnknownToken { token: TokenId::from_raw(299) })
+    );
     matcher.advance(TokenId::from_raw(256)).unwrap();
     assert!(matcher.is_terminated());
     assert_eq!(matcher.advance(TokenId::from_raw(256)), Err(AdvanceError::Terminated));

@@ -89,9 +89,7 @@ impl Grammar {
             Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) => Ok(()),
             Expr::Special(s) => self.check_special(rule, *s),
             Expr::Ref(r) => self.check_rule(rule, *r),
-            Expr::Seq(parts) | Expr::Alt(parts) => {
-                parts.iter().try_for_each(|part| self.check(rule, part, depth + 1))
-            }
+            Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().try_for_each(|part| self.check(rule, part, depth + 1)),
             Expr::Repeat { body, .. } => self.check(rule, body, depth + 1),
             Expr::Automaton(dfa) => {
                 if (0..dfa.len() as u32).any(|s| dfa.edges(s).iter().any(|e| e.hi > 255)) {

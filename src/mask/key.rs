@@ -40,9 +40,8 @@ impl GrammarKeys {
         shared: &mut RuleKeys,
         (state, count, reach): (u32, u32, u32),
     ) -> Box<[u32]> {
-        self.write(compiled, shared, state, count, reach).unwrap_or_else(|| {
-            Box::new([UNIQUE, compiled.serial as u32, (compiled.serial >> 32) as u32, state, count])
-        })
+        self.write(compiled, shared, state, count, reach)
+            .unwrap_or_else(|| Box::new([UNIQUE, compiled.serial as u32, (compiled.serial >> 32) as u32, state, count]))
     }
 
     fn rule(&mut self, compiled: &Compiled, shared: &mut RuleKeys, rule: u32, reach: u32) -> Option<u32> {

@@ -132,7 +132,7 @@ impl Walk {
                     at = node.end;
                     continue;
                 }
-                }
+            }
             self.stack.push((node.end, next));
         }
         Ok(())

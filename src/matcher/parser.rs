@@ -73,6 +73,8 @@ pub(crate) struct Parser {
 #[derive(Debug, Default)]
 struct Scratch {
     kernel: Vec<Item>,
+    /// Items at the start of a block's next run.
+    restarts: Vec<Item>,
     out: Vec<Item>,
     entries: Vec<Item>,
     /// Per rule: its slot in `called` this round.
@@ -365,7 +367,8 @@ impl Parser {
     /// Completion to a fixpoint over the kernel: an item whose rule ends adds what its frame goes on with; one whose run of
     /// a block ends adds the next run, or what follows the block.
     fn complete(&mut self, done: &mut Done) -> Result<(), ParserLimit> {
-        let Scratch { kernel, seen, .. } = &mut self.scratch;
+        let Scratch { kernel, seen, restarts, .. } = &mut self.scratch;
+        restarts.clear();
         kernel.sort_unstable();
         kernel.dedup();
         let compiled = &*self.compiled;
@@ -399,14 +402,14 @@ impl Parser {
                 let block = &compiled.blocks[state.block as usize];
                 let runs = item.count.saturating_add(1);
                 if item.count & FREE != 0 {
-                    push(kernel, Item { state: block.start, count: runs, frame: item.frame });
+                    restarts.push(Item { state: block.start, count: runs, frame: item.frame });
                     push(kernel, Item { state: block.exit, count: 0, frame: item.frame });
                     continue;
                 }
                 if block.max.is_none_or(|max| runs < max) {
                     // Without an upper bound, runs past `min` are all the same.
                     let count = if block.max.is_none() { runs.min(block.min) } else { runs };
-                    push(kernel, Item { state: block.start, count, frame: item.frame });
+                    restarts.push(Item { state: block.start, count, frame: item.frame });
                 }
                 if runs >= block.min {
                     push(kernel, Item { state: block.exit, count: 0, frame: item.frame });
@@ -429,9 +432,10 @@ impl Parser {
         Ok(())
     }
 
-    /// Items that may enter a block also stand at its start.
+    /// Items that may enter a block also stand at its start, and so do those that have just finished a run. Neither has read
+    /// anything of its new run, so neither is completed: a run that could be empty is never counted.
     fn enter_blocks(&mut self) {
-        let kernel = &mut self.scratch.kernel;
+        let Scratch { kernel, restarts, .. } = &mut self.scratch;
         for i in 0..kernel.len() {
             let item = kernel[i];
             for &block in self.compiled.enters(item.state) {
@@ -439,6 +443,7 @@ impl Parser {
                 kernel.push(Item { state: start, count: 0, frame: item.frame });
             }
         }
+        kernel.append(restarts);
     }
 
     /// Prediction: gives every called rule its frame and adds where it begins; then interns the configuration.
