@@ -186,7 +186,7 @@ impl Found {
     }
 
     fn finish(mut self, vocab: &Vocabulary) -> Profile {
-        self.inside.sort_unstable_by(|a, b| b.runs.cmp(&a.runs));
+        self.inside.sort_unstable_by_key(|n| std::cmp::Reverse(n.runs));
         let mut row = vec![0; vocab.mask_words()];
         self.inside.iter().for_each(|n| set_bit(&mut row, n.token));
         let trie = vocab.trie();

@@ -31,7 +31,7 @@ const ANCHOR: &str = "\u{2}";
 
 impl<'t> Encoder<'t> {
     /// An encoder. Special tokens written out in a text are taken for those tokens; use
-    /// [`Tokenizer::set_encode_special_tokens`] where they should stay text.
+    /// `set_encode_special_tokens` of the tokenizer where they should stay text.
     pub fn new(tokenizer: &'t Tokenizer, vocab: &Vocabulary) -> Encoder<'t> {
         let plain = Encoder { tokenizer, anchor: None };
         let first = plain.encode("a").unwrap_or_default();
