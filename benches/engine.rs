@@ -1,6 +1,8 @@
 //! Compile, first mask, warm mask and advance, on a synthetic vocabulary of 64,000 tokens made here (no files needed).
 //! Real tokenizers and real schemas: `louver bench`.
 
+#![allow(missing_docs, reason = "criterion_group! makes a public function without documentation")]
+
 use std::hint::black_box;
 use std::sync::Arc;
 
