@@ -38,7 +38,7 @@ mod row;
 mod stream;
 
 pub use error::{Fault, GenerationError, LoadError, PlanError, RequestError};
-pub use louver::front::json_schema::SchemaOptions;
+pub use louver::front::json_schema::{SchemaOptions, Whitespace};
 pub use louver::spec::tools::ToolChoice;
 pub use louver_formats::{Call, Cut, Event, Parallel, Reasoning, Turn};
 pub use model::{Louver, LouverOptions};

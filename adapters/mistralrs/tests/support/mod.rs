@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use candle_core::{Device, Result, Tensor};
-use louver_mistralrs::{Generation, Louver, Plan, Reasoning, RunOptions, ToolChoice, Turn};
+use louver_mistralrs::{Generation, Louver, Plan, Reasoning, RunOptions, SchemaOptions, ToolChoice, Turn, Whitespace};
 use mistralrs::{CustomLogitsProcessor, Model, ModelDType, RequestBuilder, TextMessageRole, TextModelBuilder};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
@@ -82,8 +82,10 @@ pub(crate) fn answer() -> Value {
     })
 }
 
+/// A plan for the tools, in one spelling of JSON so that noise is not mostly white space.
 pub(crate) fn plan(louver: &Louver, choice: ToolChoice) -> Plan {
-    louver.tools(tools()).choice(choice).reasoning(Reasoning::Off).build().unwrap()
+    let options = SchemaOptions { whitespace: Whitespace::PythonLike, ..SchemaOptions::default() };
+    louver.tools(tools()).choice(choice).reasoning(Reasoning::Off).schema_options(options).build().unwrap()
 }
 
 pub(crate) fn ask(text: &str) -> RequestBuilder {
