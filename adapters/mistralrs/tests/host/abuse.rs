@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use candle_core::{DType, Device, Tensor};
-use louver_mistralrs::{Fault, Finish, GenerationError, Reasoning, ToolChoice};
+use louver_mistralrs::{Fault, Finish, GenerationError, Reasoning, SchemaOptions, ToolChoice, Whitespace};
 use serde_json::json;
 
 use crate::support::{answer, ask, check_calls, check_json, host, plan, run, seeded, stops, tools};
@@ -126,7 +126,8 @@ async fn no_dead_ends() {
         "$defs": {"node": {"anyOf": [{"type": "null"}, {"type": "integer", "minimum": -12, "maximum": 12},
             {"type": "array", "items": {"type": "boolean"}, "maxItems": 3}]}},
     });
-    let plan = host.louver.answer(&schema).reasoning(Reasoning::Off).build().unwrap();
+    let options = SchemaOptions { whitespace: Whitespace::Flexible { max: 2 }, ..SchemaOptions::default() };
+    let plan = host.louver.answer(&schema).reasoning(Reasoning::Off).schema_options(options).build().unwrap();
     for taste in 0..24u64 {
         // An order of preference over all tokens, so strong that nothing else counts.
         let strange = move |logits: &Tensor, _: &[u32]| {
