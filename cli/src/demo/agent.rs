@@ -112,10 +112,15 @@ impl<'a> Agent<'a> {
         };
         let generation = self.generate(&what, &plan).await?;
         let (text, calls) = if self.args.unconstrained {
-            (generation.turn.text.clone(), self.read_freely(&generation.turn.text, choice))
+            (generation.turn.text.clone(), self.read_freely(&generation.turn.text))
         } else {
             (generation.turn.text, generation.turn.calls)
         };
+        if calls.is_empty() && *choice != ToolChoice::Auto {
+            self.tally.missing += 1;
+            self.show.say("  MISSING    no call, although one was required");
+            self.show.record(json!({"type": "missing_call"}));
+        }
         let (mut valid, mut results) = (Vec::new(), Vec::new());
         for call in calls {
             if let Some(result) = self.call(&call) {
@@ -211,7 +216,7 @@ impl<'a> Agent<'a> {
     }
 
     /// The calls in what an unconstrained model said. What only looks like one counts as an invalid call.
-    fn read_freely(&mut self, text: &str, choice: &ToolChoice) -> Vec<Call> {
+    fn read_freely(&mut self, text: &str) -> Vec<Call> {
         let mut calls = Vec::new();
         for found in free::calls(text) {
             match found {
@@ -225,11 +230,6 @@ impl<'a> Agent<'a> {
                     self.show.record(json!({"type": "call_check", "valid": false, "fault": why}));
                 }
             }
-        }
-        if calls.is_empty() && *choice != ToolChoice::Auto {
-            self.tally.missing += 1;
-            self.show.say("  MISSING    no call, although one was required");
-            self.show.record(json!({"type": "missing_call"}));
         }
         calls
     }
