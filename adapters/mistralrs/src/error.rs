@@ -38,6 +38,9 @@ pub enum PlanError {
     /// The model's wire format is not known.
     #[error(transparent)]
     Format(#[from] DetectError),
+    /// Reasoning is to be off, but the model's chat template begins it regardless.
+    #[error("reasoning cannot be off: the model's chat template always opens it")]
+    AlwaysReasons,
     /// Something in the request cannot be enforced.
     #[error(transparent)]
     Lower(#[from] LowerError),

@@ -24,6 +24,10 @@
 //! mistral.rs (0.8.1) offers one hook, a logits processor. Louver masks the logits there, in place, and reads the tokens
 //! there too; the prompt is rendered from the model's own chat template and sent as tokens, and the host's tool parser,
 //! grammars and reasoning parser stay out of the way.
+//!
+//! A bug of mistral.rs 0.8.1 that Louver cannot mend: without paged attention and with its prefix cache on (both are the
+//! default on the CPU), its engine panics when it batches requests that continue cached prompts of different lengths. For
+//! concurrent requests there, load the model with `with_prefix_cache_n(None)`.
 
 mod context;
 mod error;

@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 
 use crate::error::{LoadError, RequestError};
 use crate::plan::{Plan, PlanBuilder, ToolList};
-use crate::prompt::{ChatTemplate, TemplateError};
+use crate::prompt::{ChatTemplate, PromptParts, TemplateError};
 
 /// How a model's engine is made.
 #[derive(Clone, Debug, Default)]
@@ -48,6 +48,16 @@ impl Inner {
         // Special tokens are the template's affair.
         let encoding = self.tokenizer.encode_fast(text, false);
         Ok(encoding.map_err(|error| RequestError::Tokenize(error.to_string()))?.get_ids().to_vec())
+    }
+}
+
+impl Inner {
+    /// Whether a prompt ends inside a reasoning block: the template writes the marker that opens it.
+    pub(crate) fn opens_reasoning(&self, format: &WireFormat, enable_thinking: Option<bool>) -> bool {
+        let (Some(reasoning), Ok(template)) = (&format.reasoning, &self.template) else { return false };
+        let messages = [serde_json::json!({"role": "user", "content": ""})];
+        let parts = PromptParts { messages: &messages, tools: &[], enable_thinking };
+        template.render(&parts).is_ok_and(|prompt| prompt.trim_end().ends_with(reasoning.begin.text()))
     }
 }
 

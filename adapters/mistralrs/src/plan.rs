@@ -57,12 +57,13 @@ impl From<&Vec<mistralrs::Tool>> for ToolList {
 pub struct PlanBuilder<'l> {
     louver: &'l Louver,
     tools: serde_json::Value,
+    reasoning: Option<Reasoning>,
     request: ToolRequest,
 }
 
 impl<'l> PlanBuilder<'l> {
     pub(crate) fn new(louver: &'l Louver, tools: ToolList) -> Self {
-        PlanBuilder { louver, tools: tools.0, request: ToolRequest::default() }
+        PlanBuilder { louver, tools: tools.0, reasoning: None, request: ToolRequest::default() }
     }
 
     /// Whether and which tools must be called.
@@ -77,9 +78,10 @@ impl<'l> PlanBuilder<'l> {
         self
     }
 
-    /// What the reasoning block may be. [`Reasoning::Off`] also tells the chat template to leave it out.
+    /// What the reasoning block may be. [`Reasoning::Off`] also tells the chat template to leave it out. By default there
+    /// may be one, and the turn begins inside it where the chat template opens it.
     pub fn reasoning(mut self, reasoning: Reasoning) -> Self {
-        self.request.reasoning = reasoning;
+        self.reasoning = Some(reasoning);
         self
     }
 
@@ -98,9 +100,17 @@ impl<'l> PlanBuilder<'l> {
     /// Compiles. Whatever cannot be enforced is an error, with the JSON pointers of all faults. Masks are built later, when
     /// they are first needed.
     pub fn build(self) -> Result<Plan, PlanError> {
-        let PlanBuilder { louver, tools, mut request } = self;
+        let PlanBuilder { louver, tools, reasoning, mut request } = self;
         let inner = &louver.inner;
         let format = inner.format.clone()?;
+        request.reasoning = match reasoning {
+            Some(Reasoning::Off) if inner.opens_reasoning(&format, Some(false)) => {
+                return Err(PlanError::AlwaysReasons);
+            }
+            Some(reasoning) => reasoning,
+            None if inner.opens_reasoning(&format, None) => Reasoning::Opened,
+            None => Reasoning::Optional,
+        };
         if !tools.is_null() {
             request.tools = Tool::parse_list(&Json::from(&tools))?;
         }
@@ -114,8 +124,8 @@ impl<'l> PlanBuilder<'l> {
         };
         let enable_thinking = match request.reasoning {
             Reasoning::Off => Some(false),
-            Reasoning::Required | Reasoning::Opened => Some(true),
-            Reasoning::Optional => None,
+            Reasoning::Required => Some(true),
+            Reasoning::Opened | Reasoning::Optional => None,
         };
         Ok(Plan {
             inner: inner.clone(),

@@ -3,14 +3,15 @@
 use std::sync::{Arc, Mutex};
 
 use candle_core::Tensor;
-use louver_mistralrs::{Event, Finish, Louver, Plan, Reasoning, RequestError, ToolChoice, Turn};
+use louver_mistralrs::{Event, Finish, Louver, Plan, PlanError, Reasoning, RequestError, ToolChoice, Turn};
 use mistralrs::{
     Constraint, CustomLogitsProcessor, Function, RequestBuilder, StopTokens, TextMessageRole, Tool, ToolType,
 };
 use serde_json::json;
 
 use crate::support::{
-    Cache, Host, answer, ask, check_calls, check_json, host, load, plan, run, seeded, stops, tools, wishing,
+    Cache, Host, answer, ask, builder, check_calls, check_json, host, id, load, plan, run, seeded, stops, tools,
+    wishing,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -191,6 +192,25 @@ async fn a_conversation_with_results() {
     // The call and its result are in the second prompt, which has no tools.
     let bare = run(host, &reply, ask("How is Oslo?"), seeded(9)).await;
     assert!(second.prompt_tokens > bare.prompt_tokens + 20);
+}
+
+/// A chat template that opens the reasoning block itself: the turn begins inside it.
+#[tokio::test(flavor = "multi_thread")]
+async fn template_that_opens_reasoning() {
+    let template = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}\
+                    {{ '<tool_call>\\n{\"name\": '[:0] }}<|im_start|>assistant\n<think>\n{#- </think> -#}";
+    let file = std::env::temp_dir().join(format!("louver-tests-{}.jinja", std::process::id()));
+    std::fs::write(&file, template).unwrap();
+    let (model, louver) = Louver::load(builder().with_jinja_explicit(file.display().to_string())).await.unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let plan = louver.tools(tools()).choice(ToolChoice::Named("book".to_owned())).build().unwrap();
+    let close = wishing(vec![id(&louver, "</think>")], 4.0);
+    let stream = plan.stream_with(&model, ask("x").add_logits_processor(close), seeded(1)).await.unwrap();
+    let turn = stream.finish().await.unwrap().turn;
+    assert!(!turn.reasoning.is_empty() && turn.calls.len() == 1 && turn.text.is_empty(), "{turn:?}");
+    check_calls(&turn, &tools());
+    let off = louver.tools(tools()).reasoning(Reasoning::Off).build();
+    assert!(matches!(off, Err(PlanError::AlwaysReasons)));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -30,10 +30,15 @@ pub(crate) async fn host() -> &'static Host {
     HOST.get_or_init(|| load(Cache::Off)).await
 }
 
+/// The tiny model's builder.
+pub(crate) fn builder() -> TextModelBuilder {
+    let tiny = louver_tiny_model::ensure(&std::env::temp_dir().join("louver-tests")).unwrap();
+    TextModelBuilder::new(tiny.dir.display()).with_force_cpu().with_dtype(ModelDType::F32)
+}
+
 /// A host of one's own.
 pub(crate) async fn load(cache: Cache) -> Host {
-    let tiny = louver_tiny_model::ensure(&std::env::temp_dir().join("louver-tests")).unwrap();
-    let mut builder = TextModelBuilder::new(tiny.dir.display()).with_force_cpu().with_dtype(ModelDType::F32);
+    let mut builder = builder();
     if cache == Cache::Off {
         builder = builder.with_prefix_cache_n(None);
     }

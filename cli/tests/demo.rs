@@ -1,0 +1,99 @@
+//! `louver demo` as a user runs it: the binary, the tiny model, the real host.
+#![cfg(feature = "host")]
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// A directory of this test run, removed in the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let dir = std::env::temp_dir().join(format!("louver-demo-{name}-{}", std::process::id()));
+        Scratch(dir)
+    }
+
+    fn demo(&self, args: &[&str]) -> Output {
+        let dir = self.0.display().to_string();
+        let binary = Command::new(env!("CARGO_BIN_EXE_louver")).args(["demo", "--model-dir", &dir]).args(args).output();
+        binary.expect("the binary runs")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn events(output: &Output) -> Vec<Value> {
+    let text = String::from_utf8(output.stdout.clone()).expect("UTF-8");
+    text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+}
+
+fn of_type<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
+    events.iter().filter(|event| event["type"] == kind).collect()
+}
+
+#[test]
+fn constrained_runs_are_valid_and_repeatable() {
+    let scratch = Scratch::new("constrained");
+    let first = scratch.demo(&["--json", "--seed", "7"]);
+    assert_eq!(first.status.code(), Some(0), "{}", String::from_utf8_lossy(&first.stderr));
+    let (first, second) = (events(&first), events(&scratch.demo(&["--json", "--seed", "7"])));
+    assert_eq!((&first[0]["fresh"], &second[0]["fresh"]), (&Value::Bool(true), &Value::Bool(false)));
+    let summary = first.last().expect("a summary");
+    assert!(summary["calls"].as_u64() >= Some(2) && summary["calls"] == summary["valid"], "{summary}");
+    assert_eq!(summary["answer_valid"], true);
+    let names: Vec<_> = of_type(&first, "call_start").into_iter().map(|event| &event["name"]).collect();
+    assert!(names.contains(&&Value::from("forecast")) && names.contains(&&Value::from("calculate")), "{names:?}");
+    assert_eq!(of_type(&first, "tool_result").len() as u64, summary["calls"]);
+    // All but the times is the same.
+    let count = first.len();
+    assert_eq!(second.len(), count);
+    assert_eq!(first[1..count - 1], second[1..count - 1]);
+}
+
+#[test]
+fn text_output_ends_with_the_report() {
+    let output = Scratch::new("text").demo(&["--tool-choice", "calculate", "What is 2 + 2?"]);
+    assert_eq!(output.status.code(), Some(0));
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(text.contains("What is 2 + 2?") && text.contains("random"), "{text}");
+    let tail: Vec<&str> = text.lines().rev().take(5).collect();
+    for (line, head) in tail.iter().rev().zip(["calls      made 1, valid 1", "answer", "tokens", "mask", "Louver"]) {
+        assert!(line.starts_with(head), "{line}");
+    }
+}
+
+#[test]
+fn without_louver_it_breaks() {
+    let output = Scratch::new("free").demo(&["--json", "--unconstrained", "--max-tokens", "200"]);
+    assert_eq!(output.status.code(), Some(1));
+    let events = events(&output);
+    let summary = events.last().expect("a summary");
+    assert_eq!((&summary["constrained"], &summary["answer_valid"]), (&Value::Bool(false), &Value::Bool(false)));
+    assert!(of_type(&events, "call_start").is_empty());
+}
+
+#[test]
+fn a_call_that_is_cut_off_is_no_call() {
+    let output = Scratch::new("cut").demo(&["--json", "--max-tokens", "12"]);
+    assert_eq!(output.status.code(), Some(1));
+    let events = events(&output);
+    assert!(!of_type(&events, "incomplete").is_empty());
+    assert!(of_type(&events, "call_end").is_empty());
+    assert_eq!(events.last().expect("a summary")["missing"], 1);
+}
+
+#[test]
+fn wrong_usage_is_told_apart() {
+    let scratch = Scratch::new("usage");
+    for args in [&["--tool-choice", "nope"][..], &["--format", "nope"], &["--max-tokens", "0"]] {
+        let output = scratch.demo(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("nope") || args[0] == "--max-tokens");
+    }
+}
