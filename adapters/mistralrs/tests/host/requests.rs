@@ -10,8 +10,8 @@ use mistralrs::{
 use serde_json::json;
 
 use crate::support::{
-    Cache, Host, answer, ask, builder, check_calls, check_json, host, id, load, plan, run, seeded, stops, tools,
-    wishing,
+    Cache, Host, answer, ask, check_calls, check_json, host, id, load, load_with_template, plan, run, seeded, stops,
+    tools, wishing,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -197,12 +197,7 @@ async fn a_conversation_with_results() {
 /// A chat template that opens the reasoning block itself: the turn begins inside it.
 #[tokio::test(flavor = "multi_thread")]
 async fn template_that_opens_reasoning() {
-    let template = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}\
-                    {{ '<tool_call>\\n{\"name\": '[:0] }}<|im_start|>assistant\n<think>\n{#- </think> -#}";
-    let file = std::env::temp_dir().join(format!("louver-tests-{}.jinja", std::process::id()));
-    std::fs::write(&file, template).unwrap();
-    let (model, louver) = Louver::load(builder().with_jinja_explicit(file.display().to_string())).await.unwrap();
-    std::fs::remove_file(&file).unwrap();
+    let Host { model, louver } = load_with_template("<think>\n").await;
     let plan = louver.tools(tools()).choice(ToolChoice::Named("book".to_owned())).build().unwrap();
     let close = wishing(vec![id(&louver, "</think>")], 4.0);
     let stream = plan.stream_with(&model, ask("x").add_logits_processor(close), seeded(1)).await.unwrap();

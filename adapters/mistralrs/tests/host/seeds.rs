@@ -2,13 +2,14 @@
 
 use louver_mistralrs::{Finish, Generation, ToolChoice};
 
-use crate::support::{Cache, ask, check_calls, first_then, id, load, plan, run, seeded, stops, tools};
+use crate::support::{ask, check_calls, first_then, id, load_with_template, plan, run, seeded, stops, tools};
 
 const SEEDS: u64 = 200;
 
-/// One request after the other, on a host with a prefix cache, so that nearly every first context is a prompt's end.
+/// One request after the other, on a host with a prefix cache: the prompts begin alike, so their ends are all that the
+/// hook sees at first.
 async fn sweep(choice: ToolChoice, check: impl Fn(&Generation)) {
-    let host = load(Cache::On).await;
+    let host = load_with_template("").await;
     let plan = plan(&host.louver, choice.clone());
     let call = id(&host.louver, "<tool_call>");
     let ends = stops(&host.louver);

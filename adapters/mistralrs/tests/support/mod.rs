@@ -1,7 +1,7 @@
 //! The shared host, the tools, and processors that stand for models of every temper.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use candle_core::{Device, Result, Tensor};
 use louver_mistralrs::{Generation, Louver, Plan, Reasoning, RunOptions, SchemaOptions, ToolChoice, Turn, Whitespace};
@@ -34,6 +34,22 @@ pub(crate) async fn host() -> &'static Host {
 pub(crate) fn builder() -> TextModelBuilder {
     let tiny = louver_tiny_model::ensure(&std::env::temp_dir().join("louver-tests")).unwrap();
     TextModelBuilder::new(tiny.dir.display()).with_force_cpu().with_dtype(ModelDType::F32)
+}
+
+/// A host with another chat template, whose prompts are short: the tools are not shown. Its wire format is Qwen3's by
+/// what stands in the comment.
+pub(crate) async fn load_with_template(generation_prompt: &str) -> Host {
+    let template = format!(
+        "{{#- <tool_call>\n{{\"name\": </think> -#}}{{% for m in messages %}}{{{{ m.content }}}}{{% endfor %}}\
+         {generation_prompt}"
+    );
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("louver-tests-{}-{}.jinja", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let file = std::env::temp_dir().join(name);
+    std::fs::write(&file, template).unwrap();
+    let (model, louver) = Louver::load(builder().with_jinja_explicit(file.display().to_string())).await.unwrap();
+    std::fs::remove_file(&file).unwrap();
+    Host { model, louver }
 }
 
 /// A host of one's own.
