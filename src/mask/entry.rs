@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::profile::Profile;
 use super::set::{TokenSet, bit, set_bit};
-use super::walk::{Stopped, Walk};
+use super::walk::{Stopped, Walk, descend};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, Parser, Room};
 use crate::vocab::{Trie, Vocabulary};
@@ -187,27 +187,16 @@ struct Difference {
 impl Difference {
     /// Visits the nodes at which the configurations differ; equal ones decide everything below alike.
     fn walk(&mut self, parser: &mut Parser, trie: &Trie, this: ConfigId, other: ConfigId) -> Result<(), Stopped> {
-        let end = trie.node(0).end;
-        let mut stack: Vec<(u32, ConfigId, ConfigId)> = vec![(end, this, other)];
-        let mut at = 1;
-        while at < end {
-            let mut top = stack[stack.len() - 1];
-            while at >= top.0 {
-                stack.pop();
-                top = stack[stack.len() - 1];
-            }
-            let node = *trie.node(at);
-            let (a, b) = (parser.step(top.1, node.byte)?, parser.step(top.2, node.byte)?);
+        descend(trie, (this, other), |at, byte, (this, other)| {
+            let (a, b) = (parser.step(this, byte)?, parser.step(other, byte)?);
             if a == b {
-                at = node.end;
-                continue;
+                return Ok(None);
             }
             if a == DEAD {
                 // Whatever the other accepts or leaves open below, this one rejects.
                 self.less.extend_from_slice(trie.words_below(at));
                 self.without.extend_from_slice(trie.words_below(at));
-                at = node.end;
-                continue;
+                return Ok(None);
             }
             let words = trie.words_at(at);
             if b == DEAD {
@@ -220,9 +209,7 @@ impl Difference {
             if a_ends {
                 self.exits.push(at);
             }
-            stack.push((node.end, a, b));
-            at += 1;
-        }
-        Ok(())
+            Ok(Some((a, b)))
+        })
     }
 }

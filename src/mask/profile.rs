@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::entry::Entry;
 use super::set::{TokenSet, set_bit};
-use super::walk::{Stopped, Walk};
+use super::walk::{Stopped, Walk, descend};
 use crate::compile::NO_BLOCK;
 use crate::fsm::ByteSet;
 use crate::ids::TokenId;
@@ -55,24 +55,21 @@ impl Profile {
         let trie = vocab.trie();
         let mut found = Found { inside: Vec::new(), outside: Vec::new(), exits: Vec::new() };
         let start = parser.isolated(Item { count: FREE, ..item });
-        let end = trie.node(0).end;
-        let mut stack: Vec<(u32, ConfigId, Place)> = vec![(end, start, Place::Inside(0))];
-        let mut at = 1;
-        while at < end {
-            let mut top = stack[stack.len() - 1];
-            while at >= top.0 {
-                stack.pop();
-                top = stack[stack.len() - 1];
+        let mut countable = true;
+        descend(trie, (start, Place::Inside(0)), |at, byte, (config, place)| -> Result<_, Stopped> {
+            if !countable {
+                return Ok(None);
             }
-            let node = *trie.node(at);
-            let next = parser.step(top.1, node.byte)?;
+            let next = parser.step(config, byte)?;
             if next == DEAD {
-                at = node.end;
-                continue;
+                return Ok(None);
             }
-            let Some(place) = found.visit(parser, trie, at, next, top.2) else { return Ok(None) };
-            stack.push((node.end, next, place));
-            at += 1;
+            let place = found.visit(parser, trie, at, next, place);
+            countable = place.is_some();
+            Ok(place.map(|place| (next, place)))
+        })?;
+        if !countable {
+            return Ok(None);
         }
         // A block that may be all there is ends after every run: too much is left open for lists to pay.
         let open: usize = found.exits.iter().map(|&(node, _)| trie.range_below(node).len()).sum();

@@ -138,3 +138,29 @@ impl Walk {
         Ok(())
     }
 }
+
+/// Visits the nodes below a trie's root depth first. `visit` gets a node and what its parent left, and leaves something for
+/// the node's children, or nothing where they need not be looked at.
+pub(crate) fn descend<T: Copy, E>(
+    trie: &Trie,
+    root: T,
+    mut visit: impl FnMut(u32, u8, T) -> Result<Option<T>, E>,
+) -> Result<(), E> {
+    let end = trie.node(0).end;
+    let mut stack = vec![(end, root)];
+    let mut at = 1;
+    while at < end {
+        while at >= stack[stack.len() - 1].0 {
+            stack.pop();
+        }
+        let node = trie.node(at);
+        match visit(at, node.byte, stack[stack.len() - 1].1)? {
+            Some(left) => {
+                stack.push((node.end, left));
+                at += 1;
+            }
+            None => at = node.end,
+        }
+    }
+    Ok(())
+}
