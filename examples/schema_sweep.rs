@@ -82,7 +82,7 @@ fn case(line: &Value, options: &SchemaOptions, verbose: bool, tally: &mut Tally)
     tally.lowering.push(begin.elapsed());
     let begin = Instant::now();
     let compiled = match Compiled::new(&grammar, &limits) {
-        Ok(compiled) => compiled,
+        Ok(compiled) => Arc::new(compiled),
         Err(error) => {
             *tally.refused.entry("compile".into()).or_default() += 1;
             println!("not compiled {name}: {error}");
@@ -96,7 +96,7 @@ fn case(line: &Value, options: &SchemaOptions, verbose: bool, tally: &mut Tally)
     {
         println!("slow {name}: {:?} {:?} {:?}", tally.lowering.last(), tally.compiling.last(), compiled.size());
     }
-    let mut recognizer = Recognizer::new(Arc::new(compiled));
+    let mut recognizer = Recognizer::new(compiled);
     for test in line["tests"].as_array().into_iter().flatten() {
         let mut text = String::new();
         dumps(&test["data"], &mut text);

@@ -75,7 +75,7 @@ impl Engine {
     }
 
     /// Compiles a grammar and binds it to the vocabulary. No mask is built yet.
-    pub fn compile(&self, grammar: &Grammar) -> Result<Constraint, CompileError> {
+    pub fn compile(&self, grammar: impl Into<Arc<Grammar>>) -> Result<Constraint, CompileError> {
         self.bind(Arc::new(Compiled::new(grammar, &self.options.limits)?))
     }
 
@@ -96,7 +96,7 @@ impl Engine {
     pub fn compile_json_schema(&self, schema: &str, options: &SchemaOptions) -> Result<Constraint, SchemaCompileError> {
         let limits = &self.options.limits;
         let grammar = json_schema::lower(&Json::parse(schema, limits)?, options, limits)?;
-        Ok(self.compile(&grammar)?)
+        Ok(self.compile(grammar)?)
     }
 }
 

@@ -65,7 +65,3 @@ id! {
     /// A region label a front end puts on a rule; the engine hands it back while extracting and knows no meaning.
     Label
 }
-id! {
-    /// A state of the compiled finite automata (unique over all rules of one `Compiled`).
-    StateId
-}

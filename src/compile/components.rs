@@ -9,15 +9,25 @@ pub(super) struct Components {
     /// Per component: whether it has a cycle.
     pub(super) cyclic: Vec<bool>,
     pub(super) count: u32,
+    /// All nodes, by component.
+    order: Vec<u32>,
+    /// Where each component's nodes begin.
+    begins: Vec<u32>,
 }
 
 impl Components {
-    /// Tarjan's algorithm, iteratively. Linear.
-    pub(super) fn of(edges: &[Vec<u32>]) -> Components {
-        let n = edges.len();
+    /// The nodes of a component.
+    pub(super) fn members(&self, component: u32) -> &[u32] {
+        let c = component as usize;
+        &self.order[self.begins[c] as usize..self.begins[c + 1] as usize]
+    }
+
+    /// Tarjan's algorithm, iteratively, for nodes `0..n` and where their edges lead. Linear.
+    pub(super) fn of<'e>(n: usize, edges: impl Fn(usize) -> &'e [u32]) -> Components {
         let (mut index, mut low, mut open) = (vec![NEW; n], vec![0u32; n], vec![false; n]);
         let (mut stack, mut work): (Vec<u32>, Vec<(u32, usize)>) = (Vec::new(), Vec::new());
-        let mut out = Components { of: vec![0; n], cyclic: Vec::new(), count: 0 };
+        let mut out =
+            Components { of: vec![0; n], cyclic: Vec::new(), count: 0, order: Vec::with_capacity(n), begins: vec![0] };
         let mut next = 0u32;
         for root in 0..n as u32 {
             if index[root as usize] != NEW {
@@ -34,7 +44,7 @@ impl Components {
                     open[v] = true;
                 }
                 *i += 1;
-                if let Some(&w) = edges[v].get(at) {
+                if let Some(&w) = edges(v).get(at) {
                     if index[w as usize] == NEW {
                         work.push((w, 0));
                     } else if open[w as usize] {
@@ -48,12 +58,13 @@ impl Components {
                 }
                 if low[v] == index[v] {
                     let from = stack.iter().rposition(|&w| w as usize == v).unwrap_or(0);
-                    let members = stack.split_off(from);
-                    out.cyclic.push(members.len() > 1 || edges[v].contains(&(v as u32)));
-                    for m in members {
+                    out.cyclic.push(stack.len() - from > 1 || edges(v).contains(&(v as u32)));
+                    for m in stack.drain(from..) {
                         open[m as usize] = false;
                         out.of[m as usize] = out.count;
+                        out.order.push(m);
                     }
+                    out.begins.push(out.order.len() as u32);
                     out.count += 1;
                 }
             }

@@ -7,13 +7,20 @@ use rustc_hash::FxHashMap;
 use super::dfa::push_merged;
 use super::{Dfa, Edge, TooLarge};
 
-/// A nondeterministic automaton with epsilon edges.
+/// No edge: the end of a list.
+const NONE: u32 = u32::MAX;
+
+/// A nondeterministic automaton with epsilon edges. Edges lie in two flat arrays, chained by state.
 #[derive(Clone, Debug, Default)]
 pub struct Nfa {
-    pub(crate) edges: Vec<Vec<Edge>>,
-    pub(crate) epsilon: Vec<Vec<u32>>,
-    pub(crate) finals: Vec<bool>,
-    pub(crate) start: u32,
+    /// Per state: its last edge and its last epsilon edge.
+    heads: Vec<(u32, u32)>,
+    /// Edges, each with the one of its state added before it.
+    edges: Vec<(Edge, u32)>,
+    /// Targets of epsilon edges, each with the one of its state added before it.
+    epsilon: Vec<(u32, u32)>,
+    finals: Vec<bool>,
+    start: u32,
 }
 
 impl Nfa {
@@ -24,22 +31,60 @@ impl Nfa {
 
     /// Adds a state that is not final.
     pub fn state(&mut self) -> u32 {
-        self.edges.push(Vec::new());
-        self.epsilon.push(Vec::new());
+        self.heads.push((NONE, NONE));
         self.finals.push(false);
         (self.finals.len() - 1) as u32
     }
 
     /// Adds an edge over `lo..=hi`.
     pub fn edge(&mut self, from: u32, lo: u32, hi: u32, to: u32) {
-        self.edges[from as usize].push(Edge { lo, hi, to });
+        let head = &mut self.heads[from as usize].0;
+        self.edges.push((Edge { lo, hi, to }, *head));
+        *head = (self.edges.len() - 1) as u32;
     }
 
     /// Adds an epsilon edge.
     pub fn epsilon(&mut self, from: u32, to: u32) {
         if from != to {
-            self.epsilon[from as usize].push(to);
+            let head = &mut self.heads[from as usize].1;
+            self.epsilon.push((to, *head));
+            *head = (self.epsilon.len() - 1) as u32;
         }
+    }
+
+    /// The edges that leave a state, in no order.
+    pub fn edges(&self, state: u32) -> impl Iterator<Item = Edge> + '_ {
+        let mut at = self.heads[state as usize].0;
+        std::iter::from_fn(move || {
+            let &(edge, next) = self.edges.get(at as usize)?;
+            at = next;
+            Some(edge)
+        })
+    }
+
+    /// Whether no edge but epsilon edges leaves a state.
+    pub fn is_edgeless(&self, state: u32) -> bool {
+        self.heads[state as usize].0 == NONE
+    }
+
+    /// Where epsilon edges lead, in no order.
+    pub fn epsilons(&self, state: u32) -> impl Iterator<Item = u32> + '_ {
+        let mut at = self.heads[state as usize].1;
+        std::iter::from_fn(move || {
+            let &(to, next) = self.epsilon.get(at as usize)?;
+            at = next;
+            Some(to)
+        })
+    }
+
+    /// The start.
+    pub fn start(&self) -> u32 {
+        self.start
+    }
+
+    /// Whether a word may end in this state.
+    pub fn is_final(&self, state: u32) -> bool {
+        self.finals[state as usize]
     }
 
     /// Marks a state final.
@@ -60,6 +105,40 @@ impl Nfa {
     /// Whether there is no state.
     pub fn is_empty(&self) -> bool {
         self.finals.is_empty()
+    }
+
+    /// Which states can reach a final one. Linear.
+    pub fn live(&self) -> Vec<bool> {
+        // Edges backwards, by counting sort.
+        let n = self.len();
+        let mut at = vec![0u32; n + 1];
+        let each = |visit: &mut dyn FnMut(u32, u32)| {
+            for from in 0..n as u32 {
+                self.edges(from).for_each(|e| visit(from, e.to));
+                self.epsilons(from).for_each(|to| visit(from, to));
+            }
+        };
+        each(&mut |_, to| at[to as usize] += 1);
+        let mut sum = 0;
+        for slot in &mut at {
+            sum += *slot;
+            *slot = sum;
+        }
+        let mut back = vec![0u32; sum as usize];
+        each(&mut |from, to| {
+            at[to as usize] -= 1;
+            back[at[to as usize] as usize] = from;
+        });
+        let mut live = self.finals.clone();
+        let mut stack: Vec<u32> = (0..n as u32).filter(|&s| live[s as usize]).collect();
+        while let Some(s) = stack.pop() {
+            for &from in &back[at[s as usize] as usize..at[s as usize + 1] as usize] {
+                if !std::mem::replace(&mut live[from as usize], true) {
+                    stack.push(from);
+                }
+            }
+        }
+        live
     }
 
     /// Copies a deterministic automaton in: returns its start and a fresh state that its final states reach.
@@ -101,7 +180,7 @@ impl Nfa {
             out.finals.push(set.iter().any(|&s| self.finals[s as usize]));
             pending.clear();
             for &s in &*set {
-                pending.extend_from_slice(&self.edges[s as usize]);
+                pending.extend(self.edges(s));
             }
             pending.sort_unstable();
             // Elementary intervals: every begin and every past-the-end is a cut (kept in u64-free form: past-the-end of u32::MAX is dropped).
@@ -175,12 +254,11 @@ impl<'a> Closure<'a> {
             self.push(s);
         }
         while let Some(s) = self.stack.pop() {
-            if !self.nfa.edges[s as usize].is_empty() || self.nfa.finals[s as usize] {
+            if !self.nfa.is_edgeless(s) || self.nfa.is_final(s) {
                 out.push(s);
             }
-            for i in 0..self.nfa.epsilon[s as usize].len() {
-                self.push(self.nfa.epsilon[s as usize][i]);
-            }
+            let nfa = self.nfa;
+            nfa.epsilons(s).for_each(|to| self.push(to));
         }
         out.sort_unstable();
         out.into_boxed_slice()

@@ -34,7 +34,7 @@ fn simulate(nfa: &Nfa, word: &[u32]) -> bool {
     let close = |mut set: Vec<u32>| {
         let mut i = 0;
         while i < set.len() {
-            for &t in &nfa.epsilon[set[i] as usize] {
+            for t in nfa.epsilons(set[i]) {
                 if !set.contains(&t) {
                     set.push(t);
                 }
@@ -47,7 +47,7 @@ fn simulate(nfa: &Nfa, word: &[u32]) -> bool {
     for &symbol in word {
         let mut next = Vec::new();
         for &s in &at {
-            for e in &nfa.edges[s as usize] {
+            for e in nfa.edges(s) {
                 if e.lo <= symbol && symbol <= e.hi && !next.contains(&e.to) {
                     next.push(e.to);
                 }
@@ -55,7 +55,7 @@ fn simulate(nfa: &Nfa, word: &[u32]) -> bool {
         }
         at = close(next);
     }
-    at.iter().any(|&s| nfa.finals[s as usize])
+    at.iter().any(|&s| nfa.is_final(s))
 }
 
 /// All words of up to `n` symbols over 0..=3.

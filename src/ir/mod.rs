@@ -27,6 +27,13 @@ pub struct Grammar {
     pub specials: Vec<SpecialToken>,
 }
 
+/// A copy to share.
+impl From<&Grammar> for Arc<Grammar> {
+    fn from(grammar: &Grammar) -> Self {
+        Arc::new(grammar.clone())
+    }
+}
+
 /// A special token as the grammar knows it. Resolved against a vocabulary when the two are bound.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SpecialToken {
@@ -48,7 +55,7 @@ pub struct Rule {
 }
 
 /// What a rule derives.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Expr {
     /// The empty string.
     Empty,
@@ -84,7 +91,7 @@ pub enum Expr {
 }
 
 /// A generalised finite automaton: derives the concatenations of edge expressions along paths from `start` to an end node.
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Graph {
     /// Number of nodes.
     pub nodes: u32,
@@ -121,7 +128,7 @@ pub enum Trigger {
 /// Tag dispatch (XGrammar 2, section on TagDispatch): free text, watched by an Aho-Corasick automaton over all
 /// triggers, stops and excludes. When a trigger has been read, the tag's body constrains what follows; when the body
 /// ends, back to free text. The bytes of the trigger itself are part of the dispatch, not of the body.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Dispatch {
     /// `(trigger, body)`. Several tags may share a trigger: any of their bodies may follow.
     pub tags: Vec<(Trigger, RuleId)>,

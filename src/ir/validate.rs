@@ -74,9 +74,10 @@ impl Grammar {
 
     /// The text of a special token for messages.
     pub fn special_text(&self, special: SpecialId) -> String {
-        match &self.specials[special.index()] {
-            SpecialToken::Name(name) => name.clone(),
-            SpecialToken::Id(id) => format!("[{id}]"),
+        match self.specials.get(special.index()) {
+            Some(SpecialToken::Name(name)) => name.clone(),
+            Some(SpecialToken::Id(id)) => format!("[{id}]"),
+            None => format!("(unknown {special})"),
         }
     }
 

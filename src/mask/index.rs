@@ -59,7 +59,7 @@ impl Index {
         direct_walk: usize,
     ) -> Result<Index, CompileError> {
         let mut specials = Vec::new();
-        for special in &compiled.specials {
+        for special in compiled.specials() {
             let found = match special {
                 SpecialToken::Name(name) => vocab.special(name).or_else(|| vocab.find(name.as_bytes())),
                 SpecialToken::Id(id) => Some(TokenId::from_raw(*id)).filter(|&t| vocab.is_used(t)),
@@ -77,7 +77,7 @@ impl Index {
             epoch: 0,
             masks: Vec::new(),
             masks_held: 0,
-            wide: vec![false; compiled.size().states],
+            wide: Vec::new(),
             keys: GrammarKeys::default(),
             entries: FxHashMap::default(),
             walk: Walk::default(),
@@ -120,6 +120,7 @@ impl Index {
         state.walk.clear();
         let mut dense: Vec<Arc<Entry>> = Vec::new();
         let items: Vec<Item> = state.parser.store().items(config).to_vec();
+        state.wide.resize(state.parser.program().len(), false);
         let any_wide = items.iter().any(|i| state.wide[i.state as usize]);
         if any_wide || !state.try_narrow(&self.vocab, config, self.direct_walk)? {
             for &item in &items {
@@ -214,6 +215,8 @@ impl IndexState {
         self.parser.clear();
         self.masks.clear();
         self.entries.clear();
+        self.wide.clear();
+        self.keys = GrammarKeys::default();
         self.masks_held = 0;
         self.epoch += 1;
         self.floor = None;

@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::compile::{Compiled, NO_BLOCK};
+use crate::compile::{NO_BLOCK, Program};
 use crate::matcher::FREE;
 
 /// Longest key; larger automata are keyed by their grammar instead.
@@ -36,15 +36,16 @@ impl GrammarKeys {
     /// The key of a state with `count` runs completed of the block it is in.
     pub(crate) fn state_key(
         &mut self,
-        compiled: &Compiled,
+        program: &mut Program,
         shared: &mut RuleKeys,
         (state, count, reach): (u32, u32, u32),
     ) -> Box<[u32]> {
-        self.write(compiled, shared, state, count, reach)
-            .unwrap_or_else(|| Box::new([UNIQUE, compiled.serial as u32, (compiled.serial >> 32) as u32, state, count]))
+        self.write(program, shared, state, count, reach).unwrap_or_else(|| {
+            Box::new([UNIQUE, program.compiled().serial as u32, (program.compiled().serial >> 32) as u32, state, count])
+        })
     }
 
-    fn rule(&mut self, compiled: &Compiled, shared: &mut RuleKeys, rule: u32, reach: u32) -> Option<u32> {
+    fn rule(&mut self, program: &mut Program, shared: &mut RuleKeys, rule: u32, reach: u32) -> Option<u32> {
         match self.rules.get(&rule) {
             Some(RuleKey::Shared(id)) => return Some(*id),
             Some(RuleKey::Own) => return None,
@@ -52,7 +53,8 @@ impl GrammarKeys {
             None => {}
         }
         self.depth += 1;
-        let key = self.write(compiled, shared, compiled.rules[rule as usize].start, 0, reach);
+        let start = program.open(rule);
+        let key = self.write(program, shared, start, 0, reach);
         self.depth -= 1;
         let found = key.map(|key| {
             let next = shared.ids.len() as u32;
@@ -64,7 +66,7 @@ impl GrammarKeys {
 
     fn write(
         &mut self,
-        compiled: &Compiled,
+        program: &mut Program,
         shared: &mut RuleKeys,
         state: u32,
         count: u32,
@@ -76,9 +78,9 @@ impl GrammarKeys {
         number.insert(state, 0);
         let mut blocks: Vec<u32> = Vec::new();
         let mut key: Vec<u32> = Vec::new();
-        let start_block = compiled.state(state).block;
+        let start_block = program.state(state).block;
         if start_block != NO_BLOCK {
-            let block = &compiled.blocks[start_block as usize];
+            let block = &program.blocks[start_block as usize];
             if count & FREE != 0 {
                 key.extend([FREE, FREE]);
             } else {
@@ -90,7 +92,8 @@ impl GrammarKeys {
         while at < order.len() {
             let s = order[at];
             at += 1;
-            let info = compiled.state(s);
+            program.expand(s);
+            let info = *program.state(s);
             let mut to_number = |to: u32, order: &mut Vec<u32>| {
                 *number.entry(to).or_insert_with(|| {
                     order.push(to);
@@ -99,18 +102,18 @@ impl GrammarKeys {
             };
             let block = block_number(&mut blocks, info.block);
             key.push(block << 1 | u32::from(info.is_final));
-            key.push(compiled.byte_edges(s).len() as u32);
-            for e in compiled.byte_edges(s) {
+            key.push(program.byte_edges(s).len() as u32);
+            for e in program.byte_edges(s) {
                 key.push(u32::from(e.lo) << 8 | u32::from(e.hi));
                 key.push(to_number(e.to, &mut order));
             }
-            key.push(compiled.enters(s).len() as u32);
-            for &b in compiled.enters(s) {
+            key.push(program.enters(s).len() as u32);
+            for &b in program.enters(s) {
                 key.push(block_number(&mut blocks, b));
-                to_number(compiled.blocks[b as usize].start, &mut order);
+                to_number(program.blocks[b as usize].start, &mut order);
             }
             if info.block != NO_BLOCK && info.is_final {
-                let block = &compiled.blocks[info.block as usize];
+                let block = &program.blocks[info.block as usize];
                 for v in [
                     block.min.min(far),
                     block.max.map_or(far, |max| max.min(far)),
@@ -120,15 +123,16 @@ impl GrammarKeys {
                     key.push(v);
                 }
             }
-            key.push(compiled.calls(s).len() as u32);
-            for &(rule, to) in compiled.calls(s) {
+            key.push(program.calls(s).len() as u32);
+            for i in 0..program.calls(s).len() {
+                let (rule, to) = program.calls(s)[i];
                 // Rules that call each other are written out together, a call naming the callee's first state; other
                 // callees have ids of their own.
-                let callee = &compiled.rules[rule as usize];
-                if callee.component == compiled.rules[info.rule as usize].component {
-                    key.push(to_number(callee.start, &mut order) << 1);
+                let compiled = program.compiled();
+                if compiled.rules[rule as usize].component == compiled.rules[info.rule as usize].component {
+                    key.push(to_number(program.open(rule), &mut order) << 1);
                 } else {
-                    key.push(self.rule(compiled, shared, rule, reach)? << 1 | 1);
+                    key.push(self.rule(program, shared, rule, reach)? << 1 | 1);
                 }
                 key.push(to_number(to, &mut order));
             }

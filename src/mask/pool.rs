@@ -9,7 +9,6 @@ use super::key::{GrammarKeys, RuleKeys};
 use super::profile::Profile;
 use super::set::set_bit;
 use super::walk::Stopped;
-use crate::compile::Compiled;
 use crate::matcher::{FREE, Item, Parser};
 use crate::vocab::Vocabulary;
 
@@ -95,10 +94,9 @@ impl MaskPool {
         vocab: &Vocabulary,
         item: Item,
     ) -> Result<Option<Arc<Profile>>, Stopped> {
-        let compiled: Arc<Compiled> = parser.compiled().clone();
         let key = {
             let mut inner = self.inner.lock();
-            let key = keys.state_key(&compiled, &mut inner.rules, (item.state, FREE, vocab.reach() as u32));
+            let key = keys.state_key(parser.program_mut(), &mut inner.rules, (item.state, FREE, vocab.reach() as u32));
             if let Some(profile) = inner.profiles.get(&key) {
                 return Ok(profile.clone());
             }
@@ -120,11 +118,10 @@ impl MaskPool {
         vocab: &Vocabulary,
         item: Item,
     ) -> Result<Arc<Entry>, Stopped> {
-        let compiled: Arc<Compiled> = parser.compiled().clone();
         let reach = vocab.reach() as u32;
         let key = {
             let mut inner = self.inner.lock();
-            let key = keys.state_key(&compiled, &mut inner.rules, (item.state, item.count, reach));
+            let key = keys.state_key(parser.program_mut(), &mut inner.rules, (item.state, item.count, reach));
             if let Some(entry) = inner.entries.get(&key).cloned() {
                 inner.stats.hits += 1;
                 return Ok(entry);

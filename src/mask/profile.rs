@@ -47,9 +47,8 @@ impl Profile {
     /// Walks the vocabulary once. `None` where runs cannot be told from the text alone: a run may end in several ways, or what
     /// follows the block may begin like a run.
     pub(crate) fn build(parser: &mut Parser, vocab: &Vocabulary, item: Item) -> Result<Option<Profile>, Stopped> {
-        let compiled = parser.compiled().clone();
-        let block = compiled.state(item.state).block;
-        if block == NO_BLOCK || compiled.block_calls(block) {
+        let block = parser.program().state(item.state).block;
+        if block == NO_BLOCK || parser.program_mut().block_calls(block) {
             return Ok(None);
         }
         let trie = vocab.trie();
@@ -140,8 +139,9 @@ struct Found {
 
 impl Found {
     /// Notes what a node's words need; `None` where that is not a matter of counting.
-    fn visit(&mut self, parser: &Parser, trie: &Trie, node: u32, config: ConfigId, parent: Place) -> Option<Place> {
-        let (store, compiled) = (parser.store(), parser.compiled());
+    fn visit(&mut self, parser: &mut Parser, trie: &Trie, node: u32, config: ConfigId, parent: Place) -> Option<Place> {
+        parser.expand(config);
+        let (store, program) = (parser.store(), parser.program());
         let (mut inside, mut outside) = (None, store.done(config).bottom);
         let (mut run_bytes, mut exit_bytes) = (ByteSet::EMPTY, ByteSet::EMPTY);
         for item in store.items(config) {
@@ -156,7 +156,7 @@ impl Found {
                 outside = true;
                 &mut exit_bytes
             };
-            for e in compiled.byte_edges(item.state) {
+            for e in program.byte_edges(item.state) {
                 bytes.insert_range(e.lo, e.hi);
             }
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::store::{BOTTOM, ConfigId, DEAD, Done, FREE, FrameId, Item, Owner, ROOT, Store};
-use crate::compile::{Compiled, Mark, NO_BLOCK};
+use crate::compile::{Compiled, Mark, NO_BLOCK, Program};
 use crate::fsm::ByteSet;
 use crate::ids::Label;
 use crate::limits::Limits;
@@ -55,7 +55,7 @@ pub(crate) struct StepTrace {
 /// The parser of one compiled grammar: pure functions from configuration to configuration, memoised.
 #[derive(Debug)]
 pub(crate) struct Parser {
-    compiled: Arc<Compiled>,
+    program: Program,
     store: Store,
     /// Per configuration: where its row of transitions begins, or [`UNKNOWN`].
     row_of: Vec<u32>,
@@ -100,7 +100,7 @@ impl Parser {
     pub(crate) fn new(compiled: Arc<Compiled>, reach: Option<u32>, limits: &Limits) -> Parser {
         let scratch = Scratch { slot: vec![UNKNOWN; compiled.rules.len()], ..Scratch::default() };
         let mut parser = Parser {
-            compiled,
+            program: Program::new(compiled),
             store: Store::new(),
             row_of: Vec::new(),
             rows: Vec::new(),
@@ -116,10 +116,9 @@ impl Parser {
     }
 
     fn begin(&mut self) {
-        let rule = self.compiled.start as usize;
-        let start = self.compiled.rules[rule].start;
+        let start = self.program.open(self.compiled().start);
         // The start rule is treated as called from nowhere; a start limit error leaves a dead parser, reported on first use.
-        let done = Done { root: self.compiled.start_nullable, bottom: false };
+        let done = Done { root: self.compiled().start_nullable(), bottom: false };
         self.scratch.kernel.clear();
         self.scratch.kernel.push(Item { state: start, count: 0, frame: ROOT });
         self.enter_blocks();
@@ -128,6 +127,7 @@ impl Parser {
 
     /// Forgets everything; ids given out before mean nothing any more.
     pub(crate) fn clear(&mut self) {
+        self.program = Program::new(self.compiled().clone());
         self.store = Store::new();
         self.row_of.clear();
         self.rows.clear();
@@ -136,7 +136,15 @@ impl Parser {
     }
 
     pub(crate) fn compiled(&self) -> &Arc<Compiled> {
-        &self.compiled
+        self.program.compiled()
+    }
+
+    pub(crate) fn program(&self) -> &Program {
+        &self.program
+    }
+
+    pub(crate) fn program_mut(&mut self) -> &mut Program {
+        &mut self.program
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -149,7 +157,11 @@ impl Parser {
 
     /// Memory held, in bytes, roughly.
     pub(crate) fn bytes(&self) -> usize {
-        self.store.bytes() + self.rows.len() * 4 + self.row_of.len() * 4 + self.special_steps.len() * 16
+        self.program.bytes()
+            + self.store.bytes()
+            + self.rows.len() * 4
+            + self.row_of.len() * 4
+            + self.special_steps.len() * 16
     }
 
     /// Whether the memory budget is used up and [`Parser::clear`] is due.
@@ -159,7 +171,7 @@ impl Parser {
 
     #[inline]
     pub(crate) fn class(&self, byte: u8) -> u8 {
-        self.compiled.classes[usize::from(byte)]
+        self.compiled().classes[usize::from(byte)]
     }
 
     /// Where a byte leads. Amortised constant: one table look-up once the transition is known.
@@ -179,10 +191,11 @@ impl Parser {
 
     #[cold]
     fn compute(&mut self, config: ConfigId, class: usize) -> Result<ConfigId, ParserLimit> {
-        let byte = self.compiled.class_bytes[class];
+        let byte = self.compiled().class_bytes[class];
         self.scratch.kernel.clear();
         for item in self.store.items(config) {
-            for e in self.compiled.byte_edges(item.state) {
+            self.program.expand(item.state);
+            for e in self.program.byte_edges(item.state) {
                 if e.lo <= byte && byte <= e.hi {
                     self.scratch.kernel.push(Item { state: e.to, ..*item });
                 }
@@ -192,7 +205,7 @@ impl Parser {
         if self.row_of.len() <= config as usize {
             self.row_of.resize(config as usize + 1, UNKNOWN);
         }
-        let width = self.compiled.class_bytes.len();
+        let width = self.compiled().class_bytes.len();
         if self.row_of[config as usize] == UNKNOWN {
             self.row_of[config as usize] = self.rows.len() as u32;
             self.rows.resize(self.rows.len() + width, UNKNOWN);
@@ -208,7 +221,8 @@ impl Parser {
         }
         self.scratch.kernel.clear();
         for item in self.store.items(config) {
-            for &(s, to) in self.compiled.special_edges(item.state) {
+            self.program.expand(item.state);
+            for &(s, to) in self.program.special_edges(item.state) {
                 if s == special {
                     self.scratch.kernel.push(Item { state: to, ..*item });
                 }
@@ -220,15 +234,22 @@ impl Parser {
     }
 
     /// Special tokens of the grammar that may follow.
-    pub(crate) fn specials(&self, config: ConfigId) -> impl Iterator<Item = u32> + '_ {
-        self.store.items(config).iter().flat_map(|i| self.compiled.special_edges(i.state)).map(|&(s, _)| s)
+    pub(crate) fn specials(&mut self, config: ConfigId) -> impl Iterator<Item = u32> + '_ {
+        self.expand(config);
+        self.store.items(config).iter().flat_map(|i| self.program.special_edges(i.state)).map(|&(s, _)| s)
+    }
+
+    /// Finds the edges of a configuration's states.
+    pub(crate) fn expand(&mut self, config: ConfigId) {
+        self.store.items(config).iter().for_each(|i| self.program.expand(i.state));
     }
 
     /// Bytes that may follow. Exact: every state can reach the end of its rule.
-    pub(crate) fn allowed(&self, config: ConfigId) -> ByteSet {
+    pub(crate) fn allowed(&mut self, config: ConfigId) -> ByteSet {
         let mut set = ByteSet::EMPTY;
         for item in self.store.items(config) {
-            for e in self.compiled.byte_edges(item.state) {
+            self.program.expand(item.state);
+            for e in self.program.byte_edges(item.state) {
                 set.insert_range(e.lo, e.hi);
             }
         }
@@ -238,7 +259,7 @@ impl Parser {
     /// The configuration that stands for this one where masks are concerned.
     pub(crate) fn normal(&mut self, config: ConfigId) -> ConfigId {
         match self.reach {
-            Some(reach) => self.store.normal_config(&self.compiled, config, reach),
+            Some(reach) => self.store.normal_config(&self.program, config, reach),
             None => config,
         }
     }
@@ -270,8 +291,7 @@ impl Parser {
 
     /// How far an item's counter is from its block's bounds; `None` outside of blocks.
     pub(crate) fn room(&self, item: &Item) -> Option<Room> {
-        let block = self.compiled.state(item.state).block;
-        let block = self.compiled.blocks.get(block as usize)?;
+        let block = self.program.block_of(item.state)?;
         Some(Room {
             missing: block.min.saturating_sub(item.count),
             room: block.max.map_or(u32::MAX, |max| max.saturating_sub(item.count)),
@@ -287,7 +307,7 @@ impl Parser {
         }
         let items = self.store.items(next);
         let single = items.len() == 1 && self.store.done(next) == Done::default() && items[0].frame == BOTTOM;
-        Ok(items.first().copied().filter(|i| single && self.compiled.state(i.state).block == NO_BLOCK))
+        Ok(items.first().copied().filter(|i| single && self.program.state(i.state).block == NO_BLOCK))
     }
 
     /// The configuration that most bytes lead to, if at least a third of them do.
@@ -314,7 +334,7 @@ impl Parser {
     /// What the step over `byte` from `config` to `next` was.
     pub(crate) fn trace(&self, config: ConfigId, byte: u8, next: ConfigId) -> StepTrace {
         let targets = |item: &Item| {
-            let edges = self.compiled.byte_edges(item.state).iter();
+            let edges = self.program.byte_edges(item.state).iter();
             edges.filter(|e| e.lo <= byte && byte <= e.hi).map(|e| e.to).collect::<Vec<_>>()
         };
         self.trace_step(config, next, targets)
@@ -323,7 +343,7 @@ impl Parser {
     /// What the step over a special token from `config` to `next` was.
     pub(crate) fn trace_special(&self, config: ConfigId, special: u32, next: ConfigId) -> StepTrace {
         let targets = |item: &Item| {
-            let edges = self.compiled.special_edges(item.state).iter();
+            let edges = self.program.special_edges(item.state).iter();
             edges.filter(|(s, _)| *s == special).map(|&(_, to)| to).collect::<Vec<_>>()
         };
         self.trace_step(config, next, targets)
@@ -333,9 +353,9 @@ impl Parser {
         let (mut owner, mut mark, mut text) = (None, None, None);
         for item in self.store.items(config) {
             for to in targets(item) {
-                let own = self.store.owner(&self.compiled, item);
+                let own = self.store.owner(&self.program, item);
                 owner = Some(Owner::merge(owner, own));
-                let m = self.compiled.mark(to);
+                let m = self.program.mark(to);
                 if let (Mark::Text { .. }, Owner::Label(label)) = (m, own) {
                     text = Some(label);
                 }
@@ -343,7 +363,7 @@ impl Parser {
             }
         }
         let owner = owner.unwrap_or(Owner::None);
-        let closed = self.store.items(next).iter().all(|i| match self.store.owner(&self.compiled, i) {
+        let closed = self.store.items(next).iter().all(|i| match self.store.owner(&self.program, i) {
             Owner::Ambiguous => false,
             other => other != owner,
         });
@@ -371,7 +391,7 @@ impl Parser {
         restarts.clear();
         kernel.sort_unstable();
         kernel.dedup();
-        let compiled = &*self.compiled;
+        let program = &self.program;
         // Small kernels are searched, large ones hashed.
         let mut hashed = false;
         let mut push = |kernel: &mut Vec<Item>, item: Item| {
@@ -394,12 +414,12 @@ impl Parser {
         while at < kernel.len() {
             let item = kernel[at];
             at += 1;
-            let state = compiled.state(item.state);
+            let state = program.state(item.state);
             if !state.is_final {
                 continue;
             }
             if state.block != NO_BLOCK {
-                let block = &compiled.blocks[state.block as usize];
+                let block = &program.blocks[state.block as usize];
                 let runs = item.count.saturating_add(1);
                 if item.count & FREE != 0 {
                     restarts.push(Item { state: block.start, count: runs, frame: item.frame });
@@ -438,8 +458,12 @@ impl Parser {
         let Scratch { kernel, restarts, .. } = &mut self.scratch;
         for i in 0..kernel.len() {
             let item = kernel[i];
-            for &block in self.compiled.enters(item.state) {
-                let start = self.compiled.blocks[block as usize].start;
+            if !self.program.state(item.state).calling {
+                continue;
+            }
+            self.program.expand(item.state);
+            for &block in self.program.enters(item.state) {
+                let start = self.program.blocks[block as usize].start;
                 kernel.push(Item { state: start, count: 0, frame: item.frame });
             }
         }
@@ -448,15 +472,14 @@ impl Parser {
 
     /// Prediction: gives every called rule its frame and adds where it begins; then interns the configuration.
     fn predict(&mut self, done: Done) -> Result<ConfigId, ParserLimit> {
-        let compiled = self.compiled.clone();
-        self.collect_calls(&compiled);
+        self.collect_calls();
         let mut out = std::mem::take(&mut self.scratch.out);
         out.clear();
-        out.extend(self.scratch.kernel.iter().filter(|i| compiled.state(i.state).scannable));
+        out.extend(self.scratch.kernel.iter().filter(|i| self.program.state(i.state).scannable));
         if !self.scratch.called.is_empty() {
-            self.assign_frames(&compiled);
+            self.assign_frames();
             for called in &self.scratch.called {
-                let heads = &compiled.rules[called.rule as usize].heads;
+                let heads = self.program.heads(called.rule);
                 out.extend(heads.iter().map(|&state| Item { state, count: 0, frame: called.frame }));
                 self.scratch.slot[called.rule as usize] = UNKNOWN;
             }
@@ -475,27 +498,33 @@ impl Parser {
     }
 
     /// Which rules begin here, directly or through others; sorted with callers first.
-    fn collect_calls(&mut self, compiled: &Compiled) {
+    fn collect_calls(&mut self) {
         let Scratch { kernel, slot, called, outer, .. } = &mut self.scratch;
+        let program = &mut self.program;
         called.clear();
         outer.clear();
-        let mut add = |called: &mut Vec<Called>, rule: u32| {
+        let mut add = |program: &Program, called: &mut Vec<Called>, rule: u32| {
             if slot[rule as usize] == UNKNOWN {
                 slot[rule as usize] = 0;
-                called.push(Called { rule, rank: compiled.rules[rule as usize].rank, frame: ROOT });
+                called.push(Called { rule, rank: program.compiled().rules[rule as usize].rank, frame: ROOT });
             }
         };
         for item in kernel.iter() {
-            for &(rule, to) in compiled.calls(item.state) {
-                add(called, rule);
-                let count = if compiled.state(to).block == NO_BLOCK { 0 } else { item.count };
+            if !program.state(item.state).calling {
+                continue;
+            }
+            program.expand(item.state);
+            for &(rule, to) in program.calls(item.state) {
+                add(program, called, rule);
+                let count = if program.state(to).block == NO_BLOCK { 0 } else { item.count };
                 outer.push((rule, Item { state: to, count, frame: item.frame }));
             }
         }
         let mut at = 0;
         while at < called.len() {
-            for &(rule, _) in &compiled.rules[called[at].rule as usize].calls {
-                add(called, rule);
+            program.open(called[at].rule);
+            for &(rule, _) in program.leading_calls(called[at].rule) {
+                add(program, called, rule);
             }
             at += 1;
         }
@@ -506,13 +535,13 @@ impl Parser {
         }
     }
 
-    fn assign_frames(&mut self, compiled: &Compiled) {
+    fn assign_frames(&mut self) {
         let mut outer = std::mem::take(&mut self.scratch.outer);
         outer.sort_unstable_by_key(|(rule, _)| self.scratch.slot[*rule as usize]);
         let mut inner = std::mem::take(&mut self.scratch.inner);
         inner.clear();
         for (i, c) in self.scratch.called.iter().enumerate() {
-            for &(rule, to) in &compiled.rules[c.rule as usize].calls {
+            for &(rule, to) in self.program.leading_calls(c.rule) {
                 inner.push((self.scratch.slot[rule as usize], i as u32, to));
             }
         }
@@ -522,7 +551,7 @@ impl Parser {
         while at < self.scratch.called.len() {
             let first = self.scratch.called[at];
             let mut end = at + 1;
-            let left_recursive = compiled.rules[first.rule as usize].left_recursive;
+            let left_recursive = self.compiled().rules[first.rule as usize].left_recursive;
             if left_recursive {
                 while self.scratch.called.get(end).is_some_and(|c| c.rank == first.rank) {
                     end += 1;
@@ -550,9 +579,9 @@ impl Parser {
                     n += 1;
                 }
                 if group.is_none() {
-                    self.scratch.called[at].frame = self.frame_of(compiled, &mut entries);
+                    self.scratch.called[at].frame = self.frame_of(&mut entries);
                 } else {
-                    self.splice(compiled, &mut entries);
+                    self.splice(&mut entries);
                     members.push(entries.clone());
                 }
                 self.scratch.entries = entries;
@@ -560,7 +589,7 @@ impl Parser {
             if group.is_some() {
                 let base = match self.same_as_outer(&members) {
                     Some(frame) => frame,
-                    None => self.store.group(compiled, &members),
+                    None => self.store.group(&self.program, &members),
                 };
                 for (i, called) in self.scratch.called[at..end].iter_mut().enumerate() {
                     called.frame = base + i as u32;
@@ -574,25 +603,25 @@ impl Parser {
 
     /// The frame of a rule that returns to these items. Where every caller has nothing left to do but return to one and
     /// the same frame, it is that frame: right recursion stays where it is (Leo's optimisation).
-    fn frame_of(&mut self, compiled: &Compiled, entries: &mut Vec<Item>) -> FrameId {
+    fn frame_of(&mut self, entries: &mut Vec<Item>) -> FrameId {
         let first = entries[0].frame;
-        if entries.iter().all(|e| e.frame == first && compiled.state(e.state).pure_return) {
+        if entries.iter().all(|e| e.frame == first && self.program.state(e.state).pure_return) {
             return first;
         }
-        self.splice(compiled, entries);
-        self.store.frame(compiled, entries, self.reach)
+        self.splice(entries);
+        self.store.frame(&self.program, entries, self.reach)
     }
 
     /// Replaces callers that have nothing left to do by what they return to; sorts.
-    fn splice(&self, compiled: &Compiled, entries: &mut Vec<Item>) {
+    fn splice(&self, entries: &mut Vec<Item>) {
         for i in 0..entries.len() {
             let entry = entries[i];
-            if !compiled.state(entry.state).pure_return || Store::is_member(entry.frame) {
+            if !self.program.state(entry.state).pure_return || Store::is_member(entry.frame) {
                 continue;
             }
             if entry.frame == ROOT || entry.frame == BOTTOM {
                 // Which pure return it was makes no difference.
-                entries[i].state = compiled.pure_return;
+                entries[i].state = Program::RETURN;
                 continue;
             }
             let returns = self.store.returns(entry.frame);

@@ -75,7 +75,7 @@ impl Recognizer {
 
     /// Takes a special token by its text; false (and no change) if it is not allowed here.
     pub fn push_special(&mut self, name: &str) -> bool {
-        let specials = &self.parser.compiled().specials;
+        let specials = self.parser.compiled().specials();
         let Some(special) = specials.iter().position(|s| matches!(s, SpecialToken::Name(n) if n == name)) else {
             return false;
         };
@@ -94,7 +94,7 @@ impl Recognizer {
     }
 
     /// Bytes that may follow.
-    pub fn allowed(&self) -> ByteSet {
+    pub fn allowed(&mut self) -> ByteSet {
         self.parser.allowed(self.config)
     }
 

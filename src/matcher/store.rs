@@ -9,7 +9,7 @@ use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 
-use crate::compile::{Compiled, NO_BLOCK};
+use crate::compile::Program;
 use crate::ids::Label;
 
 /// An interned configuration.
@@ -191,13 +191,13 @@ impl Store {
     }
 
     /// Interns a frame that does not refer to itself; `items` are sorted and distinct, their frames interned.
-    pub(crate) fn frame(&mut self, compiled: &Compiled, items: &[Item], reach: Option<u32>) -> FrameId {
+    pub(crate) fn frame(&mut self, program: &Program, items: &[Item], reach: Option<u32>) -> FrameId {
         let hash = hash_items(items, Done::default());
         let found = self.frame_ids.find(hash, |&id| self.slice(self.frames[id as usize].items) == items);
         if let Some(&id) = found {
             return id;
         }
-        let owner = items.iter().fold(None, |o, item| Some(Owner::merge(o, self.owner(compiled, item))));
+        let owner = items.iter().fold(None, |o, item| Some(Owner::merge(o, self.owner(program, item))));
         let span = self.push(items);
         let id = self.frames.len() as u32;
         self.frames.push(Frame { items: span, owner: owner.unwrap_or(Owner::None), normal: id });
@@ -207,9 +207,9 @@ impl Store {
             hash_items(&arena[s.at as usize..(s.at + s.len) as usize], Done::default())
         });
         if let Some(reach) = reach
-            && let Some(normal) = self.normalise_items(compiled, span, reach)
+            && let Some(normal) = self.normalise_items(program, span, reach)
         {
-            let normal = self.frame(compiled, &normal, None);
+            let normal = self.frame(program, &normal, None);
             self.frames[id as usize].normal = normal;
         }
         id
@@ -217,7 +217,7 @@ impl Store {
 
     /// Interns the frames of a left-recursive component: one list of items per member, where an item's frame
     /// `member(i)` stands for member `i` of this very group. Returns the first member's frame; the others follow.
-    pub(crate) fn group(&mut self, compiled: &Compiled, members: &[Vec<Item>]) -> FrameId {
+    pub(crate) fn group(&mut self, program: &Program, members: &[Vec<Item>]) -> FrameId {
         let mut key: Vec<u32> = Vec::new();
         for items in members {
             key.push(items.len() as u32);
@@ -249,7 +249,7 @@ impl Store {
             for i in 0..members.len() {
                 let mut owner = owners[i];
                 for item in self.slice(self.frames[base as usize + i].items) {
-                    let label = compiled.rules[compiled.state(item.state).rule as usize].label;
+                    let label = program.label(item.state);
                     let inner = match label {
                         Some(label) => Some(Owner::Label(label)),
                         None if item.frame >= base => owners[(item.frame - base) as usize],
@@ -280,31 +280,31 @@ impl Store {
     }
 
     /// The labelled rule an item is in.
-    pub(crate) fn owner(&self, compiled: &Compiled, item: &Item) -> Owner {
-        match compiled.rules[compiled.state(item.state).rule as usize].label {
+    pub(crate) fn owner(&self, program: &Program, item: &Item) -> Owner {
+        match program.label(item.state) {
             Some(label) => Owner::Label(label),
             None => self.frame_owner(item.frame),
         }
     }
 
     /// The configuration with every counter moved to where no token of at most `reach` bytes can tell the difference.
-    pub(crate) fn normal_config(&mut self, compiled: &Compiled, config: ConfigId, reach: u32) -> ConfigId {
-        if compiled.blocks.is_empty() {
+    pub(crate) fn normal_config(&mut self, program: &Program, config: ConfigId, reach: u32) -> ConfigId {
+        if program.blocks.is_empty() {
             return config;
         }
         let Config { items, done } = self.configs[config as usize];
-        match self.normalise_items(compiled, items, reach) {
+        match self.normalise_items(program, items, reach) {
             Some(items) => self.config(&items, done),
             None => config,
         }
     }
 
     /// `None` where nothing changes.
-    fn normalise_items(&self, compiled: &Compiled, span: Span, reach: u32) -> Option<Vec<Item>> {
+    fn normalise_items(&self, program: &Program, span: Span, reach: u32) -> Option<Vec<Item>> {
         let items = self.slice(span);
         let normal = |item: &Item| Item {
             state: item.state,
-            count: normal_count(compiled, item.state, item.count, reach),
+            count: normal_count(program, item.state, item.count, reach),
             frame: self.frames[item.frame as usize].normal,
         };
         if items.iter().all(|i| normal(i) == *i) {
@@ -319,12 +319,8 @@ impl Store {
 
 /// A counter within `reach` runs of neither bound is as good as any other such counter: each run spans at least a byte, so
 /// no token can reach a bound. Runs still missing to `min` and still possible up to `max` are all that ever matters.
-fn normal_count(compiled: &Compiled, state: u32, count: u32, reach: u32) -> u32 {
-    let block = compiled.state(state).block;
-    if block == NO_BLOCK {
-        return 0;
-    }
-    let block = &compiled.blocks[block as usize];
+fn normal_count(program: &Program, state: u32, count: u32, reach: u32) -> u32 {
+    let Some(block) = program.block_of(state) else { return 0 };
     let far = reach.saturating_add(1);
     let room = block.max.map_or(u32::MAX, |max| max.saturating_sub(count));
     if room <= far {

@@ -1,0 +1,582 @@
+//! What has to be known of a whole grammar before the first rule becomes states: which rules derive something, which the
+//! empty string, who calls whom, which bytes are told apart. One walk over the expressions; no automaton is built but
+//! those of dispatches.
+
+use rustc_hash::FxHashMap;
+
+use super::components::Components;
+use super::thompson::{self, Place};
+use super::units::{Part, Symbol, Unit};
+use super::{CompileError, Compiled};
+use crate::fsm::{ByteSet, Nfa};
+use crate::ids::Label;
+use crate::ir::{Expr, Grammar, Graph, Trigger};
+use crate::limits::Limits;
+
+/// Most states a counted repeat may cost to be written out; beyond, it becomes a counter.
+const UNROLL_STATES: usize = 12;
+/// Largest bound that is counted. Counters beyond have a meaning of their own in the parser.
+const MAX_COUNT: u32 = 1 << 30;
+
+/// What is known of a rule.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RuleFacts {
+    /// It can be called from the start.
+    pub(super) reached: bool,
+    pub(crate) label: Option<Label>,
+    /// It derives something.
+    pub(crate) productive: bool,
+    /// It derives the empty string.
+    pub(crate) nullable: bool,
+    /// Whether its automaton is one of bytes only.
+    pub(crate) leaf: Leaf,
+    /// Roughly the states of its automaton.
+    pub(crate) nodes: u32,
+    /// Order of calls made before anything is read: callers first; members of a left-recursive component share a rank.
+    pub(crate) rank: u32,
+    /// Whether the rule can call itself before anything is read.
+    pub(crate) left_recursive: bool,
+    /// The component of mutually recursive rules it is in; a callee's number is at most its caller's.
+    pub(crate) component: u32,
+}
+
+/// Whether a rule is a regular language over bytes, without counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Leaf {
+    /// It has calls, special tokens or counters.
+    #[default]
+    No,
+    /// It is, once small rules of the grammar are written out in it.
+    Written,
+    /// It is, and its expression says all: equal expressions of other grammars have the same automaton.
+    Pure,
+}
+
+/// What names an expression inside its grammar.
+pub(super) fn address(expr: &Expr) -> usize {
+    std::ptr::from_ref(expr) as usize
+}
+
+/// An upper bound that can be counted; no text that fits in memory has as many runs as larger ones.
+pub(super) fn countable(max: Option<u32>) -> Option<u32> {
+    max.filter(|&max| max <= MAX_COUNT)
+}
+
+/// Whether a rule is written out where it is called: white space and other single classes cost more as calls.
+pub(super) fn is_tiny(body: &Expr) -> bool {
+    match body {
+        Expr::Class(_) | Expr::Special(_) => true,
+        Expr::Bytes(bytes) => bytes.len() <= 4,
+        Expr::Repeat { body, .. } => matches!(**body, Expr::Class(_)),
+        _ => false,
+    }
+}
+
+/// Whether a repeat is written out instead of counted.
+pub(super) fn written_out(body: &Expr, min: u32, max: Option<u32>) -> bool {
+    let copies = max.unwrap_or(min.max(1)) as usize;
+    copies <= 1 || weight(body, UNROLL_STATES).saturating_mul(copies) <= UNROLL_STATES
+}
+
+/// States an expression costs, counted up to a cap.
+fn weight(expr: &Expr, cap: usize) -> usize {
+    let sum = |parts: &mut dyn Iterator<Item = &Expr>| {
+        let mut total = 0;
+        for part in parts {
+            total += weight(part, cap);
+            if total > cap {
+                break;
+            }
+        }
+        total
+    };
+    match expr {
+        Expr::Empty | Expr::Never => 0,
+        Expr::Bytes(b) => b.len(),
+        Expr::Class(_) | Expr::Special(_) | Expr::Ref(_) | Expr::Dispatch(_) => 1,
+        Expr::Seq(parts) | Expr::Alt(parts) => sum(&mut parts.iter()),
+        Expr::Repeat { body, min, max } => weight(body, cap).saturating_mul(max.unwrap_or(min + 1).max(1) as usize),
+        Expr::Automaton(dfa) => dfa.len(),
+        Expr::Graph(graph) => graph.nodes as usize + sum(&mut graph.edges.iter().map(|(_, e, _)| e)),
+    }
+}
+
+/// Fills in a compiled grammar's facts.
+pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), CompileError> {
+    let grammar = compiled.grammar.clone();
+    let mut scan = Scan {
+        grammar: &grammar,
+        limits,
+        rules: vec![RuleFacts::default(); grammar.rules.len()],
+        refs: vec![(0, 0); grammar.rules.len()],
+        calls: Vec::new(),
+        seen: vec![false; grammar.rules.len()],
+        auxiliary: FxHashMap::default(),
+        bodies: Vec::new(),
+        dispatches: FxHashMap::default(),
+        cuts: [false; 257],
+        total: 0,
+        counted: false,
+        written: false,
+    };
+    scan.reach(grammar.start.raw())?;
+    let Scan { rules, refs, calls, auxiliary, bodies, dispatches, cuts, .. } = scan;
+    compiled.rules = rules;
+    compiled.auxiliary = auxiliary;
+    compiled.units = dispatches;
+    for byte in 1..=255u8 {
+        if cuts[usize::from(byte)] {
+            compiled.class_bytes.push(byte);
+        }
+        compiled.classes[usize::from(byte)] = (compiled.class_bytes.len() - 1) as u8;
+    }
+    let calls = |rule: usize| &calls[refs[rule].0 as usize..refs[rule].1 as usize];
+    let components = Components::of(compiled.rules.len(), calls);
+    compiled.derivable(&grammar, &bodies, &components);
+    if !compiled.rules[compiled.start as usize].productive {
+        return Err(CompileError::Empty { rule: grammar.rules[compiled.start as usize].name.clone() });
+    }
+    compiled.ranks(&grammar, &bodies, &components);
+    let rules = &compiled.rules;
+    for unit in compiled.units.values_mut() {
+        if let Some(unit) = std::sync::Arc::get_mut(unit) {
+            unit.main = resolved(&unit.main.nfa, rules);
+        }
+    }
+    for (i, body) in bodies.iter().enumerate() {
+        let rule = (grammar.rules.len() + i) as u32;
+        if !compiled.units.contains_key(&rule) {
+            let unit = thompson::unit(compiled, body);
+            compiled.units.insert(rule, unit.into());
+        }
+    }
+    Ok(())
+}
+
+struct Scan<'g> {
+    grammar: &'g Grammar,
+    limits: &'g Limits,
+    rules: Vec<RuleFacts>,
+    /// Per rule: its part of `calls`.
+    refs: Vec<(u32, u32)>,
+    calls: Vec<u32>,
+    seen: Vec<bool>,
+    /// Auxiliary rules by the address of their expression.
+    auxiliary: FxHashMap<usize, u32>,
+    /// Bodies of auxiliary rules.
+    bodies: Vec<&'g Expr>,
+    dispatches: FxHashMap<u32, std::sync::Arc<Unit>>,
+    /// Bytes that differ from the byte before them.
+    cuts: [bool; 257],
+    total: usize,
+    /// The rule at hand has counters or special tokens.
+    counted: bool,
+    /// The rule at hand has small rules written out in it.
+    written: bool,
+}
+
+impl<'g> Scan<'g> {
+    /// Scans every rule that can be called from this one.
+    fn reach(&mut self, start: u32) -> Result<(), CompileError> {
+        let mut queue = vec![start];
+        self.seen[start as usize] = true;
+        while let Some(rule) = queue.pop() {
+            let (body, owner) = match self.grammar.rules.get(rule as usize) {
+                Some(r) => (&r.body, rule),
+                None => (self.bodies[rule as usize - self.grammar.rules.len()], rule),
+            };
+            let from = self.calls.len();
+            (self.counted, self.written) = (false, false);
+            let nodes = if let Expr::Dispatch(dispatch) = body {
+                self.counted = true;
+                self.dispatch(owner, body, dispatch)?
+            } else {
+                self.expr(owner, body, Place::Rule)?
+            };
+            self.charge(owner, nodes)?;
+            let facts = &mut self.rules[rule as usize];
+            facts.reached = true;
+            facts.nodes = nodes as u32;
+            facts.label = self.grammar.rules.get(rule as usize).and_then(|r| r.label);
+            facts.leaf = match (self.counted || self.calls.len() > from, self.written) {
+                (true, _) => Leaf::No,
+                (false, true) => Leaf::Written,
+                (false, false) => Leaf::Pure,
+            };
+            self.refs[rule as usize] = (from as u32, self.calls.len() as u32);
+            for i in from..self.calls.len() {
+                let callee = self.calls[i];
+                if !std::mem::replace(&mut self.seen[callee as usize], true) {
+                    queue.push(callee);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self, rule: u32) -> String {
+        self.grammar.rules.get(rule as usize).map_or_else(|| "(repeat)".to_owned(), |r| r.name.clone())
+    }
+
+    fn charge(&mut self, owner: u32, nodes: usize) -> Result<(), CompileError> {
+        self.total = self.total.saturating_add(nodes);
+        let over = |what, limit| Err(CompileError::Limit { rule: self.name(owner), what, limit });
+        if nodes > self.limits.automaton_states {
+            return over("automaton states", self.limits.automaton_states);
+        }
+        if self.total > self.limits.compiled_states {
+            return over("states", self.limits.compiled_states);
+        }
+        Ok(())
+    }
+
+    fn cut(&mut self, lo: u8, hi: u8) {
+        self.cuts[usize::from(lo)] = true;
+        self.cuts[usize::from(hi) + 1] = true;
+    }
+
+    /// Notes what an expression calls and tells apart; returns about how many states it costs.
+    fn expr(&mut self, owner: u32, expr: &'g Expr, place: Place) -> Result<usize, CompileError> {
+        let grammar = self.grammar;
+        Ok(match expr {
+            Expr::Empty | Expr::Never => 0,
+            Expr::Bytes(bytes) => {
+                bytes.iter().for_each(|&b| self.cut(b, b));
+                bytes.len()
+            }
+            Expr::Class(set) => {
+                set.ranges().into_iter().for_each(|(lo, hi)| self.cut(lo, hi));
+                1
+            }
+            Expr::Special(_) => {
+                self.counted = true;
+                1
+            }
+            Expr::Ref(r) => {
+                let rule = &grammar.rules[r.index()];
+                if rule.label.is_none() && is_tiny(&rule.body) {
+                    self.written = true;
+                    return self.expr(owner, &rule.body, place);
+                }
+                self.calls.push(r.raw());
+                1
+            }
+            Expr::Seq(parts) | Expr::Alt(parts) => {
+                let mut nodes = parts.len();
+                for part in parts {
+                    nodes += self.expr(owner, part, place)?;
+                }
+                nodes
+            }
+            Expr::Automaton(dfa) => {
+                for state in 0..dfa.len() as u32 {
+                    dfa.edges(state).iter().for_each(|e| self.cut(e.lo as u8, e.hi.min(255) as u8));
+                }
+                dfa.len()
+            }
+            Expr::Graph(graph) => {
+                let mut nodes = graph.nodes as usize;
+                for (_, e, _) in &graph.edges {
+                    nodes += self.expr(owner, e, place)?;
+                }
+                nodes
+            }
+            Expr::Dispatch(_) => {
+                self.auxiliary(expr);
+                1
+            }
+            Expr::Repeat { body, min, max } => {
+                if *min > MAX_COUNT {
+                    let limit = MAX_COUNT as usize;
+                    return Err(CompileError::Limit { rule: self.name(owner), what: "repetitions", limit });
+                }
+                if max.is_some_and(|max| max < *min || max == 0) {
+                    return Ok(0);
+                }
+                let max = countable(*max);
+                if written_out(body, *min, max) {
+                    let copies = max.unwrap_or(min.saturating_add(1)) as usize;
+                    return Ok(self.expr(owner, body, place)?.saturating_add(1).saturating_mul(copies));
+                }
+                self.counted = true;
+                if place == Place::Block {
+                    self.auxiliary(expr);
+                    return Ok(1);
+                }
+                self.expr(owner, body, Place::Block)? + 2
+            }
+        })
+    }
+
+    /// A call of a rule of its own for an expression.
+    fn auxiliary(&mut self, expr: &'g Expr) {
+        let next = self.rules.len() as u32;
+        let rule = *self.auxiliary.entry(address(expr)).or_insert(next);
+        if rule == next {
+            self.bodies.push(expr);
+            self.rules.push(RuleFacts::default());
+            self.refs.push((0, 0));
+            self.seen.push(false);
+        }
+        self.calls.push(rule);
+    }
+
+    fn dispatch(&mut self, owner: u32, expr: &Expr, dispatch: &crate::ir::Dispatch) -> Result<usize, CompileError> {
+        self.calls.extend(dispatch.tags.iter().map(|(_, body)| body.raw()));
+        let texts = dispatch.tags.iter().map(|(trigger, _)| trigger).chain(&dispatch.stops);
+        let texts = texts.filter_map(|t| if let Trigger::Text(text) = t { Some(text) } else { None });
+        let mut bytes = ByteSet::EMPTY;
+        texts.chain(&dispatch.excludes).flatten().for_each(|&b| bytes.insert(b));
+        bytes.iter().for_each(|b| self.cut(b, b));
+        let limit = self.limits.automaton_states;
+        let unit = match thompson::dispatch_unit(expr, limit) {
+            Some(Ok(unit)) => unit,
+            _ => return Err(CompileError::Limit { rule: self.name(owner), what: "dispatch states", limit }),
+        };
+        let nodes = unit.main.nfa.len();
+        self.dispatches.insert(owner, unit.into());
+        Ok(nodes)
+    }
+}
+
+impl Compiled {
+    /// The rule of an expression that is one of its own.
+    pub(super) fn auxiliary(&self, address: usize) -> u32 {
+        self.auxiliary[&address]
+    }
+
+    /// Which rules derive something, and the empty string: callees first, recursive ones until nothing changes.
+    fn derivable(&mut self, grammar: &Grammar, bodies: &[&Expr], components: &Components) {
+        let body = |rule: u32| match grammar.rules.get(rule as usize) {
+            Some(r) => &r.body,
+            None => bodies[rule as usize - grammar.rules.len()],
+        };
+        for component in 0..components.count {
+            let members = components.members(component);
+            loop {
+                let mut changed = false;
+                for &rule in members {
+                    let facts = self.rules[rule as usize];
+                    if !facts.reached {
+                        continue;
+                    }
+                    let (productive, nullable) = match self.units.get(&rule) {
+                        Some(unit) => (
+                            facts.productive || self.ends(unit, |rules, r| rules[r as usize].productive, true),
+                            facts.nullable || self.ends(unit, |rules, r| rules[r as usize].nullable, false),
+                        ),
+                        None => (
+                            facts.productive || self.productive(body(rule)),
+                            facts.nullable || self.nullable(body(rule)),
+                        ),
+                    };
+                    changed |= (productive, nullable) != (facts.productive, facts.nullable);
+                    let facts = &mut self.rules[rule as usize];
+                    (facts.productive, facts.nullable) = (productive, nullable);
+                }
+                if !changed || !components.cyclic[component as usize] {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Whether a dispatch's end can be reached over calls that pass, and over what is read if `reading`.
+    fn ends(&self, unit: &Unit, passes: impl Fn(&[RuleFacts], u32) -> bool, reading: bool) -> bool {
+        let nfa = &unit.main.nfa;
+        let mut seen = vec![false; nfa.len()];
+        let mut stack = vec![nfa.start()];
+        while let Some(s) = stack.pop() {
+            if std::mem::replace(&mut seen[s as usize], true) {
+                continue;
+            }
+            if nfa.is_final(s) {
+                return true;
+            }
+            stack.extend(nfa.epsilons(s));
+            stack.extend(nfa.edges(s).filter_map(|e| {
+                let passes = match Symbol::decode(e.lo) {
+                    Symbol::Call(rule) => passes(&self.rules, rule),
+                    Symbol::Byte(_) | Symbol::Special(_) | Symbol::Block(_) => reading,
+                };
+                passes.then_some(e.to)
+            }));
+        }
+        false
+    }
+
+    /// Whether an expression derives something.
+    pub(super) fn productive(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Never => false,
+            Expr::Class(set) => !set.is_empty(),
+            Expr::Empty | Expr::Bytes(_) | Expr::Special(_) => true,
+            Expr::Ref(r) => {
+                self.written_rule(*r).map_or_else(|| self.rules[r.index()].productive, |e| self.productive(e))
+            }
+            Expr::Seq(parts) => parts.iter().all(|p| self.productive(p)),
+            Expr::Alt(parts) => parts.iter().any(|p| self.productive(p)),
+            Expr::Repeat { body, min, max } => {
+                max.is_none_or(|max| max >= *min) && (*min == 0 || self.productive(body))
+            }
+            Expr::Automaton(dfa) => !dfa.is_empty(),
+            Expr::Graph(graph) => self.reaches(graph, |e| self.productive(e)),
+            Expr::Dispatch(_) => self.rules[self.auxiliary(address(expr)) as usize].productive,
+        }
+    }
+
+    /// Whether an expression derives the empty string.
+    pub(super) fn nullable(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Empty => true,
+            Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => false,
+            Expr::Ref(r) => self.written_rule(*r).map_or_else(|| self.rules[r.index()].nullable, |e| self.nullable(e)),
+            Expr::Seq(parts) => parts.iter().all(|p| self.nullable(p)),
+            Expr::Alt(parts) => parts.iter().any(|p| self.nullable(p)),
+            Expr::Repeat { body, min, max } => max.is_none_or(|max| max >= *min) && (*min == 0 || self.nullable(body)),
+            Expr::Automaton(dfa) => dfa.is_final(0),
+            Expr::Graph(graph) => self.reaches(graph, |e| self.nullable(e)),
+            Expr::Dispatch(_) => self.rules[self.auxiliary(address(expr)) as usize].nullable,
+        }
+    }
+
+    /// The body of a rule that is written out where it is called.
+    fn written_rule(&self, rule: crate::ids::RuleId) -> Option<&Expr> {
+        let rule = &self.grammar.rules[rule.index()];
+        (rule.label.is_none() && is_tiny(&rule.body)).then_some(&rule.body)
+    }
+
+    fn reaches(&self, graph: &Graph, passes: impl Fn(&Expr) -> bool) -> bool {
+        let seen = reached(graph, passes);
+        graph.ends.iter().any(|&end| seen[end as usize])
+    }
+
+    /// Ranks: callers first; inside a recursive component by calls made before anything is read.
+    fn ranks(&mut self, grammar: &Grammar, bodies: &[&Expr], components: &Components) {
+        let mut rank = 0;
+        for component in (0..components.count).rev() {
+            let members = components.members(component);
+            for &rule in members {
+                self.rules[rule as usize].component = component;
+            }
+            if !self.rules[members[0] as usize].reached {
+                continue;
+            }
+            if !components.cyclic[component as usize] {
+                self.rules[members[0] as usize].rank = rank;
+                rank += 1;
+                continue;
+            }
+            let number: FxHashMap<u32, u32> = members.iter().enumerate().map(|(i, &r)| (r, i as u32)).collect();
+            let leading: Vec<Vec<u32>> = members
+                .iter()
+                .map(|&rule| {
+                    let mut out = Vec::new();
+                    match grammar.rules.get(rule as usize) {
+                        // What a dispatch calls comes behind a trigger.
+                        _ if self.units.contains_key(&rule) => {}
+                        Some(r) => self.leading(&r.body, &mut out),
+                        None => self.leading(bodies[rule as usize - grammar.rules.len()], &mut out),
+                    }
+                    out.iter().filter_map(|r| number.get(r).copied()).collect()
+                })
+                .collect();
+            let inner = Components::of(members.len(), |i| &leading[i]);
+            for sub in (0..inner.count).rev() {
+                for &i in inner.members(sub) {
+                    let facts = &mut self.rules[members[i as usize] as usize];
+                    (facts.rank, facts.left_recursive) = (rank, inner.cyclic[sub as usize]);
+                }
+                rank += 1;
+            }
+        }
+    }
+
+    /// Rules that may be called before anything is read.
+    fn leading(&self, expr: &Expr, out: &mut Vec<u32>) {
+        match expr {
+            Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) | Expr::Automaton(_) => {}
+            Expr::Ref(r) => {
+                if self.written_rule(*r).is_none() {
+                    out.push(r.raw());
+                }
+            }
+            Expr::Seq(parts) => {
+                for part in parts {
+                    self.leading(part, out);
+                    if !self.nullable(part) {
+                        break;
+                    }
+                }
+            }
+            Expr::Alt(parts) => parts.iter().for_each(|p| self.leading(p, out)),
+            Expr::Repeat { max, min, .. } if max.is_some_and(|max| max < *min || max == 0) => {}
+            Expr::Repeat { body, .. } => {
+                out.extend(self.auxiliary.get(&address(expr)));
+                self.leading(body, out);
+            }
+            Expr::Graph(graph) => {
+                let seen = reached(graph, |e| self.nullable(e));
+                let first = graph.edges.iter().filter(|(from, _, _)| seen[*from as usize]);
+                first.for_each(|(_, e, _)| self.leading(e, out));
+            }
+            Expr::Dispatch(_) => out.push(self.auxiliary(address(expr))),
+        }
+    }
+}
+
+/// A dispatch's automaton, its calls resolved: callees that derive nothing lead nowhere, nullable ones can be skipped.
+fn resolved(nfa: &Nfa, rules: &[RuleFacts]) -> Part {
+    let mut out = Nfa::new();
+    for state in 0..nfa.len() as u32 {
+        out.state();
+        if nfa.is_final(state) {
+            out.set_final(state);
+        }
+    }
+    out.set_start(nfa.start());
+    for state in 0..nfa.len() as u32 {
+        nfa.epsilons(state).for_each(|to| out.epsilon(state, to));
+        for e in nfa.edges(state) {
+            let (mut productive, mut nullable) = (true, false);
+            if let Symbol::Call(rule) = Symbol::decode(e.lo) {
+                (productive, nullable) = (rules[rule as usize].productive, rules[rule as usize].nullable);
+            }
+            if productive {
+                out.edge(state, e.lo, e.hi, e.to);
+            }
+            if nullable {
+                out.epsilon(state, e.to);
+            }
+        }
+    }
+    Part::new(out)
+}
+
+/// Nodes of a graph that can be reached over edges that pass. Linear.
+fn reached(graph: &Graph, passes: impl Fn(&Expr) -> bool) -> Vec<bool> {
+    let nodes = graph.nodes as usize;
+    let mut at = vec![0u32; nodes + 1];
+    let good: Vec<bool> = graph.edges.iter().map(|(_, e, _)| passes(e)).collect();
+    graph.edges.iter().for_each(|(from, _, _)| at[*from as usize] += 1);
+    let mut sum = 0;
+    for slot in &mut at {
+        sum += *slot;
+        *slot = sum;
+    }
+    let mut order = vec![0u32; graph.edges.len()];
+    for (i, (from, _, _)) in graph.edges.iter().enumerate() {
+        at[*from as usize] -= 1;
+        order[at[*from as usize] as usize] = i as u32;
+    }
+    let mut seen = vec![false; nodes];
+    let mut stack = vec![graph.start];
+    while let Some(node) = stack.pop() {
+        if std::mem::replace(&mut seen[node as usize], true) {
+            continue;
+        }
+        let edges = &order[at[node as usize] as usize..at[node as usize + 1] as usize];
+        stack.extend(edges.iter().filter(|&&e| good[e as usize]).map(|&e| graph.edges[e as usize].2));
+    }
+    seen
+}

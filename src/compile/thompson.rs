@@ -1,0 +1,216 @@
+//! Expressions to nondeterministic automata (Thompson's construction), one rule at a time. Large counted repeats become
+//! blocks; nested blocks, dispatches inside other expressions and what is inside them are rules of their own.
+
+use rustc_hash::FxHashMap;
+
+use super::facts::{address, countable, is_tiny, written_out};
+use super::units::{BlockPart, Part, Symbol, Unit};
+use super::{Compiled, dispatch};
+use crate::fsm::{Nfa, TooLarge};
+use crate::ir::{Expr, Grammar};
+
+/// Where an expression stands: counters do not nest inside one rule.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Rule,
+    Block,
+}
+
+/// The automaton of a dispatch.
+pub(super) fn dispatch_unit(expr: &Expr, limit: usize) -> Option<Result<Unit, TooLarge>> {
+    let Expr::Dispatch(dispatch) = expr else { return None };
+    let (mut nfa, mut marks) = (Nfa::new(), Vec::new());
+    nfa.state();
+    let built = dispatch::build(dispatch, &mut nfa, &mut marks, limit);
+    Some(built.map(|()| Unit { main: Part::new(nfa), blocks: Vec::new(), marks }))
+}
+
+/// The automaton of a rule with this body. Cost: linear in the body as it is written out.
+pub(super) fn unit(compiled: &Compiled, body: &Expr) -> Unit {
+    let mut thompson =
+        Thompson { compiled, grammar: &compiled.grammar, blocks: Vec::new(), known: FxHashMap::default() };
+    let main = thompson.part(body, Place::Rule);
+    Unit { main, blocks: thompson.blocks, marks: Vec::new() }
+}
+
+/// The automaton of an expression without references, dispatches and blocks.
+pub(super) fn leaf(compiled: &Compiled, body: &Expr) -> Nfa {
+    unit(compiled, body).main.nfa
+}
+
+struct Thompson<'c> {
+    compiled: &'c Compiled,
+    grammar: &'c Grammar,
+    blocks: Vec<BlockPart>,
+    /// Blocks by body and bounds.
+    known: FxHashMap<(usize, u32, Option<u32>), u32>,
+}
+
+impl Thompson<'_> {
+    fn part(&mut self, body: &Expr, place: Place) -> Part {
+        let mut nfa = Nfa::new();
+        let start = nfa.state();
+        let end = self.expr(&mut nfa, start, body, place);
+        nfa.set_final(end);
+        Part::new(nfa)
+    }
+
+    /// Appends `expr` so that it begins at `from`; returns where it ends.
+    fn expr(&mut self, nfa: &mut Nfa, from: u32, expr: &Expr, place: Place) -> u32 {
+        match expr {
+            Expr::Empty => from,
+            Expr::Never => nfa.state(),
+            Expr::Bytes(bytes) => bytes.iter().fold(from, |at, &b| {
+                let to = nfa.state();
+                nfa.edge(at, u32::from(b), u32::from(b), to);
+                to
+            }),
+            Expr::Class(set) => {
+                let to = nfa.state();
+                for (lo, hi) in set.ranges() {
+                    nfa.edge(from, u32::from(lo), u32::from(hi), to);
+                }
+                to
+            }
+            Expr::Special(s) => {
+                let (to, symbol) = (nfa.state(), Symbol::Special(s.raw()).encode());
+                nfa.edge(from, symbol, symbol, to);
+                to
+            }
+            Expr::Ref(r) => {
+                let rule = &self.grammar.rules[r.index()];
+                if rule.label.is_none() && is_tiny(&rule.body) {
+                    return self.expr(nfa, from, &rule.body, place);
+                }
+                self.call(nfa, from, r.raw())
+            }
+            Expr::Seq(parts) => parts.iter().fold(from, |at, part| self.expr(nfa, at, part, place)),
+            Expr::Alt(parts) => {
+                let end = nfa.state();
+                for part in parts {
+                    let begin = nfa.state();
+                    nfa.epsilon(from, begin);
+                    let to = self.expr(nfa, begin, part, place);
+                    nfa.epsilon(to, end);
+                }
+                end
+            }
+            Expr::Automaton(dfa) => {
+                let (begin, end) = nfa.embed(dfa);
+                nfa.epsilon(from, begin);
+                end
+            }
+            Expr::Graph(graph) => {
+                let nodes: Vec<u32> = (0..graph.nodes).map(|_| nfa.state()).collect();
+                nfa.epsilon(from, nodes[graph.start as usize]);
+                for (a, e, b) in &graph.edges {
+                    let to = self.expr(nfa, nodes[*a as usize], e, place);
+                    nfa.epsilon(to, nodes[*b as usize]);
+                }
+                let end = nfa.state();
+                for &node in &graph.ends {
+                    nfa.epsilon(nodes[node as usize], end);
+                }
+                end
+            }
+            Expr::Dispatch(_) => self.call(nfa, from, self.compiled.auxiliary(address(expr))),
+            Expr::Repeat { body, min, max } => self.repeat(nfa, from, expr, (body, *min, *max), place),
+        }
+    }
+
+    /// A call; a callee that derives nothing leads nowhere, one that derives the empty string can be skipped.
+    fn call(&mut self, nfa: &mut Nfa, from: u32, rule: u32) -> u32 {
+        let to = nfa.state();
+        let facts = &self.compiled.rules[rule as usize];
+        if facts.productive {
+            let symbol = Symbol::Call(rule).encode();
+            nfa.edge(from, symbol, symbol, to);
+        }
+        if facts.nullable {
+            nfa.epsilon(from, to);
+        }
+        to
+    }
+
+    fn repeat(
+        &mut self,
+        nfa: &mut Nfa,
+        from: u32,
+        whole: &Expr,
+        (body, min, max): (&Expr, u32, Option<u32>),
+        place: Place,
+    ) -> u32 {
+        if max.is_some_and(|max| max < min) {
+            return nfa.state();
+        }
+        let max = countable(max);
+        if max == Some(0) {
+            return from;
+        }
+        if written_out(body, min, max) {
+            return self.unrolled(nfa, from, (body, min, max), place);
+        }
+        if place == Place::Block {
+            return self.call(nfa, from, self.compiled.auxiliary(address(whole)));
+        }
+        let (block, skippable) = self.block(body, min, max);
+        let to = nfa.state();
+        if self.compiled.productive(body) {
+            let symbol = Symbol::Block(block).encode();
+            nfa.edge(from, symbol, symbol, to);
+        }
+        if skippable {
+            nfa.epsilon(from, to);
+        }
+        to
+    }
+
+    /// The block of a counted repeat and whether it may run zero times; a repeat written out in several places (white
+    /// space) is one block.
+    fn block(&mut self, body: &Expr, min: u32, max: Option<u32>) -> (u32, bool) {
+        // A body that can be empty can stand for any missing run.
+        let min = if self.compiled.nullable(body) { 0 } else { min };
+        let key = (address(body), min, max);
+        let block = match self.known.get(&key) {
+            Some(&block) => block,
+            None => {
+                let part = self.part(body, Place::Block);
+                let block = self.blocks.len() as u32;
+                self.blocks.push(BlockPart { min, max, body: part });
+                self.known.insert(key, block);
+                block
+            }
+        };
+        (block, min == 0)
+    }
+
+    fn unrolled(&mut self, nfa: &mut Nfa, from: u32, (body, min, max): (&Expr, u32, Option<u32>), place: Place) -> u32 {
+        let mut at = from;
+        for _ in 0..min {
+            at = self.expr(nfa, at, body, place);
+        }
+        match max {
+            None => {
+                // A loop gets states of its own, so that nothing before it can be re-entered through it.
+                let hub = nfa.state();
+                nfa.epsilon(at, hub);
+                let begin = nfa.state();
+                nfa.epsilon(hub, begin);
+                let to = self.expr(nfa, begin, body, place);
+                nfa.epsilon(to, hub);
+                hub
+            }
+            Some(max) => {
+                let end = nfa.state();
+                nfa.epsilon(at, end);
+                for _ in min..max {
+                    let begin = nfa.state();
+                    nfa.epsilon(at, begin);
+                    at = self.expr(nfa, begin, body, place);
+                    nfa.epsilon(at, end);
+                }
+                end
+            }
+        }
+    }
+}
