@@ -72,15 +72,16 @@ pub enum Integers {
     Digits,
 }
 
-/// In which order the declared members of an object may come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// In which order the members of an object may come. A declared name appears at most once in either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberOrder {
-    /// As the schema declares them, additional members last.
+    /// As the schema declares them; or the required ones first, as `required` lists them, and then the others as declared.
+    /// Additional members anywhere between.
+    #[default]
     Declared,
-    /// In any order, additional members between them, in objects with at most this many declared members (never more than 12: the
-    /// grammar has a node for every subset); as declared in larger ones.
-    AnyUpTo(u32),
+    /// In any order. An object with more than 12 declared members is refused: the grammar has a node for every subset.
+    Any,
 }
 
 /// How a schema is read.
@@ -103,7 +104,7 @@ impl Default for SchemaOptions {
             whitespace: Whitespace::Flexible { max: 40 },
             formats: Formats::default(),
             integers: Integers::default(),
-            order: MemberOrder::AnyUpTo(5),
+            order: MemberOrder::default(),
         }
     }
 }

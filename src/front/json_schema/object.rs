@@ -1,10 +1,13 @@
 //! Objects: which members there can be, and with what values.
 
+use rustc_hash::FxHashMap;
+
 use super::SchemaErrorReason as Reason;
 use super::doc::LocId;
-use super::facets::{Facets, ObjectFacets, PatternUse, StringFacets, Types};
+use super::facets::{Facets, ObjectFacets, PatternUse, SomeMember, StringFacets, Types};
 use super::lower::Lowering;
 use super::members::Member;
+use super::normalize::Normalizer;
 use super::string;
 use crate::front::regex::SCALARS;
 use crate::fsm::{ByteSet, Combine, Dfa};
@@ -12,6 +15,8 @@ use crate::ir::{Expr, Graph};
 
 /// Most classes of additional names that patterns may cut out.
 const MAX_NAME_CLASSES: usize = 64;
+/// Most members an object must have that are known only by what they satisfy.
+const MAX_SOME: usize = 4;
 
 /// Names that the same schemas apply to: all but those listed, or those of an automaton over code points.
 enum Names {
@@ -22,15 +27,15 @@ enum Names {
 impl<'a> Lowering<'a, '_> {
     /// An object with these facets, braces included.
     pub(super) fn object(&mut self, facets: &ObjectFacets<'a>) -> Expr {
-        if facets.some.len() > 1 {
-            let what = "several negated `additionalProperties` or `patternProperties` together";
-            self.norm.report(self.at, "", Reason::Unsupported(what.into()));
+        if facets.some.len() > MAX_SOME {
+            let what = format!("more than {MAX_SOME} members known only by a property");
+            self.norm.report(self.at, "", Reason::Limit(what));
             return Expr::Never;
         }
         let declared = self.declared(facets);
-        let Some(members) = self.members(facets, &declared) else { return Expr::Never };
+        let Some((members, required)) = self.members(facets, &declared) else { return Expr::Never };
         let additional = self.additional(facets, &declared);
-        self.object_graph(facets, members, additional)
+        self.object_graph(facets, members, &required, additional)
     }
 
     /// Declared names: properties in order, then required names that no part declares.
@@ -48,53 +53,70 @@ impl<'a> Lowering<'a, '_> {
         names
     }
 
-    /// The members that can be present; `None` if a required one cannot.
-    fn members(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Option<Vec<Member>> {
-        let required: rustc_hash::FxHashSet<&str> = facets.required.iter().copied().collect();
+    /// The members that can be present, and which of them are required, in the order of `required`. `None` if a required one
+    /// cannot be.
+    fn members(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Option<(Vec<Member>, Vec<usize>)> {
+        let ranks: FxHashMap<&str, usize> = facets.required.iter().enumerate().map(|(i, name)| (*name, i)).collect();
         let mut members = Vec::with_capacity(declared.len());
+        let mut required: Vec<(usize, usize)> = Vec::new();
         for &name in declared {
             let locs = self.norm.member(facets, name);
             let at = locs.first().copied();
-            let required = required.contains(name);
+            let rank = ranks.get(name).copied();
             let key = Expr::text(&string::literal(name));
-            let qualifies = facets.some.iter().any(|some| self.norm.is_candidate(some, name));
+            let qualifies = self.candidates(facets, |norm, some| norm.is_candidate(some, name));
             let member = match self.norm.accepts_name(facets, name) {
-                true => self.member(facets, (key, locs), qualifies, required),
+                true => self.member((key, locs), &qualifies, rank.is_some()),
                 false => None,
             };
             if let Some(member) = member {
+                required.extend(rank.map(|rank| (rank, members.len())));
                 members.push(member);
-            } else if required {
+            } else if rank.is_some() {
                 let at = at.filter(|&at| at != LocId::FALSE).unwrap_or(self.at);
                 self.norm.conflict(at, "", &format!("required member {name:?} allows no value"));
                 return None;
             }
         }
-        Some(members)
+        required.sort_unstable();
+        Some((members, required.into_iter().map(|(_, member)| member).collect()))
+    }
+
+    /// The members looked for that one member may be: their bits, and what its value must then satisfy.
+    fn candidates(
+        &mut self,
+        facets: &ObjectFacets<'a>,
+        mut qualifies: impl FnMut(&mut Normalizer<'a>, &SomeMember<'a>) -> bool,
+    ) -> Vec<(u32, LocId)> {
+        let some = facets.some.iter().enumerate();
+        some.filter(|(_, some)| qualifies(&mut self.norm, some)).map(|(i, some)| (1 << i, some.schema)).collect()
     }
 
     /// A member with this name whose value satisfies all of the locations; `None` if nothing does.
     fn member(
         &mut self,
-        facets: &ObjectFacets<'a>,
-        (name, mut locs): (Expr, Vec<LocId>),
-        qualifies: bool,
+        (name, locs): (Expr, Vec<LocId>),
+        qualifies: &[(u32, LocId)],
         required: bool,
     ) -> Option<Member> {
-        let value = self.value(locs.clone());
-        if value == Expr::Never {
-            return None;
-        }
         let colon = self.colon();
-        let body = Expr::seq([name.clone(), colon.clone(), value.clone()]);
-        let Some(some) = facets.some.first().filter(|_| qualifies) else {
-            return Some(Member { body, wanted: None, required });
-        };
-        locs.push(some.schema);
-        let wanted = self.value(locs);
-        let always = wanted == value;
-        let wanted = (wanted != Expr::Never).then(|| Expr::seq([name, colon, wanted]));
-        Some(Member { body: if always { Expr::Never } else { body }, wanted, required })
+        let mut values: Vec<(u32, Expr)> = Vec::new();
+        for choice in 0..1u32 << qualifies.len() {
+            let chosen = || qualifies.iter().enumerate().filter(|(i, _)| choice >> i & 1 == 1).map(|(_, some)| some);
+            let found: u32 = chosen().map(|(bit, _)| bit).sum();
+            let value = self.value(locs.iter().copied().chain(chosen().map(|(_, schema)| *schema)).collect());
+            if value != Expr::Never {
+                // A value that always is more than it has to be.
+                values.retain(|(bits, other)| bits & !found != 0 || *other != value);
+                values.push((found, value));
+            }
+        }
+        values.sort_by_key(|(found, _)| found.count_ones());
+        let variants: Vec<(u32, Expr)> = values
+            .into_iter()
+            .map(|(found, value)| (found, Expr::seq([name.clone(), colon.clone(), value])))
+            .collect();
+        (!variants.is_empty()).then_some(Member { variants, required })
     }
 
     /// Members with other names.
@@ -117,8 +139,8 @@ impl<'a> Lowering<'a, '_> {
                 return Vec::new();
             }
             let names = self.names(Names::AllBut(all.iter().map(|s| (*s).to_owned()).collect()));
-            let qualifies = !facets.some.is_empty();
-            return self.member(facets, (names, locs), qualifies, false).into_iter().collect();
+            let qualifies = self.candidates(facets, |_, _| true);
+            return self.member((names, locs), &qualifies, false).into_iter().collect();
         }
         let Some(classes) = self.name_classes(facets, &patterns, &all) else { return Vec::new() };
         let mut out = Vec::new();
@@ -133,11 +155,11 @@ impl<'a> Lowering<'a, '_> {
             }
             if self.value(locs.clone()) != Expr::Never {
                 let names = self.names(Names::Automaton(dfa));
-                let qualifies = facets.some.iter().any(|some| match &some.matching {
+                let qualifies = self.candidates(facets, |_, some| match &some.matching {
                     Some(pattern) => matched.contains(pattern),
                     None => !some.not_matching.iter().any(|pattern| matched.contains(pattern)),
                 });
-                out.extend(self.member(facets, (names, locs), qualifies, false));
+                out.extend(self.member((names, locs), &qualifies, false));
             }
         }
         out
