@@ -12,6 +12,9 @@ const MAX_NODES: usize = 20_000;
 /// Most declared members that may come in any order: the graph has a node for every subset.
 const MAX_ANY: usize = 12;
 
+/// With [`MemberOrder::Declared`] objects with no more declared members take them in any order too: it costs little.
+const SMALL: usize = 4;
+
 /// A declared member, or a class of additional ones.
 pub(super) struct Member {
     /// Name, colon and value, by the members looked for ([`SomeMember`](super::facets::SomeMember), one bit each) that this
@@ -128,9 +131,10 @@ impl<'a> Lowering<'a, '_> {
         let needed = required.len() as u32;
         let open_ended = !additional.is_empty();
         // Bounds that hold by themselves need no counting.
-        let min = if facets.min > needed { facets.min } else { 0 };
+        let mut min = if facets.min > needed { facets.min } else { 0 };
         let max = facets.max.filter(|&max| open_ended || (max as usize) < members.len());
-        let free = self.norm.options.order == MemberOrder::Any && members.len() + usize::from(open_ended) > 1;
+        let any = self.norm.options.order == MemberOrder::Any || members.len() <= SMALL;
+        let free = any && members.len() + usize::from(open_ended) > 1;
         if free && members.len() > MAX_ANY {
             let what = format!("`order: any` with more than {MAX_ANY} declared members");
             self.norm.report(self.at, "", Reason::Limit(what));
@@ -146,8 +150,8 @@ impl<'a> Lowering<'a, '_> {
         }
         if min as usize > members.len() + usize::from(open_ended) && open_ended {
             let what = "`minProperties` beyond the declared members and one more (additional names may repeat)";
-            self.norm.report(self.at, "minProperties", Reason::Unsupported(what.into()));
-            return Expr::Never;
+            self.norm.unsupported(self.at, "minProperties", what.into());
+            min = 0;
         }
         if free {
             // Each member stands on many edges.
@@ -249,7 +253,9 @@ impl Build<'_> {
                 let next = self.orders.left(order, position + 1);
                 self.member(node, &members[i], (Place::Behind(next), count), false);
                 if !members[i].required {
-                    let skip = self.node(Place::Declared(next), count);
+                    // Without additional members both are the same.
+                    let place = if self.additional.is_empty() { Place::Before(next) } else { Place::Declared(next) };
+                    let skip = self.node(place, count);
                     self.graph.edge(node, Expr::Empty, skip);
                 }
             }

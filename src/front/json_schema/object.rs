@@ -1,10 +1,12 @@
 //! Objects: which members there can be, and with what values.
 
+use std::rc::Rc;
+
 use rustc_hash::FxHashMap;
 
 use super::SchemaErrorReason as Reason;
 use super::doc::LocId;
-use super::facets::{Facets, ObjectFacets, PatternUse, SomeMember, StringFacets, Types};
+use super::facets::{Facets, NameTest, ObjectFacets, PatternUse, SomeMember, StringFacets, Types};
 use super::lower::Lowering;
 use super::members::Member;
 use super::normalize::Normalizer;
@@ -112,28 +114,23 @@ impl<'a> Lowering<'a, '_> {
             }
         }
         values.sort_by_key(|(found, _)| found.count_ones());
-        let variants: Vec<(u32, Expr)> = values
-            .into_iter()
-            .map(|(found, value)| (found, Expr::seq([name.clone(), colon.clone(), value])))
-            .collect();
+        let variants: Vec<(u32, Expr)> =
+            values.into_iter().map(|(found, value)| (found, Expr::seq([name.clone(), colon.clone(), value]))).collect();
         (!variants.is_empty()).then_some(Member { variants, required })
     }
 
     /// Members with other names.
     fn additional(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Vec<Member> {
-        let patterns: Vec<PatternUse<'a>> = {
-            let mut list: Vec<PatternUse<'a>> = Vec::new();
-            let own = facets.parts.iter().flat_map(|part| part.patterns.iter().map(|(pattern, _)| pattern));
-            for pattern in own.chain(facets.some.iter().flat_map(|some| some.matching.iter().chain(&some.not_matching)))
-            {
-                if !list.contains(pattern) {
-                    list.push(pattern.clone());
-                }
+        let mut tests: Vec<NameTest<'a>> = Vec::new();
+        let own = facets.parts.iter().flat_map(|part| part.patterns.iter().map(|(p, _)| NameTest::Pattern(p.clone())));
+        let looked_for = facets.some.iter().flat_map(|some| some.matching.iter().chain(&some.not_matching).cloned());
+        for test in own.chain(looked_for) {
+            if !tests.contains(&test) {
+                tests.push(test);
             }
-            list
-        };
+        }
         let all: Vec<&str> = declared.iter().chain(&facets.forbidden).copied().collect();
-        if patterns.is_empty() && facets.names.is_empty() {
+        if tests.is_empty() && facets.names.is_empty() {
             let locs: Vec<LocId> = facets.parts.iter().filter_map(|part| part.additional).collect();
             if self.value(locs.clone()) == Expr::Never {
                 return Vec::new();
@@ -142,13 +139,16 @@ impl<'a> Lowering<'a, '_> {
             let qualifies = self.candidates(facets, |_, _| true);
             return self.member((names, locs), &qualifies, false).into_iter().collect();
         }
-        let Some(classes) = self.name_classes(facets, &patterns, &all) else { return Vec::new() };
+        let Some(classes) = self.name_classes(facets, &tests, &all) else { return Vec::new() };
         let mut out = Vec::new();
         for (dfa, matched) in classes {
             let mut locs = Vec::new();
             for part in &facets.parts {
                 let before = locs.len();
-                locs.extend(part.patterns.iter().filter(|(p, _)| matched.contains(p)).map(|(_, schema)| *schema));
+                let matching = |p: &PatternUse<'a>| {
+                    matched.iter().any(|test| matches!(test, NameTest::Pattern(other) if other == p))
+                };
+                locs.extend(part.patterns.iter().filter(|(p, _)| matching(p)).map(|(_, schema)| *schema));
                 if locs.len() == before {
                     locs.extend(part.additional);
                 }
@@ -156,8 +156,8 @@ impl<'a> Lowering<'a, '_> {
             if self.value(locs.clone()) != Expr::Never {
                 let names = self.names(Names::Automaton(dfa));
                 let qualifies = self.candidates(facets, |_, some| match &some.matching {
-                    Some(pattern) => matched.contains(pattern),
-                    None => !some.not_matching.iter().any(|pattern| matched.contains(pattern)),
+                    Some(test) => matched.contains(test),
+                    None => !some.not_matching.iter().any(|test| matched.contains(test)),
                 });
                 out.extend(self.member((names, locs), &qualifies, false));
             }
@@ -169,24 +169,27 @@ impl<'a> Lowering<'a, '_> {
     fn name_classes(
         &mut self,
         facets: &ObjectFacets<'a>,
-        patterns: &[PatternUse<'a>],
+        tests: &[NameTest<'a>],
         declared: &[&str],
-    ) -> Option<Vec<(Dfa, Vec<PatternUse<'a>>)>> {
+    ) -> Option<Vec<(Dfa, Vec<NameTest<'a>>)>> {
         let limit = self.norm.limits.automaton_states;
         let at = self.at;
-        let mut universe = self.allowed_names(facets)?;
+        let mut universe = self.allowed_names(&facets.names)?;
         if !declared.is_empty() {
             let words = Dfa::words(declared.iter().map(|name| name.chars().map(u32::from).collect::<Vec<_>>()));
             universe = self.within(at, universe.combine(&words, Combine::Minus, limit))?;
         }
         let mut classes = vec![(universe, Vec::new())];
-        for pattern in patterns {
-            let dfa = self.norm.pattern_dfa(pattern)?;
+        for test in tests {
+            let dfa = match test {
+                NameTest::Pattern(pattern) => self.norm.pattern_dfa(pattern)?,
+                NameTest::Schema(loc) => Rc::new(self.allowed_names(&[*loc])?),
+            };
             let mut next = Vec::new();
             for (names, matched) in classes {
                 let inside = self.within(at, names.combine(&dfa, Combine::And, limit))?;
                 if !inside.is_empty() {
-                    let matched: Vec<_> = matched.iter().chain([pattern]).cloned().collect();
+                    let matched: Vec<_> = matched.iter().chain([test]).cloned().collect();
                     next.push((inside, matched));
                 }
                 let outside = self.within(at, names.combine(&dfa, Combine::Minus, limit))?;
@@ -197,7 +200,7 @@ impl<'a> Lowering<'a, '_> {
             classes = next;
             if classes.len() > MAX_NAME_CLASSES {
                 let what = format!("patterns divide names into more than {MAX_NAME_CLASSES} classes");
-                self.norm.report(pattern.loc, pattern.keyword, Reason::Limit(what));
+                self.norm.report(at, "patternProperties", Reason::Limit(what));
                 return None;
             }
         }
@@ -208,14 +211,14 @@ impl<'a> Lowering<'a, '_> {
         result.map_err(|error| self.norm.report(at, "", Reason::Limit(error.to_string()))).ok()
     }
 
-    /// Names that `propertyNames` allows.
-    fn allowed_names(&mut self, facets: &ObjectFacets<'a>) -> Option<Dfa> {
+    /// Names that satisfy all of the locations.
+    fn allowed_names(&mut self, names: &[LocId]) -> Option<Dfa> {
         let limit = self.norm.limits.automaton_states;
         let at = self.at;
-        if facets.names.is_empty() {
+        if names.is_empty() {
             return self.within(at, Dfa::counted(&SCALARS, 0, None, limit));
         }
-        let conj = self.norm.conj(facets.names.clone());
+        let conj = self.norm.conj(names.to_vec());
         let mut out = Dfa::never();
         for f in self.norm.alternatives(&conj).iter() {
             let names = self.texts(f)?;
