@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Context;
 use jsonschema::Validator;
-use louver::front::json_schema::{Formats, Integers, MemberOrder, SchemaOptions, Whitespace};
+use louver::front::json_schema::{Dialect, Formats, Integers, MemberOrder, Policy, SchemaOptions, Whitespace};
 use louver_mistralrs::{Call, Finish, Generation, Louver, Plan, Reasoning, RunOptions, ToolChoice};
 use mistralrs::{CalledFunction, Model, RequestBuilder, TextMessageRole, ToolCallResponse, ToolCallType};
 use serde_json::{Value, json};
@@ -24,6 +24,8 @@ const ONE_SPELLING: SchemaOptions = SchemaOptions {
     formats: Formats::Assert,
     integers: Integers::Digits,
     order: MemberOrder::Declared,
+    policy: Policy::Strict,
+    dialect: Dialect::Draft202012,
 };
 
 pub(super) struct Agent<'a> {

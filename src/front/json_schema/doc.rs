@@ -1,8 +1,13 @@
 //! Locations of a schema document: identity, pointers, `$ref` resolution, dialects.
 
+use std::rc::Rc;
+
 use rustc_hash::FxHashMap;
 
-use crate::spec::json::{Json, Object, push_token, unescape_token};
+use super::keywords::allows_all;
+use super::resolve::Names;
+use super::{Dialect as Draft, Registry};
+use crate::spec::json::{Json, Object, push_token};
 
 /// A subschema of the document, or its negation (lowest bit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -13,12 +18,14 @@ impl LocId {
     pub(super) const ROOT: LocId = LocId(0);
     /// The schema `false`, which stands nowhere in particular.
     pub(super) const FALSE: LocId = LocId(2);
+    /// Its negation.
+    pub(super) const TRUE: LocId = LocId(3);
 
-    fn new(index: usize) -> LocId {
+    pub(super) fn new(index: usize) -> LocId {
         LocId((index as u32) << 1)
     }
 
-    fn index(self) -> usize {
+    pub(super) fn index(self) -> usize {
         (self.0 >> 1) as usize
     }
 
@@ -32,15 +39,6 @@ impl LocId {
     }
 }
 
-/// Which dialect a schema declares. Without a `$schema` it is the newest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Draft {
-    Four,
-    Six,
-    Seven,
-    Newer,
-}
-
 /// How a location is reached from its parent.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step<'a> {
@@ -52,86 +50,151 @@ pub(super) enum Step<'a> {
     Index(&'static str, usize),
 }
 
-struct Loc<'a> {
-    json: &'a Json,
-    parent: LocId,
-    path: Path<'a>,
-    /// The schema resource it belongs to: local references resolve against it.
-    base: LocId,
+/// What stands at a location.
+#[derive(Clone)]
+pub(super) enum Kind<'a> {
+    Schema(&'a Json),
+    /// Not a schema: the one value that is allowed.
+    Value(&'a Json),
+    /// Any of these.
+    AnyOf(Rc<[LocId]>),
 }
 
-enum Path<'a> {
+pub(super) struct Loc<'a> {
+    pub(super) kind: Kind<'a>,
+    pub(super) parent: LocId,
+    pub(super) path: Path<'a>,
+    /// The schema resource it belongs to: local references resolve against it.
+    pub(super) base: LocId,
+    pub(super) scope: Scope,
+    pub(super) draft: Draft,
+}
+
+pub(super) enum Path<'a> {
     Root,
     Step(Step<'a>),
-    /// From the root, as a reference spelt it.
+    /// From the root, as a reference spelt it; in another document with its URI before it.
     Absolute(String),
 }
 
-/// Why a reference leads nowhere.
-pub(super) enum Unresolved {
-    Missing,
-    Remote,
-}
+/// The dynamic anchors that the resources entered on the way declare, as an index into [`Doc::scopes`].
+pub(super) type Scope = u32;
+
+/// For each dynamic anchor the outermost resource (its address) that declares it.
+pub(super) type Bindings<'a> = Vec<(&'a str, usize)>;
 
 /// A schema document and its interned locations.
 pub(super) struct Doc<'a> {
-    locs: Vec<Loc<'a>>,
-    by_address: FxHashMap<usize, LocId>,
-    draft: Draft,
-    /// Built on first need: anchors and `$id`s of the document.
-    names: Option<FxHashMap<String, (&'a Json, String)>>,
+    pub(super) locs: Vec<Loc<'a>>,
+    pub(super) by_address: FxHashMap<(usize, Scope), LocId>,
+    values: FxHashMap<usize, LocId>,
+    unions: FxHashMap<Rc<[LocId]>, LocId>,
+    pub(super) remotes: &'a Registry,
+    pub(super) names: Names<'a>,
+    pub(super) scopes: Vec<Bindings<'a>>,
+    /// Whether dynamic references occur, so that scopes are kept.
+    pub(super) dynamic: bool,
 }
 
-/// Keywords whose value is a map of schemas, a list of schemas, a schema.
-const MAPS: &[&str] = &["$defs", "definitions", "properties", "patternProperties", "dependentSchemas", "dependencies"];
-const LISTS: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems", "items"];
-const SCHEMAS: &[&str] = &[
-    "items",
-    "additionalItems",
-    "contains",
-    "additionalProperties",
-    "propertyNames",
-    "not",
-    "if",
-    "then",
-    "else",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-];
-
 static FALSE: Json = Json::Bool(false);
+static TRUE: Json = Json::Bool(true);
 
-fn address(json: &Json) -> usize {
+pub(super) fn address(json: &Json) -> usize {
     std::ptr::from_ref(json) as usize
 }
 
+pub(super) fn draft_of(json: &Json) -> Option<Draft> {
+    let uri = json.get("$schema")?.as_str()?;
+    Some(match uri {
+        _ if uri.contains("draft-04") || uri.contains("draft-03") => Draft::Draft4,
+        _ if uri.contains("draft-06") => Draft::Draft6,
+        _ if uri.contains("draft-07") => Draft::Draft7,
+        _ if uri.contains("2019-09") => Draft::Draft201909,
+        _ => Draft::Draft202012,
+    })
+}
+
+/// The value of the identifier keyword.
+pub(super) fn identifier(json: &Json, draft: Draft) -> Option<&str> {
+    let object = json.as_object()?;
+    let id = object.get(if draft == Draft::Draft4 { "id" } else { "$id" })?.as_str()?;
+    // Beside a reference, older dialects ignore it.
+    (draft > Draft::Draft7 || object.get("$ref").is_none()).then_some(id)
+}
+
+/// The identifier, if it names a resource (and is not just an anchor).
+pub(super) fn resource_id(json: &Json, draft: Draft) -> Option<&str> {
+    identifier(json, draft).filter(|id| !id.starts_with('#'))
+}
+
 impl<'a> Doc<'a> {
-    pub(super) fn new(root: &'a Json) -> Doc<'a> {
-        let draft = match root.get("$schema").and_then(Json::as_str) {
-            Some(uri) if uri.contains("draft-04") || uri.contains("draft-03") => Draft::Four,
-            Some(uri) if uri.contains("draft-06") => Draft::Six,
-            Some(uri) if uri.contains("draft-07") => Draft::Seven,
-            _ => Draft::Newer,
+    /// `dialect` is that of a document that declares none; `dynamic`: whether dynamic references occur.
+    pub(super) fn new(root: &'a Json, remotes: &'a Registry, dialect: Draft, dynamic: bool) -> Doc<'a> {
+        let mut doc = Doc {
+            locs: Vec::new(),
+            by_address: FxHashMap::default(),
+            values: FxHashMap::default(),
+            unions: FxHashMap::default(),
+            remotes,
+            names: Names::default(),
+            scopes: vec![Vec::new()],
+            dynamic,
         };
-        let mut doc = Doc { locs: Vec::new(), by_address: FxHashMap::default(), draft, names: None };
-        for json in [root, &FALSE] {
+        let draft = draft_of(root).unwrap_or(dialect);
+        let mut scope = 0;
+        if dynamic {
+            doc.look_at(root, draft);
+            scope = doc.enter(0, root);
+        }
+        for (json, scope) in [(root, scope), (&FALSE, 0)] {
             let id = LocId::new(doc.locs.len());
-            doc.locs.push(Loc { json, parent: id, path: Path::Root, base: LocId::ROOT });
-            doc.by_address.insert(address(json), id);
+            let kind = Kind::Schema(json);
+            doc.locs.push(Loc { kind, parent: id, path: Path::Root, base: LocId::ROOT, scope, draft });
+            doc.by_address.insert((address(json), scope), id);
         }
         doc
     }
 
-    pub(super) fn draft(&self) -> Draft {
-        self.draft
+    /// The dialect of a location.
+    pub(super) fn draft(&self, loc: LocId) -> Draft {
+        self.locs[loc.index()].draft
     }
 
+    /// The schema at a location; `true` for one that is no part of a document.
     pub(super) fn json(&self, loc: LocId) -> &'a Json {
-        self.locs[loc.index()].json
+        match self.locs[loc.index()].kind {
+            Kind::Schema(json) => json,
+            _ => &TRUE,
+        }
     }
 
     pub(super) fn object(&self, loc: LocId) -> Option<&'a Object> {
         self.json(loc).as_object()
+    }
+
+    pub(super) fn is_synthetic(&self, loc: LocId) -> bool {
+        !matches!(self.locs[loc.index()].kind, Kind::Schema(_))
+    }
+
+    /// Whether a location is the schema `true` or `{}`.
+    pub(super) fn allows_all(&self, loc: LocId) -> bool {
+        matches!(self.locs[loc.index()].kind, Kind::Schema(json) if allows_all(json))
+    }
+
+    /// The value a location allows, if it is no schema.
+    pub(super) fn constant(&self, loc: LocId) -> Option<&'a Json> {
+        match self.locs[loc.index()].kind {
+            Kind::Value(json) => Some(json),
+            _ => None,
+        }
+    }
+
+    /// The locations of which any may hold, if this is not a schema.
+    pub(super) fn union(&self, loc: LocId) -> Option<Rc<[LocId]>> {
+        match &self.locs[loc.index()].kind {
+            Kind::AnyOf(parts) => Some(parts.clone()),
+            _ => None,
+        }
     }
 
     /// Number of locations met so far.
@@ -145,30 +208,83 @@ impl<'a> Doc<'a> {
         self.intern(json, parent, Path::Step(step), base)
     }
 
-    fn intern(&mut self, json: &'a Json, parent: LocId, path: Path<'a>, base: LocId) -> LocId {
-        if let Some(&known) = self.by_address.get(&address(json)) {
+    /// The location that allows exactly this value. Errors about it point to `parent`.
+    pub(super) fn value(&mut self, parent: LocId, json: &'a Json) -> LocId {
+        if let Some(&known) = self.values.get(&address(json)) {
             return known;
         }
-        let id = LocId::new(self.locs.len());
-        let base = if self.names_resource(json) { id } else { base };
-        self.locs.push(Loc { json, parent, path, base });
-        self.by_address.insert(address(json), id);
+        let id = self.synthetic(parent, Kind::Value(json));
+        self.values.insert(address(json), id);
         id
     }
 
-    /// The value of the identifier keyword, if it names a resource (and is not just an anchor).
-    fn identifier<'j>(&self, json: &'j Json) -> Option<&'j str> {
-        let object = json.as_object()?;
-        let keyword = if self.draft == Draft::Four { "id" } else { "$id" };
-        // Beside a reference, older dialects ignore it.
-        if self.draft < Draft::Newer && object.get("$ref").is_some() {
-            return None;
+    /// The location that allows what any of these does.
+    pub(super) fn any_of(&mut self, parent: LocId, parts: Vec<LocId>) -> LocId {
+        let parts: Rc<[LocId]> = parts.into();
+        if let Some(&known) = self.unions.get(&parts) {
+            return known;
         }
-        object.get(keyword)?.as_str()
+        let id = self.synthetic(parent, Kind::AnyOf(parts.clone()));
+        self.unions.insert(parts, id);
+        id
     }
 
-    fn names_resource(&self, json: &Json) -> bool {
-        self.identifier(json).is_some_and(|id| !id.starts_with('#'))
+    fn synthetic(&mut self, parent: LocId, kind: Kind<'a>) -> LocId {
+        let id = LocId::new(self.locs.len());
+        let Loc { base, scope, draft, .. } = self.locs[parent.index()];
+        let path = Path::Absolute(self.pointer(parent));
+        self.locs.push(Loc { kind, parent, path, base, scope, draft });
+        id
+    }
+
+    pub(super) fn intern(&mut self, json: &'a Json, parent: LocId, path: Path<'a>, base: LocId) -> LocId {
+        let Loc { scope, draft, .. } = self.locs[base.index()];
+        self.intern_in(json, parent, path, (base, scope, draft))
+    }
+
+    /// `base` is another location's resource.
+    fn intern_in(
+        &mut self,
+        json: &'a Json,
+        parent: LocId,
+        path: Path<'a>,
+        (base, mut scope, mut draft): (LocId, Scope, Draft),
+    ) -> LocId {
+        let mut own_resource = false;
+        if let Json::Object(_) = json
+            && resource_id(json, draft_of(json).unwrap_or(draft)).is_some()
+        {
+            own_resource = true;
+            draft = draft_of(json).unwrap_or(draft);
+            if self.dynamic {
+                scope = self.enter(scope, json);
+            }
+        }
+        if let Some(&known) = self.by_address.get(&(address(json), scope)) {
+            return known;
+        }
+        let id = LocId::new(self.locs.len());
+        let base = if own_resource { id } else { base };
+        self.locs.push(Loc { kind: Kind::Schema(json), parent, path, base, scope, draft });
+        self.by_address.insert((address(json), scope), id);
+        id
+    }
+
+    /// The scope inside a resource.
+    pub(super) fn enter(&mut self, scope: Scope, resource: &Json) -> Scope {
+        let Some(anchors) = self.names.dynamic.get(&address(resource)) else { return scope };
+        let mut bindings = self.scopes[scope as usize].clone();
+        for &anchor in anchors {
+            if !bindings.iter().any(|(name, _)| *name == anchor) {
+                bindings.push((anchor, address(resource)));
+            }
+        }
+        bindings.sort_unstable();
+        let known = self.scopes.iter().position(|other| *other == bindings);
+        known.unwrap_or_else(|| {
+            self.scopes.push(bindings);
+            self.scopes.len() - 1
+        }) as Scope
     }
 
     /// JSON pointer of a location.
@@ -208,130 +324,4 @@ impl<'a> Doc<'a> {
         }
         out
     }
-
-    /// The location a `$ref` leads to.
-    pub(super) fn resolve(&mut self, from: LocId, reference: &str) -> Result<LocId, Unresolved> {
-        let base = self.locs[from.index()].base;
-        let (uri, fragment) = reference.split_once('#').unwrap_or((reference, ""));
-        let base = if uri.is_empty() { base } else { self.resource(base, uri)? };
-        let fragment = percent_decode(fragment).ok_or(Unresolved::Missing)?;
-        if fragment.is_empty() {
-            return Ok(base);
-        }
-        let Some(path) = fragment.strip_prefix('/') else {
-            let (json, pointer) = self.named(&format!("{}#{fragment}", base.0))?;
-            return Ok(self.intern(json, base, Path::Absolute(pointer), base));
-        };
-        let (mut json, mut at, mut pointer) = (self.json(base), base, self.pointer(base));
-        for token in path.split('/') {
-            let token = unescape_token(token);
-            json = json.step(&token).ok_or(Unresolved::Missing)?;
-            push_token(&mut pointer, &token);
-            if self.names_resource(json) {
-                at = self.intern(json, at, Path::Absolute(pointer.clone()), at);
-            }
-        }
-        Ok(self.intern(json, at, Path::Absolute(pointer), at))
-    }
-
-    /// The location of the resource a reference names: one whose identifier is exactly that, or that joined to the base's.
-    fn resource(&mut self, base: LocId, uri: &str) -> Result<LocId, Unresolved> {
-        let own = self.identifier(self.json(base)).map(|id| id.split('#').next().unwrap_or_default().to_owned());
-        if own.as_deref() == Some(uri) {
-            return Ok(base);
-        }
-        let joined = own.map_or_else(|| uri.to_owned(), |own| join(&own, uri));
-        let (json, pointer) = self.named(&joined).map_err(|_| Unresolved::Remote)?;
-        Ok(self.intern(json, base, Path::Absolute(pointer), base))
-    }
-
-    fn named(&mut self, name: &str) -> Result<(&'a Json, String), Unresolved> {
-        if self.names.is_none() {
-            let names = self.collect_names();
-            self.names = Some(names);
-        }
-        self.names.as_ref().and_then(|names| names.get(name)).cloned().ok_or(Unresolved::Missing)
-    }
-
-    /// All identifiers (absolute) and anchors (`N#anchor`, N being the resource's location) of the document.
-    fn collect_names(&mut self) -> FxHashMap<String, (&'a Json, String)> {
-        let mut names = FxHashMap::default();
-        let root = self.json(LocId::ROOT);
-        let mut stack = vec![(root, String::new(), LocId::ROOT, String::new())];
-        while let Some((json, pointer, mut base, mut base_uri)) = stack.pop() {
-            if let Some(object) = json.as_object() {
-                if let Some(id) = self.identifier(json) {
-                    let (uri, anchor) = id.split_once('#').unwrap_or((id, ""));
-                    if !uri.is_empty() {
-                        base_uri = join(&base_uri, uri);
-                        base = self.intern(json, base, Path::Absolute(pointer.clone()), base);
-                        names.entry(base_uri.clone()).or_insert((json, pointer.clone()));
-                    }
-                    if !anchor.is_empty() && self.draft < Draft::Newer {
-                        names.entry(format!("{}#{anchor}", base.0)).or_insert((json, pointer.clone()));
-                    }
-                }
-                let anchor = object.get("$anchor").or_else(|| object.get("$dynamicAnchor")).and_then(Json::as_str);
-                if let Some(anchor) = anchor.filter(|_| self.draft == Draft::Newer) {
-                    names.entry(format!("{}#{anchor}", base.0)).or_insert((json, pointer.clone()));
-                }
-            }
-            let mut push = |path: &[&str], value: &'a Json| {
-                let mut pointer = pointer.clone();
-                path.iter().for_each(|token| push_token(&mut pointer, token));
-                stack.push((value, pointer, base, base_uri.clone()));
-            };
-            // Only where schemas stand: constants and unknown keywords are data.
-            for (keyword, value) in json.as_object().into_iter().flat_map(Object::iter) {
-                match value {
-                    Json::Object(members) if MAPS.contains(&keyword) => {
-                        members.iter().for_each(|(name, schema)| push(&[keyword, name], schema));
-                    }
-                    Json::Array(items) if LISTS.contains(&keyword) => {
-                        items.iter().enumerate().for_each(|(i, schema)| push(&[keyword, &i.to_string()], schema));
-                    }
-                    schema if SCHEMAS.contains(&keyword) => push(&[keyword], schema),
-                    _ => {}
-                }
-            }
-        }
-        names
-    }
-}
-
-/// RFC 3986 reference resolution, as far as identifiers inside one document need it (no dot segments).
-fn join(base: &str, reference: &str) -> String {
-    let has_scheme = reference.split_once(':').is_some_and(|(scheme, _)| !scheme.contains('/'));
-    if has_scheme || base.is_empty() {
-        return reference.to_owned();
-    }
-    let authority = base.find("://").map_or(0, |i| base[i + 3..].find('/').map_or(base.len(), |j| i + 3 + j));
-    if reference.starts_with('/') {
-        return format!("{}{reference}", &base[..authority]);
-    }
-    match base[authority..].rfind('/') {
-        Some(slash) => format!("{}{reference}", &base[..=authority + slash]),
-        None if authority > 0 => format!("{base}/{reference}"),
-        None => reference.to_owned(),
-    }
-}
-
-fn percent_decode(text: &str) -> Option<String> {
-    if !text.contains('%') {
-        return Some(text.to_owned());
-    }
-    let mut out = Vec::new();
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        rest = tail;
-        if *first != b'%' {
-            out.push(*first);
-            continue;
-        }
-        let [high, low, tail @ ..] = rest else { return None };
-        let digit = |b: &u8| char::from(*b).to_digit(16);
-        out.push((digit(high)? * 16 + digit(low)?) as u8);
-        rest = tail;
-    }
-    String::from_utf8(out).ok()
 }

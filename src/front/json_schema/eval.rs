@@ -2,7 +2,7 @@
 
 use super::decimal::Decimal;
 use super::doc::LocId;
-use super::facets::{ArrayFacets, Facets, ObjectFacets, SomeMember, StringFacets, Types};
+use super::facets::{ArrayFacets, Facets, NameTest, ObjectFacets, SomeMember, StringFacets, Types};
 use super::normalize::{Conj, Normalizer};
 use crate::spec::json::{Json, Object};
 
@@ -45,7 +45,15 @@ impl<'a> Normalizer<'a> {
         items.len() >= facets.min as usize
             && facets.max.is_none_or(|max| items.len() <= max as usize)
             && items.iter().enumerate().all(|(i, item)| self.satisfies(facets.element(i), item))
-            && facets.contains.iter().all(|&loc| items.iter().any(|item| self.satisfies(vec![loc], item)))
+            && facets.contains.iter().all(|contains| {
+                let counted = items.iter().skip(contains.from as usize);
+                let hits = counted.filter(|item| self.satisfies(vec![contains.schema], item)).count();
+                hits >= contains.min as usize && contains.max.is_none_or(|max| hits <= max as usize)
+            })
+            && (facets.unique.is_none() || {
+                let mut seen = rustc_hash::FxHashSet::default();
+                items.iter().all(|item| seen.insert(super::facets::canonical(item)))
+            })
     }
 
     fn accepts_object(&mut self, facets: &ObjectFacets<'a>, object: &Object) -> bool {
@@ -66,11 +74,18 @@ impl<'a> Normalizer<'a> {
 
     /// Whether a name is in the class of names a required member may have.
     pub(super) fn is_candidate(&mut self, some: &SomeMember<'a>, name: &str) -> bool {
-        let mut matches =
-            |pattern| self.pattern_dfa(pattern).is_some_and(|dfa| dfa.accepts(name.chars().map(u32::from)));
         match &some.matching {
-            Some(pattern) => matches(pattern),
-            None => !some.not_named.contains(&name) && !some.not_matching.iter().any(matches),
+            Some(test) => self.is_named(test, name),
+            None => !some.not_named.contains(&name) && !some.not_matching.iter().any(|test| self.is_named(test, name)),
+        }
+    }
+
+    fn is_named(&mut self, test: &NameTest<'a>, name: &str) -> bool {
+        match test {
+            NameTest::Pattern(pattern) => {
+                self.pattern_dfa(pattern).is_some_and(|dfa| dfa.accepts(name.chars().map(u32::from)))
+            }
+            NameTest::Schema(loc) => self.satisfies(vec![*loc], &Json::String(name.to_owned())),
         }
     }
 

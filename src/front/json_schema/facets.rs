@@ -126,6 +126,31 @@ pub(super) struct StringFacets<'a> {
 pub(super) struct ArrayPart {
     pub(super) prefix: Vec<LocId>,
     pub(super) rest: Option<LocId>,
+    /// For `unevaluatedItems`.
+    pub(super) covers: Covers,
+}
+
+/// What `unevaluatedProperties` and `unevaluatedItems` see of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Covers {
+    /// Nothing: it comes from a negation.
+    Nothing,
+    /// What it names.
+    Named,
+    /// Everything.
+    All,
+}
+
+/// Elements that satisfy a schema must be this many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Contains {
+    pub(super) schema: LocId,
+    pub(super) min: u32,
+    pub(super) max: Option<u32>,
+    /// Index of the first element that counts.
+    pub(super) from: u32,
+    /// Whether elements that satisfy the schema are evaluated by it.
+    pub(super) covers: Covers,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -133,12 +158,13 @@ pub(super) struct ArrayFacets {
     pub(super) parts: Vec<Rc<ArrayPart>>,
     pub(super) min: u32,
     pub(super) max: Option<u32>,
-    /// Each wants at least one element that satisfies it.
-    pub(super) contains: Vec<LocId>,
+    pub(super) contains: Vec<Contains>,
+    /// Elements differ from each other; where that is said.
+    pub(super) unique: Option<LocId>,
 }
 
 /// The members one location asks for.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct ObjectPart<'a> {
     pub(super) properties: Vec<(&'a str, LocId)>,
     /// The same by name, where there are many.
@@ -147,15 +173,26 @@ pub(super) struct ObjectPart<'a> {
     pub(super) patterns: Vec<(PatternUse<'a>, LocId)>,
     /// What other members must satisfy (`None`: anything).
     pub(super) additional: Option<LocId>,
+    /// For `unevaluatedProperties`.
+    pub(super) covers: Covers,
+}
+
+/// A class of names.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum NameTest<'a> {
+    /// They contain a match.
+    Pattern(PatternUse<'a>),
+    /// As strings they satisfy a schema.
+    Schema(LocId),
 }
 
 /// A member that must be there, known by its name's class and its value.
 #[derive(Debug)]
 pub(super) struct SomeMember<'a> {
-    /// Its name contains a match of this, or (`None`) is none of `not_named` and contains no match of `not_matching`.
-    pub(super) matching: Option<PatternUse<'a>>,
+    /// Its name is of this class, or (`None`) is none of `not_named` and of no class of `not_matching`.
+    pub(super) matching: Option<NameTest<'a>>,
     pub(super) not_named: Vec<&'a str>,
-    pub(super) not_matching: Vec<PatternUse<'a>>,
+    pub(super) not_matching: Vec<NameTest<'a>>,
     /// What its value satisfies.
     pub(super) schema: LocId,
 }
@@ -223,6 +260,21 @@ impl<'a> Facets<'a> {
         extend_distinct(&mut self.unenforced, &other.unenforced);
         self.settle();
         self
+    }
+
+    /// The same, seen by no `unevaluated...` keyword.
+    pub(super) fn unseen(&self) -> Facets<'a> {
+        let mut out = self.clone();
+        for part in out.array.parts.iter_mut().filter(|part| part.covers != Covers::Nothing) {
+            *part = Rc::new(ArrayPart { covers: Covers::Nothing, ..(**part).clone() });
+        }
+        for contains in &mut out.array.contains {
+            contains.covers = Covers::Nothing;
+        }
+        for part in out.object.parts.iter_mut().filter(|part| part.covers != Covers::Nothing) {
+            *part = Rc::new(ObjectPart { covers: Covers::Nothing, ..(**part).clone() });
+        }
+        out
     }
 
     /// Removes types whose own bounds contradict each other.
@@ -321,16 +373,27 @@ impl<'a> StringFacets<'a> {
     }
 }
 
+impl ArrayPart {
+    fn is_free(&self) -> bool {
+        self.rest.is_none() && self.prefix.iter().all(|&loc| loc == LocId::TRUE)
+    }
+}
+
 impl ArrayFacets {
     fn conjoin(&mut self, other: &ArrayFacets) {
         extend_distinct(&mut self.parts, &other.parts);
         self.min = self.min.max(other.min);
         self.max = least(self.max, other.max);
         extend_distinct(&mut self.contains, &other.contains);
+        self.unique = self.unique.or(other.unique);
     }
 
     pub(super) fn is_free(&self) -> bool {
-        self.parts.is_empty() && self.min == 0 && self.max.is_none() && self.contains.is_empty()
+        self.parts.iter().all(|part| part.is_free())
+            && self.min == 0
+            && self.max.is_none()
+            && self.contains.is_empty()
+            && self.unique.is_none()
     }
 
     /// Locations that constrain the element at this index.
@@ -351,7 +414,11 @@ impl<'a> ObjectPart<'a> {
     pub(super) fn new(properties: Vec<(&'a str, LocId)>) -> ObjectPart<'a> {
         let index =
             if properties.len() > INDEXED { properties.iter().copied().collect() } else { FxHashMap::default() };
-        ObjectPart { properties, index, patterns: Vec::new(), additional: None }
+        ObjectPart { properties, index, patterns: Vec::new(), additional: None, covers: Covers::Named }
+    }
+
+    fn is_free(&self) -> bool {
+        self.properties.is_empty() && self.patterns.is_empty() && self.additional.is_none()
     }
 
     pub(super) fn property(&self, name: &str) -> Option<LocId> {
@@ -386,7 +453,7 @@ impl<'a> ObjectFacets<'a> {
     }
 
     pub(super) fn is_free(&self) -> bool {
-        self.parts.is_empty()
+        self.parts.iter().all(|part| part.is_free())
             && self.required.is_empty()
             && self.forbidden.is_empty()
             && self.min == 0

@@ -4,10 +4,11 @@ use std::rc::Rc;
 
 use super::SchemaErrorReason as Reason;
 use super::decimal::Decimal;
-use super::doc::{Draft, LocId, Step, Unresolved};
-use super::facets::{ArrayPart, Bound, Facets, ObjectPart, PatternUse, Types, Unenforced, least};
+use super::doc::{LocId, Step};
+use super::facets::{ArrayPart, Bound, Contains, Covers, Facets, ObjectPart, PatternUse, Types, Unenforced, least};
 use super::normalize::Normalizer;
-use super::{Formats, format};
+use super::resolve::Unresolved;
+use super::{Dialect as Draft, Formats, format};
 use crate::spec::json::{Json, Object};
 
 /// What a location says.
@@ -20,22 +21,57 @@ pub(super) struct Said<'a> {
     pub(super) any: Vec<(&'static str, Vec<LocId>)>,
     /// Of each list exactly one holds.
     pub(super) one: Vec<Vec<LocId>>,
-    /// Alternatives given as facets, each with schemas that hold with it.
-    pub(super) cases: Vec<Vec<(Facets<'a>, Vec<LocId>)>>,
+    pub(super) cases: Vec<Case<'a>>,
+    /// What properties and elements that nothing else evaluates satisfy.
+    pub(super) unevaluated_properties: Option<LocId>,
+    pub(super) unevaluated_items: Option<LocId>,
+}
+
+/// A condition with consequences.
+pub(super) enum Case<'a> {
+    /// `if`, `then`, `else`.
+    If { condition: LocId, then: Option<LocId>, otherwise: Option<LocId> },
+    /// If the member `trigger` is there, so are those named, and the schema holds.
+    Dependent { trigger: &'a str, names: Vec<&'a str>, schema: Option<LocId> },
+}
+
+/// Whether a dialect has a keyword. Where it does not, the keyword is an annotation.
+fn applies(keyword: &str, draft: Draft) -> bool {
+    match keyword {
+        "const" | "contains" | "propertyNames" => draft >= Draft::Draft6,
+        "if" => draft >= Draft::Draft7,
+        "dependentRequired" | "dependentSchemas" | "unevaluatedProperties" | "unevaluatedItems" => {
+            draft >= Draft::Draft201909
+        }
+        "$recursiveRef" => draft == Draft::Draft201909,
+        "$dynamicRef" => draft == Draft::Draft202012,
+        "extends" | "disallow" | "divisibleBy" => draft == Draft::Draft4,
+        _ => true,
+    }
 }
 
 impl<'a> Normalizer<'a> {
     /// Reads the keywords of a schema object.
     pub(super) fn keywords(&mut self, loc: LocId, object: &'a Object) -> Said<'a> {
-        let mut said =
-            Said { facets: Facets::any(), all: Vec::new(), any: Vec::new(), one: Vec::new(), cases: Vec::new() };
-        if let (Some(reference), true) = (object.get("$ref"), self.doc.draft() < Draft::Newer) {
+        let mut said = Said {
+            facets: Facets::any(),
+            all: Vec::new(),
+            any: Vec::new(),
+            one: Vec::new(),
+            cases: Vec::new(),
+            unevaluated_properties: None,
+            unevaluated_items: None,
+        };
+        let draft = self.doc.draft(loc);
+        if let (Some(reference), true) = (object.get("$ref"), draft < Draft::Draft201909) {
             // These dialects ignore everything beside a reference.
             self.reference(loc, reference, &mut said);
             return said;
         }
         for (name, value) in object.iter() {
-            self.keyword(loc, object, (name, value), &mut said);
+            if applies(name, draft) {
+                self.keyword(loc, object, (name, value), &mut said);
+            }
         }
         self.members(loc, object, &mut said);
         self.elements(loc, object, &mut said);
@@ -85,7 +121,7 @@ impl<'a> Normalizer<'a> {
             }
             "contains" => self.contains(loc, object, value, facets),
             "uniqueItems" => match value {
-                Json::Bool(true) => unenforced(facets, Types::ARRAY, loc, "uniqueItems", "elements cannot be compared"),
+                Json::Bool(true) => facets.array.unique = Some(loc),
                 Json::Bool(false) => {}
                 _ => self.malformed(loc, "uniqueItems", "must be a boolean"),
             },
@@ -105,21 +141,23 @@ impl<'a> Normalizer<'a> {
             }
             "if" => self.conditional(loc, object, value, said),
             "dependentRequired" | "dependentSchemas" | "dependencies" => self.dependencies(loc, (name, value), said),
-            "unevaluatedProperties" if !allows_all(value) => {
-                unenforced(facets, Types::OBJECT, loc, "unevaluatedProperties", "annotations are not tracked");
+            "unevaluatedProperties" => {
+                self.needs.evaluation = true;
+                let child = self.doc.child(loc, Step::Keyword("unevaluatedProperties"), value);
+                said.unevaluated_properties = Some(child);
             }
-            "unevaluatedItems" if !allows_all(value) => {
-                unenforced(facets, Types::ARRAY, loc, "unevaluatedItems", "annotations are not tracked");
+            "unevaluatedItems" => {
+                self.needs.evaluation = true;
+                said.unevaluated_items = Some(self.doc.child(loc, Step::Keyword("unevaluatedItems"), value));
             }
-            "$dynamicRef" => unenforced(facets, Types::ALL, loc, "$dynamicRef", "dynamic references"),
-            "$recursiveRef" => unenforced(facets, Types::ALL, loc, "$recursiveRef", "dynamic references"),
-            "extends" if self.doc.draft() == Draft::Four => {
+            "$dynamicRef" | "$recursiveRef" => self.dynamic_reference(loc, name, value, said),
+            "extends" => {
                 unenforced(facets, Types::ALL, loc, "extends", "draft 3 keyword");
             }
-            "disallow" if self.doc.draft() == Draft::Four => {
+            "disallow" => {
                 unenforced(facets, Types::ALL, loc, "disallow", "draft 3 keyword");
             }
-            "divisibleBy" if self.doc.draft() == Draft::Four => {
+            "divisibleBy" => {
                 unenforced(facets, Types::NUMBER, loc, "divisibleBy", "draft 3 keyword");
             }
             // Read together with others, below; or annotations and names, which constrain nothing.
@@ -212,42 +250,65 @@ impl<'a> Normalizer<'a> {
             format::Format::Unenforced => {
                 unenforced(facets, Types::STRING, loc, "format", "this format cannot be asserted");
             }
+            format::Format::Unknown if self.options.formats == Formats::RefuseUnknown => {
+                unenforced(facets, Types::STRING, loc, "format", "no specification defines this format");
+            }
             format::Format::Unknown => {}
         }
     }
 
     fn contains(&mut self, loc: LocId, object: &'a Object, value: &'a Json, facets: &mut Facets<'a>) {
-        let bound = |name: &str| match object.get(name) {
-            Some(Json::Number(n)) => Decimal::parse(n.as_str()).to_count(),
+        let draft = self.doc.draft(loc);
+        let mut bound = |name: &'static str| match object.get(name) {
+            Some(value) if draft >= Draft::Draft201909 => Some(self.count(loc, name, value)),
             _ => None,
         };
         let (min, max) = (bound("minContains").unwrap_or(1), bound("maxContains"));
-        if max.is_some() {
-            unenforced(facets, Types::ARRAY, loc, "maxContains", "elements cannot be counted by schema");
-        } else if min > 1 {
-            unenforced(facets, Types::ARRAY, loc, "minContains", "elements cannot be counted by schema");
+        let schema = self.doc.child(loc, Step::Keyword("contains"), value);
+        let covers = if draft == Draft::Draft202012 { Covers::Named } else { Covers::Nothing };
+        if min > 0 || max.is_some() || self.evaluation {
+            facets.array.contains.push(Contains { schema, min, max, from: 0, covers });
         }
-        if min > 0 {
-            let child = self.doc.child(loc, Step::Keyword("contains"), value);
-            facets.array.contains.push(child);
+        if max.is_some_and(|max| max < min) {
+            facets.types = facets.types.minus(Types::ARRAY);
         }
+    }
+
+    fn dynamic_reference(&mut self, loc: LocId, keyword: &str, value: &'a Json, said: &mut Said<'a>) {
+        self.needs.dynamic = true;
+        let (keyword, target) = match (keyword, value.as_str()) {
+            (_, None) => return self.malformed(loc, "$dynamicRef", "must be a string"),
+            ("$dynamicRef", Some(reference)) => ("$dynamicRef", self.doc.resolve_dynamic(loc, reference)),
+            (_, Some(_)) => ("$recursiveRef", self.doc.resolve_recursive(loc)),
+        };
+        self.referred(loc, keyword, value.as_str().unwrap_or_default(), target, said);
     }
 
     fn reference(&mut self, loc: LocId, value: &'a Json, said: &mut Said<'a>) {
         let Some(reference) = value.as_str() else {
             return self.malformed(loc, "$ref", "must be a string");
         };
-        match self.doc.resolve(loc, reference) {
+        let target = self.doc.resolve(loc, reference);
+        self.referred(loc, "$ref", reference, target, said);
+    }
+
+    fn referred(
+        &mut self,
+        loc: LocId,
+        keyword: &'static str,
+        reference: &str,
+        target: Result<LocId, Unresolved>,
+        said: &mut Said<'a>,
+    ) {
+        match target {
             Ok(target) => said.all.push(target),
             Err(Unresolved::Missing) => {
-                self.report(
-                    loc,
-                    "$ref",
-                    Reason::Malformed(format!("{reference:?} points to nothing in this document")),
-                );
+                let what = format!("{reference:?} points to nothing in this document");
+                self.report(loc, keyword, Reason::Malformed(what));
             }
             Err(Unresolved::Remote) => {
-                self.report(loc, "$ref", Reason::Unsupported(format!("{reference:?} is not in this document")));
+                let what = format!("{reference:?} is neither in this document nor in the registry");
+                self.unsupported(loc, keyword, what);
             }
         }
     }
@@ -268,7 +329,8 @@ impl<'a> Normalizer<'a> {
     fn members(&mut self, loc: LocId, object: &'a Object, said: &mut Said<'a>) {
         let (properties, patterns) = (object.get("properties"), object.get("patternProperties"));
         let additional = object.get("additionalProperties");
-        if properties.is_none() && patterns.is_none() && additional.is_none_or(allows_all) {
+        let trivial = |schema: &Json| !self.evaluation && allows_all(schema);
+        if properties.is_none() && patterns.is_none() && additional.is_none_or(trivial) {
             return;
         }
         let mut named = Vec::new();
@@ -296,6 +358,7 @@ impl<'a> Normalizer<'a> {
             Some(_) => self.malformed(loc, "patternProperties", "must be an object"),
             None => {}
         }
+        part.covers = if additional.is_some() { Covers::All } else { Covers::Named };
         part.additional = additional
             .filter(|schema| !allows_all(schema))
             .map(|schema| self.doc.child(loc, Step::Keyword("additionalProperties"), schema));
@@ -304,13 +367,15 @@ impl<'a> Normalizer<'a> {
 
     /// `prefixItems` and `items`, or the older `items` list and `additionalItems`.
     fn elements(&mut self, loc: LocId, object: &'a Object, said: &mut Said<'a>) {
-        let (keyword, list, rest) = match (object.get("prefixItems"), object.get("items")) {
+        let prefix = object.get("prefixItems").filter(|_| self.doc.draft(loc) == Draft::Draft202012);
+        let (keyword, list, rest) = match (prefix, object.get("items")) {
             (None, None) => return,
             (None, Some(items @ Json::Array(_))) => {
                 ("items", Some(items), object.get("additionalItems").map(|r| ("additionalItems", r)))
             }
             (list, items) => ("prefixItems", list, items.map(|r| ("items", r))),
         };
+        let covers = if rest.is_some() { Covers::All } else { Covers::Named };
         let mut prefix = Vec::new();
         match list {
             Some(Json::Array(items)) => {
@@ -324,22 +389,19 @@ impl<'a> Normalizer<'a> {
         let rest = rest
             .filter(|(_, schema)| !allows_all(schema))
             .map(|(keyword, schema)| self.doc.child(loc, Step::Keyword(keyword), schema));
-        said.facets.array.parts.push(Rc::new(ArrayPart { prefix, rest }));
+        said.facets.array.parts.push(Rc::new(ArrayPart { prefix, rest, covers }));
     }
 
     /// `if` with `then` and `else`: both hold together, or neither does.
     fn conditional(&mut self, loc: LocId, object: &'a Object, value: &'a Json, said: &mut Said<'a>) {
         let (then, otherwise) = (object.get("then"), object.get("else"));
-        if then.is_none() && otherwise.is_none() {
+        if then.is_none() && otherwise.is_none() && !self.evaluation {
             return;
         }
         let condition = self.doc.child(loc, Step::Keyword("if"), value);
         let then = then.map(|schema| self.doc.child(loc, Step::Keyword("then"), schema));
         let otherwise = otherwise.map(|schema| self.doc.child(loc, Step::Keyword("else"), schema));
-        said.cases.push(vec![
-            (Facets::any(), [condition].into_iter().chain(then).collect()),
-            (Facets::any(), [condition.negated()].into_iter().chain(otherwise).collect()),
-        ]);
+        said.cases.push(Case::If { condition, then, otherwise });
     }
 
     /// `dependentRequired`, `dependentSchemas`, `dependencies`: the member is absent, or it brings more with it.
@@ -353,25 +415,22 @@ impl<'a> Normalizer<'a> {
             return self.malformed(loc, keyword, "must be an object");
         };
         for (trigger, brings) in map.iter() {
-            let mut absent = Facets::any();
-            absent.object.forbidden.push(trigger);
-            let mut present = Facets { types: Types::OBJECT, ..Facets::any() };
-            present.object.required.push(trigger);
-            let mut schemas = Vec::new();
+            let mut names = Vec::new();
+            let mut schema = None;
             match brings {
                 Json::Array(_) | Json::String(_) if keyword != "dependentSchemas" => {
-                    let names = match brings.as_str() {
+                    let listed = match brings.as_str() {
                         Some(name) => Some(vec![name]),
                         None => self.names(brings),
                     };
-                    match names {
-                        Some(names) => present.object.required.extend(names.into_iter().filter(|n| *n != trigger)),
+                    match listed {
+                        Some(listed) => names.extend(listed.into_iter().filter(|n| *n != trigger)),
                         None => self.malformed(loc, keyword, "must be arrays of strings"),
                     }
                 }
-                _ => schemas.push(self.doc.child(loc, Step::Member(keyword, trigger), brings)),
+                _ => schema = Some(self.doc.child(loc, Step::Member(keyword, trigger), brings)),
             }
-            said.cases.push(vec![(absent, Vec::new()), (present, schemas)]);
+            said.cases.push(Case::Dependent { trigger, names, schema });
         }
     }
 

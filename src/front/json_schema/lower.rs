@@ -6,8 +6,8 @@ use rustc_hash::FxHashMap;
 use super::decimal::Decimal;
 use super::doc::LocId;
 use super::facets::{ArrayFacets, Facets, NumberFacets, ObjectFacets, Types};
-use super::normalize::{Conj, Normalizer};
-use super::{Integers, SchemaError, SchemaErrorReason as Reason, SchemaErrors, SchemaOptions, Whitespace};
+use super::normalize::{Conj, Needs, Normalizer};
+use super::{Integers, Registry, SchemaError, SchemaErrorReason as Reason, SchemaErrors, SchemaOptions, Whitespace};
 use super::{number, string};
 use crate::fsm::{ByteSet, Dfa};
 use crate::ids::RuleId;
@@ -58,14 +58,15 @@ pub(super) struct Lowering<'a, 'b> {
 impl<'a, 'b> Lowering<'a, 'b> {
     pub(super) fn new(
         builder: &'b mut GrammarBuilder,
-        schema: &'a Json,
+        source: (&'a Json, &'a Registry),
         options: SchemaOptions,
         limits: &'a Limits,
+        needs: Needs,
     ) -> Self {
         Lowering {
             builder,
-            norm: Normalizer::new(schema, options, limits),
-            root: schema,
+            norm: Normalizer::new(source, options, limits, needs),
+            root: source.0,
             at: LocId::ROOT,
             memo: FxHashMap::default(),
             queue: Vec::new(),
@@ -79,14 +80,19 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
     }
 
-    pub(super) fn run(mut self) -> Result<RuleId, SchemaErrors> {
+    /// The rule of the value, and what was relaxed. `Err(Ok(_))`: the schema must be read again with these needs.
+    pub(super) fn run(mut self) -> Result<(RuleId, Vec<SchemaError>), Result<Needs, SchemaErrors>> {
         let depth = self.norm.limits.depth;
         if self.root.depth(depth + 1) > depth {
             self.norm.report(LocId::ROOT, "", Reason::Limit(format!("nested deeper than {depth}")));
-            return Err(SchemaErrors(self.norm.errors));
+            return Err(Err(SchemaErrors(self.norm.errors)));
         }
+        let served = self.norm.needs;
         let value = self.value(vec![LocId::ROOT]);
         while let Some((rule, at, task)) = self.queue.pop() {
+            if self.norm.needs != served {
+                break;
+            }
             self.at = at;
             let body = match task {
                 Task::Object(facets) => self.object(&facets),
@@ -99,8 +105,11 @@ impl<'a, 'b> Lowering<'a, 'b> {
                 break;
             }
         }
+        if self.norm.needs != served {
+            return Err(Ok(self.norm.needs));
+        }
         if !self.norm.errors.is_empty() {
-            return Err(SchemaErrors(self.norm.errors));
+            return Err(Err(SchemaErrors(self.norm.errors)));
         }
         let productive = self.productive(&value);
         if !productive {
@@ -112,15 +121,16 @@ impl<'a, 'b> Lowering<'a, 'b> {
                     reason: Reason::Unsatisfiable("no value satisfies the schema".into()),
                 });
             }
-            return Err(SchemaErrors(errors));
+            return Err(Err(SchemaErrors(errors)));
         }
         for (rule, body) in self.rules {
             self.builder.define(rule, body);
         }
-        Ok(match value {
+        let rule = match value {
             Expr::Ref(rule) => rule,
             body => self.builder.rule("value", body),
-        })
+        };
+        Ok((rule, self.norm.relaxed))
     }
 
     /// Whether anything can be derived, by fixpoint over the rules.
@@ -282,7 +292,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
     }
 
-    fn whole_constant(&mut self, value: &Json) -> Expr {
+    pub(super) fn whole_constant(&mut self, value: &Json) -> Expr {
         let (mut parts, mut scalars) = (Vec::new(), Vec::new());
         self.constant(value, &mut parts, &mut scalars);
         if !scalars.is_empty() {

@@ -7,19 +7,23 @@ use super::lower::Lowering;
 use super::{MemberOrder, SchemaErrorReason as Reason};
 use crate::ir::{Expr, Graph};
 
-/// Most nodes of an object's graph beyond one per member.
+/// Most nodes of an object's graph beyond a few per member.
 const MAX_NODES: usize = 20_000;
+/// Most declared members that may come in any order: the graph has a node for every subset.
+const MAX_ANY: usize = 12;
+
+/// With [`MemberOrder::Declared`] objects with no more declared members take them in any order too: it costs little.
+const SMALL: usize = 4;
 
 /// A declared member, or a class of additional ones.
 pub(super) struct Member {
-    /// Name, colon and value; [`Expr::Never`] if it can only be there as the one that is looked for.
-    pub(super) body: Expr,
-    /// The same as the member that must be there ([`SomeMember`](super::facets::SomeMember)), where it qualifies.
-    pub(super) wanted: Option<Expr>,
+    /// Name, colon and value, by the members looked for ([`SomeMember`](super::facets::SomeMember), one bit each) that this
+    /// one then is. The fewer bits the more values; ascending.
+    pub(super) variants: Vec<(u32, Expr)>,
     pub(super) required: bool,
 }
 
-/// What has been emitted so far, as far as `minProperties`, `maxProperties` and [`Member::wanted`] ask.
+/// What has been emitted so far, as far as `minProperties`, `maxProperties` and the members looked for ask.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Count {
     /// All members, up to the upper bound.
@@ -28,81 +32,170 @@ struct Count {
     distinct: u32,
     /// Whether an additional one has been counted.
     additional: bool,
-    /// Whether the member that must be there has been met (or none is asked for).
-    met: bool,
+    /// Members looked for that are still missing, one bit each.
+    missing: u32,
 }
 
 /// Which declared members may still come.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Left {
-    /// Those from this index on.
-    From(usize),
+    /// Those of this order from this position on.
+    From(Order, usize),
     /// Those whose bit is not set.
     Without(u32),
+}
+
+/// The orders declared members may come in.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Order {
+    /// As declared.
+    Declared,
+    /// The required ones first.
+    RequiredFirst,
 }
 
 /// A member comes next, or has just ended.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Place {
+    /// Any of those left, or an additional one.
     Before(Left),
+    /// One of those left, those before the first of them having been skipped.
+    Declared(Left),
     Behind(Left),
 }
 
+/// Where members stand in each order.
+struct Orders {
+    declared: Vec<usize>,
+    /// The same in the other order; empty if it is the same order.
+    required_first: Vec<usize>,
+    /// From this position on both orders are the same.
+    common: usize,
+    /// Behind the last required member, for each order.
+    end: [usize; 2],
+}
+
+impl Orders {
+    /// `required`: the required members as `required` lists them.
+    fn new(members: &[Member], required: &[usize]) -> Orders {
+        let declared: Vec<usize> = (0..members.len()).collect();
+        let optional = declared.iter().copied().filter(|&i| !members[i].required);
+        let mut required_first: Vec<usize> = required.iter().copied().chain(optional).collect();
+        let same = declared.iter().rev().zip(required_first.iter().rev()).take_while(|(a, b)| a == b).count();
+        let common = members.len() - same;
+        if common == 0 {
+            required_first.clear();
+        }
+        let end = declared.iter().rposition(|&i| members[i].required).map_or(0, |i| i + 1);
+        Orders { declared, required_first, common, end: [end, required.len()] }
+    }
+
+    fn of(&self, order: Order) -> &[usize] {
+        match order {
+            Order::Declared => &self.declared,
+            Order::RequiredFirst => &self.required_first,
+        }
+    }
+
+    /// This position, under one name where the orders agree.
+    fn left(&self, order: Order, position: usize) -> Left {
+        Left::From(if position >= self.common { Order::Declared } else { order }, position)
+    }
+
+    /// Whether any member is left.
+    fn any(&self, left: Left) -> bool {
+        match left {
+            Left::From(_, position) => position < self.declared.len(),
+            Left::Without(taken) => (taken.count_ones() as usize) < self.declared.len(),
+        }
+    }
+
+    /// Whether none of those left is required.
+    fn may_end(&self, left: Left, members: &[Member]) -> bool {
+        match left {
+            Left::From(order, position) => position >= self.end[usize::from(order == Order::RequiredFirst)],
+            Left::Without(taken) => members.iter().enumerate().all(|(i, m)| !m.required || taken >> i & 1 == 1),
+        }
+    }
+}
+
 impl<'a> Lowering<'a, '_> {
-    /// The object, braces included.
+    /// The object, braces included. `required`: the required ones of `members`, as `required` lists them.
     pub(super) fn object_graph(
         &mut self,
         facets: &ObjectFacets<'a>,
         mut members: Vec<Member>,
+        required: &[usize],
         mut additional: Vec<Member>,
     ) -> Expr {
-        let needed = members.iter().filter(|m| m.required).count() as u32;
+        let needed = required.len() as u32;
         let open_ended = !additional.is_empty();
         // Bounds that hold by themselves need no counting.
-        let min = if facets.min > needed { facets.min } else { 0 };
+        let mut min = if facets.min > needed { facets.min } else { 0 };
         let max = facets.max.filter(|&max| open_ended || (max as usize) < members.len());
-        let free = match self.norm.options.order {
-            MemberOrder::AnyUpTo(most) => {
-                members.len() + usize::from(open_ended) > 1 && members.len() <= most.min(12) as usize
-            }
-            MemberOrder::Declared => false,
-        };
-        let layers = (max.unwrap_or(0) as usize + 1).saturating_mul(min as usize + 1);
-        let positions = if free { 1 << members.len() } else { members.len() + 1 };
-        if layers.saturating_mul(positions) > MAX_NODES.max(members.len() + 1) {
+        let any = self.norm.options.order == MemberOrder::Any || members.len() <= SMALL;
+        let free = any && members.len() + usize::from(open_ended) > 1;
+        if free && members.len() > MAX_ANY {
+            let what = format!("`order: any` with more than {MAX_ANY} declared members");
+            self.norm.report(self.at, "", Reason::Limit(what));
+            return Expr::Never;
+        }
+        let orders = Orders::new(&members, required);
+        let layers = (max.unwrap_or(0) as usize + 1).saturating_mul(min as usize + 1) << facets.some.len();
+        let positions = if free { 1 << members.len() } else { 2 * members.len() + 1 };
+        if layers.saturating_mul(positions) > MAX_NODES.max(2 * members.len() + 1) {
             let what = format!("counting members needs more than {MAX_NODES} nodes");
             self.norm.report(self.at, "", Reason::Limit(what));
             return Expr::Never;
         }
         if min as usize > members.len() + usize::from(open_ended) && open_ended {
             let what = "`minProperties` beyond the declared members and one more (additional names may repeat)";
-            self.norm.report(self.at, "minProperties", Reason::Unsupported(what.into()));
-            return Expr::Never;
+            self.norm.unsupported(self.at, "minProperties", what.into());
+            min = 0;
         }
         if free {
             // Each member stands on many edges.
             members.iter_mut().chain(&mut additional).for_each(|member| self.share(member));
+        } else if orders.common > 0 {
+            // On two.
+            members[..orders.common].iter_mut().for_each(|member| self.share(member));
         }
         let (open, close, comma) = self.braces();
-        let mut build = Build { graph: Graph::default(), known: FxHashMap::default(), pending: Vec::new(), min, max };
+        let mut build = Build {
+            graph: Graph::default(),
+            known: FxHashMap::default(),
+            pending: Vec::new(),
+            min,
+            max,
+            members: &members,
+            additional: &additional,
+            orders,
+        };
         let (start, end) = (build.graph.node(), build.graph.node());
         build.graph.start = start;
         build.graph.ends.push(end);
-        let zero = Count { total: 0, distinct: 0, additional: false, met: facets.some.is_empty() };
-        let all = if free { Left::Without(0) } else { Left::From(0) };
-        let first = build.node(Place::Before(all), zero);
-        build.graph.edge(start, open.clone(), first);
-        if needed == 0 && min == 0 && zero.met {
-            build.graph.edge(start, Expr::seq([open, Expr::text("}")]), end);
+        let zero = Count { total: 0, distinct: 0, additional: false, missing: (1 << facets.some.len()) - 1 };
+        if needed == 0 && min == 0 && zero.missing == 0 {
+            build.graph.edge(start, Expr::seq([open.clone(), Expr::text("}")]), end);
+        }
+        let firsts = match (free, build.orders.common) {
+            (true, _) => vec![Left::Without(0)],
+            (false, 0) => vec![Left::From(Order::Declared, 0)],
+            (false, _) => vec![Left::From(Order::Declared, 0), Left::From(Order::RequiredFirst, 0)],
+        };
+        for left in firsts {
+            let first = build.node(Place::Before(left), zero);
+            build.graph.edge(start, open.clone(), first);
         }
         while let Some((place, count, node)) = build.pending.pop() {
             match place {
-                Place::Before(left) => build.before(node, left, count, &members, &additional),
+                Place::Before(left) => build.before(node, left, count),
+                Place::Declared(left) => build.declared(node, left, count),
                 Place::Behind(left) => {
-                    if left.may_end(&members) && count.distinct >= min && count.met {
+                    if build.orders.may_end(left, &members) && count.distinct >= min && count.missing == 0 {
                         build.graph.edge(node, close.clone(), end);
                     }
-                    if open_ended || left.any(members.len()) {
+                    if open_ended || build.orders.any(left) {
                         let next = build.node(Place::Before(left), count);
                         build.graph.edge(node, comma.clone(), next);
                     }
@@ -114,41 +207,25 @@ impl<'a> Lowering<'a, '_> {
 
     /// Makes a member a rule of its own.
     fn share(&mut self, member: &mut Member) {
-        for body in [Some(&mut member.body), member.wanted.as_mut()].into_iter().flatten() {
-            if *body != Expr::Never {
-                let whole = std::mem::replace(body, Expr::Never);
-                *body = Expr::Ref(self.rule("member".into(), whole));
-            }
+        for (_, body) in &mut member.variants {
+            let whole = std::mem::replace(body, Expr::Never);
+            *body = Expr::Ref(self.rule("member".into(), whole));
         }
     }
 }
 
-impl Left {
-    fn any(self, members: usize) -> bool {
-        match self {
-            Left::From(i) => i < members,
-            Left::Without(taken) => (taken.count_ones() as usize) < members,
-        }
-    }
-
-    /// Whether none of those left is required.
-    fn may_end(self, members: &[Member]) -> bool {
-        match self {
-            Left::From(i) => !members[i..].iter().any(|m| m.required),
-            Left::Without(taken) => members.iter().enumerate().all(|(i, m)| !m.required || taken >> i & 1 == 1),
-        }
-    }
-}
-
-struct Build {
+struct Build<'m> {
     graph: Graph,
     known: FxHashMap<(Place, Count), u32>,
     pending: Vec<(Place, Count, u32)>,
     min: u32,
     max: Option<u32>,
+    members: &'m [Member],
+    additional: &'m [Member],
+    orders: Orders,
 }
 
-impl Build {
+impl Build<'_> {
     fn node(&mut self, place: Place, count: Count) -> u32 {
         if let Some(&known) = self.known.get(&(place, count)) {
             return known;
@@ -160,42 +237,47 @@ impl Build {
     }
 
     /// The edges of a node before a member.
-    fn before(&mut self, node: u32, left: Left, count: Count, members: &[Member], additional: &[Member]) {
+    fn before(&mut self, node: u32, left: Left, count: Count) {
+        self.declared(node, left, count);
+        for member in self.additional {
+            self.member(node, member, (Place::Behind(left), count), true);
+        }
+    }
+
+    /// The edges of a node before a declared member.
+    fn declared(&mut self, node: u32, left: Left, count: Count) {
+        let members = self.members;
         match left {
-            Left::From(i) if i < members.len() => {
-                self.member(node, &members[i], (Place::Behind(Left::From(i + 1)), count), false);
+            Left::From(order, position) => {
+                let Some(&i) = self.orders.of(order).get(position) else { return };
+                let next = self.orders.left(order, position + 1);
+                self.member(node, &members[i], (Place::Behind(next), count), false);
                 if !members[i].required {
-                    let skip = self.node(Place::Before(Left::From(i + 1)), count);
+                    // Without additional members both are the same.
+                    let place = if self.additional.is_empty() { Place::Before(next) } else { Place::Declared(next) };
+                    let skip = self.node(place, count);
                     self.graph.edge(node, Expr::Empty, skip);
                 }
-                return;
             }
-            Left::From(_) => {}
             Left::Without(taken) => {
                 for (i, member) in members.iter().enumerate().filter(|(i, _)| taken >> i & 1 == 0) {
                     self.member(node, member, (Place::Behind(Left::Without(taken | 1 << i)), count), false);
                 }
             }
         }
-        for member in additional {
-            self.member(node, member, (Place::Behind(left), count), true);
-        }
     }
 
     /// A member's edges.
     fn member(&mut self, from: u32, member: &Member, (place, count): (Place, Count), is_additional: bool) {
         let Some(next) = self.counted(count, is_additional) else { return };
-        if member.body != Expr::Never || next.met {
-            let body = match (&member.body, &member.wanted) {
-                (Expr::Never, Some(wanted)) => wanted.clone(),
-                (body, _) => body.clone(),
-            };
-            let behind = self.node(place, next);
-            self.graph.edge(from, body, behind);
-        }
-        if let (Some(wanted), false) = (&member.wanted, next.met) {
-            let behind = self.node(place, Count { met: true, ..next });
-            self.graph.edge(from, wanted.clone(), behind);
+        let mut reached: Vec<u32> = Vec::new();
+        for (found, body) in &member.variants {
+            let missing = next.missing & !found;
+            if !reached.contains(&missing) {
+                reached.push(missing);
+                let behind = self.node(place, Count { missing, ..next });
+                self.graph.edge(from, body.clone(), behind);
+            }
         }
     }
 
@@ -208,6 +290,6 @@ impl Build {
         };
         let distinct = count.distinct + u32::from(!is_additional || !count.additional);
         let additional = count.additional || (is_additional && self.min > 0);
-        Some(Count { total, distinct: distinct.min(self.min), additional, met: count.met })
+        Some(Count { total, distinct: distinct.min(self.min), additional, missing: count.missing })
     }
 }

@@ -3,7 +3,8 @@
 //! What is enforced, how texts may be spelled and what is refused is written down in `docs/JSON_SCHEMA.md`. The flow:
 //!
 //! ```text
-//! Json -> doc       locations, $ref, dialects
+//! Json -> doc       locations, dialects
+//!      -> resolve   $ref, $dynamicRef, identifiers, other documents of the registry
 //!      -> keywords  one location's own keywords as Facets (type set, bounds, lengths, members, ...)
 //!      -> normalize $ref, allOf, anyOf, oneOf, ... conjoined: a list of alternatives, each one Facets
 //!      -> lower     Facets to rules; object, array, string, number: one file each
@@ -24,6 +25,8 @@ mod negate;
 mod normalize;
 mod number;
 mod object;
+mod registry;
+mod resolve;
 mod string;
 
 use std::fmt;
@@ -34,6 +37,8 @@ use crate::ids::RuleId;
 use crate::ir::{Grammar, GrammarBuilder};
 use crate::limits::Limits;
 use crate::spec::json::Json;
+
+pub use registry::Registry;
 
 /// White space between JSON tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -57,6 +62,8 @@ pub enum Formats {
     /// Formats of the specification are enforced (or refused where they cannot be); unknown ones are annotations.
     #[default]
     Assert,
+    /// As [`Formats::Assert`], and unknown ones are refused.
+    RefuseUnknown,
     /// All formats are annotations.
     Annotate,
 }
@@ -72,15 +79,50 @@ pub enum Integers {
     Digits,
 }
 
-/// In which order the declared members of an object may come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// In which order the members of an object may come. A declared name appears at most once in either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberOrder {
-    /// As the schema declares them, additional members last.
+    /// As the schema declares them; or the required ones first, as `required` lists them, and then the others as declared.
+    /// Additional members anywhere between. Objects with up to four declared members take them in any order.
+    #[default]
     Declared,
-    /// In any order, additional members between them, in objects with at most this many declared members (never more than 12: the
-    /// grammar has a node for every subset); as declared in larger ones.
-    AnyUpTo(u32),
+    /// In any order. An object with more than 12 declared members is refused: the grammar has a node for every subset.
+    Any,
+}
+
+/// The dialect of JSON Schema, for schemas without `$schema`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+pub enum Dialect {
+    /// Draft 4.
+    #[serde(rename = "draft4")]
+    Draft4,
+    /// Draft 6.
+    #[serde(rename = "draft6")]
+    Draft6,
+    /// Draft 7.
+    #[serde(rename = "draft7")]
+    Draft7,
+    /// 2019-09.
+    #[serde(rename = "2019-09")]
+    Draft201909,
+    /// 2020-12.
+    #[default]
+    #[serde(rename = "2020-12")]
+    Draft202012,
+}
+
+/// What happens to a keyword that cannot be enforced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Policy {
+    /// The schema is refused.
+    #[default]
+    Strict,
+    /// It is relaxed and reported; the caller validates the finished text, which may violate exactly the reported keywords.
+    Validate,
+    /// It is relaxed and reported.
+    BestEffort,
 }
 
 /// How a schema is read.
@@ -95,6 +137,10 @@ pub struct SchemaOptions {
     pub integers: Integers,
     /// In which order members may come.
     pub order: MemberOrder,
+    /// What happens to a keyword that cannot be enforced.
+    pub policy: Policy,
+    /// The dialect of schemas without `$schema`.
+    pub dialect: Dialect,
 }
 
 impl Default for SchemaOptions {
@@ -103,7 +149,9 @@ impl Default for SchemaOptions {
             whitespace: Whitespace::Flexible { max: 40 },
             formats: Formats::default(),
             integers: Integers::default(),
-            order: MemberOrder::AnyUpTo(5),
+            order: MemberOrder::default(),
+            policy: Policy::default(),
+            dialect: Dialect::default(),
         }
     }
 }
@@ -161,6 +209,11 @@ impl SchemaErrors {
     pub fn iter(&self) -> std::slice::Iter<'_, SchemaError> {
         self.0.iter()
     }
+
+    /// Whether the schema is understood, and no value satisfies it.
+    pub fn is_unsatisfiable(&self) -> bool {
+        self.iter().all(|error| matches!(error.reason, SchemaErrorReason::Unsatisfiable(_)))
+    }
 }
 
 impl fmt::Display for SchemaErrors {
@@ -175,18 +228,40 @@ impl fmt::Display for SchemaErrors {
     }
 }
 
+/// A grammar, and what of the schema it does not enforce.
+#[derive(Clone, Debug)]
+pub struct Lowered {
+    /// The grammar.
+    pub grammar: Grammar,
+    /// Keywords that are not enforced, by pointer; empty with [`Policy::Strict`].
+    pub relaxed: Vec<SchemaError>,
+}
+
 /// Lowers a schema to a grammar of the JSON texts it allows, without white space around the value. All errors of the
-/// schema are reported, not only the first. Cost: close to linear in the schema, except for patterns.
+/// schema are reported, not only the first. Nothing is relaxed, whatever the policy. Cost: close to linear in the schema,
+/// except for patterns.
 pub fn lower(schema: &Json, options: &SchemaOptions, limits: &Limits) -> Result<Grammar, SchemaErrors> {
+    let options = SchemaOptions { policy: Policy::Strict, ..*options };
+    lower_reported(schema, &Registry::default(), &options, limits).map(|lowered| lowered.grammar)
+}
+
+/// As [`lower`], with documents that references may lead to, and obeying the policy.
+pub fn lower_reported(
+    schema: &Json,
+    registry: &Registry,
+    options: &SchemaOptions,
+    limits: &Limits,
+) -> Result<Lowered, SchemaErrors> {
     let mut builder = GrammarBuilder::new();
-    let start = lower_into(&mut builder, schema, options, limits)?;
-    builder.finish(start).map_err(|error| {
+    let (start, relaxed) = lower_into_reported(&mut builder, schema, registry, options, limits)?;
+    let grammar = builder.finish(start).map_err(|error| {
         SchemaErrors(vec![SchemaError {
             pointer: String::new(),
             keyword: String::new(),
             reason: SchemaErrorReason::Limit(error.to_string()),
         }])
-    })
+    })?;
+    Ok(Lowered { grammar, relaxed })
 }
 
 /// As [`lower`], adding the rules to a grammar under construction; returns the rule of the value. On an error the builder
@@ -197,7 +272,26 @@ pub fn lower_into(
     options: &SchemaOptions,
     limits: &Limits,
 ) -> Result<RuleId, SchemaErrors> {
-    lower::Lowering::new(builder, schema, *options, limits).run()
+    let options = SchemaOptions { policy: Policy::Strict, ..*options };
+    lower_into_reported(builder, schema, &Registry::default(), &options, limits).map(|(rule, _)| rule)
+}
+
+/// As [`lower_reported`], adding the rules to a grammar under construction; returns the rule of the value and what was relaxed.
+pub fn lower_into_reported(
+    builder: &mut GrammarBuilder,
+    schema: &Json,
+    registry: &Registry,
+    options: &SchemaOptions,
+    limits: &Limits,
+) -> Result<(RuleId, Vec<SchemaError>), SchemaErrors> {
+    let mut needs = normalize::Needs::default();
+    loop {
+        match lower::Lowering::new(builder, (schema, registry), *options, limits, needs).run() {
+            Ok(lowered) => return Ok(lowered),
+            Err(Ok(more)) => needs = more,
+            Err(Err(errors)) => return Err(errors),
+        }
+    }
 }
 
 #[cfg(test)]

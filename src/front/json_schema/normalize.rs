@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use super::doc::{Doc, Draft, LocId};
-use super::facets::{Facets, PatternUse, Types};
-use super::keywords::{Said, allows_all};
-use super::{SchemaError, SchemaErrorReason as Reason, SchemaOptions};
+use super::doc::{Doc, LocId};
+use super::facets::{ArrayPart, Covers, Facets, ObjectPart, PatternUse, Types};
+use super::keywords::{Case, Said};
+use super::{Dialect as Draft, Policy, Registry, SchemaError, SchemaErrorReason as Reason, SchemaOptions};
 use crate::front::regex::{Pattern, RegexError};
 use crate::fsm::Dfa;
 use crate::limits::Limits;
@@ -24,7 +24,7 @@ const MAX_BRANCHES: usize = 512;
 /// Most errors worth reporting.
 const MAX_ERRORS: usize = 1_000;
 
-type Alternatives<'a> = Rc<Vec<Facets<'a>>>;
+pub(super) type Alternatives<'a> = Rc<Vec<Facets<'a>>>;
 
 enum Memo<'a> {
     Open,
@@ -37,11 +37,26 @@ pub(super) struct KnownPattern {
     dfa: Option<Option<Rc<Dfa>>>,
 }
 
+/// Things that cost something everywhere and are rare: met for the first time, the schema is read again with them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Needs {
+    /// `unevaluated...`: which parts evaluate what is kept, and all combinations of `anyOf` branches are told apart.
+    pub(super) evaluation: bool,
+    /// Dynamic references: locations know the resources entered on the way to them.
+    pub(super) dynamic: bool,
+}
+
 pub(super) struct Normalizer<'a> {
     pub(super) doc: Doc<'a>,
     pub(super) options: SchemaOptions,
     pub(super) limits: &'a Limits,
     pub(super) errors: Vec<SchemaError>,
+    /// What is not enforced although it is asked for.
+    pub(super) relaxed: Vec<SchemaError>,
+    /// Met so far.
+    pub(super) needs: Needs,
+    /// [`Needs::evaluation`] is served.
+    pub(super) evaluation: bool,
     /// Contradictions met; only reported if nothing is left of the schema.
     pub(super) conflicts: Vec<SchemaError>,
     memo: FxHashMap<LocId, Memo<'a>>,
@@ -56,12 +71,20 @@ pub(super) struct Normalizer<'a> {
 }
 
 impl<'a> Normalizer<'a> {
-    pub(super) fn new(root: &'a Json, options: SchemaOptions, limits: &'a Limits) -> Self {
+    pub(super) fn new(
+        (root, remotes): (&'a Json, &'a Registry),
+        options: SchemaOptions,
+        limits: &'a Limits,
+        needs: Needs,
+    ) -> Self {
         Normalizer {
-            doc: Doc::new(root),
+            doc: Doc::new(root, remotes, options.dialect, needs.dynamic),
             options,
             limits,
             errors: Vec::new(),
+            relaxed: Vec::new(),
+            needs,
+            evaluation: needs.evaluation,
             conflicts: Vec::new(),
             memo: FxHashMap::default(),
             conjunctions: FxHashMap::default(),
@@ -84,6 +107,19 @@ impl<'a> Normalizer<'a> {
         }
     }
 
+    /// Something is not enforced: an error, or a relaxation if the policy allows that. The caller goes on with what
+    /// allows more.
+    pub(super) fn unsupported(&mut self, loc: LocId, keyword: &str, what: String) {
+        if self.options.policy == Policy::Strict {
+            return self.report(loc, keyword, Reason::Unsupported(what));
+        }
+        let pointer = self.doc.keyword_pointer(loc, keyword);
+        let relaxed = SchemaError { pointer, keyword: keyword.to_owned(), reason: Reason::Unsupported(what) };
+        if self.relaxed.len() < MAX_ERRORS && !self.relaxed.contains(&relaxed) {
+            self.relaxed.push(relaxed);
+        }
+    }
+
     /// Notes a contradiction that makes a subschema allow nothing.
     pub(super) fn conflict(&mut self, loc: LocId, keyword: &str, what: &str) {
         if self.conflicts.len() < 16 {
@@ -100,7 +136,7 @@ impl<'a> Normalizer<'a> {
         let mut out: Vec<LocId> = Vec::with_capacity(locs.len());
         for loc in locs {
             let loc = self.follow(loc);
-            if loc.is_negated() || !allows_all(self.doc.json(loc)) {
+            if loc != LocId::TRUE && (loc.is_negated() || !self.doc.allows_all(loc)) {
                 out.push(loc);
             }
         }
@@ -117,7 +153,7 @@ impl<'a> Normalizer<'a> {
             }
             let Some(object) = self.doc.object(loc) else { return loc };
             let Some(reference) = object.get("$ref").and_then(Json::as_str) else { return loc };
-            if object.len() > 1 && self.doc.draft() == Draft::Newer {
+            if object.len() > 1 && self.doc.draft(loc) > Draft::Draft7 {
                 return loc;
             }
             match self.doc.resolve(loc, reference) {
@@ -176,6 +212,7 @@ impl<'a> Normalizer<'a> {
         self.memo.insert(loc, Memo::Open);
         self.depth += 1;
         let out = match self.doc.json(loc) {
+            _ if self.doc.is_synthetic(loc) => self.synthetic(loc),
             Json::Bool(allows) if *allows != loc.is_negated() => self.any.clone(),
             Json::Bool(_) => Rc::new(Vec::new()),
             Json::Object(object) if loc.is_negated() => self.negation(loc, object),
@@ -197,9 +234,25 @@ impl<'a> Normalizer<'a> {
         out
     }
 
+    /// What satisfies a location that is no schema.
+    fn synthetic(&mut self, loc: LocId) -> Alternatives<'a> {
+        if let Some(value) = self.doc.constant(loc) {
+            if loc.is_negated() {
+                return self.other_values(loc.negated(), &[value]);
+            }
+            return Rc::new(vec![Facets { values: Some(Rc::new(vec![value])), ..Facets::any() }]);
+        }
+        let Some(parts) = self.doc.union(loc) else { return self.any.clone() };
+        if loc.is_negated() {
+            let conj = self.conj(parts.iter().map(|part| part.negated()).collect());
+            return self.alternatives(&conj);
+        }
+        Rc::new(parts.iter().flat_map(|&part| self.expand(part).to_vec()).collect())
+    }
+
     /// A location's own assertions, multiplied by what it applies.
     pub(super) fn combine(&mut self, loc: LocId, said: Said<'a>) -> Alternatives<'a> {
-        let Said { facets, all, any, one, cases } = said;
+        let Said { facets, all, any, one, cases, unevaluated_properties, unevaluated_items } = said;
         if facets.types.is_none() {
             self.conflict(loc, "", "its keywords contradict each other");
         }
@@ -209,10 +262,7 @@ impl<'a> Normalizer<'a> {
             out = self.product(out, &next, loc, "allOf");
         }
         for (keyword, branches) in any {
-            let mut union = Vec::new();
-            for branch in branches {
-                union.extend(self.expand(branch).iter().cloned());
-            }
+            let union = self.at_least_one(loc, &branches);
             out = self.product(out, &union, loc, keyword);
         }
         for branches in one {
@@ -220,19 +270,108 @@ impl<'a> Normalizer<'a> {
             out = self.product(out, &union, loc, "oneOf");
         }
         for case in cases {
-            let mut union = Vec::new();
-            for (facets, schemas) in case {
-                let conj = self.conj(schemas);
-                let alternatives = self.alternatives(&conj);
-                union.extend(alternatives.iter().map(|a| facets.clone().conjoin(a)));
-            }
+            let union = match case {
+                Case::If { condition, then, otherwise } => {
+                    let mut union = self.both(condition, then);
+                    union.extend(self.both(condition.negated(), otherwise));
+                    union
+                }
+                Case::Dependent { trigger, names, schema } => {
+                    let mut absent = Facets::any();
+                    absent.object.forbidden.push(trigger);
+                    let mut present = Facets { types: Types::OBJECT, ..Facets::any() };
+                    present.object.required.push(trigger);
+                    present.object.required.extend(names);
+                    let conj = self.conj(schema.into_iter().collect());
+                    let with = self.alternatives(&conj);
+                    [absent].into_iter().chain(with.iter().map(|f| present.clone().conjoin(f))).collect()
+                }
+            };
             out = self.product(out, &union, loc, "if");
+        }
+        if let Some(schema) = unevaluated_properties {
+            out = Rc::new(out.iter().map(|f| self.unevaluated_properties(f, schema)).collect());
+        }
+        if let Some(schema) = unevaluated_items {
+            out = Rc::new(out.iter().map(|f| self.unevaluated_items(f, loc, schema)).collect());
         }
         out
     }
 
+    fn both(&mut self, first: LocId, second: Option<LocId>) -> Vec<Facets<'a>> {
+        let conj = self.conj([first].into_iter().chain(second).collect());
+        self.alternatives(&conj).to_vec()
+    }
+
+    /// `anyOf`. Where evaluation matters every set of branches that may hold together is an alternative of its own: the more
+    /// of them hold the more they evaluate.
+    fn at_least_one(&mut self, loc: LocId, branches: &[LocId]) -> Vec<Facets<'a>> {
+        const MAX_TOGETHER: usize = 8;
+        if !self.evaluation || branches.len() < 2 {
+            return branches.iter().flat_map(|&branch| self.expand(branch).to_vec()).collect();
+        }
+        if branches.len() > MAX_TOGETHER {
+            let what = format!(
+                "more than {MAX_TOGETHER} branches in a schema with `unevaluatedProperties` or `unevaluatedItems`"
+            );
+            self.report(loc, "anyOf", Reason::Limit(what));
+            return Vec::new();
+        }
+        let mut out = Vec::new();
+        for chosen in 1..1usize << branches.len() {
+            let mut both = self.any.clone();
+            for (_, &branch) in branches.iter().enumerate().filter(|(i, _)| chosen >> i & 1 == 1) {
+                let next = self.expand(branch);
+                both = self.product(both, &next, loc, "anyOf");
+            }
+            out.extend(both.iter().cloned());
+        }
+        out
+    }
+
+    /// Members that no part evaluates satisfy the schema. Then everything is evaluated.
+    fn unevaluated_properties(&self, facets: &Facets<'a>, schema: LocId) -> Facets<'a> {
+        let mut out = facets.clone();
+        let seen = || facets.object.parts.iter().filter(|part| part.covers != Covers::Nothing);
+        if seen().any(|part| part.covers == Covers::All) {
+            return out;
+        }
+        let names: rustc_hash::FxHashSet<&'a str> =
+            seen().flat_map(|part| part.properties.iter().map(|(name, _)| *name)).collect();
+        let mut names: Vec<&'a str> = names.into_iter().collect();
+        // Declared elsewhere already, so their order here decides nothing; but it must not depend on a hash.
+        names.sort_unstable();
+        let mut part = ObjectPart::new(names.into_iter().map(|name| (name, LocId::TRUE)).collect());
+        part.patterns = seen().flat_map(|part| part.patterns.iter().map(|(p, _)| (p.clone(), LocId::TRUE))).collect();
+        part.additional = Some(schema);
+        part.covers = Covers::All;
+        out.object.parts.push(Rc::new(part));
+        out
+    }
+
+    /// As [`Normalizer::unevaluated_properties`], for elements.
+    fn unevaluated_items(&mut self, facets: &Facets<'a>, loc: LocId, schema: LocId) -> Facets<'a> {
+        let mut out = facets.clone();
+        let seen = || facets.array.parts.iter().filter(|part| part.covers != Covers::Nothing);
+        if seen().any(|part| part.covers == Covers::All) {
+            return out;
+        }
+        let prefix = vec![LocId::TRUE; seen().map(|part| part.prefix.len()).max().unwrap_or(0)];
+        let contained = facets.array.contains.iter().filter(|c| c.covers != Covers::Nothing).map(|c| c.schema);
+        let mut allowed: Vec<LocId> = [schema].into_iter().chain(contained).collect();
+        let rest = if allowed.len() == 1 { allowed.remove(0) } else { self.doc.any_of(loc, allowed) };
+        out.array.parts.push(Rc::new(ArrayPart { prefix, rest: Some(rest), covers: Covers::All }));
+        out
+    }
+
     /// Every pair of alternatives together, contradictions left out.
-    fn product(&mut self, a: Alternatives<'a>, b: &[Facets<'a>], loc: LocId, keyword: &str) -> Alternatives<'a> {
+    pub(super) fn product(
+        &mut self,
+        a: Alternatives<'a>,
+        b: &[Facets<'a>],
+        loc: LocId,
+        keyword: &str,
+    ) -> Alternatives<'a> {
         if Rc::ptr_eq(&a, &self.any) {
             return Rc::new(b.to_vec());
         }
@@ -284,7 +423,7 @@ impl<'a> Normalizer<'a> {
         union
     }
 
-    fn disjoint(&mut self, a: &[Facets<'a>], b: &[Facets<'a>]) -> bool {
+    pub(super) fn disjoint(&mut self, a: &[Facets<'a>], b: &[Facets<'a>]) -> bool {
         a.iter().all(|x| {
             b.iter().all(|y| {
                 if !x.types.meets(y.types) {
@@ -318,7 +457,10 @@ impl<'a> Normalizer<'a> {
                     RegexError::Unsupported { .. } => Reason::Unsupported(text),
                     RegexError::TooLarge(_) => Reason::Limit(text),
                 };
-                self.report(used.loc, used.keyword, reason);
+                match reason {
+                    Reason::Unsupported(what) => self.unsupported(used.loc, used.keyword, what),
+                    reason => self.report(used.loc, used.keyword, reason),
+                }
                 None
             }
         };
@@ -344,7 +486,7 @@ impl<'a> Normalizer<'a> {
     pub(super) fn report_unenforced(&mut self, facets: &Facets<'a>, types: Types) {
         for item in &facets.unenforced {
             if item.types.meets(types) {
-                self.report(item.loc, item.keyword, Reason::Unsupported(format!("`{}`: {}", item.keyword, item.why)));
+                self.unsupported(item.loc, item.keyword, format!("`{}`: {}", item.keyword, item.why));
             }
         }
     }

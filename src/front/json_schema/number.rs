@@ -2,12 +2,12 @@
 
 use std::cmp::Ordering;
 
-use super::Integers;
 use super::SchemaErrorReason as Reason;
 use super::decimal::Decimal;
-use super::doc::{Draft, LocId};
+use super::doc::LocId;
 use super::facets::{Bound, NumberFacets, Types};
 use super::lower::Lowering;
+use super::{Dialect as Draft, Integers};
 use crate::fsm::{ByteSet, Combine, Dfa, DfaBuilder, TooLarge};
 use crate::ir::Expr;
 
@@ -93,7 +93,7 @@ impl Syntax {
 
 impl<'a> Lowering<'a, '_> {
     fn zero_fraction(&self) -> bool {
-        self.norm.options.integers == Integers::ZeroFraction && self.norm.doc.draft() > Draft::Four
+        self.norm.options.integers == Integers::ZeroFraction && self.norm.doc.draft(LocId::ROOT) > Draft::Draft4
     }
 
     /// Any integer.

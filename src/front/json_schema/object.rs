@@ -1,10 +1,15 @@
 //! Objects: which members there can be, and with what values.
 
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+
 use super::SchemaErrorReason as Reason;
 use super::doc::LocId;
-use super::facets::{Facets, ObjectFacets, PatternUse, StringFacets, Types};
+use super::facets::{Facets, NameTest, ObjectFacets, PatternUse, SomeMember, StringFacets, Types};
 use super::lower::Lowering;
 use super::members::Member;
+use super::normalize::Normalizer;
 use super::string;
 use crate::front::regex::SCALARS;
 use crate::fsm::{ByteSet, Combine, Dfa};
@@ -12,6 +17,8 @@ use crate::ir::{Expr, Graph};
 
 /// Most classes of additional names that patterns may cut out.
 const MAX_NAME_CLASSES: usize = 64;
+/// Most members an object must have that are known only by what they satisfy.
+const MAX_SOME: usize = 4;
 
 /// Names that the same schemas apply to: all but those listed, or those of an automaton over code points.
 enum Names {
@@ -22,15 +29,15 @@ enum Names {
 impl<'a> Lowering<'a, '_> {
     /// An object with these facets, braces included.
     pub(super) fn object(&mut self, facets: &ObjectFacets<'a>) -> Expr {
-        if facets.some.len() > 1 {
-            let what = "several negated `additionalProperties` or `patternProperties` together";
-            self.norm.report(self.at, "", Reason::Unsupported(what.into()));
+        if facets.some.len() > MAX_SOME {
+            let what = format!("more than {MAX_SOME} members known only by a property");
+            self.norm.report(self.at, "", Reason::Limit(what));
             return Expr::Never;
         }
         let declared = self.declared(facets);
-        let Some(members) = self.members(facets, &declared) else { return Expr::Never };
+        let Some((members, required)) = self.members(facets, &declared) else { return Expr::Never };
         let additional = self.additional(facets, &declared);
-        self.object_graph(facets, members, additional)
+        self.object_graph(facets, members, &required, additional)
     }
 
     /// Declared names: properties in order, then required names that no part declares.
@@ -48,96 +55,111 @@ impl<'a> Lowering<'a, '_> {
         names
     }
 
-    /// The members that can be present; `None` if a required one cannot.
-    fn members(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Option<Vec<Member>> {
-        let required: rustc_hash::FxHashSet<&str> = facets.required.iter().copied().collect();
+    /// The members that can be present, and which of them are required, in the order of `required`. `None` if a required one
+    /// cannot be.
+    fn members(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Option<(Vec<Member>, Vec<usize>)> {
+        let ranks: FxHashMap<&str, usize> = facets.required.iter().enumerate().map(|(i, name)| (*name, i)).collect();
         let mut members = Vec::with_capacity(declared.len());
+        let mut required: Vec<(usize, usize)> = Vec::new();
         for &name in declared {
             let locs = self.norm.member(facets, name);
             let at = locs.first().copied();
-            let required = required.contains(name);
+            let rank = ranks.get(name).copied();
             let key = Expr::text(&string::literal(name));
-            let qualifies = facets.some.iter().any(|some| self.norm.is_candidate(some, name));
+            let qualifies = self.candidates(facets, |norm, some| norm.is_candidate(some, name));
             let member = match self.norm.accepts_name(facets, name) {
-                true => self.member(facets, (key, locs), qualifies, required),
+                true => self.member((key, locs), &qualifies, rank.is_some()),
                 false => None,
             };
             if let Some(member) = member {
+                required.extend(rank.map(|rank| (rank, members.len())));
                 members.push(member);
-            } else if required {
+            } else if rank.is_some() {
                 let at = at.filter(|&at| at != LocId::FALSE).unwrap_or(self.at);
                 self.norm.conflict(at, "", &format!("required member {name:?} allows no value"));
                 return None;
             }
         }
-        Some(members)
+        required.sort_unstable();
+        Some((members, required.into_iter().map(|(_, member)| member).collect()))
+    }
+
+    /// The members looked for that one member may be: their bits, and what its value must then satisfy.
+    fn candidates(
+        &mut self,
+        facets: &ObjectFacets<'a>,
+        mut qualifies: impl FnMut(&mut Normalizer<'a>, &SomeMember<'a>) -> bool,
+    ) -> Vec<(u32, LocId)> {
+        let some = facets.some.iter().enumerate();
+        some.filter(|(_, some)| qualifies(&mut self.norm, some)).map(|(i, some)| (1 << i, some.schema)).collect()
     }
 
     /// A member with this name whose value satisfies all of the locations; `None` if nothing does.
     fn member(
         &mut self,
-        facets: &ObjectFacets<'a>,
-        (name, mut locs): (Expr, Vec<LocId>),
-        qualifies: bool,
+        (name, locs): (Expr, Vec<LocId>),
+        qualifies: &[(u32, LocId)],
         required: bool,
     ) -> Option<Member> {
-        let value = self.value(locs.clone());
-        if value == Expr::Never {
-            return None;
-        }
         let colon = self.colon();
-        let body = Expr::seq([name.clone(), colon.clone(), value.clone()]);
-        let Some(some) = facets.some.first().filter(|_| qualifies) else {
-            return Some(Member { body, wanted: None, required });
-        };
-        locs.push(some.schema);
-        let wanted = self.value(locs);
-        let always = wanted == value;
-        let wanted = (wanted != Expr::Never).then(|| Expr::seq([name, colon, wanted]));
-        Some(Member { body: if always { Expr::Never } else { body }, wanted, required })
+        let mut values: Vec<(u32, Expr)> = Vec::new();
+        for choice in 0..1u32 << qualifies.len() {
+            let chosen = || qualifies.iter().enumerate().filter(|(i, _)| choice >> i & 1 == 1).map(|(_, some)| some);
+            let found: u32 = chosen().map(|(bit, _)| bit).sum();
+            let value = self.value(locs.iter().copied().chain(chosen().map(|(_, schema)| *schema)).collect());
+            if value != Expr::Never {
+                // A value that always is more than it has to be.
+                values.retain(|(bits, other)| bits & !found != 0 || *other != value);
+                values.push((found, value));
+            }
+        }
+        values.sort_by_key(|(found, _)| found.count_ones());
+        let variants: Vec<(u32, Expr)> =
+            values.into_iter().map(|(found, value)| (found, Expr::seq([name.clone(), colon.clone(), value]))).collect();
+        (!variants.is_empty()).then_some(Member { variants, required })
     }
 
     /// Members with other names.
     fn additional(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Vec<Member> {
-        let patterns: Vec<PatternUse<'a>> = {
-            let mut list: Vec<PatternUse<'a>> = Vec::new();
-            let own = facets.parts.iter().flat_map(|part| part.patterns.iter().map(|(pattern, _)| pattern));
-            for pattern in own.chain(facets.some.iter().flat_map(|some| some.matching.iter().chain(&some.not_matching)))
-            {
-                if !list.contains(pattern) {
-                    list.push(pattern.clone());
-                }
+        let mut tests: Vec<NameTest<'a>> = Vec::new();
+        let own = facets.parts.iter().flat_map(|part| part.patterns.iter().map(|(p, _)| NameTest::Pattern(p.clone())));
+        let looked_for = facets.some.iter().flat_map(|some| some.matching.iter().chain(&some.not_matching).cloned());
+        for test in own.chain(looked_for) {
+            if !tests.contains(&test) {
+                tests.push(test);
             }
-            list
-        };
+        }
         let all: Vec<&str> = declared.iter().chain(&facets.forbidden).copied().collect();
-        if patterns.is_empty() && facets.names.is_empty() {
+        if tests.is_empty() && facets.names.is_empty() {
             let locs: Vec<LocId> = facets.parts.iter().filter_map(|part| part.additional).collect();
             if self.value(locs.clone()) == Expr::Never {
                 return Vec::new();
             }
             let names = self.names(Names::AllBut(all.iter().map(|s| (*s).to_owned()).collect()));
-            let qualifies = !facets.some.is_empty();
-            return self.member(facets, (names, locs), qualifies, false).into_iter().collect();
+            let qualifies = self.candidates(facets, |_, _| true);
+            return self.member((names, locs), &qualifies, false).into_iter().collect();
         }
-        let Some(classes) = self.name_classes(facets, &patterns, &all) else { return Vec::new() };
+        let Some(classes) = self.name_classes(facets, &tests, &all) else { return Vec::new() };
         let mut out = Vec::new();
         for (dfa, matched) in classes {
             let mut locs = Vec::new();
             for part in &facets.parts {
                 let before = locs.len();
-                locs.extend(part.patterns.iter().filter(|(p, _)| matched.contains(p)).map(|(_, schema)| *schema));
+                let matching = |p: &PatternUse<'a>| {
+                    matched.iter().any(|test| matches!(test, NameTest::Pattern(other) if other == p))
+                };
+                locs.extend(part.patterns.iter().filter(|(p, _)| matching(p)).map(|(_, schema)| *schema));
                 if locs.len() == before {
                     locs.extend(part.additional);
                 }
             }
             if self.value(locs.clone()) != Expr::Never {
                 let names = self.names(Names::Automaton(dfa));
-                let qualifies = facets.some.iter().any(|some| match &some.matching {
-                    Some(pattern) => matched.contains(pattern),
-                    None => !some.not_matching.iter().any(|pattern| matched.contains(pattern)),
+                let qualifies = self.candidates(facets, |_, some| match &some.matching {
+                    Some(test) => matched.contains(test),
+                    None => !some.not_matching.iter().any(|test| matched.contains(test)),
                 });
-                out.extend(self.member(facets, (names, locs), qualifies, false));
+                out.extend(self.member((names, locs), &qualifies, false));
             }
         }
         out
@@ -147,24 +169,27 @@ impl<'a> Lowering<'a, '_> {
     fn name_classes(
         &mut self,
         facets: &ObjectFacets<'a>,
-        patterns: &[PatternUse<'a>],
+        tests: &[NameTest<'a>],
         declared: &[&str],
-    ) -> Option<Vec<(Dfa, Vec<PatternUse<'a>>)>> {
+    ) -> Option<Vec<(Dfa, Vec<NameTest<'a>>)>> {
         let limit = self.norm.limits.automaton_states;
         let at = self.at;
-        let mut universe = self.allowed_names(facets)?;
+        let mut universe = self.allowed_names(&facets.names)?;
         if !declared.is_empty() {
             let words = Dfa::words(declared.iter().map(|name| name.chars().map(u32::from).collect::<Vec<_>>()));
             universe = self.within(at, universe.combine(&words, Combine::Minus, limit))?;
         }
         let mut classes = vec![(universe, Vec::new())];
-        for pattern in patterns {
-            let dfa = self.norm.pattern_dfa(pattern)?;
+        for test in tests {
+            let dfa = match test {
+                NameTest::Pattern(pattern) => self.norm.pattern_dfa(pattern)?,
+                NameTest::Schema(loc) => Rc::new(self.allowed_names(&[*loc])?),
+            };
             let mut next = Vec::new();
             for (names, matched) in classes {
                 let inside = self.within(at, names.combine(&dfa, Combine::And, limit))?;
                 if !inside.is_empty() {
-                    let matched: Vec<_> = matched.iter().chain([pattern]).cloned().collect();
+                    let matched: Vec<_> = matched.iter().chain([test]).cloned().collect();
                     next.push((inside, matched));
                 }
                 let outside = self.within(at, names.combine(&dfa, Combine::Minus, limit))?;
@@ -175,7 +200,7 @@ impl<'a> Lowering<'a, '_> {
             classes = next;
             if classes.len() > MAX_NAME_CLASSES {
                 let what = format!("patterns divide names into more than {MAX_NAME_CLASSES} classes");
-                self.norm.report(pattern.loc, pattern.keyword, Reason::Limit(what));
+                self.norm.report(at, "patternProperties", Reason::Limit(what));
                 return None;
             }
         }
@@ -186,14 +211,14 @@ impl<'a> Lowering<'a, '_> {
         result.map_err(|error| self.norm.report(at, "", Reason::Limit(error.to_string()))).ok()
     }
 
-    /// Names that `propertyNames` allows.
-    fn allowed_names(&mut self, facets: &ObjectFacets<'a>) -> Option<Dfa> {
+    /// Names that satisfy all of the locations.
+    fn allowed_names(&mut self, names: &[LocId]) -> Option<Dfa> {
         let limit = self.norm.limits.automaton_states;
         let at = self.at;
-        if facets.names.is_empty() {
+        if names.is_empty() {
             return self.within(at, Dfa::counted(&SCALARS, 0, None, limit));
         }
-        let conj = self.norm.conj(facets.names.clone());
+        let conj = self.norm.conj(names.to_vec());
         let mut out = Dfa::never();
         for f in self.norm.alternatives(&conj).iter() {
             let names = self.texts(f)?;

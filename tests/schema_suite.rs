@@ -1,0 +1,127 @@
+//! The official JSON-Schema-Test-Suite, as far as it is at hand: every outcome is compared with the baseline, and none may
+//! get worse. `LOUVER_UPDATE_BASELINES=1` writes a new baseline.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use louver::compile::Compiled;
+use louver::front::json_schema::{Dialect, Formats, Registry, SchemaOptions, lower_reported};
+use louver::limits::Limits;
+use louver::matcher::Recognizer;
+use louver::spec::json::Json;
+use serde::{Deserialize, Serialize};
+
+/// From good to bad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Outcome {
+    Right,
+    Refused,
+    WronglyRejected,
+    WronglyAccepted,
+}
+
+fn root(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+fn parse(text: &str) -> Json {
+    Json::parse(text, &Limits { source_bytes: 64 << 20, depth: 1_000, ..Limits::default() }).expect("JSON")
+}
+
+fn registry(text: &str) -> Registry {
+    let mut registry = Registry::new();
+    for (uri, document) in parse(text).as_object().expect("an object of documents").iter() {
+        registry.insert(uri, document.clone());
+    }
+    registry
+}
+
+/// The outcome of every instance of a file of cases, by file, group and description.
+fn outcomes(cases: &str, registry: &Registry) -> BTreeMap<String, Outcome> {
+    let limits = Limits::default();
+    let mut out = BTreeMap::new();
+    for line in cases.lines() {
+        let case = parse(line);
+        let text = |name: &str| case.get(name).and_then(Json::as_str).unwrap_or_default().to_owned();
+        let (file, group) = (text("file"), text("group"));
+        let options = SchemaOptions {
+            dialect: if file.starts_with("draft7") { Dialect::Draft7 } else { Dialect::Draft202012 },
+            formats: if file.contains("optional") { Formats::Assert } else { Formats::Annotate },
+            ..SchemaOptions::default()
+        };
+        let schema = case.get("schema").expect("a schema");
+        let lowered = lower_reported(schema, registry, &options, &limits);
+        let nothing = lowered.as_ref().is_err_and(|errors| errors.is_unsatisfiable());
+        let mut recognizer = lowered.ok().map(|lowered| {
+            let compiled = Compiled::new(&lowered.grammar, &limits).unwrap_or_else(|e| panic!("{file} {group}: {e}"));
+            Recognizer::new(Arc::new(compiled))
+        });
+        for test in case.get("tests").and_then(Json::as_array).unwrap_or_default() {
+            let valid = test.get("valid") == Some(&Json::Bool(true));
+            let description = test.get("description").and_then(Json::as_str).unwrap_or_default();
+            let accepted = recognizer.as_mut().map(|recognizer| {
+                let data = test.get("data").expect("data").to_string();
+                recognizer.reset();
+                recognizer.push(data.as_bytes()).is_ok() && recognizer.is_complete()
+            });
+            let outcome = match accepted.or(nothing.then_some(false)) {
+                None => Outcome::Refused,
+                Some(accepted) if accepted == valid => Outcome::Right,
+                Some(true) => Outcome::WronglyAccepted,
+                Some(false) => Outcome::WronglyRejected,
+            };
+            out.insert(format!("{file} | {group} | {description}"), outcome);
+        }
+    }
+    out
+}
+
+fn summary(outcomes: &BTreeMap<String, Outcome>) -> BTreeMap<String, [usize; 4]> {
+    let mut out: BTreeMap<String, [usize; 4]> = BTreeMap::new();
+    for (name, outcome) in outcomes {
+        let draft = name.split('/').next().unwrap_or_default();
+        let kind = if name.contains("optional") { " optional" } else { "" };
+        out.entry(format!("{draft}{kind}")).or_default()[*outcome as usize] += 1;
+    }
+    out
+}
+
+#[test]
+fn the_official_suite_gets_no_worse() {
+    let (cases, remotes) = (
+        root("../shared/data/json-schema-test-suite.jsonl"),
+        root("../shared/data/json-schema-test-suite-remotes.json"),
+    );
+    let (Ok(cases), Ok(remotes)) = (std::fs::read_to_string(&cases), std::fs::read_to_string(&remotes)) else {
+        eprintln!("SKIPPED: the official suite is not at {}; own_cases runs a small sample", cases.display());
+        return;
+    };
+    let now = outcomes(&cases, &registry(&remotes));
+    let counts = summary(&now);
+    for (part, [right, refused, rejected, accepted]) in &counts {
+        println!("{part}: right {right}, refused {refused}, wrongly rejected {rejected}, wrongly accepted {accepted}");
+    }
+    let path = root("tests/baselines/json_schema_suite.json");
+    let worse_than_right: BTreeMap<&String, Outcome> =
+        now.iter().filter(|(_, outcome)| **outcome != Outcome::Right).map(|(name, outcome)| (name, *outcome)).collect();
+    if std::env::var_os("LOUVER_UPDATE_BASELINES").is_some() {
+        let text = serde_json::to_string_pretty(&worse_than_right).expect("JSON");
+        std::fs::write(&path, text + "\n").expect("the baseline is written");
+        return;
+    }
+    let text = std::fs::read_to_string(&path).expect("the baseline is read");
+    let baseline: BTreeMap<String, Outcome> = serde_json::from_str(&text).expect("the baseline is JSON");
+    let before = |name: &str| baseline.get(name).copied().unwrap_or(Outcome::Right);
+    let worse: Vec<String> = now
+        .iter()
+        .filter(|(name, outcome)| **outcome > before(name))
+        .map(|(name, outcome)| format!("{name}: {outcome:?}, was {:?}", before(name)))
+        .collect();
+    assert!(worse.is_empty(), "{} instances got worse:\n{}", worse.len(), worse.join("\n"));
+    let better = now.iter().filter(|(name, outcome)| **outcome < before(name)).count();
+    if better > 0 {
+        println!("{better} instances got better: write a new baseline with LOUVER_UPDATE_BASELINES=1");
+    }
+}
