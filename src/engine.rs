@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::compile::{CompileError, Compiled};
 use crate::front::json_schema::{self, SchemaErrors, SchemaOptions};
 use crate::ids::TokenId;
-use crate::ir::Grammar;
+use crate::ir::{Grammar, Simplify};
 use crate::limits::Limits;
 use crate::mask::{Index, IndexState, MaskPool, PoolStats};
 use crate::matcher::{AdvanceError, ConfigId, DEAD, ParserLimit, Tracer};
@@ -22,11 +22,18 @@ pub struct EngineOptions {
     /// Nodes of the vocabulary's trie that a new mask may cost by one direct walk before it is put together from pooled
     /// entries of single states instead. Changes no mask; 0 always uses entries.
     pub direct_walk: usize,
+    /// How much a grammar is simplified before it is compiled. Changes no mask.
+    pub simplify: Simplify,
 }
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        EngineOptions { limits: Limits::default(), pool_bytes: 256 << 20, direct_walk: 1024 }
+        EngineOptions {
+            limits: Limits::default(),
+            pool_bytes: 256 << 20,
+            direct_walk: 1024,
+            simplify: Simplify::default(),
+        }
     }
 }
 
@@ -74,9 +81,14 @@ impl Engine {
         self.pool.stats()
     }
 
-    /// Compiles a grammar and binds it to the vocabulary. No mask is built yet.
+    /// Simplifies and compiles a grammar and binds it to the vocabulary. No mask is built yet.
     pub fn compile(&self, grammar: &Grammar) -> Result<Constraint, CompileError> {
-        self.bind(Arc::new(Compiled::new(grammar, &self.options.limits)?))
+        self.compile_owned(grammar.clone())
+    }
+
+    fn compile_owned(&self, grammar: Grammar) -> Result<Constraint, CompileError> {
+        let grammar = grammar.simplify(self.options.simplify)?;
+        self.bind(Arc::new(Compiled::new(&grammar, &self.options.limits)?))
     }
 
     /// Binds an already compiled grammar (shared between vocabularies) to the vocabulary. Fails if the vocabulary lacks a
@@ -96,7 +108,7 @@ impl Engine {
     pub fn compile_json_schema(&self, schema: &str, options: &SchemaOptions) -> Result<Constraint, SchemaCompileError> {
         let limits = &self.options.limits;
         let grammar = json_schema::lower(&Json::parse(schema, limits)?, options, limits)?;
-        Ok(self.compile(&grammar)?)
+        Ok(self.compile_owned(grammar)?)
     }
 }
 

@@ -3,4 +3,5 @@
 mod cases;
 mod harness;
 mod property;
+mod simplify;
 mod tidy;
