@@ -3,6 +3,7 @@
 //! `cargo run --release --example simplify_sweep -- FILE.jsonl [--limit N] [--print ID]`. Each line has a `schema`. Each time is the least of
 //! three, so that a busy machine does not show.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use louver::compile::Compiled;
@@ -62,7 +63,7 @@ impl Table {
             let at = |q: usize| row.values[(row.values.len() - 1) * q / 1000];
             let mean = row.values.iter().sum::<f64>() / row.values.len() as f64;
             println!(
-                "{:<28} {mean:>10.1} {:>10.1} {:>10.1} {:>10.1} {:>12.1}",
+                "{:<28} {mean:>10.2} {:>10.1} {:>10.1} {:>10.1} {:>12.1}",
                 row.name,
                 at(500),
                 at(900),
@@ -103,10 +104,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 g
             });
             table.add(&format!("pass {i} {pass:?} us"), us(time));
+            table.add(&format!("pass {i} {pass:?} changes"), f64::from(u8::from(next != at)));
             at = next;
         }
         for level in LEVELS {
-            let (time, simple) = on(&grammar, |g| g.simplify(level).expect("valid"));
+            let (time, simple) = least(|| grammar.simplify(level).expect("valid"));
+            table.add(&format!("{level:?} changes nothing"), f64::from(u8::from(matches!(simple, Cow::Borrowed(_)))));
             if show.is_some() {
                 println!("{level:?}\n{simple}");
             }

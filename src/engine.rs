@@ -83,10 +83,6 @@ impl Engine {
 
     /// Simplifies and compiles a grammar and binds it to the vocabulary. No mask is built yet.
     pub fn compile(&self, grammar: &Grammar) -> Result<Constraint, CompileError> {
-        self.compile_owned(grammar.clone())
-    }
-
-    fn compile_owned(&self, grammar: Grammar) -> Result<Constraint, CompileError> {
         let grammar = grammar.simplify(self.options.simplify)?;
         self.bind(Arc::new(Compiled::new(&grammar, &self.options.limits)?))
     }
@@ -108,7 +104,7 @@ impl Engine {
     pub fn compile_json_schema(&self, schema: &str, options: &SchemaOptions) -> Result<Constraint, SchemaCompileError> {
         let limits = &self.options.limits;
         let grammar = json_schema::lower(&Json::parse(schema, limits)?, options, limits)?;
-        Ok(self.compile_owned(grammar)?)
+        Ok(self.compile(&grammar)?)
     }
 }
 

@@ -64,7 +64,7 @@ impl Case {
             }
             (None, Some(name)) => {
                 let level = LEVELS.into_iter().find(|level| named(level, name)).ok_or("no such level")?;
-                before.clone().simplify(level).map_err(|e| e.to_string())?
+                before.simplify(level).map_err(|e| e.to_string())?.into_owned()
             }
             _ => return Err("a case has exactly one of pass and level".to_owned()),
         };
@@ -162,7 +162,7 @@ proptest! {
             prop_assert!(same.is_ok(), "{:?}: {} in\n{}", pass, same.unwrap_err(), changed);
         }
         for level in [Simplify::Cheap, Simplify::Full] {
-            let simple = grammar.clone().simplify(level).expect("valid");
+            let simple = grammar.simplify(level).expect("valid");
             prop_assert!(simple.size() <= grammar.size() * 3 / 2 + 64, "{:?} grows to\n{}", level, simple);
             let same = equivalent(&grammar, &simple);
             prop_assert!(same.is_ok(), "{:?}: {} in\n{}", level, same.unwrap_err(), simple);
@@ -267,7 +267,7 @@ fn large_grammars_are_simplified_within_bounds() {
         ("deep nesting", grow(&|_| (0..450).fold(digit(), |inner, _| Expr::Alt(vec![Expr::Seq(vec![inner])])))),
     ];
     for (name, grammar) in grammars {
-        let simple = grammar.clone().simplify(Simplify::Full).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let simple = grammar.simplify(Simplify::Full).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert!(simple.size() <= grammar.size() * 3 / 2 + 64, "{name}: {} of {}", simple.size(), grammar.size());
         assert_eq!(simple.validate(), Ok(()), "{name}");
         equivalent(&grammar, &simple).unwrap_or_else(|why| panic!("{name}: {why}"));

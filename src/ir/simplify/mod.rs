@@ -14,6 +14,8 @@ mod reach;
 mod unit;
 mod useless;
 
+use std::borrow::Cow;
+
 use super::{Expr, Grammar, GrammarError};
 use crate::ids::RuleId;
 
@@ -113,21 +115,33 @@ impl Simplify {
     }
 }
 
+impl Pass {
+    /// As [`Pass::run`], copying the grammar only where that is needed.
+    fn run_on(self, grammar: &mut Cow<'_, Grammar>) -> bool {
+        match self {
+            Pass::Merge => merge::plan(grammar).map(|plan| merge::apply(grammar.to_mut(), &plan)).is_some(),
+            Pass::Reach => reach::plan(grammar).map(|plan| reach::retain(grammar.to_mut(), &plan)).is_some(),
+            _ => self.run(grammar.to_mut()),
+        }
+    }
+}
+
 impl Grammar {
-    /// An equivalent grammar: the same sentences, the same spans in traces. Never more than [`Grammar::size`] grown by a half
-    /// and 64; usually smaller. Fails only if the grammar is not valid.
-    pub fn simplify(mut self, level: Simplify) -> Result<Grammar, GrammarError> {
+    /// An equivalent grammar: the same sentences, the same spans in traces. [`Grammar::size`] grows at most by a half and 64;
+    /// usually it shrinks. Fails only if the grammar is not valid.
+    pub fn simplify(&self, level: Simplify) -> Result<Cow<'_, Grammar>, GrammarError> {
         self.validate()?;
+        let mut grammar = Cow::Borrowed(self);
         for _ in 0..level.rounds() {
             let mut again = false;
             for pass in level.passes() {
-                again |= pass.run(&mut self) && pass.opens_more();
+                again |= pass.run_on(&mut grammar) && pass.opens_more();
             }
             if !again {
                 break;
             }
         }
-        Ok(self)
+        Ok(grammar)
     }
 
     /// Rules, and nodes, bytes and edges of their expressions.

@@ -1,18 +1,27 @@
 //! Rules that the start does not reach are dropped. The others keep their order.
 
-use super::calls::Calls;
 use crate::ids::RuleId;
 use crate::ir::Grammar;
 
 pub(super) fn run(grammar: &mut Grammar) -> bool {
-    let reached = Calls::of(grammar).callees_first([grammar.start]);
-    if reached.len() == grammar.rules.len() {
-        return false;
+    plan(grammar).map(|keep| retain(grammar, &keep)).is_some()
+}
+
+/// The rules that stay; `None` if all do.
+pub(super) fn plan(grammar: &Grammar) -> Option<Vec<bool>> {
+    let mut reached = vec![false; grammar.rules.len()];
+    let mut open = vec![grammar.start];
+    reached[grammar.start.index()] = true;
+    let mut count = 0;
+    while let Some(rule) = open.pop() {
+        count += 1;
+        grammar.rules[rule.index()].body.each_ref(&mut |target| {
+            if !std::mem::replace(&mut reached[target.index()], true) {
+                open.push(target);
+            }
+        });
     }
-    let mut keep = vec![false; grammar.rules.len()];
-    reached.iter().for_each(|&rule| keep[rule as usize] = true);
-    retain(grammar, &keep);
-    true
+    (count < grammar.rules.len()).then_some(reached)
 }
 
 /// Drops rules that nothing kept refers to.
