@@ -1,11 +1,12 @@
 //! Stage 6, the door: a vocabulary, options and shared caches in; constraints and matchers out.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::compile::{CompileError, Compiled};
 use crate::front::json_schema::{self, SchemaErrors, SchemaOptions};
 use crate::ids::TokenId;
-use crate::ir::Grammar;
+use crate::ir::{Grammar, Simplify};
 use crate::limits::Limits;
 use crate::mask::{Index, IndexState, MaskPool, PoolStats};
 use crate::matcher::{AdvanceError, ConfigId, DEAD, ParserLimit, Tracer};
@@ -22,11 +23,18 @@ pub struct EngineOptions {
     /// Nodes of the vocabulary's trie that a new mask may cost by one direct walk before it is put together from pooled
     /// entries of single states instead. Changes no mask; 0 always uses entries.
     pub direct_walk: usize,
+    /// How much a grammar is simplified before it is compiled. Changes no mask.
+    pub simplify: Simplify,
 }
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        EngineOptions { limits: Limits::default(), pool_bytes: 256 << 20, direct_walk: 1024 }
+        EngineOptions {
+            limits: Limits::default(),
+            pool_bytes: 256 << 20,
+            direct_walk: 1024,
+            simplify: Simplify::default(),
+        }
     }
 }
 
@@ -74,9 +82,14 @@ impl Engine {
         self.pool.stats()
     }
 
-    /// Compiles a grammar and binds it to the vocabulary. No mask is built yet.
+    /// Simplifies and compiles a grammar and binds it to the vocabulary. No mask is built yet.
     pub fn compile(&self, grammar: impl Into<Arc<Grammar>>) -> Result<Constraint, CompileError> {
-        self.bind(Arc::new(Compiled::new(grammar, &self.options.limits)?))
+        let grammar: Arc<Grammar> = grammar.into();
+        let simplified = match grammar.simplify(self.options.simplify)? {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(simplified) => Some(Arc::new(simplified)),
+        };
+        self.bind(Arc::new(Compiled::new(simplified.unwrap_or(grammar), &self.options.limits)?))
     }
 
     /// Binds an already compiled grammar (shared between vocabularies) to the vocabulary. Fails if the vocabulary lacks a

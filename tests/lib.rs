@@ -4,4 +4,5 @@ mod cases;
 mod harness;
 mod property;
 mod schema_suite;
+mod simplify;
 mod tidy;

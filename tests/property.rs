@@ -1,7 +1,7 @@
 //! The property that must hold everywhere: `mask[t] == accepts(prefix + bytes(t))`, on random grammars and random vocabularies,
 //! against the oracle; and `advance`, `allows`, `rollback` and forks agree with the mask.
 
-mod generate;
+pub(crate) mod generate;
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ const STEPS: usize = 24;
 const WORK: usize = 200_000;
 
 /// The same cases in every run; `PROPTEST_CASES` asks for that many others.
-fn config(cases: u32) -> Config {
+pub(crate) fn config(cases: u32) -> Config {
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() };
     match std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()) {
         Some(cases) => Config { cases, ..config },
@@ -43,7 +43,7 @@ fn limits() -> Limits {
 
 /// A grammar that a failure shows as text.
 #[derive(Clone)]
-struct Shown(Grammar);
+pub(crate) struct Shown(pub(crate) Grammar);
 
 impl std::fmt::Debug for Shown {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -94,6 +94,11 @@ impl ByteSet {
         })
     }
 
+    /// The bitmap: byte `b` is bit `b % 64` of word `b / 64`.
+    pub(crate) fn words(&self) -> [u64; 4] {
+        self.0
+    }
+
     /// Maximal runs `(lo, hi)` in ascending order.
     pub fn ranges(&self) -> Vec<(u8, u8)> {
         let mut out: Vec<(u8, u8)> = Vec::new();

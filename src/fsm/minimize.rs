@@ -98,6 +98,54 @@ impl Partition {
     }
 }
 
+/// The coarsest partition that refines `keys` and agrees on where edges lead: two elements of one class have, for every label,
+/// edges into the same classes or none. Elements with one key have at most one edge a label. Returns each element's
+/// class. O(m log n) for m edges `(tail, label, head)`.
+pub(crate) fn coarsest(keys: &[u32], tail: &[u32], label: &[u32], head: &[u32]) -> Vec<u32> {
+    refine(keys, tail, label, head).set_of
+}
+
+fn refine(keys: &[u32], tail: &[u32], label: &[u32], head: &[u32]) -> Partition {
+    let n = keys.len();
+    let mut blocks = Partition::by_key(keys);
+    let mut cords = Partition::by_key(label);
+    let mut incoming_at = vec![0u32; n + 1];
+    for &h in head {
+        incoming_at[h as usize + 1] += 1;
+    }
+    for i in 0..n {
+        incoming_at[i + 1] += incoming_at[i];
+    }
+    let mut incoming = vec![0u32; head.len()];
+    let mut fill = incoming_at.clone();
+    for (i, &h) in head.iter().enumerate() {
+        incoming[fill[h as usize] as usize] = i as u32;
+        fill[h as usize] += 1;
+    }
+    // Every block but one must split the cords; block 0 is the one left out.
+    let (mut b, mut c) = (1, 0);
+    loop {
+        while b < blocks.blocks() {
+            for i in blocks.first[b]..blocks.past[b] {
+                let s = blocks.elems[i as usize] as usize;
+                for j in incoming_at[s]..incoming_at[s + 1] {
+                    cords.mark(incoming[j as usize]);
+                }
+            }
+            cords.split();
+            b += 1;
+        }
+        if c >= cords.blocks() {
+            return blocks;
+        }
+        for i in cords.first[c]..cords.past[c] {
+            blocks.mark(tail[cords.elems[i as usize] as usize]);
+        }
+        blocks.split();
+        c += 1;
+    }
+}
+
 impl Dfa {
     /// The minimal automaton: unreachable and dead states dropped, equivalent states merged, numbered breadth-first.
     #[must_use]
@@ -134,43 +182,7 @@ impl Dfa {
         }
         // Dead states form a block of their own (key 2) that no kept edge touches.
         let keys: Vec<u32> = (0..n).map(|s| if !keep[s] { 2 } else { u32::from(self.finals[s]) }).collect();
-        let mut blocks = Partition::by_key(&keys);
-        let mut cords = Partition::by_key(&label);
-        let mut incoming_at = vec![0u32; n + 1];
-        for &h in &head {
-            incoming_at[h as usize + 1] += 1;
-        }
-        for i in 0..n {
-            incoming_at[i + 1] += incoming_at[i];
-        }
-        let mut incoming = vec![0u32; head.len()];
-        let mut fill = incoming_at.clone();
-        for (i, &h) in head.iter().enumerate() {
-            incoming[fill[h as usize] as usize] = i as u32;
-            fill[h as usize] += 1;
-        }
-        // Every block but one must split the cords; block 0 is the one left out.
-        let (mut b, mut c) = (1, 0);
-        loop {
-            while b < blocks.blocks() {
-                for i in blocks.first[b]..blocks.past[b] {
-                    let s = blocks.elems[i as usize] as usize;
-                    for j in incoming_at[s]..incoming_at[s + 1] {
-                        cords.mark(incoming[j as usize]);
-                    }
-                }
-                cords.split();
-                b += 1;
-            }
-            if c >= cords.blocks() {
-                break;
-            }
-            for i in cords.first[c]..cords.past[c] {
-                blocks.mark(tail[cords.elems[i as usize] as usize]);
-            }
-            blocks.split();
-            c += 1;
-        }
+        let blocks = refine(&keys, &tail, &label, &head);
         self.quotient(&blocks, &keep)
     }
 

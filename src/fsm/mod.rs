@@ -9,6 +9,7 @@ mod product;
 
 pub use byteset::{ByteSet, escape};
 pub use dfa::{Dfa, DfaBuilder, Edge};
+pub(crate) use minimize::coarsest;
 pub use nfa::Nfa;
 pub use product::Combine;
 

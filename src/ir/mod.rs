@@ -3,9 +3,11 @@
 
 mod builder;
 mod print;
+mod simplify;
 mod validate;
 
 pub use builder::GrammarBuilder;
+pub use simplify::{Pass, Simplify};
 pub use validate::GrammarError;
 
 use std::sync::Arc;

@@ -4,3 +4,4 @@ pub(crate) mod cases;
 pub(crate) mod columns;
 pub(crate) mod machine;
 pub(crate) mod oracle;
+pub(crate) mod reader;

@@ -13,8 +13,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use louver::engine::{Engine, EngineOptions};
+use louver::ir::Simplify;
 use louver::limits::Limits;
 use louver::spec::json::{Json, JsonError};
 use louver_hf_tokenizers::{Loaded, VocabOptions};
@@ -50,6 +51,28 @@ pub(crate) struct CommonArgs {
     /// Width of the model's logits, where it is more than the tokenizer's ids.
     #[arg(long, value_name = "IDS")]
     width: Option<usize>,
+    /// How much grammars are simplified before they are compiled.
+    #[arg(long, value_enum, default_value_t)]
+    simplify: Level,
+}
+
+/// [`Simplify`] on the command line.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Level {
+    Off,
+    #[default]
+    Cheap,
+    Full,
+}
+
+impl From<Level> for Simplify {
+    fn from(level: Level) -> Simplify {
+        match level {
+            Level::Off => Simplify::Off,
+            Level::Cheap => Simplify::Cheap,
+            Level::Full => Simplify::Full,
+        }
+    }
 }
 
 /// `louver bench schema`.
@@ -83,7 +106,8 @@ fn engine(common: &CommonArgs) -> Result<(Tokenizer, Arc<Engine>)> {
     for warning in warnings {
         eprintln!("warning: {warning}");
     }
-    Ok((tokenizer, Arc::new(Engine::new(Arc::new(vocab), EngineOptions::default()))))
+    let options = EngineOptions { simplify: common.simplify.into(), ..EngineOptions::default() };
+    Ok((tokenizer, Arc::new(Engine::new(Arc::new(vocab), options))))
 }
 
 /// One line of the cases, numbers as they were written. A case is around its schema, so it may be deeper than a schema.

@@ -1,0 +1,130 @@
+//! What simplification costs and saves on the schemas of a corpus: time a pass, time to compile before and after, sizes.
+//!
+//! `cargo run --release --example simplify_sweep -- FILE.jsonl [--limit N] [--print ID]`. Each line has a `schema`. Each time is the least of
+//! three, so that a busy machine does not show.
+
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
+
+use louver::compile::Compiled;
+use louver::front::json_schema::{SchemaOptions, lower};
+use louver::ir::{Grammar, Pass, Simplify};
+use louver::limits::Limits;
+use louver::spec::json::Json;
+use serde_json::Value;
+
+const LEVELS: [Simplify; 3] = [Simplify::Off, Simplify::Cheap, Simplify::Full];
+
+fn least<T>(mut work: impl FnMut() -> T) -> (Duration, T) {
+    let mut timed = || {
+        let begin = Instant::now();
+        let out = work();
+        (begin.elapsed(), out)
+    };
+    [timed(), timed()].into_iter().fold(timed(), |a, b| if b.0 < a.0 { b } else { a })
+}
+
+/// Time of a step that takes a grammar, making the grammar not counted.
+fn on(grammar: &Grammar, mut work: impl FnMut(Grammar) -> Grammar) -> (Duration, Grammar) {
+    let mut best: Option<(Duration, Grammar)> = None;
+    for _ in 0..3 {
+        let own = grammar.clone();
+        let begin = Instant::now();
+        let out = work(own);
+        let time = begin.elapsed();
+        if best.as_ref().is_none_or(|(t, _)| time < *t) {
+            best = Some((time, out));
+        }
+    }
+    best.expect("three runs")
+}
+
+#[derive(Default)]
+struct Row {
+    name: String,
+    values: Vec<f64>,
+}
+
+#[derive(Default)]
+struct Table(Vec<Row>);
+
+impl Table {
+    fn add(&mut self, name: &str, value: f64) {
+        match self.0.iter_mut().find(|row| row.name == name) {
+            Some(row) => row.values.push(value),
+            None => self.0.push(Row { name: name.to_owned(), values: vec![value] }),
+        }
+    }
+
+    fn print(&mut self) {
+        println!("{:<28} {:>10} {:>10} {:>10} {:>10} {:>12}", "", "mean", "p50", "p90", "p99", "max");
+        for row in &mut self.0 {
+            row.values.sort_by(f64::total_cmp);
+            let at = |q: usize| row.values[(row.values.len() - 1) * q / 1000];
+            let mean = row.values.iter().sum::<f64>() / row.values.len() as f64;
+            println!(
+                "{:<28} {mean:>10.2} {:>10.1} {:>10.1} {:>10.1} {:>12.1}",
+                row.name,
+                at(500),
+                at(900),
+                at(990),
+                at(1000)
+            );
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = std::env::args().skip(1);
+    let path = args.next().ok_or("which file?")?;
+    let (mut limit, mut show) = (usize::MAX, None);
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--limit" => limit = args.next().ok_or("how many?")?.parse()?,
+            "--print" => show = args.next(),
+            other => return Err(format!("unknown argument {other}").into()),
+        }
+    }
+    let limits = Limits::default();
+    let us = |d: Duration| d.as_secs_f64() * 1e6;
+    let mut table = Table::default();
+    for line in std::fs::read_to_string(path)?.lines().take(limit) {
+        let line: Value = serde_json::from_str(line)?;
+        let id = line["id"].as_str().unwrap_or_default();
+        if show.as_ref().is_some_and(|s| s != id) {
+            continue;
+        }
+        let Ok(grammar) = lower(&Json::from(&line["schema"]), &SchemaOptions::default(), &limits) else { continue };
+        table.add("clone us", us(least(|| grammar.clone()).0));
+        table.add("validate us", us(least(|| grammar.validate()).0));
+        let mut at = grammar.clone();
+        for (i, pass) in Pass::ALL.into_iter().enumerate() {
+            let (time, next) = on(&at, |mut g| {
+                pass.run(&mut g);
+                g
+            });
+            table.add(&format!("pass {i} {pass:?} us"), us(time));
+            table.add(&format!("pass {i} {pass:?} changes"), f64::from(u8::from(next != at)));
+            at = next;
+        }
+        for level in LEVELS {
+            let (time, simple) = least(|| grammar.simplify(level).expect("valid"));
+            table.add(&format!("{level:?} changes nothing"), f64::from(u8::from(matches!(simple, Cow::Borrowed(_)))));
+            if show.is_some() {
+                println!("{level:?}\n{simple}");
+            }
+            table.add(&format!("{level:?} simplify us"), us(time));
+            table.add(&format!("{level:?} rules"), simple.rules.len() as f64);
+            table.add(&format!("{level:?} size"), simple.size() as f64);
+            let (time, compiled) = least(|| Compiled::new(&simple, &limits));
+            if let Ok(compiled) = compiled {
+                table.add(&format!("{level:?} compile us"), us(time));
+                let size = compiled.size();
+                table.add(&format!("{level:?} states"), size.states as f64);
+                table.add(&format!("{level:?} edges"), size.edges as f64);
+            }
+        }
+    }
+    table.print();
+    Ok(())
+}

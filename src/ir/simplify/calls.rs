@@ -1,0 +1,107 @@
+//! Which rule refers to which.
+
+use crate::ids::RuleId;
+use crate::ir::Grammar;
+
+/// References as flat arrays, in the order in which the bodies name them.
+pub(super) struct Calls {
+    offsets: Vec<u32>,
+    targets: Vec<u32>,
+}
+
+impl Calls {
+    pub(super) fn of(grammar: &Grammar) -> Calls {
+        let mut calls = Calls { offsets: Vec::with_capacity(grammar.rules.len() + 1), targets: Vec::new() };
+        calls.offsets.push(0);
+        for rule in &grammar.rules {
+            rule.body.each_ref(&mut |target| calls.targets.push(target.raw()));
+            calls.offsets.push(calls.targets.len() as u32);
+        }
+        calls
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    pub(super) fn from(&self, rule: u32) -> &[u32] {
+        &self.targets[self.offsets[rule as usize] as usize..self.offsets[rule as usize + 1] as usize]
+    }
+
+    /// The rules that the roots reach, callees before callers except along cycles.
+    pub(super) fn callees_first(&self, roots: impl IntoIterator<Item = RuleId>) -> Vec<u32> {
+        let mut seen = vec![false; self.len()];
+        let mut order = Vec::with_capacity(self.len());
+        let mut work: Vec<(u32, usize)> = Vec::new();
+        for root in roots {
+            if std::mem::replace(&mut seen[root.index()], true) {
+                continue;
+            }
+            work.push((root.raw(), 0));
+            while let Some((rule, at)) = work.last_mut() {
+                match self.from(*rule).get(*at) {
+                    Some(&callee) => {
+                        *at += 1;
+                        if !std::mem::replace(&mut seen[callee as usize], true) {
+                            work.push((callee, 0));
+                        }
+                    }
+                    None => {
+                        order.push(*rule);
+                        work.pop();
+                    }
+                }
+            }
+        }
+        order
+    }
+
+    /// Per rule: how often it is referred to.
+    pub(super) fn uses(&self) -> Vec<u32> {
+        let mut uses = vec![0; self.len()];
+        self.targets.iter().for_each(|&target| uses[target as usize] += 1);
+        uses
+    }
+
+    /// Per rule: who refers to it.
+    pub(super) fn reversed(&self) -> Calls {
+        let uses = self.uses();
+        let mut offsets = vec![0u32; self.len() + 1];
+        for (i, n) in uses.iter().enumerate() {
+            offsets[i + 1] = offsets[i] + n;
+        }
+        let mut fill = offsets.clone();
+        let mut targets = vec![0; self.targets.len()];
+        for caller in 0..self.len() as u32 {
+            for &callee in self.from(caller) {
+                let at = &mut fill[callee as usize];
+                targets[*at as usize] = caller;
+                *at += 1;
+            }
+        }
+        Calls { offsets, targets }
+    }
+
+    /// Rules on a cycle of references, or on a way from one cycle to another.
+    pub(super) fn recursive(&self) -> Vec<bool> {
+        let back = self.reversed();
+        let mut left = vec![true; self.len()];
+        // Who calls none that is left goes, over and over; then who is called by none.
+        for (forth, back) in [(self, &back), (&back, self)] {
+            let mut open: Vec<usize> =
+                (0..self.len() as u32).map(|r| forth.from(r).iter().filter(|&&c| left[c as usize]).count()).collect();
+            let mut queue: Vec<u32> =
+                (0..self.len() as u32).filter(|&r| left[r as usize] && open[r as usize] == 0).collect();
+            while let Some(rule) = queue.pop() {
+                left[rule as usize] = false;
+                for &caller in back.from(rule) {
+                    open[caller as usize] -= 1;
+                    if open[caller as usize] == 0 && left[caller as usize] {
+                        queue.push(caller);
+                    }
+                }
+            }
+        }
+        left
+    }
+}

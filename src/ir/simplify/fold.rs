@@ -1,0 +1,264 @@
+//! Expressions in themselves, bottom-up.
+
+use std::hash::{Hash, Hasher};
+
+use rustc_hash::{FxHashMap, FxHasher};
+
+use super::useless::flood;
+use crate::fsm::ByteSet;
+use crate::ir::{Expr, Grammar, Graph};
+
+/// Largest bound that folding nested repeats may make.
+const MAX_BOUND: u32 = 1 << 16;
+/// Alternatives that are compared each with each; of more, only those that look alike.
+const FEW: usize = 8;
+
+pub(super) fn run(grammar: &mut Grammar) -> bool {
+    grammar.rules.iter_mut().fold(false, |changed, rule| fold(&mut rule.body) || changed)
+}
+
+/// Folds an expression; returns whether it changed.
+pub(super) fn fold(expr: &mut Expr) -> bool {
+    let mut changed = match expr {
+        Expr::Seq(parts) | Expr::Alt(parts) => parts.iter_mut().fold(false, |changed, part| fold(part) || changed),
+        Expr::Repeat { body, .. } => fold(body),
+        Expr::Graph(graph) => graph.edges.iter_mut().fold(false, |changed, (_, e, _)| fold(e) || changed),
+        _ => false,
+    };
+    let folded = match expr {
+        Expr::Bytes(bytes) if bytes.is_empty() => Some(Expr::Empty),
+        Expr::Class(set) => class(set),
+        Expr::Automaton(dfa) if dfa.edge_count() == 0 => Some(if dfa.is_final(0) { Expr::Empty } else { Expr::Never }),
+        Expr::Seq(parts) => seq(parts),
+        Expr::Alt(parts) => alt(parts),
+        Expr::Repeat { body, min, max } => repeat(body, min, max, &mut changed),
+        Expr::Graph(graph) => trim(graph, &mut changed),
+        _ => None,
+    };
+    match folded {
+        Some(folded) => {
+            *expr = folded;
+            true
+        }
+        None => changed,
+    }
+}
+
+fn class(set: &ByteSet) -> Option<Expr> {
+    match set.len() {
+        0 => Some(Expr::Never),
+        1 => Some(Expr::Bytes(set.iter().collect())),
+        _ => None,
+    }
+}
+
+fn seq(parts: &mut Vec<Expr>) -> Option<Expr> {
+    if parts.contains(&Expr::Never) {
+        return Some(Expr::Never);
+    }
+    let literals = |pair: &[Expr]| matches!(pair, [Expr::Bytes(_), Expr::Bytes(_)]);
+    let tidy = parts.len() > 1 && !parts.iter().any(|p| matches!(p, Expr::Empty | Expr::Seq(_)));
+    if tidy && !parts.windows(2).any(literals) {
+        return None;
+    }
+    let mut out: Vec<Expr> = Vec::with_capacity(parts.len());
+    let mut push = |part| match (out.last_mut(), part) {
+        (_, Expr::Empty) => {}
+        (Some(Expr::Bytes(before)), Expr::Bytes(bytes)) => before.extend(bytes),
+        (_, part) => out.push(part),
+    };
+    for part in parts.drain(..) {
+        match part {
+            Expr::Seq(inner) => inner.into_iter().for_each(&mut push),
+            part => push(part),
+        }
+    }
+    Some(Expr::seq(out))
+}
+
+fn alt(parts: &mut Vec<Expr>) -> Option<Expr> {
+    let single = |part: &Expr| match part {
+        Expr::Class(set) => Some(*set),
+        Expr::Bytes(bytes) if bytes.len() == 1 => Some(ByteSet::of(bytes)),
+        _ => None,
+    };
+    let nested = parts.iter().any(|p| matches!(p, Expr::Never | Expr::Alt(_)));
+    let tidy = parts.len() > 1 && !nested && parts.iter().filter_map(single).nth(1).is_none();
+    if tidy && !has_duplicates(parts) {
+        return None;
+    }
+    let mut out: Vec<Expr> = Vec::with_capacity(parts.len());
+    let mut joined: Option<(usize, ByteSet)> = None;
+    let mut push = |part| match (single(&part), &mut joined) {
+        (Some(set), Some((_, all))) => *all = all.union(&set),
+        (Some(set), None) => {
+            joined = Some((out.len(), set));
+            out.push(part);
+        }
+        (None, _) if part == Expr::Never => {}
+        (None, _) => out.push(part),
+    };
+    for part in parts.drain(..) {
+        match part {
+            Expr::Alt(inner) => inner.into_iter().for_each(&mut push),
+            part => push(part),
+        }
+    }
+    if let Some((at, set)) = joined {
+        out[at] = class(&set).unwrap_or(Expr::Class(set));
+    }
+    let mut seen = Seen::default();
+    let mut kept: Vec<Expr> = Vec::with_capacity(out.len());
+    for part in out {
+        if !seen.known(&kept, &part) {
+            kept.push(part);
+        }
+    }
+    Some(Expr::alt(kept))
+}
+
+fn has_duplicates(parts: &[Expr]) -> bool {
+    let mut seen = Seen::default();
+    (0..parts.len()).any(|i| seen.known(&parts[..i], &parts[i]))
+}
+
+/// Alternatives before, by how they look at a glance.
+#[derive(Default)]
+struct Seen {
+    alike: FxHashMap<u64, Vec<u32>>,
+}
+
+impl Seen {
+    /// Whether an expression is among those before. Of many that look alike, only the first few are compared, which bounds the
+    /// cost: a duplicate may then stay.
+    fn known(&mut self, before: &[Expr], expr: &Expr) -> bool {
+        if before.len() < FEW {
+            return before.contains(expr);
+        }
+        if self.alike.is_empty() {
+            for (i, expr) in before.iter().enumerate() {
+                self.alike.entry(glance(expr)).or_default().push(i as u32);
+            }
+        }
+        let alike = self.alike.entry(glance(expr)).or_default();
+        if alike.iter().take(FEW).any(|&i| before[i as usize] == *expr) {
+            return true;
+        }
+        alike.push(before.len() as u32);
+        false
+    }
+}
+
+/// A hash of what an expression begins with. Bounded work.
+fn glance(expr: &Expr) -> u64 {
+    fn look(expr: &Expr, depth: u32, hasher: &mut FxHasher) {
+        std::mem::discriminant(expr).hash(hasher);
+        match expr {
+            Expr::Bytes(bytes) => bytes.hash(hasher),
+            Expr::Class(set) => set.hash(hasher),
+            Expr::Special(special) => special.hash(hasher),
+            Expr::Ref(rule) => rule.hash(hasher),
+            Expr::Seq(parts) | Expr::Alt(parts) => {
+                parts.len().hash(hasher);
+                parts.iter().take(if depth > 0 { FEW } else { 0 }).for_each(|p| look(p, depth - 1, hasher));
+            }
+            Expr::Repeat { body, min, max } => {
+                (min, max).hash(hasher);
+                if depth > 0 {
+                    look(body, depth - 1, hasher);
+                }
+            }
+            Expr::Automaton(dfa) => (dfa.len(), dfa.edge_count()).hash(hasher),
+            Expr::Graph(graph) => (graph.nodes, graph.edges.len()).hash(hasher),
+            Expr::Empty | Expr::Never | Expr::Dispatch(_) => {}
+        }
+    }
+    let mut hasher = FxHasher::default();
+    look(expr, 2, &mut hasher);
+    hasher.finish()
+}
+
+/// Bounds are changed in place (and `changed` set); what is no repeat any more is returned.
+fn repeat(body: &mut Expr, min: &mut u32, max: &mut Option<u32>, changed: &mut bool) -> Option<Expr> {
+    if max.is_some_and(|max| max < *min) {
+        return Some(Expr::Never);
+    }
+    if *max == Some(0) || *body == Expr::Empty || (*body == Expr::Never && *min == 0) {
+        return Some(Expr::Empty);
+    }
+    if *body == Expr::Never {
+        return Some(Expr::Never);
+    }
+    if let Expr::Alt(parts) = body
+        && let Some(at) = parts.iter().position(|p| *p == Expr::Empty)
+    {
+        // A run that may be empty can stand for one that is missing.
+        parts.remove(at);
+        *body = Expr::alt(std::mem::take(parts));
+        *min = 0;
+        *changed = true;
+    }
+    if let Expr::Repeat { body: inner, min: from, max: to } = body
+        && let Some((low, high)) = nest((*from, *to), (*min, *max))
+    {
+        let inner = std::mem::replace(&mut **inner, Expr::Empty);
+        *body = inner;
+        (*min, *max) = (low, high);
+        *changed = true;
+    }
+    if (*min, *max) == (1, Some(1)) {
+        return Some(std::mem::replace(body, Expr::Empty));
+    }
+    None
+}
+
+/// The bounds of a repeat of a repeat, where every count between the least and the most can be had.
+fn nest((a, b): (u32, Option<u32>), (c, d): (u32, Option<u32>)) -> Option<(u32, Option<u32>)> {
+    let bounded = |n: Option<u32>| n.filter(|&n| n <= MAX_BOUND);
+    // `k` runs give `k * a ..= k * b`. From 0 runs to 1 there is no gap if a <= 1; from k to k + 1 if (k + 1) * a <= k * b + 1,
+    // which holds for all later k once it holds for the first one.
+    let several = d != Some(c);
+    let first = c.max(1);
+    let joins = |k: u32| b.is_none_or(|b| u64::from(k + 1) * u64::from(a) <= u64::from(k) * u64::from(b) + 1);
+    let dense = !several || ((c > 0 || a <= 1) && (d == Some(1) || joins(first)));
+    let low = bounded(c.checked_mul(a))?;
+    let high = match (b, d) {
+        (Some(b), Some(d)) => Some(bounded(b.checked_mul(d))?),
+        _ => None,
+    };
+    dense.then_some((low, high))
+}
+
+/// Drops edges that are on no way from the start to an end, and ends that are not reached.
+fn trim(graph: &mut Graph, changed: &mut bool) -> Option<Expr> {
+    let passes: Vec<bool> = graph.edges.iter().map(|(_, e, _)| *e != Expr::Never).collect();
+    let reached = flood(graph, &[graph.start], &passes, |&(from, _, to)| (from, to));
+    let live = flood(graph, &graph.ends, &passes, |&(from, _, to)| (to, from));
+    if !live[graph.start as usize] {
+        return Some(Expr::Never);
+    }
+    let before = (graph.edges.len(), graph.ends.len());
+    let mut passes = passes.into_iter();
+    graph.edges.retain(|(from, _, to)| passes.next() == Some(true) && reached[*from as usize] && live[*to as usize]);
+    graph.ends.sort_unstable();
+    graph.ends.dedup();
+    graph.ends.retain(|&end| reached[end as usize]);
+    *changed |= before != (graph.edges.len(), graph.ends.len());
+    let kept: Vec<u32> = (0..graph.nodes).filter(|&n| reached[n as usize] && live[n as usize]).collect();
+    if kept.len() < graph.nodes as usize {
+        let number = |node: u32| kept.partition_point(|&k| k < node) as u32;
+        graph.edges.iter_mut().for_each(|(from, _, to)| (*from, *to) = (number(*from), number(*to)));
+        graph.ends.iter_mut().for_each(|end| *end = number(*end));
+        graph.start = number(graph.start);
+        graph.nodes = kept.len() as u32;
+        *changed = true;
+    }
+    match &mut graph.edges[..] {
+        [] => Some(Expr::Empty),
+        // One edge from the start to the only end is what it says.
+        [(from, expr, to)] if graph.ends == [*to] && *from == graph.start && from != to => {
+            Some(std::mem::replace(expr, Expr::Empty))
+        }
+        _ => None,
+    }
+}

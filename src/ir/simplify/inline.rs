@@ -1,0 +1,151 @@
+//! Rules are written where they are used: tiny ones everywhere, others where that is the only place. What stays a rule:
+//!
+//! * labelled and recursive rules, tags of a dispatch, a dispatch;
+//! * counted repeats of a class, which the compiler writes out itself, sharing their counter;
+//! * free text (a repeat over most bytes). The costly masks are those of its states, and they are shared between grammars as
+//!   long as the rule around them is the same. Written into its caller, each string of each schema would have masks of its own.
+
+use super::calls::Calls;
+use super::fold;
+use crate::ir::{Expr, Grammar, Rule};
+
+/// Largest rule that is written out wherever it is used.
+const TINY: usize = 4;
+/// Largest rule that is written out where it is used once.
+const ONCE: usize = 256;
+/// Largest rule that inlining makes. Determinising a rule costs more than determinising its parts.
+const LARGEST: usize = 1024;
+/// Deepest expression that inlining makes; far from what [`Grammar::validate`] allows.
+const DEEPEST: usize = 200;
+
+/// Bytes that make a class wide.
+const WIDE: usize = 80;
+
+pub(super) fn run(grammar: &mut Grammar) -> bool {
+    let calls = Calls::of(grammar);
+    let (uses, recursive) = (calls.uses(), calls.recursive());
+    let budget = grammar.size() / 10 + 8;
+    let mut inliner = Inliner { shapes: vec![None; grammar.rules.len()], uses, budget, rules: &mut grammar.rules };
+    let mut tags = vec![false; inliner.rules.len()];
+    inliner.rules.iter().for_each(|rule| mark_tags(&rule.body, &mut tags));
+    let mut changed = false;
+    for rule in calls.callees_first([grammar.start]) {
+        let i = rule as usize;
+        if calls.from(rule).iter().any(|&callee| inliner.shapes[callee as usize].is_some()) {
+            let mut body = std::mem::replace(&mut inliner.rules[i].body, Expr::Never);
+            let mut shape = Shape::of(&body);
+            if inliner.substitute(&mut body, &mut shape) {
+                fold::fold(&mut body);
+                changed = true;
+            }
+            inliner.rules[i].body = body;
+        }
+        let fixed = inliner.rules[i].label.is_some() || recursive[i] || tags[i] || grammar.start.index() == i;
+        if fixed || inliner.uses[i] == 0 {
+            continue;
+        }
+        let body = &inliner.rules[i].body;
+        let shape = Shape::of(body);
+        let small = shape.size <= TINY || inliner.uses[i] == 1 && shape.size <= ONCE;
+        if small && is_plain(body) {
+            inliner.shapes[i] = Some(shape);
+        }
+    }
+    changed
+}
+
+/// How large an expression is.
+#[derive(Clone, Copy)]
+struct Shape {
+    size: usize,
+    depth: usize,
+}
+
+impl Shape {
+    fn of(expr: &Expr) -> Shape {
+        Shape { size: expr.size(), depth: depth(expr) }
+    }
+}
+
+fn depth(expr: &Expr) -> usize {
+    match expr {
+        Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().map(depth).max().unwrap_or(0) + 1,
+        Expr::Repeat { body, .. } => depth(body) + 1,
+        Expr::Graph(graph) => graph.edges.iter().map(|(_, e, _)| depth(e)).max().unwrap_or(0) + 1,
+        _ => 1,
+    }
+}
+
+/// Not something that is better off as a rule of its own.
+fn is_plain(body: &Expr) -> bool {
+    match body {
+        Expr::Dispatch(_) => false,
+        Expr::Repeat { body, .. } if matches!(**body, Expr::Class(_)) => false,
+        _ => !has_text(body, false),
+    }
+}
+
+/// Whether an expression repeats a wide class; `repeated`: it is inside a repeat itself.
+fn has_text(expr: &Expr, repeated: bool) -> bool {
+    match expr {
+        Expr::Class(set) => repeated && set.len() >= WIDE,
+        Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().any(|part| has_text(part, repeated)),
+        Expr::Repeat { body, max, .. } => has_text(body, repeated || max.is_none_or(|max| max > 1)),
+        Expr::Graph(graph) => graph.edges.iter().any(|(_, e, _)| has_text(e, true)),
+        Expr::Automaton(dfa) => {
+            (0..dfa.len() as u32).any(|s| dfa.edges(s).iter().map(|e| e.hi - e.lo + 1).sum::<u32>() as usize >= WIDE)
+        }
+        _ => false,
+    }
+}
+
+fn mark_tags(expr: &Expr, tags: &mut [bool]) {
+    match expr {
+        Expr::Dispatch(dispatch) => dispatch.tags.iter().for_each(|(_, rule)| tags[rule.index()] = true),
+        Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().for_each(|part| mark_tags(part, tags)),
+        Expr::Repeat { body, .. } => mark_tags(body, tags),
+        Expr::Graph(graph) => graph.edges.iter().for_each(|(_, e, _)| mark_tags(e, tags)),
+        _ => {}
+    }
+}
+
+struct Inliner<'g> {
+    /// The grammar's rules, but for the body that is being worked on.
+    rules: &'g mut [Rule],
+    /// Per rule that may be inlined, once its body is finished.
+    shapes: Vec<Option<Shape>>,
+    uses: Vec<u32>,
+    /// By how much the grammar may still grow.
+    budget: usize,
+}
+
+impl Inliner<'_> {
+    /// Writes callees out; `shape` is that of the whole rule. Returns whether anything changed.
+    fn substitute(&mut self, expr: &mut Expr, shape: &mut Shape) -> bool {
+        let mut all = |parts: &mut dyn Iterator<Item = &mut Expr>| {
+            parts.fold(false, |changed, part| self.substitute(part, shape) || changed)
+        };
+        match expr {
+            Expr::Seq(parts) | Expr::Alt(parts) => all(&mut parts.iter_mut()),
+            Expr::Graph(graph) => all(&mut graph.edges.iter_mut().map(|(_, e, _)| e)),
+            Expr::Repeat { body, .. } => self.substitute(body, shape),
+            Expr::Ref(rule) => {
+                let i = rule.index();
+                let Some(inner) = self.shapes[i] else { return false };
+                let once = self.uses[i] == 1;
+                let growth = if once { 0 } else { inner.size - 1 };
+                let grown = Shape { size: shape.size + inner.size, depth: shape.depth + inner.depth };
+                if growth > self.budget || grown.size > LARGEST || grown.depth > DEEPEST {
+                    return false;
+                }
+                self.budget -= growth;
+                *shape = grown;
+                // The only use is gone, so nothing sees what is left of the rule.
+                let body = &mut self.rules[i].body;
+                *expr = if once { std::mem::replace(body, Expr::Never) } else { body.clone() };
+                true
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Literal alternatives become one automaton that shares their beginnings and ends.
+
+use std::sync::Arc;
+
+use crate::fsm::Dfa;
+use crate::ir::{Expr, Grammar};
+
+/// Fewest literals that are worth an automaton.
+const MIN_LITERALS: usize = 4;
+
+pub(super) fn run(grammar: &mut Grammar) -> bool {
+    grammar.rules.iter_mut().fold(false, |changed, rule| join(&mut rule.body) || changed)
+}
+
+fn join(expr: &mut Expr) -> bool {
+    match expr {
+        Expr::Seq(parts) => parts.iter_mut().fold(false, |changed, part| join(part) || changed),
+        Expr::Repeat { body, .. } => join(body),
+        Expr::Graph(graph) => graph.edges.iter_mut().fold(false, |changed, (_, e, _)| join(e) || changed),
+        Expr::Alt(parts) => {
+            let changed = parts.iter_mut().fold(false, |changed, part| join(part) || changed);
+            let literals = parts.iter().filter(|p| matches!(p, Expr::Bytes(_))).count();
+            if literals < MIN_LITERALS {
+                return changed;
+            }
+            let at = parts.iter().position(|p| matches!(p, Expr::Bytes(_))).unwrap_or(0);
+            let words: Vec<Vec<u32>> = parts
+                .iter()
+                .filter_map(|p| if let Expr::Bytes(bytes) = p { Some(bytes) } else { None })
+                .map(|bytes| bytes.iter().map(|&b| u32::from(b)).collect())
+                .collect();
+            parts[at] = Expr::Automaton(Arc::new(Dfa::words(words)));
+            parts.retain(|p| !matches!(p, Expr::Bytes(_)));
+            if let [only] = &mut parts[..] {
+                *expr = std::mem::replace(only, Expr::Empty);
+            }
+            true
+        }
+        _ => false,
+    }
+}

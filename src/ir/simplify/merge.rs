@@ -1,0 +1,229 @@
+//! Identical rules become one. Two rules are identical if their labels are, and their bodies are but for the names of rules
+//! that are identical themselves: the coarsest such partition, so that copies of mutually recursive rules merge too.
+
+use std::hash::Hasher;
+
+use rustc_hash::{FxHashMap, FxHasher};
+
+use super::reach;
+use crate::fsm::{Dfa, coarsest};
+use crate::ids::RuleId;
+use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Grammar, Rule, Trigger};
+
+pub(super) fn run(grammar: &mut Grammar) -> bool {
+    plan(grammar).map(|stands| apply(grammar, &stands)).is_some()
+}
+
+/// Per rule, the one that stands for it; `None` if each stands for itself. Linear where no two rules look alike.
+pub(super) fn plan(grammar: &Grammar) -> Option<Vec<RuleId>> {
+    let rules = grammar.rules.len();
+    // Most rules look like no other one, which their hash shows.
+    let hashes: Vec<u64> = grammar.rules.iter().map(hash).collect();
+    let mut sorted = hashes.clone();
+    sorted.sort_unstable();
+    sorted.dedup();
+    if sorted.len() == rules {
+        return None;
+    }
+    let mut count = vec![0u32; sorted.len()];
+    let place: Vec<usize> = hashes.iter().map(|hash| sorted.partition_point(|h| h < hash)).collect();
+    place.iter().for_each(|&at| count[at] += 1);
+    let mut text = Text::default();
+    let mut known: hashbrown::HashMap<Box<[u64]>, u32, rustc_hash::FxBuildHasher> = hashbrown::HashMap::default();
+    let mut keys = Vec::with_capacity(rules);
+    let mut next = 0;
+    let (mut tail, mut position, mut head) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, rule) in grammar.rules.iter().enumerate() {
+        if count[place[i]] == 1 {
+            keys.push(next);
+            next += 1;
+            continue;
+        }
+        text.words.clear();
+        text.refs.clear();
+        write_rule(rule, &mut text);
+        let key = *known.entry_ref(text.words.as_slice()).or_insert(next);
+        next = next.max(key + 1);
+        keys.push(key);
+        for (at, target) in text.refs.iter().enumerate() {
+            tail.push(i as u32);
+            position.push(at as u32);
+            head.push(target.raw());
+        }
+    }
+    if next as usize == rules {
+        return None;
+    }
+    let class = coarsest(&keys, &tail, &position, &head);
+    // The first of a class stands for all.
+    let mut first: Vec<Option<RuleId>> = vec![None; rules];
+    let stands: Vec<RuleId> =
+        (0..rules).map(|rule| *first[class[rule] as usize].get_or_insert(RuleId::new(rule))).collect();
+    let all = stands.iter().enumerate().all(|(rule, &stand)| stand.index() == rule);
+    (!all).then_some(stands)
+}
+
+pub(super) fn apply(grammar: &mut Grammar, stands: &[RuleId]) {
+    grammar.rules.iter_mut().for_each(|rule| rule.body.remap(&|target| stands[target.index()], &|special| special));
+    grammar.start = stands[grammar.start.index()];
+    let keep: Vec<bool> = stands.iter().enumerate().map(|(rule, &stand)| stand.index() == rule).collect();
+    reach::retain(grammar, &keep);
+}
+
+/// Takes an expression written down without the rules it refers to: its shape.
+trait Sink<'g> {
+    fn word(&mut self, word: u64);
+    fn bytes(&mut self, bytes: &[u8]);
+    fn reference(&mut self, rule: RuleId);
+    fn automaton(&mut self, dfa: &'g Dfa);
+}
+
+/// Different hashes, different shapes.
+#[derive(Default)]
+struct Hash(FxHasher);
+
+impl Sink<'_> for Hash {
+    fn word(&mut self, word: u64) {
+        self.0.write_u64(word);
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.0.write(bytes);
+    }
+
+    fn reference(&mut self, _: RuleId) {}
+
+    fn automaton(&mut self, dfa: &Dfa) {
+        self.0.write_u64((dfa.len() as u64) << 32 | dfa.edge_count() as u64);
+    }
+}
+
+fn hash(rule: &Rule) -> u64 {
+    let mut hash = Hash::default();
+    write_rule(rule, &mut hash);
+    hash.0.finish()
+}
+
+/// Equal texts, equal shapes.
+#[derive(Default)]
+struct Text<'g> {
+    words: Vec<u64>,
+    refs: Vec<RuleId>,
+    automata: FxHashMap<&'g Dfa, u64>,
+}
+
+impl<'g> Sink<'g> for Text<'g> {
+    fn word(&mut self, word: u64) {
+        self.words.push(word);
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.words.extend(bytes.chunks(8).map(|chunk| chunk.iter().fold(0, |word, &b| word << 8 | u64::from(b))));
+    }
+
+    fn reference(&mut self, rule: RuleId) {
+        self.refs.push(rule);
+    }
+
+    fn automaton(&mut self, dfa: &'g Dfa) {
+        let next = self.automata.len() as u64;
+        self.words.push(*self.automata.entry(dfa).or_insert(next));
+    }
+}
+
+fn write_rule<'g>(rule: &'g Rule, out: &mut impl Sink<'g>) {
+    out.word(rule.label.map_or(0, |label| u64::from(label.raw()) + 1));
+    write(&rule.body, out);
+}
+
+/// A kind and a number; lengths and bounds lie below 2^56.
+fn mark<'g>(out: &mut impl Sink<'g>, kind: u8, number: usize) {
+    out.word(u64::from(kind) << 56 | number as u64);
+}
+
+fn write<'g>(expr: &'g Expr, out: &mut impl Sink<'g>) {
+    match expr {
+        Expr::Empty => mark(out, 0, 0),
+        Expr::Never => mark(out, 1, 0),
+        Expr::Bytes(bytes) => literal(bytes, out),
+        Expr::Class(set) => {
+            mark(out, 3, 0);
+            set.words().into_iter().for_each(|word| out.word(word));
+        }
+        Expr::Special(special) => mark(out, 4, special.index()),
+        Expr::Ref(rule) => {
+            mark(out, 5, 0);
+            out.reference(*rule);
+        }
+        Expr::Seq(parts) => {
+            mark(out, 6, parts.len());
+            parts.iter().for_each(|part| write(part, out));
+        }
+        Expr::Alt(parts) => {
+            mark(out, 7, parts.len());
+            parts.iter().for_each(|part| write(part, out));
+        }
+        Expr::Repeat { body, min, max } => {
+            mark(out, 8, *min as usize);
+            out.word(max.map_or(0, |max| u64::from(max) + 1));
+            write(body, out);
+        }
+        Expr::Automaton(dfa) => {
+            mark(out, 9, 0);
+            out.automaton(dfa);
+        }
+        Expr::Graph(graph) => {
+            mark(out, 10, graph.edges.len());
+            out.word(u64::from(graph.nodes) << 32 | u64::from(graph.start));
+            mark(out, 10, graph.ends.len());
+            graph.ends.iter().for_each(|&end| out.word(end.into()));
+            for (from, expr, to) in &graph.edges {
+                out.word(u64::from(*from) << 32 | u64::from(*to));
+                write(expr, out);
+            }
+        }
+        Expr::Dispatch(dispatch) => write_dispatch(dispatch, out),
+    }
+}
+
+fn write_dispatch<'g>(dispatch: &Dispatch, out: &mut impl Sink<'g>) {
+    let Dispatch { tags, stops, excludes, after, end } = dispatch;
+    mark(
+        out,
+        11,
+        match after {
+            AfterTag::Loop => 0,
+            AfterTag::End => 1,
+        },
+    );
+    mark(
+        out,
+        11,
+        match end {
+            DispatchEnd::Anywhere => 0,
+            DispatchEnd::AfterOneTag => 1,
+            DispatchEnd::AtStop => 2,
+        },
+    );
+    for list in [tags.len(), stops.len(), excludes.len()] {
+        mark(out, 11, list);
+    }
+    for (trigger, body) in tags {
+        write_trigger(trigger, out);
+        out.reference(*body);
+    }
+    stops.iter().for_each(|stop| write_trigger(stop, out));
+    excludes.iter().for_each(|exclude| literal(exclude, out));
+}
+
+fn write_trigger<'g>(trigger: &Trigger, out: &mut impl Sink<'g>) {
+    match trigger {
+        Trigger::Text(text) => literal(text, out),
+        Trigger::Special(special) => mark(out, 4, special.index()),
+    }
+}
+
+fn literal<'g>(bytes: &[u8], out: &mut impl Sink<'g>) {
+    mark(out, 2, bytes.len());
+    out.bytes(bytes);
+}

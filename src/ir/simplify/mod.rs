@@ -1,0 +1,178 @@
+//! Simplification of a grammar before it is compiled: the same sentences and the same traces from fewer and plainer rules.
+//! One pass a file; this one has their order.
+//!
+//! What no pass does: drop a reachable labelled rule, copy its body elsewhere, or give its bytes another label; touch
+//! what a dispatch means; change what rules that compile would refuse are refused for.
+
+mod calls;
+mod fold;
+mod inline;
+mod literals;
+mod merge;
+mod nullable;
+mod reach;
+mod unit;
+mod useless;
+
+use std::borrow::Cow;
+
+use super::{Expr, Grammar, GrammarError};
+use crate::ids::RuleId;
+
+/// How much a grammar is simplified before it is compiled. Changes no mask and no trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Simplify {
+    /// Not at all.
+    Off,
+    /// What pays for grammars that a front end has already written tidily, such as those of JSON Schemas: rules that are not
+    /// reached are dropped and identical ones merged.
+    #[default]
+    Cheap,
+    /// Every pass, to a fixpoint or four rounds: for grammars that people or other programs wrote.
+    Full,
+}
+
+/// Most rounds of all passes; what a later one would still find is left as it is.
+const MAX_ROUNDS: usize = 4;
+
+/// One simplification. Passes are independent of each other: any order gives an equivalent grammar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Pass {
+    /// Expressions in themselves: nested lists flattened, [`Expr::Empty`] and [`Expr::Never`] folded, adjacent literals fused, single
+    /// bytes of an alternation joined to a class, equal alternatives and needless repeats dropped.
+    Fold,
+    /// Rules and alternatives that derive no finite sentence become [`Expr::Never`].
+    Useless,
+    /// References to an unlabelled rule that is only a reference go to its target.
+    Unit,
+    /// What may be empty anyway is not said to be optional once more.
+    Nullable,
+    /// Identical rules become one, mutually recursive ones included.
+    Merge,
+    /// Small rules, and rules used once, are written where they are used.
+    Inline,
+    /// Literal alternatives become one automaton that shares their beginnings and ends.
+    Literals,
+    /// Rules that the start does not reach are dropped and the others renumbered.
+    Reach,
+}
+
+impl Pass {
+    /// All passes, in the order in which they help each other.
+    pub const ALL: [Pass; 9] = [
+        Pass::Reach,
+        Pass::Fold,
+        Pass::Useless,
+        Pass::Unit,
+        Pass::Nullable,
+        Pass::Merge,
+        Pass::Inline,
+        Pass::Literals,
+        Pass::Reach,
+    ];
+
+    /// Runs the pass; returns whether it changed anything. The grammar must be valid. Cost: linear in the grammar's size;
+    /// [`Pass::Merge`] and [`Pass::Literals`] add a logarithm.
+    pub fn run(self, grammar: &mut Grammar) -> bool {
+        match self {
+            Pass::Fold => fold::run(grammar),
+            Pass::Useless => useless::run(grammar),
+            Pass::Unit => unit::run(grammar),
+            Pass::Nullable => nullable::run(grammar),
+            Pass::Merge => merge::run(grammar),
+            Pass::Inline => inline::run(grammar),
+            Pass::Literals => literals::run(grammar),
+            Pass::Reach => reach::run(grammar),
+        }
+    }
+}
+
+impl Pass {
+    /// Whether a change may let a pass before it find something new.
+    fn opens_more(self) -> bool {
+        match self {
+            Pass::Useless | Pass::Unit | Pass::Nullable | Pass::Merge => true,
+            Pass::Fold | Pass::Inline | Pass::Literals | Pass::Reach => false,
+        }
+    }
+}
+
+impl Simplify {
+    /// The passes of one round.
+    pub fn passes(self) -> &'static [Pass] {
+        match self {
+            Simplify::Off => &[],
+            Simplify::Cheap => &[Pass::Merge, Pass::Reach],
+            Simplify::Full => &Pass::ALL,
+        }
+    }
+
+    fn rounds(self) -> usize {
+        match self {
+            Simplify::Off | Simplify::Cheap => 1,
+            Simplify::Full => MAX_ROUNDS,
+        }
+    }
+}
+
+impl Pass {
+    /// As [`Pass::run`], copying the grammar only where that is needed.
+    fn run_on(self, grammar: &mut Cow<'_, Grammar>) -> bool {
+        match self {
+            Pass::Merge => merge::plan(grammar).map(|plan| merge::apply(grammar.to_mut(), &plan)).is_some(),
+            Pass::Reach => reach::plan(grammar).map(|plan| reach::retain(grammar.to_mut(), &plan)).is_some(),
+            _ => self.run(grammar.to_mut()),
+        }
+    }
+}
+
+impl Grammar {
+    /// An equivalent grammar: the same sentences, the same spans in traces. [`Grammar::size`] grows at most by a half and 64;
+    /// usually it shrinks. Fails only if the grammar is not valid.
+    pub fn simplify(&self, level: Simplify) -> Result<Cow<'_, Grammar>, GrammarError> {
+        self.validate()?;
+        let mut grammar = Cow::Borrowed(self);
+        for _ in 0..level.rounds() {
+            let mut again = false;
+            for pass in level.passes() {
+                again |= pass.run_on(&mut grammar) && pass.opens_more();
+            }
+            if !again {
+                break;
+            }
+        }
+        Ok(grammar)
+    }
+
+    /// Rules, and nodes, bytes and edges of their expressions.
+    pub fn size(&self) -> usize {
+        self.rules.iter().map(|rule| 1 + rule.body.size()).sum()
+    }
+}
+
+impl Expr {
+    /// Nodes, bytes and edges.
+    fn size(&self) -> usize {
+        match self {
+            Expr::Empty | Expr::Never | Expr::Class(_) | Expr::Special(_) | Expr::Ref(_) => 1,
+            Expr::Bytes(bytes) => bytes.len().max(1),
+            Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().map(Expr::size).sum::<usize>() + 1,
+            Expr::Repeat { body, .. } => body.size() + 1,
+            Expr::Automaton(dfa) => dfa.edge_count().max(1),
+            Expr::Graph(graph) => graph.nodes as usize + graph.edges.iter().map(|(_, e, _)| e.size()).sum::<usize>(),
+            Expr::Dispatch(dispatch) => dispatch.tags.len() + dispatch.stops.len() + dispatch.excludes.len() + 1,
+        }
+    }
+
+    /// Calls `f` with every rule referred to, in a fixed order.
+    fn each_ref(&self, f: &mut impl FnMut(RuleId)) {
+        match self {
+            Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) | Expr::Automaton(_) => {}
+            Expr::Ref(rule) => f(*rule),
+            Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().for_each(|part| part.each_ref(f)),
+            Expr::Repeat { body, .. } => body.each_ref(f),
+            Expr::Graph(graph) => graph.edges.iter().for_each(|(_, e, _)| e.each_ref(f)),
+            Expr::Dispatch(dispatch) => dispatch.tags.iter().for_each(|&(_, rule)| f(rule)),
+        }
+    }
+}

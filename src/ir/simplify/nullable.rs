@@ -1,0 +1,77 @@
+//! What may be empty anyway is not said to be optional once more: `x?` is `x`, `x{m,n}` is `x{0,n}` and `"" | x` is `x` where
+//! `x` can derive the empty string.
+
+use super::fold;
+use super::useless::{NEVER, ends, least};
+use crate::ir::{Expr, Grammar};
+
+pub(super) fn run(grammar: &mut Grammar) -> bool {
+    let Some(ranks) = least(grammar, |body, ranks| nullable(body, &Known { ranks, below: NEVER })) else {
+        return false;
+    };
+    let mut changed = false;
+    for (rule, &below) in grammar.rules.iter_mut().zip(&ranks) {
+        if resolve(&mut rule.body, &Known { ranks: &ranks, below }) {
+            fold::fold(&mut rule.body);
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// The rules that may be taken to be nullable inside a rule: those that were known to be before it was. Were a rule's own being
+/// nullable used, the reason for it could be simplified away.
+struct Known<'r> {
+    ranks: &'r [u32],
+    below: u32,
+}
+
+fn nullable(expr: &Expr, known: &Known<'_>) -> bool {
+    match expr {
+        Expr::Empty => true,
+        Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) | Expr::Dispatch(_) => false,
+        Expr::Automaton(dfa) => dfa.is_final(0),
+        Expr::Ref(rule) => known.ranks[rule.index()] < known.below,
+        Expr::Seq(parts) => parts.iter().all(|part| nullable(part, known)),
+        Expr::Alt(parts) => parts.iter().any(|part| nullable(part, known)),
+        Expr::Repeat { max: Some(max), min, .. } if max < min => false,
+        Expr::Repeat { body, min, .. } => *min == 0 || nullable(body, known),
+        Expr::Graph(graph) => {
+            let passes: Vec<bool> = graph.edges.iter().map(|(_, e, _)| nullable(e, known)).collect();
+            ends(graph, &passes)
+        }
+    }
+}
+
+/// Returns whether the expression changed.
+fn resolve(expr: &mut Expr, known: &Known<'_>) -> bool {
+    let all = |parts: &mut dyn Iterator<Item = &mut Expr>| parts.fold(false, |changed, p| resolve(p, known) || changed);
+    match expr {
+        Expr::Seq(parts) => all(&mut parts.iter_mut()),
+        Expr::Graph(graph) => all(&mut graph.edges.iter_mut().map(|(_, e, _)| e)),
+        Expr::Alt(parts) => {
+            let changed = all(&mut parts.iter_mut());
+            let Some(empty) = parts.iter().position(|p| *p == Expr::Empty) else { return changed };
+            let covered = parts.iter().any(|p| *p != Expr::Empty && nullable(p, known));
+            if covered {
+                parts.remove(empty);
+            }
+            changed || covered
+        }
+        Expr::Repeat { body, min, max } => {
+            let changed = resolve(body, known);
+            if max.is_some_and(|max| max < *min) || !nullable(body, known) {
+                return changed;
+            }
+            if *max == Some(1) {
+                let body = std::mem::replace(&mut **body, Expr::Empty);
+                *expr = body;
+                return true;
+            }
+            let changed = changed || *min > 0;
+            *min = 0;
+            changed
+        }
+        _ => false,
+    }
+}

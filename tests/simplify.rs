@@ -1,0 +1,275 @@
+//! Simplification: what each pass makes of a grammar, as text; and that no pass changes a language or a trace, on random
+//! grammars, by the oracle.
+//!
+//! ```toml
+//! [[case]]
+//! name = "literals-fuse"
+//! pass = "Fold"               # or: level = "Full"
+//! before = 'start s ::= "a" "b"'
+//! after = 'start s ::= "ab"'  # left out: nothing changes
+//! ```
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use louver::engine::{Constraint, Engine, EngineOptions};
+use louver::fsm::ByteSet;
+use louver::ids::{Label, TokenId};
+use louver::ir::{Expr, Grammar, GrammarBuilder, Pass, Simplify};
+use louver::limits::Limits;
+use louver::matcher::{Span, Tracer};
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+use serde::Deserialize;
+
+use crate::harness::oracle::{Oracle, Symbol};
+use crate::harness::reader;
+use crate::property::{Shown, config, generate};
+
+const LEVELS: [Simplify; 3] = [Simplify::Off, Simplify::Cheap, Simplify::Full];
+/// Prefixes compared of one pair of grammars, and items the oracle may make for them.
+const PREFIXES: usize = 100;
+const WORK: usize = 20_000;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    case: Vec<Case>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    pass: Option<String>,
+    level: Option<String>,
+    before: String,
+    after: Option<String>,
+}
+
+impl Case {
+    fn run(&self) -> Result<(), String> {
+        let before = reader::grammar(&self.before)?;
+        let named = |known: &dyn std::fmt::Debug, name: &str| format!("{known:?}") == name;
+        let after = match (&self.pass, &self.level) {
+            (Some(name), None) => {
+                let pass = Pass::ALL.into_iter().find(|pass| named(pass, name)).ok_or("no such pass")?;
+                let mut grammar = before.clone();
+                let changed = pass.run(&mut grammar);
+                if changed != (grammar != before) {
+                    return Err(format!("says changed = {changed}"));
+                }
+                grammar
+            }
+            (None, Some(name)) => {
+                let level = LEVELS.into_iter().find(|level| named(level, name)).ok_or("no such level")?;
+                before.simplify(level).map_err(|e| e.to_string())?.into_owned()
+            }
+            _ => return Err("a case has exactly one of pass and level".to_owned()),
+        };
+        let want = self.after.as_ref().unwrap_or(&self.before);
+        if want.trim() != after.to_string().trim() {
+            return Err(format!("\n{after}"));
+        }
+        equivalent(&before, &after)
+    }
+}
+
+/// Text in, text out.
+#[test]
+fn passes_as_text() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/simplify");
+    let (mut names, mut passes, mut failures) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+    for entry in std::fs::read_dir(folder).expect("tests/data/simplify is there") {
+        let path = entry.expect("an entry").path();
+        let text = std::fs::read_to_string(&path).expect("a readable case file");
+        let file: File = toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        for case in file.case {
+            assert!(names.insert(case.name.clone()), "two cases are called {}", case.name);
+            passes.extend(case.pass.clone());
+            if let Err(why) = case.run() {
+                failures.push(format!("{}: {why}", case.name));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} of {} cases fail:\n{}", failures.len(), names.len(), failures.join("\n"));
+    for pass in Pass::ALL {
+        assert!(passes.contains(&format!("{pass:?}")), "no case for {pass:?}");
+    }
+}
+
+/// Whether two grammars allow the same symbols after the same short texts, as far as the oracle's budget goes.
+fn equivalent(a: &Grammar, b: &Grammar) -> Result<(), String> {
+    let (mut a, mut b) = (Oracle::new(a), Oracle::new(b));
+    if a.derives_something() != b.derives_something() {
+        return Err("one derives something, the other nothing".to_owned());
+    }
+    if !a.derives_something() {
+        return Ok(());
+    }
+    let symbols: Vec<Symbol> =
+        b"abcdez\"{},: 019".iter().map(|&b| Symbol::Byte(b)).chain([0, 1].map(Symbol::Special)).collect();
+    let mut prefixes: Vec<Vec<Symbol>> = vec![Vec::new()];
+    let mut at = 0;
+    while at < prefixes.len() && a.work() + b.work() < WORK {
+        let prefix = prefixes[at].clone();
+        at += 1;
+        a.back_to(0);
+        b.back_to(0);
+        let taken = prefix.iter().all(|&symbol| a.push(symbol) && b.push(symbol));
+        assert!(taken, "{prefix:?} was taken before");
+        if a.is_complete() != b.is_complete() {
+            return Err(format!("one may end after {prefix:?}, the other not"));
+        }
+        for &symbol in &symbols {
+            let (in_a, in_b) = (a.push(symbol), b.push(symbol));
+            a.back_to(prefix.len());
+            b.back_to(prefix.len());
+            if in_a != in_b {
+                return Err(format!("{symbol:?} may follow {prefix:?} in one, not in the other"));
+            }
+            if in_a && prefixes.len() < PREFIXES {
+                prefixes.push([prefix.as_slice(), &[symbol]].concat());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Random grammars, some of whose rules carry labels.
+fn labelled() -> impl Strategy<Value = Shown> {
+    let labels = proptest::collection::vec(proptest::option::weighted(0.4, 0u32..3), 4);
+    (generate::grammar(), labels).prop_map(|(mut grammar, labels)| {
+        for (rule, label) in grammar.rules.iter_mut().zip(labels) {
+            rule.label = label.map(Label::from_raw);
+        }
+        Shown(grammar)
+    })
+}
+
+proptest! {
+    #![proptest_config(config(600))]
+
+    #[test]
+    fn simplified_grammars_are_equivalent(Shown(grammar) in labelled()) {
+        for pass in Pass::ALL {
+            let mut changed = grammar.clone();
+            let says = pass.run(&mut changed);
+            prop_assert_eq!(says, changed != grammar, "{:?} gives\n{}", pass, changed);
+            prop_assert_eq!(changed.validate(), Ok(()));
+            let same = if says { equivalent(&grammar, &changed) } else { Ok(()) };
+            prop_assert!(same.is_ok(), "{:?}: {} in\n{}", pass, same.unwrap_err(), changed);
+        }
+        for level in [Simplify::Cheap, Simplify::Full] {
+            let simple = grammar.simplify(level).expect("valid");
+            prop_assert!(simple.size() <= grammar.size() * 3 / 2 + 64, "{:?} grows to\n{}", level, simple);
+            let same = equivalent(&grammar, &simple);
+            prop_assert!(same.is_ok(), "{:?}: {} in\n{}", level, same.unwrap_err(), simple);
+        }
+    }
+
+    #[test]
+    fn simplified_grammars_have_the_same_traces(
+        Shown(grammar) in labelled(),
+        vocab in generate::vocabulary(),
+        path in proptest::collection::vec(any::<u16>(), 40),
+    ) {
+        let vocab = Arc::new(vocab.build());
+        let constraints: Vec<Option<Constraint>> = LEVELS.iter().map(|&simplify| {
+            let limits = Limits { config_items: 1 << 16, ..Limits::default() };
+            let engine = Engine::new(vocab.clone(), EngineOptions { limits, simplify, ..EngineOptions::default() });
+            engine.compile(&grammar).ok()
+        }).collect();
+        prop_assert!(constraints.iter().all(|c| c.is_some() == constraints[0].is_some()));
+        let Some(plain) = &constraints[0] else { return Ok(()) };
+        let (tokens, want) = plainly(plain, &path);
+        for (level, constraint) in LEVELS.iter().zip(constraints.iter().flatten()).skip(1) {
+            let got = traced(constraint, &tokens)?;
+            prop_assert_eq!(&got, &want, "{:?} after {:?}", level, tokens);
+        }
+    }
+}
+
+/// Tokens along a path, and their spans.
+fn plainly(constraint: &Constraint, path: &[u16]) -> (Vec<TokenId>, Vec<Span>) {
+    let vocab = constraint.vocab();
+    let (mut matcher, mut tracer) = (constraint.matcher(), Tracer::new());
+    for &choice in path {
+        let allowed: Vec<TokenId> = (0..vocab.width())
+            .map(TokenId::new)
+            .filter(|&token| !vocab.is_stop(token) && matcher.allows(token))
+            .collect();
+        if allowed.is_empty() {
+            break;
+        }
+        let taken = matcher.advance_traced(allowed[usize::from(choice) % allowed.len()], &mut tracer);
+        assert_eq!(taken, Ok(()));
+    }
+    (matcher.tokens().to_vec(), tracer.finish())
+}
+
+fn traced(constraint: &Constraint, tokens: &[TokenId]) -> Result<Vec<Span>, TestCaseError> {
+    let (mut matcher, mut tracer) = (constraint.matcher(), Tracer::new());
+    for &token in tokens {
+        prop_assert_eq!(matcher.advance_traced(token, &mut tracer), Ok(()));
+    }
+    Ok(tracer.finish())
+}
+
+/// Large grammars cost no deep recursion and no quadratic time, and grow only within the bound.
+#[test]
+fn large_grammars_are_simplified_within_bounds() {
+    const N: usize = 20_000;
+    let digit = || Expr::class(ByteSet::range(b'0', b'9'));
+    let grow = |make: &dyn Fn(&mut GrammarBuilder) -> Expr| {
+        let mut b = GrammarBuilder::new();
+        let start = b.declare("start");
+        let body = make(&mut b);
+        b.define(start, body);
+        b.finish(start).expect("valid")
+    };
+    let chain = |part: &'static str| {
+        move |b: &mut GrammarBuilder| {
+            let last = b.rule("last", Expr::text("end"));
+            (0..N).fold(Expr::Ref(last), |next, i| {
+                let rule = b.rule(format!("r{i}"), Expr::seq([Expr::text(part), next]));
+                Expr::Ref(rule)
+            })
+        }
+    };
+    let grammars: [(&str, Grammar); 7] = [
+        ("a chain of units", grow(&chain(""))),
+        ("a chain of rules used once", grow(&chain("a"))),
+        ("many literals", grow(&|_| Expr::alt((0..N).map(|i| Expr::text(&format!("item {i}")))))),
+        ("one alternative many times", grow(&|_| Expr::Alt(vec![Expr::seq([digit(), Expr::text("x")]); N]))),
+        (
+            "many copies of one rule",
+            grow(&|b| {
+                let copies: Vec<Expr> =
+                    (0..N).map(|i| Expr::Ref(b.rule(format!("r{i}"), Expr::star(digit())))).collect();
+                Expr::alt(copies)
+            }),
+        ),
+        (
+            "a cycle of look-alikes",
+            grow(&|b| {
+                let first = b.len();
+                let rules: Vec<_> = (0..N).map(|i| b.declare(format!("r{i}"))).collect();
+                for (i, &rule) in rules.iter().enumerate() {
+                    let next = Expr::Ref(rules[(i + 1) % N]);
+                    b.define(rule, Expr::alt([Expr::seq([digit(), next]), Expr::text("end")]));
+                }
+                assert_eq!(rules[0].index(), first);
+                Expr::Ref(rules[0])
+            }),
+        ),
+        ("deep nesting", grow(&|_| (0..450).fold(digit(), |inner, _| Expr::Alt(vec![Expr::Seq(vec![inner])])))),
+    ];
+    for (name, grammar) in grammars {
+        let simple = grammar.simplify(Simplify::Full).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert!(simple.size() <= grammar.size() * 3 / 2 + 64, "{name}: {} of {}", simple.size(), grammar.size());
+        assert_eq!(simple.validate(), Ok(()), "{name}");
+        equivalent(&grammar, &simple).unwrap_or_else(|why| panic!("{name}: {why}"));
+    }
+}
