@@ -91,6 +91,11 @@ impl Index {
         self.state.lock()
     }
 
+    /// The lock, unless someone else has it.
+    pub(crate) fn try_lock(&self) -> Option<parking_lot::MutexGuard<'_, IndexState>> {
+        self.state.try_lock()
+    }
+
     /// The mask of a configuration. A hit is a look-up; a miss costs a walk over what can follow.
     pub(crate) fn mask(&self, state: &mut IndexState, config: ConfigId) -> Result<Arc<TokenSet>, ParserLimit> {
         let known = |state: &IndexState, config: ConfigId| state.masks.get(config as usize).cloned().flatten();
@@ -110,6 +115,15 @@ impl Index {
         };
         // Counters run through many configurations once each: those find their mask through the normal one.
         Ok(mask)
+    }
+
+    /// The mask of a configuration if it is memoised. Never builds one.
+    pub(crate) fn known_mask(&self, state: &mut IndexState, config: ConfigId) -> Option<Arc<TokenSet>> {
+        let known = |state: &IndexState, config: ConfigId| state.masks.get(config as usize).cloned().flatten();
+        known(state, config).or_else(|| {
+            let normal = state.parser.normal(config);
+            known(state, normal)
+        })
     }
 
     fn build(&self, state: &mut IndexState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
@@ -217,6 +231,13 @@ impl IndexState {
         self.masks_held = 0;
         self.epoch += 1;
         self.floor = None;
+    }
+
+    /// Makes the state good again after a panic while it was locked: nothing that was learnt is kept.
+    pub(crate) fn recover(&mut self) {
+        self.keys = GrammarKeys::default();
+        self.walk = Walk::default();
+        self.clear();
     }
 
     /// Notes how much memory the first matcher replayed after a clear needs.
