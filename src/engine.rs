@@ -1,5 +1,9 @@
 //! Stage 6, the door: a vocabulary, options and shared caches in; constraints and matchers out.
 
+mod batch;
+mod draft;
+mod shared;
+
 use std::sync::Arc;
 
 use crate::compile::{CompileError, Compiled};
@@ -7,10 +11,15 @@ use crate::front::json_schema::{self, SchemaErrors, SchemaOptions};
 use crate::ids::TokenId;
 use crate::ir::Grammar;
 use crate::limits::Limits;
-use crate::mask::{Index, IndexState, MaskPool, PoolStats};
+use crate::mask::{Index, IndexState, MaskPool, PoolStats, TokenSet};
 use crate::matcher::{AdvanceError, ConfigId, DEAD, ParserLimit, Tracer};
 use crate::spec::json::{Json, JsonError};
 use crate::vocab::Vocabulary;
+
+pub use batch::{BatchError, RowStatus, UniqueRows};
+pub use draft::{DraftError, DraftNode, DraftTree};
+pub use shared::EngineStats;
+use shared::Shared;
 
 /// How an [`Engine`] works.
 #[derive(Clone, Debug)]
@@ -22,11 +31,20 @@ pub struct EngineOptions {
     /// Nodes of the vocabulary's trie that a new mask may cost by one direct walk before it is put together from pooled
     /// entries of single states instead. Changes no mask; 0 always uses entries.
     pub direct_walk: usize,
+    /// Threads of [`Engine::fill_masks`], started when a batch first needs them; 1 does everything on the calling thread.
+    /// The default is the machine's parallelism, at most 8.
+    pub batch_threads: usize,
 }
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        EngineOptions { limits: Limits::default(), pool_bytes: 256 << 20, direct_walk: 1024 }
+        let parallelism = std::thread::available_parallelism().map_or(1, usize::from);
+        EngineOptions {
+            limits: Limits::default(),
+            pool_bytes: 256 << 20,
+            direct_walk: 1024,
+            batch_threads: parallelism.min(8),
+        }
     }
 }
 
@@ -50,13 +68,15 @@ pub struct Engine {
     vocab: Arc<Vocabulary>,
     pool: Arc<MaskPool>,
     options: EngineOptions,
+    shared: Arc<Shared>,
 }
 
 impl Engine {
     /// An engine for this vocabulary.
     pub fn new(vocab: Arc<Vocabulary>, options: EngineOptions) -> Self {
         let pool = Arc::new(MaskPool::new(&vocab, options.pool_bytes));
-        Engine { vocab, pool, options }
+        let shared = Arc::new(Shared::new(&options));
+        Engine { vocab, pool, options, shared }
     }
 
     /// The vocabulary.
@@ -74,6 +94,11 @@ impl Engine {
         self.pool.stats()
     }
 
+    /// How often batches and drafts were served, and from what.
+    pub fn stats(&self) -> EngineStats {
+        self.shared.stats()
+    }
+
     /// Compiles a grammar and binds it to the vocabulary. No mask is built yet.
     pub fn compile(&self, grammar: &Grammar) -> Result<Constraint, CompileError> {
         self.bind(Arc::new(Compiled::new(grammar, &self.options.limits)?))
@@ -89,7 +114,7 @@ impl Engine {
             &self.options.limits,
             self.options.direct_walk,
         )?;
-        Ok(Constraint { index: Arc::new(index) })
+        Ok(Constraint { index: Arc::new(index), shared: self.shared.clone() })
     }
 
     /// Reads, lowers and compiles a JSON Schema.
@@ -104,6 +129,7 @@ impl Engine {
 #[derive(Clone, Debug)]
 pub struct Constraint {
     index: Arc<Index>,
+    shared: Arc<Shared>,
 }
 
 impl Constraint {
@@ -114,6 +140,7 @@ impl Constraint {
         drop(state);
         Matcher {
             index: self.index.clone(),
+            shared: self.shared.clone(),
             epoch,
             configs: vec![start],
             tokens: Vec::new(),
@@ -140,6 +167,7 @@ impl Constraint {
 #[derive(Clone, Debug)]
 pub struct Matcher {
     index: Arc<Index>,
+    shared: Arc<Shared>,
     epoch: u64,
     configs: Vec<ConfigId>,
     tokens: Vec<TokenId>,
@@ -154,19 +182,30 @@ impl Matcher {
     /// tokens are allowed, so that the sequence ends.
     pub fn fill_mask(&mut self, mask: &mut [u32]) {
         let index = self.index.clone();
-        if !self.terminated && self.limit.is_none() {
-            let mut state = index.lock();
-            match self.with_retry(&index, &mut state, |matcher, state| index.mask(state, matcher.config())) {
-                Ok(built) => {
-                    drop(state);
-                    return built.write(mask);
-                }
-                Err(limit) => self.limit = Some(limit),
-            }
+        let built = if self.is_over() { None } else { self.mask_locked(&index, &mut index.lock()) };
+        match built {
+            Some(built) => built.write(mask),
+            None => stops_only(&index.vocab, mask),
         }
-        mask.fill(0);
-        for &stop in index.vocab.stops() {
-            crate::mask::set_bit(mask, stop);
+    }
+
+    /// Nothing but a stop token can follow, whatever the grammar says.
+    fn is_over(&self) -> bool {
+        self.terminated || self.limit.is_some()
+    }
+
+    /// The mask of the next token; `None` where only stop tokens are allowed because the sequence is over, or because the
+    /// parser ran into a limit.
+    fn mask_locked(&mut self, index: &Index, state: &mut IndexState) -> Option<Arc<TokenSet>> {
+        if self.is_over() {
+            return None;
+        }
+        match self.with_retry(index, state, |matcher, state| index.mask(state, matcher.config())) {
+            Ok(built) => Some(built),
+            Err(limit) => {
+                self.limit = Some(limit);
+                None
+            }
         }
     }
 
@@ -302,6 +341,10 @@ impl Matcher {
     ) -> Result<T, ParserLimit> {
         state.relieve();
         self.replay(index, state)?;
+        // No token leads to the dead configuration, so the start itself was too much.
+        if self.config() == DEAD {
+            return Err(ParserLimit::Items);
+        }
         match work(self, state) {
             Err(ParserLimit::Memory) => {
                 state.clear();
@@ -327,6 +370,14 @@ impl Matcher {
         self.epoch = state.epoch;
         state.settle();
         Ok(())
+    }
+}
+
+/// Writes a row that allows stop tokens only.
+fn stops_only(vocab: &Vocabulary, mask: &mut [u32]) {
+    mask.fill(0);
+    for &stop in vocab.stops() {
+        crate::mask::set_bit(mask, stop);
     }
 }
 
