@@ -2,7 +2,9 @@
 
 mod batch;
 mod draft;
+mod forced;
 mod shared;
+mod shortest;
 
 use std::sync::Arc;
 
@@ -18,8 +20,10 @@ use crate::vocab::Vocabulary;
 
 pub use batch::{BatchError, RowStatus, UniqueRows};
 pub use draft::{DraftError, DraftNode, DraftTree};
+pub use forced::{Piece, Tokenize};
 pub use shared::EngineStats;
 use shared::Shared;
+pub use shortest::{Completion, CompletionOptions};
 
 /// How an [`Engine`] works.
 #[derive(Clone, Debug)]
@@ -274,6 +278,11 @@ impl Matcher {
             }
         }
         self.limit = None;
+    }
+
+    /// The vocabulary.
+    pub fn vocab(&self) -> &Arc<Vocabulary> {
+        &self.index.vocab
     }
 
     /// Tokens taken so far.

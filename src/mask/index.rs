@@ -14,7 +14,7 @@ use crate::compile::{CompileError, Compiled};
 use crate::ids::TokenId;
 use crate::ir::SpecialToken;
 use crate::limits::Limits;
-use crate::matcher::{ConfigId, DEAD, Item, Parser, ParserLimit};
+use crate::matcher::{ConfigId, DEAD, Item, Lengths, Parser, ParserLimit};
 use crate::vocab::Vocabulary;
 
 /// One compiled grammar bound to one vocabulary.
@@ -45,6 +45,8 @@ pub(crate) struct IndexState {
     /// Entries this grammar has used, by state and counter.
     entries: FxHashMap<(u32, u32), Arc<Entry>>,
     walk: Walk,
+    /// Lengths of shortest completions, once asked for.
+    pub(crate) lengths: Option<Box<Lengths>>,
     /// Memory one sequence needed after the last clear, to tell a full cache from a sequence that needs all of it.
     floor: Option<usize>,
 }
@@ -81,6 +83,7 @@ impl Index {
             keys: GrammarKeys::default(),
             entries: FxHashMap::default(),
             walk: Walk::default(),
+            lengths: None,
         };
         let mask_bytes = limits.mask_bytes;
         Ok(Index { compiled, vocab, pool, specials, mask_bytes, direct_walk, state: Mutex::new(state) })
@@ -230,6 +233,9 @@ impl IndexState {
         self.entries.clear();
         self.masks_held = 0;
         self.epoch += 1;
+        if let Some(lengths) = &mut self.lengths {
+            lengths.forget_frames();
+        }
         self.floor = None;
     }
 
@@ -237,6 +243,7 @@ impl IndexState {
     pub(crate) fn recover(&mut self) {
         self.keys = GrammarKeys::default();
         self.walk = Walk::default();
+        self.lengths = None;
         self.clear();
     }
 
