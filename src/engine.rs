@@ -1,5 +1,7 @@
 //! Stage 6, the door: a vocabulary, options and shared caches in; constraints and matchers out.
 
+mod ahead;
+mod background;
 mod batch;
 mod draft;
 mod forced;
@@ -18,6 +20,8 @@ use crate::matcher::{AdvanceError, ConfigId, DEAD, ParserLimit, Tracer};
 use crate::spec::json::{Json, JsonError};
 use crate::vocab::Vocabulary;
 
+use ahead::Ahead;
+pub use ahead::{PrepareBudget, PrepareReport, Prepared};
 pub use batch::{BatchError, RowStatus, UniqueRows};
 pub use draft::{DraftError, DraftNode, DraftTree};
 pub use forced::{Piece, Tokenize};
@@ -38,6 +42,8 @@ pub struct EngineOptions {
     /// Threads of [`Engine::fill_masks`], started when a batch first needs them; 1 does everything on the calling thread.
     /// The default is the machine's parallelism, at most 8.
     pub batch_threads: usize,
+    /// Threads of [`Constraint::prepare`] and [`Matcher::prefetch`], started when first needed; with 0 those do nothing.
+    pub background_threads: usize,
 }
 
 impl Default for EngineOptions {
@@ -48,6 +54,7 @@ impl Default for EngineOptions {
             pool_bytes: 256 << 20,
             direct_walk: 1024,
             batch_threads: parallelism.min(8),
+            background_threads: 1,
         }
     }
 }
@@ -98,9 +105,9 @@ impl Engine {
         self.pool.stats()
     }
 
-    /// How often batches and drafts were served, and from what.
+    /// What batches, drafts and work ahead came to.
     pub fn stats(&self) -> EngineStats {
-        self.shared.stats()
+        EngineStats { ahead_used: self.pool.ahead_used(), ..self.shared.stats() }
     }
 
     /// Compiles a grammar and binds it to the vocabulary. No mask is built yet.
@@ -118,7 +125,7 @@ impl Engine {
             &self.options.limits,
             self.options.direct_walk,
         )?;
-        Ok(Constraint { index: Arc::new(index), shared: self.shared.clone() })
+        Ok(Constraint { index: Arc::new(index), shared: self.shared.clone(), ahead: Arc::default() })
     }
 
     /// Reads, lowers and compiles a JSON Schema.
@@ -134,6 +141,7 @@ impl Engine {
 pub struct Constraint {
     index: Arc<Index>,
     shared: Arc<Shared>,
+    ahead: Arc<Ahead>,
 }
 
 impl Constraint {
@@ -145,6 +153,7 @@ impl Constraint {
         Matcher {
             index: self.index.clone(),
             shared: self.shared.clone(),
+            ahead: self.ahead.clone(),
             epoch,
             configs: vec![start],
             tokens: Vec::new(),
@@ -172,6 +181,7 @@ impl Constraint {
 pub struct Matcher {
     index: Arc<Index>,
     shared: Arc<Shared>,
+    ahead: Arc<Ahead>,
     epoch: u64,
     configs: Vec<ConfigId>,
     tokens: Vec<TokenId>,

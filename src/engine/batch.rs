@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::shared::{Shared, count};
+use super::shared::{Counters, Shared, count};
 use super::{Engine, Matcher, stops_only};
 use crate::mask::{Index, IndexState, TokenSet};
 use crate::vocab::Vocabulary;
@@ -245,8 +245,7 @@ fn make(shared: &Shared, group: &mut [Row<'_>]) {
     let mut state = index.lock();
     for row in group.iter_mut().filter(|row| matches!(row.allows, Allows::Open)) {
         let Some(matcher) = &mut row.matcher else { continue };
-        count(&shared.counters.batch_rows_built, 1);
-        let made = catch_unwind(AssertUnwindSafe(|| make_one(shared, &index, &mut state, matcher)));
+        let made = catch_unwind(AssertUnwindSafe(|| make_one(&shared.counters, &index, &mut state, matcher)));
         row.allows = made.unwrap_or_else(|_| {
             count(&shared.counters.batch_rows_failed, 1);
             // Half-made tables are dropped; should even that fail, the next to take the lock tries again.
@@ -256,10 +255,10 @@ fn make(shared: &Shared, group: &mut [Row<'_>]) {
     }
 }
 
-fn make_one(shared: &Shared, index: &Index, state: &mut IndexState, matcher: &mut Matcher) -> Allows {
+fn make_one(counters: &Counters, index: &Index, state: &mut IndexState, matcher: &mut Matcher) -> Allows {
     #[cfg(test)]
-    shared.maybe_panic();
-    let _ = shared;
+    counters.maybe_panic(0);
+    count(&counters.batch_rows_built, 1);
     if let Some(stops) = over(matcher) {
         return stops;
     }

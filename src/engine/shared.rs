@@ -1,11 +1,12 @@
 //! What an engine's constraints and matchers share besides masks: threads and counters.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
 use super::EngineOptions;
+use super::background::Background;
 
 /// How often an engine's batch, draft and background work was asked for, and what it came to. Counted from the engine's
 /// creation; each number is exact, but numbers read while other threads work may be of slightly different moments.
@@ -24,6 +25,20 @@ pub struct EngineStats {
     pub batch_rows_failed: u64,
     /// Nodes of draft trees looked at.
     pub draft_nodes: u64,
+    /// Calls of [`Matcher::prefetch`](super::Matcher::prefetch) that had something to do.
+    pub prefetches: u64,
+    /// Of those, the ones that gave way to later ones.
+    pub prefetches_dropped: u64,
+    /// Masks made ahead in the background.
+    pub ahead_built: u64,
+    /// Masks that were to be made ahead and were known.
+    pub ahead_known: u64,
+    /// Masks that could not be made ahead, or came too late: caches were emptied meanwhile.
+    pub ahead_lost: u64,
+    /// Masks made ahead that were then asked for.
+    pub ahead_used: u64,
+    /// Background jobs that panicked, which is a bug; nothing but their work is lost.
+    pub ahead_panics: u64,
 }
 
 /// The counters behind [`EngineStats`].
@@ -35,6 +50,22 @@ pub(super) struct Counters {
     pub(super) batch_rows_repeated: AtomicU64,
     pub(super) batch_rows_failed: AtomicU64,
     pub(super) draft_nodes: AtomicU64,
+    pub(super) prefetches: AtomicU64,
+    pub(super) ahead_built: AtomicU64,
+    pub(super) ahead_known: AtomicU64,
+    pub(super) ahead_lost: AtomicU64,
+    /// Batch rows, and masks made ahead, to go until one panics.
+    #[cfg(test)]
+    pub(super) faults: [AtomicU64; 2],
+}
+
+#[cfg(test)]
+impl Counters {
+    /// Panics where a test has asked for it.
+    pub(super) fn maybe_panic(&self, which: usize) {
+        let due = self.faults[which].fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+        assert_ne!(due, Ok(1), "asked for by a test");
+    }
 }
 
 /// Adds to a counter.
@@ -48,10 +79,8 @@ pub(super) struct Shared {
     threads: usize,
     /// Started when first needed; none where one thread is all there is, or no thread could be started.
     pool: OnceLock<Option<rayon::ThreadPool>>,
-    pub(super) counters: Counters,
-    /// Batch rows to go until one panics.
-    #[cfg(test)]
-    pub(super) fault: AtomicU64,
+    pub(super) counters: Arc<Counters>,
+    pub(super) background: Background,
 }
 
 impl Shared {
@@ -59,12 +88,12 @@ impl Shared {
         Shared {
             threads: options.batch_threads,
             pool: OnceLock::new(),
-            counters: Counters::default(),
-            #[cfg(test)]
-            fault: AtomicU64::new(0),
+            counters: Arc::default(),
+            background: Background::new(options.background_threads),
         }
     }
 
+    /// All but what the pool of masks counts.
     pub(super) fn stats(&self) -> EngineStats {
         let c = &self.counters;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -75,6 +104,13 @@ impl Shared {
             batch_rows_repeated: read(&c.batch_rows_repeated),
             batch_rows_failed: read(&c.batch_rows_failed),
             draft_nodes: read(&c.draft_nodes),
+            prefetches: read(&c.prefetches),
+            prefetches_dropped: self.background.dropped(),
+            ahead_built: read(&c.ahead_built),
+            ahead_known: read(&c.ahead_known),
+            ahead_lost: read(&c.ahead_lost),
+            ahead_used: 0,
+            ahead_panics: self.background.panics(),
         }
     }
 
@@ -84,13 +120,6 @@ impl Shared {
             Some(pool) => pool.install(|| items.into_par_iter().for_each(work)),
             None => items.into_iter().for_each(work),
         }
-    }
-
-    /// Panics where a test has asked for it.
-    #[cfg(test)]
-    pub(super) fn maybe_panic(&self) {
-        let due = self.fault.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
-        assert_ne!(due, Ok(1), "asked for by a test");
     }
 
     fn pool(&self) -> Option<&rayon::ThreadPool> {

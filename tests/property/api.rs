@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
-use louver::engine::{CompletionOptions, DraftNode, DraftTree, EngineOptions, Matcher, Piece, RowStatus};
+use louver::engine::{
+    CompletionOptions, DraftNode, DraftTree, Engine, EngineOptions, Matcher, Piece, PrepareBudget, RowStatus,
+};
 use louver::ids::TokenId;
+use louver::limits::Limits;
+use louver::matcher::AdvanceError;
 use louver::vocab::Vocabulary;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
 use super::{Shown, WORK, compile, config, generate, show};
+use crate::harness::columns::mask;
 use crate::harness::oracle::{Oracle, Symbol};
 
 fn bits(row: &[u32], width: usize) -> Vec<bool> {
@@ -114,6 +119,65 @@ proptest! {
             prop_assert!(oracle.push_token(&vocab, token));
             prop_assert_eq!(matcher.advance(token), Ok(()));
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(config(200))]
+
+    /// Masks along a walk while background threads make others, with caches of all sizes.
+    #[test]
+    fn masks_made_ahead_are_what_the_oracle_says(
+        Shown(grammar) in generate::grammar().prop_map(Shown),
+        vocab in generate::vocabulary(),
+        path in proptest::collection::vec(any::<u16>(), 16),
+        direct: bool,
+        small: bool,
+        wait: bool,
+    ) {
+        let vocab = Arc::new(vocab.build());
+        let mut oracle = Oracle::new(&grammar);
+        if !oracle.derives_something() {
+            return Ok(());
+        }
+        let options = EngineOptions {
+            limits: Limits { parser_bytes: if small { 20_000 } else { 64 << 20 }, ..super::limits() },
+            direct_walk: if direct { 1024 } else { 0 },
+            background_threads: 2,
+            ..EngineOptions::default()
+        };
+        let engine = Engine::new(vocab.clone(), options);
+        let constraint = engine.compile(&grammar).expect("compiles");
+        let prepared = constraint.prepare(PrepareBudget::default());
+        if wait {
+            prepared.wait();
+        }
+        let mut matcher = constraint.matcher();
+        for &choice in &path {
+            let want = oracle.mask(&vocab);
+            let got = mask(&mut matcher, &vocab);
+            if matcher.limit().is_some() {
+                prop_assert!(small);
+                break;
+            }
+            prop_assert_eq!(&got, &want);
+            let follow: Vec<TokenId> =
+                (0..vocab.width()).filter(|&id| want[id]).map(TokenId::new).filter(|&t| !vocab.is_stop(t)).collect();
+            if follow.is_empty() || oracle.work() > WORK {
+                break;
+            }
+            let token = follow[usize::from(choice) % follow.len()];
+            let other = TokenId::new(usize::from(choice) % vocab.width());
+            prop_assert!(matcher.prefetch(&[other, token, TokenId::new(usize::MAX >> 40)]));
+            prop_assert!(oracle.push_token(&vocab, token));
+            match matcher.advance(token) {
+                Ok(()) => {}
+                Err(AdvanceError::Limit { .. }) if small => break,
+                other => prop_assert_eq!(other, Ok(())),
+            }
+        }
+        prepared.wait();
+        prop_assert_eq!(engine.stats().ahead_panics, 0);
     }
 }
 
@@ -248,7 +312,7 @@ fn longest_tokens(vocab: &Vocabulary, bytes: &[u8]) -> Vec<TokenId> {
 fn batch(vocab: &Arc<Vocabulary>, mut rows: Vec<(Matcher, &Vec<bool>, bool)>) -> Result<(), TestCaseError> {
     let (words, width) = (vocab.mask_words(), vocab.width());
     // Another engine of the same vocabulary may fill the batch.
-    let engine = louver::engine::Engine::new(vocab.clone(), EngineOptions { batch_threads: 2, ..Default::default() });
+    let engine = Engine::new(vocab.clone(), EngineOptions { batch_threads: 2, ..Default::default() });
     let mut masks = vec![u32::MAX; rows.len() * words];
     let status = engine.fill_masks(rows.iter_mut().map(|row| &mut row.0), &mut masks).expect("fits");
     let mut distinct = Vec::new();

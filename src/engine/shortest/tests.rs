@@ -72,7 +72,7 @@ fn doubling(levels: usize) -> Grammar {
     let mut b = GrammarBuilder::new();
     let mut rule = b.rule("r", Expr::text("ab"));
     for level in 0..levels {
-        rule = b.rule(&format!("r{level}"), Expr::seq([Expr::Ref(rule), Expr::Ref(rule)]));
+        rule = b.rule(format!("r{level}"), Expr::seq([Expr::Ref(rule), Expr::Ref(rule)]));
     }
     b.finish(rule).unwrap()
 }
