@@ -100,8 +100,34 @@ fn engine(c: &mut Criterion) {
     let constraint = engine.compile(&grammar).expect("compiles");
     walk(&constraint, &mut mask);
     c.bench_function("warm_mask_and_advance_100_bytes", |b| b.iter(|| walk(&constraint, &mut mask)));
+    batch(c, &vocab);
     let source = vec![u32::MAX; vocab.mask_words()];
     c.bench_function("floor_copy_one_mask", |b| b.iter(|| mask.copy_from_slice(black_box(&source))));
+}
+
+/// 512 sequences on 20 grammars, at as many places as the text has, all masks known.
+fn batch(c: &mut Criterion, vocab: &Arc<Vocabulary>) {
+    let parallel = EngineOptions { batch_threads: 2, ..EngineOptions::default() };
+    let alone = EngineOptions { batch_threads: 1, ..EngineOptions::default() };
+    for (name, options) in [("batch_512_on_20_two_threads", parallel), ("batch_512_on_20_one_thread", alone)] {
+        let engine = Engine::new(vocab.clone(), options);
+        let constraints: Vec<Constraint> = (0..20).map(|_| engine.compile(&json()).expect("compiles")).collect();
+        let matcher = |i: usize| {
+            let mut matcher = constraints[i % 20].matcher();
+            for byte in TEXT.bytes().take(i / 5) {
+                matcher.advance(TokenId::from_raw(u32::from(byte))).expect("allowed");
+            }
+            matcher
+        };
+        let mut matchers: Vec<_> = (0..512).map(matcher).collect();
+        let mut masks = vec![0; 512 * vocab.mask_words()];
+        let mut fill = || engine.fill_masks(&mut matchers, &mut masks).expect("fits");
+        fill();
+        c.bench_function(name, |b| b.iter(&mut fill));
+        let mut unique = Vec::new();
+        let mut fill = || engine.fill_masks_unique(&mut matchers, &mut unique).expect("fits");
+        c.bench_function(&format!("{name}_unique"), |b| b.iter(&mut fill));
+    }
 }
 
 criterion_group!(benches, engine);

@@ -4,6 +4,7 @@
 //! three, so that a busy machine does not show.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use louver::compile::Compiled;
@@ -116,10 +117,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             table.add(&format!("{level:?} simplify us"), us(time));
             table.add(&format!("{level:?} rules"), simple.rules.len() as f64);
             table.add(&format!("{level:?} size"), simple.size() as f64);
-            let (time, compiled) = least(|| Compiled::new(&simple, &limits));
+            let (time, compiled) = least(|| Compiled::new(&*simple, &limits));
             if let Ok(compiled) = compiled {
                 table.add(&format!("{level:?} compile us"), us(time));
-                let size = compiled.size();
+                let size = Arc::new(compiled).size();
                 table.add(&format!("{level:?} states"), size.states as f64);
                 table.add(&format!("{level:?} edges"), size.edges as f64);
             }

@@ -1,5 +1,13 @@
 //! Stage 6, the door: a vocabulary, options and shared caches in; constraints and matchers out.
 
+mod ahead;
+mod background;
+mod batch;
+mod draft;
+mod forced;
+mod shared;
+mod shortest;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -8,10 +16,19 @@ use crate::front::json_schema::{self, SchemaErrors, SchemaOptions};
 use crate::ids::TokenId;
 use crate::ir::{Grammar, Simplify};
 use crate::limits::Limits;
-use crate::mask::{Index, IndexState, MaskPool, PoolStats};
+use crate::mask::{Index, IndexState, MaskPool, PoolStats, TokenSet};
 use crate::matcher::{AdvanceError, ConfigId, DEAD, ParserLimit, Tracer};
 use crate::spec::json::{Json, JsonError};
 use crate::vocab::Vocabulary;
+
+use ahead::Ahead;
+pub use ahead::{PrepareBudget, PrepareReport, Prepared};
+pub use batch::{BatchError, RowStatus, UniqueRows};
+pub use draft::{DraftError, DraftNode, DraftTree};
+pub use forced::{Piece, Tokenize};
+pub use shared::EngineStats;
+use shared::Shared;
+pub use shortest::{Completion, CompletionOptions};
 
 /// How an [`Engine`] works.
 #[derive(Clone, Debug)]
@@ -25,15 +42,23 @@ pub struct EngineOptions {
     pub direct_walk: usize,
     /// How much a grammar is simplified before it is compiled. Changes no mask.
     pub simplify: Simplify,
+    /// Threads of [`Engine::fill_masks`], started when a batch first needs them; 1 does everything on the calling thread.
+    /// The default is the machine's parallelism, at most 8.
+    pub batch_threads: usize,
+    /// Threads of [`Constraint::prepare`] and [`Matcher::prefetch`], started when first needed; with 0 those do nothing.
+    pub background_threads: usize,
 }
 
 impl Default for EngineOptions {
     fn default() -> Self {
+        let parallelism = std::thread::available_parallelism().map_or(1, usize::from);
         EngineOptions {
             limits: Limits::default(),
             pool_bytes: 256 << 20,
             direct_walk: 1024,
             simplify: Simplify::default(),
+            batch_threads: parallelism.min(8),
+            background_threads: 1,
         }
     }
 }
@@ -58,13 +83,15 @@ pub struct Engine {
     vocab: Arc<Vocabulary>,
     pool: Arc<MaskPool>,
     options: EngineOptions,
+    shared: Arc<Shared>,
 }
 
 impl Engine {
     /// An engine for this vocabulary.
     pub fn new(vocab: Arc<Vocabulary>, options: EngineOptions) -> Self {
         let pool = Arc::new(MaskPool::new(&vocab, options.pool_bytes));
-        Engine { vocab, pool, options }
+        let shared = Arc::new(Shared::new(&options));
+        Engine { vocab, pool, options, shared }
     }
 
     /// The vocabulary.
@@ -80,6 +107,11 @@ impl Engine {
     /// How the shared mask entries are used.
     pub fn pool_stats(&self) -> PoolStats {
         self.pool.stats()
+    }
+
+    /// What batches, drafts and work ahead came to.
+    pub fn stats(&self) -> EngineStats {
+        EngineStats { ahead_used: self.pool.ahead_used(), ..self.shared.stats() }
     }
 
     /// Simplifies and compiles a grammar and binds it to the vocabulary. No mask is built yet.
@@ -102,7 +134,7 @@ impl Engine {
             &self.options.limits,
             self.options.direct_walk,
         )?;
-        Ok(Constraint { index: Arc::new(index) })
+        Ok(Constraint { index: Arc::new(index), shared: self.shared.clone(), ahead: Arc::default() })
     }
 
     /// Reads, lowers and compiles a JSON Schema.
@@ -117,6 +149,8 @@ impl Engine {
 #[derive(Clone, Debug)]
 pub struct Constraint {
     index: Arc<Index>,
+    shared: Arc<Shared>,
+    ahead: Arc<Ahead>,
 }
 
 impl Constraint {
@@ -127,6 +161,8 @@ impl Constraint {
         drop(state);
         Matcher {
             index: self.index.clone(),
+            shared: self.shared.clone(),
+            ahead: self.ahead.clone(),
             epoch,
             configs: vec![start],
             tokens: Vec::new(),
@@ -153,6 +189,8 @@ impl Constraint {
 #[derive(Clone, Debug)]
 pub struct Matcher {
     index: Arc<Index>,
+    shared: Arc<Shared>,
+    ahead: Arc<Ahead>,
     epoch: u64,
     configs: Vec<ConfigId>,
     tokens: Vec<TokenId>,
@@ -167,19 +205,30 @@ impl Matcher {
     /// tokens are allowed, so that the sequence ends.
     pub fn fill_mask(&mut self, mask: &mut [u32]) {
         let index = self.index.clone();
-        if !self.terminated && self.limit.is_none() {
-            let mut state = index.lock();
-            match self.with_retry(&index, &mut state, |matcher, state| index.mask(state, matcher.config())) {
-                Ok(built) => {
-                    drop(state);
-                    return built.write(mask);
-                }
-                Err(limit) => self.limit = Some(limit),
-            }
+        let built = if self.is_over() { None } else { self.mask_locked(&index, &mut index.lock()) };
+        match built {
+            Some(built) => built.write(mask),
+            None => stops_only(&index.vocab, mask),
         }
-        mask.fill(0);
-        for &stop in index.vocab.stops() {
-            crate::mask::set_bit(mask, stop);
+    }
+
+    /// Nothing but a stop token can follow, whatever the grammar says.
+    fn is_over(&self) -> bool {
+        self.terminated || self.limit.is_some()
+    }
+
+    /// The mask of the next token; `None` where only stop tokens are allowed because the sequence is over, or because the
+    /// parser ran into a limit.
+    fn mask_locked(&mut self, index: &Index, state: &mut IndexState) -> Option<Arc<TokenSet>> {
+        if self.is_over() {
+            return None;
+        }
+        match self.with_retry(index, state, |matcher, state| index.mask(state, matcher.config())) {
+            Ok(built) => Some(built),
+            Err(limit) => {
+                self.limit = Some(limit);
+                None
+            }
         }
     }
 
@@ -250,6 +299,11 @@ impl Matcher {
         self.limit = None;
     }
 
+    /// The vocabulary.
+    pub fn vocab(&self) -> &Arc<Vocabulary> {
+        &self.index.vocab
+    }
+
     /// Tokens taken so far.
     pub fn tokens(&self) -> &[TokenId] {
         &self.tokens
@@ -315,6 +369,10 @@ impl Matcher {
     ) -> Result<T, ParserLimit> {
         state.relieve();
         self.replay(index, state)?;
+        // No token leads to the dead configuration, so the start itself was too much.
+        if self.config() == DEAD {
+            return Err(ParserLimit::Items);
+        }
         match work(self, state) {
             Err(ParserLimit::Memory) => {
                 state.clear();
@@ -340,6 +398,14 @@ impl Matcher {
         self.epoch = state.epoch;
         state.settle();
         Ok(())
+    }
+}
+
+/// Writes a row that allows stop tokens only.
+fn stops_only(vocab: &Vocabulary, mask: &mut [u32]) {
+    mask.fill(0);
+    for &stop in vocab.stops() {
+        crate::mask::set_bit(mask, stop);
     }
 }
 

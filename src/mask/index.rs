@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::entry::Entry;
 use super::key::GrammarKeys;
@@ -14,7 +14,7 @@ use crate::compile::{CompileError, Compiled};
 use crate::ids::TokenId;
 use crate::ir::SpecialToken;
 use crate::limits::Limits;
-use crate::matcher::{ConfigId, DEAD, Item, Parser, ParserLimit};
+use crate::matcher::{ConfigId, DEAD, Item, Lengths, Parser, ParserLimit};
 use crate::vocab::Vocabulary;
 
 /// One compiled grammar bound to one vocabulary.
@@ -25,6 +25,7 @@ pub(crate) struct Index {
     pool: Arc<MaskPool>,
     /// The token of each special token of the grammar.
     pub(crate) specials: Vec<TokenId>,
+    limits: Limits,
     mask_bytes: usize,
     /// Trie nodes a configuration may cost before its wide states get pooled entries instead.
     direct_walk: usize,
@@ -39,12 +40,16 @@ pub(crate) struct IndexState {
     pub(crate) epoch: u64,
     masks: Vec<Option<Arc<TokenSet>>>,
     masks_held: usize,
+    /// Masks made ahead that nobody has asked for yet.
+    ahead: FxHashSet<ConfigId>,
     /// States whose entries come from the pool.
     wide: Vec<bool>,
     keys: GrammarKeys,
     /// Entries this grammar has used, by state and counter.
     entries: FxHashMap<(u32, u32), Arc<Entry>>,
     walk: Walk,
+    /// Lengths of shortest completions, once asked for.
+    pub(crate) lengths: Option<Box<Lengths>>,
     /// Memory one sequence needed after the last clear, to tell a full cache from a sequence that needs all of it.
     floor: Option<usize>,
 }
@@ -70,20 +75,22 @@ impl Index {
             };
             specials.push(found.ok_or_else(|| CompileError::UnknownSpecial { token: token() })?);
         }
-        let parser = Parser::new(compiled.clone(), Some(vocab.reach() as u32), limits);
-        let state = IndexState {
-            floor: None,
-            parser,
-            epoch: 0,
-            masks: Vec::new(),
-            masks_held: 0,
-            wide: Vec::new(),
-            keys: GrammarKeys::default(),
-            entries: FxHashMap::default(),
-            walk: Walk::default(),
-        };
-        let mask_bytes = limits.mask_bytes;
-        Ok(Index { compiled, vocab, pool, specials, mask_bytes, direct_walk, state: Mutex::new(state) })
+        let state = Mutex::new(IndexState::new(&compiled, &vocab, limits));
+        Ok(Index {
+            compiled,
+            vocab,
+            pool,
+            specials,
+            limits: limits.clone(),
+            mask_bytes: limits.mask_bytes,
+            direct_walk,
+            state,
+        })
+    }
+
+    /// A second state, with a parser of its own.
+    pub(crate) fn fresh_state(&self) -> IndexState {
+        IndexState::new(&self.compiled, &self.vocab, &self.limits)
     }
 
     /// The lock over everything that grows.
@@ -91,25 +98,50 @@ impl Index {
         self.state.lock()
     }
 
+    /// The lock, unless someone else has it.
+    pub(crate) fn try_lock(&self) -> Option<parking_lot::MutexGuard<'_, IndexState>> {
+        self.state.try_lock()
+    }
+
     /// The mask of a configuration. A hit is a look-up; a miss costs a walk over what can follow.
     pub(crate) fn mask(&self, state: &mut IndexState, config: ConfigId) -> Result<Arc<TokenSet>, ParserLimit> {
-        let known = |state: &IndexState, config: ConfigId| state.masks.get(config as usize).cloned().flatten();
-        if let Some(mask) = known(state, config) {
+        if let Some(mask) = self.known_mask(state, config) {
             return Ok(mask);
         }
         let normal = state.parser.normal(config);
-        let mask = match known(state, normal) {
-            Some(mask) => mask,
-            None => {
-                let built = self.build(state, normal);
-                state.walk.clear();
-                let mask = Arc::new(built?);
-                state.hold(normal, &mask, self.mask_bytes);
-                mask
-            }
-        };
+        let built = self.build(state, normal);
+        state.walk.clear();
+        let mask = Arc::new(built?);
         // Counters run through many configurations once each: those find their mask through the normal one.
+        state.hold(normal, &mask, self.mask_bytes);
         Ok(mask)
+    }
+
+    /// The mask of a configuration if it is memoised. Never builds one.
+    pub(crate) fn known_mask(&self, state: &mut IndexState, config: ConfigId) -> Option<Arc<TokenSet>> {
+        let mut at = config;
+        let mut mask = state.held(at);
+        if mask.is_none() {
+            at = state.parser.normal(config);
+            mask = state.held(at);
+        }
+        if !state.ahead.is_empty() && state.ahead.remove(&at) {
+            self.pool.use_ahead();
+        }
+        mask
+    }
+
+    /// Whether a configuration's mask is memoised.
+    pub(crate) fn has_mask(&self, state: &mut IndexState, config: ConfigId) -> bool {
+        let normal = state.parser.normal(config);
+        state.held(normal).is_some()
+    }
+
+    /// Memoises a mask that was made ahead, by another parser of the same grammar and vocabulary.
+    pub(crate) fn adopt(&self, state: &mut IndexState, config: ConfigId, mask: &Arc<TokenSet>) {
+        let normal = state.parser.normal(config);
+        state.hold(normal, mask, self.mask_bytes);
+        state.ahead.insert(normal);
     }
 
     fn build(&self, state: &mut IndexState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
@@ -177,6 +209,22 @@ impl Index {
 }
 
 impl IndexState {
+    fn new(compiled: &Arc<Compiled>, vocab: &Vocabulary, limits: &Limits) -> IndexState {
+        IndexState {
+            floor: None,
+            parser: Parser::new(compiled.clone(), Some(vocab.reach() as u32), limits),
+            epoch: 0,
+            masks: Vec::new(),
+            masks_held: 0,
+            ahead: FxHashSet::default(),
+            wide: Vec::new(),
+            keys: GrammarKeys::default(),
+            entries: FxHashMap::default(),
+            walk: Walk::default(),
+            lengths: None,
+        }
+    }
+
     /// Walks the vocabulary with a configuration if few nodes suffice; otherwise adds nothing and says so.
     fn try_narrow(&mut self, vocab: &Vocabulary, config: ConfigId, nodes: usize) -> Result<bool, ParserLimit> {
         let before = self.walk.words.len();
@@ -190,10 +238,15 @@ impl IndexState {
         }
     }
 
+    fn held(&self, config: ConfigId) -> Option<Arc<TokenSet>> {
+        self.masks.get(config as usize).cloned().flatten()
+    }
+
     fn hold(&mut self, config: ConfigId, mask: &Arc<TokenSet>, max_bytes: usize) {
         let bytes = mask.bytes();
         if self.masks_held + bytes > max_bytes {
             self.masks.clear();
+            self.ahead.clear();
             self.masks_held = 0;
         }
         self.masks_held += bytes;
@@ -214,12 +267,24 @@ impl IndexState {
     pub(crate) fn clear(&mut self) {
         self.parser.clear();
         self.masks.clear();
+        self.ahead.clear();
         self.entries.clear();
         self.wide.clear();
         self.keys = GrammarKeys::default();
         self.masks_held = 0;
         self.epoch += 1;
+        if let Some(lengths) = &mut self.lengths {
+            lengths.forget();
+        }
         self.floor = None;
+    }
+
+    /// Makes the state good again after a panic while it was locked: nothing that was learnt is kept.
+    pub(crate) fn recover(&mut self) {
+        self.keys = GrammarKeys::default();
+        self.walk = Walk::default();
+        self.lengths = None;
+        self.clear();
     }
 
     /// Notes how much memory the first matcher replayed after a clear needs.

@@ -17,4 +17,4 @@ pub use set::bit;
 
 pub(crate) use index::{Index, IndexState};
 pub(crate) use pool::MaskPool;
-pub(crate) use set::set_bit;
+pub(crate) use set::{TokenSet, set_bit};

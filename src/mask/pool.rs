@@ -1,6 +1,7 @@
 //! The pool of mask entries of one vocabulary, shared by all grammars of an engine.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -37,6 +38,8 @@ pub(crate) struct MaskPool {
     all_count: usize,
     max_bytes: usize,
     inner: Mutex<Inner>,
+    /// Finished masks made ahead that were then asked for.
+    ahead_used: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -55,7 +58,23 @@ impl MaskPool {
         for &id in words {
             set_bit(&mut all, id);
         }
-        MaskPool { all: all.into(), all_count: words.len(), max_bytes, inner: Mutex::default() }
+        MaskPool {
+            all: all.into(),
+            all_count: words.len(),
+            max_bytes,
+            inner: Mutex::default(),
+            ahead_used: AtomicU64::new(0),
+        }
+    }
+
+    /// Finished masks made ahead that were then asked for.
+    pub(crate) fn ahead_used(&self) -> u64 {
+        self.ahead_used.load(Ordering::Relaxed)
+    }
+
+    /// Counts one.
+    pub(super) fn use_ahead(&self) {
+        self.ahead_used.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn stats(&self) -> PoolStats {

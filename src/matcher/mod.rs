@@ -2,6 +2,7 @@
 
 mod parser;
 mod recognizer;
+mod shortest;
 mod store;
 mod trace;
 
@@ -9,6 +10,7 @@ pub use recognizer::{Recognizer, Rejected};
 pub use trace::{Span, Tracer};
 
 pub(crate) use parser::{Parser, ParserLimit, Room};
+pub(crate) use shortest::{Lengths, Step};
 pub(crate) use store::{ConfigId, DEAD, FREE, Item};
 
 use crate::ids::TokenId;

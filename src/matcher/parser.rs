@@ -132,6 +132,7 @@ impl Parser {
         self.row_of.clear();
         self.rows.clear();
         self.special_steps.clear();
+        self.scratch = Scratch { slot: vec![UNKNOWN; self.compiled().rules.len()], ..Scratch::default() };
         self.begin();
     }
 

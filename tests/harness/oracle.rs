@@ -37,6 +37,14 @@ pub(crate) enum Symbol {
     Special(u32),
 }
 
+fn lower(slot: &mut Option<u64>, value: Option<u64>) -> bool {
+    let lower = value.is_some_and(|v| slot.is_none_or(|s| v < s));
+    if lower {
+        *slot = value;
+    }
+    lower
+}
+
 /// A chart that grows and shrinks at its end.
 #[derive(Clone, Debug)]
 pub(crate) struct Oracle {
@@ -154,6 +162,60 @@ impl Oracle {
                 allowed || vocab.is_stop(token) && self.is_complete()
             })
             .collect()
+    }
+
+    /// The fewest bytes that make what was read a sentence, a special token counting `special`. By relaxation until
+    /// nothing changes: first within machines, then out through whoever waits for them.
+    pub(crate) fn shortest(&self, special: u64) -> Option<u64> {
+        let machines = &self.network.machines;
+        let mut within: Vec<Vec<Option<u64>>> =
+            machines.iter().map(|m| m.finals.iter().map(|&f| f.then_some(0)).collect()).collect();
+        loop {
+            let mut changed = false;
+            for (m, machine) in machines.iter().enumerate() {
+                for (state, moves) in machine.moves.iter().enumerate() {
+                    for (step, to) in moves {
+                        let own = match step {
+                            Move::Bytes(_) => Some(1),
+                            Move::Special(_) => Some(special),
+                            Move::Call(callee) => within[*callee][0],
+                        };
+                        let total = own.zip(within[m][*to]).map(|(a, b)| a + b);
+                        changed |= lower(&mut within[m][state], total);
+                    }
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+        // From the end of a machine that began at a position.
+        let mut beyond: FxHashMap<(usize, usize), Option<u64>> = FxHashMap::default();
+        loop {
+            let mut changed = false;
+            for (origin, column) in self.columns.iter().enumerate() {
+                for (&machine, callers) in &column.waiting {
+                    let mut least = beyond.get(&(machine, origin)).copied().flatten();
+                    for caller in callers {
+                        let end = self.after(&beyond, caller.machine, caller.origin);
+                        let total = within[caller.machine][caller.state].zip(end).map(|(a, b)| a + b);
+                        changed |= lower(&mut least, total);
+                    }
+                    beyond.insert((machine, origin), least);
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+        let items = self.columns.last().map_or(&[][..], |column| &column.items);
+        let length = |i: &Item| within[i.machine][i.state].zip(self.after(&beyond, i.machine, i.origin));
+        items.iter().filter_map(length).map(|(a, b)| a + b).min()
+    }
+
+    fn after(&self, beyond: &FxHashMap<(usize, usize), Option<u64>>, machine: usize, origin: usize) -> Option<u64> {
+        let waited = beyond.get(&(machine, origin)).copied().flatten();
+        if machine == self.start && origin == 0 { Some(0) } else { waited }
     }
 
     fn add(&mut self, at: usize, item: Item) {

@@ -1,0 +1,497 @@
+//! Masks made before they are asked for, on the engine's background threads.
+//!
+//! The work is done with a parser of its own, so that no matcher waits for it: a constraint's lock is taken only to step to
+//! where the mask belongs, and to put the finished mask there. A mask depends on the text alone, so it does not matter
+//! which parser found it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Condvar, Mutex};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::background::Size;
+use super::shared::{Counters, count};
+use super::{Constraint, Matcher};
+use crate::ids::TokenId;
+use crate::mask::{Index, IndexState};
+use crate::matcher::{ConfigId, DEAD, Parser, ParserLimit};
+use crate::vocab::Trie;
+
+/// Longest stretch of bytes without a choice that is followed as one step.
+const LONGEST_RUN: usize = 256;
+/// Steps of the constraint's own parser before others get its lock.
+const STEPS_AT_ONCE: usize = 16;
+/// Configurations of the constraint whose counterparts are remembered.
+const MAX_KNOWN: usize = 1 << 16;
+
+/// How much [`Constraint::prepare`] may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrepareBudget {
+    /// Most masks to make: that of the beginning, then the costliest.
+    pub masks: usize,
+    /// How many choices ahead to look; bytes without a choice count as part of the one before.
+    pub steps: usize,
+    /// Most places to look at.
+    pub places: usize,
+}
+
+impl Default for PrepareBudget {
+    fn default() -> Self {
+        PrepareBudget { masks: 16, steps: 4, places: 256 }
+    }
+}
+
+/// What [`Constraint::prepare`] did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PrepareReport {
+    /// Places looked at.
+    pub places: usize,
+    /// Masks made.
+    pub built: usize,
+    /// Masks that were known when their turn came.
+    pub known: usize,
+}
+
+/// A preparation under way. Dropping it changes nothing.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    done: Arc<(Mutex<Option<PrepareReport>>, Condvar)>,
+}
+
+impl Prepared {
+    /// Whether it is over.
+    pub fn is_done(&self) -> bool {
+        self.done.0.lock().is_some()
+    }
+
+    /// Waits until it is over: after its budget, when the engine is dropped, or at once where there are no threads for it.
+    pub fn wait(&self) -> PrepareReport {
+        let mut done = self.done.0.lock();
+        loop {
+            match *done {
+                Some(report) => return report,
+                None => self.done.1.wait(&mut done),
+            }
+        }
+    }
+}
+
+/// Says that a preparation is over, whatever happens to it.
+struct Finish {
+    done: Arc<(Mutex<Option<PrepareReport>>, Condvar)>,
+    report: PrepareReport,
+}
+
+impl Drop for Finish {
+    fn drop(&mut self) {
+        *self.done.0.lock() = Some(self.report);
+        self.done.1.notify_all();
+    }
+}
+
+/// The second parser of a constraint, made when first needed.
+#[derive(Debug, Default)]
+pub(super) struct Ahead {
+    shadow: Mutex<Shadow>,
+}
+
+#[derive(Debug, Default)]
+struct Shadow {
+    state: Option<Box<IndexState>>,
+    /// The constraint's configurations of one epoch, and what they are here.
+    known: FxHashMap<ConfigId, ConfigId>,
+    epoch: u64,
+    own_epoch: u64,
+}
+
+/// A configuration of the constraint's own parser.
+#[derive(Clone, Copy, Debug)]
+struct At {
+    epoch: u64,
+    config: ConfigId,
+}
+
+/// What became of one mask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Made {
+    Built,
+    Known,
+    /// The constraint's caches were emptied meanwhile, or a limit was reached.
+    Lost,
+}
+
+impl Constraint {
+    /// Makes masks that will be needed soon on a background thread, while a prompt is processed: that of the beginning and,
+    /// a few choices ahead, those that cost most (those with most of the vocabulary's trie to walk). Returns
+    /// at once. Changes no result. Does nothing where [`EngineOptions::background_threads`] is 0.
+    ///
+    /// The background has a parser of its own for each constraint that uses it, with bounds like the constraint's
+    /// ([`Limits::parser_bytes`], [`Limits::mask_bytes`]).
+    ///
+    /// [`EngineOptions::background_threads`]: super::EngineOptions::background_threads
+    /// [`Limits::parser_bytes`]: crate::limits::Limits::parser_bytes
+    /// [`Limits::mask_bytes`]: crate::limits::Limits::mask_bytes
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use louver::engine::{Engine, EngineOptions, PrepareBudget};
+    /// # use louver::front::json_schema::SchemaOptions;
+    /// # use louver::vocab::Vocabulary;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let vocab = Arc::new(Vocabulary::toy(&[b"tr", b"ue"]));
+    /// let engine = Engine::new(vocab.clone(), EngineOptions::default());
+    /// let constraint = engine.compile_json_schema(r#"{"type": "array"}"#, &SchemaOptions::default())?;
+    /// let prepared = constraint.prepare(PrepareBudget::default());
+    /// // ... the host processes the prompt ...
+    /// prepared.wait();
+    /// constraint.matcher().fill_mask(&mut vec![0; vocab.mask_words()]);
+    /// assert!(engine.stats().ahead_used > 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn prepare(&self, budget: PrepareBudget) -> Prepared {
+        let done = Arc::new((Mutex::new(None), Condvar::new()));
+        let finish = Finish { done: done.clone(), report: PrepareReport::default() };
+        let (index, ahead) = (self.index.clone(), self.ahead.clone());
+        let counters = self.shared.counters.clone();
+        self.shared.background.submit(
+            Size::Large,
+            Box::new(move |closed| {
+                let mut finish = finish;
+                let work = Work { index: &index, counters: &counters, closed };
+                ahead.guarded(|shadow| work.prepare(shadow, &budget, &mut finish.report));
+            }),
+        );
+        // A job that was not taken is dropped, and says so.
+        Prepared { done }
+    }
+}
+
+impl Matcher {
+    /// Makes, on a background thread, the masks behind tokens that are likely to be taken next (the top of the masked
+    /// logits, say), while the model computes. Tokens that may not follow are passed over. Returns at once and takes no lock
+    /// that a mask is made under; changes no result. False if there are no background threads, or the sequence is over.
+    ///
+    /// Requests that wait are served latest first; the oldest are dropped if too many wait.
+    pub fn prefetch(&self, likely: &[TokenId]) -> bool {
+        if self.is_over() || likely.is_empty() || self.config() == DEAD {
+            return false;
+        }
+        let (index, ahead, likely) = (self.index.clone(), self.ahead.clone(), likely.to_vec());
+        let at = At { epoch: self.epoch, config: self.config() };
+        let (tokens, before) = (self.tokens.clone(), self.configs.iter().rev().nth(1).copied());
+        let counters = self.shared.counters.clone();
+        count(&counters.prefetches, 1);
+        self.shared.background.submit(
+            Size::Small,
+            Box::new(move |closed| {
+                let work = Work { index: &index, counters: &counters, closed };
+                ahead.guarded(|shadow| work.prefetch(shadow, at, (&tokens, before), &likely));
+            }),
+        )
+    }
+}
+
+impl Ahead {
+    /// Runs work on the second parser; after a panic it is made anew.
+    fn guarded(&self, work: impl FnOnce(&mut Shadow) -> Result<(), ParserLimit>) {
+        let mut shadow = self.shadow.lock();
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut shadow)));
+        if !matches!(outcome, Ok(Ok(()))) {
+            *shadow = Shadow::default();
+        }
+        drop(shadow);
+        if let Err(panic) = outcome {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+impl Shadow {
+    /// The parser, within its budget, and what is known of the constraint's configurations.
+    fn get(&mut self, index: &Index) -> (&mut IndexState, &mut FxHashMap<ConfigId, ConfigId>) {
+        let state = self.state.get_or_insert_with(|| Box::new(index.fresh_state()));
+        state.relieve();
+        if state.epoch != self.own_epoch || self.known.len() > MAX_KNOWN {
+            self.known.clear();
+            self.own_epoch = state.epoch;
+        }
+        (state, &mut self.known)
+    }
+}
+
+/// One job's surroundings.
+struct Work<'a> {
+    index: &'a Arc<Index>,
+    counters: &'a Counters,
+    closed: &'a AtomicBool,
+}
+
+impl Work<'_> {
+    /// Whether anyone can still use what is made here.
+    fn is_needed(&self) -> bool {
+        !self.closed.load(Ordering::Relaxed) && Arc::strong_count(self.index) > 1
+    }
+
+    /// Something short under the constraint's lock.
+    fn on_constraint<T>(&self, work: impl FnOnce(&mut IndexState) -> T) -> T {
+        let mut state = self.index.lock();
+        match catch_unwind(AssertUnwindSafe(|| work(&mut state))) {
+            Ok(done) => done,
+            Err(panic) => {
+                state.recover();
+                drop(state);
+                std::panic::resume_unwind(panic)
+            }
+        }
+    }
+
+    /// Makes the mask of a configuration, here and at the constraint.
+    fn make(&self, state: &mut IndexState, config: ConfigId, at: At) -> Result<Made, ParserLimit> {
+        let known = |own: &mut IndexState| match own.epoch == at.epoch {
+            true if self.index.has_mask(own, at.config) => Made::Known,
+            true => Made::Built,
+            false => Made::Lost,
+        };
+        let mut made = self.on_constraint(known);
+        if made == Made::Built {
+            #[cfg(test)]
+            self.counters.maybe_panic(1);
+            let mask = self.index.mask(state, config)?;
+            made = self.on_constraint(|own| match known(own) {
+                Made::Built => {
+                    self.index.adopt(own, at.config, &mask);
+                    Made::Built
+                }
+                other => other,
+            });
+        }
+        match made {
+            Made::Built => count(&self.counters.ahead_built, 1),
+            Made::Known => count(&self.counters.ahead_known, 1),
+            Made::Lost => count(&self.counters.ahead_lost, 1),
+        }
+        Ok(made)
+    }
+
+    fn prefetch(
+        &self,
+        shadow: &mut Shadow,
+        at: At,
+        (tokens, before): (&[TokenId], Option<ConfigId>),
+        likely: &[TokenId],
+    ) -> Result<(), ParserLimit> {
+        if shadow.epoch != at.epoch {
+            shadow.known.clear();
+            shadow.epoch = at.epoch;
+        }
+        let index = self.index;
+        let (state, known) = shadow.get(index);
+        let here = match (known.get(&at.config), before.and_then(|b| known.get(&b)), tokens.last()) {
+            (Some(&here), _, _) => here,
+            (None, Some(&before), Some(&last)) => state.step_token(index, before, last)?.0,
+            _ => {
+                let mut here = state.parser.start();
+                for &token in tokens {
+                    here = state.step_token(index, here, token)?.0;
+                }
+                here
+            }
+        };
+        known.insert(at.config, here);
+        for &token in likely {
+            if !self.is_needed() {
+                break;
+            }
+            let (next, _) = state.step_token(index, here, token)?;
+            if next == DEAD {
+                continue;
+            }
+            let own = self.on_constraint(|own| {
+                let is_same = own.epoch == at.epoch;
+                is_same.then(|| own.step_token(index, at.config, token).ok()).flatten()
+            });
+            let Some((config, _)) = own else { break };
+            known.insert(config, next);
+            self.make(state, next, At { config, ..at })?;
+        }
+        Ok(())
+    }
+
+    fn prepare(
+        &self,
+        shadow: &mut Shadow,
+        budget: &PrepareBudget,
+        report: &mut PrepareReport,
+    ) -> Result<(), ParserLimit> {
+        let (state, _) = shadow.get(self.index);
+        let mut places = Places::new(state.parser.start());
+        places.explore(state, budget)?;
+        report.places = places.list.len();
+        let trie = self.index.vocab.trie();
+        let mut order: Vec<(usize, usize)> = Vec::new();
+        for i in 0..places.list.len() {
+            order.push((estimate(&mut state.parser, trie, places.list[i].config)?, i));
+        }
+        // The beginning is needed first, whatever it costs.
+        order[1..].sort_by_key(|&(cost, i)| (std::cmp::Reverse(cost), i));
+        for (_, i) in order.into_iter().take(budget.masks) {
+            if !self.is_needed() {
+                break;
+            }
+            let Some(at) = self.arrive(&places.path(i)) else { continue };
+            match self.make(state, places.list[i].config, at)? {
+                Made::Built => report.built += 1,
+                Made::Known => report.known += 1,
+                Made::Lost => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a text leads in the constraint's own parser. `None` where its caches are emptied on the way.
+    fn arrive(&self, path: &[Symbol]) -> Option<At> {
+        let mut at: Option<At> = None;
+        let mut rest = path;
+        loop {
+            let (now, later) = rest.split_at(rest.len().min(STEPS_AT_ONCE));
+            at = self.on_constraint(|own| {
+                let mut config = match at {
+                    None => own.parser.start(),
+                    Some(at) if at.epoch == own.epoch => at.config,
+                    Some(_) => return None,
+                };
+                for &symbol in now {
+                    config = symbol.step(&mut own.parser, config).ok()?;
+                }
+                Some(At { epoch: own.epoch, config })
+            });
+            at?;
+            if later.is_empty() {
+                return at;
+            }
+            rest = later;
+        }
+    }
+}
+
+/// What is read at a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Symbol {
+    Byte(u8),
+    Special(u32),
+}
+
+impl Symbol {
+    fn step(self, parser: &mut Parser, config: ConfigId) -> Result<ConfigId, ParserLimit> {
+        match self {
+            Symbol::Byte(byte) => parser.step(config, byte),
+            Symbol::Special(special) => parser.step_special(config, special),
+        }
+    }
+}
+
+/// Places near the beginning, breadth first.
+struct Places {
+    list: Vec<Place>,
+    seen: FxHashSet<ConfigId>,
+}
+
+struct Place {
+    config: ConfigId,
+    from: usize,
+    /// From that place to this.
+    path: Vec<Symbol>,
+}
+
+impl Places {
+    fn new(start: ConfigId) -> Places {
+        Places { list: vec![Place { config: start, from: 0, path: Vec::new() }], seen: [start].into_iter().collect() }
+    }
+
+    fn path(&self, mut place: usize) -> Vec<Symbol> {
+        let mut parts = Vec::new();
+        while place != 0 {
+            parts.push(&self.list[place].path[..]);
+            place = self.list[place].from;
+        }
+        parts.into_iter().rev().flatten().copied().collect()
+    }
+
+    fn explore(&mut self, state: &mut IndexState, budget: &PrepareBudget) -> Result<(), ParserLimit> {
+        let mut level = 0..1;
+        for _ in 0..budget.steps {
+            for from in level.clone() {
+                self.leave(state, from, budget.places)?;
+            }
+            level = level.end..self.list.len();
+            if level.is_empty() || self.list.len() >= budget.places {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds where one choice leads from a place.
+    fn leave(&mut self, state: &mut IndexState, from: usize, most: usize) -> Result<(), ParserLimit> {
+        let parser = &mut state.parser;
+        let config = self.list[from].config;
+        let mut choices: Vec<Symbol> = parser.specials(config).map(Symbol::Special).collect();
+        choices.extend(parser.allowed(config).iter().map(Symbol::Byte));
+        for choice in choices {
+            if self.list.len() >= most {
+                break;
+            }
+            let mut next = choice.step(parser, config)?;
+            let mut path = vec![choice];
+            while path.len() < LONGEST_RUN
+                && !self.seen.contains(&next)
+                && let Some(only) = only_choice(parser, next)
+            {
+                self.seen.insert(next);
+                next = only.step(parser, next)?;
+                path.push(only);
+            }
+            if next != DEAD && self.seen.insert(parser.normal(next)) {
+                self.list.push(Place { config: next, from, path });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What must follow, if only one thing can.
+fn only_choice(parser: &mut Parser, config: ConfigId) -> Option<Symbol> {
+    if parser.store().done(config).root || parser.specials(config).next().is_some() {
+        return None;
+    }
+    let bytes = parser.allowed(config);
+    let byte = bytes.iter().next()?;
+    (bytes.len() == 1).then_some(Symbol::Byte(byte))
+}
+
+/// Nodes of the vocabulary's trie that a configuration's mask may have to look at, judged by the first two bytes.
+fn estimate(parser: &mut Parser, trie: &Trie, config: ConfigId) -> Result<usize, ParserLimit> {
+    let mut nodes = 0;
+    for byte in parser.allowed(config).iter() {
+        let Some(child) = trie.root_child(byte) else { continue };
+        let next = parser.step(config, byte)?;
+        let follow = parser.allowed(next);
+        let end = trie.node(child).end;
+        let mut below = child + 1;
+        while below < end {
+            let node = trie.node(below);
+            if follow.contains(node.byte) {
+                nodes += (node.end - below) as usize;
+            }
+            below = node.end;
+        }
+    }
+    Ok(nodes)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! Work ahead: it is used, it changes nothing, and nothing waits for it for ever.
+
+use super::*;
+use crate::engine::{Engine, EngineOptions, RowStatus};
+use crate::front::json_schema::SchemaOptions;
+use crate::fsm::ByteSet;
+use crate::ir::{Expr, GrammarBuilder};
+use crate::limits::Limits;
+use crate::vocab::Vocabulary;
+
+const SCHEMA: &str = r#"{"type": "object", "properties": {"title": {"type": "string", "maxLength": 90}, "n": {"type": "integer"},
+    "tags": {"type": "array", "items": {"enum": ["alpha", "beta", "gamma"]}}}, "required": ["title", "tags"]}"#;
+const TEXT: &str = r#"{"title": "some words", "n": 12, "tags": ["beta", "gamma"], "more": [null, {"x": 1.5}]}"#;
+
+fn engine(options: EngineOptions) -> Engine {
+    let words: Vec<String> =
+        (0..2_000u32).map(|i| format!("{}{}", ["w", "\"", " x", "ta"][i as usize % 4], i)).collect();
+    let mut extra: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
+    extra.extend([b"\"tit".as_slice(), b"le\": \"", b"some", b" words", b"\", \"", b"\"tags\": [", b"eta\"", b"12, "]);
+    Engine::new(Arc::new(Vocabulary::toy(&extra)), options)
+}
+
+fn constraint(engine: &Engine) -> Constraint {
+    engine.compile_json_schema(SCHEMA, &SchemaOptions::default()).unwrap()
+}
+
+fn bytes(text: &str) -> Vec<TokenId> {
+    text.bytes().map(|b| TokenId::from_raw(u32::from(b))).collect()
+}
+
+/// All masks along the text.
+fn masks(constraint: &Constraint, mut before: impl FnMut(&Matcher)) -> Vec<Vec<u32>> {
+    let mut matcher = constraint.matcher();
+    let row = |matcher: &mut Matcher| {
+        let mut row = vec![0; constraint.vocab().mask_words()];
+        matcher.fill_mask(&mut row);
+        row
+    };
+    let mut out = Vec::new();
+    for token in bytes(TEXT) {
+        before(&matcher);
+        out.push(row(&mut matcher));
+        matcher.advance(token).unwrap();
+    }
+    out.push(row(&mut matcher));
+    out
+}
+
+#[test]
+fn prepared_masks_are_used() {
+    let plain = engine(EngineOptions { background_threads: 0, ..EngineOptions::default() });
+    let want = masks(&constraint(&plain), |_| {});
+    for direct_walk in [0, 1024] {
+        let engine = engine(EngineOptions { direct_walk, ..EngineOptions::default() });
+        let constraint = constraint(&engine);
+        let report = constraint.prepare(PrepareBudget::default()).wait();
+        assert!(report.built >= 3 && report.places > report.built && report.known == 0, "{report:?}");
+        engine.shared.background.settle();
+        assert_eq!(engine.stats().ahead_built, report.built as u64);
+        let misses = engine.pool_stats().misses;
+        let mut first = vec![0; want[0].len()];
+        constraint.matcher().fill_mask(&mut first);
+        assert_eq!((engine.stats().ahead_used, engine.pool_stats().misses), (1, misses));
+        assert_eq!(masks(&constraint, |_| {}), want);
+        assert!(engine.stats().ahead_used > 1, "{:?}", engine.stats());
+        // What is known is not made again.
+        let again = constraint.prepare(PrepareBudget { masks: 1, ..PrepareBudget::default() }).wait();
+        assert_eq!((again.built, again.known), (0, 1));
+    }
+}
+
+#[test]
+fn prefetched_masks_are_used() {
+    let engine = engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
+    let plain = super::tests::engine(EngineOptions { background_threads: 0, ..EngineOptions::default() });
+    let constraint = constraint(&engine);
+    let text = bytes(TEXT);
+    let prefetch = |matcher: &Matcher| {
+        let token = text[matcher.tokens().len()];
+        assert!(matcher.prefetch(&[TokenId::from_raw(0), token, token]));
+        engine.shared.background.settle();
+    };
+    let got = masks(&constraint, prefetch);
+    assert_eq!(got, masks(&super::tests::constraint(&plain), |_| {}));
+    let stats = engine.stats();
+    assert_eq!((stats.prefetches as usize, stats.ahead_lost, stats.ahead_panics), (text.len(), 0, 0));
+    // Every mask but the first was made ahead, and every one that was made was used.
+    assert!(stats.ahead_built > 20 && stats.ahead_used == stats.ahead_built, "{stats:?}");
+    assert!(stats.ahead_known as usize >= text.len(), "{stats:?}");
+}
+
+#[test]
+fn masks_stay_the_same_while_others_work() {
+    let plain = engine(EngineOptions { background_threads: 0, ..EngineOptions::default() });
+    let want = masks(&constraint(&plain), |_| {});
+    // With little memory, caches are emptied under everyone's feet.
+    for parser_bytes in [Limits::default().parser_bytes, 40_000] {
+        let limits = Limits { parser_bytes, mask_bytes: 20_000, ..Limits::default() };
+        let engine =
+            engine(EngineOptions { limits, background_threads: 3, batch_threads: 2, ..EngineOptions::default() });
+        let constraint = constraint(&engine);
+        let prepared = constraint.prepare(PrepareBudget::default());
+        std::thread::scope(|scope| {
+            for seed in 0..3usize {
+                let (constraint, want, engine) = (&constraint, &want, &engine);
+                scope.spawn(move || {
+                    let width = constraint.vocab().width();
+                    let likely = |m: &Matcher| -> Vec<TokenId> {
+                        let at = m.tokens().len() * 37 + seed;
+                        (0..4).map(|i| TokenId::new((at + i * 911) % width)).chain(bytes("{}[]\"\\,x1")).collect()
+                    };
+                    let got = masks(constraint, |m| {
+                        m.prefetch(&likely(m));
+                        let mut other = m.clone();
+                        let mut row = vec![0; constraint.vocab().mask_words()];
+                        let status = engine.fill_masks(std::iter::once(&mut other), &mut row).unwrap();
+                        assert!(matches!(status[0], RowStatus::Constrained));
+                    });
+                    assert_eq!(&got, want);
+                });
+            }
+        });
+        prepared.wait();
+        assert_eq!(engine.stats().ahead_panics, 0);
+        assert_eq!(constraint.index.lock().epoch > 0, parser_bytes < Limits::default().parser_bytes);
+    }
+}
+
+#[test]
+fn a_panic_ahead_costs_its_work_only() {
+    let engine = engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
+    let constraint = constraint(&engine);
+    engine.shared.counters.faults[1].store(3, Ordering::Relaxed);
+    let report = constraint.prepare(PrepareBudget::default()).wait();
+    assert_eq!(report.built, 2);
+    engine.shared.background.settle();
+    assert_eq!(engine.stats().ahead_panics, 1);
+    let plain = super::tests::engine(EngineOptions { background_threads: 0, ..EngineOptions::default() });
+    assert_eq!(masks(&constraint, |_| {}), masks(&super::tests::constraint(&plain), |_| {}));
+    assert!(constraint.prepare(PrepareBudget::default()).wait().built > 0);
+}
+
+#[test]
+fn nothing_waits_for_ever() {
+    // Nobody to do it.
+    let none = engine(EngineOptions { background_threads: 0, ..EngineOptions::default() });
+    let idle = constraint(&none);
+    assert_eq!(idle.prepare(PrepareBudget::default()).wait(), PrepareReport::default());
+    assert!(!idle.matcher().prefetch(&bytes("{")));
+    // The engine goes before the work is done.
+    let engine = engine(EngineOptions::default());
+    let handles: Vec<Prepared> = (0..20)
+        .map(|_| constraint(&engine).prepare(PrepareBudget { masks: 10_000, steps: 50, places: 5_000 }))
+        .collect();
+    let last = constraint(&engine);
+    drop(engine);
+    assert!(last.matcher().prefetch(&bytes("{")));
+    drop(last);
+    for handle in &handles {
+        handle.wait();
+        assert!(handle.is_done());
+    }
+}
+
+#[test]
+fn too_many_requests_drop_the_oldest() {
+    let engine = engine(EngineOptions::default());
+    let constraint = constraint(&engine);
+    let mut matcher = constraint.matcher();
+    // The one thread is kept busy with the second parser's lock.
+    let shadow = constraint.ahead.shadow.lock();
+    for token in bytes(TEXT) {
+        assert!(matcher.prefetch(&bytes("{}[]\"\\,x1")));
+        matcher.advance(token).unwrap();
+    }
+    drop(shadow);
+    engine.shared.background.settle();
+    let stats = engine.stats();
+    // One may have been taken up before it had to wait.
+    let waited = TEXT.len() as u64 - 64;
+    assert!(
+        stats.prefetches == TEXT.len() as u64 && [waited, waited - 1].contains(&stats.prefetches_dropped),
+        "{stats:?}"
+    );
+    assert!(stats.ahead_built > 0 && stats.ahead_panics == 0, "{stats:?}");
+}
+
+#[test]
+fn costs_are_estimated_and_limits_end_the_work() {
+    let mut b = GrammarBuilder::new();
+    let text = Expr::star(Expr::class(ByteSet::of(b"\"").complement()));
+    let string = b.rule("string", Expr::seq([Expr::text("\""), text, Expr::text("\"")]));
+    let number = Expr::repeat(Expr::class(ByteSet::range(b'0', b'9')), 1, None);
+    let start = Expr::alt([Expr::seq([Expr::text("s="), Expr::Ref(string)]), Expr::seq([Expr::text("n="), number])]);
+    let start = b.rule("start", start);
+    let grammar = b.finish(start).unwrap();
+    let engine = engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
+    let constraint = engine.compile(&grammar).unwrap();
+    // The beginning, and of what is near it, inside of the string.
+    let report = constraint.prepare(PrepareBudget { masks: 2, ..PrepareBudget::default() }).wait();
+    assert_eq!(report.built, 2);
+    let mut matcher = constraint.matcher();
+    let mut row = vec![0; engine.vocab().mask_words()];
+    for (i, token) in bytes("s=\"a").into_iter().enumerate() {
+        matcher.fill_mask(&mut row);
+        assert_eq!(engine.stats().ahead_used, if i < 3 { 1 } else { 2 }, "before byte {i}");
+        matcher.advance(token).unwrap();
+    }
+    let limits = Limits { parser_bytes: 300, ..Limits::default() };
+    let small = Engine::new(engine.vocab().clone(), EngineOptions { limits, ..EngineOptions::default() });
+    let constraint = small.compile(&grammar).unwrap();
+    constraint.prepare(PrepareBudget::default()).wait();
+    small.shared.background.settle();
+    assert_eq!(small.stats().ahead_panics, 0);
+}

@@ -1,0 +1,120 @@
+//! Completions of JSON texts; random grammars against the oracle are in `tests/`.
+
+use super::*;
+use crate::engine::{Engine, EngineOptions};
+use crate::front::json_schema::SchemaOptions;
+use crate::fsm::ByteSet;
+use crate::ir::{Expr, Grammar, GrammarBuilder};
+use crate::limits::Limits;
+use std::sync::Arc;
+
+fn matcher(schema: &str, prefix: &str) -> Matcher {
+    let engine = Engine::new(Arc::new(Vocabulary::toy(&[b"\"a\"", b"\":", b"}}", b"]}"])), EngineOptions::default());
+    let mut matcher = engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap().matcher();
+    prefix.bytes().for_each(|b| matcher.advance(TokenId::from_raw(u32::from(b))).unwrap());
+    matcher
+}
+
+fn shortest(matcher: &mut Matcher) -> (u64, Option<String>) {
+    let completion = matcher.shortest_completion(&CompletionOptions::default()).unwrap();
+    let bytes = completion.bytes();
+    (completion.length, bytes.map(|b| String::from_utf8(b).unwrap()))
+}
+
+#[test]
+fn json_texts_are_closed() {
+    let object = r#"{"type": "object", "properties": {"a": {"type": "array", "items": {"type": "boolean"}, "minItems": 2},
+        "b": {"type": "string", "minLength": 3}}, "required": ["a"], "additionalProperties": false}"#;
+    let cases = [
+        (object, "", r#"{"a":[true,true]}"#),
+        (object, r#"{"a""#, ":[true,true]}"),
+        (object, r#"{"a":[false"#, ",true]}"),
+        (object, r#"{"a":[false,f"#, "alse]}"),
+        (object, r#"{"a":[false,true]"#, "}"),
+        (object, r#"{"a":[false,true],"b":"x"#, "__\"}"),
+        (object, r#"{"a":[false,true]}"#, ""),
+        (r#"{"enum": ["nothing", "none", "no way"]}"#, "\"no", "ne\""),
+    ];
+    for (schema, prefix, want) in cases {
+        let mut matcher = matcher(schema, prefix);
+        let (length, text) = shortest(&mut matcher);
+        let text = text.unwrap();
+        // Which character a free place gets is not said.
+        assert_eq!((length, text.len()), (want.len() as u64, want.len()), "{prefix}: {text}");
+        assert!(want.contains('_') || text == want, "{prefix}: {text}");
+        let tokens = matcher.shortest_completion_tokens(&CompletionOptions::default()).unwrap().unwrap();
+        assert!(tokens.len() <= want.len());
+        tokens.iter().for_each(|&t| matcher.advance(t).unwrap());
+        assert!(matcher.is_complete());
+        assert_eq!(shortest(&mut matcher), (0, Some(String::new())));
+        matcher.advance(TokenId::from_raw(256)).unwrap();
+        assert_eq!(shortest(&mut matcher), (0, Some(String::new())));
+    }
+}
+
+#[test]
+fn lengths_of_counted_repeats_are_not_run_through() {
+    let inner = r#"{"type": "array", "minItems": 1000000, "items": {"type": "string", "minLength": 1000000}}"#;
+    let schema = format!(r#"{{"type": "array", "minItems": 1000000, "items": {inner}}}"#);
+    // Elements with a comma each; brackets in place of the first comma.
+    let (string, million) = (1_000_002u64, 1_000_000u64);
+    let array = 1 + million * (string + 1);
+    let all = 1 + million * (array + 1);
+    assert_eq!(shortest(&mut matcher(&schema, "")), (all, None));
+    assert_eq!(shortest(&mut matcher(&schema, "[[\"abc")), (all - 6, None));
+    let options = CompletionOptions { longest: 7, ..CompletionOptions::default() };
+    let mut near = matcher(r#"{"type": "string", "minLength": 10}"#, "\"abc");
+    assert_eq!(near.shortest_completion(&options).unwrap(), Completion { length: 8, pieces: None });
+    assert_eq!(near.shortest_completion_tokens(&options), Ok(None));
+}
+
+fn doubling(levels: usize) -> Grammar {
+    let mut b = GrammarBuilder::new();
+    let mut rule = b.rule("r", Expr::text("ab"));
+    for level in 0..levels {
+        rule = b.rule(format!("r{level}"), Expr::seq([Expr::Ref(rule), Expr::Ref(rule)]));
+    }
+    b.finish(rule).unwrap()
+}
+
+#[test]
+fn lengths_that_do_not_fit_saturate() {
+    let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    let length = |levels| {
+        let mut matcher = engine.compile(&doubling(levels)).unwrap().matcher();
+        matcher.shortest_completion(&CompletionOptions::default()).unwrap()
+    };
+    assert_eq!(length(40), Completion { length: 2 << 40, pieces: None });
+    let far = length(80);
+    assert!(far.length >= u64::MAX - 1 && far.pieces.is_none());
+}
+
+#[test]
+fn emptied_caches_and_other_options_change_nothing() {
+    let mut b = GrammarBuilder::new();
+    let special = b.special(crate::ir::SpecialToken::Name("<|end|>".into()));
+    let run = |byte| Expr::repeat(Expr::class(ByteSet::range(byte, byte)), 40, Some(5000));
+    let long = Expr::seq([Expr::alt((b'a'..=b'z').map(run)), Expr::text("."), Expr::text("xyz")]);
+    let inner = b.rule("inner", Expr::alt([Expr::Special(special), long]));
+    let start = b.rule("start", Expr::seq([Expr::text("("), Expr::Ref(inner), Expr::text(")")]));
+    let limits = Limits { parser_bytes: 60_000, ..Limits::default() };
+    let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions { limits, ..EngineOptions::default() });
+    let constraint = engine.compile(&b.finish(start).unwrap()).unwrap();
+    let mut matcher = constraint.matcher();
+    matcher.advance(TokenId::from_raw(u32::from(b'('))).unwrap();
+    let epoch = constraint.index.lock().epoch;
+    for round in 0..40 {
+        for (special_length, length) in [(1, 2), (10, 11), (0, 2), (100, 45)] {
+            let options = CompletionOptions { special_length, ..CompletionOptions::default() };
+            let completion = matcher.shortest_completion(&options).unwrap();
+            assert_eq!(completion.length, length, "round {round}");
+            assert_eq!(completion.bytes().is_some(), length == 45);
+        }
+        let mut other = constraint.matcher();
+        for byte in std::iter::once(b'(').chain([b'a' + round % 26; 30]) {
+            other.advance(TokenId::from_raw(u32::from(byte))).unwrap();
+        }
+        assert_eq!(other.shortest_completion(&CompletionOptions::default()).unwrap().length, 15);
+    }
+    assert!(constraint.index.lock().epoch > epoch, "the budget was never reached");
+}
