@@ -1,8 +1,7 @@
 //! One token sequence through one matcher, with the clock running.
 
-use std::time::Instant;
-
-use crate::cases::Case;
+use crate::cases::{Case, Task};
+use crate::clock::Clock;
 use crate::engine::{Engine, Matcher};
 use crate::record::Record;
 
@@ -23,13 +22,13 @@ pub(crate) struct Fed {
 pub(crate) fn feed(matcher: &mut dyn Matcher, tokens: &[u32]) -> Fed {
     let mut fed = Fed { masks_ns: Vec::with_capacity(tokens.len()), consumed: true, ..Fed::default() };
     for (i, &token) in tokens.iter().enumerate() {
-        let begin = Instant::now();
+        let clock = Clock::start();
         let masked = matcher.mask();
         if i == 0 {
-            fed.first_mask_ns = Some(nanos(begin));
+            fed.first_mask_ns = Some(clock.nanos());
         }
         let taken = masked && matcher.take(token);
-        fed.masks_ns.push(nanos(begin));
+        fed.masks_ns.push(clock.nanos());
         if !taken {
             fed.consumed = false;
             return fed;
@@ -43,7 +42,7 @@ pub(crate) fn feed(matcher: &mut dyn Matcher, tokens: &[u32]) -> Fed {
 pub(crate) fn run(engine: &dyn Engine, case: &Case) -> Record {
     let compiled = engine.compile(&case.task);
     let mut record = Record { id: case.id.clone(), ttfm_ns: compiled.ttfm_ns, ..Record::default() };
-    if let crate::cases::Task::Tools(tools) = &case.task {
+    if let Task::Tools(tools) = &case.task {
         record.tools = Some(tools.each.len());
     }
     let constraint = match compiled.outcome {
@@ -64,9 +63,4 @@ pub(crate) fn run(engine: &dyn Engine, case: &Case) -> Record {
     }
     (record.masks_ns, record.wrong) = (Some(masks), Some(wrong));
     record
-}
-
-/// Nanoseconds since then.
-pub(crate) fn nanos(begin: Instant) -> u64 {
-    u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }

@@ -5,6 +5,7 @@
 //! * *TBM*: mask and advance of one token, together.
 
 mod cases;
+mod clock;
 mod engine;
 mod feed;
 mod options;
@@ -22,5 +23,6 @@ use clap::Parser;
 
 fn main() -> Result<()> {
     let cli = options::Cli::parse();
+    clock::choose(cli.common.clock);
     scenario::run(&cli.common, &cli.scenario)
 }

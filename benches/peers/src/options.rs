@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser};
 
+use crate::clock;
 use crate::engine::Kind;
 use crate::scenario::Scenario;
 
@@ -39,6 +40,9 @@ pub(crate) struct Common {
     /// xgrammar compiles eagerly: of the cases that are run, let it have only each Nth.
     #[arg(long, global = true, value_name = "N", default_value = "1")]
     pub(crate) xgr_every: NonZeroUsize,
+    /// What times are measured with.
+    #[arg(long, global = true, value_name = "CLOCK", default_value = "wall")]
+    pub(crate) clock: clock::Choice,
     /// Folder for the records, one file a scenario and engine, one JSON object a line.
     #[arg(long, global = true, value_name = "DIR", default_value = "target/peers")]
     pub(crate) out: PathBuf,

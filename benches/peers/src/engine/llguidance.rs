@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::fmt::Write;
 use std::path::Path;
-use std::time::Instant;
 
 use anyhow::Result;
 use llguidance::api::TopLevelGrammar;
@@ -14,7 +13,7 @@ use toktrie_hf_tokenizers::ByteTokenizer;
 
 use super::{Compiled, Kind};
 use crate::cases::{Ambiguous, Task, Tools};
-use crate::feed::nanos;
+use crate::clock::Clock;
 
 /// The tokenizer as llguidance takes it.
 pub(crate) fn tok_env(tokenizer: &Path) -> Result<TokEnv> {
@@ -41,13 +40,13 @@ impl Llguidance {
             Task::Tools(tools) => Input::Lark(tag_grammar(tools)),
             Task::Ambiguous(grammar) => Input::Lark(ambiguous(*grammar).to_owned()),
         };
-        let begin = Instant::now();
+        let clock = Clock::start();
         let grammar = match input {
             Input::Schema(schema) => TopLevelGrammar::from_json_schema(schema),
             Input::Lark(text) => TopLevelGrammar::from_lark(text),
         };
         let matcher = Matcher::new(self.factory.create_parser(grammar));
-        let ttfm_ns = nanos(begin);
+        let ttfm_ns = clock.nanos();
         match matcher.get_error() {
             Some(error) => (ttfm_ns, Err(error)),
             None => (ttfm_ns, Ok(matcher)),

@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::fmt::Display;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
 
 use anyhow::Result;
 use louver::engine::{Constraint, Engine, EngineOptions, Matcher};
@@ -18,7 +17,7 @@ use louver_formats::{Catalog, ToolRequest, WireFormat};
 
 use super::{Compiled, Kind};
 use crate::cases::{Ambiguous, Task};
-use crate::feed::nanos;
+use crate::clock::Clock;
 
 /// The wire format of tool calls.
 const FORMAT: &str = "llama3_function";
@@ -95,9 +94,9 @@ impl super::Engine for Louver {
     }
 
     fn compile(&self, task: &Task) -> Compiled {
-        let begin = Instant::now();
+        let clock = Clock::start();
         let ready = self.constraint(task).map(|constraint| (constraint.matcher(), constraint));
-        let ttfm_ns = nanos(begin);
+        let ttfm_ns = clock.nanos();
         let outcome = ready.map(|(_, constraint)| -> Box<dyn super::Constraint> {
             Box::new(Ready { constraint, mask: self.mask.clone() })
         });

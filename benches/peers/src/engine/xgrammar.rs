@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
-use std::time::Instant;
 
 use anyhow::{Result, anyhow};
 use dlpark::versioned::SafeManagedTensorVersioned;
@@ -14,7 +13,7 @@ use xgrammar::{CompiledGrammar, Grammar, GrammarCompiler, GrammarMatcher, Tokeni
 
 use super::{Compiled, Kind};
 use crate::cases::{Ambiguous, Task, Tools};
-use crate::feed::nanos;
+use crate::clock::Clock;
 
 /// The tokenizer as xgrammar takes it.
 pub(crate) fn tokenizer_info(tokenizer: &Path, vocab: &Vocabulary) -> Result<TokenizerInfo> {
@@ -47,7 +46,7 @@ impl Xgrammar {
             Task::Tools(tools) => structural_tag(tools),
             _ => String::new(),
         };
-        let begin = Instant::now();
+        let clock = Clock::start();
         let compiled = match task {
             Task::Schema(schema) => {
                 self.compiler.compile_json_schema(&schema.text, Some(true), None, None, Some(false), None, None)
@@ -57,15 +56,21 @@ impl Xgrammar {
                 .and_then(|grammar| self.compiler.compile_grammar(&grammar)),
         };
         let first = compiled.as_ref().ok().map(matcher);
-        let ttfm_ns = nanos(begin);
+        let ttfm_ns = clock.nanos();
         drop(first);
-        (ttfm_ns, compiled.map_err(|error| error.to_string()))
+        (ttfm_ns, compiled.map_err(|error| message(&error.to_string())))
     }
 }
 
 /// A matcher at the beginning.
 pub(crate) fn matcher(compiled: &CompiledGrammar) -> GrammarMatcher {
     GrammarMatcher::with(compiled, None, None, None)
+}
+
+/// An error without the time and place in the C++ source in front of it.
+fn message(error: &str) -> String {
+    let behind = error.split_once(".cc:").and_then(|(_, rest)| rest.split_once(": "));
+    behind.map_or(error, |(_, message)| message).to_owned()
 }
 
 fn structural_tag(tools: &Tools) -> String {

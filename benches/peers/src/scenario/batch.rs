@@ -9,9 +9,9 @@ use louver::ids::TokenId;
 use serde::Serialize;
 
 use super::corpus::SCHEMAS;
-use crate::cases::{self, Case};
+use crate::cases::{self, Case, Task};
+use crate::clock::Clock;
 use crate::engine::{Engine, Kind, Llguidance, Louver};
-use crate::feed::nanos;
 use crate::options::Common;
 use crate::output;
 use crate::setup::Setup;
@@ -19,6 +19,8 @@ use crate::table::{Times, micros};
 
 /// Schemas the sequences are spread over.
 const SCHEMAS_USED: usize = 20;
+/// Bytes of a schema's text, for the sake of engines that compile eagerly.
+const LARGEST: usize = 3000;
 /// Timed fills of the whole batch.
 const ROUNDS: usize = 40;
 
@@ -26,6 +28,8 @@ const ROUNDS: usize = 40;
 trait Seat: Send {
     fn fill(&mut self, row: &mut [u32]);
     fn step(&mut self);
+    /// Tokens of the text.
+    fn length(&self) -> usize;
 }
 
 /// The whole batch's fill.
@@ -72,12 +76,16 @@ pub(super) fn schemas(common: &Common, setup: &Setup, kinds: &[Kind]) -> Result<
     let encoder = setup.encoder();
     let engines = setup.engines(kinds)?;
     let mut cases = Vec::new();
-    for line in lines.step_by(97) {
+    for line in lines.step_by(41) {
         let Ok(mut case) = cases::schema_case(&line?, &encoder) else { continue };
         case.instances.retain(|(tokens, valid)| *valid && tokens.len() > 20);
         case.instances.truncate(1);
         let passes = |engine: &dyn Engine| crate::feed::run(engine, &case).wrong.is_some_and(|wrong| wrong.is_empty());
-        if !case.instances.is_empty() && engines.iter().all(|engine| passes(engine.as_ref())) {
+        let Task::Schema(schema) = &case.task else { continue };
+        if schema.text.len() < LARGEST
+            && !case.instances.is_empty()
+            && engines.iter().all(|engine| passes(engine.as_ref()))
+        {
             cases.push(case);
         }
         if cases.len() == SCHEMAS_USED {
@@ -149,6 +157,10 @@ impl Seat for LouverSeat<'_> {
             (self.matcher, self.at) = (self.constraint.matcher(), 0);
         }
     }
+
+    fn length(&self) -> usize {
+        self.tokens.len()
+    }
 }
 
 struct LlguidanceSeat<'a> {
@@ -171,49 +183,57 @@ impl Seat for LlguidanceSeat<'_> {
             (self.matcher, self.at) = (self.fresh.deep_clone(), 0);
         }
     }
+
+    fn length(&self) -> usize {
+        self.tokens.len()
+    }
 }
 
-/// Fills the batch with threads that live throughout, each with its own part of the sequences. Every sequence goes once
-/// through its whole text before the clock starts.
+/// Fills the batch with threads that live throughout, each with its own part of the sequences. A fill is from the first
+/// thread's beginning to the last one's end; every sequence has been at its places before.
 fn fills<S: Seat>(mut seats: Vec<S>, words: usize, threads: usize) -> Fill {
     let mut rows = vec![0u32; seats.len() * words];
     let part = seats.len().div_ceil(threads).max(1);
     let parts: Vec<_> = seats.chunks_mut(part).zip(rows.chunks_mut(part * words)).collect();
-    let (begin, end) = (Barrier::new(parts.len() + 1), Barrier::new(parts.len() + 1));
-    let times = std::thread::scope(|scope| {
-        for (seats, rows) in parts {
-            let (begin, end) = (&begin, &end);
-            scope.spawn(move || {
-                warm(seats, rows, words);
-                for round in 0..2 * ROUNDS {
-                    if round >= ROUNDS {
-                        seats.iter_mut().for_each(Seat::step);
-                    }
-                    begin.wait();
-                    seats.iter_mut().zip(rows.chunks_mut(words)).for_each(|(seat, row)| seat.fill(row));
-                    end.wait();
-                }
-            });
-        }
-        let round = |_| {
-            begin.wait();
-            let begin = Instant::now();
-            end.wait();
-            nanos(begin)
-        };
-        (0..2 * ROUNDS).map(round).collect::<Vec<u64>>()
+    let together = Barrier::new(parts.len());
+    let spans: Vec<Vec<Span>> = std::thread::scope(|scope| {
+        let together = &together;
+        let work = |(seats, rows)| scope.spawn(move || work(seats, rows, words, together));
+        let handles: Vec<_> = parts.into_iter().map(work).collect();
+        handles.into_iter().filter_map(|handle| handle.join().ok()).collect()
     });
-    Fill { standing: Times::new(times[..ROUNDS].to_vec()), moving: Times::new(times[ROUNDS..].to_vec()) }
+    let whole = |round: usize| {
+        let begin = spans.iter().map(|thread| thread[round].0).min()?;
+        let end = spans.iter().map(|thread| thread[round].1).max()?;
+        u64::try_from((end - begin).as_nanos()).ok()
+    };
+    Fill {
+        standing: Times::new((0..ROUNDS).filter_map(whole)),
+        moving: Times::new((ROUNDS..2 * ROUNDS).filter_map(whole)),
+    }
 }
 
-/// Once through the longest text.
-fn warm<S: Seat>(seats: &mut [S], rows: &mut [u32], words: usize) {
-    for _ in 0..ROUNDS {
-        for (seat, row) in seats.iter_mut().zip(rows.chunks_mut(words)) {
+/// When a thread's part of a fill began and ended.
+type Span = (Instant, Instant);
+
+/// One thread's part: every sequence once through its text, then the fills.
+fn work<S: Seat>(seats: &mut [S], rows: &mut [u32], words: usize, together: &Barrier) -> Vec<Span> {
+    for (seat, row) in seats.iter_mut().zip(rows.chunks_mut(words)) {
+        for _ in 0..seat.length() {
             seat.fill(row);
             seat.step();
         }
     }
+    let fill = |round| {
+        if round >= ROUNDS {
+            seats.iter_mut().for_each(Seat::step);
+        }
+        together.wait();
+        let begin = Instant::now();
+        seats.iter_mut().zip(rows.chunks_mut(words)).for_each(|(seat, row)| seat.fill(row));
+        (begin, Instant::now())
+    };
+    (0..2 * ROUNDS).map(fill).collect()
 }
 
 #[cfg(feature = "xgr")]
@@ -236,9 +256,9 @@ fn xgrammar_fills(setup: &Setup, cases: &[Case], matchers: usize, threads: usize
     let mut rows = bitmask(setup.tokenizer_info()?, matchers)?;
     let mut batch = BatchGrammarMatcher::with_max_threads(i32::try_from(threads)?);
     let mut fill = |all: &mut Vec<GrammarMatcher>| -> Result<u64> {
-        let begin = Instant::now();
+        let clock = Clock::start();
         batch.batch_fill_next_token_bitmask(all, &mut rows, None, None).context("the batch was refused")?;
-        Ok(nanos(begin))
+        Ok(clock.nanos())
     };
     fill(&mut all)?;
     let standing = (0..ROUNDS).map(|_| fill(&mut all)).collect::<Result<Vec<u64>>>()?;

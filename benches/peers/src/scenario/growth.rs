@@ -25,7 +25,7 @@ const PROPERTIES: [usize; 7] = [1, 3, 10, 30, 100, 300, 1000];
 const DEPTHS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 const TOOLS: [usize; 6] = [1, 4, 16, 64, 200, 400];
 const WIDTHS: [usize; 6] = [1_000, 4_000, 16_000, 32_000, 64_000, 128_000];
-const BATCHES: [usize; 7] = [1, 4, 16, 64, 256, 512, 1024];
+const BATCHES: [usize; 5] = [1, 8, 64, 512, 2048];
 const THREADS: usize = 2;
 
 /// One measured point, in nanoseconds.
@@ -55,7 +55,7 @@ pub(super) fn run(common: &Common, plots: &Path) -> Result<()> {
     all.push(("properties", "properties", sweep("properties", &setup, &kinds, cases.collect::<Result<_>>()?)?));
     let cases = DEPTHS.iter().map(|&n| Ok((n, schema_case(nested(n), &encoder)?)));
     all.push(("depth", "nested objects", sweep("depth", &setup, &kinds, cases.collect::<Result<_>>()?)?));
-    let tools = hard::tools(common, &setup.engines(&kinds)?, TOOLS[TOOLS.len() - 1])?;
+    let tools = hard::tools(common, &setup, TOOLS[TOOLS.len() - 1])?;
     let sizes = TOOLS.iter().filter(|&&n| n <= tools.len());
     let cases = sizes.map(|&n| Ok((n, hard::tools_case(&tools[..n], &encoder)?)));
     all.push(("tools", "tools in one dispatch", sweep("tools", &setup, &kinds, cases.collect::<Result<_>>()?)?));

@@ -1,6 +1,6 @@
 //! Single grammars that are hard on engines: many tools, large repeats, ambiguity.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use anyhow::{Context, Result};
 use louver::spec::json::Json;
@@ -9,17 +9,20 @@ use serde_json::json;
 
 use super::rounds;
 use crate::cases::{self, Ambiguous, Case, Schema, Task, Tool, Tools};
-use crate::engine::Engine;
+use crate::feed;
 use crate::options::Common;
+use crate::record::Record;
 use crate::setup::Setup;
 
 /// Tools in one dispatch.
 const TOOLS: usize = 400;
 
-/// Tools of the corpus with different names that all the engines take alone, with a call of each that has one.
-pub(super) fn tools(common: &Common, engines: &[Box<dyn Engine>], most: usize) -> Result<Vec<(Tool, Option<String>)>> {
+/// Tools of the corpus with different names that all the engines take alone, with a call that all of them read where there is one.
+pub(super) fn tools(common: &Common, setup: &Setup, most: usize) -> Result<Vec<(Tool, Option<String>)>> {
+    let engines = setup.engines(&common.kinds())?;
+    let encoder = setup.encoder();
     let all = common.unsampled();
-    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let mut seen = BTreeSet::new();
     let mut out: Vec<(Tool, Option<String>)> = Vec::new();
     let Some(lines) = cases::lines(&all, "toolcalls-dev.jsonl")? else { return Ok(out) };
     for line in lines {
@@ -28,12 +31,17 @@ pub(super) fn tools(common: &Common, engines: &[Box<dyn Engine>], most: usize) -
         }
         let (line, calls) = cases::tool_calls(&line?)?;
         for tool in Tools::new(line.get("tools").context("`tools` is missing")?.clone())?.each {
-            let alone = Task::Tools(Tools::of(vec![tool.clone()]));
-            let is_new = !seen.contains_key(&tool.name) && out.len() < most;
-            if is_new && engines.iter().all(|engine| engine.compile(&alone).outcome.is_ok()) {
-                seen.insert(tool.name.clone(), out.len());
-                let call = calls.iter().find(|(name, _)| *name == tool.name).map(|(_, text)| text.clone());
-                out.push((tool, call));
+            if out.len() == most || !seen.insert(tool.name.clone()) {
+                continue;
+            }
+            let call = calls.iter().find(|(name, _)| *name == tool.name).map(|(_, text)| text.as_str());
+            let tokens = encoder.encode(call.unwrap_or("Nothing to do."))?;
+            let task = Task::Tools(Tools::of(vec![tool.clone()]));
+            let alone = Case { id: tool.name.clone(), task, instances: vec![(tokens, true)] };
+            let records: Vec<Record> = engines.iter().map(|engine| feed::run(engine.as_ref(), &alone)).collect();
+            if records.iter().all(|record| record.error.is_none()) {
+                let reads_call = records.iter().all(|record| record.wrong.as_ref().is_some_and(Vec::is_empty));
+                out.push((tool, call.filter(|_| reads_call).map(str::to_owned)));
             }
         }
     }
@@ -52,7 +60,7 @@ pub(super) fn tools_case(tools: &[(Tool, Option<String>)], encoder: &Encoder<'_>
 
 pub(super) fn many_tools(common: &Common) -> Result<()> {
     let Some(setup) = Setup::load(common, &common.tokenizer)? else { return Ok(()) };
-    let tools = tools(common, &setup.engines(&common.kinds())?, TOOLS)?;
+    let tools = tools(common, &setup, TOOLS)?;
     if tools.is_empty() {
         return Ok(());
     }
