@@ -51,6 +51,8 @@ impl Chart<'_> {
 
 fn draw(chart: &Chart<'_>, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<()> {
     let (x, y) = (span(chart.points().map(|point| point.0)), span(chart.points().map(|point| point.1)));
+    // Room for the legend.
+    let y = y.start..y.end * (y.end / y.start).powf(0.4);
     let mut context = ChartBuilder::on(area)
         .caption(chart.title, ("sans-serif", 15))
         .margin(8)

@@ -1,7 +1,7 @@
 //! A tokenizer in the forms the engines take, made once.
 
 use std::cell::OnceCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -32,6 +32,11 @@ impl Setup {
             eprintln!("skipped: the tokenizer {name} is not there (see --data)");
             return Ok(None);
         }
+        Setup::of_file(path, name).map(Some)
+    }
+
+    /// Loads a tokenizer's file.
+    pub(crate) fn of_file(path: PathBuf, name: &str) -> Result<Setup> {
         let Loaded { vocab, mut tokenizer, warnings } = louver_hf_tokenizers::load(&path, &VocabOptions::default())?;
         for warning in warnings {
             eprintln!("warning: {name}: {warning}");
@@ -39,14 +44,19 @@ impl Setup {
         // Texts are text, whatever is written in them.
         tokenizer.set_encode_special_tokens(true);
         let vocab = Arc::new(vocab);
-        Ok(Some(Setup {
+        Ok(Setup {
             vocab,
             tokenizer,
             path,
             llguidance: OnceCell::new(),
             #[cfg(feature = "xgr")]
             xgrammar: OnceCell::new(),
-        }))
+        })
+    }
+
+    /// The tokenizer's file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// What turns texts into tokens.

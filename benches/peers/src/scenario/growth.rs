@@ -3,16 +3,14 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use louver::engine::EngineOptions;
 use louver::spec::json::Json;
-use louver::vocab::Vocabulary;
 use louver_hf_tokenizers::Encoder;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{batch, hard};
 use crate::cases::{Case, Schema, Task};
-use crate::engine::{Engine, Kind, Louver};
+use crate::engine::{Engine, Kind};
 use crate::options::Common;
 use crate::plot::{self, Chart, Line};
 use crate::setup::Setup;
@@ -22,7 +20,7 @@ use crate::{feed, output};
 /// Rounds with fresh engines; the median counts.
 const ROUNDS: usize = 3;
 const PROPERTIES: [usize; 7] = [1, 3, 10, 30, 100, 300, 1000];
-const DEPTHS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
+const DEPTHS: [usize; 7] = [1, 2, 4, 8, 16, 32, 48];
 const TOOLS: [usize; 6] = [1, 4, 16, 64, 200, 400];
 const WIDTHS: [usize; 6] = [1_000, 4_000, 16_000, 32_000, 64_000, 128_000];
 const BATCHES: [usize; 5] = [1, 8, 64, 512, 2048];
@@ -38,8 +36,10 @@ struct Point {
     x: usize,
     /// Compile to first mask.
     ready_ns: Option<f64>,
-    /// Average mask and advance.
+    /// Average mask and advance, the first time.
     tbm_ns: Option<f64>,
+    /// The same when the engine has seen the task and the text before.
+    warm_ns: Option<f64>,
     /// The whole batch.
     batch_ns: Option<f64>,
 }
@@ -59,24 +59,25 @@ pub(super) fn run(common: &Common, plots: &Path) -> Result<()> {
     let sizes = TOOLS.iter().filter(|&&n| n <= tools.len());
     let cases = sizes.map(|&n| Ok((n, hard::tools_case(&tools[..n], &encoder)?)));
     all.push(("tools", "tools in one dispatch", sweep("tools", &setup, &kinds, cases.collect::<Result<_>>()?)?));
-    if kinds.contains(&Kind::Louver) {
-        all.push(("vocabulary", "tokens in the vocabulary", vocabulary(&setup)?));
-    }
+    all.push(("vocabulary", "tokens in the vocabulary", vocabulary(common, &setup, &kinds)?));
     all.push(("batch", "sequences in the batch", batches(common, &setup, &kinds)?));
 
     output::heading("How cost grows", &common.tokenizer, &kinds);
     println!("Medians of {ROUNDS} rounds with fresh engines, microseconds.\n");
-    println!("| what | how much | engine | compile to first mask | TBM avg | batch |\n|:--|--:|:--|--:|--:|--:|");
+    println!(
+        "| what | how much | engine | compile to first mask | TBM avg | TBM avg, seen before | batch |\n|:--|--:|:--|--:|--:|--:|--:|"
+    );
     for (name, x, points) in &all {
         for point in points {
-            let cells = [point.ready_ns, point.tbm_ns, point.batch_ns].map(micros).join(" | ");
+            let cells = [point.ready_ns, point.tbm_ns, point.warm_ns, point.batch_ns].map(micros).join(" | ");
             println!("| {} | {} | {} | {cells} |", point.dimension, point.x, point.engine);
         }
         let chart =
             |title, y, value: fn(&Point) -> Option<f64>| Chart { title, x, y, lines: lines(&kinds, points, value) };
         let charts = [
             chart("compile to first mask", "microseconds", |point| point.ready_ns),
-            chart("mask and advance, average", "microseconds a token", |point| point.tbm_ns),
+            chart("mask and advance, average, cold", "microseconds a token", |point| point.tbm_ns),
+            chart("mask and advance, average, seen before", "microseconds a token", |point| point.warm_ns),
             chart("masks of the whole batch, warm, 2 threads", "microseconds", |point| point.batch_ns),
         ];
         plot::write(&plots.join(format!("growth-{name}.svg")), &charts)?;
@@ -108,7 +109,7 @@ fn sweep(dimension: &'static str, setup: &Setup, kinds: &[Kind], cases: Vec<(usi
 /// A round an engine.
 fn point(dimension: &'static str, x: usize, case: &Case, engines: &[&dyn Engine]) -> Option<Point> {
     let kind = engines.first()?.kind();
-    let (mut ready, mut tbm) = (Vec::new(), Vec::new());
+    let (mut ready, mut tbm, mut warm) = (Vec::new(), Vec::new(), Vec::new());
     for engine in engines {
         let record = feed::run(*engine, case);
         if !record.wrong.as_ref().is_some_and(Vec::is_empty) {
@@ -117,10 +118,11 @@ fn point(dimension: &'static str, x: usize, case: &Case, engines: &[&dyn Engine]
         }
         ready.push(record.ttfm_ns + record.first_mask_ns?);
         tbm.push(Times::new(record.masks_ns?).average()? as u64);
+        warm.push(Times::new(feed::run(*engine, case).masks_ns?).average()? as u64);
     }
     let median = |values: Vec<u64>| Times::new(values).percentile(50.0);
-    let (ready_ns, tbm_ns) = (median(ready), median(tbm));
-    Some(Point { dimension, engine: kind.name(), kind, x, ready_ns, tbm_ns, batch_ns: None })
+    let (ready_ns, tbm_ns, warm_ns) = (median(ready), median(tbm), median(warm));
+    Some(Point { dimension, engine: kind.name(), kind, x, ready_ns, tbm_ns, warm_ns, batch_ns: None })
 }
 
 fn schema_case((schema, instance): (Value, Value), encoder: &Encoder<'_>) -> Result<Case> {
@@ -160,55 +162,42 @@ fn nested(depth: usize) -> (Value, Value) {
     })
 }
 
-/// Louver with the first tokens of the vocabulary (merges come in the order of their frequency), the same text cut greedily.
-fn vocabulary(setup: &Setup) -> Result<Vec<Point>> {
-    let (schema, instance) = properties(30);
-    let schema = Schema::new(Json::from(schema))?;
-    let text = louver_formats::python_json(&instance);
+/// The first tokens of the tokenizer (its merges come in the order of their frequency).
+fn vocabulary(common: &Common, setup: &Setup, kinds: &[Kind]) -> Result<Vec<Point>> {
     let mut points = Vec::new();
-    let task = Task::Schema(schema);
-    let mut case = Case { id: String::new(), task, instances: Vec::new() };
     for width in WIDTHS.into_iter().filter(|&width| width <= setup.vocab.width()) {
-        let vocab = std::sync::Arc::new(first_tokens(&setup.vocab, width)?);
-        case.instances = vec![(greedy(&vocab, text.as_bytes())?, true)];
-        let engines: Result<Vec<Louver>> = (0..ROUNDS).map(|_| Louver::new(&vocab, EngineOptions::default())).collect();
-        let engines = engines?;
-        let engines: Vec<&dyn Engine> = engines.iter().map(|engine| engine as &dyn Engine).collect();
-        points.extend(point("vocabulary", width, &case, &engines));
+        let folder = common.out.join(format!("tokenizer-{width}"));
+        std::fs::create_dir_all(&folder)?;
+        let path = folder.join("tokenizer.json");
+        std::fs::write(&path, truncated(&std::fs::read_to_string(setup.path())?, width)?)?;
+        let setup = Setup::of_file(path, "truncated")?;
+        let case = schema_case(properties(30), &setup.encoder())?;
+        points.extend(sweep("vocabulary", &setup, kinds, vec![(width, case)])?);
     }
     Ok(points)
 }
 
-/// The single bytes and the first tokens of a vocabulary, and a stop token at the end.
-fn first_tokens(vocab: &Vocabulary, width: usize) -> Result<Vocabulary> {
-    let mut builder = Vocabulary::builder(width);
-    let mut next = 0;
-    let mut add = |builder: &mut louver::vocab::VocabularyBuilder, bytes: &[u8]| {
-        if (next as usize) < width - 1 {
-            builder.token(next, bytes);
-            next += 1;
-        }
-    };
-    (0..=u8::MAX).for_each(|byte| add(&mut builder, &[byte]));
-    let ids = 0..u32::try_from(vocab.width())?;
-    for bytes in ids.filter_map(|id| vocab.bytes(louver::ids::TokenId::from_raw(id))).filter(|bytes| bytes.len() > 1) {
-        add(&mut builder, bytes);
-    }
-    builder.special(u32::try_from(width - 1)?, "<stop>").stop(u32::try_from(width - 1)?);
-    Ok(builder.build()?)
-}
-
-/// The longest token, again and again.
-fn greedy(vocab: &Vocabulary, mut text: &[u8]) -> Result<Vec<u32>> {
-    let mut tokens = Vec::new();
-    while !text.is_empty() {
-        let lengths = (1..=text.len().min(vocab.reach())).rev();
-        let (length, token) =
-            lengths.filter_map(|n| Some((n, vocab.find(&text[..n])?))).next().context("no token fits")?;
-        tokens.push(token.raw());
-        text = &text[length..];
-    }
-    Ok(tokens)
+/// A BPE tokenizer cut down to its first tokens, and a stop token as the last.
+fn truncated(tokenizer: &str, width: usize) -> Result<String> {
+    let mut tokenizer: Value = serde_json::from_str(tokenizer)?;
+    let vocab = tokenizer["model"]["vocab"].as_object_mut().context("the tokenizer has no vocabulary")?;
+    vocab.retain(|_, id| id.as_u64().is_some_and(|id| id < width as u64 - 1));
+    let vocab = vocab.clone();
+    let merges = tokenizer["model"]["merges"].as_array_mut().context("the tokenizer has no merges")?;
+    merges.retain(|merge| {
+        let parts: Vec<&str> = match merge {
+            Value::String(text) => text.split(' ').collect(),
+            other => other.as_array().into_iter().flatten().filter_map(Value::as_str).collect(),
+        };
+        parts.iter().all(|part| vocab.contains_key(*part)) && vocab.contains_key(&parts.concat())
+    });
+    let stop = json!({
+        "id": width - 1, "content": "<|eot_id|>", "special": true,
+        "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+    });
+    tokenizer["added_tokens"] = json!([stop]);
+    tokenizer["post_processor"] = Value::Null;
+    Ok(tokenizer.to_string())
 }
 
 /// Batches of growing size.
@@ -226,6 +215,7 @@ fn batches(common: &Common, setup: &Setup, kinds: &[Kind]) -> Result<Vec<Point>>
                 x,
                 ready_ns: None,
                 tbm_ns: None,
+                warm_ns: None,
                 batch_ns,
             });
         }
