@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use louver::engine::EngineOptions;
+use louver::ir::Simplify;
 use louver_hf_tokenizers::Encoder;
 use serde::Serialize;
 
@@ -22,6 +23,8 @@ const CONFIGURATIONS: &[Configuration] = &[
     ("defaults", |_| {}),
     ("no direct walks (direct_walk = 0)", |options| options.direct_walk = 0),
     ("larger direct walks (direct_walk = 16384)", |options| options.direct_walk = 16_384),
+    ("grammars as written (simplify = off)", |options| options.simplify = Simplify::Off),
+    ("grammars simplified throughout (simplify = full)", |options| options.simplify = Simplify::Full),
     ("no entries kept (pool_bytes = 0)", |options| options.pool_bytes = 0),
 ];
 

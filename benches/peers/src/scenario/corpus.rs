@@ -106,26 +106,29 @@ pub(crate) fn run(common: &Common, corpus: &Corpus, tokenizer: &str) -> Result<V
 /// The records of one case, one an engine; `None` where the case was left out for the engine.
 pub(crate) type Row = Vec<Option<Record>>;
 
-/// All that ran; if an engine was spared some cases, those that all had; and those that all took.
-fn tables(kinds: &[Kind], rows: &[Row], bars: &[Bar]) {
+/// All that ran; those that all engines had, if one was spared some; and those that none refused.
+fn tables(all_kinds: &[Kind], rows: &[Row], bars: &[Bar]) {
     let all: Vec<&Row> = rows.iter().collect();
     let shared: Vec<&Row> = rows.iter().filter(|row| row.iter().all(Option::is_some)).collect();
     let taken = |row: &&Row| row.iter().all(|record| record.as_ref().is_some_and(|r| r.error.is_none()));
     let accepted: Vec<&Row> = rows.iter().filter(taken).collect();
-    let print = |title: &str, kinds: &[Kind], rows: &[&Row], bars: &[Bar]| {
-        let columns: Vec<Column<'_>> = (kinds.iter().enumerate())
-            .map(|(k, &kind)| Column { kind, records: rows.iter().filter_map(|row| row[k].as_ref()).collect() })
-            .collect();
-        println!("{title}:\n\n{}", Table { columns: &columns, bars });
+    let print = |title: &str, kinds: &[Kind], rows: &[&Row]| {
+        let column = |&kind: &Kind| {
+            let k = all_kinds.iter().position(|k| *k == kind);
+            Column { kind, records: rows.iter().filter_map(|row| row[k?].as_ref()).collect() }
+        };
+        let columns: Vec<Column<'_>> = kinds.iter().map(column).collect();
+        println!("{title}, each engine's refusals left out of its times:\n\n{}", Table { columns: &columns, bars });
     };
     if shared.len() < all.len() {
-        print("All cases; xgrammar had only some of them", kinds, &all, &[]);
-        print("The cases all engines had", kinds, &shared, bars);
+        let steady: Vec<Kind> = all_kinds.iter().copied().filter(|kind| *kind != Kind::Xgrammar).collect();
+        print("All cases", &steady, &all);
+        print("The cases xgrammar had too", all_kinds, &shared);
     } else {
-        print("All cases, each engine's refusals left out of its times", kinds, &all, bars);
+        print("All cases", all_kinds, &all);
     }
-    if kinds.len() > 1 && accepted.len() < shared.len() {
-        print("The cases no engine refused", kinds, &accepted, bars);
+    if all_kinds.len() > 1 && accepted.len() < shared.len() {
+        print("The cases no engine refused", all_kinds, &accepted);
     }
 }
 
