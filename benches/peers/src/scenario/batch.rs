@@ -3,7 +3,7 @@
 use std::sync::Barrier;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use louver::engine::{Constraint, EngineOptions, Matcher};
 use louver::ids::TokenId;
 use serde::Serialize;
@@ -123,7 +123,7 @@ pub(super) fn measure(setup: &Setup, kind: Kind, cases: &[Case], matchers: usize
             Ok(fills(seats.collect(), setup.vocab.mask_words(), threads))
         }
         #[cfg(feature = "xgr")]
-        Kind::Xgrammar => xgrammar_fills(setup, cases, matchers, threads),
+        Kind::Xgrammar => xgrammar_batch::fills(setup, cases, matchers, threads),
         #[cfg(not(feature = "xgr"))]
         Kind::Xgrammar => anyhow::bail!("xgrammar is not built in"),
     }
@@ -235,43 +235,87 @@ fn work<S: Seat>(seats: &mut [S], rows: &mut [u32], words: usize, together: &Bar
     (0..2 * ROUNDS).map(fill).collect()
 }
 
-#[cfg(feature = "xgr")]
-fn xgrammar_fills(setup: &Setup, cases: &[Case], matchers: usize, threads: usize) -> Result<Fill> {
-    use crate::engine::xgrammar::{Xgrammar, bitmask, matcher};
-    use xgrammar::{BatchGrammarMatcher, GrammarMatcher};
+/// A batch that one call of its engine fills, on threads of the engine.
+#[cfg_attr(not(feature = "xgr"), allow(dead_code))]
+trait Batch {
+    fn fill(&mut self) -> Result<()>;
+    fn step(&mut self) -> Result<()>;
+}
 
-    let engine = Xgrammar::new(setup.tokenizer_info()?)?;
-    let compiled: Result<Vec<_>, String> = cases.iter().map(|case| engine.compiled(&case.task).1).collect();
-    let compiled = compiled.map_err(anyhow::Error::msg)?;
-    let mut all: Vec<GrammarMatcher> = Vec::new();
-    let mut ats: Vec<(usize, &[u32], usize)> = places(cases, matchers).collect();
-    for (c, tokens, at) in &ats {
-        let mut sequence = matcher(&compiled[*c]);
-        for &token in &tokens[..*at] {
-            sequence.accept_token(i32::try_from(token)?, None);
-        }
-        all.push(sequence);
+/// Fills a batch with calls of its engine, after so many that are not timed.
+#[cfg_attr(not(feature = "xgr"), allow(dead_code))]
+fn calls(batch: &mut impl Batch, untimed: usize) -> Result<Fill> {
+    for _ in 0..untimed {
+        batch.fill()?;
+        batch.step()?;
     }
-    let mut rows = bitmask(setup.tokenizer_info()?, matchers)?;
-    let mut batch = BatchGrammarMatcher::with_max_threads(i32::try_from(threads)?);
-    let mut fill = |all: &mut Vec<GrammarMatcher>| -> Result<u64> {
-        let begin = Instant::now();
-        batch.batch_fill_next_token_bitmask(all, &mut rows, None, None).context("the batch was refused")?;
-        Ok(u64::try_from(begin.elapsed().as_nanos())?)
-    };
-    fill(&mut all)?;
-    let standing = (0..ROUNDS).map(|_| fill(&mut all)).collect::<Result<Vec<u64>>>()?;
-    let mut moving = Vec::new();
-    for _ in 0..ROUNDS {
-        for (sequence, (_, tokens, at)) in all.iter_mut().zip(&mut ats) {
-            let taken = sequence.accept_token(i32::try_from(tokens[*at])?, None);
-            *at += 1;
-            if !taken || *at == tokens.len() {
-                sequence.reset();
-                *at = 0;
-            }
+    let (mut standing, mut moving) = (Vec::new(), Vec::new());
+    for round in 0..2 * ROUNDS {
+        if round >= ROUNDS {
+            batch.step()?;
         }
-        moving.push(fill(&mut all)?);
+        let begin = Instant::now();
+        batch.fill()?;
+        let times = if round < ROUNDS { &mut standing } else { &mut moving };
+        times.push(u64::try_from(begin.elapsed().as_nanos())?);
     }
     Ok(Fill { standing: Times::new(standing), moving: Times::new(moving) })
+}
+
+#[cfg(feature = "xgr")]
+mod xgrammar_batch {
+    use anyhow::{Context, Result};
+    use dlpark::versioned::SafeManagedTensorVersioned;
+    use xgrammar::{BatchGrammarMatcher, GrammarMatcher};
+
+    use super::{Batch, Fill, calls, places};
+    use crate::cases::Case;
+    use crate::engine::xgrammar::{Xgrammar, bitmask, matcher};
+    use crate::setup::Setup;
+
+    struct Sequences<'a> {
+        all: Vec<GrammarMatcher>,
+        /// The text of each, and where in it it is.
+        places: Vec<(&'a [u32], usize)>,
+        rows: SafeManagedTensorVersioned,
+        batch: BatchGrammarMatcher,
+    }
+
+    pub(super) fn fills(setup: &Setup, cases: &[Case], matchers: usize, threads: usize) -> Result<Fill> {
+        let engine = Xgrammar::new(setup.tokenizer_info()?)?;
+        let compiled: Result<Vec<_>, String> = cases.iter().map(|case| engine.compiled(&case.task).1).collect();
+        let compiled = compiled.map_err(anyhow::Error::msg)?;
+        let (mut all, mut at) = (Vec::new(), Vec::new());
+        for (case, tokens, place) in places(cases, matchers) {
+            let mut sequence = matcher(&compiled[case]);
+            for &token in &tokens[..place] {
+                sequence.accept_token(i32::try_from(token)?, None);
+            }
+            all.push(sequence);
+            at.push((tokens, place));
+        }
+        let rows = bitmask(setup.tokenizer_info()?, matchers)?;
+        let batch = BatchGrammarMatcher::with_max_threads(i32::try_from(threads)?);
+        // All masks were made when the schemas were compiled.
+        calls(&mut Sequences { all, places: at, rows, batch }, 1)
+    }
+
+    impl Batch for Sequences<'_> {
+        fn fill(&mut self) -> Result<()> {
+            let filled = self.batch.batch_fill_next_token_bitmask(&mut self.all, &mut self.rows, None, None);
+            filled.context("xgrammar refused the batch")
+        }
+
+        fn step(&mut self) -> Result<()> {
+            for (sequence, (tokens, at)) in self.all.iter_mut().zip(&mut self.places) {
+                let taken = sequence.accept_token(i32::try_from(tokens[*at])?, None);
+                *at += 1;
+                if !taken || *at == tokens.len() {
+                    sequence.reset();
+                    *at = 0;
+                }
+            }
+            Ok(())
+        }
+    }
 }
