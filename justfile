@@ -21,3 +21,7 @@ quick:
 # The property tests with many more cases.
 soak cases="20000":
     PROPTEST_CASES={{cases}} cargo test -p louver --test suite property
+
+# Against llguidance and xgrammar (needs clang, cmake and ../shared/data); `just peers schemas --every 10`.
+peers *args:
+    cd benches/peers && cargo run --release --features xgr -- {{args}}

@@ -1,0 +1,137 @@
+//! Louver behind the common face.
+
+use std::cell::RefCell;
+use std::fmt::Display;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use anyhow::Result;
+use louver::engine::{Constraint, Engine, EngineOptions, Matcher};
+use louver::front::json_schema::{self, SchemaOptions};
+use louver::ids::TokenId;
+use louver::ir::{Expr, Grammar, GrammarBuilder};
+use louver::spec::json::Json;
+use louver::spec::tools::Tool;
+use louver::vocab::Vocabulary;
+use louver_formats::{Catalog, ToolRequest, WireFormat};
+
+use super::{Compiled, Kind};
+use crate::cases::{Ambiguous, Task};
+use crate::clock::Clock;
+
+/// The wire format of tool calls.
+const FORMAT: &str = "llama3_function";
+/// Stands in for the format where the catalogue does not have it.
+const FORMAT_TOML: &str = include_str!("llama3_function.toml");
+
+/// The engine, and the buffer all its masks are written to.
+pub(crate) struct Louver {
+    engine: Engine,
+    format: WireFormat,
+    mask: Rc<RefCell<Vec<u32>>>,
+}
+
+impl Louver {
+    pub(crate) fn new(vocab: &Arc<Vocabulary>, options: EngineOptions) -> Result<Louver> {
+        let mut catalog = Catalog::builtin();
+        if catalog.get(FORMAT).is_err() {
+            catalog.add_toml(FORMAT_TOML)?;
+        }
+        let format = catalog.get(FORMAT)?.bind(vocab);
+        let mask = Rc::new(RefCell::new(vec![0; vocab.mask_words()]));
+        Ok(Louver { engine: Engine::new(vocab.clone(), options), format, mask })
+    }
+
+    /// Compiles without the clock, for measurements of their own.
+    pub(crate) fn constraint(&self, task: &Task) -> Result<Constraint, String> {
+        match task {
+            Task::Schema(schema) => self.schema(&schema.json),
+            Task::Tools(tools) => self.tools(&tools.list),
+            Task::Ambiguous(grammar) => self.grammar(&ambiguous(*grammar)?),
+        }
+    }
+
+    fn schema(&self, schema: &Json) -> Result<Constraint, String> {
+        let grammar = json_schema::lower(schema, &SchemaOptions::default(), &self.engine.options().limits);
+        self.grammar(&grammar.map_err(text)?)
+    }
+
+    fn tools(&self, tools: &Json) -> Result<Constraint, String> {
+        let tools = Tool::parse_list(tools).map_err(text)?;
+        let limits = self.engine.options().limits.clone();
+        let plan = self.format.lower(&ToolRequest { tools, limits, ..ToolRequest::default() }).map_err(text)?;
+        self.grammar(plan.grammar())
+    }
+
+    fn grammar(&self, grammar: &Grammar) -> Result<Constraint, String> {
+        self.engine.compile(grammar).map_err(text)
+    }
+}
+
+fn text(error: impl Display) -> String {
+    error.to_string()
+}
+
+fn ambiguous(grammar: Ambiguous) -> Result<Grammar, String> {
+    let mut builder = GrammarBuilder::new();
+    let start = match grammar {
+        Ambiguous::Concatenation => {
+            let rule = builder.declare("s");
+            builder.define(rule, Expr::alt([Expr::seq([Expr::Ref(rule), Expr::Ref(rule)]), Expr::text("a")]));
+            rule
+        }
+        Ambiguous::Optionals => {
+            let optionals = Expr::repeat(Expr::optional(Expr::text("a")), 0, Some(200));
+            builder.rule("s", Expr::seq([optionals, Expr::repeat(Expr::text("a"), 0, Some(200))]))
+        }
+    };
+    builder.finish(start).map_err(text)
+}
+
+impl super::Engine for Louver {
+    fn kind(&self) -> Kind {
+        Kind::Louver
+    }
+
+    fn compile(&self, task: &Task) -> Compiled {
+        let clock = Clock::start();
+        let ready = self.constraint(task).map(|constraint| (constraint.matcher(), constraint));
+        let ttfm_ns = clock.nanos();
+        let outcome = ready.map(|(_, constraint)| -> Box<dyn super::Constraint> {
+            Box::new(Ready { constraint, mask: self.mask.clone() })
+        });
+        Compiled { ttfm_ns, outcome }
+    }
+}
+
+struct Ready {
+    constraint: Constraint,
+    mask: Rc<RefCell<Vec<u32>>>,
+}
+
+impl super::Constraint for Ready {
+    fn matcher(&self) -> Box<dyn super::Matcher> {
+        Box::new(Sequence { matcher: self.constraint.matcher(), mask: self.mask.clone() })
+    }
+}
+
+struct Sequence {
+    matcher: Matcher,
+    mask: Rc<RefCell<Vec<u32>>>,
+}
+
+impl super::Matcher for Sequence {
+    fn mask(&mut self) -> bool {
+        self.matcher.fill_mask(&mut self.mask.borrow_mut());
+        true
+    }
+
+    fn take(&mut self, token: u32) -> bool {
+        let token = TokenId::from_raw(token);
+        louver::mask::bit(&self.mask.borrow(), token) && self.matcher.advance(token).is_ok()
+    }
+
+    fn is_complete(&mut self) -> bool {
+        self.matcher.is_complete()
+    }
+}

@@ -1,0 +1,321 @@
+//! Many sequences, one mask each, filled by a few threads.
+
+use std::sync::Barrier;
+use std::time::Instant;
+
+use anyhow::Result;
+use louver::engine::{Constraint, EngineOptions, Matcher};
+use louver::ids::TokenId;
+use serde::Serialize;
+
+use super::corpus::SCHEMAS;
+use crate::cases::{self, Case, Task};
+use crate::engine::{Engine, Kind, Llguidance, Louver};
+use crate::options::Common;
+use crate::output;
+use crate::setup::Setup;
+use crate::table::{Times, micros};
+
+/// Schemas the sequences are spread over.
+const SCHEMAS_USED: usize = 20;
+/// Bytes of a schema's text, for the sake of engines that compile eagerly.
+const LARGEST: usize = 3000;
+/// Timed fills of the whole batch.
+const ROUNDS: usize = 40;
+
+/// A sequence that goes through its text again and again.
+trait Seat: Send {
+    fn fill(&mut self, row: &mut [u32]);
+    fn step(&mut self);
+    /// Tokens of the text.
+    fn length(&self) -> usize;
+}
+
+/// The whole batch's fill.
+pub(super) struct Fill {
+    /// At the same places as the fill before.
+    pub(super) standing: Times,
+    /// Each sequence one token on.
+    pub(super) moving: Times,
+}
+
+#[derive(Serialize)]
+struct Line {
+    engine: &'static str,
+    matchers: usize,
+    threads: usize,
+    standing_ns: Option<f64>,
+    moving_ns: Option<f64>,
+}
+
+pub(super) fn run(common: &Common, matchers: usize, threads: usize) -> Result<()> {
+    let Some(setup) = Setup::load(common, &common.tokenizer)? else { return Ok(()) };
+    let kinds = common.kinds();
+    let Some(cases) = schemas(common, &setup, &kinds)? else { return Ok(()) };
+    output::heading("A batch", &common.tokenizer, &kinds);
+    println!("{matchers} sequences on {} schemas, warm, {threads} threads; the whole batch's masks.", cases.len());
+    println!("Microseconds over {ROUNDS} fills.\n");
+    println!("| engine | standing, least | median | max | moving, least | median | max |");
+    println!("|:--|--:|--:|--:|--:|--:|--:|");
+    let mut lines = Vec::new();
+    for kind in kinds {
+        let fill = measure(&setup, kind, &cases, matchers, threads)?;
+        let cells =
+            [&fill.standing, &fill.moving].map(|t| [0.0, 50.0, 100.0].map(|p| micros(t.percentile(p))).join(" | "));
+        println!("| {} | {} |", kind.name(), cells.join(" | "));
+        let (standing_ns, moving_ns) = (fill.standing.percentile(50.0), fill.moving.percentile(50.0));
+        lines.push(Line { engine: kind.name(), matchers, threads, standing_ns, moving_ns });
+    }
+    output::write_lines(&common.out, &format!("batch.{}.jsonl", common.tokenizer), lines)
+}
+
+/// Schemas from all over the file, each with one valid instance, that all the engines take and read to the end.
+pub(super) fn schemas(common: &Common, setup: &Setup, kinds: &[Kind]) -> Result<Option<Vec<Case>>> {
+    let Some(lines) = cases::lines(common, SCHEMAS.file)? else { return Ok(None) };
+    let encoder = setup.encoder();
+    let engines = setup.engines(kinds)?;
+    let mut cases = Vec::new();
+    for line in lines.step_by(41) {
+        let Ok(mut case) = cases::schema_case(&line?, &encoder) else { continue };
+        case.instances.retain(|(tokens, valid)| *valid && tokens.len() > 20);
+        case.instances.truncate(1);
+        let passes = |engine: &dyn Engine| crate::feed::run(engine, &case).wrong.is_some_and(|wrong| wrong.is_empty());
+        let Task::Schema(schema) = &case.task else { continue };
+        if schema.text.len() < LARGEST
+            && !case.instances.is_empty()
+            && engines.iter().all(|engine| passes(engine.as_ref()))
+        {
+            cases.push(case);
+        }
+        if cases.len() == SCHEMAS_USED {
+            break;
+        }
+    }
+    Ok((!cases.is_empty()).then_some(cases))
+}
+
+/// Fills of a batch, warm.
+pub(super) fn measure(setup: &Setup, kind: Kind, cases: &[Case], matchers: usize, threads: usize) -> Result<Fill> {
+    match kind {
+        Kind::Louver => {
+            let engine = Louver::new(&setup.vocab, EngineOptions::default())?;
+            let constraints: Result<Vec<Constraint>, String> =
+                cases.iter().map(|c| engine.constraint(&c.task)).collect();
+            let constraints = constraints.map_err(anyhow::Error::msg)?;
+            let seats = places(cases, matchers).map(|(c, tokens, at)| {
+                let mut seat =
+                    LouverSeat { matcher: constraints[c].matcher(), constraint: &constraints[c], tokens, at: 0 };
+                (0..at).for_each(|_| seat.step());
+                seat
+            });
+            Ok(fills(seats.collect(), setup.vocab.mask_words(), threads))
+        }
+        Kind::Llguidance => {
+            let engine = Llguidance::new(setup.tok_env()?)?;
+            let fresh: Result<Vec<_>, String> = cases.iter().map(|c| engine.matcher(&c.task).1).collect();
+            let fresh = fresh.map_err(anyhow::Error::msg)?;
+            let seats = places(cases, matchers).map(|(c, tokens, at)| {
+                let matcher = fresh[c].deep_clone();
+                let mut seat = LlguidanceSeat { fresh: matcher.deep_clone(), matcher, tokens, at: 0 };
+                (0..at).for_each(|_| seat.step());
+                seat
+            });
+            Ok(fills(seats.collect(), setup.vocab.mask_words(), threads))
+        }
+        #[cfg(feature = "xgr")]
+        Kind::Xgrammar => xgrammar_batch::fills(setup, cases, matchers, threads),
+        #[cfg(not(feature = "xgr"))]
+        Kind::Xgrammar => anyhow::bail!("xgrammar is not built in"),
+    }
+}
+
+/// For each sequence its case, its text and where in it it begins.
+fn places(cases: &[Case], matchers: usize) -> impl Iterator<Item = (usize, &[u32], usize)> {
+    (0..matchers).map(move |i| {
+        let tokens = cases[i % cases.len()].instances[0].0.as_slice();
+        (i % cases.len(), tokens, i * 7 % tokens.len())
+    })
+}
+
+struct LouverSeat<'a> {
+    constraint: &'a Constraint,
+    matcher: Matcher,
+    tokens: &'a [u32],
+    at: usize,
+}
+
+impl Seat for LouverSeat<'_> {
+    fn fill(&mut self, row: &mut [u32]) {
+        self.matcher.fill_mask(row);
+    }
+
+    fn step(&mut self) {
+        let taken = self.matcher.advance(TokenId::from_raw(self.tokens[self.at]));
+        self.at += 1;
+        if taken.is_err() || self.at == self.tokens.len() {
+            (self.matcher, self.at) = (self.constraint.matcher(), 0);
+        }
+    }
+
+    fn length(&self) -> usize {
+        self.tokens.len()
+    }
+}
+
+struct LlguidanceSeat<'a> {
+    fresh: llguidance::Matcher,
+    matcher: llguidance::Matcher,
+    tokens: &'a [u32],
+    at: usize,
+}
+
+impl Seat for LlguidanceSeat<'_> {
+    /// The engine allocates its masks; a host would copy them into the row, which is left out here.
+    fn fill(&mut self, _row: &mut [u32]) {
+        std::hint::black_box(self.matcher.compute_mask().is_ok());
+    }
+
+    fn step(&mut self) {
+        let taken = self.matcher.consume_token(self.tokens[self.at]);
+        self.at += 1;
+        if taken.is_err() || self.at == self.tokens.len() {
+            (self.matcher, self.at) = (self.fresh.deep_clone(), 0);
+        }
+    }
+
+    fn length(&self) -> usize {
+        self.tokens.len()
+    }
+}
+
+/// Fills the batch with threads that live throughout, each with its own part of the sequences. A fill is from the first
+/// thread's beginning to the last one's end; every sequence has been at its places before.
+fn fills<S: Seat>(mut seats: Vec<S>, words: usize, threads: usize) -> Fill {
+    let mut rows = vec![0u32; seats.len() * words];
+    let part = seats.len().div_ceil(threads).max(1);
+    let parts: Vec<_> = seats.chunks_mut(part).zip(rows.chunks_mut(part * words)).collect();
+    let together = Barrier::new(parts.len());
+    let spans: Vec<Vec<Span>> = std::thread::scope(|scope| {
+        let together = &together;
+        let work = |(seats, rows)| scope.spawn(move || work(seats, rows, words, together));
+        let handles: Vec<_> = parts.into_iter().map(work).collect();
+        handles.into_iter().filter_map(|handle| handle.join().ok()).collect()
+    });
+    let whole = |round: usize| {
+        let begin = spans.iter().map(|thread| thread[round].0).min()?;
+        let end = spans.iter().map(|thread| thread[round].1).max()?;
+        u64::try_from((end - begin).as_nanos()).ok()
+    };
+    Fill {
+        standing: Times::new((0..ROUNDS).filter_map(whole)),
+        moving: Times::new((ROUNDS..2 * ROUNDS).filter_map(whole)),
+    }
+}
+
+/// When a thread's part of a fill began and ended.
+type Span = (Instant, Instant);
+
+/// One thread's part: every sequence once through its text, then the fills.
+fn work<S: Seat>(seats: &mut [S], rows: &mut [u32], words: usize, together: &Barrier) -> Vec<Span> {
+    for (seat, row) in seats.iter_mut().zip(rows.chunks_mut(words)) {
+        for _ in 0..seat.length() {
+            seat.fill(row);
+            seat.step();
+        }
+    }
+    let fill = |round| {
+        if round >= ROUNDS {
+            seats.iter_mut().for_each(Seat::step);
+        }
+        together.wait();
+        let begin = Instant::now();
+        seats.iter_mut().zip(rows.chunks_mut(words)).for_each(|(seat, row)| seat.fill(row));
+        (begin, Instant::now())
+    };
+    (0..2 * ROUNDS).map(fill).collect()
+}
+
+/// A batch that one call of its engine fills, on threads of the engine.
+#[cfg_attr(not(feature = "xgr"), allow(dead_code))]
+trait Batch {
+    fn fill(&mut self) -> Result<()>;
+    fn step(&mut self) -> Result<()>;
+}
+
+/// Fills a batch with calls of its engine, after so many that are not timed.
+#[cfg_attr(not(feature = "xgr"), allow(dead_code))]
+fn calls(batch: &mut impl Batch, untimed: usize) -> Result<Fill> {
+    for _ in 0..untimed {
+        batch.fill()?;
+        batch.step()?;
+    }
+    let (mut standing, mut moving) = (Vec::new(), Vec::new());
+    for round in 0..2 * ROUNDS {
+        if round >= ROUNDS {
+            batch.step()?;
+        }
+        let begin = Instant::now();
+        batch.fill()?;
+        let times = if round < ROUNDS { &mut standing } else { &mut moving };
+        times.push(u64::try_from(begin.elapsed().as_nanos())?);
+    }
+    Ok(Fill { standing: Times::new(standing), moving: Times::new(moving) })
+}
+
+#[cfg(feature = "xgr")]
+mod xgrammar_batch {
+    use anyhow::{Context, Result};
+    use dlpark::versioned::SafeManagedTensorVersioned;
+    use xgrammar::{BatchGrammarMatcher, GrammarMatcher};
+
+    use super::{Batch, Fill, calls, places};
+    use crate::cases::Case;
+    use crate::engine::xgrammar::{Xgrammar, bitmask, matcher};
+    use crate::setup::Setup;
+
+    struct Sequences<'a> {
+        all: Vec<GrammarMatcher>,
+        /// The text of each, and where in it it is.
+        places: Vec<(&'a [u32], usize)>,
+        rows: SafeManagedTensorVersioned,
+        batch: BatchGrammarMatcher,
+    }
+
+    pub(super) fn fills(setup: &Setup, cases: &[Case], matchers: usize, threads: usize) -> Result<Fill> {
+        let engine = Xgrammar::new(setup.tokenizer_info()?)?;
+        let compiled: Result<Vec<_>, String> = cases.iter().map(|case| engine.compiled(&case.task).1).collect();
+        let compiled = compiled.map_err(anyhow::Error::msg)?;
+        let (mut all, mut at) = (Vec::new(), Vec::new());
+        for (case, tokens, place) in places(cases, matchers) {
+            let mut sequence = matcher(&compiled[case]);
+            for &token in &tokens[..place] {
+                sequence.accept_token(i32::try_from(token)?, None);
+            }
+            all.push(sequence);
+            at.push((tokens, place));
+        }
+        let rows = bitmask(setup.tokenizer_info()?, matchers)?;
+        let batch = BatchGrammarMatcher::with_max_threads(i32::try_from(threads)?);
+        // All masks were made when the schemas were compiled.
+        calls(&mut Sequences { all, places: at, rows, batch }, 1)
+    }
+
+    impl Batch for Sequences<'_> {
+        fn fill(&mut self) -> Result<()> {
+            let filled = self.batch.batch_fill_next_token_bitmask(&mut self.all, &mut self.rows, None, None);
+            filled.context("xgrammar refused the batch")
+        }
+
+        fn step(&mut self) -> Result<()> {
+            for (sequence, (tokens, at)) in self.all.iter_mut().zip(&mut self.places) {
+                let taken = sequence.accept_token(i32::try_from(tokens[*at])?, None);
+                *at += 1;
+                if !taken || *at == tokens.len() {
+                    sequence.reset();
+                    *at = 0;
+                }
+            }
+            Ok(())
+        }
+    }
+}

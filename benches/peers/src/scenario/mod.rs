@@ -1,0 +1,75 @@
+//! What is measured.
+
+mod ablation;
+mod batch;
+mod corpus;
+mod growth;
+mod hard;
+mod memory;
+mod rounds;
+mod vocabularies;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::engine::Kind;
+use crate::options::Common;
+
+/// What is measured.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Scenario {
+    /// Real-world JSON Schemas with valid and invalid instances (maskbench-dev.jsonl).
+    Schemas,
+    /// Tool calls in free text, `<function=NAME>{..}</function>` (toolcalls-dev.jsonl).
+    Tools,
+    /// 400 tools in one dispatch: compile to first mask, cold.
+    ManyTools,
+    /// Strings, arrays and patterns with large bounds.
+    Repeats,
+    /// Grammars with exponentially many derivations.
+    Ambiguous,
+    /// Masks of many sequences, warm, on a few threads.
+    Batch {
+        /// Sequences.
+        #[arg(long, value_name = "N", default_value = "512")]
+        matchers: NonZeroUsize,
+        /// Threads.
+        #[arg(long, value_name = "N", default_value = "2")]
+        threads: NonZeroUsize,
+    },
+    /// Resident memory after all schemas, each engine in a process of its own.
+    Memory {
+        /// Only this engine, in this process.
+        #[arg(long, value_name = "ENGINE", hide = true)]
+        alone: Option<Kind>,
+    },
+    /// The schemas on four tokenizers.
+    Vocabularies,
+    /// How cost grows with schemas, depth, tools, vocabulary and batch; writes SVG figures.
+    Growth {
+        /// Folder for the figures.
+        #[arg(long, value_name = "DIR", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/plots"))]
+        plots: PathBuf,
+    },
+    /// Louver with each of its switches in another position.
+    Ablation,
+}
+
+pub(crate) fn run(common: &Common, scenario: &Scenario) -> Result<()> {
+    match scenario {
+        Scenario::Schemas => corpus::schemas(common),
+        Scenario::Tools => corpus::tools(common),
+        Scenario::ManyTools => hard::many_tools(common),
+        Scenario::Repeats => hard::repeats(common),
+        Scenario::Ambiguous => hard::ambiguous(common),
+        Scenario::Batch { matchers, threads } => batch::run(common, matchers.get(), threads.get()),
+        Scenario::Memory { alone: None } => memory::run(common),
+        Scenario::Memory { alone: Some(kind) } => memory::alone(common, *kind),
+        Scenario::Vocabularies => vocabularies::run(common),
+        Scenario::Growth { plots } => growth::run(common, plots),
+        Scenario::Ablation => ablation::run(common),
+    }
+}

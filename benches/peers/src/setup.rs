@@ -1,0 +1,100 @@
+//! A tokenizer in the forms the engines take, made once.
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Result;
+use louver::engine::EngineOptions;
+use louver::vocab::Vocabulary;
+use louver_hf_tokenizers::{Encoder, Loaded, VocabOptions};
+use tokenizers::Tokenizer;
+use toktrie::TokEnv;
+
+use crate::engine::{self, Engine, Kind};
+use crate::options::Common;
+
+/// A tokenizer and what is made of it.
+pub(crate) struct Setup {
+    pub(crate) vocab: Arc<Vocabulary>,
+    tokenizer: Tokenizer,
+    path: PathBuf,
+    llguidance: OnceCell<TokEnv>,
+    #[cfg(feature = "xgr")]
+    xgrammar: OnceCell<xgrammar::TokenizerInfo>,
+}
+
+impl Setup {
+    /// Loads the tokenizer of this name; `None`, and a word about it, if it is not there.
+    pub(crate) fn load(common: &Common, name: &str) -> Result<Option<Setup>> {
+        let path = common.data("tokenizers").join(name).join("tokenizer.json");
+        if !path.is_file() {
+            eprintln!("skipped: the tokenizer {name} is not there (see --data)");
+            return Ok(None);
+        }
+        Setup::of_file(path, name).map(Some)
+    }
+
+    /// Loads a tokenizer's file.
+    pub(crate) fn of_file(path: PathBuf, name: &str) -> Result<Setup> {
+        let Loaded { vocab, mut tokenizer, warnings } = louver_hf_tokenizers::load(&path, &VocabOptions::default())?;
+        for warning in warnings {
+            eprintln!("warning: {name}: {warning}");
+        }
+        // Texts are text, whatever is written in them.
+        tokenizer.set_encode_special_tokens(true);
+        let vocab = Arc::new(vocab);
+        Ok(Setup {
+            vocab,
+            tokenizer,
+            path,
+            llguidance: OnceCell::new(),
+            #[cfg(feature = "xgr")]
+            xgrammar: OnceCell::new(),
+        })
+    }
+
+    /// The tokenizer's file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What turns texts into tokens.
+    pub(crate) fn encoder(&self) -> Encoder<'_> {
+        Encoder::new(&self.tokenizer, &self.vocab)
+    }
+
+    /// Fresh engines: nothing is cached yet.
+    pub(crate) fn engines(&self, kinds: &[Kind]) -> Result<Vec<Box<dyn Engine>>> {
+        kinds.iter().map(|&kind| self.engine(kind)).collect()
+    }
+
+    /// A fresh engine.
+    pub(crate) fn engine(&self, kind: Kind) -> Result<Box<dyn Engine>> {
+        Ok(match kind {
+            Kind::Louver => Box::new(engine::Louver::new(&self.vocab, EngineOptions::default())?),
+            Kind::Llguidance => Box::new(engine::Llguidance::new(self.tok_env()?)?),
+            #[cfg(feature = "xgr")]
+            Kind::Xgrammar => Box::new(engine::xgrammar::Xgrammar::new(self.tokenizer_info()?)?),
+            #[cfg(not(feature = "xgr"))]
+            Kind::Xgrammar => anyhow::bail!("xgrammar is not built in"),
+        })
+    }
+
+    /// The tokenizer as llguidance takes it.
+    pub(crate) fn tok_env(&self) -> Result<&TokEnv> {
+        if self.llguidance.get().is_none() {
+            let _ = self.llguidance.set(engine::tok_env(&self.path)?);
+        }
+        self.llguidance.get().ok_or_else(|| anyhow::anyhow!("no tokenizer for llguidance"))
+    }
+
+    /// The tokenizer as xgrammar takes it.
+    #[cfg(feature = "xgr")]
+    pub(crate) fn tokenizer_info(&self) -> Result<&xgrammar::TokenizerInfo> {
+        if self.xgrammar.get().is_none() {
+            let _ = self.xgrammar.set(engine::xgrammar::tokenizer_info(&self.path, &self.vocab)?);
+        }
+        self.xgrammar.get().ok_or_else(|| anyhow::anyhow!("no tokenizer for xgrammar"))
+    }
+}
