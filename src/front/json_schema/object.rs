@@ -351,9 +351,8 @@ fn matched_locations<'a>(facets: &ObjectFacets<'a>, matched: &[NameTest<'a>]) ->
     let mut locs = Vec::new();
     for part in &facets.parts {
         let before = locs.len();
-        let matching = |p: &PatternUse<'a>| {
-            matched.iter().any(|test| matches!(test, NameTest::Pattern(other) if other == p))
-        };
+        let matching =
+            |p: &PatternUse<'a>| matched.iter().any(|test| matches!(test, NameTest::Pattern(other) if other == p));
         locs.extend(part.patterns.iter().filter(|(p, _)| matching(p)).map(|(_, schema)| *schema));
         if locs.len() == before {
             locs.extend(part.additional);

@@ -9,8 +9,8 @@ use super::doc::LocId;
 use super::facets::{Facets, StringFacets, Types};
 use super::lower::Lowering;
 use super::members::{Frame, Member};
-use super::syntax::{Syntax, around, contains, either, own_pattern, spelled};
 use super::normalize::Needs;
+use super::syntax::{Syntax, around, contains, either, own_pattern, spelled};
 use super::{Policy, Registry, SchemaErrors, SchemaOptions};
 use crate::front::regex::{spell_dfa, spell_utf8};
 use crate::fsm::{Combine, Dfa};
@@ -136,12 +136,23 @@ pub enum Piece {
 /// Strings that stand as they are.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Raw {
-    /// Any of these ends a value, whatever its type; a string contains none of them.
-    pub end: Vec<Trigger>,
+    /// Any of these ends a value, whatever its type, and what must follow it then; a string contains none of them.
+    pub end: Vec<(Trigger, Expr)>,
     /// May stand before a value and is no part of it.
     pub lead: Vec<u8>,
     /// May stand behind a value and is no part of it.
     pub trail: Vec<u8>,
+}
+
+impl Raw {
+    fn ends(&self) -> Expr {
+        let end = |(trigger, rest): &(Trigger, Expr)| Expr::seq([either(std::slice::from_ref(trigger)), rest.clone()]);
+        Expr::alt(self.end.iter().map(end))
+    }
+
+    fn forbidden(&self) -> Vec<&[u8]> {
+        self.end.iter().flat_map(|(trigger, _)| spelled(std::slice::from_ref(trigger))).collect()
+    }
 }
 
 /// As [`lower_into`](super::lower_into), for an object whose members stand as `style` says. Values of other types than
@@ -361,13 +372,16 @@ impl<'a> Lowering<'a, '_> {
         self.at = at;
         if let (Some(stops), Some(_)) = (ends, &style.raw) {
             // Any text: the other alternatives are among them.
-            let dispatch = Dispatch {
-                tags: Vec::new(),
-                stops,
-                excludes: Vec::new(),
-                after: AfterTag::End,
-                end: DispatchEnd::AtStop,
-            };
+            let mut tags = Vec::new();
+            let mut bare = Vec::new();
+            for (trigger, rest) in stops {
+                match rest {
+                    Expr::Empty => bare.push(trigger),
+                    rest => tags.push((trigger, self.rule("end".into(), rest))),
+                }
+            }
+            let dispatch =
+                Dispatch { tags, stops: bare, excludes: Vec::new(), after: AfterTag::End, end: DispatchEnd::AtStop };
             let body = Expr::Dispatch(Box::new(dispatch));
             return Expr::Ref(self.rule("text".into(), body));
         }
@@ -377,7 +391,7 @@ impl<'a> Lowering<'a, '_> {
         }
         let value = Expr::Ref(self.rule("value".into(), body));
         match &style.raw {
-            Some(raw) => Expr::seq([value, either(&raw.end)]),
+            Some(raw) => Expr::seq([value, raw.ends()]),
             None => value,
         }
     }
@@ -390,7 +404,7 @@ impl<'a> Lowering<'a, '_> {
 
     /// A string as it stands, apart from texts that would be read as something else.
     fn raw_string(&mut self, facets: &Facets<'a>, kinds: Kinds, raw: &Raw) -> Expr {
-        let forbidden: Vec<&[u8]> = spelled(&raw.end).collect();
+        let forbidden = raw.forbidden();
         let texts = match &facets.values {
             Some(values) => {
                 let mut kept = Vec::new();

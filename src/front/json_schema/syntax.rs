@@ -102,12 +102,9 @@ fn python_char(quote: u8) -> Expr {
     };
     let any = ByteSet::of(b"0123456789abcdefABCDEF");
     let scalar = Expr::alt([unit(not_d, any), unit(ByteSet::of(b"dD"), ByteSet::of(b"01234567"))]);
-    let escape = Expr::alt([Expr::Class(ByteSet::of(b"\\\"'nrtbf")), Expr::seq([Expr::text("x"), hex(), hex()]), scalar]);
-    Expr::alt([
-        Expr::Class(plain),
-        Expr::code_points('\u{80}', char::MAX),
-        Expr::seq([Expr::text("\\"), escape]),
-    ])
+    let escape =
+        Expr::alt([Expr::Class(ByteSet::of(b"\\\"'nrtbf")), Expr::seq([Expr::text("x"), hex(), hex()]), scalar]);
+    Expr::alt([Expr::Class(plain), Expr::code_points('\u{80}', char::MAX), Expr::seq([Expr::text("\\"), escape])])
 }
 
 /// Code points of a Python string, escaped only where they must be.
