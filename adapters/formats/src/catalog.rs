@@ -28,6 +28,10 @@ pub struct ModelHints<'a> {
     pub chat_template: Option<&'a str>,
     /// Texts of the tokenizer's special and added tokens.
     pub tokens: &'a [&'a str],
+    /// `model_type` of the model's configuration.
+    pub model_type: Option<&'a str>,
+    /// `architectures` of the model's configuration.
+    pub architectures: &'a [&'a str],
 }
 
 /// A model's family, found.
@@ -101,16 +105,31 @@ impl Catalog {
         self.formats.iter().map(|f| f.name.clone()).collect()
     }
 
-    /// Which family a model speaks, from its chat template and tokens. Never a guess: one family fits, or an error says
-    /// which do. Cost: a few searches of the template.
+    /// Reads a format from a TOML file and adds it; returns its name.
+    pub fn add_file(&mut self, path: &std::path::Path) -> Result<String, FormatError> {
+        let format = WireFormat::from_file(path)?;
+        let name = format.name.clone();
+        self.add(format);
+        Ok(name)
+    }
+
+    /// Which family a model speaks, from its chat template, tokens and configuration. Never a guess: one family fits, or an
+    /// error says which do. Where several fit, those whose rule names less than another's count only if nothing else does.
+    /// Cost: a few searches of the template.
     pub fn detect(&self, hints: ModelHints<'_>) -> Result<Detected, DetectError> {
-        let template = hints.chat_template.map(unescape).unwrap_or_default();
-        let mut candidates: Vec<Detected> = Vec::new();
+        let template = hints.chat_template.map(unescape);
+        let mut candidates: Vec<(Strength, Detected)> = Vec::new();
         for format in &self.formats {
-            if let Some(rule) = format.detect.iter().find(|rule| fits(rule, &template, hints.tokens)) {
-                candidates.push(Detected { name: format.name.clone(), reason: reason(rule) });
+            let fitting = format.detect.iter().filter(|rule| fits(rule, template.as_deref(), &hints));
+            if let Some(rule) = fitting.max_by_key(|rule| Strength::of(rule)) {
+                let found = Detected { name: format.name.clone(), reason: reason(rule) };
+                candidates.push((Strength::of(rule), found));
             }
         }
+        // What a template says outweighs what a configuration says, and that what a tokenizer says.
+        let best = candidates.iter().map(|(strength, _)| *strength).max();
+        candidates.retain(|(strength, _)| Some(*strength) == best);
+        let mut candidates: Vec<Detected> = candidates.into_iter().map(|(_, found)| found).collect();
         match candidates.len() {
             1 => Ok(candidates.remove(0)),
             0 => {
@@ -127,24 +146,47 @@ impl Catalog {
     }
 }
 
+/// What a rule goes by, the strongest part of it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Strength {
+    Tokens,
+    Configuration,
+    Template,
+}
+
+impl Strength {
+    fn of(rule: &DetectRule) -> Strength {
+        match (rule.template.is_empty(), rule.model_type.is_empty() && rule.architectures.is_empty()) {
+            (false, _) => Strength::Template,
+            (true, false) => Strength::Configuration,
+            (true, true) => Strength::Tokens,
+        }
+    }
+}
+
 /// Jinja string literals spell newlines and quotes with a backslash; rules are written without.
 fn unescape(template: &str) -> String {
     template.replace("\\n", "\n").replace("\\\"", "\"").replace("\\'", "'")
 }
 
-fn fits(rule: &DetectRule, template: &str, tokens: &[&str]) -> bool {
-    rule.template.iter().all(|t| template.contains(t))
-        && !rule.absent.iter().any(|t| template.contains(t))
-        && rule.tokens.iter().all(|t| tokens.contains(&t.as_str()))
+fn fits(rule: &DetectRule, template: Option<&str>, hints: &ModelHints<'_>) -> bool {
+    let is_type = |t: &String| hints.model_type == Some(t.as_str());
+    let is_built_as = |a: &String| hints.architectures.contains(&a.as_str());
+    rule.template.iter().all(|t| template.is_some_and(|template| template.contains(t)))
+        && !rule.absent.iter().any(|t| template.is_some_and(|template| template.contains(t)))
+        && rule.tokens.iter().all(|t| hints.tokens.contains(&t.as_str()))
+        && (rule.model_type.is_empty() || rule.model_type.iter().any(is_type))
+        && (rule.architectures.is_empty() || rule.architectures.iter().any(is_built_as))
 }
 
 fn reason(rule: &DetectRule) -> String {
-    let list = |texts: &[String]| texts.iter().map(|t| format!("{t:?}")).collect::<Vec<_>>().join(" and ");
-    match (rule.template.is_empty(), rule.tokens.is_empty()) {
-        (false, true) => format!("the chat template has {}", list(&rule.template)),
-        (true, _) => format!("the tokenizer has {}", list(&rule.tokens)),
-        (false, false) => {
-            format!("the chat template has {} and the tokenizer has {}", list(&rule.template), list(&rule.tokens))
-        }
-    }
+    let list = |texts: &[String], word| texts.iter().map(|t| format!("{t:?}")).collect::<Vec<_>>().join(word);
+    let parts = [
+        ("the chat template has ", &rule.template, " and "),
+        ("the tokenizer has ", &rule.tokens, " and "),
+        ("the model type is ", &rule.model_type, " or "),
+        ("the architecture is ", &rule.architectures, " or "),
+    ];
+    let said = parts.iter().filter(|(_, texts, _)| !texts.is_empty());
+    said.map(|(what, texts, word)| format!("{what}{}", list(texts, word))).collect::<Vec<_>>().join(", and ")
 }

@@ -34,6 +34,11 @@ impl Channel {
         text
     }
 
+    /// Whether nothing has been pushed yet.
+    pub(crate) fn is_fresh(&self) -> bool {
+        !self.begun && self.pending.is_empty()
+    }
+
     /// The stream is over and its frame complete: the rest without `trail`.
     pub(crate) fn close(&mut self) -> String {
         self.begin();
@@ -59,7 +64,7 @@ impl Channel {
 }
 
 /// Decodes; what can never be UTF-8 becomes U+FFFD. Also tells how many bytes at the end may still become a code point.
-fn decode(bytes: &[u8]) -> (String, usize) {
+pub(crate) fn decode(bytes: &[u8]) -> (String, usize) {
     let mut text = String::new();
     let mut chunks = bytes.utf8_chunks().peekable();
     while let Some(chunk) = chunks.next() {

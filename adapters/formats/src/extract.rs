@@ -3,7 +3,10 @@
 use louver::matcher::Span;
 use serde::{Deserialize, Serialize};
 
+use crate::arguments::Reader;
 use crate::channel::Channel;
+use crate::format::WireId;
+use crate::marker::Part;
 use crate::plan::{Plan, Role};
 
 /// One thing the model said. Calls are numbered from 0 in the order they were made.
@@ -85,7 +88,9 @@ pub struct Extractor {
     state: State,
     text: Channel,
     reasoning: Channel,
-    arguments: Channel,
+    arguments: Reader,
+    /// Whether reasoning has been read to its end.
+    reasoned: bool,
     events: Vec<Event>,
 }
 
@@ -114,7 +119,8 @@ impl Extractor {
             state: State::Between { markers: Vec::new() },
             text,
             reasoning,
-            arguments: Channel::default(),
+            arguments: Reader::default(),
+            reasoned: !plan.inner.budgeted,
             events: Vec::new(),
             plan,
         }
@@ -129,7 +135,7 @@ impl Extractor {
                 Some(Role::Response) => self.response(&span.bytes, span.closed),
                 Some(Role::Reasoning) => self.reasoning(&span.bytes, span.closed),
                 Some(Role::Header(tool)) => self.header(tool, &span.bytes, span.closed),
-                Some(Role::Arguments(tool)) => self.arguments(tool, &span.bytes),
+                Some(Role::Arguments(tool)) => self.arguments(tool, &span.bytes, span.closed),
                 Some(Role::Trailer(tool)) => self.trailer(tool, &span.bytes, span.closed),
             }
         }
@@ -160,8 +166,10 @@ impl Extractor {
                 Some(Event::Incomplete { why: Cut::CallHeader, call: None, partial: lossy(seen) })
             }
             State::Call { part, seen } => {
-                let delta = self.arguments.flush();
-                self.emit_arguments(delta);
+                if part == Cut::CallArguments {
+                    let delta = self.arguments.cut();
+                    self.emit_arguments(delta);
+                }
                 let index = self.calls;
                 self.calls += 1;
                 Some(Event::Incomplete { why: part, call: Some(index), partial: lossy(seen) })
@@ -179,14 +187,48 @@ impl Extractor {
 
     fn marker(&mut self, bytes: &[u8]) {
         match &mut self.state {
-            State::Between { markers } => markers.extend_from_slice(bytes),
+            State::Between { markers } => {
+                markers.extend_from_slice(bytes);
+                self.unread_reasoning();
+            }
+            // What ends an argument is read with the arguments.
+            State::Call { part: Cut::CallArguments, .. } => self.argument_bytes(bytes),
             State::Header { seen, .. } | State::Call { seen, .. } => seen.extend_from_slice(bytes),
             State::Reasoning if bytes.is_empty() => {}
             State::Reasoning | State::Response => {
+                let begun = if self.state == State::Reasoning { self.begun_before_end(bytes) } else { 0 };
+                self.reasoned = true;
+                let delta = self.reasoning.push(&bytes[..begun]);
+                self.emit_reasoning(delta);
                 self.leave();
-                self.state = State::Between { markers: bytes.to_vec() };
+                self.state = State::Between { markers: bytes[begun..].to_vec() };
             }
         }
+    }
+
+    /// Reasoning of a bounded length that is nothing but begun end markers is only known from its end.
+    fn unread_reasoning(&mut self) {
+        let (State::Between { markers }, false, Some(format)) =
+            (&mut self.state, self.reasoned, &self.plan.inner.format.reasoning)
+        else {
+            return;
+        };
+        let (begin, end) = (format.begin.write(), format.end.write());
+        let from = if markers.starts_with(begin.as_bytes()) { begin.len() } else { 0 };
+        let at = markers[from..].windows(end.len()).position(|window| window == end.as_bytes());
+        if let Some(at) = at {
+            let text = markers[from..from + at].to_vec();
+            markers.drain(..from + at);
+            self.reasoned = true;
+            let delta = self.reasoning.push(&text) + &self.reasoning.close();
+            self.emit_reasoning(delta);
+        }
+    }
+
+    /// Bytes before the end of reasoning that were held back because they might have been its beginning.
+    fn begun_before_end(&self, bytes: &[u8]) -> usize {
+        let end = self.plan.inner.format.reasoning.as_ref().map(|r| r.end.write()).unwrap_or_default();
+        bytes.windows(end.len().max(1)).position(|window| window == end.as_bytes()).unwrap_or(0)
     }
 
     /// Ends whatever region was open, other than a call.
@@ -255,21 +297,38 @@ impl Extractor {
         if matches!(self.state, State::Call { .. }) {
             return;
         }
-        self.state = State::Call { part: Cut::CallArguments, seen: Vec::new() };
+        let made = call_id(self.id_seed, self.calls);
+        let header =
+            match std::mem::replace(&mut self.state, State::Call { part: Cut::CallArguments, seen: Vec::new() }) {
+                State::Header { seen, .. } => seen,
+                _ => Vec::new(),
+            };
         let name = self.plan.tools().get(tool).map(|t| t.name.clone()).unwrap_or_default();
-        self.events.push(Event::CallStart { index: self.calls, id: call_id(self.id_seed, self.calls), name });
+        let id = wire_id(&self.plan, &name, &String::from_utf8_lossy(&header)).unwrap_or(made);
+        self.arguments = self.plan.inner.readers.get(tool).cloned().flatten().unwrap_or_default();
+        self.events.push(Event::CallStart { index: self.calls, id, name });
     }
 
-    fn arguments(&mut self, tool: usize, bytes: &[u8]) {
+    fn arguments(&mut self, tool: usize, bytes: &[u8], closed: bool) {
         self.start(tool);
+        self.argument_bytes(bytes);
+        let call = &self.plan.inner.format.call;
+        if closed && call.trailer.is_empty() && call.end.is_none() {
+            self.trailer(tool, b"", true);
+        }
+    }
+
+    fn argument_bytes(&mut self, bytes: &[u8]) {
         let delta = self.arguments.push(bytes);
         self.emit_arguments(delta);
     }
 
     fn trailer(&mut self, tool: usize, bytes: &[u8], closed: bool) {
         self.start(tool);
-        let delta = self.arguments.flush();
-        self.emit_arguments(delta);
+        if matches!(self.state, State::Call { part: Cut::CallArguments, .. }) {
+            let delta = self.arguments.close();
+            self.emit_arguments(delta);
+        }
         if closed {
             self.events.push(Event::CallEnd { index: self.calls });
             self.calls += 1;
@@ -297,6 +356,39 @@ impl Extractor {
             self.events.push(Event::ArgumentsDelta { index: self.calls, delta });
         }
     }
+}
+
+/// The id that a header gives its call, in families where it does.
+fn wire_id(plan: &Plan, name: &str, header: &str) -> Option<String> {
+    let call = &plan.inner.format.call;
+    if call.id == WireId::Made {
+        return None;
+    }
+    [&call.header].into_iter().chain(&call.also).find_map(|parts| {
+        let mut rest = header;
+        for part in parts {
+            rest = match part {
+                Part::Text(text) => rest.strip_prefix(text.as_str())?,
+                Part::Name(part) => rest.strip_prefix(part.name.write(name).as_str())?,
+                Part::Gap(_) => rest.trim_start_matches([' ', '\t', '\n', '\r']),
+                Part::Maybe(part) => {
+                    let text: String = part.maybe.iter().map(Part::write).collect();
+                    rest.strip_prefix(text.as_str()).unwrap_or(rest)
+                }
+                Part::Marker(marker) => {
+                    let text = |atoms: Vec<crate::marker::Atom>| atoms.iter().map(|a| a.text()).collect::<String>();
+                    marker.spellings().into_iter().find_map(|atoms| rest.strip_prefix(text(atoms).as_str()))?
+                }
+                Part::Id(_) => {
+                    let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+                    let (id, behind) = rest.split_at(end);
+                    let all = &header[..header.len() - behind.len()];
+                    return Some(if call.id == WireId::Id { id } else { all }.to_owned());
+                }
+            };
+        }
+        None
+    })
 }
 
 /// Letters and digits of a call's id, behind `call_`.

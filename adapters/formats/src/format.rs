@@ -3,6 +3,12 @@
 use louver::vocab::Vocabulary;
 use serde::{Deserialize, Serialize};
 
+use crate::marker::{Glue, Marker, NameStyle, Part, Settle};
+use crate::messages::MessagesFormat;
+
+/// Most bytes of white space where a format leaves it open.
+pub const MAX_GAP: u32 = 40;
+
 /// One family's wire format: the source of the grammar, the extractor and the renderer alike.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -25,6 +31,13 @@ pub struct WireFormat {
     pub section: Option<SectionFormat>,
     /// One call.
     pub call: CallFormat,
+    /// What ends every turn before its stop token, in families that write something there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<Marker>,
+    /// In families whose turn is a row of messages: what stands between and beside them. Each of reasoning, text and call
+    /// is then a message of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<MessagesFormat>,
     /// How to recognise a model of this family: any of these.
     #[serde(default)]
     pub detect: Vec<DetectRule>,
@@ -40,6 +53,12 @@ pub struct TextFormat {
     /// call may begin).
     #[serde(default)]
     pub excludes: Vec<String>,
+    /// Opens it, in families that mark it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begin: Option<Marker>,
+    /// Closes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<Marker>,
 }
 
 /// Where free text may stand in a turn whose calls are not forced.
@@ -58,6 +77,9 @@ pub enum TextPlace {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReasoningFormat {
+    /// Who writes `begin`.
+    #[serde(default)]
+    pub opened_by: Opener,
     /// Opens the block.
     pub begin: Marker,
     /// What the family's template writes behind `begin`. Generation may differ; extraction strips it where present.
@@ -76,24 +98,49 @@ pub struct ReasoningFormat {
     pub excludes: Vec<String>,
 }
 
-/// What encloses all calls of a turn.
+/// Who opens the reasoning block when it is on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Opener {
+    /// The model: the turn begins with the marker.
+    #[default]
+    Model,
+    /// The chat template: the prompt ends with the marker and the turn begins inside.
+    Template,
+}
+
+/// What encloses all calls of a turn: `before begin lead CALLS trail end`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SectionFormat {
+    /// What stands between text and the section. A turn of calls alone may begin with it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub before: String,
     /// Opens the section.
     pub begin: Marker,
-    /// Closes it.
-    pub end: Marker,
+    /// Behind `begin`.
+    #[serde(default, skip_serializing_if = "Glue::is_empty")]
+    pub lead: Glue,
+    /// Behind the last call.
+    #[serde(default, skip_serializing_if = "Glue::is_empty")]
+    pub trail: Glue,
+    /// Closes the section, in families that mark it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<Marker>,
 }
 
 /// One call: `begin header ARGUMENTS trailer end`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CallFormat {
-    /// Opens a call. Without a section, reading it in free text is what starts a call.
-    pub begin: Marker,
+    /// Opens a call. Without a section, reading it in free text is what starts a call; with one it may be missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begin: Option<Marker>,
     /// From `begin` to the arguments; names the tool exactly once.
     pub header: Vec<Part>,
+    /// Other headers that are accepted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<Vec<Part>>,
     /// How arguments are written.
     pub arguments: ArgumentStyle,
     /// From the arguments to `end`.
@@ -102,86 +149,118 @@ pub struct CallFormat {
     /// Closes the call, in families that mark it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Marker>,
-    /// What stands between two calls, and between text and a call.
-    #[serde(default)]
-    pub separator: String,
+    /// What stands between two calls, and (without a section) between text and a call.
+    #[serde(default, skip_serializing_if = "Glue::is_empty")]
+    pub separator: Glue,
     /// How many calls a turn may have.
     pub parallel: ParallelPolicy,
+    /// Where a call's id comes from.
+    #[serde(default)]
+    pub id: WireId,
 }
 
-/// A delimiter.
+/// Where a call's id comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WireId {
+    /// It is made up.
+    #[default]
+    Made,
+    /// It is the header's id.
+    Id,
+    /// It is the header from its first part to its id.
+    Header,
+}
+
+/// How arguments are written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Marker {
-    /// Spelled in bytes.
-    Text(String),
-    /// The special token of this text, and never its spelling.
-    Token(String),
-    /// Either. [`WireFormat::bind`] settles it for a vocabulary.
-    Either(String),
+pub enum ArgumentStyle {
+    /// One JSON object.
+    Json,
+    /// As Python's keyword arguments: `a=1, b='x', c=[True, None]`.
+    Keywords,
+    /// An object whose strings stand as they are between two of these markers, and whose names stand bare:
+    /// `{a:1,b:<q>x<q>}`.
+    Delimited(Marker),
+    /// Each argument between tags of its own.
+    Tagged(Box<TaggedStyle>),
 }
 
-impl Marker {
-    /// Its text, whichever way it is written.
-    pub fn text(&self) -> &str {
-        match self {
-            Marker::Text(text) | Marker::Token(text) | Marker::Either(text) => text,
-        }
-    }
-
-    /// Its spelling, unless only the token counts.
-    pub fn spelled(&self) -> Option<&str> {
-        match self {
-            Marker::Text(text) | Marker::Either(text) => Some(text),
-            Marker::Token(_) => None,
-        }
-    }
-
-    fn bind(&mut self, vocab: &Vocabulary) {
-        if let Marker::Either(text) = self
-            && vocab.special(text).is_none()
-        {
-            *self = Marker::Text(std::mem::take(text));
-        }
-    }
+/// Arguments between tags: `before (ARGUMENT (between ARGUMENT)*)? behind`, an argument being `open lead VALUE trail close`.
+/// Strings stand as they are up to `close`; other values are JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaggedStyle {
+    /// From an argument's beginning to its value; names it exactly once, as its second part.
+    pub open: Vec<TagPart>,
+    /// What the family's template writes before a value. Generation may differ; extraction strips it where present.
+    #[serde(default)]
+    pub lead: String,
+    /// As `lead`, behind a value.
+    #[serde(default)]
+    pub trail: String,
+    /// Ends a value. No value contains it.
+    pub close: Marker,
+    /// Before the first argument.
+    #[serde(default, skip_serializing_if = "Glue::is_empty")]
+    pub before: Glue,
+    /// Between two arguments.
+    #[serde(default, skip_serializing_if = "Glue::is_empty")]
+    pub between: Glue,
+    /// Behind the last argument.
+    #[serde(default, skip_serializing_if = "Glue::is_empty")]
+    pub behind: Glue,
 }
 
-/// A piece of a header or trailer: a string is text.
+/// A piece of an argument's beginning: a string is text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Part {
+pub enum TagPart {
     /// Text.
     Text(String),
-    /// The tool's name.
-    Name(NamePart),
+    /// The argument's name.
+    Key(KeyPart),
+    /// A word for the value's type.
+    Kind(KindPart),
+    /// White space, as in [`Part::Gap`].
+    Gap(crate::marker::GapPart),
     /// A delimiter that may be a special token.
     Marker(Marker),
 }
 
-/// The place of the tool's name.
+/// The place of an argument's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct NamePart {
+pub struct KeyPart {
     /// How the name is written.
-    pub name: NameStyle,
+    pub key: NameStyle,
 }
 
-/// How a name is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NameStyle {
-    /// As the inside of a JSON string.
-    Json,
-    /// As it is.
-    Raw,
+/// The place of a word for the value's type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KindPart {
+    /// The words.
+    pub kind: KindWords,
 }
 
-/// How arguments are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ArgumentStyle {
-    /// One JSON value.
-    Json,
+/// What each JSON type is called. A string always has a word of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KindWords {
+    /// Strings.
+    pub string: String,
+    /// Numbers.
+    pub number: String,
+    /// `true` and `false`.
+    pub boolean: String,
+    /// `null`.
+    pub null: String,
+    /// Arrays.
+    pub array: String,
+    /// Objects.
+    pub object: String,
 }
 
 /// How many calls a turn of the family may have.
@@ -199,14 +278,20 @@ pub enum ParallelPolicy {
 #[serde(deny_unknown_fields)]
 pub struct DetectRule {
     /// The chat template contains all of these (its escapes `\n` and `\"` count as what they stand for).
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub template: Vec<String>,
     /// The chat template contains none of these.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<String>,
     /// The tokenizer has all of these special or added tokens.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tokens: Vec<String>,
+    /// The configuration's `model_type` is one of these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub model_type: Vec<String>,
+    /// One of the configuration's `architectures` is one of these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub architectures: Vec<String>,
 }
 
 /// Why a description is not a wire format.
@@ -226,6 +311,14 @@ pub enum FormatError {
         /// What is wrong.
         what: &'static str,
     },
+    /// The file cannot be read.
+    #[error("{path}: {error}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        error: std::io::Error,
+    },
 }
 
 impl WireFormat {
@@ -236,67 +329,63 @@ impl WireFormat {
         Ok(format)
     }
 
-    /// Checks what the shape does not say: markers have text, and a header names its tool once.
-    pub fn check(&self) -> Result<(), FormatError> {
-        let fail = |pointer, what| Err(FormatError::Invalid { format: self.name.clone(), pointer, what });
-        if self.name.is_empty() {
-            return fail("/name", "is empty");
-        }
-        let reasoning = self.reasoning.iter().flat_map(|r| {
-            [("/reasoning/begin", r.begin.text()), ("/reasoning/end", r.end.text())]
-                .into_iter()
-                .chain(r.excludes.iter().map(|e| ("/reasoning/excludes", e.as_str())))
-        });
-        let section =
-            self.section.iter().flat_map(|s| [("/section/begin", s.begin.text()), ("/section/end", s.end.text())]);
-        let call = [("/call/begin", self.call.begin.text())]
-            .into_iter()
-            .chain(self.call.end.iter().map(|m| ("/call/end", m.text())))
-            .chain(self.call.header.iter().filter_map(|p| part_text("/call/header", p)))
-            .chain(self.call.trailer.iter().filter_map(|p| part_text("/call/trailer", p)));
-        let rest = (self.text.excludes.iter().map(|e| ("/text/excludes", e.as_str())))
-            .chain(self.stop_tokens.iter().map(|t| ("/stop_tokens", t.as_str())));
-        if let Some((pointer, _)) = reasoning.chain(section).chain(call).chain(rest).find(|(_, text)| text.is_empty()) {
-            return fail(pointer, "is or contains an empty text");
-        }
-        let names = |parts: &[Part]| parts.iter().filter(|p| matches!(p, Part::Name(_))).count();
-        if names(&self.call.header) != 1 {
-            return fail("/call/header", "must have the tool's name exactly once");
-        }
-        if names(&self.call.trailer) != 0 {
-            return fail("/call/trailer", "must not have the tool's name");
-        }
-        if self.call.trailer.is_empty() && self.call.end.is_none() {
-            return fail("/call/end", "a call needs a trailer or an end marker, or its end is never seen");
-        }
-        for rule in &self.detect {
-            if rule.template.is_empty() && rule.tokens.is_empty() {
-                return fail("/detect", "a rule needs `template` or `tokens`");
-            }
-        }
-        Ok(())
+    /// As [`WireFormat::from_toml`], from a file.
+    pub fn from_file(path: &std::path::Path) -> Result<WireFormat, FormatError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| FormatError::File { path: path.display().to_string(), error })?;
+        WireFormat::from_toml(&text)
     }
 
     /// Settles [`Marker::Either`] for a vocabulary: text alone where the vocabulary has no such special token. Do this
     /// before lowering for an engine; a grammar that names a token the vocabulary lacks does not compile against it.
     pub fn bind(&self, vocab: &Vocabulary) -> WireFormat {
+        self.settled(Settle::For(vocab))
+    }
+
+    /// With every marker as text, special tokens too: for checking texts without a vocabulary. Text that spells a marker cannot be
+    /// told from the marker then.
+    pub fn spelled(&self) -> WireFormat {
+        self.settled(Settle::Spelled)
+    }
+
+    fn settled(&self, how: Settle<'_>) -> WireFormat {
         let mut format = self.clone();
-        let parts = format.call.header.iter_mut().chain(&mut format.call.trailer).filter_map(|part| match part {
-            Part::Marker(marker) => Some(marker),
-            Part::Text(_) | Part::Name(_) => None,
-        });
-        let reasoning = format.reasoning.iter_mut().flat_map(|r| [&mut r.begin, &mut r.end]);
-        let section = format.section.iter_mut().flat_map(|s| [&mut s.begin, &mut s.end]);
-        let call = [&mut format.call.begin].into_iter().chain(&mut format.call.end);
-        parts.chain(reasoning).chain(section).chain(call).for_each(|marker| marker.bind(vocab));
+        let call = &mut format.call;
+        let headers = call.header.iter_mut().chain(call.also.iter_mut().flatten()).chain(&mut call.trailer);
+        headers.for_each(|part| part.bind(how));
+        call.separator.bind(how);
+        call.begin.iter_mut().chain(&mut call.end).for_each(|marker| marker.bind(how));
+        match &mut call.arguments {
+            ArgumentStyle::Json | ArgumentStyle::Keywords => {}
+            ArgumentStyle::Delimited(marker) => marker.bind(how),
+            ArgumentStyle::Tagged(style) => style.bind(how),
+        }
+        for marker in format.reasoning.iter_mut().flat_map(|r| [&mut r.begin, &mut r.end]) {
+            marker.bind(how);
+        }
+        if let Some(section) = &mut format.section {
+            section.begin.bind(how);
+            section.end.iter_mut().for_each(|marker| marker.bind(how));
+            section.lead.bind(how);
+            section.trail.bind(how);
+        }
+        let rest = format.text.begin.iter_mut().chain(&mut format.text.end).chain(&mut format.end);
+        rest.for_each(|marker| marker.bind(how));
+        format.messages.iter_mut().for_each(|messages| messages.bind(how));
         format
     }
 }
 
-fn part_text<'a>(pointer: &'static str, part: &'a Part) -> Option<(&'static str, &'a str)> {
-    match part {
-        Part::Text(text) => Some((pointer, text)),
-        Part::Marker(marker) => Some((pointer, marker.text())),
-        Part::Name(_) => None,
+impl TaggedStyle {
+    fn bind(&mut self, how: Settle<'_>) {
+        self.close.bind(how);
+        for glue in [&mut self.before, &mut self.between, &mut self.behind] {
+            glue.bind(how);
+        }
+        for part in &mut self.open {
+            if let TagPart::Marker(marker) = part {
+                marker.bind(how);
+            }
+        }
     }
 }

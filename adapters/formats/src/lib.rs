@@ -23,23 +23,30 @@
 //! ```
 
 mod arguments;
+mod budget;
 mod catalog;
 mod channel;
+mod check;
 mod extract;
 mod format;
 mod lower;
+mod marker;
+mod messages;
 mod plan;
 mod render;
 mod request;
 mod turn;
 
-pub use arguments::python_json;
+pub use arguments::{RenderError, python_json};
 pub use catalog::{Catalog, DetectError, Detected, ModelHints, UnknownFormat};
 pub use extract::{Cut, Event, Extractor};
 pub use format::{
-    ArgumentStyle, CallFormat, DetectRule, FormatError, Marker, NamePart, NameStyle, ParallelPolicy, Part,
-    ReasoningFormat, SectionFormat, TextFormat, TextPlace, WireFormat,
+    ArgumentStyle, CallFormat, DetectRule, FormatError, KeyPart, KindPart, KindWords, MAX_GAP, Opener, ParallelPolicy,
+    ReasoningFormat, SectionFormat, TagPart, TaggedStyle, TextFormat, TextPlace, WireFormat, WireId,
 };
+pub use marker::{GapPart, Glue, IdPart, IdStyle, Marker, MaybePart, NamePart, NameStyle, Part, Step};
+pub use messages::{Block, BuiltinFormat, MessagesFormat};
 pub use plan::{Plan, Role, ToolPlan};
-pub use request::{LowerError, Parallel, Reasoning, RequestError, ToolRequest};
+pub use render::RenderOptions;
+pub use request::{Builtin, LowerError, Parallel, Reasoning, RequestError, Strictness, ToolRequest};
 pub use turn::{Call, Incomplete, Turn, TurnCollector};

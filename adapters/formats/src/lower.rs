@@ -2,189 +2,344 @@
 
 use std::sync::Arc;
 
-use louver::front::json_schema::{self, SchemaError, SchemaErrors};
+use louver::front::json_schema::{SchemaError, SchemaErrors};
+use louver::fsm::ByteSet;
 use louver::ids::RuleId;
 use louver::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, SpecialToken, Trigger};
-use louver::spec::json::Json;
-use louver::spec::tools::{Tool, ToolChoice};
+use louver::spec::tools::{Tool, ToolChoice, ToolChoiceError};
 
-use crate::arguments;
-use crate::format::{Marker, NameStyle, ParallelPolicy, Part, ReasoningFormat, TextPlace, WireFormat};
+use crate::arguments::Lowered;
+use crate::budget::all_but;
+use crate::format::{MAX_GAP, ParallelPolicy, ReasoningFormat, TextPlace, WireFormat};
+use crate::marker::{Atom, Glue, IdStyle, Marker, Part};
 use crate::plan::{Plan, PlanInner, Role, ToolPlan, Trims};
 use crate::request::{LowerError, Parallel, RESPONSE_POINTER, Reasoning, ToolRequest};
+
+/// Most calls a bounded number of calls with text between them may have.
+const MAX_COUNTED_CALLS: u32 = 64;
 
 impl WireFormat {
     /// The grammar of the whole turn that the request allows: reasoning, text, calls, answer. Whatever cannot be
     /// enforced is an error, all of them together. Cost: that of lowering the schemas of the tools that may be called.
     pub fn lower(&self, request: &ToolRequest) -> Result<Plan, LowerError> {
-        request.tool_choice.check(&request.tools)?;
+        request.check(self)?;
         let mut lowering = Lowering { format: self, request, builder: GrammarBuilder::new(), faults: Vec::new() };
-        let tools: Vec<ToolPlan> = (request.tools.iter().enumerate())
-            .map(|(k, tool)| ToolPlan { name: tool.name.clone(), arguments: lowering.arguments(k, tool) })
-            .collect();
+        let mut lowered: Vec<Option<Lowered>> = Vec::new();
+        for (k, tool) in request.tools.iter().enumerate() {
+            lowered.push(lowering.arguments(k, tool));
+        }
+        for (k, builtin) in request.builtins.iter().enumerate() {
+            lowered.push(lowering.builtin_arguments(k, builtin));
+        }
         let response = lowering.response();
         if !lowering.faults.is_empty() {
             return Err(LowerError::Schemas(SchemaErrors(lowering.faults)));
         }
-        let bodies: Vec<RuleId> = (tools.iter().enumerate())
-            .filter_map(|(k, tool)| tool.arguments.map(|arguments| lowering.call(k, &tool.name, arguments)))
+        let names = request.tools.iter().map(|tool| &tool.name).chain(request.builtins.iter().map(|b| &b.name));
+        let tools: Vec<ToolPlan> = names
+            .zip(&lowered)
+            .map(|(name, lowered)| ToolPlan { name: name.clone(), arguments: lowered.as_ref().map(|l| l.rule) })
             .collect();
-        let reasoning = lowering.reasoning()?;
-        let rest = lowering.rest(&bodies, response);
-        let turn = lowering.builder.rule("turn", Expr::seq([reasoning, rest]));
+        let mut bodies = Vec::new();
+        for (k, tool) in tools.iter().enumerate() {
+            if let Some(arguments) = tool.arguments {
+                bodies.push(lowering.call(k, &tool.name, arguments));
+            }
+        }
+        let turn = match &self.messages {
+            Some(messages) => lowering.messages(messages, &bodies, response)?,
+            None => {
+                let reasoning = lowering.reasoning()?;
+                let rest = lowering.rest(&bodies, response)?;
+                let end = self.end.as_ref().map_or(Expr::Empty, |end| lowering.marker(end));
+                Expr::seq([reasoning, rest, end])
+            }
+        };
+        let turn = lowering.builder.rule("turn", turn);
         let grammar = lowering.builder.finish(turn)?;
+        let readers = lowered.into_iter().map(|l| l.map(|l| l.reader)).collect();
+        let (trims, budgeted) = (self.trims(), request.reasoning_budget.is_some());
+        let inner = PlanInner { grammar, tools, readers, trims, budgeted, format: self.clone() };
+        Ok(Plan { inner: Arc::new(inner) })
+    }
+
+    fn trims(&self) -> Trims {
         let reasoning = self.reasoning.as_ref();
-        let trims = Trims {
-            separator: self.call.separator.clone().into_bytes(),
+        let separator = match &self.section {
+            _ if self.text.end.is_some() => String::new(),
+            Some(section) => section.before.clone(),
+            None => self.call.separator.write(),
+        };
+        Trims {
+            separator: separator.into_bytes(),
             lead: reasoning.map(|r| r.lead.clone().into_bytes()).unwrap_or_default(),
             trail: reasoning.map(|r| r.trail.clone().into_bytes()).unwrap_or_default(),
-        };
-        Ok(Plan { inner: Arc::new(PlanInner { grammar, tools, trims, format: self.name.clone() }) })
+        }
     }
 }
 
-struct Lowering<'a> {
-    format: &'a WireFormat,
-    request: &'a ToolRequest,
-    builder: GrammarBuilder,
-    faults: Vec<SchemaError>,
+pub(crate) struct Lowering<'a> {
+    pub(crate) format: &'a WireFormat,
+    pub(crate) request: &'a ToolRequest,
+    pub(crate) builder: GrammarBuilder,
+    pub(crate) faults: Vec<SchemaError>,
 }
 
 impl Lowering<'_> {
-    /// The rule of a tool's arguments, if the turn may call it.
-    fn arguments(&mut self, k: usize, tool: &Tool) -> Option<RuleId> {
-        let callable = match &self.request.tool_choice {
-            ToolChoice::Auto | ToolChoice::Required => true,
-            ToolChoice::None => false,
-            ToolChoice::Named(name) => *name == tool.name,
-        };
-        if !callable {
+    /// Whether the turn may call the tool.
+    pub(crate) fn callable(&self, name: &str) -> bool {
+        let allowed = self.request.allowed.as_ref().is_none_or(|allowed| allowed.iter().any(|a| a == name));
+        allowed
+            && match &self.request.tool_choice {
+                ToolChoice::Auto | ToolChoice::Required => true,
+                ToolChoice::None => false,
+                ToolChoice::Named(named) => named == name,
+            }
+    }
+
+    pub(crate) fn forced(&self) -> bool {
+        matches!(self.request.tool_choice, ToolChoice::Required | ToolChoice::Named(_))
+    }
+
+    /// Most calls of the turn; `None` for any number.
+    pub(crate) fn most_calls(&self) -> Option<u32> {
+        if self.format.call.parallel == ParallelPolicy::One || matches!(self.request.tool_choice, ToolChoice::Named(_))
+        {
+            return Some(1);
+        }
+        match self.request.parallel {
+            Parallel::Any => None,
+            Parallel::One => Some(1),
+            Parallel::AtMost(most) => Some(most.get()),
+        }
+    }
+
+    fn arguments(&mut self, k: usize, tool: &Tool) -> Option<Lowered> {
+        if !self.callable(&tool.name) {
             return None;
         }
-        let pointer = tool.parameters_pointer(k);
-        let schema = self.schema(&tool.parameters, &pointer)?;
-        let body = arguments::wrap(self.format.call.arguments, schema);
-        Some(self.builder.labelled(format!("arguments of {}", tool.name), Role::Arguments(k).label(), body))
+        let pointer = tool.parameters_pointer(self.request.position(k));
+        let schema = self.request.arguments_schema(tool);
+        let lowered = self.lower_arguments(&schema, &pointer)?;
+        Some(self.as_arguments(k, &tool.name, lowered))
+    }
+
+    /// Puts the label of arguments on them.
+    pub(crate) fn as_arguments(&mut self, k: usize, name: &str, lowered: Lowered) -> Lowered {
+        let label = Role::Arguments(k).label();
+        let rule = self.builder.labelled(format!("arguments of {name}"), label, Expr::Ref(lowered.rule));
+        Lowered { rule, ..lowered }
     }
 
     /// The rule of the answer that `response_format` asks for, if the turn may be one.
     fn response(&mut self) -> Option<RuleId> {
         let schema = self.request.response_format.as_ref()?;
-        if matches!(self.request.tool_choice, ToolChoice::Required | ToolChoice::Named(_)) {
+        if self.forced() {
             return None;
         }
-        let rule = self.schema(schema, RESPONSE_POINTER)?;
+        let rule = self.json(schema, RESPONSE_POINTER)?;
         Some(self.builder.labelled("response", Role::Response.label(), Expr::Ref(rule)))
-    }
-
-    fn schema(&mut self, schema: &Json, pointer: &str) -> Option<RuleId> {
-        let ToolRequest { schema_options, limits, .. } = self.request;
-        match json_schema::lower_into(&mut self.builder, schema, schema_options, limits) {
-            Ok(rule) => Some(rule),
-            Err(errors) => {
-                let rebase =
-                    |error: SchemaError| SchemaError { pointer: format!("{pointer}{}", error.pointer), ..error };
-                self.faults.extend(errors.0.into_iter().map(rebase));
-                None
-            }
-        }
     }
 
     /// A call behind its begin marker.
     fn call(&mut self, k: usize, name: &str, arguments: RuleId) -> RuleId {
         let call = &self.format.call;
-        let header = self.parts(&call.header, name);
-        let trailer = self.parts(&call.trailer, name);
+        let builtin = self.format.messages.as_ref().and_then(|m| m.builtin.as_ref());
+        let (header, also, trailer) = match builtin.filter(|_| k >= self.request.tools.len()) {
+            Some(builtin) => (&builtin.header, &builtin.also, &[][..]),
+            None => (&call.header, &call.also, &call.trailer[..]),
+        };
+        let headers = Expr::alt([header].into_iter().chain(also).map(|header| self.parts(header, name)));
+        let trailer = self.parts(trailer, name);
         let end = call.end.as_ref().map_or(Expr::Empty, |end| self.marker(end));
-        let header = self.builder.labelled(format!("header of {name}"), Role::Header(k).label(), header);
+        let header = self.builder.labelled(format!("header of {name}"), Role::Header(k).label(), headers);
         let trailer =
             self.builder.labelled(format!("trailer of {name}"), Role::Trailer(k).label(), Expr::seq([trailer, end]));
         self.builder.rule(format!("call of {name}"), Expr::seq([header, arguments, trailer].map(Expr::Ref)))
     }
 
-    fn parts(&mut self, parts: &[Part], name: &str) -> Expr {
+    pub(crate) fn parts(&mut self, parts: &[Part], name: &str) -> Expr {
         Expr::seq(parts.iter().map(|part| match part {
             Part::Text(text) => Expr::text(text),
             Part::Name(part) => Expr::text(&part.name.write(name)),
+            Part::Id(part) => id(part.id),
+            Part::Gap(_) => gap(),
+            Part::Maybe(part) => Expr::optional(self.parts(&part.maybe, name)),
             Part::Marker(marker) => self.marker(marker),
         }))
     }
 
-    fn marker(&mut self, marker: &Marker) -> Expr {
-        Expr::alt(self.triggers(marker).into_iter().map(|trigger| match trigger {
+    pub(crate) fn glue(&mut self, glue: &Glue) -> Expr {
+        self.parts(&glue.parts(), "")
+    }
+
+    pub(crate) fn marker(&mut self, marker: &Marker) -> Expr {
+        Expr::alt(marker.spellings().iter().map(|spelling| self.atoms(spelling)))
+    }
+
+    fn atoms(&mut self, atoms: &[Atom]) -> Expr {
+        Expr::seq(atoms.iter().map(|atom| match self.trigger(atom) {
             Trigger::Text(bytes) => Expr::bytes(&bytes),
             Trigger::Special(special) => Expr::Special(special),
         }))
     }
 
-    fn triggers(&mut self, marker: &Marker) -> Vec<Trigger> {
-        let text = marker.spelled().map(|text| Trigger::Text(text.as_bytes().to_vec()));
-        let token = match marker {
-            Marker::Text(_) => None,
-            Marker::Token(name) | Marker::Either(name) => {
-                Some(Trigger::Special(self.builder.special(SpecialToken::Name(name.clone()))))
+    fn trigger(&mut self, atom: &Atom) -> Trigger {
+        match atom {
+            Atom::Text(text) => Trigger::Text(text.as_bytes().to_vec()),
+            Atom::Token(name) => Trigger::Special(self.builder.special(SpecialToken::Name(name.clone()))),
+        }
+    }
+
+    /// Its spellings, each as what free text is watched for and what must follow that.
+    pub(crate) fn heads(&mut self, marker: &Marker) -> Vec<(Trigger, Expr)> {
+        marker.spellings().iter().map(|spelling| (self.trigger(&spelling[0]), self.atoms(&spelling[1..]))).collect()
+    }
+
+    /// As [`Lowering::heads`], of a marker of a single step.
+    pub(crate) fn triggers(&mut self, marker: &Marker) -> Vec<Trigger> {
+        self.heads(marker).into_iter().map(|(trigger, _)| trigger).collect()
+    }
+
+    pub(crate) fn no_reasoning(&self) -> Result<Expr, LowerError> {
+        match self.request.reasoning {
+            Reasoning::Optional | Reasoning::Off => Ok(Expr::Empty),
+            Reasoning::Required | Reasoning::Opened => {
+                Err(LowerError::NoReasoning { format: self.format.name.clone() })
             }
-        };
-        text.into_iter().chain(token).collect()
+        }
     }
 
     fn reasoning(&mut self) -> Result<Expr, LowerError> {
         let Some(format) = &self.format.reasoning else {
-            return match self.request.reasoning {
-                Reasoning::Optional | Reasoning::Off => Ok(Expr::Empty),
-                Reasoning::Required | Reasoning::Opened => {
-                    Err(LowerError::NoReasoning { format: self.format.name.clone() })
-                }
-            };
+            return self.no_reasoning();
         };
         Ok(match self.request.reasoning {
             Reasoning::Off => Expr::Empty,
-            Reasoning::Opened => self.reasoning_inside(format),
-            Reasoning::Required => Expr::seq([self.marker(&format.begin), self.reasoning_inside(format)]),
+            Reasoning::Opened => self.opened_reasoning()?,
+            Reasoning::Required => Expr::seq([self.marker(&format.begin), self.reasoning_inside(format)?]),
             Reasoning::Optional => {
-                Expr::optional(Expr::seq([self.marker(&format.begin), self.reasoning_inside(format)]))
+                Expr::optional(Expr::seq([self.marker(&format.begin), self.reasoning_inside(format)?]))
             }
         })
     }
 
-    fn reasoning_inside(&mut self, format: &ReasoningFormat) -> Expr {
-        let dispatch = Dispatch {
-            tags: Vec::new(),
-            stops: self.triggers(&format.end),
-            excludes: format.excludes.iter().map(|e| e.as_bytes().to_vec()).collect(),
-            after: AfterTag::End,
-            end: DispatchEnd::AtStop,
-        };
-        let label = Role::Reasoning.label();
-        let inside = self.builder.labelled("reasoning", label, Expr::Dispatch(Box::new(dispatch)));
-        Expr::seq([Expr::Ref(inside), Expr::text(&format.after)])
-    }
-
-    /// The turn behind reasoning.
-    fn rest(&mut self, bodies: &[RuleId], response: Option<RuleId>) -> Expr {
-        let forced = matches!(self.request.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
-        match response {
-            _ if forced => self.calls(bodies),
-            Some(response) if bodies.is_empty() => Expr::Ref(response),
-            Some(response) => Expr::alt([self.calls(bodies), Expr::Ref(response)]),
-            None if bodies.is_empty() => self.text(Vec::new(), AfterTag::End),
-            None => self.text_and_calls(bodies),
+    pub(crate) fn opened_reasoning(&mut self) -> Result<Expr, LowerError> {
+        match &self.format.reasoning {
+            Some(format) => self.reasoning_inside(format),
+            None => self.no_reasoning(),
         }
     }
 
-    fn many(&self) -> bool {
-        self.format.call.parallel == ParallelPolicy::Many
-            && self.request.parallel == Parallel::Any
-            && !matches!(self.request.tool_choice, ToolChoice::Named(_))
+    /// Behind the begin marker: text, the end marker, what stands behind it.
+    pub(crate) fn reasoning_inside(&mut self, format: &ReasoningFormat) -> Result<Expr, LowerError> {
+        let inside = match self.request.reasoning_budget {
+            Some(budget) => self.bounded_reasoning(format, budget)?,
+            None => {
+                let ends = self.heads(&format.end);
+                let excludes = format.excludes.iter().map(|e| e.as_bytes().to_vec()).collect();
+                let inside = self.dispatch(ends, excludes);
+                Expr::Ref(self.builder.labelled("reasoning", Role::Reasoning.label(), inside))
+            }
+        };
+        Ok(Expr::seq([inside, Expr::text(&format.after)]))
+    }
+
+    /// Text up to one of the ends, which is part of it.
+    fn dispatch(&mut self, ends: Vec<(Trigger, Expr)>, excludes: Vec<Vec<u8>>) -> Expr {
+        let mut dispatch =
+            Dispatch { tags: Vec::new(), stops: Vec::new(), excludes, after: AfterTag::End, end: DispatchEnd::AtStop };
+        for (trigger, rest) in ends {
+            if rest == Expr::Empty {
+                dispatch.stops.push(trigger);
+            } else {
+                let rest = self.builder.labelled("end", Role::Marker.label(), rest);
+                dispatch.tags.push((trigger, rest));
+            }
+        }
+        Expr::Dispatch(Box::new(dispatch))
+    }
+
+    /// Framed text behind its begin marker, with its end. A stop string ends it too.
+    pub(crate) fn text_until(&mut self, end: &Marker, role: Role) -> Expr {
+        let mut ends = self.heads(end);
+        for stop in &self.request.stop {
+            let end = self.marker(end);
+            ends.push((Trigger::Text(stop.as_bytes().to_vec()), end));
+        }
+        let excludes = self.text_excludes();
+        let body = self.dispatch(ends, excludes);
+        Expr::Ref(self.builder.labelled("text", role.label(), body))
+    }
+
+    fn text_excludes(&self) -> Vec<Vec<u8>> {
+        let mut out: Vec<Vec<u8>> = Vec::new();
+        for text in self.format.text.excludes.iter().chain(&self.request.bans) {
+            if !out.iter().any(|e| e == text.as_bytes()) {
+                out.push(text.as_bytes().to_vec());
+            }
+        }
+        out
+    }
+
+    /// The turn behind reasoning.
+    fn rest(&mut self, bodies: &[RuleId], response: Option<RuleId>) -> Result<Expr, LowerError> {
+        if let (Some(begin), Some(end)) = (&self.format.text.begin, &self.format.text.end) {
+            return Ok(self.framed_rest((begin, end), bodies, response));
+        }
+        Ok(match response {
+            _ if self.forced() => self.calls(bodies),
+            Some(response) if bodies.is_empty() => Expr::Ref(response),
+            Some(response) => Expr::alt([self.calls(bodies), Expr::Ref(response)]),
+            None if bodies.is_empty() => self.text(Vec::new(), AfterTag::End),
+            None => self.text_and_calls(bodies)?,
+        })
+    }
+
+    /// Text between markers, then calls; or one of the two.
+    fn framed_rest(&mut self, (begin, end): (&Marker, &Marker), bodies: &[RuleId], response: Option<RuleId>) -> Expr {
+        let begin = match self.request.reasoning {
+            // Where there is no reasoning block, the prompt may have opened the text.
+            Reasoning::Off => Expr::optional(self.marker(begin)),
+            _ => self.marker(begin),
+        };
+        let calls = if bodies.is_empty() { Expr::Never } else { self.calls(bodies) };
+        let text = Expr::seq([begin.clone(), self.text_until(end, Role::Text)]);
+        if self.format.text.place == TextPlace::InsteadOfCalls {
+            return match response {
+                _ if self.forced() => calls,
+                Some(response) => Expr::alt([Expr::seq([begin, Expr::Ref(response), self.marker(end)]), calls]),
+                None => Expr::alt([text, calls]),
+            };
+        }
+        match response {
+            _ if self.forced() => Expr::seq([text, calls]),
+            Some(response) => {
+                let answer = Expr::seq([begin, Expr::Ref(response), self.marker(end)]);
+                Expr::alt([answer, Expr::seq([text, calls])])
+            }
+            None => Expr::seq([text, Expr::optional(calls)]),
+        }
     }
 
     /// Calls and nothing else.
     fn calls(&mut self, bodies: &[RuleId]) -> Expr {
         let calls = self.call_list(bodies);
         match &self.format.section {
-            Some(section) => Expr::seq([self.marker(&section.begin), calls, self.marker(&section.end)]),
+            Some(section) => {
+                let before = Expr::optional(Expr::text(&section.before));
+                let begin = self.marker(&section.begin);
+                Expr::seq([before, begin, self.section_rest(calls)])
+            }
             None => calls,
         }
+    }
+
+    /// A section behind its begin marker.
+    fn section_rest(&mut self, calls: Expr) -> Expr {
+        let Some(section) = &self.format.section else { return calls };
+        let end = section.end.as_ref().map_or(Expr::Empty, |end| self.marker(end));
+        Expr::seq([self.glue(&section.lead), calls, self.glue(&section.trail), end])
     }
 
     /// One or more calls, separated.
@@ -194,71 +349,140 @@ impl Lowering<'_> {
     }
 
     fn more_calls(&mut self, bodies: &[RuleId]) -> Expr {
-        if !self.many() {
+        let most = self.most_calls();
+        if most == Some(1) {
             return Expr::Empty;
         }
-        Expr::star(Expr::seq([Expr::text(&self.format.call.separator), self.any_call(bodies)]))
+        let next = Expr::seq([self.glue(&self.format.call.separator), self.any_call(bodies)]);
+        Expr::repeat(next, 0, most.map(|most| most - 1))
     }
 
     fn any_call(&mut self, bodies: &[RuleId]) -> Expr {
-        let begin = self.marker(&self.format.call.begin);
+        let begin = self.format.call.begin.as_ref().map_or(Expr::Empty, |begin| self.marker(begin));
         Expr::seq([begin, Expr::alt(bodies.iter().map(|body| Expr::Ref(*body)))])
     }
 
-    fn text_and_calls(&mut self, bodies: &[RuleId]) -> Expr {
+    fn text_and_calls(&mut self, bodies: &[RuleId]) -> Result<Expr, LowerError> {
         let place = self.format.text.place;
         if place == TextPlace::InsteadOfCalls {
             let calls = self.calls(bodies);
-            return Expr::alt([calls, self.text(Vec::new(), AfterTag::End)]);
+            return Ok(Expr::alt([calls, self.text_instead_of_calls()]));
         }
-        let many = self.many();
-        let (opening, tags) = match &self.format.section {
-            Some(section) => {
-                let body = Expr::seq([self.call_list(bodies), self.marker(&section.end)]);
-                (&section.begin, vec![self.builder.labelled("calls", Role::Marker.label(), body)])
+        let most = self.most_calls();
+        if let Some(section) = &self.format.section {
+            let calls = self.call_list(bodies);
+            let tags = self.tags(&section.begin, |lowering| vec![lowering.section_rest(calls.clone())]);
+            // A bound on calls holds for the turn: one section.
+            let after = if place == TextPlace::Anywhere && most.is_none() { AfterTag::Loop } else { AfterTag::End };
+            return Ok(self.text(tags, after));
+        }
+        let Some(begin) = &self.format.call.begin else { return Ok(Expr::Never) };
+        let calls = || bodies.iter().map(|body| Expr::Ref(*body)).collect::<Vec<_>>();
+        match (place, most) {
+            (TextPlace::Anywhere, Some(most)) if most > 1 => {
+                if most > MAX_COUNTED_CALLS {
+                    return Err(LowerError::TooManyCalls { most, limit: MAX_COUNTED_CALLS });
+                }
+                let mut rest = Expr::Empty;
+                for _ in 0..most {
+                    let tags =
+                        self.tags(begin, |_| calls().into_iter().map(|call| Expr::seq([call, rest.clone()])).collect());
+                    rest = self.text(tags, AfterTag::End);
+                }
+                Ok(rest)
             }
-            None if place == TextPlace::BeforeCalls && many => {
+            (TextPlace::Anywhere, None) => {
+                let tags = self.tags(begin, |_| calls());
+                Ok(self.text(tags, AfterTag::Loop))
+            }
+            (_, Some(1)) => {
+                let tags = self.tags(begin, |_| calls());
+                Ok(self.text(tags, AfterTag::End))
+            }
+            _ => {
                 let more = self.more_calls(bodies);
-                let first = Expr::alt(bodies.iter().map(|body| Expr::Ref(*body)));
-                (
-                    &self.format.call.begin,
-                    vec![self.builder.labelled("calls", Role::Marker.label(), Expr::seq([first, more]))],
-                )
+                let tags =
+                    self.tags(begin, |_| calls().into_iter().map(|call| Expr::seq([call, more.clone()])).collect());
+                Ok(self.text(tags, AfterTag::End))
             }
-            None => (&self.format.call.begin, bodies.to_vec()),
-        };
-        let triggers = self.triggers(opening);
-        let tags =
-            triggers.iter().flat_map(|trigger| tags.iter().map(|body| (trigger.clone(), *body))).collect::<Vec<_>>();
-        let after = if place == TextPlace::Anywhere && many { AfterTag::Loop } else { AfterTag::End };
-        self.text(tags, after)
+        }
+    }
+
+    /// Tags that begin with the marker and go on with any of the bodies.
+    fn tags(&mut self, begin: &Marker, bodies: impl Fn(&mut Self) -> Vec<Expr>) -> Vec<(Trigger, RuleId)> {
+        let heads = self.heads(begin);
+        let mut out = Vec::new();
+        for (trigger, rest) in heads {
+            for body in bodies(self) {
+                let rule = match (&rest, body) {
+                    (Expr::Empty, Expr::Ref(rule)) => rule,
+                    (rest, body) => {
+                        let body = Expr::seq([rest.clone(), body]);
+                        self.builder.labelled("calls", Role::Marker.label(), body)
+                    }
+                };
+                out.push((trigger.clone(), rule));
+            }
+        }
+        out
+    }
+
+    /// Free text that cannot be taken for calls. Where calls begin with a single character, text begins with another (and
+    /// with none that begins something it excludes); otherwise it contains no beginning of calls at all.
+    fn text_instead_of_calls(&mut self) -> Expr {
+        let begin = self.format.section.as_ref().map(|s| &s.begin).or(self.format.call.begin.as_ref());
+        let heads = begin.map(Marker::text_heads).unwrap_or_default();
+        let single: Vec<char> = heads.iter().filter(|head| head.chars().count() == 1).flat_map(|h| h.chars()).collect();
+        if single.is_empty() {
+            return self.text(Vec::new(), AfterTag::End);
+        }
+        let mut excludes = self.text_excludes();
+        excludes.extend(heads.iter().filter(|head| head.chars().count() > 1).map(|head| head.as_bytes().to_vec()));
+        let begun = excludes.iter().filter_map(|e| String::from_utf8_lossy(e).chars().next());
+        let not: Vec<char> = single.into_iter().chain(begun).collect();
+        let stops = self.request.stop.iter().map(|stop| Trigger::Text(stop.as_bytes().to_vec())).collect();
+        let (tags, after, end) = (Vec::new(), AfterTag::End, DispatchEnd::Anywhere);
+        let rest = Expr::Dispatch(Box::new(Dispatch { tags, stops, excludes, after, end }));
+        let label = Role::Text.label();
+        let rest = Expr::Ref(self.builder.labelled("text", label, rest));
+        let first = self.builder.labelled("first of text", label, all_but(&not));
+        Expr::optional(Expr::seq([Expr::Ref(first), rest]))
     }
 
     /// Free text. Without tags, no call can begin in it.
     fn text(&mut self, tags: Vec<(Trigger, RuleId)>, after: AfterTag) -> Expr {
-        let mut excludes: Vec<Vec<u8>> = self.format.text.excludes.iter().map(|e| e.as_bytes().to_vec()).collect();
-        let begins = self.format.section.iter().map(|s| &s.begin).chain([&self.format.call.begin]);
-        for text in begins.filter_map(Marker::spelled) {
+        let mut excludes = self.text_excludes();
+        let begin = self.format.section.as_ref().map(|s| &s.begin).or(self.format.call.begin.as_ref());
+        for text in begin.map(Marker::text_heads).unwrap_or_default() {
             let text = text.as_bytes();
             let is_tag = tags.iter().any(|(trigger, _)| matches!(trigger, Trigger::Text(t) if t == text));
             if !is_tag && !excludes.iter().any(|e| e == text) {
                 excludes.push(text.to_vec());
             }
         }
-        let dispatch = Dispatch { tags, stops: Vec::new(), excludes, after, end: DispatchEnd::Anywhere };
+        let stops = self.request.stop.iter().map(|stop| Trigger::Text(stop.as_bytes().to_vec())).collect();
+        let dispatch = Dispatch { tags, stops, excludes, after, end: DispatchEnd::Anywhere };
         Expr::Ref(self.builder.labelled("text", Role::Text.label(), Expr::Dispatch(Box::new(dispatch))))
     }
 }
 
-impl NameStyle {
-    /// A tool's name as it stands on the wire.
-    pub(crate) fn write(self, name: &str) -> String {
-        match self {
-            NameStyle::Raw => name.to_owned(),
-            NameStyle::Json => {
-                let quoted = serde_json::Value::from(name).to_string();
-                quoted[1..quoted.len() - 1].to_owned()
-            }
+/// White space, as much as may stand in a gap.
+pub(crate) fn gap() -> Expr {
+    Expr::repeat(Expr::Class(ByteSet::of(b" \t\n\r")), 0, Some(MAX_GAP))
+}
+
+fn id(style: IdStyle) -> Expr {
+    let digits = ByteSet::range(b'0', b'9');
+    match style {
+        IdStyle::FromZero | IdStyle::FromOne => Expr::repeat(Expr::Class(digits), 1, Some(9)),
+        IdStyle::Nine => {
+            let letters = ByteSet::range(b'a', b'z').union(&ByteSet::range(b'A', b'Z'));
+            Expr::repeat(Expr::Class(digits.union(&letters)), 9, Some(9))
         }
     }
+}
+
+/// A tool that is asked for but not on offer.
+pub(crate) fn unknown(name: &str, known: impl Iterator<Item = String>) -> ToolChoiceError {
+    ToolChoiceError::UnknownTool { name: name.to_owned(), known: known.collect() }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use louver::ids::{Label, RuleId};
 use louver::ir::Grammar;
 
+use crate::arguments::Reader;
 use crate::extract::Extractor;
+use crate::format::WireFormat;
 
 /// What a labelled span of the output is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -74,8 +76,12 @@ pub struct Plan {
 pub(crate) struct PlanInner {
     pub(crate) grammar: Grammar,
     pub(crate) tools: Vec<ToolPlan>,
+    /// How each tool's arguments are read; none for those that cannot be called.
+    pub(crate) readers: Vec<Option<Reader>>,
     pub(crate) trims: Trims,
-    pub(crate) format: String,
+    /// Whether reasoning has a budget.
+    pub(crate) budgeted: bool,
+    pub(crate) format: WireFormat,
 }
 
 /// One tool in a plan.
@@ -100,6 +106,11 @@ impl Plan {
 
     /// The wire format's name.
     pub fn format(&self) -> &str {
+        &self.inner.format.name
+    }
+
+    /// The wire format, as it was settled for the vocabulary.
+    pub fn wire_format(&self) -> &WireFormat {
         &self.inner.format
     }
 

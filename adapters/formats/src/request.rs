@@ -1,5 +1,8 @@
 //! What a turn may be, and why a request cannot become a grammar.
 
+use std::borrow::Cow;
+use std::num::NonZeroU32;
+
 use louver::front::json_schema::{SchemaErrors, SchemaOptions};
 use louver::ir::GrammarError;
 use louver::limits::Limits;
@@ -7,17 +10,33 @@ use louver::spec::json::Json;
 use louver::spec::tools::{Tool, ToolChoice, ToolChoiceError, ToolErrors};
 use serde_json::json;
 
+use crate::format::WireFormat;
+use crate::lower::unknown;
+
 /// One turn's demands.
 #[derive(Clone, Debug, Default)]
 pub struct ToolRequest {
     /// The tools on offer.
     pub tools: Vec<Tool>,
+    /// The model's own tools on offer, in families that have them.
+    pub builtins: Vec<Builtin>,
+    /// The only tools that may be called, by name; `None`: all of them.
+    pub allowed: Option<Vec<String>>,
+    /// Whose arguments match their schema.
+    pub strictness: Strictness,
     /// Whether and which of them must be called.
     pub tool_choice: ToolChoice,
     /// How many calls the turn may have.
     pub parallel: Parallel,
     /// What the reasoning block may be.
     pub reasoning: Reasoning,
+    /// Most characters of reasoning. A run of at most 8 begun end markers counts as one with the character that shows they
+    /// were none; there are no longer runs.
+    pub reasoning_budget: Option<u32>,
+    /// Free text ends with the first of these, and the turn with it. It is no part of the text.
+    pub stop: Vec<String>,
+    /// What free text never contains, beside what the format excludes.
+    pub bans: Vec<String>,
     /// The JSON Schema of an answer. With tools to choose from, the turn is calls or such an answer; where a call is
     /// forced, it plays no part.
     pub response_format: Option<Json>,
@@ -35,6 +54,29 @@ pub enum Parallel {
     Any,
     /// One at most.
     One,
+    /// So many at most.
+    AtMost(NonZeroU32),
+}
+
+/// Whose arguments match their schema.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strictness {
+    /// Every tool's.
+    #[default]
+    All,
+    /// Those of tools marked `strict`; of others, arguments are any JSON object.
+    AsFlagged,
+}
+
+/// A tool of the model's own: known to it without a schema in the prompt, such as a browser or an interpreter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Builtin {
+    /// Its name, as the model writes it.
+    pub name: String,
+    /// The JSON Schema of its arguments; `None`: it is called with code.
+    pub parameters: Option<Json>,
+    /// Where `parameters` stands in the request, for errors.
+    pub pointer: String,
 }
 
 /// What the reasoning block at the beginning of a turn may be, in families that have one.
@@ -61,6 +103,14 @@ pub enum RequestError {
     /// Its `tool_choice`.
     #[error(transparent)]
     Choice(#[from] ToolChoiceError),
+    /// A tool of the model's own.
+    #[error("/tools/{tool}: expected {expected}")]
+    Builtin {
+        /// Its place among the tools.
+        tool: usize,
+        /// What is expected.
+        expected: &'static str,
+    },
     /// Another member.
     #[error("{pointer}: must be {expected}")]
     Malformed {
@@ -72,19 +122,28 @@ pub enum RequestError {
 }
 
 impl ToolRequest {
-    /// Reads `tools`, `tool_choice`, `parallel_tool_calls` and `response_format` of an OpenAI request body; its other
+    /// Reads `tools`, `tool_choice` (`allowed_tools` too), `parallel_tool_calls`, `response_format` and `stop` of an OpenAI request body; its other
     /// members do not matter here. Cost: linear.
     pub fn parse(body: &Json) -> Result<ToolRequest, RequestError> {
         let malformed = |pointer, expected| RequestError::Malformed { pointer, expected };
         let Json::Object(members) = body else {
             return Err(malformed("", "an object"));
         };
-        let tools = match members.get("tools") {
-            None | Some(Json::Null) => Vec::new(),
-            Some(tools) => Tool::parse_list(tools)?,
+        let (tools, builtins) = match members.get("tools") {
+            None | Some(Json::Null) => Default::default(),
+            Some(tools) => parse_tools(tools)?,
         };
-        let tool_choice = ToolChoice::parse(members.get("tool_choice").unwrap_or(&Json::Null))?;
-        tool_choice.check(&tools)?;
+        let (tool_choice, allowed) = parse_choice(members.get("tool_choice").unwrap_or(&Json::Null))?;
+        let strings = |name, pointer| match members.get(name) {
+            None | Some(Json::Null) => Ok(Vec::new()),
+            Some(Json::String(text)) => Ok(vec![text.clone()]),
+            Some(Json::Array(items)) => {
+                let texts: Option<Vec<String>> = items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
+                texts.ok_or(malformed(pointer, "a string or an array of strings"))
+            }
+            Some(_) => Err(malformed(pointer, "a string or an array of strings")),
+        };
+        let stop = strings("stop", "/stop")?;
         let parallel = match members.get("parallel_tool_calls") {
             None | Some(Json::Null | Json::Bool(true)) => Parallel::Any,
             Some(Json::Bool(false)) => Parallel::One,
@@ -100,7 +159,166 @@ impl ToolRequest {
             },
             _ => return Err(malformed("/response_format/type", "\"text\", \"json_object\" or \"json_schema\"")),
         };
-        Ok(ToolRequest { tools, tool_choice, parallel, response_format, ..ToolRequest::default() })
+        let request = ToolRequest {
+            tools,
+            builtins,
+            tool_choice,
+            allowed,
+            parallel,
+            response_format,
+            stop,
+            ..ToolRequest::default()
+        };
+        request.check_choice()?;
+        Ok(request)
+    }
+}
+
+impl ToolRequest {
+    /// The schema of a tool's arguments, as strict as it is to be.
+    pub(crate) fn arguments_schema<'a>(&self, tool: &'a Tool) -> Cow<'a, Json> {
+        match self.strictness {
+            Strictness::AsFlagged if !tool.strict => Cow::Owned(Json::from(json!({"type": "object"}))),
+            Strictness::All | Strictness::AsFlagged => Cow::Borrowed(&tool.parameters),
+        }
+    }
+
+    /// Where the `k`th tool stands in the request, the model's own tools counted.
+    pub(crate) fn position(&self, k: usize) -> usize {
+        let place =
+            |b: &Builtin| b.pointer.strip_prefix("/tools/").and_then(|rest| rest.split('/').next()?.parse().ok());
+        let mut taken: Vec<usize> = self.builtins.iter().filter_map(place).collect();
+        taken.sort_unstable();
+        taken.into_iter().fold(k, |at, taken| if taken <= at { at + 1 } else { at })
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.tools.iter().map(|tool| tool.name.as_str()).chain(self.builtins.iter().map(|b| b.name.as_str()))
+    }
+
+    fn check_choice(&self) -> Result<(), ToolChoiceError> {
+        let known = |name: &str| self.names().any(|n| n == name);
+        let unknown = |name: &str| Err(unknown(name, self.names().map(str::to_owned)));
+        if let Some(name) = self.allowed.iter().flatten().find(|name| !known(name)) {
+            return unknown(name);
+        }
+        let allowed = |name: &str| self.allowed.as_ref().is_none_or(|list| list.iter().any(|a| a == name));
+        match &self.tool_choice {
+            ToolChoice::Named(name) if !known(name) || !allowed(name) => unknown(name),
+            ToolChoice::Required if !self.names().any(allowed) => Err(ToolChoiceError::NoTools),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the parts of the request fit each other and the format.
+    pub(crate) fn check(&self, format: &WireFormat) -> Result<(), LowerError> {
+        self.check_choice()?;
+        let refuse = |what| Err(LowerError::Combination { what });
+        if !self.builtins.is_empty() && format.messages.as_ref().is_none_or(|m| m.builtin.is_none()) {
+            return Err(LowerError::NoBuiltins { format: format.name.clone() });
+        }
+        if self.builtins.iter().any(|b| self.tools.iter().any(|tool| tool.name == b.name)) {
+            return refuse("a tool of the model's own and another of the same name");
+        }
+        if self.stop.iter().chain(&self.bans).any(String::is_empty) {
+            return refuse("an empty stop string or ban");
+        }
+        if !self.stop.is_empty() && self.response_format.is_some() {
+            return refuse("stop strings and `response_format`");
+        }
+        if self.reasoning_budget.is_some() {
+            if self.reasoning == Reasoning::Off {
+                return refuse("a reasoning budget without reasoning");
+            }
+            if format.reasoning.is_none() {
+                return Err(LowerError::NoReasoning { format: format.name.clone() });
+            }
+        }
+        let begins = (format.section.iter().map(|s| &s.begin)).chain(&format.call.begin).chain(&format.text.end);
+        let heads: Vec<String> = begins.flat_map(|marker| marker.text_heads()).collect();
+        if self.stop.iter().chain(&self.bans).any(|text| heads.iter().any(|head| head.contains(text.as_str()))) {
+            return refuse("a stop string or ban that is part of a marker of the format");
+        }
+        Ok(())
+    }
+}
+
+/// Tools of type `function`, and the model's own.
+fn parse_tools(tools: &Json) -> Result<(Vec<Tool>, Vec<Builtin>), RequestError> {
+    let Json::Array(entries) = tools else { return Ok((Tool::parse_list(tools)?, Vec::new())) };
+    let (mut functions, mut builtins) = (Vec::new(), Vec::new());
+    for (k, entry) in entries.iter().enumerate() {
+        match builtin(k, entry)? {
+            Some(builtin) => builtins.push(builtin),
+            None => functions.push((k, entry.clone())),
+        }
+    }
+    let list = Json::Array(functions.iter().map(|(_, entry)| entry.clone()).collect());
+    let tools = Tool::parse_list(&list).map_err(|mut errors| {
+        // Places as they are in the request, the model's own tools counted.
+        for error in &mut errors.0 {
+            let mut tokens: Vec<String> = error.pointer.split('/').map(str::to_owned).collect();
+            if let Some(token) = tokens.get_mut(2)
+                && let Some((k, _)) = token.parse::<usize>().ok().and_then(|k| functions.get(k))
+            {
+                *token = k.to_string();
+            }
+            error.pointer = tokens.join("/");
+        }
+        errors
+    })?;
+    Ok((tools, builtins))
+}
+
+/// A tool of another type than `function`: `{"type": "python"}`, `{"type": "browser.search", "parameters": {...}}`.
+fn builtin(k: usize, entry: &Json) -> Result<Option<Builtin>, RequestError> {
+    let Some(kind) = entry.get("type").and_then(Json::as_str) else { return Ok(None) };
+    if kind == "function" || kind == "custom" || entry.get("function").is_some() {
+        return Ok(None);
+    }
+    let name = match entry.get("name") {
+        None | Some(Json::Null) => kind.to_owned(),
+        Some(Json::String(name)) => name.clone(),
+        Some(_) => return Err(RequestError::Builtin { tool: k, expected: "`name` to be a string" }),
+    };
+    if name.is_empty() || name.len() > louver::spec::tools::MAX_TOOL_NAME_BYTES || name.contains(char::is_control) {
+        return Err(RequestError::Builtin { tool: k, expected: "a name without control characters" });
+    }
+    let parameters = match entry.get("parameters") {
+        None | Some(Json::Null) => None,
+        Some(schema @ (Json::Object(_) | Json::Bool(_))) => Some(schema.clone()),
+        Some(_) => return Err(RequestError::Builtin { tool: k, expected: "`parameters` to be a JSON Schema" }),
+    };
+    Ok(Some(Builtin { name, parameters, pointer: format!("/tools/{k}/parameters") }))
+}
+
+/// `tool_choice`, and the names it allows.
+fn parse_choice(choice: &Json) -> Result<(ToolChoice, Option<Vec<String>>), RequestError> {
+    let kind = choice.get("type").and_then(Json::as_str);
+    if kind == Some("allowed_tools") {
+        let malformed = |expected| RequestError::Malformed { pointer: "/tool_choice", expected };
+        // Chat Completions nests the list, Responses does not.
+        let inner = choice.get("allowed_tools").unwrap_or(choice);
+        let mode = match inner.get("mode").and_then(Json::as_str) {
+            Some("auto") => ToolChoice::Auto,
+            Some("required") => ToolChoice::Required,
+            _ => return Err(malformed("allowed tools with `mode` \"auto\" or \"required\"")),
+        };
+        let tools =
+            inner.get("tools").and_then(Json::as_array).ok_or(malformed("allowed tools with `tools`, an array"))?;
+        let name = |tool: &Json| {
+            let name = tool.pointer("/function/name").or_else(|| tool.get("name")).or_else(|| tool.get("type"));
+            name.and_then(Json::as_str).map(str::to_owned)
+        };
+        let names: Option<Vec<String>> = tools.iter().map(name).collect();
+        return Ok((mode, Some(names.ok_or(malformed("allowed tools that have names"))?)));
+    }
+    match kind {
+        Some(kind) if kind != "function" && choice.get("function").is_none() => {
+            let name = choice.get("name").and_then(Json::as_str).unwrap_or(kind);
+            Ok((ToolChoice::Named(name.to_owned()), None))
+        }
+        _ => Ok((ToolChoice::parse(choice)?, None)),
     }
 }
 
@@ -123,6 +341,26 @@ pub enum LowerError {
     NoReasoning {
         /// The family.
         format: String,
+    },
+    /// The model's own tools were asked of a family without.
+    #[error("wire format `{format}` has no tools of the model's own")]
+    NoBuiltins {
+        /// The family.
+        format: String,
+    },
+    /// Parts of the request that do not go together.
+    #[error("not supported together: {what}")]
+    Combination {
+        /// Which.
+        what: &'static str,
+    },
+    /// A bound on calls that is too large where text may stand between them.
+    #[error("at most {most} calls with text between them: over the limit of {limit}")]
+    TooManyCalls {
+        /// The bound.
+        most: u32,
+        /// The limit.
+        limit: u32,
     },
     /// The grammar is not well formed.
     #[error(transparent)]

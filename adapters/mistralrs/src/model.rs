@@ -154,7 +154,8 @@ fn detect(
 ) -> Result<WireFormat, DetectError> {
     let added = tokenizer.get_added_tokens_decoder();
     let tokens: Vec<&str> = added.values().map(|token| token.content.as_str()).collect();
-    let hints = ModelHints { chat_template: template.map(ChatTemplate::source), tokens: &tokens };
+    let hints =
+        ModelHints { chat_template: template.map(ChatTemplate::source), tokens: &tokens, ..ModelHints::default() };
     let found = catalog.detect(hints)?;
     catalog.get(&found.name).cloned().map_err(|error| DetectError::Unknown { seen: "catalog", known: error.known })
 }

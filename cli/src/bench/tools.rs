@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use louver::engine::{Constraint, Engine};
 use louver::spec::json::Json;
 use louver::spec::tools::Tool;
-use louver_formats::{Call, Catalog, LowerError, ToolRequest, WireFormat};
+use louver_formats::{Call, Catalog, LowerError, RenderError, ToolRequest, Turn, WireFormat};
 use louver_hf_tokenizers::Encoder;
 
 use super::feed::{feed, nanos};
@@ -53,7 +53,8 @@ impl Case {
         let calls = line.get("calls").and_then(Json::as_array).context("`calls` is missing")?;
         let calls: Vec<Call> = calls.iter().map(call).collect::<Result<_>>()?;
         let question = line.get("question").and_then(Json::as_str).unwrap_or_default();
-        let output = format!("I will look into this: {question}\n{}", format.render_calls(&calls));
+        let turn = Turn { text: format!("I will look into this: {question}"), calls, ..Turn::default() };
+        let output = turn_text(format, turn).context("the calls cannot be written in this format")?;
         let tools = line.get("tools").context("`tools` is missing")?.clone();
         Ok(Case { id: text(&line, "id")?, tools, tokens: encoder.encode(&output)? })
     }
@@ -80,6 +81,14 @@ impl Case {
             wrong: Some(wrong),
             ..Record::default()
         }
+    }
+}
+
+/// The turn as the format writes it; without its text, where calls stand alone.
+fn turn_text(format: &WireFormat, turn: Turn) -> Result<String, RenderError> {
+    match format.render(&turn) {
+        Err(RenderError::TextBesideCalls) => format.render(&Turn { text: String::new(), ..turn }),
+        other => other,
     }
 }
 

@@ -8,10 +8,8 @@ use louver::front::json_schema::{self, SchemaErrors, SchemaOptions};
 use louver::front::regex::{self, RegexError};
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
-use louver::spec::json::{Json, JsonError};
-use louver::spec::tools::{Tool, ToolChoice, ToolChoiceError, ToolErrors};
-use louver::vocab::Vocabulary;
-use louver_formats::{Catalog, LowerError, Parallel, Reasoning, ToolRequest, UnknownFormat};
+use louver::spec::json::{Json, JsonError, Object};
+use louver_formats::{Catalog, LowerError, Reasoning, RequestError, Strictness, ToolRequest, UnknownFormat};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -36,9 +34,7 @@ pub(crate) enum SpecError {
     #[error(transparent)]
     Regex(#[from] RegexError),
     #[error(transparent)]
-    Tools(#[from] ToolErrors),
-    #[error(transparent)]
-    ToolChoice(#[from] ToolChoiceError),
+    Request(#[from] RequestError),
     #[error(transparent)]
     Format(#[from] UnknownFormat),
     #[error(transparent)]
@@ -58,6 +54,8 @@ struct ToolsOptions {
     /// `optional`, `off`, `required` or `opened`.
     reasoning: ReasoningOption,
     schema: SchemaOptions,
+    /// Only tools marked `strict` have arguments that match their schema; of others, arguments are any object.
+    strict_as_flagged: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -146,35 +144,38 @@ fn parse_options<T: for<'d> Deserialize<'d>>(kind: &'static str, options: &Value
 fn tools(spec: &Value, options: &Value, limits: &Limits) -> Result<Compiled, SpecError> {
     let options: ToolsOptions = parse_options("tools", options)?;
     let spec = json(spec, limits)?;
-    let request = match &spec {
-        Json::Array(_) => None,
-        Json::Object(_) => Some(&spec),
+    let mut body: Vec<(String, Json)> = match &spec {
+        Json::Array(_) => vec![("tools".to_owned(), spec.clone())],
+        Json::Object(members) => members.iter().map(|(name, value)| (name.to_owned(), value.clone())).collect(),
         _ => return Err(SpecError::SpecType { kind: "tools", expected: "an array of tools or a request object" }),
     };
-    let of_request = |pointer: &str| request.and_then(|request| request.pointer(pointer));
-    let choice = match (&options.tool_choice, of_request("/tool_choice")) {
-        (Value::Null, Some(choice)) => choice.clone(),
-        (choice, _) => Json::from(choice),
+    let mut set = |name: &str, value: Json| {
+        body.retain(|(known, _)| known != name);
+        body.push((name.to_owned(), value));
     };
-    let parallel =
-        options.parallel_tool_calls != Some(false) && of_request("/parallel_tool_calls") != Some(&Json::Bool(false));
+    if !options.tool_choice.is_null() {
+        set("tool_choice", Json::from(&options.tool_choice));
+    }
+    if let Some(parallel) = options.parallel_tool_calls {
+        set("parallel_tool_calls", Json::Bool(parallel));
+    }
+    let Ok(body) = Object::new(body) else {
+        return Err(SpecError::SpecType { kind: "tools", expected: "a request without repeated members" });
+    };
     let request = ToolRequest {
-        tools: Tool::parse_list(request.map_or(Some(&spec), |r| r.get("tools")).unwrap_or(&Json::Null))?,
-        tool_choice: ToolChoice::parse(&choice)?,
-        parallel: if parallel { Parallel::Any } else { Parallel::One },
         reasoning: match options.reasoning {
             ReasoningOption::Optional => Reasoning::Optional,
             ReasoningOption::Off => Reasoning::Off,
             ReasoningOption::Required => Reasoning::Required,
             ReasoningOption::Opened => Reasoning::Opened,
         },
-        response_format: of_request("/response_format/json_schema/schema").cloned(),
+        strictness: if options.strict_as_flagged { Strictness::AsFlagged } else { Strictness::All },
         schema_options: options.schema,
         limits: limits.clone(),
+        ..ToolRequest::parse(&Json::Object(body))?
     };
     let catalog = Catalog::builtin();
     let format = catalog.get(options.format.as_deref().unwrap_or(DEFAULT_FORMAT))?;
-    // A vocabulary without special tokens: every marker that may be spelled is.
-    let plan = format.bind(&Vocabulary::toy(&[])).lower(&request)?;
+    let plan = format.spelled().lower(&request)?;
     Ok(Compiled::new(plan.grammar(), limits)?)
 }

@@ -5,8 +5,9 @@ use rustc_hash::FxHashMap;
 
 use super::decimal::Decimal;
 use super::doc::LocId;
-use super::facets::{ArrayFacets, Facets, NumberFacets, ObjectFacets, Types};
+use super::facets::{ArrayFacets, Facets, NumberFacets, ObjectFacets, StringFacets, Types};
 use super::normalize::{Conj, Needs, Normalizer};
+use super::syntax::Syntax;
 use super::{Integers, Registry, SchemaError, SchemaErrorReason as Reason, SchemaErrors, SchemaOptions, Whitespace};
 use super::{number, string};
 use crate::fsm::{ByteSet, Dfa};
@@ -39,6 +40,8 @@ pub(super) struct Lowering<'a, 'b> {
     builder: &'b mut GrammarBuilder,
     pub(super) norm: Normalizer<'a>,
     root: &'a Json,
+    /// How values are written.
+    pub(super) syntax: Syntax,
     /// The location being lowered, for messages.
     pub(super) at: LocId,
     memo: FxHashMap<Conj, Expr>,
@@ -67,6 +70,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             builder,
             norm: Normalizer::new(source, options, limits, needs),
             root: source.0,
+            syntax: Syntax::Json,
             at: LocId::ROOT,
             memo: FxHashMap::default(),
             queue: Vec::new(),
@@ -80,15 +84,28 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
     }
 
+    pub(super) fn with_syntax(mut self, syntax: Syntax) -> Self {
+        self.syntax = syntax;
+        self
+    }
+
     /// The rule of the value, and what was relaxed. `Err(Ok(_))`: the schema must be read again with these needs.
-    pub(super) fn run(mut self) -> Result<(RuleId, Vec<SchemaError>), Result<Needs, SchemaErrors>> {
+    pub(super) fn run(self) -> Result<(RuleId, Vec<SchemaError>), Result<Needs, SchemaErrors>> {
+        self.run_with(|lowering| lowering.value(vec![LocId::ROOT]))
+    }
+
+    /// As [`Lowering::run`], of what `root` lowers.
+    pub(super) fn run_with(
+        mut self,
+        root: impl FnOnce(&mut Self) -> Expr,
+    ) -> Result<(RuleId, Vec<SchemaError>), Result<Needs, SchemaErrors>> {
         let depth = self.norm.limits.depth;
         if self.root.depth(depth + 1) > depth {
             self.norm.report(LocId::ROOT, "", Reason::Limit(format!("nested deeper than {depth}")));
             return Err(Err(SchemaErrors(self.norm.errors)));
         }
         let served = self.norm.needs;
-        let value = self.value(vec![LocId::ROOT]);
+        let value = root(&mut self);
         while let Some((rule, at, task)) = self.queue.pop() {
             if self.norm.needs != served {
                 break;
@@ -185,7 +202,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         out
     }
 
-    fn facets(&mut self, facets: &Facets<'a>, parts: &mut Vec<Expr>, scalars: &mut Vec<Vec<u8>>) {
+    pub(super) fn facets(&mut self, facets: &Facets<'a>, parts: &mut Vec<Expr>, scalars: &mut Vec<Vec<u8>>) {
         if let Some(values) = &facets.values {
             let before = parts.len() + scalars.len();
             for value in values.iter() {
@@ -210,10 +227,10 @@ impl<'a, 'b> Lowering<'a, 'b> {
             return;
         }
         if types.meets(Types::NULL) {
-            scalars.push(b"null".to_vec());
+            scalars.push(self.syntax.words()[0].to_vec());
         }
         if types.meets(Types::BOOLEAN) {
-            scalars.extend([b"true".to_vec(), b"false".to_vec()]);
+            scalars.extend(self.syntax.words()[1..].iter().map(|word| word.to_vec()));
         }
         if types.meets(Types::NUMBER) {
             parts.push(self.number(&facets.number, types, self.at));
@@ -246,7 +263,11 @@ impl<'a, 'b> Lowering<'a, 'b> {
     /// One value: its spellings.
     fn constant(&mut self, value: &Json, parts: &mut Vec<Expr>, scalars: &mut Vec<Vec<u8>>) {
         match value {
-            Json::Null | Json::Bool(_) | Json::String(_) => scalars.push(value.to_string().into_bytes()),
+            Json::Null => scalars.push(self.syntax.words()[0].to_vec()),
+            Json::Bool(true) => scalars.push(self.syntax.words()[1].to_vec()),
+            Json::Bool(false) => scalars.push(self.syntax.words()[2].to_vec()),
+            Json::String(text) if !self.syntax.is_json() => parts.push(self.syntax.constant(text)),
+            Json::String(_) => scalars.push(value.to_string().into_bytes()),
             Json::Number(n) => {
                 scalars.push(n.as_str().as_bytes().to_vec());
                 let decimal = Decimal::parse(n.as_str());
@@ -282,7 +303,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
                     if i > 0 {
                         body.push(comma.clone());
                     }
-                    body.push(Expr::text(&string::literal(name)));
+                    body.push(self.syntax.name(name));
                     body.push(self.colon());
                     body.push(self.whole_constant(item));
                 }
@@ -351,8 +372,12 @@ impl<'a, 'b> Lowering<'a, 'b> {
         if let Some(rule) = self.shared.string {
             return rule;
         }
-        let tail = Expr::Ref(self.tail_rule());
-        let rule = self.rule("string".into(), Expr::seq([Expr::text("\""), tail]));
+        let body = if self.syntax.is_json() {
+            Expr::seq([Expr::text("\""), Expr::Ref(self.tail_rule())])
+        } else {
+            self.foreign_string(&StringFacets::default())
+        };
+        let rule = self.rule("string".into(), body);
         *self.shared.string.insert(rule)
     }
 
@@ -402,7 +427,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
         let rule = self.builder.declare("json");
         self.shared.json = Some(rule);
-        let words = words(vec![b"null".to_vec(), b"true".to_vec(), b"false".to_vec()]);
+        let words = words(self.syntax.words().iter().map(|word| word.to_vec()).collect());
         let rules = [self.string_rule(), self.number_rule(), self.any_array_rule(), self.any_object_rule()];
         self.rules.push((rule, Expr::alt(rules.into_iter().map(Expr::Ref).chain([words]))));
         rule
@@ -430,7 +455,14 @@ impl<'a, 'b> Lowering<'a, 'b> {
         self.shared.object = Some(rule);
         let (open, close, comma) = self.braces();
         let colon = self.colon();
-        let item = Expr::seq([Expr::Ref(self.string_rule()), colon, Expr::Ref(self.json_rule())]);
+        let name = match self.syntax {
+            Syntax::Json | Syntax::Python => Expr::Ref(self.string_rule()),
+            Syntax::Delimited(_) => match self.all_but(&[]) {
+                Some(all) => self.bare_names(&all),
+                None => Expr::Never,
+            },
+        };
+        let item = Expr::seq([name, colon, Expr::Ref(self.json_rule())]);
         let more = Expr::star(Expr::seq([comma, item.clone()]));
         let body = Expr::seq([open, Expr::alt([Expr::text("}"), Expr::seq([item, more, close])])]);
         self.rules.push((rule, body));

@@ -23,6 +23,15 @@ pub(super) struct Member {
     pub(super) required: bool,
 }
 
+/// What stands around and between members.
+pub(super) struct Frame {
+    pub(super) open: Expr,
+    pub(super) close: Expr,
+    pub(super) comma: Expr,
+    /// An object without members.
+    pub(super) empty: Expr,
+}
+
 /// What has been emitted so far, as far as `minProperties`, `maxProperties` and the members looked for ask.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Count {
@@ -124,9 +133,21 @@ impl<'a> Lowering<'a, '_> {
     pub(super) fn object_graph(
         &mut self,
         facets: &ObjectFacets<'a>,
-        mut members: Vec<Member>,
+        members: Vec<Member>,
         required: &[usize],
-        mut additional: Vec<Member>,
+        additional: Vec<Member>,
+    ) -> Expr {
+        let (open, close, comma) = self.braces();
+        let empty = Expr::seq([open.clone(), Expr::text("}")]);
+        self.framed_graph(facets, (members, required, additional), &Frame { open, close, comma, empty })
+    }
+
+    /// The members in their orders, in this frame.
+    pub(super) fn framed_graph(
+        &mut self,
+        facets: &ObjectFacets<'a>,
+        (mut members, required, mut additional): (Vec<Member>, &[usize], Vec<Member>),
+        frame: &Frame,
     ) -> Expr {
         let needed = required.len() as u32;
         let open_ended = !additional.is_empty();
@@ -160,7 +181,7 @@ impl<'a> Lowering<'a, '_> {
             // On two.
             members[..orders.common].iter_mut().for_each(|member| self.share(member));
         }
-        let (open, close, comma) = self.braces();
+        let Frame { open, close, comma, empty } = frame;
         let mut build = Build {
             graph: Graph::default(),
             known: FxHashMap::default(),
@@ -176,7 +197,7 @@ impl<'a> Lowering<'a, '_> {
         build.graph.ends.push(end);
         let zero = Count { total: 0, distinct: 0, additional: false, missing: (1 << facets.some.len()) - 1 };
         if needed == 0 && min == 0 && zero.missing == 0 {
-            build.graph.edge(start, Expr::seq([open.clone(), Expr::text("}")]), end);
+            build.graph.edge(start, empty.clone(), end);
         }
         let firsts = match (free, build.orders.common) {
             (true, _) => vec![Left::Without(0)],

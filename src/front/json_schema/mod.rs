@@ -10,6 +10,9 @@
 //!      -> lower     Facets to rules; object, array, string, number: one file each
 //! ```
 //!
+//! Values that are not JSON (`syntax`: Python literals, delimited strings) and members that do not stand in braces
+//! (`parameters`: one tag each, keyword arguments) come from the same facets.
+//!
 //! A rule belongs to a *set of locations* whose schemas hold together. Locations are finite, so recursion ends.
 
 mod array;
@@ -25,9 +28,11 @@ mod negate;
 mod normalize;
 mod number;
 mod object;
+mod parameters;
 mod registry;
 mod resolve;
 mod string;
+mod syntax;
 
 use std::fmt;
 
@@ -37,6 +42,9 @@ use crate::ids::RuleId;
 use crate::ir::{Grammar, GrammarBuilder};
 use crate::limits::Limits;
 use crate::spec::json::Json;
+
+pub use parameters::{Kinds, LoweredParameters, Parameters, Piece, Raw, lower_parameters, lower_syntax};
+pub use syntax::Syntax;
 
 pub use registry::Registry;
 

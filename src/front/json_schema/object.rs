@@ -41,7 +41,7 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// Declared names: properties in order, then required names that no part declares.
-    fn declared(&self, facets: &ObjectFacets<'a>) -> Vec<&'a str> {
+    pub(super) fn declared(&self, facets: &ObjectFacets<'a>) -> Vec<&'a str> {
         let mut names: Vec<&'a str> = Vec::new();
         if let ([only], []) = (&facets.parts[..], &facets.some[..]) {
             names.extend(only.properties.iter().map(|(name, _)| *name));
@@ -65,9 +65,9 @@ impl<'a> Lowering<'a, '_> {
             let locs = self.norm.member(facets, name);
             let at = locs.first().copied();
             let rank = ranks.get(name).copied();
-            let key = Expr::text(&string::literal(name));
+            let key = self.syntax.name(name);
             let qualifies = self.candidates(facets, |norm, some| norm.is_candidate(some, name));
-            let member = match self.norm.accepts_name(facets, name) {
+            let member = match self.norm.accepts_name(facets, name) && key != Expr::Never {
                 true => self.member((key, locs), &qualifies, rank.is_some()),
                 false => None,
             };
@@ -121,14 +121,7 @@ impl<'a> Lowering<'a, '_> {
 
     /// Members with other names.
     fn additional(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Vec<Member> {
-        let mut tests: Vec<NameTest<'a>> = Vec::new();
-        let own = facets.parts.iter().flat_map(|part| part.patterns.iter().map(|(p, _)| NameTest::Pattern(p.clone())));
-        let looked_for = facets.some.iter().flat_map(|some| some.matching.iter().chain(&some.not_matching).cloned());
-        for test in own.chain(looked_for) {
-            if !tests.contains(&test) {
-                tests.push(test);
-            }
-        }
+        let tests = name_tests(facets);
         let all: Vec<&str> = declared.iter().chain(&facets.forbidden).copied().collect();
         if tests.is_empty() && facets.names.is_empty() {
             let locs: Vec<LocId> = facets.parts.iter().filter_map(|part| part.additional).collect();
@@ -142,17 +135,7 @@ impl<'a> Lowering<'a, '_> {
         let Some(classes) = self.name_classes(facets, &tests, &all) else { return Vec::new() };
         let mut out = Vec::new();
         for (dfa, matched) in classes {
-            let mut locs = Vec::new();
-            for part in &facets.parts {
-                let before = locs.len();
-                let matching = |p: &PatternUse<'a>| {
-                    matched.iter().any(|test| matches!(test, NameTest::Pattern(other) if other == p))
-                };
-                locs.extend(part.patterns.iter().filter(|(p, _)| matching(p)).map(|(_, schema)| *schema));
-                if locs.len() == before {
-                    locs.extend(part.additional);
-                }
-            }
+            let locs = matched_locations(facets, &matched);
             if self.value(locs.clone()) != Expr::Never {
                 let names = self.names(Names::Automaton(dfa));
                 let qualifies = self.candidates(facets, |_, some| match &some.matching {
@@ -163,6 +146,14 @@ impl<'a> Lowering<'a, '_> {
             }
         }
         out
+    }
+
+    /// Classes of undeclared names, and what a member of such a name satisfies.
+    pub(super) fn undeclared(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Vec<(Dfa, Vec<LocId>)> {
+        let all: Vec<&str> = declared.iter().chain(&facets.forbidden).copied().collect();
+        let classes = self.name_classes(facets, &name_tests(facets), &all).unwrap_or_default();
+        let located = classes.into_iter().map(|(names, matched)| (names, matched_locations(facets, &matched)));
+        located.collect()
     }
 
     /// Undeclared names by the patterns they match.
@@ -248,6 +239,10 @@ impl<'a> Lowering<'a, '_> {
     fn names(&mut self, names: Names) -> Expr {
         match names {
             Names::AllBut(excluded) if excluded.is_empty() => Expr::Ref(self.string_rule()),
+            Names::AllBut(excluded) if !self.syntax.is_json() => match self.all_but(&excluded) {
+                Some(dfa) => self.names(Names::Automaton(dfa)),
+                None => Expr::Never,
+            },
             Names::AllBut(mut excluded) => {
                 excluded.sort_unstable();
                 excluded.dedup();
@@ -258,6 +253,10 @@ impl<'a> Lowering<'a, '_> {
                 let rule = self.rule("name".into(), Expr::seq([Expr::text("\""), graph]));
                 self.other_names.insert(excluded, rule);
                 Expr::Ref(rule)
+            }
+            Names::Automaton(dfa) if !self.syntax.is_json() => {
+                let names = self.foreign_names(&dfa);
+                Expr::Ref(self.rule("name".into(), names))
             }
             Names::Automaton(dfa) => {
                 let graph = self.text_graph(&dfa);
@@ -332,4 +331,32 @@ impl<'a> Lowering<'a, '_> {
         }
         graph.edge(node, string::spell(&ranges), free);
     }
+}
+
+/// What names are told apart by.
+fn name_tests<'a>(facets: &ObjectFacets<'a>) -> Vec<NameTest<'a>> {
+    let mut tests: Vec<NameTest<'a>> = Vec::new();
+    let own = facets.parts.iter().flat_map(|part| part.patterns.iter().map(|(p, _)| NameTest::Pattern(p.clone())));
+    let looked_for = facets.some.iter().flat_map(|some| some.matching.iter().chain(&some.not_matching).cloned());
+    for test in own.chain(looked_for) {
+        if !tests.contains(&test) {
+            tests.push(test);
+        }
+    }
+    tests
+}
+
+/// What a member satisfies whose undeclared name passes these tests.
+fn matched_locations<'a>(facets: &ObjectFacets<'a>, matched: &[NameTest<'a>]) -> Vec<LocId> {
+    let mut locs = Vec::new();
+    for part in &facets.parts {
+        let before = locs.len();
+        let matching =
+            |p: &PatternUse<'a>| matched.iter().any(|test| matches!(test, NameTest::Pattern(other) if other == p));
+        locs.extend(part.patterns.iter().filter(|(p, _)| matching(p)).map(|(_, schema)| *schema));
+        if locs.len() == before {
+            locs.extend(part.additional);
+        }
+    }
+    locs
 }

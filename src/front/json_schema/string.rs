@@ -122,7 +122,9 @@ impl<'a> Lowering<'a, '_> {
         if let Some(known) = self.strings.get(&key) {
             return known.clone();
         }
-        let body = if facets.patterns.is_empty() && facets.excluded.is_empty() {
+        let body = if !self.syntax.is_json() {
+            self.foreign_string(facets)
+        } else if facets.patterns.is_empty() && facets.excluded.is_empty() {
             self.counted_string(facets)
         } else {
             self.matched_string(facets)

@@ -72,7 +72,7 @@ fn reasoning_needs_a_family_that_has_it() {
 fn the_default_request_is_text() {
     assert_eq!(ToolRequest::default().tool_choice, ToolChoice::Auto);
     let unknown = Catalog::builtin().get("gpt-9").unwrap_err().to_string();
-    assert!(unknown.contains("hermes, qwen3"), "{unknown}");
+    assert!(unknown.contains("harmony, hermes, hunyuan"), "{unknown}");
 }
 
 fn parse(body: serde_json::Value) -> Result<ToolRequest, RequestError> {
@@ -132,7 +132,7 @@ fn descriptions_without_sense_are_refused() {
             other => panic!("{pointer}: {other:?}"),
         }
     }
-    for (from, to) in [("name = \"json\"", "name = \"xml\""), ("place =", "plaice ="), ("{ either =", "{ maybe =")] {
+    for (from, to) in [("name = \"json\"", "name = \"yaml\""), ("place =", "plaice ="), ("{ either =", "{ neither =")] {
         let error = WireFormat::from_toml(&good.replacen(from, to, 1)).unwrap_err();
         assert!(matches!(error, FormatError::Parse(_)) && error.to_string().contains("line"), "{error}");
     }

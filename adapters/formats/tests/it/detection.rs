@@ -5,7 +5,7 @@ use louver_formats::{Catalog, DetectError, ModelHints};
 use crate::harness::shared;
 
 fn detect(template: &str) -> Result<String, DetectError> {
-    let hints = ModelHints { chat_template: Some(template), tokens: &[] };
+    let hints = ModelHints { chat_template: Some(template), ..ModelHints::default() };
     Catalog::builtin().detect(hints).map(|found| found.name)
 }
 
@@ -28,14 +28,14 @@ fn two_families_that_fit_are_named() {
     let twin = format!("{twin}\n[[detect]]\ntokens = [\"<twin>\"]\n");
     assert_eq!(catalog.add_toml(&twin).expect("format"), "twin");
     let template = "<tool_call>\n{\"name\": ";
-    match catalog.detect(ModelHints { chat_template: Some(template), tokens: &[] }) {
+    match catalog.detect(ModelHints { chat_template: Some(template), ..ModelHints::default() }) {
         Err(DetectError::Ambiguous { candidates }) => {
             let names: Vec<&str> = candidates.iter().map(|c| c.name.as_str()).collect();
             assert_eq!(names, ["hermes", "twin"]);
         }
         other => panic!("{other:?}"),
     }
-    let by_token = catalog.detect(ModelHints { chat_template: None, tokens: &["<s>", "<twin>"] }).expect("found");
+    let by_token = catalog.detect(ModelHints { tokens: &["<s>", "<twin>"], ..ModelHints::default() }).expect("found");
     assert_eq!((by_token.name.as_str(), by_token.reason.as_str()), ("twin", "the tokenizer has \"<twin>\""));
     let none = catalog.detect(ModelHints::default()).unwrap_err().to_string();
     assert!(none.contains("missing chat template"), "{none}");
@@ -43,11 +43,13 @@ fn two_families_that_fit_are_named() {
 
 #[test]
 fn real_templates() {
-    for (model, want) in [("qwen3", Some("qwen3")), ("llama3_1", None), ("deepseek_v3", None), ("llama2", None)] {
+    for (model, want) in
+        [("qwen3", Some("qwen3")), ("llama3_1", None), ("deepseek_v3", Some("deepseek_v3")), ("llama2", None)]
+    {
         let Some(config) = shared(&format!("tokenizers/{model}/tokenizer_config.json")) else { continue };
         let config: serde_json::Value = serde_json::from_str(&config).expect("JSON");
         let template = config["chat_template"].as_str();
-        let found = Catalog::builtin().detect(ModelHints { chat_template: template, tokens: &[] });
+        let found = Catalog::builtin().detect(ModelHints { chat_template: template, ..ModelHints::default() });
         assert_eq!(found.as_ref().map(|f| f.name.as_str()).ok(), want, "{model}: {found:?}");
     }
 }

@@ -89,9 +89,9 @@ pub(crate) fn bytes(wire: &str) -> Vec<&[u8]> {
 }
 
 /// Cut anywhere, code points too: pieces of 1 to `longest` bytes, a function of the seed.
-pub(crate) fn pieces(wire: &str, seed: u64, longest: usize) -> Vec<&[u8]> {
+pub(crate) fn pieces(wire: &[u8], seed: u64, longest: usize) -> Vec<&[u8]> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut rest = wire.as_bytes();
+    let mut rest = wire;
     let mut out = Vec::new();
     while !rest.is_empty() {
         state ^= state << 13;
@@ -105,7 +105,7 @@ pub(crate) fn pieces(wire: &str, seed: u64, longest: usize) -> Vec<&[u8]> {
 }
 
 /// Joins adjacent deltas: what must not depend on chunks.
-fn joined(events: Vec<Event>) -> Vec<Event> {
+pub(crate) fn joined(events: Vec<Event>) -> Vec<Event> {
     let mut out: Vec<Event> = Vec::new();
     for event in events {
         match (out.last_mut(), &event) {

@@ -8,5 +8,6 @@ mod generation;
 mod mutation;
 mod published_schemas;
 mod real_calls;
+mod rig;
 mod special_tokens;
 mod turns;

@@ -33,7 +33,7 @@ fn rendered_calls_are_accepted_and_read_back() {
                 }
                 Err(error) => panic!("{}: {error}", case["id"]),
             };
-            let wire = format.render(&want);
+            let wire = format.render(&want).expect("renders");
             let (mut turn, _) = extract(&plan, &bytes(&wire), 8).unwrap_or_else(|n| {
                 panic!("{} in {}: refused at byte {n}: {:?}", case["id"], format.name, &wire[..n.min(wire.len())])
             });

@@ -79,7 +79,7 @@ fn either_takes_token_and_text() {
 fn a_token_is_never_its_spelling() {
     let vocab = vocabulary();
     let mut format = Catalog::builtin().get("qwen3").expect("format").clone();
-    format.call.begin = Marker::Token("<tool_call>".to_owned());
+    format.call.begin = Some(Marker::Token("<tool_call>".to_owned()));
     let format = format.bind(&vocab);
     let wire = CALL;
     let spelled: Vec<TokenId> = wire.bytes().map(|b| TokenId::from_raw(u32::from(b))).collect();
@@ -100,6 +100,6 @@ fn forbidden_calls_forbid_the_token() {
 #[test]
 fn a_vocabulary_without_the_token_leaves_the_text() {
     let format = Catalog::builtin().get("qwen3").expect("format").bind(&Vocabulary::toy(&[]));
-    assert_eq!(format.call.begin, Marker::Text("<tool_call>".to_owned()));
+    assert_eq!(format.call.begin, Some(Marker::Text("<tool_call>".to_owned())));
     assert_eq!(format.reasoning.expect("reasoning").end, Marker::Text("</think>".to_owned()));
 }

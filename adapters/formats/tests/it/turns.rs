@@ -1,10 +1,14 @@
-//! `data/turns.toml`: what each request accepts, refuses and extracts.
+//! `data/turns.toml` and `data/families.toml`: what each request accepts, refuses and extracts.
 
-use louver::vocab::Vocabulary;
-use louver_formats::{Call, Catalog, Cut, Incomplete, Turn};
+use std::path::PathBuf;
+
+use louver::limits::Limits;
+use louver::spec::json::Json;
+use louver_formats::{Builtin, Call, Catalog, Cut, Incomplete, Plan, RenderOptions, Turn};
 use serde::Deserialize;
 
-use crate::harness::{accepts, bytes, data, extract, pieces, recognizer, request, with};
+use crate::harness::{data, request, with};
+use crate::rig::{BOTH, Rig, Specials};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,6 +33,14 @@ struct Case {
     #[serde(default = "optional")]
     reasoning: String,
     response_format: Option<String>,
+    #[serde(default)]
+    stop: Vec<String>,
+    #[serde(default)]
+    bans: Vec<String>,
+    reasoning_budget: Option<u32>,
+    /// Name and schema; none for code.
+    #[serde(default)]
+    builtins: Vec<(String, String)>,
     #[serde(default)]
     accepts: Vec<Accept>,
     #[serde(default)]
@@ -100,9 +112,10 @@ fn without_ids(mut turn: Turn) -> Turn {
     turn
 }
 
-#[test]
-fn cases() {
-    let file: File = toml::from_str(&data("turns.toml")).expect("turns.toml");
+/// Runs a file of cases, each in every format it names and for each of the vocabularies. Returns how many checks ran, and notes
+/// what went wrong.
+fn run(name: &str, vocabularies: &[Specials], wrong: &mut Vec<String>) -> usize {
+    let file: File = toml::from_str(&data(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
     let mut catalog = Catalog::builtin();
     for (name, text) in &file.formats {
         assert_eq!(&catalog.add_toml(text).expect("format"), name);
@@ -110,37 +123,96 @@ fn cases() {
     let mut checked = 0;
     for case in &file.case {
         let choice = serde_json::from_str(&case.tool_choice).expect("tool_choice");
-        for format_name in &case.formats {
-            let at = format!("{} in {format_name}", case.name);
-            let format = catalog.get(format_name).expect("format").bind(&Vocabulary::toy(&[]));
+        let settings = case.formats.iter().flat_map(|name| vocabularies.iter().map(move |which| (name, *which)));
+        for (format_name, which) in settings {
+            let at = format!("{} in {format_name}, {which:?}", case.name);
+            let rig = Rig::new(catalog.get(format_name).expect("format"), which);
             let request = request(&file.tools[&case.tools], &choice);
-            let request = with(request, &case.parallel, &case.reasoning, case.response_format.as_deref());
-            let plan = format.lower(&request).unwrap_or_else(|e| panic!("{at}: {e}"));
-            let mut recognizer = recognizer(&plan);
+            let mut request = with(request, &case.parallel, &case.reasoning, case.response_format.as_deref());
+            (request.stop, request.bans) = (case.stop.clone(), case.bans.clone());
+            request.reasoning_budget = case.reasoning_budget;
+            request.builtins = case.builtins.iter().map(builtin).collect();
+            let builtins: Vec<&str> = case.builtins.iter().map(|(name, _)| name.as_str()).collect();
+            let options = RenderOptions { opened: case.reasoning == "opened", builtins: &builtins };
+            let plan = match rig.format.lower(&request) {
+                Ok(plan) => plan,
+                Err(error) => {
+                    wrong.push(format!("{at}: {error}"));
+                    continue;
+                }
+            };
             for accept in &case.accepts {
-                let (wire, want) = (&accept.wire, accept.turn());
-                assert_eq!(accepts(&mut recognizer, wire), accept.cut.is_none(), "{at}: {wire:?}");
-                let whole = extract(&plan, &bytes(wire), 1);
-                let (turn, events) = whole.unwrap_or_else(|n| panic!("{at}: {wire:?}: refused at byte {n}"));
-                assert_eq!(without_ids(turn), want, "{at}: {wire:?}");
-                for seed in 0..12 {
-                    let pieces = pieces(wire, seed, 1 + 3 * seed as usize);
-                    let (_, others) =
-                        extract(&plan, &pieces, 1 + seed as usize % 3).expect("taken in other pieces too");
-                    assert_eq!(others, events, "{at}: {wire:?} as {pieces:?}");
-                }
-                if accept.rendered {
-                    assert_eq!(&format.render(&want), wire, "{at}");
-                }
+                let what = accepted(&rig, &plan, accept, options);
+                wrong.extend(what.map(|what| format!("{at}: {:?} {what}", accept.wire)));
                 checked += 1;
             }
             for wire in &case.rejects {
-                assert!(!accepts(&mut recognizer, wire), "{at}: accepts {wire:?}");
-                let taken = extract(&plan, &bytes(wire), 1);
-                assert!(!matches!(&taken, Ok((turn, _)) if turn.incomplete.is_none()), "{at}: {wire:?} is whole");
+                let units = rig.units(wire);
+                let session = rig.session(&plan, &units, &[]);
+                let run = session.run(&session.tokens(&units, 0), 1);
+                if run.taken.is_ok() && (run.complete || run.turn.incomplete.is_none()) {
+                    wrong.push(format!("{at}: accepts {wire:?}"));
+                }
                 checked += 1;
             }
         }
     }
+    checked
+}
+
+/// What is wrong with a turn that should be accepted, if anything.
+fn accepted(rig: &Rig, plan: &Plan, accept: &Accept, options: RenderOptions<'_>) -> Option<String> {
+    let (wire, want) = (&accept.wire, accept.turn());
+    let units = rig.units(wire);
+    let seeds: Vec<u64> = (0..9).collect();
+    let session = rig.session(plan, &units, &seeds);
+    let whole = session.run(&session.tokens(&units, 0), 1);
+    if let Err(at) = whole.taken {
+        return Some(format!("is refused at {at}"));
+    }
+    if whole.complete != accept.cut.is_none() {
+        return Some(format!("is complete: {}", whole.complete));
+    }
+    if without_ids(whole.turn.clone()) != want {
+        return Some(format!("is read as {:?}", whole.turn));
+    }
+    for &seed in &seeds[1..] {
+        let other = session.run(&session.tokens(&units, seed), 1 + seed as usize % 3);
+        if other.events != whole.events {
+            return Some(format!("cut by seed {seed} is read as {:?}", other.events));
+        }
+    }
+    let rendered = rig.format.render_with(&want, options);
+    (accept.rendered && rendered.as_ref() != Ok(wire)).then(|| format!("is written as {rendered:?}"))
+}
+
+fn builtin((name, parameters): &(String, String)) -> Builtin {
+    let parameters = (!parameters.is_empty()).then(|| Json::parse(parameters, &Limits::default()).expect("schema"));
+    Builtin { name: name.clone(), parameters, pointer: String::new() }
+}
+
+#[test]
+fn cases() {
+    let mut wrong = Vec::new();
+    let checked = run("turns.toml", &[Specials::Fewest], &mut wrong);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(checked > 60, "only {checked} checks ran");
+}
+
+/// A file of cases for every family, with as few special tokens as the family allows and with as many.
+#[test]
+fn families() {
+    let (mut wrong, mut checked) = (Vec::new(), 0);
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/families");
+    let mut seen = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("folder") {
+        let name = entry.expect("entry").file_name().into_string().expect("name");
+        checked += run(&format!("families/{name}"), &BOTH, &mut wrong);
+        seen.push(name.trim_end_matches(".toml").to_owned());
+    }
+    assert!(wrong.is_empty(), "{} of {checked}\n{}", wrong.len(), wrong.join("\n"));
+    for name in Catalog::builtin().names() {
+        assert!(seen.contains(&name), "{name} has no cases");
+    }
+    println!("{checked} checks in {} families", seen.len());
 }

@@ -1,21 +1,11 @@
-//! Argument styles: how a tool's arguments stand on the wire. A style is code; families choose one by name.
+//! JSON as models were trained on it.
 
 use std::io;
 
-use louver::ids::RuleId;
-use louver::ir::Expr;
+use louver::spec::json::{Json, write_string};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::Formatter;
-
-use crate::format::ArgumentStyle;
-
-/// What stands between header and trailer, given the rule of the JSON value that the schema describes.
-pub(crate) fn wrap(style: ArgumentStyle, schema: RuleId) -> Expr {
-    match style {
-        ArgumentStyle::Json => Expr::Ref(schema),
-    }
-}
 
 /// JSON as Python's `json.dumps(value, ensure_ascii=False)` writes it, which is what models were trained on: `", "`
 /// and `": "` between members, floats as Python's `repr`. Cost: linear.
@@ -59,6 +49,32 @@ fn python_float(value: f64) -> String {
             format!("{mantissa}e{sign}{:02}", e.unsigned_abs())
         }
         _ => format!("{value:?}"),
+    }
+}
+
+/// As [`python_json`], of a value whose numbers are kept as they were written.
+pub(crate) fn spaced(out: &mut String, value: &Json) {
+    match value {
+        Json::Array(items) => {
+            out.push('[');
+            for (i, item) in items.iter().enumerate() {
+                out.push_str(if i > 0 { ", " } else { "" });
+                spaced(out, item);
+            }
+            out.push(']');
+        }
+        Json::Object(members) => {
+            out.push('{');
+            for (i, (name, item)) in members.iter().enumerate() {
+                out.push_str(if i > 0 { ", " } else { "" });
+                write_string(out, name);
+                out.push_str(": ");
+                spaced(out, item);
+            }
+            out.push('}');
+        }
+        Json::String(text) => write_string(out, text),
+        Json::Null | Json::Bool(_) | Json::Number(_) => out.push_str(&value.to_string()),
     }
 }
 

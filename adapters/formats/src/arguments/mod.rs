@@ -1,0 +1,220 @@
+//! Argument styles: how a tool's arguments stand on the wire, and how they are read back as JSON. A style is code;
+//! families choose one by name and give its markers.
+
+mod json;
+mod literal;
+mod tagged;
+mod write;
+
+pub use json::python_json;
+pub use write::RenderError;
+pub(crate) use write::{arguments as write, code};
+
+use louver::front::json_schema::{
+    self, LoweredParameters, Parameters, Piece, Raw, SchemaError, SchemaErrors, Syntax, Whitespace,
+};
+use louver::front::regex::{SCALARS, spell_utf8};
+use louver::ids::RuleId;
+use louver::ir::Expr;
+use louver::spec::json::Json;
+
+use crate::channel::Channel;
+use crate::format::{ArgumentStyle, TagPart, TaggedStyle};
+use crate::lower::{Lowering, gap};
+use crate::request::Builtin;
+
+use literal::LiteralReader;
+use tagged::TaggedReader;
+
+/// Arguments lowered: their rule, and how they are read.
+pub(crate) struct Lowered {
+    pub(crate) rule: RuleId,
+    pub(crate) reader: Reader,
+}
+
+/// Reads arguments in one style, in any chunks, as JSON text.
+#[derive(Clone, Debug)]
+pub(crate) enum Reader {
+    /// JSON already.
+    Copy(Channel),
+    /// Literals that are not JSON.
+    Literal(LiteralReader),
+    /// Arguments between tags.
+    Tagged(Box<TaggedReader>),
+    /// Code: the member `code` of an object.
+    Code(Channel),
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        Reader::Copy(Channel::default())
+    }
+}
+
+impl Reader {
+    /// Code that has not begun.
+    pub(crate) fn code() -> Reader {
+        Reader::Code(Channel::framed(b"", b""))
+    }
+
+    /// Takes bytes; gives the JSON text that is decided.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
+        match self {
+            Reader::Copy(channel) => channel.push(bytes),
+            Reader::Literal(reader) => reader.push(bytes),
+            Reader::Tagged(reader) => reader.push(bytes),
+            Reader::Code(channel) => {
+                let begins = if channel.is_fresh() { "{\"code\": \"" } else { "" };
+                begins.to_owned() + &escaped(&channel.push(bytes))
+            }
+        }
+    }
+
+    /// The arguments are whole: the rest of the JSON text.
+    pub(crate) fn close(&mut self) -> String {
+        match self {
+            Reader::Copy(channel) => channel.flush(),
+            Reader::Literal(reader) => reader.close(),
+            Reader::Tagged(reader) => reader.close(),
+            Reader::Code(channel) => {
+                let begins = if channel.is_fresh() { "{\"code\": \"" } else { "" };
+                begins.to_owned() + &escaped(&channel.flush()) + "\"}"
+            }
+        }
+    }
+
+    /// The generation stops within the arguments: what is decided of the JSON text.
+    pub(crate) fn cut(&mut self) -> String {
+        match self {
+            Reader::Copy(channel) => channel.flush(),
+            Reader::Literal(_) => String::new(),
+            Reader::Tagged(reader) => reader.cut(),
+            Reader::Code(channel) => escaped(&channel.flush()),
+        }
+    }
+}
+
+/// Text as the inside of a JSON string.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    json_schema_string(&mut out, text);
+    out[1..out.len() - 1].to_owned()
+}
+
+fn json_schema_string(out: &mut String, text: &str) {
+    louver::spec::json::write_string(out, text);
+}
+
+impl Lowering<'_> {
+    /// JSON text of a schema; faults are collected, with pointers into the request.
+    pub(crate) fn json(&mut self, schema: &Json, pointer: &str) -> Option<RuleId> {
+        let (options, limits) = (self.request.schema_options, &self.request.limits);
+        let lowered = json_schema::lower_into(&mut self.builder, schema, &options, limits);
+        self.settle(lowered, pointer)
+    }
+
+    fn settle<T>(&mut self, lowered: Result<T, SchemaErrors>, pointer: &str) -> Option<T> {
+        match lowered {
+            Ok(lowered) => Some(lowered),
+            Err(errors) => {
+                let rebase =
+                    |error: SchemaError| SchemaError { pointer: format!("{pointer}{}", error.pointer), ..error };
+                self.faults.extend(errors.0.into_iter().map(rebase));
+                None
+            }
+        }
+    }
+
+    /// Arguments that satisfy the schema, in the format's style.
+    pub(crate) fn lower_arguments(&mut self, schema: &Json, pointer: &str) -> Option<Lowered> {
+        let (mut options, limits) = (self.request.schema_options, &self.request.limits);
+        match &self.format.call.arguments {
+            ArgumentStyle::Json => Some(Lowered { rule: self.json(schema, pointer)?, reader: Reader::default() }),
+            ArgumentStyle::Keywords => {
+                let comma = Expr::seq([Expr::text(","), gap()]);
+                let style = Parameters {
+                    open: Expr::Empty,
+                    between: comma,
+                    close: Expr::Empty,
+                    member: vec![Piece::Name, Piece::Fixed(Expr::text("=")), Piece::Value],
+                    raw: None,
+                    syntax: Syntax::Python,
+                    name: &|name| keyword(name).then(|| name.to_owned()),
+                };
+                let lowered = json_schema::lower_parameters(&mut self.builder, schema, &options, limits, &style);
+                let rule = self.settle(lowered, pointer)?.rule;
+                Some(Lowered { rule, reader: Reader::Literal(LiteralReader::keywords()) })
+            }
+            ArgumentStyle::Delimited(marker) => {
+                let syntax = Syntax::Delimited(self.triggers(marker));
+                options.whitespace = Whitespace::Compact;
+                let lowered = json_schema::lower_syntax(&mut self.builder, schema, &options, limits, &syntax);
+                let rule = self.settle(lowered, pointer)?;
+                Some(Lowered { rule, reader: Reader::Literal(LiteralReader::delimited(&marker.write())) })
+            }
+            ArgumentStyle::Tagged(style) => {
+                let lowered = self.tagged(style, schema, pointer)?;
+                let reader = TaggedReader::new(style, lowered.kinds, lowered.others);
+                Some(Lowered { rule: lowered.rule, reader: Reader::Tagged(Box::new(reader)) })
+            }
+        }
+    }
+
+    fn tagged(&mut self, style: &TaggedStyle, schema: &Json, pointer: &str) -> Option<LoweredParameters> {
+        let mut member = Vec::new();
+        let mut key = None;
+        for part in &style.open {
+            member.push(match part {
+                TagPart::Text(text) => Piece::Fixed(Expr::text(text)),
+                TagPart::Marker(marker) => Piece::Fixed(self.marker(marker)),
+                TagPart::Gap(_) => Piece::Fixed(gap()),
+                TagPart::Key(part) => {
+                    key = Some(part.key);
+                    Piece::Name
+                }
+                TagPart::Kind(part) => Piece::Kind(tagged::kinds_by_word(&part.kind)),
+            });
+        }
+        member.push(Piece::Value);
+        let end = self.heads(&style.close);
+        let behind_name = tagged::text_behind_name(style);
+        let style = Parameters {
+            open: self.glue(&style.before),
+            between: self.glue(&style.between),
+            close: self.glue(&style.behind),
+            member,
+            raw: Some(Raw { end, lead: style.lead.clone().into_bytes(), trail: style.trail.clone().into_bytes() }),
+            syntax: Syntax::Json,
+            name: &|name| {
+                let written = key?.write(name);
+                (!written.is_empty() && !written.contains(&behind_name)).then_some(written)
+            },
+        };
+        let (options, limits) = (self.request.schema_options, &self.request.limits);
+        let lowered = json_schema::lower_parameters(&mut self.builder, schema, &options, limits, &style);
+        self.settle(lowered, pointer)
+    }
+
+    /// What a tool of the model's own is called with.
+    pub(crate) fn builtin_arguments(&mut self, k: usize, builtin: &Builtin) -> Option<Lowered> {
+        if !self.callable(&builtin.name) {
+            return None;
+        }
+        let lowered = match &builtin.parameters {
+            Some(schema) => {
+                let rule = self.json(schema, &builtin.pointer)?;
+                Lowered { rule, reader: Reader::default() }
+            }
+            None => {
+                let text = Expr::star(spell_utf8(&SCALARS));
+                Lowered { rule: self.builder.rule("code", text), reader: Reader::code() }
+            }
+        };
+        Some(self.as_arguments(self.request.tools.len() + k, &builtin.name, lowered))
+    }
+}
+
+/// Whether a name can stand before `=`.
+pub(crate) fn keyword(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['=', ',', '(', ')', '"', '\'']) && !name.contains(char::is_whitespace)
+}

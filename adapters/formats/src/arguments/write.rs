@@ -1,0 +1,199 @@
+//! Arguments as a model of the family would write them.
+
+use louver::limits::Limits;
+use louver::spec::json::{Json, JsonError, Object};
+
+use super::{json, keyword};
+use crate::format::{ArgumentStyle, KindWords, TagPart, TaggedStyle};
+
+/// Why a turn cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RenderError {
+    /// A call's arguments are not JSON.
+    #[error("the arguments of call {call} are not JSON: {error}")]
+    NotJson {
+        /// The call's number.
+        call: usize,
+        /// Why.
+        error: JsonError,
+    },
+    /// A call's arguments are no object.
+    #[error("the arguments of call {call} are no object")]
+    NoObject {
+        /// The call's number.
+        call: usize,
+    },
+    /// A turn of the format is text or calls, and this has both.
+    #[error("this format does not write text beside calls")]
+    TextBesideCalls,
+    /// The format cannot write a name or a string.
+    #[error("call {call}: this format cannot write {text:?}")]
+    Unwritable {
+        /// The call's number.
+        call: usize,
+        /// The text.
+        text: String,
+    },
+}
+
+/// What a format cannot write.
+struct Unwritable(String);
+
+/// Arguments, given as JSON text, in a style.
+pub(crate) fn arguments(style: &ArgumentStyle, call: usize, text: &str) -> Result<String, RenderError> {
+    if *style == ArgumentStyle::Json {
+        return Ok(text.to_owned());
+    }
+    let value = Json::parse(text, &Limits::default()).map_err(|error| RenderError::NotJson { call, error })?;
+    let Json::Object(members) = &value else { return Err(RenderError::NoObject { call }) };
+    let mut out = String::new();
+    let written = match style {
+        ArgumentStyle::Json => Ok(()),
+        ArgumentStyle::Keywords => keywords(&mut out, members),
+        ArgumentStyle::Delimited(mark) => delimited(&mut out, &value, &mark.write()),
+        ArgumentStyle::Tagged(style) => tagged(&mut out, members, style),
+    };
+    match written {
+        Ok(()) => Ok(out),
+        Err(Unwritable(text)) => Err(RenderError::Unwritable { call, text }),
+    }
+}
+
+/// The code in a call of a tool that is called with code.
+pub(crate) fn code(call: usize, text: &str) -> Result<String, RenderError> {
+    let value = Json::parse(text, &Limits::default()).map_err(|error| RenderError::NotJson { call, error })?;
+    match value.get("code") {
+        Some(Json::String(code)) => Ok(code.clone()),
+        _ => Err(RenderError::NoObject { call }),
+    }
+}
+
+fn keywords(out: &mut String, members: &Object) -> Result<(), Unwritable> {
+    for (i, (name, value)) in members.iter().enumerate() {
+        if !keyword(name) {
+            return Err(Unwritable(name.to_owned()));
+        }
+        out.push_str(if i > 0 { ", " } else { "" });
+        out.push_str(name);
+        out.push('=');
+        python(out, value);
+    }
+    Ok(())
+}
+
+fn python(out: &mut String, value: &Json) {
+    match value {
+        Json::Null => out.push_str("None"),
+        Json::Bool(true) => out.push_str("True"),
+        Json::Bool(false) => out.push_str("False"),
+        Json::Number(number) => out.push_str(number.as_str()),
+        Json::String(text) => python_string(out, text),
+        Json::Array(items) => {
+            out.push('[');
+            for (i, item) in items.iter().enumerate() {
+                out.push_str(if i > 0 { ", " } else { "" });
+                python(out, item);
+            }
+            out.push(']');
+        }
+        Json::Object(members) => {
+            out.push('{');
+            for (i, (name, item)) in members.iter().enumerate() {
+                out.push_str(if i > 0 { ", " } else { "" });
+                python_string(out, name);
+                out.push_str(": ");
+                python(out, item);
+            }
+            out.push('}');
+        }
+    }
+}
+
+fn python_string(out: &mut String, text: &str) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\0'..'\u{20}' | '\u{7f}' => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}
+
+fn delimited(out: &mut String, value: &Json, mark: &str) -> Result<(), Unwritable> {
+    match value {
+        Json::String(text) if text.contains(mark) => return Err(Unwritable(text.clone())),
+        Json::String(text) => [mark, text, mark].iter().for_each(|piece| out.push_str(piece)),
+        Json::Array(items) => {
+            out.push('[');
+            for (i, item) in items.iter().enumerate() {
+                out.push_str(if i > 0 { "," } else { "" });
+                delimited(out, item, mark)?;
+            }
+            out.push(']');
+        }
+        Json::Object(members) => {
+            out.push('{');
+            for (i, (name, item)) in members.iter().enumerate() {
+                if name.is_empty() || name.contains([':', ',', '{', '}', '[', ']', '<', '"']) {
+                    return Err(Unwritable(name.to_owned()));
+                }
+                out.push_str(if i > 0 { "," } else { "" });
+                out.push_str(name);
+                out.push(':');
+                delimited(out, item, mark)?;
+            }
+            out.push('}');
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) => out.push_str(&value.to_string()),
+    }
+    Ok(())
+}
+
+fn tagged(out: &mut String, members: &Object, style: &TaggedStyle) -> Result<(), Unwritable> {
+    let close = style.close.write();
+    out.push_str(&style.before.write());
+    for (i, (name, value)) in members.iter().enumerate() {
+        if i > 0 {
+            out.push_str(&style.between.write());
+        }
+        for part in &style.open {
+            match part {
+                TagPart::Text(text) => out.push_str(text),
+                TagPart::Marker(marker) => out.push_str(&marker.write()),
+                TagPart::Gap(gap) => out.push_str(&gap.gap),
+                TagPart::Kind(part) => out.push_str(kind(&part.kind, value)),
+                TagPart::Key(part) => out.push_str(&part.key.write(name)),
+            }
+        }
+        out.push_str(&style.lead);
+        match value {
+            Json::String(text) if text.contains(&close) => return Err(Unwritable(text.clone())),
+            Json::String(text) => out.push_str(text),
+            other => json::spaced(out, other),
+        }
+        out.push_str(&style.trail);
+        out.push_str(&close);
+    }
+    out.push_str(&style.behind.write());
+    Ok(())
+}
+
+fn kind<'a>(words: &'a KindWords, value: &Json) -> &'a str {
+    match value {
+        Json::Null => &words.null,
+        Json::Bool(_) => &words.boolean,
+        Json::Number(_) => &words.number,
+        Json::String(_) => &words.string,
+        Json::Array(_) => &words.array,
+        Json::Object(_) => &words.object,
+    }
+}

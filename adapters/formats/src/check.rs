@@ -1,0 +1,179 @@
+//! What the shape of a description does not say.
+
+use crate::format::{ArgumentStyle, FormatError, TagPart, TaggedStyle, WireFormat};
+use crate::marker::{Glue, MAX_SPELLINGS, Marker, Part};
+
+type Fault = (&'static str, &'static str);
+
+const EMPTY: &str = "is or contains an empty text";
+
+impl WireFormat {
+    /// Checks what the shape does not say: markers have text, a header names its tool once, an argument style can be read
+    /// back. The first fault is returned.
+    pub fn check(&self) -> Result<(), FormatError> {
+        match self.fault() {
+            Some((pointer, what)) => Err(FormatError::Invalid { format: self.name.clone(), pointer, what }),
+            None => Ok(()),
+        }
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        if self.name.is_empty() {
+            return Some(("/name", "is empty"));
+        }
+        let call = &self.call;
+        let markers =
+            (self.reasoning.iter().flat_map(|r| [("/reasoning/begin", &r.begin), ("/reasoning/end", &r.end)]))
+                .chain(self.section.iter().map(|s| ("/section/begin", &s.begin)))
+                .chain(self.section.iter().filter_map(|s| s.end.as_ref()).map(|m| ("/section/end", m)))
+                .chain(self.text.begin.iter().map(|m| ("/text/begin", m)))
+                .chain(self.text.end.iter().map(|m| ("/text/end", m)))
+                .chain(self.end.iter().map(|m| ("/end", m)))
+                .chain(call.begin.iter().map(|m| ("/call/begin", m)))
+                .chain(call.end.iter().map(|m| ("/call/end", m)))
+                .chain(self.messages.iter().flat_map(|m| m.markers()));
+        for (pointer, m) in markers {
+            if let Some(what) = marker_fault(m) {
+                return Some((pointer, what));
+            }
+        }
+        let texts = (self.reasoning.iter().flat_map(|r| &r.excludes).map(|t| ("/reasoning/excludes", t)))
+            .chain(self.text.excludes.iter().map(|t| ("/text/excludes", t)))
+            .chain(self.stop_tokens.iter().map(|t| ("/stop_tokens", t)));
+        if let Some((pointer, _)) = texts.into_iter().find(|(_, text)| text.is_empty()) {
+            return Some((pointer, EMPTY));
+        }
+        let glues = (self.section.iter().flat_map(|s| [("/section/lead", &s.lead), ("/section/trail", &s.trail)]))
+            .chain([("/call/separator", &call.separator)]);
+        for (pointer, glue) in glues {
+            if let Some(what) = glue_fault(glue) {
+                return Some((pointer, what));
+            }
+        }
+        if self.text.begin.is_some() != self.text.end.is_some() {
+            return Some(("/text", "has `begin` without `end`, or `end` without `begin`"));
+        }
+        if self.messages.is_some() && (self.text.end.is_none() || self.section.is_some() || self.end.is_some()) {
+            return Some(("/messages", "needs text with `begin` and `end`, and has no `section` and no `end`"));
+        }
+        self.call_fault().or_else(|| {
+            let empty = |rule: &crate::format::DetectRule| {
+                rule.template.is_empty()
+                    && rule.tokens.is_empty()
+                    && rule.model_type.is_empty()
+                    && rule.architectures.is_empty()
+            };
+            let what = "a rule needs `template`, `tokens`, `model_type` or `architectures`";
+            self.detect.iter().any(empty).then_some(("/detect", what))
+        })
+    }
+
+    fn call_fault(&self) -> Option<Fault> {
+        let call = &self.call;
+        if call.begin.is_none() && self.section.is_none() && self.messages.is_none() {
+            return Some(("/call/begin", "is needed where there is no section"));
+        }
+        let names = |parts: &[Part]| parts.iter().filter(|p| matches!(p, Part::Name(_))).count();
+        for (pointer, header) in
+            [("/call/header", &call.header)].into_iter().chain(call.also.iter().map(|h| ("/call/also", h)))
+        {
+            if names(header) != 1 {
+                return Some((pointer, "must have the tool's name exactly once"));
+            }
+            if let Some(what) = header.iter().find_map(part_fault) {
+                return Some((pointer, what));
+            }
+        }
+        if names(&call.trailer) != 0 {
+            return Some(("/call/trailer", "must not have the tool's name"));
+        }
+        if let Some(what) = call.trailer.iter().find_map(part_fault) {
+            return Some(("/call/trailer", what));
+        }
+        let ends_itself = matches!(call.arguments, ArgumentStyle::Json | ArgumentStyle::Delimited(_));
+        if call.trailer.is_empty() && call.end.is_none() && !ends_itself {
+            return Some(("/call/end", "with such arguments a call needs a trailer or an end marker"));
+        }
+        match &call.arguments {
+            ArgumentStyle::Json | ArgumentStyle::Keywords => None,
+            ArgumentStyle::Delimited(marker) => marker_fault(marker).map(|what| ("/call/arguments/delimited", what)),
+            ArgumentStyle::Tagged(style) => tagged_fault(style),
+        }
+    }
+}
+
+fn tagged_fault(style: &TaggedStyle) -> Option<Fault> {
+    let open = "/call/arguments/tagged/open";
+    if let Some(what) = marker_fault(&style.close) {
+        return Some(("/call/arguments/tagged/close", what));
+    }
+    let one_text = |marker: &Marker| {
+        let text = |spelling: &Vec<crate::marker::Atom>| spelling.iter().map(|atom| atom.text()).collect::<String>();
+        marker.spellings().iter().all(|spelling| text(spelling) == marker.write())
+    };
+    if !one_text(&style.close) {
+        return Some(("/call/arguments/tagged/close", "has several texts"));
+    }
+    let fixed = |part: &TagPart| matches!(part, TagPart::Text(_) | TagPart::Marker(_));
+    if !style.open.last().is_some_and(fixed) {
+        return Some((open, "must end with a text"));
+    }
+    if !matches!(&style.open[..], [first, TagPart::Key(_), third, ..] if fixed(first) && fixed(third)) {
+        return Some((open, "must begin with a text, the argument's name and another text"));
+    }
+    if style.open[2..].iter().any(|part| matches!(part, TagPart::Key(_))) {
+        return Some((open, "names the argument twice"));
+    }
+    let kinds = style.open.iter().filter(|part| matches!(part, TagPart::Kind(_))).count();
+    let bare = style.open.windows(2).any(|two| matches!(two[0], TagPart::Kind(_)) && !fixed(&two[1]));
+    if kinds > 1 || bare {
+        return Some((open, "a word for the type may stand once, with a text behind it"));
+    }
+    if let Some(TagPart::Kind(kind)) = style.open.iter().find(|part| matches!(part, TagPart::Kind(_))) {
+        let w = &kind.kind;
+        let others = [&w.number, &w.boolean, &w.null, &w.array, &w.object];
+        if w.string.is_empty() || others.iter().any(|word| word.is_empty() || **word == w.string) {
+            return Some((open, "strings need a word for their type that no other type has, and words are not empty"));
+        }
+    }
+    style.open.iter().find_map(|part| match part {
+        TagPart::Text(text) if text.is_empty() => Some((open, EMPTY)),
+        TagPart::Marker(marker) if !one_text(marker) => Some((open, "has several texts")),
+        TagPart::Marker(marker) => marker_fault(marker).map(|what| (open, what)),
+        _ => None,
+    })
+}
+
+fn marker_fault(marker: &Marker) -> Option<&'static str> {
+    if marker.texts().iter().any(|text| text.is_empty()) {
+        return Some(EMPTY);
+    }
+    let spellings = marker.spellings();
+    if spellings.is_empty() || spellings.iter().any(|atoms| atoms.is_empty()) {
+        return Some("is nothing");
+    }
+    (spellings.len() > MAX_SPELLINGS).then_some("has too many spellings")
+}
+
+fn part_fault(part: &Part) -> Option<&'static str> {
+    match part {
+        Part::Text(text) if text.is_empty() => Some(EMPTY),
+        Part::Maybe(part) if part.maybe.iter().any(|p| matches!(p, Part::Name(_))) => {
+            Some("has a name that may be missing")
+        }
+        Part::Maybe(part) => part.maybe.iter().find_map(part_fault),
+        Part::Gap(gap) if !gap.gap.bytes().all(|b| b.is_ascii_whitespace()) => Some("a gap is white space"),
+        Part::Marker(marker) => marker_fault(marker),
+        _ => None,
+    }
+}
+
+fn glue_fault(glue: &Glue) -> Option<&'static str> {
+    match glue {
+        Glue::Text(_) => None,
+        Glue::Parts(parts) if parts.iter().any(|p| matches!(p, Part::Name(_) | Part::Id(_))) => {
+            Some("must not have a name or an id")
+        }
+        Glue::Parts(parts) => parts.iter().find_map(part_fault),
+    }
+}

@@ -1,0 +1,204 @@
+//! Runs wire text with special tokens in it through a plan's grammar and extractor, cut in any way.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use louver::engine::{Constraint, Engine, EngineOptions, Matcher};
+use louver::ids::TokenId;
+use louver::matcher::Tracer;
+use louver::vocab::Vocabulary;
+use louver_formats::{Event, Plan, Turn, WireFormat};
+use serde_json::Value;
+
+use crate::harness::{SEED, joined, pieces};
+
+/// Which of a format's markers are special tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Specials {
+    /// Those that must be.
+    Fewest,
+    /// Those that may be.
+    Most,
+}
+
+pub(crate) const BOTH: [Specials; 2] = [Specials::Fewest, Specials::Most];
+
+/// A format settled for one of two vocabularies.
+pub(crate) struct Rig {
+    pub(crate) format: WireFormat,
+    pub(crate) specials: Vec<String>,
+}
+
+/// A piece of wire text.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Unit<'a> {
+    Special(&'a str),
+    Bytes(&'a [u8]),
+}
+
+/// Texts of markers under these keys, longest first.
+fn marker_texts(value: &Value, keys: &[&str], out: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            for (key, inner) in members {
+                match inner.as_str() {
+                    Some(text) if keys.contains(&key.as_str()) => out.push(text.to_owned()),
+                    _ => marker_texts(inner, keys, out),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| marker_texts(item, keys, out)),
+        _ => {}
+    }
+}
+
+impl Rig {
+    pub(crate) fn new(format: &WireFormat, which: Specials) -> Rig {
+        let value = serde_json::to_value(format).expect("JSON");
+        let keys: &[&str] = if which == Specials::Most { &["token", "either"] } else { &["token"] };
+        let mut specials = Vec::new();
+        marker_texts(&value, keys, &mut specials);
+        specials.sort_by(|a: &String, b| b.len().cmp(&a.len()).then(a.cmp(b)));
+        specials.dedup();
+        let mut rig = Rig { format: format.clone(), specials };
+        rig.format = format.bind(&rig.vocabulary(&[]));
+        rig
+    }
+
+    fn vocabulary(&self, pieces: &[&[u8]]) -> Vocabulary {
+        let first = 257 + self.specials.len();
+        let mut builder = Vocabulary::builder(first + pieces.len());
+        for byte in 0..=255u8 {
+            builder.token(u32::from(byte), &[byte]);
+        }
+        builder.special(256, "<stop>").stop(256);
+        for (id, special) in (257..).zip(&self.specials) {
+            builder.special(id, special);
+        }
+        for (id, piece) in (first as u32..).zip(pieces) {
+            builder.token(id, piece);
+        }
+        builder.build().expect("vocabulary")
+    }
+
+    /// Cuts at special tokens. U+0000 before one leaves it spelled out.
+    pub(crate) fn units<'a>(&self, wire: &'a str) -> Vec<Unit<'a>> {
+        let mut out = Vec::new();
+        let (mut from, mut at) = (0, 0);
+        let bytes = |out: &mut Vec<Unit<'a>>, from: usize, to: usize| {
+            if from < to {
+                out.push(Unit::Bytes(&wire.as_bytes()[from..to]));
+            }
+        };
+        while let Some(c) = wire[at..].chars().next() {
+            if c == '\0' {
+                bytes(&mut out, from, at);
+                from = at + 1;
+                at += 1 + wire[at + 1..].chars().next().map_or(0, char::len_utf8);
+                continue;
+            }
+            match self.specials.iter().find(|special| wire[at..].starts_with(special.as_str())) {
+                Some(special) => {
+                    bytes(&mut out, from, at);
+                    out.push(Unit::Special(&wire[at..at + special.len()]));
+                    at += special.len();
+                    from = at;
+                }
+                None => at += c.len_utf8(),
+            }
+        }
+        bytes(&mut out, from, wire.len());
+        out
+    }
+
+    /// Ready to run these units, cut as the seeds say (seed 0: byte by byte).
+    pub(crate) fn session<'a>(&'a self, plan: &'a Plan, units: &[Unit<'_>], seeds: &[u64]) -> Session<'a> {
+        let mut known: HashMap<Vec<u8>, TokenId> = HashMap::new();
+        let mut extra: Vec<Vec<u8>> = Vec::new();
+        let first = 257 + self.specials.len();
+        for &seed in seeds {
+            for piece in units.iter().flat_map(|unit| cut(unit, seed)) {
+                if piece.len() > 1 && !known.contains_key(&piece) {
+                    known.insert(piece.clone(), TokenId::new(first + extra.len()));
+                    extra.push(piece);
+                }
+            }
+        }
+        let pieces: Vec<&[u8]> = extra.iter().map(Vec::as_slice).collect();
+        let engine = Engine::new(Arc::new(self.vocabulary(&pieces)), EngineOptions::default());
+        let constraint = engine.compile(plan.grammar()).expect("compiles");
+        Session { rig: self, plan, constraint, known }
+    }
+}
+
+fn cut(unit: &Unit<'_>, seed: u64) -> Vec<Vec<u8>> {
+    let Unit::Bytes(bytes) = unit else { return Vec::new() };
+    match seed {
+        0 => bytes.chunks(1).map(<[u8]>::to_vec).collect(),
+        seed => pieces(bytes, seed, 1 + (3 * seed % 23) as usize).into_iter().map(<[u8]>::to_vec).collect(),
+    }
+}
+
+pub(crate) struct Session<'a> {
+    rig: &'a Rig,
+    plan: &'a Plan,
+    constraint: Constraint,
+    known: HashMap<Vec<u8>, TokenId>,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) turn: Turn,
+    pub(crate) events: Vec<Event>,
+    /// The units' bytes and tokens taken before one was refused; all of them if none was.
+    pub(crate) taken: Result<(), usize>,
+    pub(crate) complete: bool,
+}
+
+impl Session<'_> {
+    pub(crate) fn matcher(&self) -> Matcher {
+        self.constraint.matcher()
+    }
+
+    /// The tokens of the units, cut as the seed says.
+    pub(crate) fn tokens(&self, units: &[Unit<'_>], seed: u64) -> Vec<TokenId> {
+        let mut out = Vec::new();
+        for unit in units {
+            match unit {
+                Unit::Special(name) => {
+                    let at = self.rig.specials.iter().position(|s| s == name).expect("special");
+                    out.push(TokenId::new(257 + at));
+                }
+                Unit::Bytes(_) => out.extend(cut(unit, seed).into_iter().map(|piece| match &piece[..] {
+                    [byte] => TokenId::from_raw(u32::from(*byte)),
+                    _ => self.known[&piece],
+                })),
+            }
+        }
+        out
+    }
+
+    /// Takes tokens as far as they go; every `chunk` tokens the extractor gets what is decided.
+    pub(crate) fn run(&self, tokens: &[TokenId], chunk: usize) -> Run {
+        let mut matcher = self.matcher();
+        let (mut tracer, mut extractor, mut events) = (Tracer::new(), self.plan.extractor(SEED), Vec::new());
+        let mut taken = Ok(());
+        for (n, &token) in tokens.iter().enumerate() {
+            if matcher.advance_traced(token, &mut tracer).is_err() {
+                taken = Err(n);
+                break;
+            }
+            if n % chunk == 0 {
+                events.extend(extractor.push(tracer.drain()));
+            }
+        }
+        events.extend(extractor.push(tracer.drain()));
+        let complete = taken.is_ok() && matcher.is_complete();
+        events.extend(extractor.push(tracer.finish()));
+        events.extend(extractor.finish(complete));
+        let events = joined(events);
+        assert_eq!(events.last(), Some(&Event::End));
+        Run { turn: Turn::collect(&events), events, taken, complete }
+    }
+}
