@@ -237,13 +237,15 @@ fn trim(graph: &mut Graph, changed: &mut bool) -> Option<Expr> {
     if !live[graph.start as usize] {
         return Some(Expr::Never);
     }
-    let before = (graph.edges.len(), graph.ends.len());
+    let edges = graph.edges.len();
     let mut passes = passes.into_iter();
     graph.edges.retain(|(from, _, to)| passes.next() == Some(true) && reached[*from as usize] && live[*to as usize]);
-    graph.ends.sort_unstable();
-    graph.ends.dedup();
-    graph.ends.retain(|&end| reached[end as usize]);
-    *changed |= before != (graph.edges.len(), graph.ends.len());
+    let mut ends = graph.ends.clone();
+    ends.sort_unstable();
+    ends.dedup();
+    ends.retain(|&end| reached[end as usize]);
+    *changed |= edges != graph.edges.len() || ends != graph.ends;
+    graph.ends = ends;
     let kept: Vec<u32> = (0..graph.nodes).filter(|&n| reached[n as usize] && live[n as usize]).collect();
     if kept.len() < graph.nodes as usize {
         let number = |node: u32| kept.partition_point(|&k| k < node) as u32;

@@ -24,7 +24,7 @@ const WIDE: usize = 80;
 pub(super) fn run(grammar: &mut Grammar) -> bool {
     let calls = Calls::of(grammar);
     let (uses, recursive) = (calls.uses(), calls.recursive());
-    let budget = grammar.size() / 10 + 8;
+    let budget = grammar.size() / 16 + 8;
     let mut inliner = Inliner { shapes: vec![None; grammar.rules.len()], uses, budget, rules: &mut grammar.rules };
     let mut tags = vec![false; inliner.rules.len()];
     inliner.rules.iter().for_each(|rule| mark_tags(&rule.body, &mut tags));

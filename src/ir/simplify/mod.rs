@@ -8,6 +8,7 @@ mod calls;
 mod fold;
 mod inline;
 mod literals;
+mod loops;
 mod merge;
 mod nullable;
 mod reach;
@@ -47,6 +48,8 @@ pub enum Pass {
     Unit,
     /// What may be empty anyway is not said to be optional once more.
     Nullable,
+    /// Rules that call themselves at one end of an alternative become repeats.
+    Loops,
     /// Identical rules become one, mutually recursive ones included.
     Merge,
     /// Small rules, and rules used once, are written where they are used.
@@ -59,12 +62,13 @@ pub enum Pass {
 
 impl Pass {
     /// All passes, in the order in which they help each other.
-    pub const ALL: [Pass; 9] = [
+    pub const ALL: [Pass; 10] = [
         Pass::Reach,
         Pass::Fold,
         Pass::Useless,
         Pass::Unit,
         Pass::Nullable,
+        Pass::Loops,
         Pass::Merge,
         Pass::Inline,
         Pass::Literals,
@@ -79,6 +83,7 @@ impl Pass {
             Pass::Useless => useless::run(grammar),
             Pass::Unit => unit::run(grammar),
             Pass::Nullable => nullable::run(grammar),
+            Pass::Loops => loops::run(grammar),
             Pass::Merge => merge::run(grammar),
             Pass::Inline => inline::run(grammar),
             Pass::Literals => literals::run(grammar),
@@ -91,7 +96,7 @@ impl Pass {
     /// Whether a change may let a pass before it find something new.
     fn opens_more(self) -> bool {
         match self {
-            Pass::Useless | Pass::Unit | Pass::Nullable | Pass::Merge => true,
+            Pass::Useless | Pass::Unit | Pass::Nullable | Pass::Loops | Pass::Merge => true,
             Pass::Fold | Pass::Inline | Pass::Literals | Pass::Reach => false,
         }
     }

@@ -1,0 +1,69 @@
+//! Rules that repeat by calling themselves at one end become repeats: `a ::= r a | b | a l` is `r* b l*`. A repeat is part of the
+//! rule's automaton, where a call is not, and a rule that no longer calls itself can be written out where it is used.
+
+use crate::ids::RuleId;
+use crate::ir::{Expr, Grammar};
+
+pub(super) fn run(grammar: &mut Grammar) -> bool {
+    let mut changed = false;
+    for (i, rule) in grammar.rules.iter_mut().enumerate() {
+        let own = RuleId::new(i);
+        // A labelled rule that calls itself begins a new span each time.
+        if let Expr::Alt(parts) = &mut rule.body
+            && rule.label.is_none()
+            && at_ends(parts, own)
+        {
+            rule.body = unwound(std::mem::take(parts), own);
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// Where an alternative calls its own rule.
+#[derive(Clone, Copy, PartialEq)]
+enum Own {
+    Nowhere,
+    First,
+    Last,
+    /// It is nothing but the call.
+    Alone,
+    Inside,
+}
+
+fn place(part: &Expr, own: RuleId) -> Own {
+    let mut calls = 0;
+    part.each_ref(&mut |rule| calls += u32::from(rule == own));
+    match (calls, part) {
+        (0, _) => Own::Nowhere,
+        (1, Expr::Ref(_)) => Own::Alone,
+        (1, Expr::Seq(parts)) if parts.first() == Some(&Expr::Ref(own)) => Own::First,
+        (1, Expr::Seq(parts)) if parts.last() == Some(&Expr::Ref(own)) => Own::Last,
+        _ => Own::Inside,
+    }
+}
+
+/// Whether there are calls of the rule itself, all of them at the ends of alternatives.
+fn at_ends(parts: &[Expr], own: RuleId) -> bool {
+    let mut any = false;
+    parts.iter().all(|part| {
+        let place = place(part, own);
+        any |= place != Own::Nowhere;
+        place != Own::Inside
+    }) && any
+}
+
+fn unwound(parts: Vec<Expr>, own: RuleId) -> Expr {
+    let (mut before, mut bases, mut behind) = (Vec::new(), Vec::new(), Vec::new());
+    for mut part in parts {
+        let place = place(&part, own);
+        match (place, &mut part) {
+            (Own::First, Expr::Seq(list)) => behind.push(Expr::seq(list.drain(1..))),
+            (Own::Last, Expr::Seq(list)) => before.push(Expr::seq(list.drain(..list.len() - 1))),
+            (Own::Alone, _) => {}
+            _ => bases.push(part),
+        }
+    }
+    let repeated = |list: Vec<Expr>| if list.is_empty() { Expr::Empty } else { Expr::star(Expr::alt(list)) };
+    Expr::seq([repeated(before), Expr::alt(bases), repeated(behind)])
+}
