@@ -1,4 +1,5 @@
-//! What simplification costs and saves on the schemas of a corpus: time a pass, time to compile before and after, sizes.
+//! What simplification costs and saves on the schemas of a corpus: time a pass, time to compile and to
+//! read one instance before and after, sizes.
 //!
 //! `cargo run --release --example simplify_sweep -- FILE.jsonl [--limit N] [--print ID]`. Each line has a `schema`. Each time is the least of
 //! three, so that a busy machine does not show.
@@ -11,6 +12,7 @@ use louver::compile::Compiled;
 use louver::front::json_schema::{SchemaOptions, lower};
 use louver::ir::{Grammar, Pass, Simplify};
 use louver::limits::Limits;
+use louver::matcher::Recognizer;
 use louver::spec::json::Json;
 use serde_json::Value;
 
@@ -96,6 +98,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             continue;
         }
         let Ok(grammar) = lower(&Json::from(&line["schema"]), &SchemaOptions::default(), &limits) else { continue };
+        let valid = line["tests"].as_array().into_iter().flatten().find(|test| test["valid"] == true);
+        let instance = valid.map(|test| test["data"].to_string());
         table.add("clone us", us(least(|| grammar.clone()).0));
         table.add("validate us", us(least(|| grammar.validate()).0));
         let mut at = grammar.clone();
@@ -117,12 +121,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             table.add(&format!("{level:?} simplify us"), us(time));
             table.add(&format!("{level:?} rules"), simple.rules.len() as f64);
             table.add(&format!("{level:?} size"), simple.size() as f64);
-            let (time, compiled) = least(|| Compiled::new(&*simple, &limits));
-            if let Ok(compiled) = compiled {
+            let simple = Arc::new(simple.into_owned());
+            let (time, compiled) = least(|| Compiled::new(simple.clone(), &limits));
+            if compiled.is_ok() {
                 table.add(&format!("{level:?} compile us"), us(time));
-                let size = Arc::new(compiled).size();
-                table.add(&format!("{level:?} states"), size.states as f64);
-                table.add(&format!("{level:?} edges"), size.edges as f64);
+            }
+            // Rules become states when a parse gets to them, so what is compiled shows when something is read.
+            let Some(text) = &instance else { continue };
+            let (time, read) = least(|| {
+                let compiled = Arc::new(Compiled::new(simple.clone(), &limits).ok()?);
+                Recognizer::new(compiled).push(text.as_bytes()).ok()
+            });
+            if read.is_some() {
+                table.add(&format!("{level:?} compile and read us"), us(time));
             }
         }
     }
