@@ -4,6 +4,7 @@ use std::hash::{Hash, Hasher};
 
 use rustc_hash::{FxHashMap, FxHasher};
 
+use super::each;
 use super::useless::flood;
 use crate::fsm::ByteSet;
 use crate::ir::{Expr, Grammar, Graph};
@@ -14,15 +15,15 @@ const MAX_BOUND: u32 = 1 << 16;
 const FEW: usize = 8;
 
 pub(super) fn run(grammar: &mut Grammar) -> bool {
-    grammar.rules.iter_mut().fold(false, |changed, rule| fold(&mut rule.body) || changed)
+    each(&mut grammar.rules, |rule| fold(&mut rule.body))
 }
 
 /// Folds an expression; returns whether it changed.
 pub(super) fn fold(expr: &mut Expr) -> bool {
     let mut changed = match expr {
-        Expr::Seq(parts) | Expr::Alt(parts) => parts.iter_mut().fold(false, |changed, part| fold(part) || changed),
+        Expr::Seq(parts) | Expr::Alt(parts) => each(parts, fold),
         Expr::Repeat { body, .. } => fold(body),
-        Expr::Graph(graph) => graph.edges.iter_mut().fold(false, |changed, (_, e, _)| fold(e) || changed),
+        Expr::Graph(graph) => each(&mut graph.edges, |(_, e, _)| fold(e)),
         _ => false,
     };
     let folded = match expr {

@@ -6,7 +6,7 @@
 //!   long as the rule around them is the same. Written into its caller, each string of each schema would have masks of its own.
 
 use super::calls::Calls;
-use super::fold;
+use super::{each, fold};
 use crate::ir::{Expr, Grammar, Rule};
 
 /// Largest rule that is written out wherever it is used.
@@ -122,9 +122,7 @@ struct Inliner<'g> {
 impl Inliner<'_> {
     /// Writes callees out; `shape` is that of the whole rule. Returns whether anything changed.
     fn substitute(&mut self, expr: &mut Expr, shape: &mut Shape) -> bool {
-        let mut all = |parts: &mut dyn Iterator<Item = &mut Expr>| {
-            parts.fold(false, |changed, part| self.substitute(part, shape) || changed)
-        };
+        let mut all = |parts: &mut dyn Iterator<Item = &mut Expr>| each(parts, |part| self.substitute(part, shape));
         match expr {
             Expr::Seq(parts) | Expr::Alt(parts) => all(&mut parts.iter_mut()),
             Expr::Graph(graph) => all(&mut graph.edges.iter_mut().map(|(_, e, _)| e)),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::each;
 use crate::fsm::Dfa;
 use crate::ir::{Expr, Grammar};
 
@@ -9,16 +10,16 @@ use crate::ir::{Expr, Grammar};
 const MIN_LITERALS: usize = 4;
 
 pub(super) fn run(grammar: &mut Grammar) -> bool {
-    grammar.rules.iter_mut().fold(false, |changed, rule| join(&mut rule.body) || changed)
+    each(&mut grammar.rules, |rule| join(&mut rule.body))
 }
 
 fn join(expr: &mut Expr) -> bool {
     match expr {
-        Expr::Seq(parts) => parts.iter_mut().fold(false, |changed, part| join(part) || changed),
+        Expr::Seq(parts) => each(parts, join),
         Expr::Repeat { body, .. } => join(body),
-        Expr::Graph(graph) => graph.edges.iter_mut().fold(false, |changed, (_, e, _)| join(e) || changed),
+        Expr::Graph(graph) => each(&mut graph.edges, |(_, e, _)| join(e)),
         Expr::Alt(parts) => {
-            let changed = parts.iter_mut().fold(false, |changed, part| join(part) || changed);
+            let changed = each(parts.iter_mut(), join);
             let literals = parts.iter().filter(|p| matches!(p, Expr::Bytes(_))).count();
             if literals < MIN_LITERALS {
                 return changed;

@@ -92,6 +92,15 @@ impl Pass {
     }
 }
 
+/// Runs `work` on every item; returns whether it changed any of them.
+fn each<T>(items: impl IntoIterator<Item = T>, mut work: impl FnMut(T) -> bool) -> bool {
+    let mut changed = false;
+    for item in items {
+        changed |= work(item);
+    }
+    changed
+}
+
 impl Pass {
     /// Whether a change may let a pass before it find something new.
     fn opens_more(self) -> bool {

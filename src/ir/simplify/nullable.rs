@@ -1,8 +1,8 @@
 //! What may be empty anyway is not said to be optional once more: `x?` is `x`, `x{m,n}` is `x{0,n}` and `"" | x` is `x` where
 //! `x` can derive the empty string.
 
-use super::fold;
 use super::useless::{NEVER, ends, least};
+use super::{each, fold};
 use crate::ir::{Expr, Grammar};
 
 pub(super) fn run(grammar: &mut Grammar) -> bool {
@@ -45,7 +45,7 @@ fn nullable(expr: &Expr, known: &Known<'_>) -> bool {
 
 /// Returns whether the expression changed.
 fn resolve(expr: &mut Expr, known: &Known<'_>) -> bool {
-    let all = |parts: &mut dyn Iterator<Item = &mut Expr>| parts.fold(false, |changed, p| resolve(p, known) || changed);
+    let all = |parts: &mut dyn Iterator<Item = &mut Expr>| each(parts, |part| resolve(part, known));
     match expr {
         Expr::Seq(parts) => all(&mut parts.iter_mut()),
         Expr::Graph(graph) => all(&mut graph.edges.iter_mut().map(|(_, e, _)| e)),

@@ -2,7 +2,7 @@
 //! a trigger whose body derives nothing is still a text that free text cannot contain.
 
 use super::calls::Calls;
-use super::fold;
+use super::{each, fold};
 use crate::ids::RuleId;
 use crate::ir::{Expr, Grammar, Graph};
 
@@ -100,7 +100,7 @@ pub(super) fn flood(
 
 /// Calls of rules that derive nothing become [`Expr::Never`]; returns whether there were any.
 fn prune(expr: &mut Expr, ranks: &[u32]) -> bool {
-    let any = |parts: &mut dyn Iterator<Item = &mut Expr>| parts.fold(false, |hit, part| prune(part, ranks) | hit);
+    let any = |parts: &mut dyn Iterator<Item = &mut Expr>| each(parts, |part| prune(part, ranks));
     match expr {
         Expr::Ref(rule) if ranks[rule.index()] == NEVER => {
             *expr = Expr::Never;
