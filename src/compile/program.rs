@@ -369,8 +369,12 @@ impl Program {
         let (is_final, scannable, calling) = self.look(instance, set);
         let label = self.compiled.rules[rule as usize].label;
         let pure_return = is_final && !scannable && !calling && block == NO_BLOCK && label.is_none();
-        let id = if pure_return { Program::RETURN } else { self.states.len() as u32 };
-        if !pure_return {
+        // One state stands for all returns, but for those that a trace asks the mark of.
+        let marked = matches!(&self.instances[instance as usize].source,
+            Source::Single(unit) if unit.marks[set[0] as usize] != Mark::Plain);
+        let merged = pure_return && !marked;
+        let id = if merged { Program::RETURN } else { self.states.len() as u32 };
+        if !merged {
             let span = Span { at: self.sets.len() as u32, len: set.len() as u32 };
             self.sets.extend_from_slice(set);
             self.states.push(State {

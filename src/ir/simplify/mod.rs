@@ -23,11 +23,10 @@ use crate::ids::RuleId;
 /// How much a grammar is simplified before it is compiled. Changes no mask and no trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Simplify {
-    /// Not at all.
-    Off,
-    /// What pays for grammars that a front end has already written tidily, such as those of JSON Schemas: rules that are not
-    /// reached are dropped and identical ones merged.
+    /// Not at all: right for grammars that a front end has written tidily, such as those of JSON Schemas.
     #[default]
+    Off,
+    /// Rules that are not reached are dropped and identical ones merged.
     Cheap,
     /// Every pass, to a fixpoint or four rounds: for grammars that people or other programs wrote.
     Full,
