@@ -45,6 +45,8 @@ pub(crate) struct State {
     pub(crate) pure_return: bool,
     /// A call or a block leaves.
     pub(crate) calling: bool,
+    /// A trigger has just fired, and tags' bodies may follow. Where a dispatch is looked at on its own, it ends here.
+    pub(crate) gate: bool,
     /// Its edges are known.
     expanded: bool,
     instance: u32,
@@ -155,6 +157,7 @@ impl Program {
             scannable: false,
             pure_return: true,
             calling: false,
+            gate: false,
             expanded: true,
             instance: UNKNOWN,
             set: Span::default(),
@@ -272,6 +275,17 @@ impl Program {
         }
     }
 
+    /// The number of a [`State::gate`] among the states of its dispatch. The same for all dispatches over the same texts.
+    pub(crate) fn gate_of(&self, state: u32) -> Option<u32> {
+        let State { gate, set, .. } = self.states[state as usize];
+        gate.then(|| self.sets[set.at as usize])
+    }
+
+    /// The gate with this number in the dispatch that a state belongs to.
+    pub(crate) fn gate(&mut self, state: u32, number: u32) -> u32 {
+        self.intern(self.states[state as usize].instance, &[number])
+    }
+
     /// Whether a run of a block can call a rule. Cost: the block's states.
     pub(crate) fn block_calls(&mut self, block: u32) -> bool {
         let mut seen = vec![self.blocks[block as usize].start];
@@ -370,9 +384,11 @@ impl Program {
         let label = self.compiled.rules[rule as usize].label;
         let pure_return = is_final && !scannable && !calling && block == NO_BLOCK && label.is_none();
         // One state stands for all returns, but for those that a trace asks the mark of.
-        let marked = matches!(&self.instances[instance as usize].source,
-            Source::Single(unit) if unit.marks[set[0] as usize] != Mark::Plain);
-        let merged = pure_return && !marked;
+        let mark = match &self.instances[instance as usize].source {
+            Source::Single(unit) => unit.marks[set[0] as usize],
+            _ => Mark::Plain,
+        };
+        let merged = pure_return && mark == Mark::Plain;
         let id = if merged { Program::RETURN } else { self.states.len() as u32 };
         if !merged {
             let span = Span { at: self.sets.len() as u32, len: set.len() as u32 };
@@ -384,6 +400,7 @@ impl Program {
                 scannable,
                 pure_return,
                 calling,
+                gate: calling && matches!(mark, Mark::Fired { .. }),
                 expanded: false,
                 instance,
                 set: span,

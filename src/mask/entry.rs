@@ -7,7 +7,7 @@ use super::profile::Profile;
 use super::set::{TokenSet, bit, set_bit};
 use super::walk::{Stopped, Walk, descend};
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, DEAD, Parser, Room};
+use crate::matcher::{ConfigId, DEAD, Exit, Parser, Room};
 use crate::vocab::{Trie, Vocabulary};
 
 /// Where few nodes have everything undecided below them, the subtrees are walked in place; otherwise remainders are grouped.
@@ -16,14 +16,21 @@ const SUBTREES: usize = 4;
 /// What a state's rule leaves undecided.
 #[derive(Debug)]
 enum Undecided {
-    /// The words below these nodes of the vocabulary's trie.
-    Subtrees(Box<[u32]>),
-    /// What is left of each undecided token once the rule has ended; equal remainders share a node.
-    Remainders(Trie),
-    /// As another entry, but for some tokens, which `own` decides.
-    Like { base: Arc<Entry>, without: Box<[TokenId]>, own: Box<[u32]> },
+    /// What follows an exit decides.
+    Behind(Box<[(Exit, Rest)]>),
+    /// As another entry, but for some tokens, which the words below `own` decide.
+    Like { base: Arc<Entry>, without: Box<[TokenId]>, own: Box<[(Exit, u32)]> },
     /// As a counted block's profile says for this counter.
     Counted { profile: Arc<Profile>, room: Room },
+}
+
+/// What is left of undecided tokens behind one exit.
+#[derive(Debug)]
+enum Rest {
+    /// The words below these nodes of the vocabulary's trie.
+    Subtrees(Box<[u32]>),
+    /// What is left of each token; equal remainders share a node.
+    Remainders(Trie),
 }
 
 /// Accepted / rejected / uncertain for one state (XGrammar's adaptive token-mask cache). Everything else is rejected.
@@ -77,28 +84,49 @@ impl Entry {
     /// Memory held, in bytes, roughly.
     pub(crate) fn bytes(&self) -> usize {
         let undecided = match &self.undecided {
-            Undecided::Subtrees(nodes) => nodes.len() * 4,
-            Undecided::Remainders(trie) => trie.len() * 16 + 1024,
-            Undecided::Like { without, own, .. } => (without.len() + own.len()) * 4,
+            Undecided::Behind(rests) => rests.iter().map(|(_, rest)| rest.bytes()).sum(),
+            Undecided::Like { without, own, .. } => without.len() * 4 + own.len() * 12,
             Undecided::Counted { profile, .. } => profile.bytes() / Arc::strong_count(profile).clamp(1, 16),
         };
         self.accepted.bytes() + undecided + 64
     }
 
-    /// Adds to `walk` the undecided tokens that `next` (what follows the rule) can finish.
+    /// Exits behind which something is undecided.
+    pub(crate) fn exits(&self) -> Vec<Exit> {
+        match &self.undecided {
+            Undecided::Behind(rests) => rests.iter().map(|&(exit, _)| exit).collect(),
+            Undecided::Like { base, own, .. } => {
+                let mut exits = base.exits();
+                exits.extend(own.iter().map(|&(exit, _)| exit));
+                exits.sort_unstable();
+                exits.dedup();
+                exits
+            }
+            Undecided::Counted { .. } => vec![Exit::End],
+        }
+    }
+
+    /// Adds to `walk` the tokens undecided behind an exit that `next` (what follows it) can finish.
     pub(crate) fn resolve(
         &self,
         parser: &mut Parser,
         vocab: &Vocabulary,
-        next: ConfigId,
+        (exit, next): (Exit, ConfigId),
         walk: &mut Walk,
     ) -> Result<(), Stopped> {
         match &self.undecided {
-            Undecided::Subtrees(nodes) => below(parser, vocab, nodes, next, walk),
-            Undecided::Remainders(trie) => walk.run(parser, trie, 0, next, usize::MAX),
+            Undecided::Behind(rests) => {
+                for (_, rest) in rests.iter().filter(|(e, _)| *e == exit) {
+                    match rest {
+                        Rest::Subtrees(nodes) => below(parser, vocab, nodes.iter().copied(), next, walk)?,
+                        Rest::Remainders(trie) => walk.run(parser, trie, 0, next, usize::MAX)?,
+                    }
+                }
+                Ok(())
+            }
             Undecided::Like { base, without, own } => {
                 let from = walk.words.len();
-                base.resolve(parser, vocab, next, walk)?;
+                base.resolve(parser, vocab, (exit, next), walk)?;
                 if !without.is_empty() {
                     let mut at = from;
                     while at < walk.words.len() {
@@ -109,6 +137,7 @@ impl Entry {
                         }
                     }
                 }
+                let own = own.iter().filter(|(e, _)| *e == exit).map(|&(_, node)| node);
                 below(parser, vocab, own, next, walk)
             }
             Undecided::Counted { profile, room } => profile.resolve(parser, *room, next, walk),
@@ -119,24 +148,55 @@ impl Entry {
 fn below(
     parser: &mut Parser,
     vocab: &Vocabulary,
-    nodes: &[u32],
+    mut nodes: impl Iterator<Item = u32>,
     next: ConfigId,
     walk: &mut Walk,
 ) -> Result<(), Stopped> {
-    nodes.iter().try_for_each(|&node| walk.run(parser, vocab.trie(), node, next, usize::MAX))
+    nodes.try_for_each(|node| walk.run(parser, vocab.trie(), node, next, usize::MAX))
 }
 
 impl Undecided {
     /// What is undecided below these nodes, accepted tokens left out (free text may end after any of its bytes; nearly
     /// everything below is accepted anyway), and whether no token is undecided twice.
-    fn below(vocab: &Vocabulary, exits: Vec<u32>, accepted: &TokenSet) -> (Undecided, bool) {
+    fn below(vocab: &Vocabulary, mut exits: Vec<(Exit, u32)>, accepted: &TokenSet) -> (Undecided, bool) {
         let trie = vocab.trie();
         let mut row = vec![0; vocab.mask_words()];
         accepted.write(&mut row);
         let words = trie.words_below(0);
         let open: Vec<u32> = (0..words.len() as u32).filter(|&i| !bit(&row, words[i as usize])).collect();
+        row.fill(0);
+        let mut simple = true;
+        exits.sort_unstable();
+        let mut rests = Vec::new();
+        for exits in exits.chunk_by(|a, b| a.0 == b.0) {
+            if let Some(rest) = Rest::of(vocab, (words, &open), exits, |id| {
+                simple &= !bit(&row, id);
+                set_bit(&mut row, id);
+            }) {
+                rests.push((exits[0].0, rest));
+            }
+        }
+        (Undecided::Behind(rests.into()), simple)
+    }
+
+    fn like(base: &Arc<Entry>, diff: &Difference) -> Undecided {
+        let mut without = diff.without.clone();
+        without.sort_unstable();
+        Undecided::Like { base: base.clone(), without: without.into(), own: diff.exits.clone().into() }
+    }
+}
+
+impl Rest {
+    /// What is open below some nodes, if anything; `each` gets every token. `open` are positions in the list of all words.
+    fn of(
+        vocab: &Vocabulary,
+        (words, open): (&[TokenId], &[u32]),
+        exits: &[(Exit, u32)],
+        mut each: impl FnMut(TokenId),
+    ) -> Option<Rest> {
+        let trie = vocab.trie();
         let (mut remainders, mut nodes): (Vec<(&[u8], TokenId)>, Vec<u32>) = (Vec::new(), Vec::new());
-        for node in exits {
+        for &(_, node) in exits {
             let range = trie.range_below(node);
             let from = open.partition_point(|&i| (i as usize) < range.start);
             let to = open.partition_point(|&i| (i as usize) < range.end);
@@ -148,22 +208,19 @@ impl Undecided {
             let left = open[from..to].iter().map(|&i| words[i as usize]);
             remainders.extend(left.filter_map(|id| Some((&vocab.bytes(id)?[depth..], id))));
         }
-        row.fill(0);
-        let mut simple = true;
-        for &(_, id) in &remainders {
-            simple &= !bit(&row, id);
-            set_bit(&mut row, id);
+        remainders.iter().for_each(|&(_, id)| each(id));
+        match nodes.len() {
+            0 => None,
+            n if n <= SUBTREES => Some(Rest::Subtrees(nodes.into_boxed_slice())),
+            _ => Some(Rest::Remainders(Trie::build(remainders))),
         }
-        if nodes.len() <= SUBTREES {
-            return (Undecided::Subtrees(nodes.into_boxed_slice()), simple);
-        }
-        (Undecided::Remainders(Trie::build(remainders)), simple)
     }
 
-    fn like(base: &Arc<Entry>, diff: &Difference) -> Undecided {
-        let mut without = diff.without.clone();
-        without.sort_unstable();
-        Undecided::Like { base: base.clone(), without: without.into(), own: diff.exits.clone().into() }
+    fn bytes(&self) -> usize {
+        match self {
+            Rest::Subtrees(nodes) => nodes.len() * 4,
+            Rest::Remainders(trie) => trie.len() * 24 + 1024,
+        }
     }
 }
 
@@ -180,8 +237,8 @@ struct Difference {
     more: Vec<TokenId>,
     /// Undecided by the other in a way that is not this one's.
     without: Vec<TokenId>,
-    /// Nodes looked at below which this one is undecided (the other may be as well).
-    exits: Vec<u32>,
+    /// Nodes looked at below which this one is undecided (the other may be as well), and behind which exit.
+    exits: Vec<(Exit, u32)>,
 }
 
 impl Difference {
@@ -202,13 +259,10 @@ impl Difference {
             if b == DEAD {
                 self.more.extend_from_slice(words);
             }
-            let (a_ends, b_ends) = (parser.store().done(a).bottom, parser.store().done(b).bottom);
-            if b_ends && !a_ends {
+            if parser.exits(b).any(|exit| parser.exits(a).all(|own| own != exit)) {
                 self.without.extend_from_slice(strictly_below(trie, at));
             }
-            if a_ends {
-                self.exits.push(at);
-            }
+            self.exits.extend(parser.exits(a).map(|exit| (exit, at)));
             Ok(Some((a, b)))
         })
     }

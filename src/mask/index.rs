@@ -164,8 +164,10 @@ impl Index {
                     }
                 }
                 let entry = self.entry(state, item).map_err(limit)?;
-                let next = state.parser.after(item.frame)?;
-                entry.resolve(&mut state.parser, &self.vocab, next, &mut state.walk).map_err(limit)?;
+                for exit in entry.exits() {
+                    let next = state.parser.follow(&item, exit)?;
+                    entry.resolve(&mut state.parser, &self.vocab, (exit, next), &mut state.walk).map_err(limit)?;
+                }
                 dense.push(entry);
             }
         }

@@ -11,6 +11,8 @@ const MAX_KEY: usize = 4096;
 /// Deepest chain of rules a key follows.
 const MAX_DEPTH: u32 = 64;
 const UNIQUE: u32 = u32::MAX;
+/// In place of a block's number: a gate.
+const GATE: u32 = 1 << 31;
 
 /// Gives structural ids to rules, bottom-up; shared by all grammars of an engine.
 #[derive(Debug, Default)]
@@ -94,6 +96,11 @@ impl GrammarKeys {
             at += 1;
             program.expand(s);
             let info = *program.state(s);
+            if let Some(gate) = program.gate_of(s) {
+                // What follows a trigger is not part of what is looked at.
+                key.extend([GATE | u32::from(info.is_final), gate]);
+                continue;
+            }
             let mut to_number = |to: u32, order: &mut Vec<u32>| {
                 *number.entry(to).or_insert_with(|| {
                     order.push(to);

@@ -1,8 +1,11 @@
 //! Walking a trie with the parser: which of its words can follow.
 
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, DEAD, Parser, ParserLimit};
+use crate::matcher::{ConfigId, DEAD, Exit, Parser, ParserLimit};
 use crate::vocab::Trie;
+
+/// Nodes of a subtree from which on its bytes are looked at as a whole.
+const SWALLOW: u32 = 4;
 
 /// Why a walk was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +27,8 @@ impl From<ParserLimit> for Stopped {
 pub(crate) struct Walk {
     /// Words that can follow (each once per walk).
     pub(crate) words: Vec<TokenId>,
-    /// Nodes at which a rule over the unknown frame ended: what is below has to be decided by what follows the rule.
-    pub(crate) exits: Vec<u32>,
+    /// Nodes at which a rule over the unknown frame ended, and how: what is below has to be decided by what follows.
+    pub(crate) exits: Vec<(Exit, u32)>,
     stack: Vec<(u32, ConfigId)>,
 }
 
@@ -52,7 +55,7 @@ impl Walk {
             for byte in parser.allowed(config).iter() {
                 if let Some(child) = trie.root_child(byte) {
                     let next = parser.step(config, byte)?;
-                    self.enter(parser, trie, child, next, &mut left)?;
+                    self.enter(parser, trie, child, (config, next), &mut left)?;
                 }
             }
             return Ok(());
@@ -67,14 +70,14 @@ impl Walk {
         parser: &mut Parser,
         trie: &Trie,
         node: u32,
-        config: ConfigId,
+        (before, config): (ConfigId, ConfigId),
         left: &mut usize,
     ) -> Result<(), Stopped> {
         if *left == 0 {
             return Err(Stopped::Budget);
         }
         *left -= 1;
-        if config == DEAD {
+        if config == DEAD || before == config && self.swallow(parser, trie, (node, config), left)? {
             return Ok(());
         }
         self.words.extend_from_slice(trie.words_at(node));
@@ -82,13 +85,32 @@ impl Walk {
         if end == node + 1 {
             return Ok(());
         }
-        if parser.store().done(config).bottom {
-            self.exits.push(node);
-            if parser.store().items(config).is_empty() {
+        if parser.store().done(config).open() {
+            self.exits.extend(parser.exits(config).map(|exit| (exit, node)));
+            if !parser.reads(config) {
                 return Ok(());
             }
         }
         self.below(parser, trie, node + 1, end, config, left)
+    }
+
+    /// Takes a whole subtree where every byte in it leads the configuration back to itself: free text reads most words
+    /// without a look at their bytes.
+    fn swallow(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        (node, config): (u32, ConfigId),
+        left: &mut usize,
+    ) -> Result<bool, Stopped> {
+        let nodes = trie.node(node).end - node;
+        if nodes < SWALLOW || trie.kinds_below(node) & !parser.loops(config)? != 0 {
+            return Ok(false);
+        }
+        // A mask of so many words is better put together from a shared entry.
+        *left = left.checked_sub(nodes as usize).ok_or(Stopped::Budget)?;
+        self.words.extend_from_slice(trie.words_below(node));
+        Ok(true)
     }
 
     /// Visits the nodes `from..to`, children of one node that was reached with `config`.
@@ -120,15 +142,18 @@ impl Walk {
                 at = node.end;
                 continue;
             }
+            if next == top.1 && self.swallow(parser, trie, (at, next), left)? {
+                at = node.end;
+                continue;
+            }
             self.words.extend_from_slice(trie.words_at(at));
             at += 1;
             if node.end == at {
                 continue;
             }
-            let store = parser.store();
-            if store.done(next).bottom {
-                self.exits.push(at - 1);
-                if store.items(next).is_empty() {
+            if parser.store().done(next).open() {
+                self.exits.extend(parser.exits(next).map(|exit| (exit, at - 1)));
+                if !parser.reads(next) {
                     at = node.end;
                     continue;
                 }

@@ -10,6 +10,7 @@ use crate::compile::{Compiled, Mark, NO_BLOCK, Program};
 use crate::fsm::ByteSet;
 use crate::ids::Label;
 use crate::limits::Limits;
+use crate::vocab::kind;
 
 /// Not computed yet.
 const UNKNOWN: u32 = u32::MAX;
@@ -30,6 +31,15 @@ impl ParserLimit {
             ParserLimit::Memory => "memory for parser configurations",
         }
     }
+}
+
+/// How what is looked at on its own may end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Exit {
+    /// The rule has ended.
+    End,
+    /// A trigger of its dispatch has fired: the number of its state among the dispatch's.
+    Gate(u32),
 }
 
 /// A counter's distance to its bounds.
@@ -61,6 +71,8 @@ pub(crate) struct Parser {
     row_of: Vec<u32>,
     rows: Vec<ConfigId>,
     special_steps: FxHashMap<(ConfigId, u32), ConfigId>,
+    /// See [`Parser::loops`].
+    loops: FxHashMap<ConfigId, u64>,
     start: ConfigId,
     /// Longest token, for counter normalisation; `None` where no masks are built.
     reach: Option<u32>,
@@ -105,6 +117,7 @@ impl Parser {
             row_of: Vec::new(),
             rows: Vec::new(),
             special_steps: FxHashMap::default(),
+            loops: FxHashMap::default(),
             start: DEAD,
             reach,
             max_items: limits.config_items,
@@ -118,7 +131,7 @@ impl Parser {
     fn begin(&mut self) {
         let start = self.program.open(self.compiled().start);
         // The start rule is treated as called from nowhere; a start limit error leaves a dead parser, reported on first use.
-        let done = Done { root: self.compiled().start_nullable(), bottom: false };
+        let done = Done { root: self.compiled().start_nullable(), ..Done::default() };
         self.scratch.kernel.clear();
         self.scratch.kernel.push(Item { state: start, count: 0, frame: ROOT });
         self.enter_blocks();
@@ -132,6 +145,7 @@ impl Parser {
         self.row_of.clear();
         self.rows.clear();
         self.special_steps.clear();
+        self.loops.clear();
         self.scratch = Scratch { slot: vec![UNKNOWN; self.compiled().rules.len()], ..Scratch::default() };
         self.begin();
     }
@@ -287,7 +301,8 @@ impl Parser {
         items.sort_unstable();
         items.dedup();
         let (a, b) = (self.store.done(a), self.store.done(b));
-        self.store.config(&items, Done { root: a.root || b.root, bottom: a.bottom || b.bottom })
+        self.store
+            .config(&items, Done { root: a.root || b.root, bottom: a.bottom || b.bottom, gated: a.gated || b.gated })
     }
 
     /// How far an item's counter is from its block's bounds; `None` outside of blocks.
@@ -328,8 +343,44 @@ impl Parser {
     pub(crate) fn after(&mut self, frame: FrameId) -> Result<ConfigId, ParserLimit> {
         self.scratch.kernel.clear();
         self.scratch.kernel.extend_from_slice(self.store.returns(frame));
-        let done = Done { root: frame == ROOT, bottom: frame == BOTTOM };
+        let done = Done { root: frame == ROOT, bottom: frame == BOTTOM, gated: false };
         self.close_with(done)
+    }
+
+    /// What follows where an item looked at on its own has left what could be seen: its rule's end, or a trigger's tags.
+    pub(crate) fn follow(&mut self, item: &Item, exit: Exit) -> Result<ConfigId, ParserLimit> {
+        let Exit::Gate(gate) = exit else { return self.after(item.frame) };
+        let state = self.program.gate(item.state, gate);
+        self.scratch.kernel.clear();
+        self.scratch.kernel.push(Item { state, count: 0, frame: item.frame });
+        self.close()
+    }
+
+    /// How a configuration of an item looked at on its own ends or may end here.
+    pub(crate) fn exits(&self, config: ConfigId) -> impl Iterator<Item = Exit> + '_ {
+        let end = self.store.done(config).bottom.then_some(Exit::End);
+        let gates = self.store.items(config).iter().filter(|i| i.frame == BOTTOM);
+        end.into_iter().chain(gates.filter_map(|i| self.program.gate_of(i.state).map(Exit::Gate)))
+    }
+
+    /// Whether a configuration can read anything.
+    pub(crate) fn reads(&self, config: ConfigId) -> bool {
+        self.store.items(config).iter().any(|i| self.program.state(i.state).scannable)
+    }
+
+    /// Kinds of bytes (see [`kind`]) all of which lead a configuration back to itself. Found once.
+    pub(crate) fn loops(&mut self, config: ConfigId) -> Result<u64, ParserLimit> {
+        if let Some(&known) = self.loops.get(&config) {
+            return Ok(known);
+        }
+        let mut leaving = 0;
+        for byte in 0..=255u8 {
+            if self.step(config, byte)? != config {
+                leaving |= kind(byte);
+            }
+        }
+        self.loops.insert(config, !leaving);
+        Ok(!leaving)
     }
 
     /// What the step over `byte` from `config` to `next` was.
@@ -459,7 +510,8 @@ impl Parser {
         let Scratch { kernel, restarts, .. } = &mut self.scratch;
         for i in 0..kernel.len() {
             let item = kernel[i];
-            if !self.program.state(item.state).calling {
+            let state = self.program.state(item.state);
+            if !state.calling || state.gate && item.frame == BOTTOM {
                 continue;
             }
             self.program.expand(item.state);
@@ -476,7 +528,15 @@ impl Parser {
         self.collect_calls();
         let mut out = std::mem::take(&mut self.scratch.out);
         out.clear();
-        out.extend(self.scratch.kernel.iter().filter(|i| self.program.state(i.state).scannable));
+        let mut done = done;
+        for item in &self.scratch.kernel {
+            let state = self.program.state(item.state);
+            let gated = state.gate && item.frame == BOTTOM;
+            if state.scannable || gated {
+                out.push(*item);
+            }
+            done.gated |= gated;
+        }
         if !self.scratch.called.is_empty() {
             self.assign_frames();
             for called in &self.scratch.called {
@@ -511,7 +571,8 @@ impl Parser {
             }
         };
         for item in kernel.iter() {
-            if !program.state(item.state).calling {
+            let state = program.state(item.state);
+            if !state.calling || state.gate && item.frame == BOTTOM {
                 continue;
             }
             program.expand(item.state);

@@ -75,6 +75,16 @@ pub(crate) struct Done {
     pub(crate) root: bool,
     /// A rule over [`BOTTOM`].
     pub(crate) bottom: bool,
+    /// A trigger over [`BOTTOM`] has fired: what its tags' bodies are is not looked at here. The items say which.
+    pub(crate) gated: bool,
+}
+
+impl Done {
+    /// What is looked at on its own ends here, or may end.
+    #[inline]
+    pub(crate) fn open(self) -> bool {
+        self.bottom | self.gated
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

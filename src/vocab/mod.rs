@@ -2,6 +2,7 @@
 
 mod trie;
 
+pub(crate) use trie::kind;
 pub use trie::{Node, Trie};
 
 use std::collections::HashMap;

@@ -26,6 +26,43 @@ pub struct Trie {
     nodes: Vec<Node>,
     words: Vec<TokenId>,
     root: Box<[u32; 256]>,
+    /// Per node: which kinds of bytes its subtree has below it; see [`kind`].
+    below: Vec<u64>,
+}
+
+/// Bytes are summed up in 64 kinds, so that a subtree's bytes fit a word: punctuation each for itself (it is what grammars turn
+/// on), letters, digits and what is not ASCII in groups.
+const KINDS: [u8; 256] = {
+    let mut kinds = [0u8; 256];
+    let (mut byte, mut own) = (0usize, 22u8);
+    while byte < 256 {
+        kinds[byte] = match byte as u8 {
+            b @ b'a'..=b'z' => (b - b'a') / 4,
+            b @ b'A'..=b'Z' => 7 + (b - b'A') / 7,
+            b @ b'0'..=b'9' => 11 + (b - b'0') / 5,
+            b' ' => 13,
+            b'\n' => 14,
+            b'\t' | b'\r' => 15,
+            0..=31 | 127 => 16,
+            0x80..=0xBF => 17,
+            0xC2..=0xDF => 18,
+            0xE0..=0xEF => 19,
+            0xF0..=0xF4 => 20,
+            0xC0 | 0xC1 | 0xF5..=0xFF => 21,
+            _ => {
+                own += 1;
+                own - 1
+            }
+        };
+        byte += 1;
+    }
+    kinds
+};
+
+/// The kind of a byte, one bit of 64.
+#[inline]
+pub(crate) fn kind(byte: u8) -> u64 {
+    1 << KINDS[usize::from(byte)]
 }
 
 /// No such child.
@@ -63,13 +100,33 @@ impl Trie {
             root[usize::from(nodes[child as usize].byte)] = child;
             child = nodes[child as usize].end;
         }
-        Trie { nodes, words, root }
+        // Children come after their parent: backwards, each node is complete when its parent takes it over.
+        let mut below = vec![0u64; nodes.len()];
+        let mut parents: Vec<u32> = vec![0; nodes.len()];
+        let mut open: Vec<u32> = Vec::new();
+        for at in 0..nodes.len() as u32 - 1 {
+            while open.last().is_some_and(|&top| nodes[top as usize].end <= at) {
+                open.pop();
+            }
+            parents[at as usize] = open.last().copied().unwrap_or(0);
+            open.push(at);
+        }
+        for at in (1..nodes.len() - 1).rev() {
+            below[parents[at] as usize] |= below[at] | kind(nodes[at].byte);
+        }
+        Trie { nodes, words, root, below }
     }
 
     /// A node.
     #[inline]
     pub fn node(&self, index: u32) -> &Node {
         &self.nodes[index as usize]
+    }
+
+    /// The kinds of all bytes strictly below a node.
+    #[inline]
+    pub(crate) fn kinds_below(&self, node: u32) -> u64 {
+        self.below[node as usize]
     }
 
     /// Number of nodes, the root included.
