@@ -3,6 +3,7 @@
 //! it is first left.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use hashbrown::HashTable;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -17,6 +18,8 @@ use crate::ids::Label;
 const UNKNOWN: u32 = u32::MAX;
 /// The rule of [`Program::RETURN`].
 const NO_RULE: u32 = u32::MAX;
+
+static SERIAL: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
@@ -89,6 +92,8 @@ struct Opened {
 #[derive(Debug)]
 pub(crate) struct Program {
     compiled: Arc<Compiled>,
+    /// Different for every program of the process: state ids mean something in one program only.
+    serial: u64,
     states: Vec<State>,
     sets: Vec<u32>,
     byte_edges: Vec<ByteEdge>,
@@ -136,6 +141,7 @@ impl Program {
         let mut program = Program {
             rules: vec![Opened::default(); compiled.rules.len()],
             compiled,
+            serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             states: Vec::new(),
             sets: Vec::new(),
             byte_edges: Vec::new(),
@@ -189,6 +195,11 @@ impl Program {
             blocks: self.blocks.len(),
             classes: self.compiled.class_bytes.len(),
         }
+    }
+
+    /// Different for every program of the process.
+    pub(crate) fn serial(&self) -> u64 {
+        self.serial
     }
 
     pub(crate) fn compiled(&self) -> &Arc<Compiled> {
