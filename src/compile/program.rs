@@ -230,6 +230,12 @@ impl Program {
         self.blocks.get(self.states[state as usize].block as usize)
     }
 
+    /// A block.
+    #[inline]
+    pub(crate) fn block(&self, block: u32) -> &Block {
+        &self.blocks[block as usize]
+    }
+
     /// The label of the rule a state belongs to.
     pub(crate) fn label(&self, state: u32) -> Option<Label> {
         self.compiled.rules.get(self.states[state as usize].rule as usize).and_then(|rule| rule.label)
