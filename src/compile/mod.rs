@@ -15,7 +15,6 @@ pub(crate) use facts::RuleFacts;
 pub(crate) use program::Program;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustc_hash::FxHashMap;
 
@@ -85,8 +84,6 @@ pub(crate) struct Block {
     pub(crate) exit: u32,
 }
 
-static SERIAL: AtomicU64 = AtomicU64::new(0);
-
 /// A grammar ready to be parsed. Knows no vocabulary. Immutable; share it in an `Arc`.
 ///
 /// Invariants: every state of its automata can reach the end of its rule (no dead states), so every reachable
@@ -94,8 +91,6 @@ static SERIAL: AtomicU64 = AtomicU64::new(0);
 /// least one byte.
 #[derive(Debug)]
 pub struct Compiled {
-    /// Different for every compiled grammar of the process.
-    pub(crate) serial: u64,
     pub(crate) grammar: Arc<Grammar>,
     /// The grammar's rules, then auxiliary ones.
     pub(crate) rules: Vec<RuleFacts>,
@@ -132,7 +127,6 @@ impl Compiled {
         let grammar = grammar.into();
         grammar.validate()?;
         let mut compiled = Compiled {
-            serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             start: grammar.start.raw(),
             grammar,
             rules: Vec::new(),

@@ -3,6 +3,7 @@
 //! it is first left.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use hashbrown::HashTable;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -17,6 +18,8 @@ use crate::ids::Label;
 const UNKNOWN: u32 = u32::MAX;
 /// The rule of [`Program::RETURN`].
 const NO_RULE: u32 = u32::MAX;
+
+static SERIAL: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
@@ -91,6 +94,8 @@ struct Opened {
 #[derive(Debug)]
 pub(crate) struct Program {
     compiled: Arc<Compiled>,
+    /// Different for every program of the process: state ids mean something in one program only.
+    serial: u64,
     states: Vec<State>,
     sets: Vec<u32>,
     byte_edges: Vec<ByteEdge>,
@@ -138,6 +143,7 @@ impl Program {
         let mut program = Program {
             rules: vec![Opened::default(); compiled.rules.len()],
             compiled,
+            serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             states: Vec::new(),
             sets: Vec::new(),
             byte_edges: Vec::new(),
@@ -194,6 +200,11 @@ impl Program {
         }
     }
 
+    /// Different for every program of the process.
+    pub(crate) fn serial(&self) -> u64 {
+        self.serial
+    }
+
     pub(crate) fn compiled(&self) -> &Arc<Compiled> {
         &self.compiled
     }
@@ -220,6 +231,12 @@ impl Program {
     #[inline]
     pub(crate) fn block_of(&self, state: u32) -> Option<&Block> {
         self.blocks.get(self.states[state as usize].block as usize)
+    }
+
+    /// A block.
+    #[inline]
+    pub(crate) fn block(&self, block: u32) -> &Block {
+        &self.blocks[block as usize]
     }
 
     /// The label of the rule a state belongs to.

@@ -4,7 +4,7 @@ use super::Matcher;
 use super::forced::Piece;
 use crate::ids::TokenId;
 use crate::mask::{Index, IndexState};
-use crate::matcher::{AdvanceError, DEAD, Lengths, ParserLimit, Step};
+use crate::matcher::{AdvanceError, Lengths, ParserLimit, Step};
 use crate::vocab::Vocabulary;
 
 /// What a shortest completion may cost.
@@ -48,10 +48,11 @@ impl Completion {
 
 impl Matcher {
     /// The fewest bytes that make what was taken so far a whole sentence, and such a text; of equally short ones, one
-    /// without bytes that no token has, where there is a choice at a byte. Nothing if the text is complete.
+    /// with as few bytes as can be that no token has. Nothing if the text is complete.
     ///
-    /// Exact, also for large counted repeats, which are not run through. Cost: the first time, all states of the grammar that
-    /// can be reached from here are looked at once; later a few look-ups a byte. Fails where the parser runs into a limit.
+    /// Exact, also for large counted repeats, which are not run through. Cost: what can be reached from here with no more
+    /// bytes than the answer has is looked at once, and what each rule on the way can reach with as many; what was found of
+    /// rules is kept. Fails where the parser runs into a limit.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -108,46 +109,28 @@ impl Matcher {
         options: &CompletionOptions,
     ) -> Result<Completion, ParserLimit> {
         let special = u64::from(options.special_length.max(1));
-        let mut lengths = match state.lengths.take() {
+        let lengths = match &mut state.lengths {
             Some(lengths) if lengths.special() == special => lengths,
-            _ => Box::new(Lengths::new(special)),
+            other => other.insert(Box::new(Lengths::new(special, index.vocab.missing_bytes()))),
         };
-        let missing = index.vocab.missing_bytes();
-        let mut config = self.config();
+        // A configuration that can be reached can be completed.
+        let Some((length, steps)) = lengths.shortest(&mut state.parser, self.config())? else {
+            return Ok(Completion { length: u64::MAX, pieces: None });
+        };
+        if length > special.saturating_mul(options.longest as u64) {
+            return Ok(Completion { length, pieces: None });
+        }
+        let text = lengths.text(&steps, options.longest);
         let mut pieces: Vec<Piece> = Vec::new();
-        let first = lengths.of(&mut state.parser, config, missing);
-        let length = first.map_or(u64::MAX, |(length, _)| length);
-        let mut step = first.and_then(|(_, step)| step);
-        let mut written = 0;
-        let mut result = Ok(());
-        while let Some(next) = step
-            && written < options.longest
-            && length <= special.saturating_mul(options.longest as u64)
-        {
-            let after = match next {
-                Step::Byte(byte) => state.parser.step(config, byte),
-                Step::Special(special) => state.parser.step_special(config, special),
-            };
-            config = match after {
-                Ok(DEAD) => break,
-                Ok(after) => after,
-                Err(limit) => {
-                    result = Err(limit);
-                    break;
-                }
-            };
-            written += 1;
-            match (next, pieces.last_mut()) {
+        for &step in &text {
+            match (step, pieces.last_mut()) {
                 (Step::Byte(byte), Some(Piece::Bytes(bytes))) => bytes.push(byte),
                 (Step::Byte(byte), _) => pieces.push(Piece::Bytes(vec![byte])),
                 (Step::Special(special), _) => pieces.push(Piece::Special(index.specials[special as usize])),
+                _ => {}
             }
-            step = lengths.of(&mut state.parser, config, missing).and_then(|(_, step)| step);
         }
-        let ended = state.parser.store().done(config).root;
-        state.lengths = Some(lengths);
-        result?;
-        Ok(Completion { length, pieces: ended.then_some(pieces) })
+        Ok(Completion { length, pieces: (text.len() <= options.longest).then_some(pieces) })
     }
 }
 

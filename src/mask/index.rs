@@ -274,10 +274,8 @@ impl IndexState {
         self.wide.clear();
         self.keys = GrammarKeys::default();
         self.masks_held = 0;
+        self.lengths = None;
         self.epoch += 1;
-        if let Some(lengths) = &mut self.lengths {
-            lengths.forget();
-        }
         self.floor = None;
     }
 
@@ -285,7 +283,6 @@ impl IndexState {
     pub(crate) fn recover(&mut self) {
         self.keys = GrammarKeys::default();
         self.walk = Walk::default();
-        self.lengths = None;
         self.clear();
     }
 

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use crate::compile::{NO_BLOCK, Program};
 use crate::matcher::FREE;
 
-/// Longest key; larger automata are keyed by their grammar instead.
+/// Longest key; larger automata are keyed by their parser's program instead.
 const MAX_KEY: usize = 4096;
 /// Deepest chain of rules a key follows.
 const MAX_DEPTH: u32 = 64;
@@ -43,7 +43,8 @@ impl GrammarKeys {
         (state, count, reach): (u32, u32, u32),
     ) -> Box<[u32]> {
         self.write(program, shared, state, count, reach).unwrap_or_else(|| {
-            Box::new([UNIQUE, program.compiled().serial as u32, (program.compiled().serial >> 32) as u32, state, count])
+            let serial = program.serial();
+            Box::new([UNIQUE, serial as u32, (serial >> 32) as u32, state, count])
         })
     }
 

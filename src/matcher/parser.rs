@@ -184,6 +184,11 @@ impl Parser {
         self.bytes() > self.max_bytes
     }
 
+    /// Whether so much more than the budget is used that nothing can be added.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.bytes() > self.max_bytes.saturating_mul(2)
+    }
+
     #[inline]
     pub(crate) fn class(&self, byte: u8) -> u8 {
         self.compiled().classes[usize::from(byte)]
@@ -549,7 +554,7 @@ impl Parser {
         out.dedup();
         let result = if out.len() > self.max_items {
             Err(ParserLimit::Items)
-        } else if self.bytes() > self.max_bytes.saturating_mul(2) {
+        } else if self.is_exhausted() {
             Err(ParserLimit::Memory)
         } else {
             Ok(self.store.config(&out, done))

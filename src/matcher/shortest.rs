@@ -1,162 +1,140 @@
-//! The shortest way to the end of a sentence: per state of a rule's automaton, through calls and counted blocks, then
-//! through frames. Knuth's generalisation of Dijkstra's algorithm ("A generalization of Dijkstra's algorithm", 1977):
-//! a call costs what the shortest sentence of its rule does.
+//! The shortest way to the end of a sentence, through calls, counted blocks and frames: Knuth's generalisation of Dijkstra's
+//! algorithm (D. E. Knuth, "A generalization of Dijkstra's algorithm", 1977), run forward and lazily. A call costs
+//! what the shortest sentence of its rule does, a counted block that of its shortest run times the runs that are missing.
+//!
+//! Every rule and block that a search meets is a search of its own, from its beginning; all take their steps in the order of
+//! their own costs. A search that waits for another at cost `c` has therefore missed nothing below `c`, and nothing beyond
+//! the cost of the answer is looked at.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::parser::Parser;
-use super::store::{BOTTOM, ConfigId, FrameId, Item, ROOT};
-use crate::compile::Program;
+use super::parser::{Parser, ParserLimit};
+use super::store::{BOTTOM, ConfigId, Item, ROOT};
+use crate::compile::NO_BLOCK;
 use crate::fsm::ByteSet;
 
-/// There is no way.
-const NEVER: u64 = u64::MAX;
-/// Lengths beyond are not told apart.
-const FAR: u64 = u64::MAX - 1;
-
-fn plus(a: u64, b: u64) -> u64 {
-    if a == NEVER || b == NEVER { NEVER } else { a.saturating_add(b).min(FAR) }
+/// Bytes, and of equally many, those that no token has. What does not fit is the largest that does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Cost {
+    length: u64,
+    missing: u64,
 }
 
-fn times(n: u64, a: u64) -> u64 {
-    match (n, a) {
-        (0, _) => 0,
-        (_, NEVER) => NEVER,
-        _ => n.saturating_mul(a).min(FAR),
+impl Cost {
+    fn plus(self, other: Cost) -> Cost {
+        Cost { length: self.length.saturating_add(other.length), missing: self.missing.saturating_add(other.missing) }
+    }
+
+    fn times(self, n: u64) -> Cost {
+        Cost { length: self.length.saturating_mul(n), missing: self.missing.saturating_mul(n) }
     }
 }
 
-/// What leads out of a state.
-#[derive(Clone, Copy, Debug)]
-enum Edge {
-    Read { cost: u64, to: u32 },
-    Call { rule: u32, to: u32 },
-    Enter { block: u32 },
-}
-
-/// The only place that looks at automata.
-fn edges(program: &mut Program, state: u32, special: u64) -> Vec<Edge> {
-    program.expand(state);
-    let mut out: Vec<Edge> = program.byte_edges(state).iter().map(|e| Edge::Read { cost: 1, to: e.to }).collect();
-    out.extend(program.special_edges(state).iter().map(|&(_, to)| Edge::Read { cost: special, to }));
-    out.extend(program.calls(state).iter().map(|&(rule, to)| Edge::Call { rule, to }));
-    out.extend(program.enters(state).iter().map(|&block| Edge::Enter { block }));
-    out
-}
-
-/// What a length is known of.
+/// What has a length of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Node {
-    /// From a state to the end of its rule, or of its run where it is in a block.
-    State(u32),
+enum Part {
     /// The shortest sentence of a rule that is not empty.
     Rule(u32),
     /// The shortest run of a block that is not empty.
     Run(u32),
-    /// From the end of a rule with this frame to the end of the text.
-    Frame(FrameId),
 }
 
-/// One way to get a node's length from others'.
-#[derive(Clone, Copy, Debug)]
-struct Way {
-    of: u32,
-    /// Its own length, and those of the parts found so far.
-    length: u64,
-    /// Parts not yet found.
-    open: u8,
-}
-
-/// A system of lengths that depend on each other.
-#[derive(Debug, Default)]
-struct System {
-    nodes: Vec<Node>,
-    numbers: FxHashMap<Node, u32>,
-    ways: Vec<Way>,
-    /// Per node: the ways it is part of, and how often it counts there.
-    uses: Vec<Vec<(u32, u64)>>,
-}
-
-impl System {
-    fn number(&mut self, node: Node) -> u32 {
-        let next = self.nodes.len() as u32;
-        let number = *self.numbers.entry(node).or_insert(next);
-        if number == next {
-            self.nodes.push(node);
-            self.uses.push(Vec::new());
-        }
-        number
-    }
-
-    fn way(&mut self, lengths: &FxHashMap<Node, u64>, of: u32, own: u64, parts: &[(Node, u64)]) {
-        let mut way = Way { of, length: own, open: 0 };
-        for &(part, count) in parts {
-            match lengths.get(&part) {
-                Some(&known) => way.length = plus(way.length, times(count, known)),
-                None => {
-                    let part = self.number(part) as usize;
-                    self.uses[part].push((self.ways.len() as u32, count));
-                    way.open += 1;
-                }
-            }
-        }
-        if way.length != NEVER {
-            self.ways.push(way);
-        } else {
-            // What was noted above refers to this number: keep it, and never let it be complete.
-            self.ways.push(Way { open: u8::MAX, ..way });
-        }
-    }
-
-    /// Adds the least solution to what is known.
-    fn solve(mut self, lengths: &mut FxHashMap<Node, u64>) {
-        let mut found: Vec<u64> = vec![NEVER; self.nodes.len()];
-        let complete = self.ways.iter().filter(|way| way.open == 0);
-        let mut queue: BinaryHeap<Reverse<(u64, u32)>> = complete.map(|way| Reverse((way.length, way.of))).collect();
-        while let Some(Reverse((length, node))) = queue.pop() {
-            if found[node as usize] != NEVER {
-                continue;
-            }
-            found[node as usize] = length;
-            for &(way, count) in &self.uses[node as usize] {
-                let way = &mut self.ways[way as usize];
-                if way.open == u8::MAX {
-                    continue;
-                }
-                way.length = plus(way.length, times(count, length));
-                way.open -= 1;
-                if way.open == 0 {
-                    queue.push(Reverse((way.length, way.of)));
-                }
-            }
-        }
-        lengths.extend(self.nodes.into_iter().zip(found));
-    }
-}
-
-/// Lengths of shortest ways, found when first asked for. They belong to one parser, whose states and frames they
-/// name.
-#[derive(Debug)]
-pub(crate) struct Lengths {
-    /// What a special token counts.
-    special: u64,
-    known: FxHashMap<Node, u64>,
-    frames: FxHashMap<Node, u64>,
-}
-
-/// What to read next on a shortest way.
+/// One step of a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Byte(u8),
     Special(u32),
+    /// Over the shortest text of a part, so many times.
+    Part {
+        search: u32,
+        times: u64,
+    },
+    /// On to what follows, reading nothing.
+    On,
+}
+
+/// A place that a search has got to. `from` is the label before it.
+#[derive(Clone, Copy, Debug)]
+struct Label {
+    item: Item,
+    cost: Cost,
+    from: u32,
+    step: Step,
+}
+
+const NONE: u32 = u32::MAX;
+/// The search from a configuration.
+const QUERY: u32 = u32::MAX;
+
+/// A label to come when a part's length is known.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    search: u32,
+    from: u32,
+    times: u64,
+    to: Item,
+}
+
+#[derive(Debug, Default)]
+struct Search {
+    labels: Vec<Label>,
+    settled: FxHashSet<Item>,
+    waiting: Vec<Wait>,
+    /// The answer, and the steps of a way that has it.
+    found: Option<(Cost, Box<[Step]>)>,
+}
+
+impl Search {
+    /// Ends the search at a label.
+    fn end(&mut self, label: u32) {
+        let mut steps = Vec::new();
+        let mut at = label;
+        while at != NONE {
+            let Label { from, step, .. } = self.labels[at as usize];
+            if step != Step::On {
+                steps.push(step);
+            }
+            at = from;
+        }
+        steps.reverse();
+        self.found = Some((self.labels[label as usize].cost, steps.into()));
+        self.labels = Vec::new();
+        self.settled = FxHashSet::default();
+    }
+}
+
+type Queue = BinaryHeap<Reverse<(Cost, u32, u32)>>;
+
+/// Shortest lengths of one grammar's rules and blocks, found as far as they were needed.
+#[derive(Debug)]
+pub(crate) struct Lengths {
+    /// What a special token counts.
+    special: u64,
+    /// Bytes that no token has.
+    missing: ByteSet,
+    parts: FxHashMap<Part, u32>,
+    searches: Vec<Search>,
+    /// Next steps of the parts' searches.
+    queue: Queue,
+    query: Search,
+    query_queue: Queue,
 }
 
 impl Lengths {
-    pub(crate) fn new(special: u64) -> Lengths {
-        Lengths { special, known: FxHashMap::default(), frames: FxHashMap::default() }
+    /// `special` is what a special token counts (at least 1), `missing` are bytes to avoid where others are as good.
+    pub(crate) fn new(special: u64, missing: ByteSet) -> Lengths {
+        Lengths {
+            special,
+            missing,
+            parts: FxHashMap::default(),
+            searches: Vec::new(),
+            queue: Queue::new(),
+            query: Search::default(),
+            query_queue: Queue::new(),
+        }
     }
 
     /// What a special token counts.
@@ -164,131 +142,215 @@ impl Lengths {
         self.special
     }
 
-    /// Forgets everything: the parser was cleared, or is another.
-    pub(crate) fn forget(&mut self) {
-        self.known.clear();
-        self.frames.clear();
-    }
-
-    /// The fewest bytes from a configuration to the end of a sentence, and what to read first (nothing where the text
-    /// may end here). `missing` are bytes to avoid where others are as good. `None` for a dead configuration.
-    ///
-    /// Cost: a few look-ups an item once lengths are known; the first time, all states that can be reached from here.
-    pub(crate) fn of(
+    /// The fewest bytes from a configuration to the end of a sentence, and the steps of a way that takes no more. `None`
+    /// for a dead configuration. Cost: the states that can be reached with fewer bytes, from here and in each rule on the way;
+    /// rules and blocks once for all calls.
+    pub(crate) fn shortest(
         &mut self,
         parser: &mut Parser,
         config: ConfigId,
-        missing: ByteSet,
-    ) -> Option<(u64, Option<Step>)> {
+    ) -> Result<Option<(u64, Box<[Step]>)>, ParserLimit> {
         if parser.store().done(config).root {
-            return Some((0, None));
+            return Ok(Some((0, Box::default())));
         }
-        let mut best: Option<(u64, bool, Step)> = None;
+        self.query = Search::default();
+        self.query_queue.clear();
         parser.expand(config);
-        for item in parser.store().items(config).to_vec() {
-            let program = parser.program();
-            let bytes = program.byte_edges(item.state).iter().map(|e| {
-                let byte = (e.lo..=e.hi).find(|&b| !missing.contains(b));
-                (1, byte.is_none(), Step::Byte(byte.unwrap_or(e.lo)), e.to)
-            });
-            let specials = program.special_edges(item.state).iter();
-            let specials = specials.map(|&(s, to)| (self.special, false, Step::Special(s), to));
-            for (own, avoid, step, to) in bytes.chain(specials).collect::<Vec<_>>() {
-                let rest = self.rest(parser.program_mut(), Item { state: to, ..item });
-                let after = if rest == NEVER { NEVER } else { self.frame(parser, item.frame) };
-                let length = plus(own, plus(rest, after));
-                if length != NEVER && best.is_none_or(|(l, a, _)| (length, avoid) < (l, a)) {
-                    best = Some((length, avoid, step));
+        // Items that may end or call have been followed there already: each reads something first.
+        for &item in parser.store().items(config) {
+            let start = Label { item, cost: Cost::default(), from: NONE, step: Step::On };
+            self.read(parser, QUERY, NONE, start);
+        }
+        let found = self.run(parser);
+        for search in &mut self.searches {
+            search.waiting.retain(|wait| wait.search != QUERY);
+        }
+        self.query = Search::default();
+        Ok(found?.map(|(cost, steps)| (cost.length, steps)))
+    }
+
+    /// Writes out steps. `longest` bounds the text, which must be no longer than that.
+    pub(crate) fn text(&self, steps: &[Step], longest: usize) -> Vec<Step> {
+        let mut out = Vec::new();
+        // What is left to do, and how often.
+        let mut stack: Vec<(&[Step], u64)> = vec![(steps, 1)];
+        while let Some((steps, times)) = stack.pop()
+            && out.len() <= longest
+        {
+            let Some((&first, rest)) = steps.split_first() else { continue };
+            if times > 1 {
+                stack.push((steps, times - 1));
+            }
+            stack.push((rest, 1));
+            match first {
+                Step::Part { search, times } => {
+                    if let Some((_, inner)) = &self.searches[search as usize].found {
+                        stack.push((inner, times));
+                    }
                 }
+                Step::On => {}
+                step => out.push(step),
             }
         }
-        best.map(|(length, _, step)| (length, Some(step)))
+        out
     }
 
-    /// From an item that has just moved, or to which a call returns, to the end of its rule.
-    fn rest(&mut self, program: &mut Program, item: Item) -> u64 {
-        let state = self.state(program, item.state);
-        let block = program.state(item.state).block;
-        let Some(&placed) = program.block_of(item.state) else { return state };
-        let more = u64::from(placed.min.saturating_sub(item.count.saturating_add(1)));
-        let run = if more == 0 { 0 } else { self.node(program, Node::Run(block)) };
-        plus(state, plus(times(more, run), self.state(program, placed.exit)))
-    }
-
-    fn state(&mut self, program: &mut Program, state: u32) -> u64 {
-        self.node(program, Node::State(state))
-    }
-
-    fn node(&mut self, program: &mut Program, node: Node) -> u64 {
-        if let Some(&known) = self.known.get(&node) {
-            return known;
-        }
-        let mut system = System::default();
-        system.number(node);
-        let mut at = 0;
-        while at < system.nodes.len() {
-            let (of, state) = match system.nodes[at] {
-                Node::State(state) => {
-                    if program.state(state).is_final {
-                        system.way(&self.known, at as u32, 0, &[]);
-                    }
-                    (at as u32, state)
-                }
-                Node::Rule(rule) => (at as u32, program.open(rule)),
-                Node::Run(block) => (at as u32, program.blocks[block as usize].start),
-                Node::Frame(_) => {
-                    at += 1;
+    fn run(&mut self, parser: &mut Parser) -> Result<Option<(Cost, Box<[Step]>)>, ParserLimit> {
+        loop {
+            let own = self.query_queue.peek().map(|next| next.0.0);
+            let others = self.queue.peek().map(|next| next.0.0);
+            let queue = match (own, others) {
+                (Some(own), others) if others.is_none_or(|o| own < o) => &mut self.query_queue,
+                (_, Some(_)) => &mut self.queue,
+                _ => return Ok(None),
+            };
+            let Some(Reverse((_, search, at))) = queue.pop() else { return Ok(None) };
+            let this = self.search(search);
+            if this.found.is_some() {
+                continue;
+            }
+            let label = this.labels[at as usize];
+            // A part's beginning has read nothing: it ends nothing, and may be come back to.
+            let is_start = label.from == NONE && label.step == Step::On;
+            if !is_start {
+                if !this.settled.insert(label.item) {
                     continue;
                 }
-            };
-            for edge in edges(program, state, self.special) {
-                match edge {
-                    Edge::Read { cost, to } => system.way(&self.known, of, cost, &[(Node::State(to), 1)]),
-                    Edge::Call { rule, to } => {
-                        system.way(&self.known, of, 0, &[(Node::Rule(rule), 1), (Node::State(to), 1)]);
+                if self.finish(parser, search, at, label) {
+                    if search == QUERY {
+                        return Ok(self.query.found.take());
                     }
-                    Edge::Enter { block } => {
-                        // A block that need not run at all can be gone around; one that is entered runs.
-                        let placed = program.blocks[block as usize];
-                        let runs = u64::from(placed.min.max(1));
-                        let parts = [(Node::Run(block), runs), (Node::State(placed.exit), 1)];
-                        system.way(&self.known, of, 0, &parts);
-                    }
+                    continue;
                 }
             }
-            at += 1;
+            let state = label.item.state;
+            parser.program_mut().expand(state);
+            if parser.is_exhausted() {
+                return Err(ParserLimit::Memory);
+            }
+            self.read(parser, search, at, label);
+            for i in 0..parser.program().calls(state).len() {
+                let (rule, to) = parser.program().calls(state)[i];
+                let count = if parser.program().state(to).block == NO_BLOCK { 0 } else { label.item.count };
+                self.through(parser, search, at, Part::Rule(rule), 1, Item { state: to, count, ..label.item });
+            }
+            for i in 0..parser.program().enters(state).len() {
+                // A block that need not run at all can be gone around; one that is entered runs.
+                let block = parser.program().enters(state)[i];
+                let placed = *parser.program().block(block);
+                let to = Item { state: placed.exit, count: 0, ..label.item };
+                self.through(parser, search, at, Part::Run(block), u64::from(placed.min.max(1)), to);
+            }
         }
-        system.solve(&mut self.known);
-        self.known.get(&node).copied().unwrap_or(NEVER)
     }
 
-    /// From the end of a rule with this frame to the end of the text.
-    fn frame(&mut self, parser: &mut Parser, frame: FrameId) -> u64 {
-        match frame {
-            ROOT => return 0,
-            BOTTOM => return NEVER,
-            _ => {}
+    fn search(&mut self, search: u32) -> &mut Search {
+        if search == QUERY { &mut self.query } else { &mut self.searches[search as usize] }
+    }
+
+    fn push(&mut self, search: u32, label: Label) {
+        let this = self.search(search);
+        if this.found.is_some() || this.settled.contains(&label.item) {
+            return;
         }
-        if let Some(&known) = self.frames.get(&Node::Frame(frame)) {
-            return known;
+        let at = this.labels.len() as u32;
+        this.labels.push(label);
+        let queue = if search == QUERY { &mut self.query_queue } else { &mut self.queue };
+        queue.push(Reverse((label.cost, search, at)));
+    }
+
+    /// Follows byte and special edges.
+    fn read(&mut self, parser: &Parser, search: u32, from: u32, label: Label) {
+        for edge in parser.program().byte_edges(label.item.state) {
+            let byte = (edge.lo..=edge.hi).find(|&b| !self.missing.contains(b));
+            let cost = Cost { length: 1, missing: u64::from(byte.is_none()) };
+            let item = Item { state: edge.to, ..label.item };
+            let step = Step::Byte(byte.unwrap_or(edge.lo));
+            self.push(search, Label { item, cost: label.cost.plus(cost), from, step });
         }
-        let mut system = System::default();
-        system.number(Node::Frame(frame));
-        let mut at = 0;
-        while at < system.nodes.len() {
-            if let Node::Frame(frame) = system.nodes[at] {
-                for item in parser.store().returns(frame).to_vec() {
-                    let rest = self.rest(parser.program_mut(), item);
-                    match item.frame {
-                        ROOT => system.way(&self.frames, at as u32, rest, &[]),
-                        BOTTOM => {}
-                        outer => system.way(&self.frames, at as u32, rest, &[(Node::Frame(outer), 1)]),
-                    }
-                }
+        for &(special, to) in parser.program().special_edges(label.item.state) {
+            let cost = Cost { length: self.special, missing: 0 };
+            let item = Item { state: to, ..label.item };
+            self.push(search, Label { item, cost: label.cost.plus(cost), from, step: Step::Special(special) });
+        }
+    }
+
+    /// Where a rule or a run may end: what follows, or that was all (true).
+    fn finish(&mut self, parser: &mut Parser, search: u32, at: u32, label: Label) -> bool {
+        let item = label.item;
+        let state = *parser.program().state(item.state);
+        if !state.is_final {
+            return false;
+        }
+        let on = |item| Label { item, cost: label.cost, from: at, step: Step::On };
+        if search != QUERY {
+            self.settle(search, at);
+            return true;
+        }
+        if state.block != NO_BLOCK {
+            let placed = *parser.program().block(state.block);
+            let more = u64::from(placed.min.saturating_sub(item.count.saturating_add(1)));
+            let exit = Item { state: placed.exit, count: 0, ..item };
+            match more {
+                0 => self.push(QUERY, on(exit)),
+                _ => self.through(parser, QUERY, at, Part::Run(state.block), more, exit),
             }
-            at += 1;
+            return false;
         }
-        system.solve(&mut self.frames);
-        self.frames.get(&Node::Frame(frame)).copied().unwrap_or(NEVER)
+        match item.frame {
+            ROOT => {
+                self.settle(QUERY, at);
+                return true;
+            }
+            BOTTOM => {}
+            frame => parser.store().returns(frame).iter().for_each(|&back| self.push(QUERY, on(back))),
+        }
+        false
+    }
+
+    /// A search has its answer: those that wait for it go on.
+    fn settle(&mut self, search: u32, at: u32) {
+        let this = self.search(search);
+        this.end(at);
+        for wait in std::mem::take(&mut this.waiting) {
+            self.resume(search, wait);
+        }
+    }
+
+    fn resume(&mut self, part: u32, wait: Wait) {
+        let Some((length, _)) = self.searches[part as usize].found else { return };
+        let waiting = self.search(wait.search);
+        // A search that has ended meanwhile has no labels any more.
+        let Some(before) = waiting.labels.get(wait.from as usize) else { return };
+        let cost = before.cost.plus(length.times(wait.times));
+        let step = Step::Part { search: part, times: wait.times };
+        self.push(wait.search, Label { item: wait.to, cost, from: wait.from, step });
+    }
+
+    /// From a label over a part's shortest text, so many times, to an item.
+    fn through(&mut self, parser: &mut Parser, search: u32, from: u32, part: Part, times: u64, to: Item) {
+        let number = match self.parts.get(&part) {
+            Some(&number) => number,
+            None => self.begin(parser, part),
+        };
+        let wait = Wait { search, from, times, to };
+        if self.searches[number as usize].found.is_some() {
+            self.resume(number, wait);
+        } else {
+            self.searches[number as usize].waiting.push(wait);
+        }
+    }
+
+    fn begin(&mut self, parser: &mut Parser, part: Part) -> u32 {
+        let number = self.searches.len() as u32;
+        self.parts.insert(part, number);
+        self.searches.push(Search::default());
+        let state = match part {
+            Part::Rule(rule) => parser.program_mut().open(rule),
+            Part::Run(block) => parser.program().block(block).start,
+        };
+        let item = Item { state, count: 0, frame: BOTTOM };
+        self.push(number, Label { item, cost: Cost::default(), from: NONE, step: Step::On });
+        number
     }
 }

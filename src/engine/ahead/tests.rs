@@ -213,3 +213,28 @@ fn costs_are_estimated_and_limits_end_the_work() {
     small.shared.background.settle();
     assert_eq!(small.stats().ahead_panics, 0);
 }
+
+#[test]
+fn parsers_of_one_grammar_number_their_states_each_for_itself() {
+    // Two loops too large for a key of their own; which of them has which state number depends on where a parser goes first.
+    let mut b = GrammarBuilder::new();
+    let value = b.declare("value");
+    let nested = || Expr::seq([Expr::text("("), Expr::Ref(value), Expr::text(")")]);
+    let long = || Expr::text(&format!("${}", "w".repeat(2_000)));
+    let many = |lo, hi| Expr::star(Expr::alt([Expr::class(ByteSet::range(lo, hi)), nested(), long()]));
+    let branch = |first, lo, hi| Expr::seq([Expr::text(first), Expr::text("q"), many(lo, hi), Expr::text("!")]);
+    b.define(value, Expr::alt([branch("x", b'a', b'm'), branch("y", b'n', b'z')]));
+    let grammar = b.finish(value).unwrap();
+    let engine = engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
+    let compiled = Arc::new(crate::compile::Compiled::new(&grammar, &Limits::default()).unwrap());
+    for prefix in ["xq", "yq", "xqa(yq", "yqz(xq"] {
+        let constraint = engine.bind(compiled.clone()).unwrap();
+        let mut matcher = constraint.matcher();
+        bytes(prefix).into_iter().for_each(|t| matcher.advance(t).unwrap());
+        let mut row = vec![0; engine.vocab().mask_words()];
+        matcher.fill_mask(&mut row);
+        for id in (0..engine.vocab().width()).map(TokenId::new) {
+            assert_eq!(crate::mask::bit(&row, id), matcher.allows(id), "{id} after {prefix}");
+        }
+    }
+}

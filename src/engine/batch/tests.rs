@@ -95,7 +95,7 @@ fn free_rows_and_limits_are_told_apart() {
     let engine = engine(2, 1024);
     let mut b = GrammarBuilder::new();
     let start = b.rule("start", Expr::star(Expr::class(crate::fsm::ByteSet::ALL)));
-    let anything = engine.compile(&b.finish(start).unwrap()).unwrap();
+    let anything = engine.compile(b.finish(start).unwrap()).unwrap();
     let limits = Limits { parser_bytes: 1, ..Limits::default() };
     let narrow = Engine::new(engine.vocab().clone(), EngineOptions { limits, ..EngineOptions::default() });
     let out_of_memory = &constraints(&narrow)[1];

@@ -96,7 +96,7 @@ fn drafts_that_need_much_memory_are_taken_apart() {
     let start = b.rule("start", Expr::seq([Expr::alt((b'a'..=b'z').map(run)), Expr::text(".")]));
     let limits = Limits { parser_bytes: 30_000, ..Limits::default() };
     let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions { limits, ..EngineOptions::default() });
-    let constraint = engine.compile(&b.finish(start).unwrap()).unwrap();
+    let constraint = engine.compile(b.finish(start).unwrap()).unwrap();
     let (mut parents, mut tokens) = (Vec::new(), Vec::new());
     for letter in 'a'..='z' {
         for (i, token) in bytes(&letter.to_string().repeat(30)).into_iter().enumerate() {

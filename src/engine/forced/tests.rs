@@ -11,7 +11,7 @@ fn forced(extra: &[&[u8]], expr: Expr) -> (Vec<u8>, Vec<String>) {
     let engine = Engine::new(vocab.clone(), EngineOptions::default());
     let mut b = GrammarBuilder::new();
     let start = b.rule("start", expr);
-    let mut matcher = engine.compile(&b.finish(start).unwrap()).unwrap().matcher();
+    let mut matcher = engine.compile(b.finish(start).unwrap()).unwrap().matcher();
     let tokens = matcher.forced_tokens(50);
     let text = |t: &TokenId| String::from_utf8(vocab.bytes(*t).unwrap().to_vec()).unwrap();
     (matcher.forced_bytes(50), tokens.iter().map(text).collect())
@@ -44,7 +44,7 @@ fn other_tokenizers_are_checked_and_cut_anywhere() {
         let mut b = GrammarBuilder::new();
         let rest = Expr::seq([Expr::class(ByteSet::of(then.as_bytes())), Expr::text("!")]);
         let start = b.rule("start", Expr::seq([Expr::text("zabcd"), rest]));
-        engine.compile(&b.finish(start).unwrap()).unwrap().matcher()
+        engine.compile(b.finish(start).unwrap()).unwrap().matcher()
     };
     let ids = |tokens: &[&str]| tokens.iter().map(|t| vocab.find(t.as_bytes()).unwrap()).collect::<Vec<_>>();
     // `bcdx` could begin inside of `ab`.
@@ -70,7 +70,7 @@ fn long_runs_and_special_tokens() {
     }
     vocab.special(256, "<|end|>").special(257, "<|call|>").stop(256).token(258, b"go").token(259, b"gone");
     let engine = Engine::new(Arc::new(vocab.build().unwrap()), EngineOptions::default());
-    let mut matcher = engine.compile(&b.finish(start).unwrap()).unwrap().matcher();
+    let mut matcher = engine.compile(b.finish(start).unwrap()).unwrap().matcher();
     let [a, b, call, go] = [97, 98, 257, 258].map(TokenId::from_raw);
     assert_eq!(matcher.forced(6), [Piece::Bytes(b"go".to_vec()), Piece::Special(call), Piece::Bytes(b"aba".to_vec())]);
     assert_eq!(matcher.forced_bytes(6), b"go");

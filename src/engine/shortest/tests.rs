@@ -81,7 +81,7 @@ fn doubling(levels: usize) -> Grammar {
 fn lengths_that_do_not_fit_saturate() {
     let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
     let length = |levels| {
-        let mut matcher = engine.compile(&doubling(levels)).unwrap().matcher();
+        let mut matcher = engine.compile(doubling(levels)).unwrap().matcher();
         matcher.shortest_completion(&CompletionOptions::default()).unwrap()
     };
     assert_eq!(length(40), Completion { length: 2 << 40, pieces: None });
@@ -99,7 +99,7 @@ fn emptied_caches_and_other_options_change_nothing() {
     let start = b.rule("start", Expr::seq([Expr::text("("), Expr::Ref(inner), Expr::text(")")]));
     let limits = Limits { parser_bytes: 60_000, ..Limits::default() };
     let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions { limits, ..EngineOptions::default() });
-    let constraint = engine.compile(&b.finish(start).unwrap()).unwrap();
+    let constraint = engine.compile(b.finish(start).unwrap()).unwrap();
     let mut matcher = constraint.matcher();
     matcher.advance(TokenId::from_raw(u32::from(b'('))).unwrap();
     let epoch = constraint.index.lock().epoch;
