@@ -11,5 +11,6 @@ mod published_schemas;
 mod real_calls;
 mod rig;
 mod special_tokens;
+mod tags;
 mod templates;
 mod turns;

@@ -33,7 +33,8 @@ fn render(template: &str, messages: &Value, generation: bool) -> String {
         minijinja::Value::from_safe_string(louver_formats::python_json(&value))
     });
     let tools: Value = serde_json::from_str(TOOLS).expect("tools");
-    let context = json!({"messages": messages, "tools": tools, "add_generation_prompt": generation, "bos_token": "<bos>"});
+    let context =
+        json!({"messages": messages, "tools": tools, "add_generation_prompt": generation, "bos_token": "<bos>"});
     environment.render_str(template, context).expect("the template renders")
 }
 
