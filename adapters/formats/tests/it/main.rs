@@ -4,6 +4,7 @@ mod harness;
 
 mod choices;
 mod detection;
+mod docs;
 mod generation;
 mod matrix;
 mod mutation;
