@@ -27,6 +27,7 @@ mod budget;
 mod catalog;
 mod channel;
 mod check;
+mod constraint;
 mod extract;
 mod format;
 mod lower;
@@ -39,6 +40,7 @@ mod turn;
 
 pub use arguments::{RenderError, python_json};
 pub use catalog::{Catalog, DetectError, Detected, ModelHints, UnknownFormat};
+pub use constraint::{ConstraintError, ToolConstraint};
 pub use extract::{Cut, Event, Extractor};
 pub use format::{
     ArgumentStyle, CallFormat, DetectRule, FormatError, KeyPart, KindPart, KindWords, MAX_GAP, Opener, ParallelPolicy,

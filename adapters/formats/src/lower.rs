@@ -300,7 +300,7 @@ impl Lowering<'_> {
     fn framed_rest(&mut self, (begin, end): (&Marker, &Marker), bodies: &[RuleId], response: Option<RuleId>) -> Expr {
         let begin = match self.request.reasoning {
             // Where there is no reasoning block, the prompt may have opened the text.
-            Reasoning::Off => Expr::optional(self.marker(begin)),
+            Reasoning::Off if self.format.text.place != TextPlace::InsteadOfCalls => Expr::optional(self.marker(begin)),
             _ => self.marker(begin),
         };
         let calls = if bodies.is_empty() { Expr::Never } else { self.calls(bodies) };

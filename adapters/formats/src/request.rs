@@ -244,7 +244,7 @@ impl ToolRequest {
 }
 
 /// Tools of type `function`, and the model's own.
-fn parse_tools(tools: &Json) -> Result<(Vec<Tool>, Vec<Builtin>), RequestError> {
+pub(crate) fn parse_tools(tools: &Json) -> Result<(Vec<Tool>, Vec<Builtin>), RequestError> {
     let Json::Array(entries) = tools else { return Ok((Tool::parse_list(tools)?, Vec::new())) };
     let (mut functions, mut builtins) = (Vec::new(), Vec::new());
     for (k, entry) in entries.iter().enumerate() {

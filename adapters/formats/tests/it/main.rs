@@ -4,10 +4,14 @@ mod harness;
 
 mod choices;
 mod detection;
+mod docs;
 mod generation;
+mod matrix;
 mod mutation;
 mod published_schemas;
 mod real_calls;
 mod rig;
 mod special_tokens;
+mod tags;
+mod templates;
 mod turns;

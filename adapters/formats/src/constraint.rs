@@ -1,0 +1,172 @@
+//! The builder: from a user's words to a grammar, one demand at a time.
+
+use louver::engine::{Constraint, Engine};
+use louver::front::json_schema::SchemaOptions;
+use louver::spec::json::Json;
+use louver::spec::tools::{Tool, ToolChoice};
+
+use crate::format::WireFormat;
+use crate::plan::Plan;
+use crate::request::{Builtin, LowerError, Parallel, Reasoning, RequestError, Strictness, ToolRequest};
+
+/// Builds what one turn may be. Names and texts are data throughout: nothing is pasted into grammar text.
+///
+/// ```
+/// use louver::limits::Limits;
+/// use louver::spec::json::Json;
+/// use louver_formats::{Catalog, Parallel, Reasoning, ToolConstraint};
+///
+/// let tools = Json::parse(r#"[{"name": "now"}, {"name": "later"}]"#, &Limits::default())?;
+/// let constraint = ToolConstraint::new()
+///     .tools(&tools)?
+///     .allow(["now"])
+///     .required()
+///     .parallel(Parallel::One)
+///     .reasoning(Reasoning::Required)
+///     .reasoning_budget(2_000);
+/// let plan = constraint.lower(Catalog::builtin().get("qwen3")?)?;
+/// assert!(plan.tools()[0].arguments.is_some() && plan.tools()[1].arguments.is_none());
+/// // What does not go together is an error.
+/// assert!(constraint.reasoning(Reasoning::Off).lower(Catalog::builtin().get("qwen3")?).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ToolConstraint {
+    request: ToolRequest,
+}
+
+/// Why a constraint does not come about.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConstraintError {
+    /// The request cannot be lowered.
+    #[error(transparent)]
+    Lower(#[from] LowerError),
+    /// The grammar does not compile for the vocabulary.
+    #[error(transparent)]
+    Compile(#[from] louver::compile::CompileError),
+}
+
+impl ToolConstraint {
+    /// A turn of text, without tools.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads `tools`, `tool_choice`, `parallel_tool_calls`, `response_format` and `stop` of an OpenAI request body.
+    pub fn from_request(body: &Json) -> Result<Self, RequestError> {
+        Ok(ToolConstraint { request: ToolRequest::parse(body)? })
+    }
+
+    /// The tools on offer, in OpenAI's JSON forms; those of other types than `function` are the model's own.
+    pub fn tools(mut self, tools: &Json) -> Result<Self, RequestError> {
+        (self.request.tools, self.request.builtins) = crate::request::parse_tools(tools)?;
+        Ok(self)
+    }
+
+    /// One more tool.
+    pub fn tool(mut self, tool: Tool) -> Self {
+        self.request.tools.push(tool);
+        self
+    }
+
+    /// One more tool of the model's own.
+    pub fn builtin(mut self, builtin: Builtin) -> Self {
+        self.request.builtins.push(builtin);
+        self
+    }
+
+    /// Whether and which of them must be called.
+    pub fn choice(mut self, choice: ToolChoice) -> Self {
+        self.request.tool_choice = choice;
+        self
+    }
+
+    /// At least one call.
+    pub fn required(self) -> Self {
+        self.choice(ToolChoice::Required)
+    }
+
+    /// One call of this tool.
+    pub fn named(self, name: impl Into<String>) -> Self {
+        self.choice(ToolChoice::Named(name.into()))
+    }
+
+    /// The only tools that may be called.
+    pub fn allow(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.request.allowed = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// How many calls the turn may have.
+    pub fn parallel(mut self, parallel: Parallel) -> Self {
+        self.request.parallel = parallel;
+        self
+    }
+
+    /// Whose arguments match their schema.
+    pub fn strictness(mut self, strictness: Strictness) -> Self {
+        self.request.strictness = strictness;
+        self
+    }
+
+    /// What the reasoning block may be.
+    pub fn reasoning(mut self, reasoning: Reasoning) -> Self {
+        self.request.reasoning = reasoning;
+        self
+    }
+
+    /// Most characters of reasoning: see [`ToolRequest::reasoning_budget`].
+    pub fn reasoning_budget(mut self, characters: u32) -> Self {
+        self.request.reasoning_budget = Some(characters);
+        self
+    }
+
+    /// The JSON Schema of an answer. With tools to choose from, the turn is calls or such an answer.
+    pub fn response_format(mut self, schema: Json) -> Self {
+        self.request.response_format = Some(schema);
+        self
+    }
+
+    /// Free text ends with this, and the turn with it.
+    pub fn stop(mut self, text: impl Into<String>) -> Self {
+        self.request.stop.push(text.into());
+        self
+    }
+
+    /// Free text never contains this.
+    pub fn ban(mut self, text: impl Into<String>) -> Self {
+        self.request.bans.push(text.into());
+        self
+    }
+
+    /// How schemas are read.
+    pub fn schema_options(mut self, options: SchemaOptions) -> Self {
+        self.request.schema_options = options;
+        self
+    }
+
+    /// The request so far.
+    pub fn request(&self) -> &ToolRequest {
+        &self.request
+    }
+
+    /// The grammar of the turn in a wire format; see [`WireFormat::lower`].
+    pub fn lower(&self, format: &WireFormat) -> Result<Plan, LowerError> {
+        format.lower(&self.request)
+    }
+
+    /// The same, settled for an engine's vocabulary and compiled, with the engine's limits.
+    pub fn compile(&self, engine: &Engine, format: &WireFormat) -> Result<(Plan, Constraint), ConstraintError> {
+        let request = ToolRequest { limits: engine.options().limits.clone(), ..self.request.clone() };
+        let plan = format.bind(engine.vocab()).lower(&request)?;
+        let constraint = engine.compile(plan.grammar())?;
+        Ok((plan, constraint))
+    }
+}
+
+impl From<ToolRequest> for ToolConstraint {
+    fn from(request: ToolRequest) -> Self {
+        ToolConstraint { request }
+    }
+}

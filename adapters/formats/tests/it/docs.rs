@@ -1,0 +1,87 @@
+//! `docs/FORMATS.md` says what the families' files say. `LOUVER_WRITE_DOCS=1` writes it.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use louver_formats::{ArgumentStyle, Call, Catalog, Opener, RenderError, TextPlace, Turn, WireFormat};
+
+const HEAD: &str = "# Wire formats
+
+One TOML file a family (`adapters/formats/families`), read by the rules of `schemas/wire-format.schema.json`; a user's own file is read
+the same way at run time (`Catalog::add_file`). The grammar of a turn, the extractor, the renderer and detection come from it. This
+page is written from the files by a test (`docs`), which also holds it to them.
+
+Markers stand here as text; `bind` makes those that a vocabulary has as special tokens special tokens. Harmony's are never text.
+
+";
+
+fn example(format: &WireFormat) -> Turn {
+    let call = |name: &str, arguments: &str| Call {
+        id: String::new(),
+        name: name.to_owned(),
+        arguments: arguments.to_owned(),
+    };
+    Turn {
+        text: "Let me look.".to_owned(),
+        reasoning: format.reasoning.as_ref().map(|_| "They ask for Oslo.".to_owned()).unwrap_or_default(),
+        calls: vec![call("get_weather", "{\"city\": \"Oslo\", \"days\": 3}"), call("get_time", "{\"zone\": \"CET\"}")],
+        ..Turn::default()
+    }
+}
+
+fn style(format: &WireFormat) -> &'static str {
+    match format.call.arguments {
+        ArgumentStyle::Json => "JSON",
+        ArgumentStyle::Keywords => "Python keyword arguments",
+        ArgumentStyle::Delimited(_) => "bare names, delimited strings",
+        ArgumentStyle::Tagged(_) => "a tag each, strings raw",
+    }
+}
+
+fn page() -> String {
+    let mut out = HEAD.to_owned();
+    for format in Catalog::builtin().formats() {
+        let mut turn = example(format);
+        let rendered = match format.render(&turn) {
+            Err(RenderError::TextBesideCalls) => {
+                turn.text.clear();
+                format.render(&turn)
+            }
+            other => other,
+        };
+        let text = match (format.messages.is_some(), format.text.place) {
+            (true, _) => "messages of their own",
+            (_, TextPlace::Anywhere) => "before, between and behind calls",
+            (_, TextPlace::BeforeCalls) => "before calls",
+            (_, TextPlace::InsteadOfCalls) => "instead of calls",
+        };
+        let reasoning = match format.reasoning.as_ref().map(|reasoning| reasoning.opened_by) {
+            None => "none",
+            Some(Opener::Model) => "opened by the model",
+            Some(Opener::Template) => "opened by the chat template",
+        };
+        let _ = write!(
+            out,
+            "## {}\n\n{}.\n\nArguments: {}. Text: {text}. Reasoning: {reasoning}. Ends with: {}.\n\n````text\n{}\n````\n\nSources: {}.\n\n",
+            format.name,
+            format.title,
+            style(format),
+            format.stop_tokens.iter().map(|t| format!("`{t}`")).collect::<Vec<_>>().join(", "),
+            rendered.expect("renders"),
+            format.sources.join("; "),
+        );
+    }
+    out.truncate(out.trim_end().len());
+    out + "\n"
+}
+
+#[test]
+fn the_page_on_formats_is_what_the_files_say() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/FORMATS.md");
+    let page = page();
+    if std::env::var_os("LOUVER_WRITE_DOCS").is_some() {
+        std::fs::write(&path, &page).expect("written");
+    }
+    let there = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(there == page, "docs/FORMATS.md is not up to date: LOUVER_WRITE_DOCS=1 writes it");
+}

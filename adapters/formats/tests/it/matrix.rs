@@ -1,0 +1,315 @@
+//! Every family x tool choice x reasoning x parallel calls x strictness: what is rendered is accepted and read back; systematic
+//! corruptions of it are refused, each at the first byte that cannot be right.
+
+use std::num::NonZeroU32;
+
+use louver::spec::tools::ToolChoice;
+use louver_formats::{
+    ArgumentStyle, Call, Catalog, Parallel, Plan, Reasoning, RenderError, RenderOptions, Strictness, ToolRequest, Turn,
+};
+use serde_json::json;
+
+use crate::harness::request;
+use crate::rig::{Rig, Session, Specials};
+
+const TOOLS: &str = r#"[
+  {"name": "get_weather", "strict": true, "parameters": {"type": "object", "properties": {
+    "city": {"type": "string"}, "days": {"type": "integer", "minimum": 1, "maximum": 7}, "unit": {"enum": ["C", "F"]}},
+    "required": ["city", "days"], "additionalProperties": false}},
+  {"name": "get_time", "strict": false, "parameters": {"type": "object", "properties": {
+    "zone": {"enum": ["UTC", "CET"]}}, "required": ["zone"], "additionalProperties": false}}
+]"#;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    Auto,
+    Required,
+    Named,
+    None,
+    Allowed,
+}
+
+const CHOICES: [Choice; 5] = [Choice::Auto, Choice::Required, Choice::Named, Choice::None, Choice::Allowed];
+const PARALLEL: [Parallel; 2] = [Parallel::Any, Parallel::One];
+const STRICT: [Strictness; 2] = [Strictness::All, Strictness::AsFlagged];
+
+fn call(name: &str, arguments: &str) -> Call {
+    Call { id: String::new(), name: name.to_owned(), arguments: arguments.to_owned() }
+}
+
+fn weather() -> Call {
+    call("get_weather", r#"{"city": "São \"Paulo\" [3]", "days": 3, "unit": "C"}"#)
+}
+
+fn time() -> Call {
+    call("get_time", r#"{"zone": "CET"}"#)
+}
+
+struct Cell<'a> {
+    rig: &'a Rig,
+    choice: Choice,
+    reasoning: Reasoning,
+    parallel: Parallel,
+    strictness: Strictness,
+}
+
+impl Cell<'_> {
+    fn request(&self) -> ToolRequest {
+        let choice = match self.choice {
+            Choice::Auto | Choice::Allowed => ToolChoice::Auto,
+            Choice::Required => ToolChoice::Required,
+            Choice::Named => ToolChoice::Named("get_weather".to_owned()),
+            Choice::None => ToolChoice::None,
+        };
+        ToolRequest {
+            tool_choice: choice,
+            allowed: (self.choice == Choice::Allowed).then(|| vec!["get_weather".to_owned()]),
+            parallel: self.parallel,
+            reasoning: self.reasoning,
+            strictness: self.strictness,
+            ..request(TOOLS, &json!("auto"))
+        }
+    }
+
+    fn has_reasoning(&self) -> bool {
+        self.rig.format.reasoning.is_some() && self.reasoning != Reasoning::Off
+    }
+
+    fn forced(&self) -> bool {
+        matches!(self.choice, Choice::Required | Choice::Named)
+    }
+
+    fn several(&self) -> bool {
+        self.parallel == Parallel::Any && !matches!(self.choice, Choice::Named | Choice::None)
+    }
+
+    fn turn(&self, text: &str, calls: Vec<Call>) -> Turn {
+        let reasoning = if self.has_reasoning() { "Hm, so:\n{it} is <b>.".to_owned() } else { String::new() };
+        Turn { text: text.to_owned(), reasoning, calls, ..Turn::default() }
+    }
+
+    /// Turns this cell allows, as its models write them.
+    fn turns(&self) -> Vec<(Turn, String)> {
+        let mut turns = Vec::new();
+        if !self.forced() {
+            turns.push(self.turn("Hello, 天 😀.", Vec::new()));
+        }
+        if self.choice != Choice::None {
+            turns.push(self.turn("", vec![weather()]));
+            let text = if self.forced() { "" } else { "So:" };
+            turns.push(self.turn(text, vec![call("get_weather", r#"{"city": "x", "days": 7}"#)]));
+        }
+        if self.several() {
+            let second = if self.choice == Choice::Allowed { weather() } else { time() };
+            turns.push(self.turn("", vec![weather(), second, weather()]));
+        }
+        turns.into_iter().filter_map(|turn| Some((turn.clone(), self.render(&turn)?))).collect()
+    }
+
+    fn render(&self, turn: &Turn) -> Option<String> {
+        let options = RenderOptions { opened: self.reasoning == Reasoning::Opened, builtins: &[] };
+        match self.rig.format.render_with(turn, options) {
+            Ok(wire) => Some(wire),
+            Err(RenderError::TextBesideCalls) => None,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Turns it must refuse, and (where the first wrong byte is known) how many bytes of each may be taken at most.
+    fn corruptions(&self) -> Vec<(&'static str, String, Option<usize>)> {
+        let mut out: Vec<(&'static str, String, Option<usize>)> = Vec::new();
+        let mut wrong = |what, calls: Vec<Call>, marked: &str| {
+            if let Some(wire) = self.render(&self.turn("", calls)) {
+                // What follows the mark must not be taken.
+                let upto = (!marked.is_empty()).then(|| wire.rfind(marked).map(|at| at + marked.len())).flatten();
+                out.push((what, wire, upto));
+            }
+        };
+        if self.choice == Choice::None {
+            wrong("a call that is forbidden", vec![weather()], "");
+            return out;
+        }
+        let args = |text: &str| vec![call("get_weather", text)];
+        wrong("a name too short", vec![call("get_weathe", r#"{"city": "x", "days": 3}"#)], "get_weathe");
+        wrong("a name too long", vec![call("get_weathers", r#"{"city": "x", "days": 3}"#)], "get_weathers");
+        wrong("another name", vec![call("set_weather", r#"{"city": "x", "days": 3}"#)], "s");
+        wrong("a required argument missing", args(r#"{"city": "x"}"#), "");
+        wrong("no arguments", args("{}"), "");
+        wrong("a string for an integer", args(r#"{"city": "x", "days": "three"}"#), "");
+        wrong("a fraction for an integer", args(r#"{"city": "x", "days": 3.5}"#), "3.");
+        wrong("an integer too large", args(r#"{"city": "x", "days": 8}"#), "8");
+        wrong("an integer of two digits", args(r#"{"city": "x", "days": 33}"#), "33");
+        wrong("not in the list", args(r#"{"city": "x", "days": 3, "unit": "K"}"#), "K");
+        wrong("null for an integer", args(r#"{"city": "x", "days": null}"#), "");
+        wrong("an argument that is not declared", args(r#"{"city": "x", "days": 3, "zzz": 1}"#), "zzz");
+        if self.strictness == Strictness::All && !matches!(self.choice, Choice::Named | Choice::Allowed) {
+            wrong("another tool's wrong argument", vec![call("get_time", r#"{"zone": "PST"}"#)], "PST");
+        }
+        if matches!(self.choice, Choice::Named | Choice::Allowed) {
+            wrong("a tool that may not be called", vec![time()], "");
+        }
+        if !self.several() {
+            wrong("two calls where one is allowed", vec![weather(), weather()], "");
+        }
+        let good = self.render(&self.turn("", vec![weather()])).expect("renders");
+        let at = good.rfind("get_weather").expect("name");
+        let cut = (at..good.len()).filter(|&n| good.is_char_boundary(n));
+        for (k, n) in cut.enumerate().filter(|(k, _)| k % 9 == 0) {
+            out.push((if k == 0 { "cut off before the name" } else { "cut off" }, good[..n].to_owned(), None));
+        }
+        let style = &self.rig.format.call.arguments;
+        if matches!(style, ArgumentStyle::Json) {
+            let brace = good.rfind('}').expect("brace");
+            let extra = format!("{}}}{}", &good[..=brace], &good[brace + 1..]);
+            // Behind the last call of a bare format, in free text, a brace is text.
+            let is_text = self.rig.format.call.end.is_none() && !self.forced();
+            if !is_text {
+                out.push(("an extra brace", extra, None));
+            }
+        }
+        if self.forced() {
+            out.push(("text behind a forced call", format!("{good} and"), None));
+            out.extend(self.render(&self.turn("Text.", Vec::new())).map(|wire| ("no call", wire, None)));
+        }
+        out
+    }
+}
+
+fn check(cell: &Cell<'_>, session: &Session<'_>, at: &str, wrong: &mut Vec<String>) -> (usize, usize) {
+    let (turns, corruptions) = (cell.turns(), cell.corruptions());
+    for (want, wire) in &turns {
+        let run = session.run(&session.tokens(&cell.rig.units(wire), 0), 7);
+        let mut turn = run.turn.clone();
+        turn.calls.iter_mut().for_each(|call| call.id.clear());
+        if run.taken.is_err() || !run.complete {
+            wrong.push(format!("{at}: {wire:?} refused at {:?}", run.taken));
+        } else if turn != *want {
+            wrong.push(format!("{at}: {wire:?} read as {turn:?}"));
+        }
+    }
+    for (what, wire, upto) in &corruptions {
+        let units = cell.rig.units(wire);
+        let run = session.run(&session.tokens(&units, 0), 1_000);
+        if run.taken.is_ok() && run.complete {
+            wrong.push(format!("{at}: {what}: accepts {wire:?}"));
+        }
+        // Byte by byte and with as few special tokens as possible, tokens are bytes where there are none.
+        if let (Some(upto), Ok(())) = (upto, run.taken)
+            && cell.rig.specials.is_empty()
+            && *upto < wire.len()
+        {
+            wrong.push(format!("{at}: {what}: nothing is refused in {wire:?}"));
+        }
+        if let (Some(upto), Err(taken)) = (upto, run.taken)
+            && cell.rig.specials.is_empty()
+            && taken > *upto
+        {
+            wrong.push(format!("{at}: {what}: refused at {taken}, not by {upto}, in {wire:?}"));
+        }
+    }
+    (turns.len(), corruptions.len())
+}
+
+fn cells<'a>(rig: &'a Rig) -> Vec<Cell<'a>> {
+    let mut out = Vec::new();
+    let on: &[Reasoning] = if rig.format.reasoning.is_some() {
+        &[Reasoning::Optional, Reasoning::Opened, Reasoning::Required]
+    } else {
+        &[]
+    };
+    for choice in CHOICES {
+        for &reasoning in on.iter().chain(&[Reasoning::Off]) {
+            for (parallel, strictness) in PARALLEL.iter().flat_map(|p| STRICT.map(|s| (*p, s))) {
+                out.push(Cell { rig, choice, reasoning, parallel, strictness });
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn every_family_and_request() {
+    let (mut wrong, mut turns, mut corruptions, mut count) = (Vec::new(), 0, 0, 0);
+    for format in Catalog::builtin().formats() {
+        let rig = Rig::new(format, Specials::Fewest);
+        for cell in cells(&rig) {
+            let at = format!(
+                "{}, {:?}, reasoning {:?}, parallel {:?}, strict {:?}",
+                format.name, cell.choice, cell.reasoning, cell.parallel, cell.strictness
+            );
+            let plan: Plan = rig.format.lower(&cell.request()).unwrap_or_else(|e| panic!("{at}: {e}"));
+            let session = rig.session(&plan, &[], &[]);
+            let (accepted, refused) = check(&cell, &session, &at, &mut wrong);
+            turns += accepted;
+            corruptions += refused;
+            count += 1;
+        }
+    }
+    println!("{count} requests, {turns} turns accepted and read back, {corruptions} corruptions refused");
+    assert!(wrong.is_empty(), "{} wrong\n{}", wrong.len(), wrong.join("\n"));
+    assert!(turns > 3_000 && corruptions > 20_000);
+}
+
+#[test]
+fn at_most_so_many_calls() {
+    for format in Catalog::builtin().formats() {
+        let rig = Rig::new(format, Specials::Fewest);
+        for choice in ["auto", "required"] {
+            let most = NonZeroU32::new(2).expect("two");
+            let request = ToolRequest {
+                parallel: Parallel::AtMost(most),
+                reasoning: Reasoning::Off,
+                ..request(TOOLS, &json!(choice))
+            };
+            let plan = rig.format.lower(&request).unwrap_or_else(|e| panic!("{}: {e}", format.name));
+            let session = rig.session(&plan, &[], &[]);
+            for (calls, taken) in [(1, true), (2, true), (3, false)] {
+                let turn = Turn { calls: vec![weather(); calls], ..Turn::default() };
+                let wire = rig.format.render(&turn).expect("renders");
+                let run = session.run(&session.tokens(&rig.units(&wire), 0), 1_000);
+                assert_eq!(run.taken.is_ok() && run.complete, taken, "{}, {choice}: {calls} calls", format.name);
+            }
+        }
+    }
+}
+
+/// All single cuts and random ones.
+#[test]
+fn cuts_do_not_matter() {
+    let mut runs = 0;
+    for (k, format) in Catalog::builtin().formats().iter().enumerate() {
+        let rig = Rig::new(format, Specials::Most);
+        let request = ToolRequest {
+            reasoning: if rig.format.reasoning.is_some() { Reasoning::Opened } else { Reasoning::Off },
+            ..request(TOOLS, &json!("auto"))
+        };
+        let cell = Cell {
+            rig: &rig,
+            choice: Choice::Auto,
+            reasoning: request.reasoning,
+            parallel: Parallel::Any,
+            strictness: Strictness::All,
+        };
+        let plan = rig.format.lower(&request).expect("lowers");
+        for (turn, wire) in cell.turns() {
+            let units = rig.units(&wire);
+            let seeds: Vec<u64> = (0..=100).map(|seed| if seed == 0 { 0 } else { seed + 1_000 * k as u64 }).collect();
+            let session = rig.session(&plan, &units, &seeds);
+            let whole = session.run(&session.tokens(&units, 0), 1);
+            assert!(whole.complete, "{}: {wire:?} {:?}", format.name, whole.taken);
+            assert_eq!(whole.turn.calls.len(), turn.calls.len());
+            for &seed in &seeds[1..] {
+                let other = session.run(&session.tokens(&units, seed), 1 + seed as usize % 5);
+                assert_eq!(other.events, whole.events, "{}: {wire:?} cut by {seed}", format.name);
+                runs += 1;
+            }
+            // Single cuts of the stream: the extractor gets what is decided up to there, then the rest.
+            let tokens = session.tokens(&units, 0);
+            for chunk in 1..tokens.len() {
+                assert_eq!(session.run(&tokens, chunk).events, whole.events, "{}: {wire:?} at {chunk}", format.name);
+                runs += 1;
+            }
+        }
+    }
+    println!("{runs} runs");
+}
