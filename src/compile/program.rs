@@ -298,6 +298,12 @@ impl Program {
         gate.then(|| self.sets[set.at as usize])
     }
 
+    /// Whether a state is one of a dispatch's own.
+    pub(crate) fn is_dispatch(&self, state: u32) -> bool {
+        let instance = self.states[state as usize].instance as usize;
+        matches!(self.instances.get(instance), Some(Instance { source: Source::Single(_), .. }))
+    }
+
     /// The gate with this number in the dispatch that a state belongs to.
     pub(crate) fn gate(&mut self, state: u32, number: u32) -> u32 {
         self.intern(self.states[state as usize].instance, &[number])

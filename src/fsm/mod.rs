@@ -3,12 +3,14 @@
 
 mod byteset;
 mod dfa;
+mod kinds;
 mod minimize;
 mod nfa;
 mod product;
 
 pub use byteset::{ByteSet, escape};
 pub use dfa::{Dfa, DfaBuilder, Edge};
+pub(crate) use kinds::kind;
 pub(crate) use minimize::coarsest;
 pub use nfa::Nfa;
 pub use product::Combine;

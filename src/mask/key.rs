@@ -91,13 +91,15 @@ impl GrammarKeys {
                 key.push(block.max.map_or(far, |max| max.saturating_sub(count).min(far)));
             }
         }
+        // Only a dispatch looked at on its own ends where a trigger fires.
+        let gated = self.depth == 0 && program.is_dispatch(state);
         let mut at = 0;
         while at < order.len() {
             let s = order[at];
             at += 1;
             program.expand(s);
             let info = *program.state(s);
-            if let Some(gate) = program.gate_of(s) {
+            if let Some(gate) = program.gate_of(s).filter(|_| gated) {
                 // What follows a trigger is not part of what is looked at.
                 key.extend([GATE | u32::from(info.is_final), gate]);
                 continue;

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::store::{BOTTOM, ConfigId, DEAD, Done, FREE, FrameId, Item, Owner, ROOT, Store};
+use super::store::{BOTTOM, ConfigId, DEAD, Done, FREE, FrameId, GATED, Item, Owner, ROOT, Store};
 use crate::compile::{Compiled, Mark, NO_BLOCK, Program};
-use crate::fsm::ByteSet;
+use crate::fsm::{ByteSet, kind};
 use crate::ids::Label;
 use crate::limits::Limits;
-use crate::vocab::kind;
 
 /// Not computed yet.
 const UNKNOWN: u32 = u32::MAX;
@@ -291,7 +290,8 @@ impl Parser {
 
     /// One item alone, with nothing known about what follows its rule.
     pub(crate) fn isolated(&mut self, item: Item) -> ConfigId {
-        self.store.config(&[Item { frame: BOTTOM, ..item }], Done::default())
+        let frame = if self.program.is_dispatch(item.state) { GATED } else { BOTTOM };
+        self.store.config(&[Item { frame, ..item }], Done::default())
     }
 
     /// Everything either configuration could go on with.
@@ -327,7 +327,8 @@ impl Parser {
             return Ok(None);
         }
         let items = self.store.items(next);
-        let single = items.len() == 1 && self.store.done(next) == Done::default() && items[0].frame == BOTTOM;
+        let single =
+            items.len() == 1 && self.store.done(next) == Done::default() && matches!(items[0].frame, BOTTOM | GATED);
         Ok(items.first().copied().filter(|i| single && self.program.state(i.state).block == NO_BLOCK))
     }
 
@@ -348,7 +349,7 @@ impl Parser {
     pub(crate) fn after(&mut self, frame: FrameId) -> Result<ConfigId, ParserLimit> {
         self.scratch.kernel.clear();
         self.scratch.kernel.extend_from_slice(self.store.returns(frame));
-        let done = Done { root: frame == ROOT, bottom: frame == BOTTOM, gated: false };
+        let done = Done { root: frame == ROOT, bottom: matches!(frame, BOTTOM | GATED), gated: false };
         self.close_with(done)
     }
 
@@ -364,7 +365,7 @@ impl Parser {
     /// How a configuration of an item looked at on its own ends or may end here.
     pub(crate) fn exits(&self, config: ConfigId) -> impl Iterator<Item = Exit> + '_ {
         let end = self.store.done(config).bottom.then_some(Exit::End);
-        let gates = self.store.items(config).iter().filter(|i| i.frame == BOTTOM);
+        let gates = self.store.items(config).iter().filter(|i| i.frame == GATED);
         end.into_iter().chain(gates.filter_map(|i| self.program.gate_of(i.state).map(Exit::Gate)))
     }
 
@@ -495,7 +496,7 @@ impl Parser {
             }
             match item.frame {
                 ROOT => done.root = true,
-                BOTTOM => done.bottom = true,
+                BOTTOM | GATED => done.bottom = true,
                 frame => {
                     for &back in self.store.returns(frame) {
                         push(kernel, back);
@@ -516,7 +517,7 @@ impl Parser {
         for i in 0..kernel.len() {
             let item = kernel[i];
             let state = self.program.state(item.state);
-            if !state.calling || state.gate && item.frame == BOTTOM {
+            if !state.calling || state.gate && item.frame == GATED {
                 continue;
             }
             self.program.expand(item.state);
@@ -536,7 +537,7 @@ impl Parser {
         let mut done = done;
         for item in &self.scratch.kernel {
             let state = self.program.state(item.state);
-            let gated = state.gate && item.frame == BOTTOM;
+            let gated = state.gate && item.frame == GATED;
             if state.scannable || gated {
                 out.push(*item);
             }
@@ -577,7 +578,7 @@ impl Parser {
         };
         for item in kernel.iter() {
             let state = program.state(item.state);
-            if !state.calling || state.gate && item.frame == BOTTOM {
+            if !state.calling || state.gate && item.frame == GATED {
                 continue;
             }
             program.expand(item.state);
@@ -686,7 +687,7 @@ impl Parser {
             if !self.program.state(entry.state).pure_return || Store::is_member(entry.frame) {
                 continue;
             }
-            if entry.frame == ROOT || entry.frame == BOTTOM {
+            if matches!(entry.frame, ROOT | BOTTOM | GATED) {
                 // Which pure return it was makes no difference.
                 entries[i].state = Program::RETURN;
                 continue;
@@ -706,8 +707,11 @@ impl Parser {
         let [entries] = members else {
             return None;
         };
-        let mut candidates: Vec<FrameId> =
-            entries.iter().map(|e| e.frame).filter(|&f| !Store::is_member(f) && f != ROOT && f != BOTTOM).collect();
+        let mut candidates: Vec<FrameId> = entries
+            .iter()
+            .map(|e| e.frame)
+            .filter(|&f| !Store::is_member(f) && !matches!(f, ROOT | BOTTOM | GATED))
+            .collect();
         candidates.dedup();
         candidates.into_iter().find(|&outer| {
             let mut read: Vec<Item> = entries

@@ -23,6 +23,8 @@ pub(crate) const DEAD: ConfigId = 0;
 pub(crate) const ROOT: FrameId = 0;
 /// Behind a rule looked at on its own: what follows is not known here.
 pub(crate) const BOTTOM: FrameId = 1;
+/// As [`BOTTOM`], behind a dispatch looked at on its own: what its tags' bodies are is not known here either.
+pub(crate) const GATED: FrameId = 2;
 /// In a counter: it has no bounds, and only counts. Used to look at a block for all counters at once.
 pub(crate) const FREE: u32 = 0x8000_0000;
 /// In a group's key: the group's member with this number.
@@ -73,9 +75,9 @@ struct Frame {
 pub(crate) struct Done {
     /// The start rule: the text may end.
     pub(crate) root: bool,
-    /// A rule over [`BOTTOM`].
+    /// A rule over [`BOTTOM`] or [`GATED`].
     pub(crate) bottom: bool,
-    /// A trigger over [`BOTTOM`] has fired: what its tags' bodies are is not looked at here. The items say which.
+    /// A trigger over [`GATED`] has fired: what its tags' bodies are is not looked at here. The items say which.
     pub(crate) gated: bool,
 }
 
@@ -124,6 +126,7 @@ impl Store {
             frames: vec![
                 Frame { items: empty, owner: Owner::None, normal: ROOT },
                 Frame { items: empty, owner: Owner::None, normal: BOTTOM },
+                Frame { items: empty, owner: Owner::None, normal: GATED },
             ],
             configs: Vec::new(),
             frame_ids: HashTable::new(),

@@ -2,7 +2,6 @@
 
 mod trie;
 
-pub(crate) use trie::kind;
 pub use trie::{Node, Trie};
 
 use std::collections::HashMap;

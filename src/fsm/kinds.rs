@@ -1,0 +1,36 @@
+//! Bytes summed up, so that a set of them fits a word.
+
+/// Bytes are summed up in 64 kinds, so that a subtree's bytes fit a word: punctuation each for itself (it is what grammars turn
+/// on), letters, digits and what is not ASCII in groups.
+const KINDS: [u8; 256] = {
+    let mut kinds = [0u8; 256];
+    let (mut byte, mut own) = (0usize, 22u8);
+    while byte < 256 {
+        kinds[byte] = match byte as u8 {
+            b @ b'a'..=b'z' => (b - b'a') / 4,
+            b @ b'A'..=b'Z' => 7 + (b - b'A') / 7,
+            b @ b'0'..=b'9' => 11 + (b - b'0') / 5,
+            b' ' => 13,
+            b'\n' => 14,
+            b'\t' | b'\r' => 15,
+            0..=31 | 127 => 16,
+            0x80..=0xBF => 17,
+            0xC2..=0xDF => 18,
+            0xE0..=0xEF => 19,
+            0xF0..=0xF4 => 20,
+            0xC0 | 0xC1 | 0xF5..=0xFF => 21,
+            _ => {
+                own += 1;
+                own - 1
+            }
+        };
+        byte += 1;
+    }
+    kinds
+};
+
+/// The kind of a byte, one bit of 64.
+#[inline]
+pub(crate) fn kind(byte: u8) -> u64 {
+    1 << KINDS[usize::from(byte)]
+}
