@@ -11,7 +11,7 @@ const MAX_KEY: usize = 4096;
 /// Deepest chain of rules a key follows.
 const MAX_DEPTH: u32 = 64;
 const UNIQUE: u32 = u32::MAX;
-/// In place of a block's number: a gate.
+/// Before a state: it is a gate.
 const GATE: u32 = 1 << 31;
 
 /// Gives structural ids to rules, bottom-up; shared by all grammars of an engine.
@@ -99,11 +99,8 @@ impl GrammarKeys {
             at += 1;
             program.expand(s);
             let info = *program.state(s);
-            if let Some(gate) = program.gate_of(s).filter(|_| gated) {
-                // What follows a trigger is not part of what is looked at.
-                key.extend([GATE | u32::from(info.is_final), gate]);
-                continue;
-            }
+            let gate = program.gate_of(s).filter(|_| gated);
+            key.extend(gate.into_iter().flat_map(|gate| [GATE, gate]));
             let mut to_number = |to: u32, order: &mut Vec<u32>| {
                 *number.entry(to).or_insert_with(|| {
                     order.push(to);
@@ -132,6 +129,10 @@ impl GrammarKeys {
                 ] {
                     key.push(v);
                 }
+            }
+            if gate.is_some() {
+                // What a trigger calls is not part of what is looked at.
+                continue;
             }
             key.push(program.calls(s).len() as u32);
             for i in 0..program.calls(s).len() {

@@ -326,10 +326,11 @@ impl Parser {
         if next == isolated || self.majority(next)? != Some(next) {
             return Ok(None);
         }
-        let items = self.store.items(next);
-        let single =
-            items.len() == 1 && self.store.done(next) == Done::default() && matches!(items[0].frame, BOTTOM | GATED);
-        Ok(items.first().copied().filter(|i| single && self.program.state(i.state).block == NO_BLOCK))
+        let [item] = *self.store.items(next) else { return Ok(None) };
+        // A dispatch that was called from here goes on behind its triggers; looked at on its own it does not.
+        let same = item.frame == GATED || item.frame == BOTTOM && !self.program.is_dispatch(item.state);
+        let alone = self.store.done(next) == Done::default() && self.program.state(item.state).block == NO_BLOCK;
+        Ok(Some(item).filter(|_| same && alone))
     }
 
     /// The configuration that most bytes lead to, if at least a third of them do.
