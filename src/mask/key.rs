@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::compile::{NO_BLOCK, Program};
+use crate::compile::{Block, NO_BLOCK, Program};
 use crate::matcher::FREE;
 
 /// Longest key; larger automata are keyed by their parser's program instead.
@@ -82,9 +82,10 @@ impl GrammarKeys {
         let mut blocks: Vec<u32> = Vec::new();
         let mut key: Vec<u32> = Vec::new();
         let start_block = program.state(state).block;
+        let free = start_block != NO_BLOCK && count & FREE != 0;
         if start_block != NO_BLOCK {
             let block = &program.blocks[start_block as usize];
-            if count & FREE != 0 {
+            if free {
                 key.extend([FREE, FREE]);
             } else {
                 key.push(block.min.saturating_sub(count).min(far));
@@ -118,17 +119,17 @@ impl GrammarKeys {
             for &b in program.enters(s) {
                 key.push(block_number(&mut blocks, b));
                 to_number(program.blocks[b as usize].start, &mut order);
+                if free && b == start_block {
+                    key.extend(bounds(&program.blocks[b as usize], far));
+                }
             }
             if info.block != NO_BLOCK && info.is_final {
                 let block = &program.blocks[info.block as usize];
-                for v in [
-                    block.min.min(far),
-                    block.max.map_or(far, |max| max.min(far)),
-                    to_number(block.start, &mut order),
-                    to_number(block.exit, &mut order),
-                ] {
-                    key.push(v);
-                }
+                // A counter without bounds is the same in blocks of all bounds.
+                let unbounded = free && info.block == start_block;
+                key.extend(if unbounded { [FREE; 2] } else { bounds(block, far) });
+                key.push(to_number(block.start, &mut order));
+                key.push(to_number(block.exit, &mut order));
             }
             if gate.is_some() {
                 // What a trigger calls is not part of what is looked at.
@@ -153,6 +154,11 @@ impl GrammarKeys {
         }
         Some(key.into_boxed_slice())
     }
+}
+
+/// A block's bounds as far as a token can tell.
+fn bounds(block: &Block, far: u32) -> [u32; 2] {
+    [block.min.min(far), block.max.map_or(far, |max| max.min(far))]
 }
 
 /// 0 for no block; otherwise its number in order of appearance, from 1.

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::entry::Entry;
 use super::set::{TokenSet, set_bit};
 use super::walk::{Stopped, Walk, descend};
@@ -52,7 +54,7 @@ impl Profile {
             return Ok(None);
         }
         let trie = vocab.trie();
-        let mut found = Found { inside: Vec::new(), outside: Vec::new(), exits: Vec::new() };
+        let mut found = Found::default();
         let start = parser.isolated(Item { count: FREE, ..item });
         let mut countable = true;
         descend(trie, (start, Place::Inside(0)), |at, byte, (config, place)| -> Result<_, Stopped> {
@@ -129,20 +131,26 @@ impl Profile {
     }
 }
 
-/// What the walk has found so far.
-struct Found {
-    inside: Vec<Need>,
-    outside: Vec<Need>,
-    /// Nodes at which the rule ended, and after how many runs.
-    exits: Vec<(u32, u32)>,
+/// What a configuration says of the counter.
+#[derive(Clone, Copy)]
+struct Seen {
+    /// Whole runs, if it is in the block.
+    inside: Option<u32>,
+    /// It is behind the block.
+    outside: bool,
+    /// What follows the block does not begin like a run.
+    apart: bool,
+    /// The rule may end.
+    bottom: bool,
 }
 
-impl Found {
-    /// Notes what a node's words need; `None` where that is not a matter of counting.
-    fn visit(&mut self, parser: &mut Parser, trie: &Trie, node: u32, config: ConfigId, parent: Place) -> Option<Place> {
+impl Seen {
+    /// `None` where runs cannot be told.
+    fn of(parser: &mut Parser, config: ConfigId) -> Option<Seen> {
         parser.expand(config);
         let (store, program) = (parser.store(), parser.program());
-        let (mut inside, mut outside) = (None, store.done(config).bottom);
+        let bottom = store.done(config).bottom;
+        let (mut inside, mut outside) = (None, bottom);
         let (mut run_bytes, mut exit_bytes) = (ByteSet::EMPTY, ByteSet::EMPTY);
         for item in store.items(config) {
             let bytes = if item.count & FREE != 0 {
@@ -160,20 +168,42 @@ impl Found {
                 bytes.insert_range(e.lo, e.hi);
             }
         }
+        Some(Seen { inside, outside, apart: run_bytes.intersect(&exit_bytes).is_empty(), bottom })
+    }
+}
+
+/// What the walk has found so far.
+#[derive(Default)]
+struct Found {
+    known: FxHashMap<ConfigId, Option<Seen>>,
+    inside: Vec<Need>,
+    outside: Vec<Need>,
+    /// Nodes at which the rule ended, and after how many runs.
+    exits: Vec<(u32, u32)>,
+}
+
+impl Found {
+    /// Notes what a node's words need; `None` where that is not a matter of counting.
+    fn visit(&mut self, parser: &mut Parser, trie: &Trie, node: u32, config: ConfigId, parent: Place) -> Option<Place> {
+        let seen = match self.known.get(&config) {
+            Some(&seen) => seen,
+            None => {
+                let seen = Seen::of(parser, config);
+                self.known.insert(config, seen);
+                seen
+            }
+        };
+        let Seen { inside, outside, apart, bottom } = seen?;
         let (place, need) = match (parent, inside) {
             (Place::Inside(before), Some(runs)) if runs == before && !outside => (Place::Inside(runs), runs + 1),
             // A run has just ended. What follows the block must not begin like a run.
-            (Place::Inside(before), Some(runs))
-                if runs == before + 1 && run_bytes.intersect(&exit_bytes).is_empty() =>
-            {
-                (Place::Inside(runs), runs)
-            }
+            (Place::Inside(before), Some(runs)) if runs == before + 1 && apart => (Place::Inside(runs), runs),
             (Place::Inside(runs), None) | (Place::Outside(runs), None) => (Place::Outside(runs), runs),
             _ => return None,
         };
         let list = if let Place::Inside(_) = place { &mut self.inside } else { &mut self.outside };
         list.extend(trie.words_at(node).iter().map(|&token| Need { token, runs: need }));
-        if store.done(config).bottom {
+        if bottom {
             let runs = match place {
                 Place::Inside(runs) | Place::Outside(runs) => runs,
             };
