@@ -212,10 +212,10 @@ impl Found {
         Some(place)
     }
 
-    fn finish(mut self, vocab: &Vocabulary) -> Profile {
-        self.inside.sort_unstable_by_key(|n| std::cmp::Reverse(n.runs));
+    fn finish(self, vocab: &Vocabulary) -> Profile {
+        let inside = by_runs(&self.inside);
         let mut row = vec![0; vocab.mask_words()];
-        self.inside.iter().for_each(|n| set_bit(&mut row, n.token));
+        inside.iter().for_each(|n| set_bit(&mut row, n.token));
         let trie = vocab.trie();
         let (mut left, mut remainders) = (Vec::new(), Vec::new());
         for &(node, runs) in &self.exits {
@@ -227,12 +227,23 @@ impl Found {
                 }
             }
         }
-        Profile {
-            inside: self.inside,
-            row: row.into(),
-            outside: self.outside,
-            remainders: Trie::build(remainders),
-            left,
-        }
+        Profile { inside, row: row.into(), outside: self.outside, remainders: Trie::build(remainders), left }
     }
+}
+
+/// Most runs first, by counting: a token has few.
+fn by_runs(needs: &[Need]) -> Vec<Need> {
+    let most = needs.iter().map(|n| n.runs as usize).max().unwrap_or(0);
+    let mut begins = vec![0usize; most + 2];
+    needs.iter().for_each(|n| begins[most - n.runs as usize + 1] += 1);
+    for i in 1..begins.len() {
+        begins[i] += begins[i - 1];
+    }
+    let mut out = vec![Need { token: TokenId::from_raw(0), runs: 0 }; needs.len()];
+    for need in needs {
+        let at = &mut begins[most - need.runs as usize];
+        out[*at] = *need;
+        *at += 1;
+    }
+    out
 }

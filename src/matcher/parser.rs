@@ -11,6 +11,8 @@ use crate::fsm::{ByteSet, kind};
 use crate::ids::Label;
 use crate::limits::Limits;
 
+/// Bytes that make a majority: text in most languages has few others.
+const MAJORITY: u32 = 48;
 /// Not computed yet.
 const UNKNOWN: u32 = u32::MAX;
 
@@ -333,7 +335,7 @@ impl Parser {
         Ok(Some(item).filter(|_| same && alone))
     }
 
-    /// The configuration that most bytes lead to, if at least a third of them do.
+    /// The configuration that most bytes lead to, if so many do that most tokens begin with one of them.
     fn majority(&mut self, config: ConfigId) -> Result<Option<ConfigId>, ParserLimit> {
         let mut counts: Vec<(ConfigId, u32)> = Vec::new();
         for byte in self.allowed(config).iter() {
@@ -343,7 +345,7 @@ impl Parser {
                 None => counts.push((next, 1)),
             }
         }
-        Ok(counts.into_iter().filter(|&(_, n)| n >= 80).max_by_key(|&(_, n)| n).map(|(c, _)| c))
+        Ok(counts.into_iter().filter(|&(_, n)| n >= MAJORITY).max_by_key(|&(_, n)| n).map(|(c, _)| c))
     }
 
     /// The configuration in which a rule with this frame has just ended.
