@@ -96,7 +96,9 @@ fn walks_through_masks_end_in_valid_documents() {
     let (mut finished, mut cut, mut schemas_walked) = (0, 0, 0);
     let limits = Limits::default();
     for (i, schema) in schemas(wanted).iter().enumerate() {
-        let Ok(grammar) = lower(&Json::from(schema), &SchemaOptions::default(), &limits) else { continue };
+        // The oracle's numbers are doubles: 14 digits are told apart.
+        let options = SchemaOptions { max_digits: Some(7), ..SchemaOptions::default() };
+        let Ok(grammar) = lower(&Json::from(schema), &options, &limits) else { continue };
         let Ok(constraint) = engine.compile(&grammar) else { continue };
         let oracle = jsonschema::options().should_validate_formats(true).build(schema);
         let oracle = oracle.unwrap_or_else(|e| panic!("{e}: {schema}"));
@@ -111,7 +113,6 @@ fn walks_through_masks_end_in_valid_documents() {
             let text = String::from_utf8(bytes).unwrap_or_else(|e| panic!("{e}: {schema}"));
             let value: Value = match serde_json::from_str(&text) {
                 Ok(value) => value,
-                // The oracle's numbers are doubles.
                 Err(error) if error.to_string().contains("out of range") => continue,
                 Err(error) => panic!("{error}: {text}\n{schema}"),
             };
