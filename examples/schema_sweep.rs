@@ -1,6 +1,7 @@
 //! Runs a corpus of schemas with instances through lowering, compiling and recognising, and prints what happened.
 //!
-//! `cargo run --release --example schema_sweep -- FILE.jsonl [--verbose] [--options JSON]`. Each line is `{"schema", "tests": [{"valid",
+//! `cargo run --release --example schema_sweep -- FILE.jsonl [--verbose] [--options JSON] [--lower N]`. With `--lower` every schema is
+//! only lowered, N times. Each line is `{"schema", "tests": [{"valid",
 //! "data"}]}` (MaskBench, JSON-Schema-Test-Suite). Instances are written like Python's `json.dumps`. Exit code 1 if an
 //! invalid instance was accepted.
 
@@ -50,7 +51,7 @@ fn dumps(value: &Value, out: &mut String) {
     }
 }
 
-fn case(line: &Value, options: &SchemaOptions, verbose: bool, tally: &mut Tally) {
+fn case(line: &Value, options: &SchemaOptions, (verbose, lower_only): (bool, usize), tally: &mut Tally) {
     let limits = Limits::default();
     let name = line.get("id").or_else(|| line.get("group")).map(Value::to_string).unwrap_or_default();
     let Some(schema) = line.get("schema") else { return };
@@ -60,6 +61,14 @@ fn case(line: &Value, options: &SchemaOptions, verbose: bool, tally: &mut Tally)
     }
     let json = Json::from(&schema);
     tally.schemas += 1;
+    for _ in 0..lower_only {
+        let begin = Instant::now();
+        let _ = std::hint::black_box(lower(&json, options, &limits));
+        tally.lowering.push(begin.elapsed());
+    }
+    if lower_only > 0 {
+        return;
+    }
     let begin = Instant::now();
     let grammar = match lower(&json, options, &limits) {
         Ok(grammar) => grammar,
@@ -123,18 +132,19 @@ fn case(line: &Value, options: &SchemaOptions, verbose: bool, tally: &mut Tally)
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let path = args.next().ok_or("which file?")?;
-    let mut verbose = false;
+    let (mut verbose, mut lower_only) = (false, 0);
     let mut options = SchemaOptions::default();
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--verbose" => verbose = true,
+            "--lower" => lower_only = args.next().ok_or("how often?")?.parse()?,
             "--options" => options = serde_json::from_str(&args.next().ok_or("which options?")?)?,
             other => return Err(format!("unknown argument {other}").into()),
         }
     }
     let mut tally = Tally::default();
     for line in std::fs::read_to_string(path)?.lines() {
-        case(&serde_json::from_str(line)?, &options, verbose, &mut tally);
+        case(&serde_json::from_str(line)?, &options, (verbose, lower_only), &mut tally);
     }
     let spread = |name: &str, mut times: Vec<Duration>| {
         times.sort_unstable();

@@ -3,6 +3,6 @@
 mod cases;
 mod harness;
 mod property;
-mod schema_suite;
+mod schema;
 mod simplify;
 mod tidy;

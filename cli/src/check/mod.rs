@@ -2,13 +2,14 @@
 
 mod cases;
 mod person;
+mod profile;
 mod spec;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 /// Check one input against a JSON Schema, or a file of cases.
 ///
@@ -21,6 +22,9 @@ pub(crate) struct CheckArgs {
     /// The input; `-` or nothing for standard input. A line break at its end is not part of it.
     #[arg(value_name = "FILE")]
     input: Option<PathBuf>,
+    /// Check the schema itself: would this API take it? Without FILE that is all.
+    #[arg(long, value_name = "NAME", requires = "schema")]
+    profile: Option<Profile>,
     /// Cases, one JSON object a line: id, kind, spec, options, input or input_b64, mode.
     #[arg(long, value_name = "FILE.jsonl", requires = "out", conflicts_with_all = ["schema", "input"])]
     cases: Option<PathBuf>,
@@ -29,9 +33,23 @@ pub(crate) struct CheckArgs {
     out: Option<PathBuf>,
 }
 
+/// A subset of JSON Schema.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Profile {
+    /// What OpenAI's strict mode takes.
+    OpenaiStrict,
+}
+
 pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
     match (&args.schema, &args.cases, &args.out) {
         (_, Some(cases), Some(out)) => cases::run(cases, out),
+        (Some(schema), _, _) if args.profile.is_some() => {
+            let taken = profile::run(schema)?;
+            if taken != ExitCode::SUCCESS || args.input.is_none() {
+                return Ok(taken);
+            }
+            person::run(schema, args.input.as_deref())
+        }
         (Some(schema), _, _) => person::run(schema, args.input.as_deref()),
         _ => anyhow::bail!("either --schema or --cases and --out"),
     }

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use anyhow::Context;
 use jsonschema::Validator;
-use louver::front::json_schema::{Dialect, Formats, Integers, MemberOrder, Policy, SchemaOptions, Whitespace};
+use louver::front::json_schema::{
+    Dialect, Formats, Integers, MemberOrder, NonAscii, Policy, SchemaOptions, Whitespace,
+};
 use louver_mistralrs::{Call, Finish, Generation, Louver, Plan, Reasoning, RunOptions, ToolChoice};
 use mistralrs::{CalledFunction, Model, RequestBuilder, TextMessageRole, ToolCallResponse, ToolCallType};
 use serde_json::{Value, json};
@@ -26,6 +28,8 @@ const ONE_SPELLING: SchemaOptions = SchemaOptions {
     order: MemberOrder::Declared,
     policy: Policy::Strict,
     dialect: Dialect::Draft202012,
+    non_ascii: NonAscii::Either,
+    max_digits: None,
 };
 
 pub(super) struct Agent<'a> {

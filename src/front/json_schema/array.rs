@@ -46,7 +46,7 @@ impl<'a> Lowering<'a, '_> {
         let inside = graph.node();
         graph.edge(start, open, inside);
         if min == 0 {
-            graph.edge(inside, Expr::text("]"), end);
+            graph.edge(start, self.empty("[", "]"), end);
         }
         let mut at = inside;
         for i in 0..prefix.min(max) {
@@ -93,6 +93,7 @@ impl<'a> Lowering<'a, '_> {
         exact = exact.max(contains.iter().map(|c| c.from as usize).max().unwrap_or(0));
         let mut build = Build::default();
         let (open, close, comma) = self.brackets();
+        let empty = self.empty("[", "]");
         let start = build.graph.node();
         build.end = build.graph.node();
         build.graph.start = start;
@@ -105,8 +106,7 @@ impl<'a> Lowering<'a, '_> {
                 return self.too_many(contains[0].schema, what);
             }
             if position >= facets.min as usize && counts.iter().zip(&contains).all(|(count, c)| *count >= c.min) {
-                let close = if position == 0 { Expr::text("]") } else { close.clone() };
-                build.graph.edge(node, close, build.end);
+                build.close(start, node, position, (&empty, &close));
             }
             if facets.max.is_some_and(|max| position >= max as usize) {
                 continue;
@@ -197,6 +197,7 @@ impl<'a> Lowering<'a, '_> {
         let counts = facets.contains.len();
         let mut build = Build::default();
         let (open, close, comma) = self.brackets();
+        let empty = self.empty("[", "]");
         let start = build.graph.node();
         build.end = build.graph.node();
         build.graph.start = start;
@@ -211,8 +212,7 @@ impl<'a> Lowering<'a, '_> {
             let position = taken.count_ones() as usize;
             let enough = counted.iter().zip(&facets.contains).all(|(count, c)| *count >= c.min);
             if position >= facets.min as usize && enough {
-                let close = if position == 0 { Expr::text("]") } else { close.clone() };
-                build.graph.edge(node, close, build.end);
+                build.close(start, node, position, (&empty, &close));
             }
             if position >= most {
                 continue;
@@ -249,6 +249,14 @@ struct Build {
 }
 
 impl Build {
+    /// The end of the array behind so many elements.
+    fn close(&mut self, start: u32, node: u32, position: usize, (empty, close): (&Expr, &Expr)) {
+        match position {
+            0 => self.graph.edge(start, empty.clone(), self.end),
+            _ => self.graph.edge(node, close.clone(), self.end),
+        }
+    }
+
     fn node(&mut self, key: Key) -> u32 {
         if let Some(&known) = self.known.get(&key) {
             return known;

@@ -287,6 +287,15 @@ impl<'a> Doc<'a> {
         }) as Scope
     }
 
+    /// The last step to a location, for the names of rules.
+    pub(super) fn short(&self, loc: LocId) -> &str {
+        match &self.locs[loc.index()].path {
+            Path::Root => "value",
+            Path::Step(Step::Keyword(name) | Step::Member(_, name) | Step::Index(name, _)) => name,
+            Path::Absolute(pointer) => pointer.rsplit('/').next().unwrap_or_default(),
+        }
+    }
+
     /// JSON pointer of a location.
     pub(super) fn pointer(&self, loc: LocId) -> String {
         let mut steps = Vec::new();

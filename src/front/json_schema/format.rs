@@ -1,12 +1,12 @@
 //! `format` as patterns. Each accepts only texts that the format's specification allows; where the specification is
-//! broader than what a model should write (comments in e-mail addresses, leap seconds), the pattern is narrower.
+//! broader than what a model should write (comments in e-mail addresses), the pattern is narrower.
+
+use std::sync::OnceLock;
 
 /// What is known about a format.
 pub(super) enum Format {
     /// Enforced by this pattern.
     Pattern(&'static str),
-    /// Specified, but not enforced here.
-    Unenforced,
     /// Not in the specification: an annotation.
     Unknown,
 }
@@ -22,7 +22,11 @@ macro_rules! date {
 
 macro_rules! time {
     () => {
-        r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
+        concat!(
+            r"(?:(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)",
+            // A leap second ends a day of universal time.
+            r"|23:59:60(?:\.\d+)?(?:[Zz]|[+-]00:00))"
+        )
     };
 }
 
@@ -50,7 +54,22 @@ macro_rules! ipv6 {
             r"(?:(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]{1,4}|(?:[0-9A-Fa-f]{1,4}:){1,7}:|(?:[0-9A-Fa-f]{1,4}:){1,6}:[0-9A-Fa-f]{1,4}",
             r"|(?:[0-9A-Fa-f]{1,4}:){1,5}(?::[0-9A-Fa-f]{1,4}){1,2}|(?:[0-9A-Fa-f]{1,4}:){1,4}(?::[0-9A-Fa-f]{1,4}){1,3}",
             r"|(?:[0-9A-Fa-f]{1,4}:){1,3}(?::[0-9A-Fa-f]{1,4}){1,4}|(?:[0-9A-Fa-f]{1,4}:){1,2}(?::[0-9A-Fa-f]{1,4}){1,5}",
-            r"|[0-9A-Fa-f]{1,4}:(?::[0-9A-Fa-f]{1,4}){1,6}|:(?:(?::[0-9A-Fa-f]{1,4}){1,7}|:))"
+            r"|[0-9A-Fa-f]{1,4}:(?::[0-9A-Fa-f]{1,4}){1,6}|:(?:(?::[0-9A-Fa-f]{1,4}){1,7}|:)",
+            r"|(?:[0-9A-Fa-f]{1,4}:){6}",
+            ipv4!(),
+            r"|(?:(?:[0-9A-Fa-f]{1,4}:){0,4}[0-9A-Fa-f]{1,4})?::",
+            ipv4!(),
+            r"|(?:(?:[0-9A-Fa-f]{1,4}:){0,3}[0-9A-Fa-f]{1,4})?::[0-9A-Fa-f]{1,4}:",
+            ipv4!(),
+            r"|(?:(?:[0-9A-Fa-f]{1,4}:){0,2}[0-9A-Fa-f]{1,4})?::(?:[0-9A-Fa-f]{1,4}:){2}",
+            ipv4!(),
+            r"|(?:(?:[0-9A-Fa-f]{1,4}:)?[0-9A-Fa-f]{1,4})?::(?:[0-9A-Fa-f]{1,4}:){3}",
+            ipv4!(),
+            r"|(?:[0-9A-Fa-f]{1,4})?::(?:[0-9A-Fa-f]{1,4}:){4}",
+            ipv4!(),
+            r"|::(?:[0-9A-Fa-f]{1,4}:){5}",
+            ipv4!(),
+            r")"
         )
     };
 }
@@ -100,6 +119,12 @@ macro_rules! uri {
     };
 }
 
+macro_rules! varspec {
+    () => {
+        r"(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*(?::[1-9]\d{0,3}|\*)?"
+    };
+}
+
 const URI_REFERENCE: &str = concat!(
     r"^(?:",
     uri!(),
@@ -123,8 +148,76 @@ const DURATION: &str = concat!(
     r"|T(?:\d+H(?:\d+M(?:\d+S)?)?|\d+M(?:\d+S)?|\d+S))$"
 );
 
-const EMAIL: &str =
-    concat!(r"^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,32}(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,30})?@", hostname!(), r"$");
+const EMAIL: &str = concat!(
+    r"^(?:[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,64}|[A-Za-z0-9!#$%&'*+/=?^_`{|}~-](?:\.?[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]){0,31})@",
+    hostname!(),
+    r"$"
+);
+
+/// RFC 3987's `ucschar`.
+const UCSCHAR: &str = concat!(
+    r"\u{A0}-\u{D7FF}\u{F900}-\u{FDCF}\u{FDF0}-\u{FFEF}\u{10000}-\u{1FFFD}\u{20000}-\u{2FFFD}\u{30000}-\u{3FFFD}\u{40000}-\u{4FFFD}",
+    r"\u{50000}-\u{5FFFD}\u{60000}-\u{6FFFD}\u{70000}-\u{7FFFD}\u{80000}-\u{8FFFD}\u{90000}-\u{9FFFD}\u{A0000}-\u{AFFFD}",
+    r"\u{B0000}-\u{BFFFD}\u{C0000}-\u{CFFFD}\u{D0000}-\u{DFFFD}\u{E1000}-\u{EFFFD}"
+);
+
+/// Letters that may stand anywhere in an internationalised label (RFC 5892: PVALID, written left to right, no context rules):
+/// Latin, Greek, Cyrillic, Hiragana, Katakana, Han, Hangul.
+const IDN_LETTERS: &str = r"\u{DF}-\u{F6}\u{F8}-\u{FF}\u{3B1}-\u{3C9}\u{430}-\u{45F}\u{3041}-\u{3096}\u{30A1}-\u{30FA}\u{4E00}-\u{9FFF}\u{AC00}-\u{D7A3}";
+
+/// RFC 6570, without the operators it reserves.
+const URI_TEMPLATE: &str = concat!(
+    r"^(?:[!#$&(-;=?-\[\]_a-z~",
+    r"\u{A0}-\u{D7FF}\u{F900}-\u{FDCF}\u{FDF0}-\u{FFEF}\u{10000}-\u{1FFFD}]|%[0-9A-Fa-f]{2}|\{[+#./;?&]?",
+    varspec!(),
+    r"(?:,",
+    varspec!(),
+    r")*\})*$"
+);
+
+/// Regular expressions of ECMA-262 (`u` flag) with groups at most two deep and without back references.
+fn regex() -> String {
+    let escape = r"\\[dDwWsSfnrtv^$.*+?()\[\]{}|/\\]|\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}";
+    let class = format!(r"\[\^?-?(?:a-z|A-Z|0-9|[^\\\[\]-]|{escape}|\\[b-])*-?\]");
+    let quantifier = r"(?:[*+?]|\{\d\}|\{\d,\}|\{[0-4],[5-9]\d?\})\??";
+    let atom = format!(r"(?:[^\\^$.*+?()\[\]{{}}|]|\.|{escape}|{class})");
+    let one = |atom: &str| format!(r"(?:{atom}(?:{quantifier})?|[\^$]|\\[bB])");
+    let mut inner = atom.clone();
+    for _ in 0..2 {
+        let each = one(&inner);
+        inner = format!(r"(?:{atom}|\((?:\?[:=!])?{each}*(?:\|{each}*)*\))");
+    }
+    let each = one(&inner);
+    format!("^{each}*(?:\\|{each}*)*$")
+}
+
+/// Patterns that are put together from others, made on first use.
+fn composed(name: &str) -> Option<&'static str> {
+    static KNOWN: [(&str, OnceLock<String>); 5] = [
+        ("iri", OnceLock::new()),
+        ("iri-reference", OnceLock::new()),
+        ("idn-hostname", OnceLock::new()),
+        ("idn-email", OnceLock::new()),
+        ("regex", OnceLock::new()),
+    ];
+    let wider = |pattern: &str| pattern.replace("[A-Za-z0-9._~!", &format!("[{UCSCHAR}A-Za-z0-9._~!"));
+    let idn = || {
+        // Up to 18 letters stay below 63 octets in every encoding.
+        let label = format!(r"(?:{}|[a-z0-9{IDN_LETTERS}](?:-?[a-z0-9{IDN_LETTERS}]){{0,8}})", label!());
+        format!(r"{label}(?:\.{label}){{0,3}}")
+    };
+    let (name, cell) = KNOWN.iter().find(|(known, _)| *known == name)?;
+    Some(cell.get_or_init(|| match *name {
+        "iri" => wider(concat!("^", uri!(), "$")),
+        "iri-reference" => wider(URI_REFERENCE),
+        "idn-hostname" => format!("^{}$", idn()),
+        "idn-email" => {
+            let atom = format!(r"[A-Za-z0-9!#$%&'*+/=?^_`{{|}}~{UCSCHAR}-]");
+            format!(r"^{atom}(?:\.?{atom}){{0,15}}@{}$", idn())
+        }
+        _ => regex(),
+    }))
+}
 
 /// The format of this name.
 pub(super) fn lookup(name: &str) -> Format {
@@ -139,11 +232,11 @@ pub(super) fn lookup(name: &str) -> Format {
         "ipv6" => concat!("^", ipv6!(), "$"),
         "uri" => concat!("^", uri!(), "$"),
         "uri-reference" => URI_REFERENCE,
+        "uri-template" => URI_TEMPLATE,
         "uuid" => "^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}$",
         "json-pointer" => "^(?:/(?:[^~/]|~[01])*)*$",
         "relative-json-pointer" => "^(?:0|[1-9][0-9]*)(?:#|(?:/(?:[^~/]|~[01])*)*)$",
-        "idn-email" | "idn-hostname" | "iri" | "iri-reference" | "uri-template" | "regex" => return Format::Unenforced,
-        _ => return Format::Unknown,
+        name => return composed(name).map_or(Format::Unknown, Format::Pattern),
     })
 }
 
@@ -155,7 +248,7 @@ mod tests {
 
     fn valid(format: &str, text: &str) -> bool {
         let Format::Pattern(source) = lookup(format) else { panic!("{format} has no pattern") };
-        let pattern = Pattern::parse(source, &Limits::default()).unwrap();
+        let pattern = Pattern::parse(source, &Limits::default()).unwrap_or_else(|e| panic!("{format}: {e}"));
         pattern.search_dfa(100_000).unwrap().accepts(text.chars().map(u32::from))
     }
 
@@ -177,6 +270,19 @@ mod tests {
             ),
             ("uri-reference", &["/a", "a/b", "#x", "", "//h/p"], &["\\\\x", "a b", "#a\\b"]),
             ("uuid", &["2eb8aa08-aa98-11ea-b4aa-73b441d16380"], &["2eb8aa08aa9811eab4aa73b441d16380"]),
+            (
+                "ipv6",
+                &["::ffff:1.2.3.4", "1:2:3:4:5:6:1.2.3.4", "1::2:3:4:5:1.2.3.4"],
+                &["1:2:3:4:5:6:7:1.2.3.4", "1.2.3.4"],
+            ),
+            ("time", &["23:59:60Z", "23:59:60.5+00:00"], &["22:59:60Z", "23:59:60+01:00"]),
+            ("email", &["a.b.c@d.e"], &["a.@b"]),
+            ("iri", &["https://é.b/ü?ñ"], &["/ü", "é", "http://a b"]),
+            ("iri-reference", &["/ü", "#ƒ"], &["a b", "\\"]),
+            ("idn-hostname", &["실례.테스트", "münchen.de"], &["-a", "a..b", "a b", "〮a"]),
+            ("idn-email", &["실례@실례.테스트"], &["2962", "@é"]),
+            ("uri-template", &["http://a/{b}/{?c*,d:3}", "a%20b", ""], &["{a", "a b", "{}", "%2"]),
+            ("regex", &["^(a|[^b-]+)*$", "", r"\d{2,5}?", "((a)b)"], &["^(abc]", "*", "(", "[", r"\a", "a{"]),
             ("json-pointer", &["", "/a/~0~1"], &["a", "/~2", "/~"]),
             ("relative-json-pointer", &["0#", "1/a"], &["01", "/a", "-1"]),
         ] {

@@ -102,8 +102,11 @@ impl<'a> Normalizer<'a> {
             "pattern" => match value.as_str() {
                 Some(source) => {
                     let pattern = PatternUse { source, negated: false, loc, keyword: "pattern" };
-                    self.pattern(&pattern);
-                    facets.string.patterns.push(pattern);
+                    if self.pattern(&pattern).is_some() {
+                        facets.string.patterns.push(pattern);
+                    } else {
+                        unenforced(facets, Types::STRING, loc, "pattern", "not a regular expression of automata");
+                    }
                 }
                 None => self.malformed(loc, "pattern", "must be a string"),
             },
@@ -247,9 +250,6 @@ impl<'a> Normalizer<'a> {
             format::Format::Pattern(source) => {
                 facets.string.patterns.push(PatternUse { source, negated: false, loc, keyword: "format" });
             }
-            format::Format::Unenforced => {
-                unenforced(facets, Types::STRING, loc, "format", "this format cannot be asserted");
-            }
             format::Format::Unknown if self.options.formats == Formats::RefuseUnknown => {
                 unenforced(facets, Types::STRING, loc, "format", "no specification defines this format");
             }
@@ -345,6 +345,7 @@ impl<'a> Normalizer<'a> {
             None => {}
         }
         let mut part = ObjectPart::new(named);
+        let mut known = true;
         match patterns {
             Some(Json::Object(map)) => {
                 for (source, schema) in map.iter() {
@@ -352,6 +353,8 @@ impl<'a> Normalizer<'a> {
                     if self.pattern(&pattern).is_some() {
                         let child = self.doc.child(loc, Step::Member("patternProperties", source), schema);
                         part.patterns.push((pattern, child));
+                    } else {
+                        known = false;
                     }
                 }
             }
@@ -359,8 +362,9 @@ impl<'a> Normalizer<'a> {
             None => {}
         }
         part.covers = if additional.is_some() { Covers::All } else { Covers::Named };
+        // Which names a relaxed pattern takes is not known.
         part.additional = additional
-            .filter(|schema| !allows_all(schema))
+            .filter(|schema| known && !allows_all(schema))
             .map(|schema| self.doc.child(loc, Step::Keyword("additionalProperties"), schema));
         said.facets.object.parts.push(Rc::new(part));
     }

@@ -12,7 +12,7 @@ use super::{Integers, Registry, SchemaError, SchemaErrorReason as Reason, Schema
 use super::{number, string};
 use crate::fsm::{ByteSet, Dfa};
 use crate::ids::RuleId;
-use crate::ir::{Expr, GrammarBuilder};
+use crate::ir::{Expr, GrammarBuilder, Graph};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
@@ -29,6 +29,9 @@ struct Shared {
     object: Option<RuleId>,
     array: Option<RuleId>,
 }
+
+/// Most levels of indentation.
+const MAX_INDENTS: u32 = 64;
 
 /// An object or array still to be lowered.
 enum Task<'a> {
@@ -152,19 +155,20 @@ impl<'a, 'b> Lowering<'a, 'b> {
 
     /// Whether anything can be derived, by fixpoint over the rules.
     fn productive(&self, value: &Expr) -> bool {
-        let mut known: rustc_hash::FxHashSet<RuleId> = rustc_hash::FxHashSet::default();
+        let mut known = vec![false; self.builder.len()];
         loop {
-            let before = known.len();
+            let mut changed = false;
             // Rules refer mostly to later ones.
             for (rule, body) in self.rules.iter().rev() {
-                if !known.contains(rule) && derives(body, &known) {
-                    known.insert(*rule);
+                if !known[rule.index()] && derives(body, &known) {
+                    known[rule.index()] = true;
+                    changed = true;
                 }
             }
             if derives(value, &known) {
                 return true;
             }
-            if known.len() == before {
+            if !changed {
                 return false;
             }
         }
@@ -194,8 +198,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
         let mut out = Expr::alt(parts);
         if !matches!(out, Expr::Ref(_) | Expr::Never) {
-            let name = self.norm.doc.pointer(self.at);
-            out = Expr::Ref(self.rule(if name.is_empty() { "value".into() } else { name }, out));
+            let name = self.norm.doc.short(self.at).to_owned();
+            out = Expr::Ref(self.rule(name, out));
         }
         self.at = at;
         self.memo.insert(conj, out.clone());
@@ -255,7 +259,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
     }
 
     fn later(&mut self, kind: &str, task: Task<'a>) -> Expr {
-        let rule = self.builder.declare(format!("{kind} {}", self.norm.doc.pointer(self.at)));
+        let rule = self.builder.declare(format!("{kind} {}", self.norm.doc.short(self.at)));
         self.queue.push((rule, self.at, task));
         Expr::Ref(rule)
     }
@@ -266,8 +270,10 @@ impl<'a, 'b> Lowering<'a, 'b> {
             Json::Null => scalars.push(self.syntax.words()[0].to_vec()),
             Json::Bool(true) => scalars.push(self.syntax.words()[1].to_vec()),
             Json::Bool(false) => scalars.push(self.syntax.words()[2].to_vec()),
-            Json::String(text) if !self.syntax.is_json() => parts.push(self.syntax.constant(text)),
-            Json::String(_) => scalars.push(value.to_string().into_bytes()),
+            Json::String(text) if !self.syntax.is_json() => {
+                parts.push(self.syntax.constant(text, self.norm.options.non_ascii));
+            }
+            Json::String(text) => scalars.extend(string::literals(text, self.norm.options.non_ascii)),
             Json::Number(n) => {
                 scalars.push(n.as_str().as_bytes().to_vec());
                 let decimal = Decimal::parse(n.as_str());
@@ -281,7 +287,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             Json::Array(items) => {
                 let (open, close, comma) = self.brackets();
                 if items.is_empty() {
-                    return parts.push(Expr::seq([open, Expr::text("]")]));
+                    return parts.push(self.empty("[", "]"));
                 }
                 let mut body = vec![open];
                 for (i, item) in items.iter().enumerate() {
@@ -296,19 +302,14 @@ impl<'a, 'b> Lowering<'a, 'b> {
             Json::Object(object) => {
                 let (open, close, comma) = self.braces();
                 if object.is_empty() {
-                    return parts.push(Expr::seq([open, Expr::text("}")]));
+                    return parts.push(self.empty("{", "}"));
                 }
-                let mut body = vec![open];
-                for (i, (name, item)) in object.iter().enumerate() {
-                    if i > 0 {
-                        body.push(comma.clone());
-                    }
-                    body.push(self.syntax.name(name));
-                    body.push(self.colon());
-                    body.push(self.whole_constant(item));
+                let mut members = Vec::new();
+                for (name, item) in object.iter() {
+                    let name = self.syntax.name(name, self.norm.options.non_ascii);
+                    members.push(Expr::seq([name, self.colon(), self.whole_constant(item)]));
                 }
-                body.push(close);
-                parts.push(Expr::seq(body));
+                parts.push(Expr::seq([open, in_any_order(members, &comma), close]));
             }
         }
     }
@@ -323,26 +324,35 @@ impl<'a, 'b> Lowering<'a, 'b> {
     }
 
     fn gap(&mut self) -> Expr {
-        match self.norm.options.whitespace {
-            Whitespace::Flexible { max } if max > 0 => {
-                let rule = match self.shared.space {
-                    Some(rule) => rule,
-                    None => self.rule("ws".into(), Expr::repeat(Expr::Class(ByteSet::of(b" \t\n\r")), 0, Some(max))),
-                };
-                self.shared.space = Some(rule);
-                Expr::Ref(rule)
+        let body = match self.norm.options.whitespace {
+            Whitespace::Flexible { max } if max > 0 => Expr::repeat(Expr::Class(ByteSet::of(b" \t\n\r")), 0, Some(max)),
+            Whitespace::Pretty { indent } => {
+                let unit = Expr::text(&" ".repeat(indent as usize));
+                Expr::seq([Expr::text("\n"), Expr::repeat(unit, 0, Some(MAX_INDENTS))])
             }
-            _ => Expr::Empty,
-        }
+            _ => return Expr::Empty,
+        };
+        let rule = match self.shared.space {
+            Some(rule) => rule,
+            None => self.rule("ws".into(), body),
+        };
+        self.shared.space = Some(rule);
+        Expr::Ref(rule)
     }
 
+    /// A comma or colon with what stands around it.
     fn between(&mut self, mark: &str) -> Expr {
+        let spaces = |count: u32| Expr::text(&format!("{mark}{}", " ".repeat(count as usize)));
         match self.norm.options.whitespace {
-            Whitespace::PythonLike => Expr::text(&format!("{mark} ")),
-            _ => {
+            Whitespace::PythonLike => spaces(1),
+            Whitespace::Exact { after_comma, after_colon } => {
+                spaces(if mark == "," { after_comma } else { after_colon })
+            }
+            Whitespace::Pretty { .. } if mark == ":" => spaces(1),
+            Whitespace::Pretty { .. } => Expr::seq([Expr::text(mark), self.gap()]),
+            Whitespace::Compact | Whitespace::Flexible { .. } => {
                 let gap = self.gap();
-                let before = if mark == ":" || mark == "," { gap.clone() } else { Expr::Empty };
-                Expr::seq([before, Expr::text(mark), gap])
+                Expr::seq([gap.clone(), Expr::text(mark), gap])
             }
         }
     }
@@ -355,6 +365,15 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let gap = self.gap();
         let comma = self.between(",");
         (Expr::seq([Expr::text(open), gap.clone()]), Expr::seq([gap, Expr::text(close)]), comma)
+    }
+
+    /// Both brackets with nothing between.
+    pub(super) fn empty(&mut self, open: &str, close: &str) -> Expr {
+        let gap = match self.norm.options.whitespace {
+            Whitespace::Pretty { .. } => Expr::Empty,
+            _ => self.gap(),
+        };
+        Expr::seq([Expr::text(open), gap, Expr::text(close)])
     }
 
     /// Opening bracket with the gap behind it, closing bracket with the gap before it, comma with both.
@@ -386,7 +405,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         if let Some(rule) = self.shared.tail {
             return rule;
         }
-        let rule = self.rule("string-tail".into(), string::free_tail());
+        let rule = self.rule("string-tail".into(), string::free_tail(self.norm.options.non_ascii));
         *self.shared.tail.insert(rule)
     }
 
@@ -395,7 +414,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
         if let Some(rule) = self.shared.special_tail {
             return rule;
         }
-        let first = string::spell(&[(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x80, 0xD7FF), (0xE000, 0x10FFFF)]);
+        let ranges = [(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x80, 0xD7FF), (0xE000, 0x10FFFF)];
+        let first = string::spell(&ranges, self.norm.options.non_ascii);
         let tail = Expr::Ref(self.tail_rule());
         let rule = self.rule("special-tail".into(), Expr::seq([first, tail]));
         *self.shared.special_tail.insert(rule)
@@ -406,7 +426,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         if let Some(rule) = self.shared.number {
             return rule;
         }
-        let rule = self.rule("number".into(), number::any_number());
+        let rule = self.rule("number".into(), number::any_number(self.norm.options.max_digits));
         *self.shared.number.insert(rule)
     }
 
@@ -442,7 +462,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let (open, close, comma) = self.brackets();
         let item = Expr::Ref(self.json_rule());
         let more = Expr::star(Expr::seq([comma, item.clone()]));
-        let body = Expr::seq([open, Expr::alt([Expr::text("]"), Expr::seq([item, more, close])])]);
+        let body = Expr::alt([self.empty("[", "]"), Expr::seq([open, item, more, close])]);
         self.rules.push((rule, body));
         rule
     }
@@ -464,43 +484,68 @@ impl<'a, 'b> Lowering<'a, 'b> {
         };
         let item = Expr::seq([name, colon, Expr::Ref(self.json_rule())]);
         let more = Expr::star(Expr::seq([comma, item.clone()]));
-        let body = Expr::seq([open, Expr::alt([Expr::text("}"), Expr::seq([item, more, close])])]);
+        let body = Expr::alt([self.empty("{", "}"), Expr::seq([open, item, more, close])]);
         self.rules.push((rule, body));
         rule
     }
 }
 
+/// Most members of a constant that may come in any order.
+const ANY_ORDER: usize = 4;
+
+/// All members, in any order if they are few.
+fn in_any_order(members: Vec<Expr>, comma: &Expr) -> Expr {
+    let n = members.len();
+    if n > ANY_ORDER {
+        let first = |i: usize| if i == 0 { Expr::Empty } else { comma.clone() };
+        return Expr::seq(members.into_iter().enumerate().map(|(i, member)| Expr::seq([first(i), member])));
+    }
+    // A node for every subset.
+    let all = (1u32 << n) - 1;
+    let mut graph = Graph { nodes: all + 1, start: 0, ends: vec![all], edges: Vec::new() };
+    for taken in 0..all {
+        for (i, member) in members.iter().enumerate().filter(|(i, _)| taken >> i & 1 == 0) {
+            let lead = if taken == 0 { Expr::Empty } else { comma.clone() };
+            graph.edge(taken, Expr::seq([lead, member.clone()]), taken | 1 << i);
+        }
+    }
+    Expr::Graph(Box::new(graph))
+}
+
 /// A finite set of byte strings.
 fn words(mut words: Vec<Vec<u8>>) -> Expr {
-    if words.len() == 1 {
-        return Expr::bytes(&words.remove(0));
+    /// So few the compiler merges as well.
+    const FEW: usize = 24;
+    if words.len() <= FEW {
+        words.sort_unstable();
+        words.dedup();
+        return Expr::alt(words.iter().map(|word| Expr::bytes(word)));
     }
     let symbols = words.into_iter().map(|word| word.into_iter().map(u32::from).collect::<Vec<u32>>());
     Expr::Automaton(std::sync::Arc::new(Dfa::words(symbols)))
 }
 
 /// Whether an expression derives anything, given the rules that do.
-fn derives(expr: &Expr, known: &rustc_hash::FxHashSet<RuleId>) -> bool {
+fn derives(expr: &Expr, known: &[bool]) -> bool {
     match expr {
         Expr::Never => false,
         Expr::Empty | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) | Expr::Dispatch(_) => true,
         Expr::Automaton(dfa) => !dfa.is_empty(),
-        Expr::Ref(rule) => known.contains(rule),
+        Expr::Ref(rule) => known[rule.index()],
         Expr::Seq(parts) => parts.iter().all(|p| derives(p, known)),
         Expr::Alt(parts) => parts.iter().any(|p| derives(p, known)),
         Expr::Repeat { body, min, max } => *max == Some(0) || *min == 0 || derives(body, known),
         Expr::Graph(graph) => {
-            let mut out: Vec<Vec<u32>> = vec![Vec::new(); graph.nodes as usize];
-            for (from, expr, to) in &graph.edges {
-                if derives(expr, known) {
-                    out[*from as usize].push(*to);
-                }
-            }
             let mut seen = vec![false; graph.nodes as usize];
-            let mut stack = vec![graph.start];
-            while let Some(node) = stack.pop() {
-                if !std::mem::replace(&mut seen[node as usize], true) {
-                    stack.extend(&out[node as usize]);
+            seen[graph.start as usize] = true;
+            // Edges lead mostly to later nodes, so few rounds are needed.
+            let mut changed = true;
+            while std::mem::take(&mut changed) {
+                for (from, expr, to) in &graph.edges {
+                    if seen[*from as usize] && !seen[*to as usize] && derives(expr, known) {
+                        seen[*to as usize] = true;
+                        changed = true;
+                    }
                 }
             }
             graph.ends.iter().any(|&end| seen[end as usize])

@@ -138,7 +138,7 @@ impl<'a> Lowering<'a, '_> {
         additional: Vec<Member>,
     ) -> Expr {
         let (open, close, comma) = self.braces();
-        let empty = Expr::seq([open.clone(), Expr::text("}")]);
+        let empty = self.empty("{", "}");
         self.framed_graph(facets, (members, required, additional), &Frame { open, close, comma, empty })
     }
 

@@ -29,6 +29,7 @@ mod normalize;
 mod number;
 mod object;
 mod parameters;
+mod profile;
 mod registry;
 mod resolve;
 mod string;
@@ -44,9 +45,9 @@ use crate::limits::Limits;
 use crate::spec::json::Json;
 
 pub use parameters::{Kinds, LoweredParameters, Parameters, Piece, Raw, lower_parameters, lower_syntax};
-pub use syntax::Syntax;
-
+pub use profile::{ProfileError, openai_strict};
 pub use registry::Registry;
+pub use syntax::Syntax;
 
 /// White space between JSON tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -56,6 +57,19 @@ pub enum Whitespace {
     Compact,
     /// Exactly as Python's `json.dumps`: `{"a": [1, 2]}`.
     PythonLike,
+    /// No line feeds, and exactly so many spaces: `{"a":[1, 2]}` is `after_comma: 1, after_colon: 0`.
+    Exact {
+        /// Spaces behind a comma.
+        after_comma: u32,
+        /// Spaces behind a colon.
+        after_colon: u32,
+    },
+    /// A line for each member and element, a space behind a colon. Lines begin with some levels of `indent` spaces (up to 64):
+    /// whether they are as many as the line is deep is not checked.
+    Pretty {
+        /// Spaces of one level.
+        indent: u32,
+    },
     /// Space, tab, line feed and carriage return, at most `max` of them in each gap.
     Flexible {
         /// Most bytes in one gap.
@@ -120,6 +134,20 @@ pub enum Dialect {
     Draft202012,
 }
 
+/// How characters outside ASCII are spelt where the text is constrained (names, constants, patterns, formats). Free text may
+/// use every escape JSON has; with [`NonAscii::Escaped`] it has no raw characters outside ASCII either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NonAscii {
+    /// As themselves or as `\uXXXX`.
+    #[default]
+    Either,
+    /// As themselves.
+    Raw,
+    /// As `\uXXXX`, like Python's `json.dumps`.
+    Escaped,
+}
+
 /// What happens to a keyword that cannot be enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -149,6 +177,10 @@ pub struct SchemaOptions {
     pub policy: Policy,
     /// The dialect of schemas without `$schema`.
     pub dialect: Dialect,
+    /// How characters outside ASCII are spelt.
+    pub non_ascii: NonAscii,
+    /// Most digits of a number before the decimal point, behind it, and in an exponent.
+    pub max_digits: Option<u32>,
 }
 
 impl Default for SchemaOptions {
@@ -160,6 +192,8 @@ impl Default for SchemaOptions {
             order: MemberOrder::default(),
             policy: Policy::default(),
             dialect: Dialect::default(),
+            non_ascii: NonAscii::default(),
+            max_digits: None,
         }
     }
 }

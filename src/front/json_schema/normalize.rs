@@ -102,7 +102,10 @@ impl<'a> Normalizer<'a> {
         }
         let error =
             SchemaError { pointer: self.doc.keyword_pointer(loc, keyword), keyword: keyword.to_owned(), reason };
-        if !self.errors.contains(&error) {
+        // Not supported: once a keyword, and not where something worse is wrong.
+        let minor = matches!(error.reason, Reason::Unsupported(_));
+        let known = |e: &SchemaError| *e == error || (minor && e.pointer == error.pointer);
+        if !self.errors.iter().any(known) {
             self.errors.push(error);
         }
     }
@@ -114,9 +117,9 @@ impl<'a> Normalizer<'a> {
             return self.report(loc, keyword, Reason::Unsupported(what));
         }
         let pointer = self.doc.keyword_pointer(loc, keyword);
-        let relaxed = SchemaError { pointer, keyword: keyword.to_owned(), reason: Reason::Unsupported(what) };
-        if self.relaxed.len() < MAX_ERRORS && !self.relaxed.contains(&relaxed) {
-            self.relaxed.push(relaxed);
+        if self.relaxed.len() < MAX_ERRORS && !self.relaxed.iter().any(|known| known.pointer == pointer) {
+            let reason = Reason::Unsupported(what);
+            self.relaxed.push(SchemaError { pointer, keyword: keyword.to_owned(), reason });
         }
     }
 

@@ -1,6 +1,10 @@
 //! Numbers: bounds and multiples of any size as automata over the digits, without floating point.
 
 use std::cmp::Ordering;
+use std::sync::{Arc, LazyLock};
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 
 use super::SchemaErrorReason as Reason;
 use super::decimal::Decimal;
@@ -13,6 +17,14 @@ use crate::ir::Expr;
 
 /// Most digits of a bound.
 const MAX_DIGITS: usize = 2_000;
+/// Automata of bounds that schemas share, kept for the life of the process: so many, so large.
+const MAX_KNOWN: usize = 512;
+const MAX_KNOWN_STATES: usize = 64;
+
+type Key = (NumberFacets, Syntax, Option<u32>);
+
+static KNOWN: LazyLock<Mutex<FxHashMap<Key, Arc<Dfa>>>> = LazyLock::new(Mutex::default);
+
 /// Most remainders of a multiple that are tracked.
 const MAX_REMAINDERS: u64 = 20_000;
 
@@ -20,33 +32,62 @@ fn digits() -> Expr {
     Expr::Class(ByteSet::range(b'0', b'9'))
 }
 
-fn some_digits() -> Expr {
-    Expr::repeat(digits(), 1, None)
+/// One digit or more, up to the cap.
+fn some_digits(cap: Option<u32>) -> Expr {
+    Expr::repeat(digits(), 1, cap)
 }
 
 /// `0|[1-9][0-9]*`
-fn whole() -> Expr {
-    Expr::alt([Expr::text("0"), Expr::seq([Expr::Class(ByteSet::range(b'1', b'9')), Expr::star(digits())])])
+fn whole(cap: Option<u32>) -> Expr {
+    let more = Expr::repeat(digits(), 0, cap.map(|cap| cap.saturating_sub(1)));
+    Expr::alt([Expr::text("0"), Expr::seq([Expr::Class(ByteSet::range(b'1', b'9')), more])])
 }
 
 fn sign() -> Expr {
     Expr::optional(Expr::text("-"))
 }
 
-fn tail() -> Expr {
-    let fraction = Expr::seq([Expr::text("."), some_digits()]);
+fn tail(cap: Option<u32>) -> Expr {
+    let fraction = Expr::seq([Expr::text("."), some_digits(cap)]);
     let signs = Expr::optional(Expr::Class(ByteSet::of(b"+-")));
-    let exponent = Expr::seq([Expr::Class(ByteSet::of(b"eE")), signs, some_digits()]);
+    let exponent = Expr::seq([Expr::Class(ByteSet::of(b"eE")), signs, some_digits(cap)]);
     Expr::seq([Expr::optional(fraction), Expr::optional(exponent)])
 }
 
-/// Any JSON number.
-pub(super) fn any_number() -> Expr {
-    Expr::seq([sign(), whole(), tail()])
+/// Any JSON number with at most this many digits in each of its parts.
+pub(super) fn any_number(cap: Option<u32>) -> Expr {
+    Expr::seq([sign(), whole(cap), tail(cap)])
+}
+
+/// Numbers without exponent whose parts have at most this many digits, as an automaton over bytes.
+fn capped(cap: u32, limit: usize) -> Result<Dfa, TooLarge> {
+    if cap as usize * 2 > limit {
+        return Err(TooLarge { limit });
+    }
+    let mut b = DfaBuilder::new();
+    let start = b.state(false);
+    let sign = b.state(false);
+    b.edge(start, 45, 45, sign);
+    let mut last = vec![start, sign];
+    let mut wholes = Vec::new();
+    for _ in 0..cap {
+        let next = b.state(true);
+        last.drain(..).for_each(|from| b.edge(from, 48, 57, next));
+        wholes.push(next);
+        last.push(next);
+    }
+    let mut from = b.state(false);
+    wholes.iter().for_each(|&state| b.edge(state, 46, 46, from));
+    for _ in 0..cap {
+        let next = b.state(true);
+        b.edge(from, 48, 57, next);
+        from = next;
+    }
+    Ok(b.finish())
 }
 
 /// How a bounded number may be spelt, as an automaton over bytes.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Syntax {
     /// Digits.
     Digits,
@@ -98,9 +139,10 @@ impl<'a> Lowering<'a, '_> {
 
     /// Any integer.
     pub(super) fn any_integer(&self) -> Expr {
-        let fraction = Expr::seq([Expr::text("."), Expr::repeat(Expr::text("0"), 1, None)]);
+        let cap = self.norm.options.max_digits;
+        let fraction = Expr::seq([Expr::text("."), Expr::repeat(Expr::text("0"), 1, cap)]);
         let fraction = if self.zero_fraction() { Expr::optional(fraction) } else { Expr::Empty };
-        Expr::seq([sign(), whole(), fraction])
+        Expr::seq([sign(), whole(cap), fraction])
     }
 
     /// A number of these types (whole numbers, fractions or both) with these facets.
@@ -138,14 +180,26 @@ impl<'a> Lowering<'a, '_> {
             && facets.not_multiples.is_empty()
         {
             // The sign alone decides, so exponents do no harm.
-            return Expr::seq([whole(), tail()]);
+            let cap = self.norm.options.max_digits;
+            return Expr::seq([whole(cap), tail(cap)]);
+        }
+        let key = (facets.clone(), syntax, self.norm.options.max_digits);
+        if let Some(known) = KNOWN.lock().get(&key) {
+            return Expr::Automaton(known.clone());
         }
         match self.number_dfa(facets, syntax) {
             Ok(dfa) if dfa.is_empty() => {
                 self.norm.conflict(at, "", "no number lies within the bounds");
                 Expr::Never
             }
-            Ok(dfa) => Expr::Automaton(std::sync::Arc::new(dfa)),
+            Ok(dfa) => {
+                let dfa = Arc::new(dfa);
+                let mut known = KNOWN.lock();
+                if known.len() < MAX_KNOWN && dfa.len() <= MAX_KNOWN_STATES {
+                    known.insert(key, dfa.clone());
+                }
+                Expr::Automaton(dfa)
+            }
             Err(what) => {
                 self.norm.report(at, "", Reason::Limit(what));
                 Expr::Never
@@ -157,6 +211,10 @@ impl<'a> Lowering<'a, '_> {
         let limit = self.norm.limits.automaton_states;
         let too_large = |e: TooLarge| e.to_string();
         let mut dfa = syntax.dfa();
+        if let Some(cap) = self.norm.options.max_digits {
+            let next = capped(cap, limit).map_err(too_large)?;
+            dfa = dfa.combine(&next, Combine::And, limit).map_err(too_large)?;
+        }
         if let Some(bound) = &facets.low {
             let next = compared(bound, Ordering::Greater)?;
             dfa = dfa.combine(&next, Combine::And, limit).map_err(too_large)?;

@@ -65,7 +65,7 @@ impl<'a> Lowering<'a, '_> {
             let locs = self.norm.member(facets, name);
             let at = locs.first().copied();
             let rank = ranks.get(name).copied();
-            let key = self.syntax.name(name);
+            let key = self.syntax.name(name, self.norm.options.non_ascii);
             let qualifies = self.candidates(facets, |norm, some| norm.is_candidate(some, name));
             let member = match self.norm.accepts_name(facets, name) && key != Expr::Never {
                 true => self.member((key, locs), &qualifies, rank.is_some()),
@@ -289,7 +289,7 @@ impl<'a> Lowering<'a, '_> {
                 let Some(c) = first[read..].chars().next() else { break };
                 let same = rest.partition_point(|text| text[read..].starts_with(c));
                 let child = graph.node();
-                graph.edge(node, string::spell(&[(u32::from(c), u32::from(c))]), child);
+                graph.edge(node, string::spell(&[(u32::from(c), u32::from(c))], self.norm.options.non_ascii), child);
                 stack.push((child, &rest[..same], read + c.len_utf8()));
                 children.push(u32::from(c));
                 rest = &rest[same..];
@@ -329,7 +329,7 @@ impl<'a> Lowering<'a, '_> {
                 ranges.push((from, hi));
             }
         }
-        graph.edge(node, string::spell(&ranges), free);
+        graph.edge(node, string::spell(&ranges, self.norm.options.non_ascii), free);
     }
 }
 

@@ -61,25 +61,26 @@ impl<'a> Doc<'a> {
     pub(super) fn resolve(&mut self, from: LocId, reference: &str) -> Result<LocId, Unresolved> {
         let Loc { base, scope, .. } = self.locs[from.index()];
         let (uri, fragment) = reference.split_once('#').unwrap_or((reference, ""));
-        let mut at = base;
-        if !uri.is_empty() {
-            let named = self.resource(base, uri)?;
-            at = self.enter_resource(base, scope, &named);
-        }
+        let named = if uri.is_empty() { None } else { Some(self.resource(base, uri)?) };
         let fragment = percent_decode(fragment).ok_or(Unresolved::Missing)?;
-        if fragment.is_empty() {
-            return Ok(at);
-        }
-        let Some(path) = fragment.strip_prefix('/') else { return self.anchor(at, &fragment) };
-        let (mut json, mut pointer) = (self.json(at), self.pointer(at));
+        let Some(path) = fragment.strip_prefix('/') else {
+            let at = named.map_or(base, |named| self.enter_resource(base, scope, &named));
+            return if fragment.is_empty() { Ok(at) } else { self.anchor(at, &fragment) };
+        };
+        let mut resource = named.unwrap_or_else(|| Named { json: self.json(base), pointer: self.pointer(base) });
+        let (mut json, mut pointer) = (resource.json, resource.pointer.clone());
+        let mut draft = draft_of(json).unwrap_or(self.draft(base));
         for token in path.split('/') {
             let token = unescape_token(token);
             json = json.step(&token).ok_or(Unresolved::Missing)?;
             push_token(&mut pointer, &token);
-            if resource_id(json, draft_of(json).unwrap_or(self.draft(at))).is_some() {
-                at = self.intern(json, at, Path::Absolute(pointer.clone()), at);
+            if resource_id(json, draft_of(json).unwrap_or(draft)).is_some() {
+                draft = draft_of(json).unwrap_or(draft);
+                resource = Named { json, pointer: pointer.clone() };
             }
         }
+        // Resources that the pointer passes through are not entered.
+        let at = self.enter_resource(base, scope, &resource);
         Ok(self.intern(json, at, Path::Absolute(pointer), at))
     }
 

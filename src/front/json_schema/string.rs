@@ -3,23 +3,48 @@
 
 use std::rc::Rc;
 
-use super::SchemaErrorReason as Reason;
 use super::facets::{PatternUse, StringFacets};
 use super::lower::Lowering;
 use super::normalize::Normalizer;
+use super::{NonAscii, SchemaErrorReason as Reason};
 use crate::front::regex::{SCALARS, by_target, scalar_from, scalar_until};
 use crate::fsm::{ByteSet, Combine, Dfa};
 use crate::ir::{Expr, Graph};
 use crate::spec::json::write_string;
 
-/// Automata with more states share the rules of their classes.
-const INLINE_STATES: usize = 48;
+/// A string as a JSON string literal, its non-ASCII characters as asked for.
+pub(super) fn literal(text: &str, other: NonAscii) -> Expr {
+    if text.is_ascii() || other == NonAscii::Raw {
+        let mut out = String::with_capacity(text.len() + 2);
+        write_string(&mut out, text);
+        return Expr::text(&out);
+    }
+    let quote = || Expr::text("\"");
+    let chars = text.chars().map(|c| spell(&[(u32::from(c), u32::from(c))], other));
+    Expr::seq([quote()].into_iter().chain(chars).chain([quote()]))
+}
 
-/// A string as a JSON string literal.
-pub(super) fn literal(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    write_string(&mut out, text);
-    out
+/// The same as texts, all characters raw or all of them escaped.
+pub(super) fn literals(text: &str, other: NonAscii) -> Vec<Vec<u8>> {
+    let mut raw = String::with_capacity(text.len() + 2);
+    write_string(&mut raw, text);
+    if text.is_ascii() || other == NonAscii::Raw {
+        return vec![raw.into_bytes()];
+    }
+    let mut escaped = String::with_capacity(raw.len() * 2);
+    for c in raw.chars() {
+        if c.is_ascii() {
+            escaped.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                escaped.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    match other {
+        NonAscii::Escaped => vec![escaped.into_bytes()],
+        _ => vec![raw.into_bytes(), escaped.into_bytes()],
+    }
 }
 
 /// Bytes that stand for themselves in a JSON string, ASCII only.
@@ -45,7 +70,7 @@ fn hex(lo: u8, hi: u8) -> Expr {
 }
 
 /// One code point of a JSON string, in any spelling.
-pub(super) fn any_char() -> Expr {
+pub(super) fn any_char(other: NonAscii) -> Expr {
     let surrogate = |lo| {
         let kind = if lo { hex(0xC, 0xF) } else { hex(8, 0xB) };
         Expr::seq([Expr::Class(ByteSet::of(b"dD")), kind, hex(0, 15), hex(0, 15)])
@@ -62,15 +87,12 @@ pub(super) fn any_char() -> Expr {
         Expr::seq([surrogate(false), Expr::text("\\u"), surrogate(true)]),
     ]);
     let escape = Expr::alt([Expr::Class(ByteSet::of(b"\"\\/bfnrt")), Expr::seq([Expr::text("u"), unit])]);
-    Expr::alt([
-        Expr::Class(plain_ascii()),
-        Expr::code_points('\u{80}', char::MAX),
-        Expr::seq([Expr::text("\\"), escape]),
-    ])
+    let raw = if other == NonAscii::Escaped { Expr::Never } else { Expr::code_points('\u{80}', char::MAX) };
+    Expr::alt([Expr::Class(plain_ascii()), raw, Expr::seq([Expr::text("\\"), escape])])
 }
 
-/// Code points of a JSON string, escaped only where JSON requires it.
-pub(super) fn spell(ranges: &[(u32, u32)]) -> Expr {
+/// Code points of a JSON string, ASCII escaped only where JSON requires it, the rest as asked for.
+pub(super) fn spell(ranges: &[(u32, u32)], other: NonAscii) -> Expr {
     let (mut ascii, mut short, mut rest) = (ByteSet::EMPTY, ByteSet::EMPTY, Vec::new());
     let mut controls = [ByteSet::EMPTY; 2];
     for &(lo, hi) in ranges {
@@ -90,7 +112,12 @@ pub(super) fn spell(ranges: &[(u32, u32)]) -> Expr {
             }
         }
         if let (true, Some(lo), Some(hi)) = (hi >= 0x80, scalar_from(lo.max(0x80)), scalar_until(hi)) {
-            rest.push(Expr::code_points(lo, hi));
+            if other != NonAscii::Escaped {
+                rest.push(Expr::code_points(lo, hi));
+            }
+            if other != NonAscii::Raw {
+                escaped(u32::from(lo), u32::from(hi), &mut rest);
+            }
         }
     }
     let rows =
@@ -99,9 +126,70 @@ pub(super) fn spell(ranges: &[(u32, u32)]) -> Expr {
     Expr::alt([Expr::class(ascii)].into_iter().chain(rest).chain([Expr::seq([Expr::text("\\"), escape])]))
 }
 
+/// Spellings of `lo..=hi` as `\uXXXX`, surrogate pairs past the first plane.
+fn escaped(lo: u32, hi: u32, out: &mut Vec<Expr>) {
+    let units = |lo, hi| Expr::alt(hex_range(lo, hi, 4).into_iter().map(|digits| prefixed("\\u", digits)));
+    if lo < 0xD800 {
+        out.push(units(lo, hi.min(0xD7FF)));
+    }
+    if hi >= 0xE000 && lo <= 0xFFFF {
+        out.push(units(lo.max(0xE000), hi.min(0xFFFF)));
+    }
+    if hi < 0x1_0000 {
+        return;
+    }
+    let (lo, hi) = (lo.max(0x1_0000) - 0x1_0000, hi - 0x1_0000);
+    let pair = |high: (u32, u32), low: (u32, u32)| {
+        Expr::seq([units(0xD800 + high.0, 0xD800 + high.1), units(0xDC00 + low.0, 0xDC00 + low.1)])
+    };
+    let (first, last) = (lo >> 10, hi >> 10);
+    if first == last {
+        return out.push(pair((first, last), (lo & 0x3FF, hi & 0x3FF)));
+    }
+    out.push(pair((first, first), (lo & 0x3FF, 0x3FF)));
+    if last - first > 1 {
+        out.push(pair((first + 1, last - 1), (0, 0x3FF)));
+    }
+    out.push(pair((last, last), (0, hi & 0x3FF)));
+}
+
+fn prefixed(prefix: &str, digits: Vec<Expr>) -> Expr {
+    Expr::seq([Expr::text(prefix)].into_iter().chain(digits))
+}
+
+/// Hexadecimal numbers of `width` digits from `lo` to `hi`, as sequences of digit classes.
+fn hex_range(lo: u32, hi: u32, width: u32) -> Vec<Vec<Expr>> {
+    if width == 0 {
+        return vec![Vec::new()];
+    }
+    let unit = 1 << (4 * (width - 1));
+    let (first, last) = (lo / unit, hi / unit);
+    let digit = |from: u32, to: u32| hex(from as u8, to as u8);
+    let part = |from: u32, to: u32, lo: u32, hi: u32| {
+        hex_range(lo, hi, width - 1).into_iter().map(move |rest| [digit(from, to)].into_iter().chain(rest).collect())
+    };
+    if first == last {
+        return part(first, first, lo % unit, hi % unit).collect();
+    }
+    let mut out: Vec<Vec<Expr>> = Vec::new();
+    let (mut from, mut to) = (first, last);
+    if !lo.is_multiple_of(unit) {
+        out.extend(part(first, first, lo % unit, unit - 1));
+        from += 1;
+    }
+    if hi % unit != unit - 1 {
+        out.extend(part(last, last, 0, hi % unit));
+        to -= 1;
+    }
+    if from <= to {
+        out.extend(part(from, to, 0, unit - 1));
+    }
+    out
+}
+
 /// What may follow an opening quote or any part of a text that is free from there on: characters, then the quote.
-pub(super) fn free_tail() -> Expr {
-    Expr::seq([Expr::star(any_char()), Expr::text("\"")])
+pub(super) fn free_tail(other: NonAscii) -> Expr {
+    Expr::seq([Expr::star(any_char(other)), Expr::text("\"")])
 }
 
 impl<'a> Lowering<'a, '_> {
@@ -137,10 +225,18 @@ impl<'a> Lowering<'a, '_> {
     fn counted_string(&mut self, facets: &StringFacets<'a>) -> Expr {
         let quote = Expr::text("\"");
         match facets.max {
-            Some(max) => Expr::seq([quote.clone(), Expr::repeat(any_char(), facets.min, Some(max)), quote]),
+            Some(max) => Expr::seq([
+                quote.clone(),
+                Expr::repeat(any_char(self.norm.options.non_ascii), facets.min, Some(max)),
+                quote,
+            ]),
             None => {
                 let tail = Expr::Ref(self.tail_rule());
-                Expr::seq([quote, Expr::repeat(any_char(), facets.min, Some(facets.min)), tail])
+                Expr::seq([
+                    quote,
+                    Expr::repeat(any_char(self.norm.options.non_ascii), facets.min, Some(facets.min)),
+                    tail,
+                ])
             }
         }
     }
@@ -152,6 +248,7 @@ impl<'a> Lowering<'a, '_> {
         {
             let Some(known) = self.norm.pattern(only) else { return Expr::Never };
             let known = known.borrow();
+            let other = self.norm.options.non_ascii;
             // Bounds that the pattern implies anyway.
             let (fewest, most) = known.pattern.search_length();
             if fewest >= facets.min {
@@ -162,14 +259,15 @@ impl<'a> Lowering<'a, '_> {
             }
             if facets.min == 0
                 && facets.max.is_none()
-                && let Some(branches) = known.pattern.branches(&mut spell)
+                && let Some(branches) = known.pattern.branches(&mut |ranges| spell(ranges, other))
             {
                 let anchored = branches.iter().all(|b| b.at_start && b.at_end);
                 let small = || known.pattern.search_dfa(self.norm.limits.automaton_states.min(4_096)).is_ok();
                 if anchored || !small() {
                     let tail = Expr::Ref(self.tail_rule());
                     let bodies = branches.into_iter().map(|b| {
-                        let before = if b.at_start { Expr::Empty } else { Expr::star(any_char()) };
+                        let before =
+                            if b.at_start { Expr::Empty } else { Expr::star(any_char(self.norm.options.non_ascii)) };
                         let after = if b.at_end { Expr::text("\"") } else { tail.clone() };
                         Expr::seq([before, b.body, after])
                     });
@@ -187,8 +285,8 @@ impl<'a> Lowering<'a, '_> {
         Expr::seq([Expr::text("\""), self.text_graph(&dfa)])
     }
 
-    /// As [`spell`], with a rule for what is not plain ASCII: a large automaton spells the same few classes many times.
-    fn spell_shared(&mut self, ranges: &[(u32, u32)]) -> Expr {
+    /// As [`spell`], with a rule for what is not plain ASCII: automata spell the same few classes many times.
+    pub(super) fn spell_shared(&mut self, ranges: &[(u32, u32)]) -> Expr {
         let plain = plain_ascii();
         let (mut ascii, mut rest) = (ByteSet::EMPTY, Vec::new());
         for &(lo, hi) in ranges {
@@ -208,7 +306,7 @@ impl<'a> Lowering<'a, '_> {
         let rule = match self.classes.get(&rest) {
             Some(&known) => known,
             None => {
-                let rule = self.rule("class".into(), spell(&rest));
+                let rule = self.rule("class".into(), spell(&rest, self.norm.options.non_ascii));
                 self.classes.insert(rest, rule);
                 rule
             }
@@ -227,7 +325,7 @@ impl<'a> Lowering<'a, '_> {
                 continue;
             }
             for (to, ranges) in by_target(dfa, state) {
-                let symbol = if dfa.len() > INLINE_STATES { self.spell_shared(&ranges) } else { spell(&ranges) };
+                let symbol = self.spell_shared(&ranges);
                 graph.edge(state, symbol, to);
             }
             if dfa.is_final(state) {

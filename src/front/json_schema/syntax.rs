@@ -1,10 +1,10 @@
 //! Values that are not written as JSON: Python literals, and strings between delimiters of their own. Only strings, words
 //! and member names differ; brackets, commas, colons and numbers stay as they are.
 
-use super::SchemaErrorReason as Reason;
 use super::facets::StringFacets;
 use super::lower::Lowering;
 use super::string;
+use super::{NonAscii, SchemaErrorReason as Reason};
 use crate::front::regex::{Pattern, SCALARS, scalar_from, scalar_until, spell_dfa, spell_utf8};
 use crate::fsm::{ByteSet, Combine, Dfa, Nfa, TooLarge};
 use crate::ir::{Expr, Trigger};
@@ -42,9 +42,9 @@ impl Syntax {
     }
 
     /// One string; none if it cannot be written.
-    pub(super) fn constant(&self, text: &str) -> Expr {
+    pub(super) fn constant(&self, text: &str, other: NonAscii) -> Expr {
         match self {
-            Syntax::Json => Expr::text(&string::literal(text)),
+            Syntax::Json => string::literal(text, other),
             Syntax::Python => Expr::alt(QUOTES.map(|quote| {
                 let chars = text.chars().map(u32::from).map(|c| python_spell(&[(c, c)], quote));
                 Expr::seq([quoted(quote)].into_iter().chain(chars).chain([quoted(quote)]))
@@ -55,13 +55,13 @@ impl Syntax {
     }
 
     /// One member's name; none if it cannot be written.
-    pub(super) fn name(&self, name: &str) -> Expr {
+    pub(super) fn name(&self, name: &str, other: NonAscii) -> Expr {
         match self {
             Syntax::Delimited(_) if name.is_empty() || name.contains([':', ',', '{', '}', '[', ']', '<', '"']) => {
                 Expr::Never
             }
             Syntax::Delimited(_) => Expr::text(name),
-            Syntax::Json | Syntax::Python => self.constant(name),
+            Syntax::Json | Syntax::Python => self.constant(name, other),
         }
     }
 }

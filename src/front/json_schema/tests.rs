@@ -6,7 +6,6 @@ use super::*;
 use crate::compile::Compiled;
 use crate::matcher::Recognizer;
 
-mod random;
 mod refusals;
 
 fn options(whitespace: Whitespace) -> SchemaOptions {
@@ -101,7 +100,7 @@ fn types() {
 
 #[test]
 fn properties_come_in_order_and_once() {
-    let schema = r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"},"c":{}},"required":["b"],"additionalProperties":false}"#;
+    let schema = r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"},"c":{},"v":{},"w":{}},"required":["b"],"additionalProperties":false}"#;
     let declared = SchemaOptions { order: MemberOrder::Declared, ..SchemaOptions::default() };
     check_with(
         schema,
@@ -123,8 +122,7 @@ fn properties_come_in_order_and_once() {
 
 #[test]
 fn members_come_as_declared_or_required_first_or_in_any_order() {
-    let schema =
-        r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"},"c":{}},"required":["b"]}"#;
+    let schema = r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"},"c":{},"v":{},"w":{}},"required":["b"]}"#;
     let twice = &[
         "{}",
         r#"{"a":1}"#,
@@ -140,6 +138,12 @@ fn members_come_as_declared_or_required_first_or_in_any_order() {
     let any = SchemaOptions { order: MemberOrder::Any, ..SchemaOptions::default() };
     check_with(schema, &any, &ordered, twice);
     check_with(schema, &any, &free, &[]);
+    let small = r#"{"properties":{"a":{"type":"integer"},"b":{}},"required":["b"]}"#;
+    check(small, &[r#"{"b":1,"a":1}"#, r#"{"a":1,"b":1}"#], &[r#"{"a":1,"b":1,"a":1}"#, r#"{"a":1}"#]);
+    let many: Vec<String> = (0..13).map(|i| format!("\"p{i}\":{{}}")).collect();
+    let json = Json::parse(&format!("{{\"properties\":{{{}}}}}", many.join(",")), &Limits::default()).unwrap();
+    let errors = lower(&json, &any, &Limits::default()).unwrap_err();
+    assert!(matches!(errors.0[0].reason, SchemaErrorReason::Limit(_)), "{errors}");
 }
 
 #[test]
@@ -469,6 +473,86 @@ fn whitespace_policies() {
     let wider = format!("{{\"a\":{}[]}}", " ".repeat(41));
     check(schema, &[compact, python, spread, "{ }", &wide], &[&wider, "{\u{b}}"]);
     check_with(schema, &options(Whitespace::Flexible { max: 0 }), &[compact], &[python]);
+    let exact = Whitespace::Exact { after_comma: 1, after_colon: 0 };
+    check_with(schema, &options(exact), &[r#"{"a":[1, 2], "b":{"c":1}}"#, "{}"], &[compact, python, spread]);
+    let lines = "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"b\": {}\n}";
+    let odd = "{\n \"a\": []\n}";
+    check_with(schema, &options(Whitespace::Pretty { indent: 2 }), &[lines], &[compact, python, spread, odd]);
+}
+
+#[test]
+fn digits_are_capped() {
+    let options = SchemaOptions { max_digits: Some(3), ..SchemaOptions::default() };
+    for schema in [r#"{"type":"number"}"#, r#"{"type":"number","minimum":-5000}"#, r#"{"multipleOf":0.001}"#] {
+        check_with(schema, &options, &["0", "-123", "999.125", "1.5"], &["1234", "0.1234"]);
+    }
+    check_with(r#"{"type":"integer"}"#, &options, &["123", "-1.000"], &["1234", "1.0000"]);
+    check_with(r#"{"type":"number"}"#, &options, &["1e123"], &["1e1234"]);
+}
+
+#[test]
+fn non_ascii_is_spelt_as_asked_for() {
+    let schema = r#"{"type":"object","properties":{"é":{"const":"😀é"},"p":{"type":"string","pattern":"^[à-ÿ😀]$"},"q":{"type":"string","maxLength":1}},"additionalProperties":{}}"#;
+    let (raw, escaped) = (r#"{"é":"😀é"}"#, r#"{"\u00e9":"\ud83d\ude00\u00e9"}"#);
+    let spelt = |non_ascii| SchemaOptions { non_ascii, ..SchemaOptions::default() };
+    check_with(
+        schema,
+        &spelt(NonAscii::Either),
+        &[raw, escaped, r#"{"p":"\u00E0"}"#, r#"{"p":"\uD83D\uDE00"}"#, r#"{"q":"é"}"#, r#"{"q":"\u00e9"}"#],
+        &[r#"{"\u00e9":"x"}"#, r#"{"é":"😀é","\u00e9":"😀é"}"#, r#"{"p":"\u0100"}"#, r#"{"p":"\uD83D\uDE01"}"#],
+    );
+    check_with(schema, &spelt(NonAscii::Raw), &[raw, r#"{"p":"à"}"#], &[escaped, r#"{"p":"\u00e0"}"#]);
+    check_with(schema, &spelt(NonAscii::Escaped), &[escaped], &[raw, r#"{"p":"à"}"#, r#"{"q":"é"}"#, r#"{"x":"é"}"#]);
+}
+
+#[test]
+fn policies_relax_and_report() {
+    let limits = Limits::default();
+    let schema = r#"{"properties":{"a":{"type":"array","uniqueItems":true},"b":{"pattern":"(?=a)"}},"not":{"not":{"unevaluatedItems":false}},"$ref":"http://elsewhere/x"}"#;
+    let json = Json::parse(schema, &limits).unwrap();
+    let lowered = |policy| {
+        let options = SchemaOptions { policy, ..SchemaOptions::default() };
+        lower_reported(&json, &Registry::new(), &options, &limits)
+    };
+    let mut pointers = vec!["/$ref", "/not/not/unevaluatedItems", "/properties/a/uniqueItems", "/properties/b/pattern"];
+    pointers.remove(1); // Negated twice it is enforced.
+    let sorted = |errors: &[SchemaError]| {
+        let mut out: Vec<String> = errors.iter().map(|e| e.pointer.clone()).collect();
+        out.sort_unstable();
+        out
+    };
+    assert_eq!(sorted(&lowered(Policy::Strict).unwrap_err().0), pointers);
+    for policy in [Policy::Validate, Policy::BestEffort] {
+        let Lowered { grammar, relaxed } = lowered(policy).unwrap();
+        assert_eq!(sorted(&relaxed), pointers);
+        let mut recognizer = Recognizer::new(Arc::new(Compiled::new(&grammar, &limits).unwrap()));
+        assert!(accepts(&mut recognizer, r#"{"a":[1,1],"b":"x"}"#));
+        assert!(!accepts(&mut recognizer, r#"{"a":1}"#));
+    }
+    assert!(lower(&json, &SchemaOptions { policy: Policy::BestEffort, ..SchemaOptions::default() }, &limits).is_err());
+}
+
+#[test]
+fn references_lead_into_the_registry() {
+    let limits = Limits::default();
+    let parse = |text: &str| Json::parse(text, &limits).unwrap();
+    let mut registry = Registry::new();
+    registry.insert(
+        "http://x/a.json#",
+        parse(r##"{"$defs":{"n":{"$anchor":"n","type":"integer"}},"items":{"$ref":"b.json"}}"##),
+    );
+    registry.insert("http://x/b.json", parse(r##"{"$ref":"a.json#n"}"##));
+    let check = |schema: &str, valid: &[&str], invalid: &[&str]| {
+        let lowered = lower_reported(&parse(schema), &registry, &SchemaOptions::default(), &limits).unwrap();
+        let mut recognizer = Recognizer::new(Arc::new(Compiled::new(&lowered.grammar, &limits).unwrap()));
+        valid.iter().for_each(|text| assert!(accepts(&mut recognizer, text), "{schema} {text}"));
+        invalid.iter().for_each(|text| assert!(!accepts(&mut recognizer, text), "{schema} {text}"));
+    };
+    check(r#"{"$ref":"http://x/a.json"}"#, &["[1,2]", "\"\""], &["[null]"]);
+    check(r#"{"$id":"http://x/y/z","$ref":"../a.json#/$defs/n"}"#, &["1"], &["[]"]);
+    let broken = parse(r#"{"items":{"$ref":"http://x/c.json"}}"#);
+    let errors = lower_reported(&broken, &registry, &SchemaOptions::default(), &limits).unwrap_err();
+    assert_eq!(errors.0[0].pointer, "/items/$ref");
 }
 
 #[test]

@@ -34,7 +34,6 @@ fn unsupported_keywords() {
         (r#"{"type":"array","uniqueItems":true}"#, "/uniqueItems"),
         (r#"{"not":{"unevaluatedProperties":false}}"#, "/not/unevaluatedProperties"),
         (r#"{"not":{"uniqueItems":true}}"#, "/not/uniqueItems"),
-        (r#"{"format":"iri"}"#, "/format"),
         (r#"{"pattern":"(?=a)"}"#, "/pattern"),
         (r#"{"patternProperties":{"(?=a)":{}}}"#, "/patternProperties"),
         (r#"{"$ref":"http://json-schema.org/draft-07/schema#"}"#, "/$ref"),

@@ -95,7 +95,10 @@ fn the_official_suite_gets_no_worse() {
         root("../shared/data/json-schema-test-suite-remotes.json"),
     );
     let (Ok(cases), Ok(remotes)) = (std::fs::read_to_string(&cases), std::fs::read_to_string(&remotes)) else {
-        eprintln!("SKIPPED: the official suite is not at {}; own_cases runs a small sample", cases.display());
+        eprintln!(
+            "SKIPPED: the official suite is not at {}; the keyword table is the sample that always runs",
+            cases.display()
+        );
         return;
     };
     let now = outcomes(&cases, &registry(&remotes));

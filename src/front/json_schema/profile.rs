@@ -1,0 +1,272 @@
+//! The subset of JSON Schema that OpenAI's strict mode takes (structured outputs, strict functions), as documented in February
+//! 2026. Louver enforces much more; this tells whether a schema would also be taken there, in that API's terms.
+
+use std::fmt;
+
+use rustc_hash::FxHashSet;
+
+use crate::spec::json::{Json, Object, push_token};
+
+/// Most properties of all objects together.
+const MAX_PROPERTIES: usize = 5_000;
+/// Most levels of objects and arrays.
+const MAX_LEVELS: usize = 10;
+/// Most characters of property names, definition names, enum and const values together.
+const MAX_CHARACTERS: usize = 120_000;
+/// Most enum values of all enums together.
+const MAX_ENUM_VALUES: usize = 1_000;
+/// An enum of strings with more values than this may have at most [`MAX_LONG_ENUM`] characters.
+const LONG_ENUM: usize = 250;
+const MAX_LONG_ENUM: usize = 15_000;
+
+/// Keywords that the subset leaves out.
+const NOT_PERMITTED: &[&str] = &[
+    "allOf",
+    "oneOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "dependentRequired",
+    "dependentSchemas",
+    "dependencies",
+    "patternProperties",
+    "propertyNames",
+    "minProperties",
+    "maxProperties",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+    "prefixItems",
+    "contains",
+    "minContains",
+    "maxContains",
+    "uniqueItems",
+    "minLength",
+    "maxLength",
+    "default",
+];
+
+/// One thing that strict mode would refuse.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProfileError {
+    /// JSON pointer to the schema it is about.
+    pub pointer: String,
+    /// The API's way of naming that place: keys and indices on the way to it.
+    pub context: Vec<String>,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// As the API words it.
+impl fmt::Display for ProfileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let context: Vec<String> = self.context.iter().map(|step| format!("'{step}'")).collect();
+        let comma = if context.len() == 1 { "," } else { "" };
+        write!(f, "Invalid schema: In context=({}{comma}), {}", context.join(", "), self.message)
+    }
+}
+
+/// What strict mode would refuse about a schema; empty if it would be taken. References are not followed: definitions are checked
+/// where they stand. Cost: linear.
+pub fn openai_strict(schema: &Json) -> Vec<ProfileError> {
+    let mut check = Check::default();
+    match schema.get("type").and_then(Json::as_str) {
+        _ if schema.get("anyOf").is_some() => check.error(&[], "root schema must not be 'anyOf'.".into()),
+        Some("object") => {}
+        Some(other) => {
+            check.error(&[], format!("schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{other}\"'."));
+        }
+        None => check.error(&[], "schema must be a JSON Schema of 'type: \"object\"', got 'type: \"None\"'.".into()),
+    }
+    check.pending.push((schema, Vec::new(), 0));
+    while let Some((schema, path, level)) = check.pending.pop() {
+        check.schema(schema, &path, level);
+    }
+    check.totals();
+    check.errors
+}
+
+#[derive(Default)]
+struct Check<'a> {
+    errors: Vec<ProfileError>,
+    /// Schemas still to be looked at, their places and levels.
+    pending: Vec<(&'a Json, Vec<String>, usize)>,
+    properties: usize,
+    characters: usize,
+    values: usize,
+}
+
+impl<'a> Check<'a> {
+    fn error(&mut self, path: &[String], message: String) {
+        let mut pointer = String::new();
+        path.iter().for_each(|step| push_token(&mut pointer, step));
+        self.errors.push(ProfileError { pointer, context: path.to_vec(), message });
+    }
+
+    fn later(&mut self, schema: &'a Json, path: &[String], steps: &[&str], level: usize) {
+        let path = path.iter().cloned().chain(steps.iter().map(|step| (*step).to_owned())).collect();
+        self.pending.push((schema, path, level));
+    }
+
+    fn schema(&mut self, schema: &'a Json, path: &[String], level: usize) {
+        let Some(object) = schema.as_object() else {
+            return self.error(path, "schema must be an object.".into());
+        };
+        for keyword in NOT_PERMITTED.iter().filter(|keyword| object.get(keyword).is_some()) {
+            self.error(path, format!("'{keyword}' is not permitted."));
+        }
+        if !["type", "$ref", "anyOf", "enum", "const"].iter().any(|keyword| object.get(keyword).is_some()) {
+            self.error(path, "schema must have a 'type' key.".into());
+        }
+        if object.get("$ref").is_some() && object.iter().any(|(name, _)| !["$ref", "description"].contains(&name)) {
+            self.error(path, "'$ref' cannot have keywords beside it.".into());
+        }
+        let types: Vec<&str> = match object.get("type") {
+            Some(Json::String(name)) => vec![name],
+            Some(Json::Array(names)) => names.iter().filter_map(Json::as_str).collect(),
+            _ => Vec::new(),
+        };
+        let nested = types.contains(&"object") || types.contains(&"array");
+        if nested && level >= MAX_LEVELS {
+            return self.error(path, format!("nesting of more than {MAX_LEVELS} levels is not permitted."));
+        }
+        if types.contains(&"object") || object.get("properties").is_some() {
+            self.object(object, path);
+        }
+        if types.contains(&"array") && object.get("items").is_none() {
+            self.error(path, "array schema missing items.".into());
+        }
+        self.listed(object, path);
+        let below = level + usize::from(nested);
+        for keyword in ["properties", "$defs", "definitions"] {
+            for (name, schema) in object.get(keyword).and_then(Json::as_object).into_iter().flat_map(Object::iter) {
+                self.characters += name.chars().count();
+                self.later(schema, path, &[keyword, name], if keyword == "properties" { below } else { 0 });
+            }
+        }
+        if let Some(items) = object.get("items") {
+            self.later(items, path, &["items"], below);
+        }
+        for (i, branch) in object.get("anyOf").and_then(Json::as_array).unwrap_or_default().iter().enumerate() {
+            self.later(branch, path, &["anyOf", &i.to_string()], level);
+        }
+    }
+
+    fn object(&mut self, object: &'a Object, path: &[String]) {
+        if object.get("additionalProperties") != Some(&Json::Bool(false)) {
+            self.error(path, "'additionalProperties' is required to be supplied and to be false.".into());
+        }
+        let required: FxHashSet<&str> = object
+            .get("required")
+            .and_then(Json::as_array)
+            .unwrap_or_default()
+            .iter()
+            .filter_map(Json::as_str)
+            .collect();
+        let Some(properties) = object.get("properties").and_then(Json::as_object) else { return };
+        self.properties += properties.len();
+        let all = "'required' is required to be supplied and to be an array including every key in properties.";
+        for (name, _) in properties.iter().filter(|(name, _)| !required.contains(name)) {
+            self.error(path, format!("{all} Missing '{name}'."));
+        }
+        for name in required.iter().filter(|name| properties.get(name).is_none()) {
+            self.error(path, format!("{all} Extra required key '{name}' supplied."));
+        }
+    }
+
+    /// `enum` and `const`.
+    fn listed(&mut self, object: &'a Object, path: &[String]) {
+        let length = |value: &Json| value.as_str().map_or_else(|| value.to_string().len(), |text| text.chars().count());
+        self.characters += object.get("const").map_or(0, length);
+        let Some(values) = object.get("enum").and_then(Json::as_array) else { return };
+        let characters: usize = values.iter().map(length).sum();
+        self.values += values.len();
+        self.characters += characters;
+        if values.len() > LONG_ENUM && values.iter().all(|v| v.as_str().is_some()) && characters > MAX_LONG_ENUM {
+            let what = format!("an enum of more than {LONG_ENUM} strings may have at most {MAX_LONG_ENUM} characters.");
+            self.error(path, what);
+        }
+    }
+
+    fn totals(&mut self) {
+        for (count, most, what) in [
+            (self.properties, MAX_PROPERTIES, "properties"),
+            (self.characters, MAX_CHARACTERS, "characters in names, enum and const values"),
+            (self.values, MAX_ENUM_VALUES, "enum values"),
+        ] {
+            if count > most {
+                self.error(&[], format!("schema has {count} {what}; at most {most} are permitted."));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Limits;
+
+    fn errors(schema: &str) -> Vec<(String, String)> {
+        let json = Json::parse(schema, &Limits::default()).unwrap();
+        let mut out: Vec<_> = openai_strict(&json).into_iter().map(|e| (e.pointer, e.message)).collect();
+        out.sort_unstable();
+        out
+    }
+
+    #[test]
+    fn a_strict_schema_is_taken() {
+        let schema = r##"{"type":"object","properties":{"a":{"type":["string","null"],"pattern":"x"},"l":{"type":"array","items":{"$ref":"#/$defs/n"}},
+            "u":{"anyOf":[{"type":"null"},{"$ref":"#"}]}},"required":["a","l","u"],"additionalProperties":false,
+            "$defs":{"n":{"type":"integer","minimum":0}}}"##;
+        assert_eq!(errors(schema), []);
+    }
+
+    #[test]
+    fn each_rule_has_its_error() {
+        let own = r#""additionalProperties":false,"required":[]"#;
+        for (schema, pointer, part) in [
+            (r#"{"type":"array","items":{"type":"null"}}"#.to_owned(), "", "got 'type: \"array\"'"),
+            (format!("{{\"type\":\"object\",{own},\"anyOf\":[{{\"type\":\"null\"}}]}}"), "", "'anyOf'"),
+            (r#"{"type":"object","properties":{}}"#.to_owned(), "", "'additionalProperties' is required"),
+            (
+                format!("{{\"type\":\"object\",\"properties\":{{\"a\":{{\"type\":\"null\"}}}},{own}}}"),
+                "",
+                "Missing 'a'",
+            ),
+            (
+                format!("{{\"type\":\"object\",{own},\"$defs\":{{\"x\":{{\"oneOf\":[],\"type\":\"null\"}}}}}}"),
+                "/$defs/x",
+                "'oneOf' is not",
+            ),
+            (format!("{{\"type\":\"object\",{own},\"$defs\":{{\"x\":{{\"title\":\"\"}}}}}}"), "/$defs/x", "'type' key"),
+            (
+                format!("{{\"type\":\"object\",{own},\"$defs\":{{\"x\":{{\"type\":\"array\"}}}}}}"),
+                "/$defs/x",
+                "missing items",
+            ),
+        ] {
+            let found = errors(&schema);
+            assert!(found.iter().any(|(at, what)| at == pointer && what.contains(part)), "{schema}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn limits_and_wording() {
+        let deep = (0..11).fold(r#"{"type":"null"}"#.to_owned(), |inner, _| {
+            format!("{{\"type\":\"object\",\"properties\":{{\"a\":{inner}}},\"required\":[\"a\"],\"additionalProperties\":false}}")
+        });
+        assert!(errors(&deep).iter().any(|(_, what)| what.contains("10 levels")));
+        let values: Vec<String> = (0..1_001).map(|i| i.to_string()).collect();
+        let many = format!(
+            "{{\"type\":\"object\",\"properties\":{{\"a\":{{\"enum\":[{}]}}}},\"required\":[\"a\"],\"additionalProperties\":false}}",
+            values.join(",")
+        );
+        assert!(errors(&many).iter().any(|(_, what)| what.contains("1001 enum values")));
+        let json = Json::parse(
+            r#"{"type":"object","properties":{"a":{"not":{}, "type":"null"}},"required":["a"],"additionalProperties":false}"#,
+            &Limits::default(),
+        );
+        let text: Vec<String> = openai_strict(&json.unwrap()).iter().map(ToString::to_string).collect();
+        assert_eq!(text, ["Invalid schema: In context=('properties', 'a'), 'not' is not permitted."]);
+    }
+}

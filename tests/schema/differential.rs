@@ -1,0 +1,130 @@
+//! Random schemas and instances against the `jsonschema` crate, in both directions: an instance is valid if and only if one of
+//! its texts (members in any order) is accepted. `LOUVER_DIFFERENTIAL=100000` sets the number of instances, `LOUVER_SEED` the
+//! first seed.
+
+use std::sync::Arc;
+
+use louver::compile::Compiled;
+use louver::front::json_schema::{MemberOrder, SchemaOptions, lower};
+use louver::limits::Limits;
+use louver::matcher::Recognizer;
+use louver::spec::json::Json;
+use serde_json::{Value, json};
+
+use super::generate::{self, Rng};
+use super::number;
+
+/// Texts of a value with its members in every order, up to a cap.
+fn orders(value: &Value) -> Vec<String> {
+    const CAP: usize = 60;
+    let sequences = |items: Vec<Vec<String>>| {
+        items.into_iter().fold(vec![Vec::new()], |done: Vec<Vec<String>>, next| {
+            done.iter()
+                .flat_map(|head| next.iter().map(move |item| head.iter().chain([item]).cloned().collect()))
+                .take(CAP)
+                .collect()
+        })
+    };
+    match value {
+        Value::Array(items) => {
+            sequences(items.iter().map(orders).collect()).into_iter().map(|l| format!("[{}]", l.join(", "))).collect()
+        }
+        Value::Object(map) => {
+            let members: Vec<Vec<String>> = map
+                .iter()
+                .map(|(k, v)| orders(v).into_iter().map(|text| format!("{}: {text}", json!(k))).collect())
+                .collect();
+            let mut out = Vec::new();
+            for members in permutations(members) {
+                out.extend(sequences(members).into_iter().map(|l| format!("{{{}}}", l.join(", "))));
+                out.truncate(CAP);
+            }
+            out
+        }
+        scalar => vec![scalar.to_string()],
+    }
+}
+
+fn permutations<T: Clone>(items: Vec<T>) -> Vec<Vec<T>> {
+    if items.len() < 2 {
+        return vec![items];
+    }
+    let mut out = Vec::new();
+    for i in 0..items.len() {
+        let mut rest = items.clone();
+        let first = rest.remove(i);
+        for mut tail in permutations(rest) {
+            tail.insert(0, first.clone());
+            out.push(tail);
+        }
+    }
+    out
+}
+
+/// Instances of each schema; half of them are mutations of others.
+const INSTANCES: usize = 24;
+
+#[derive(Debug, Default)]
+struct Counts {
+    lowered: usize,
+    refused: usize,
+    unsatisfiable: usize,
+    instances: usize,
+    valid: usize,
+}
+
+/// What `jsonschema` 0.33 decides otherwise than the specification: it does not count 1.0 as an integer in a list of types.
+fn compare(seed: u64, counts: &mut Counts) {
+    let mut rng = Rng(seed);
+    let root = generate::document(&mut rng);
+    let mut instances: Vec<Value> = (0..INSTANCES / 2).map(|_| generate::instance(&mut rng, 2)).collect();
+    for i in 0..INSTANCES / 2 {
+        instances.push(generate::mutation(&mut rng, &instances[i]));
+    }
+    let limits = Limits::default();
+    let order = if rng.chance(50) { MemberOrder::Declared } else { MemberOrder::Any };
+    let lowered = lower(&Json::from(&root), &SchemaOptions { order, ..SchemaOptions::default() }, &limits);
+    let mut recognizer = match &lowered {
+        Ok(grammar) => {
+            counts.lowered += 1;
+            let compiled = Compiled::new(grammar, &limits).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{root}"));
+            Some(Recognizer::new(Arc::new(compiled)))
+        }
+        Err(errors) if errors.is_unsatisfiable() => {
+            counts.unsatisfiable += 1;
+            None
+        }
+        Err(_) => {
+            counts.refused += 1;
+            return;
+        }
+    };
+    let oracle = jsonschema::draft202012::new(&root).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{root}"));
+    for instance in &instances {
+        let valid = oracle.is_valid(instance);
+        counts.instances += 1;
+        counts.valid += usize::from(valid);
+        let accepted = recognizer.as_mut().and_then(|recognizer| {
+            orders(instance).into_iter().find(|text| {
+                recognizer.reset();
+                recognizer.push(text.as_bytes()).is_ok() && recognizer.is_complete()
+            })
+        });
+        assert_eq!(accepted.is_some(), valid, "seed {seed}\nschema {root}\ninstance {instance} {accepted:?}");
+    }
+}
+
+#[test]
+fn random_schemas_agree_with_jsonschema() {
+    let wanted = number("LOUVER_DIFFERENTIAL", 2_000);
+    let first = number("LOUVER_SEED", 1) as u64;
+    let mut counts = Counts::default();
+    for seed in first.. {
+        if counts.instances >= wanted {
+            break;
+        }
+        compare(seed, &mut counts);
+    }
+    println!("{counts:?}");
+    assert!(counts.valid * 10 > counts.instances && counts.lowered > counts.refused, "{counts:?}");
+}
