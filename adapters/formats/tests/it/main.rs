@@ -6,6 +6,7 @@ mod choices;
 mod detection;
 mod docs;
 mod generation;
+mod lenient;
 mod matrix;
 mod mutation;
 mod published_schemas;
