@@ -208,7 +208,7 @@ pub struct TaggedStyle {
     /// Between two arguments.
     #[serde(default, skip_serializing_if = "Glue::is_empty")]
     pub between: Glue,
-    /// Behind the last argument.
+    /// Behind the last argument; accepted where there is none, but not written.
     #[serde(default, skip_serializing_if = "Glue::is_empty")]
     pub behind: Glue,
 }
