@@ -3,6 +3,7 @@
 mod harness;
 
 mod choices;
+mod constraint;
 mod detection;
 mod docs;
 mod generation;
