@@ -10,6 +10,7 @@ mod generation;
 mod lenient;
 mod matrix;
 mod mutation;
+mod o200k;
 mod published_schemas;
 mod real_calls;
 mod rig;
