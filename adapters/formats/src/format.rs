@@ -200,7 +200,7 @@ pub struct TaggedStyle {
     /// As `lead`, behind a value.
     #[serde(default)]
     pub trail: String,
-    /// Ends a value. No value contains it.
+    /// Ends a value. No string that stands as it is contains it; within other values, which are JSON, a string may.
     pub close: Marker,
     /// Before the first argument.
     #[serde(default, skip_serializing_if = "Glue::is_empty")]

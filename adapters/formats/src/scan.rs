@@ -3,6 +3,7 @@
 use louver::front::json_schema::Kinds;
 use louver::limits::Limits;
 use louver::spec::json::{Json, Object};
+use louver::spec::tools::MAX_TOOL_NAME_BYTES;
 
 use crate::arguments::{LiteralReader, Reader, TaggedReader, spaced};
 use crate::extract::Cut;
@@ -30,6 +31,9 @@ pub(crate) struct Scan<'a> {
     pub(crate) format: &'a WireFormat,
     pub(crate) plan: &'a Plan,
 }
+
+/// Most beginnings of calls that turn out to be none; behind them everything is text.
+const MAX_MALFORMED: usize = 256;
 
 /// What is left of the text.
 type Rest<'t> = &'t str;
@@ -94,7 +98,9 @@ impl Scan<'_> {
             Some(section) => section.before.clone(),
             None => self.format.call.separator.write(),
         };
-        while let Some(at) = first_of(rest, opening) {
+        while out.malformed.len() < MAX_MALFORMED
+            && let Some(at) = first_of(rest, opening)
+        {
             let before = &rest[..at];
             let read = match &self.format.section {
                 Some(section) => eat_marker(&rest[at..], &section.begin).and_then(|inner| self.section(inner, out)),
@@ -256,6 +262,10 @@ impl Scan<'_> {
         let mut rest = if opened { self.reasoning(text, true, out) } else { text };
         let mut first = !opened;
         while !rest.is_empty() {
+            if out.malformed.len() >= MAX_MALFORMED {
+                out.text.push_str(rest);
+                return;
+            }
             if !first && let Some(behind) = eat_marker(rest, &format.separator) {
                 rest = behind;
             }
@@ -365,6 +375,9 @@ fn eat_id(rest: Rest<'_>) -> Rest<'_> {
     rest.trim_start().trim_start_matches(|c: char| c.is_ascii_alphanumeric())
 }
 
+/// Longest name on the wire: every character of a name may be an entity.
+const MAX_WRITTEN_NAME: usize = 6 * MAX_TOOL_NAME_BYTES;
+
 /// A header's name and what is behind the header.
 fn eat_header<'t>(text: Rest<'t>, header: &[Part]) -> Option<(String, Rest<'t>)> {
     let at = header.iter().position(|part| matches!(part, Part::Name(_)))?;
@@ -373,7 +386,7 @@ fn eat_header<'t>(text: Rest<'t>, header: &[Part]) -> Option<(String, Rest<'t>)>
     let behind = &header[at + 1..];
     // The name ends where what is behind it begins, or at what no name contains.
     let ends = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
-    for end in ends.skip(1) {
+    for end in ends.skip(1).take_while(|end| *end <= MAX_WRITTEN_NAME) {
         let next = rest[end..].chars().next();
         if let Some(after) = eat_parts(&rest[end..], behind)
             && (!behind.is_empty() || next.is_none_or(|c| c == '{' || c == '<' || c.is_whitespace()))

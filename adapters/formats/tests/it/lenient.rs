@@ -73,3 +73,23 @@ fn any_text_can_be_read() {
         }
     }
 }
+
+/// Texts made of nothing but beginnings cost no more than many times their length.
+#[test]
+fn many_beginnings() {
+    let request = request(r#"[{"name": "f"}]"#, &"auto".into());
+    for (format, piece) in [
+        ("llama4", "[f("),
+        ("qwen3", "<tool_call>{"),
+        ("harmony", "<|start|>assistant"),
+        ("glm4_7", "<tool_call>f"),
+        ("qwen3_coder", "<tool_call>\n<function="),
+        ("kimi_k2", "<|tool_calls_section_begin|>"),
+        ("harmony", "<|channel|>commentary to=functions."),
+        ("llama3", "{\"name\": \""),
+    ] {
+        let text = piece.repeat(40_000 / piece.len());
+        let reading = Catalog::builtin().get(format).expect("format").read(&request, &text).expect("reads");
+        assert!(!reading.differences.is_empty(), "{format}");
+    }
+}
