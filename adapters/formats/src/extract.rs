@@ -304,12 +304,22 @@ impl Extractor {
                 _ => Vec::new(),
             };
         let name = self.plan.tools().get(tool).map(|t| t.name.clone()).unwrap_or_default();
-        let id = wire_id(&self.plan, &name, &String::from_utf8_lossy(&header)).unwrap_or(made);
+        let read = read_header(&self.plan, tool, &String::from_utf8_lossy(&header));
+        let id = read.and_then(|(_, id)| id).unwrap_or(made);
         self.arguments = self.plan.inner.readers.get(tool).cloned().flatten().unwrap_or_default();
         self.events.push(Event::CallStart { index: self.calls, id, name });
     }
 
-    fn arguments(&mut self, tool: usize, bytes: &[u8], closed: bool) {
+    fn arguments(&mut self, tool: usize, mut bytes: &[u8], closed: bool) {
+        if !matches!(self.state, State::Header { .. } | State::Call { .. }) {
+            // Where one tool's header is the beginning of another's, only the arguments decide between them, and the header was
+            // held back until then.
+            let text = String::from_utf8_lossy(bytes);
+            let len = read_header(&self.plan, tool, &text).map_or(0, |(len, _)| len.min(bytes.len()));
+            let (header, rest) = bytes.split_at(len);
+            self.header(tool, header, true);
+            bytes = rest;
+        }
         self.start(tool);
         self.argument_bytes(bytes);
         let call = &self.plan.inner.format.call;
@@ -358,37 +368,56 @@ impl Extractor {
     }
 }
 
-/// The id that a header gives its call, in families where it does.
-fn wire_id(plan: &Plan, name: &str, header: &str) -> Option<String> {
-    let call = &plan.inner.format.call;
-    if call.id == WireId::Made {
-        return None;
+/// A header at the beginning of a text: its length, and the call's id if it has one.
+fn read_header(plan: &Plan, tool: usize, text: &str) -> Option<(usize, Option<String>)> {
+    let format = &plan.inner.format;
+    let name = &plan.tools().get(tool)?.name;
+    let builtin = format.messages.as_ref().and_then(|messages| messages.builtin.as_ref());
+    let (header, also) = match builtin.filter(|_| tool >= plan.inner.functions) {
+        Some(builtin) => (&builtin.header, &builtin.also),
+        None => (&format.call.header, &format.call.also),
+    };
+    // The longest: one may be the beginning of another.
+    let read = [header].into_iter().chain(also).filter_map(|parts| {
+        let mut id = None;
+        let rest = read_parts(parts, name, text, &mut id, format.call.id, text)?;
+        Some((text.len() - rest.len(), id))
+    });
+    read.max_by_key(|(len, _)| *len)
+}
+
+/// What is behind the parts, at the beginning of `rest`; `whole` is the header's text from its beginning.
+fn read_parts<'t>(
+    parts: &[Part],
+    name: &str,
+    mut rest: &'t str,
+    id: &mut Option<String>,
+    from: WireId,
+    whole: &str,
+) -> Option<&'t str> {
+    for part in parts {
+        rest = match part {
+            Part::Text(text) => rest.strip_prefix(text.as_str())?,
+            Part::Name(part) => rest.strip_prefix(part.name.write(name).as_str())?,
+            Part::Gap(_) => rest.trim_start_matches([' ', '\t', '\n', '\r']),
+            Part::Maybe(part) => read_parts(&part.maybe, name, rest, id, from, whole).unwrap_or(rest),
+            Part::Marker(marker) => {
+                let text = |atoms: Vec<crate::marker::Atom>| atoms.iter().map(|a| a.text()).collect::<String>();
+                marker.spellings().into_iter().find_map(|atoms| rest.strip_prefix(text(atoms).as_str()))?
+            }
+            Part::Id(_) => {
+                let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+                let (own, behind) = rest.split_at(end);
+                match from {
+                    WireId::Made => {}
+                    WireId::Id => *id = Some(own.to_owned()),
+                    WireId::Header => *id = Some(whole[..whole.len() - behind.len()].to_owned()),
+                }
+                behind
+            }
+        };
     }
-    [&call.header].into_iter().chain(&call.also).find_map(|parts| {
-        let mut rest = header;
-        for part in parts {
-            rest = match part {
-                Part::Text(text) => rest.strip_prefix(text.as_str())?,
-                Part::Name(part) => rest.strip_prefix(part.name.write(name).as_str())?,
-                Part::Gap(_) => rest.trim_start_matches([' ', '\t', '\n', '\r']),
-                Part::Maybe(part) => {
-                    let text: String = part.maybe.iter().map(Part::write).collect();
-                    rest.strip_prefix(text.as_str()).unwrap_or(rest)
-                }
-                Part::Marker(marker) => {
-                    let text = |atoms: Vec<crate::marker::Atom>| atoms.iter().map(|a| a.text()).collect::<String>();
-                    marker.spellings().into_iter().find_map(|atoms| rest.strip_prefix(text(atoms).as_str()))?
-                }
-                Part::Id(_) => {
-                    let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
-                    let (id, behind) = rest.split_at(end);
-                    let all = &header[..header.len() - behind.len()];
-                    return Some(if call.id == WireId::Id { id } else { all }.to_owned());
-                }
-            };
-        }
-        None
-    })
+    Some(rest)
 }
 
 /// Letters and digits of a call's id, behind `call_`.

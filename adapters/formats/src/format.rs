@@ -200,7 +200,7 @@ pub struct TaggedStyle {
     /// As `lead`, behind a value.
     #[serde(default)]
     pub trail: String,
-    /// Ends a value. No value contains it.
+    /// Ends a value. No string that stands as it is contains it; within other values, which are JSON, a string may.
     pub close: Marker,
     /// Before the first argument.
     #[serde(default, skip_serializing_if = "Glue::is_empty")]
@@ -208,7 +208,7 @@ pub struct TaggedStyle {
     /// Between two arguments.
     #[serde(default, skip_serializing_if = "Glue::is_empty")]
     pub between: Glue,
-    /// Behind the last argument.
+    /// Behind the last argument; accepted where there is none, but not written.
     #[serde(default, skip_serializing_if = "Glue::is_empty")]
     pub behind: Glue,
 }

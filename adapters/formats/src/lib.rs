@@ -30,12 +30,14 @@ mod check;
 mod constraint;
 mod extract;
 mod format;
+mod lenient;
 mod lower;
 mod marker;
 mod messages;
 mod plan;
 mod render;
 mod request;
+mod scan;
 mod turn;
 
 pub use arguments::{RenderError, python_json};
@@ -46,6 +48,7 @@ pub use format::{
     ArgumentStyle, CallFormat, DetectRule, FormatError, KeyPart, KindPart, KindWords, MAX_GAP, Opener, ParallelPolicy,
     ReasoningFormat, SectionFormat, TagPart, TaggedStyle, TextFormat, TextPlace, WireFormat, WireId,
 };
+pub use lenient::{Difference, ReadError, Reading};
 pub use marker::{GapPart, Glue, IdPart, IdStyle, Marker, MaybePart, NamePart, NameStyle, Part, Step};
 pub use messages::{Block, BuiltinFormat, MessagesFormat};
 pub use plan::{Plan, Role, ToolPlan};

@@ -59,7 +59,15 @@ impl WireFormat {
         let grammar = lowering.builder.finish(turn)?;
         let readers = lowered.into_iter().map(|l| l.map(|l| l.reader)).collect();
         let (trims, budgeted) = (self.trims(), request.reasoning_budget.is_some());
-        let inner = PlanInner { grammar, tools, readers, trims, budgeted, format: self.clone() };
+        let inner = PlanInner {
+            grammar,
+            tools,
+            functions: request.tools.len(),
+            readers,
+            trims,
+            budgeted,
+            format: self.clone(),
+        };
         Ok(Plan { inner: Arc::new(inner) })
     }
 

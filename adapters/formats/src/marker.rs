@@ -193,7 +193,7 @@ pub struct NamePart {
 pub enum NameStyle {
     /// As the inside of a JSON string.
     Json,
-    /// As the inside of an XML attribute: `&`, `"`, `<` and `>` as entities.
+    /// As the inside of an attribute: `&` and `"` as entities.
     Xml,
     /// As it is.
     Raw,
@@ -340,7 +340,7 @@ impl NameStyle {
 }
 
 /// The ampersand first.
-const ENTITIES: [(char, &str); 4] = [('&', "&amp;"), ('"', "&quot;"), ('<', "&lt;"), ('>', "&gt;")];
+const ENTITIES: [(char, &str); 2] = [('&', "&amp;"), ('"', "&quot;")];
 
 impl IdStyle {
     /// The id of the call with this number (from 0), as it stands on the wire. `given` is kept where it fits.

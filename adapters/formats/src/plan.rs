@@ -76,6 +76,8 @@ pub struct Plan {
 pub(crate) struct PlanInner {
     pub(crate) grammar: Grammar,
     pub(crate) tools: Vec<ToolPlan>,
+    /// How many of the tools are functions; the others are the model's own.
+    pub(crate) functions: usize,
     /// How each tool's arguments are read; none for those that cannot be called.
     pub(crate) readers: Vec<Option<Reader>>,
     pub(crate) trims: Trims,

@@ -87,7 +87,7 @@ pub(crate) struct SchemaArgs {
 pub(crate) struct ToolsArgs {
     #[command(flatten)]
     common: CommonArgs,
-    /// The wire format's name, such as `qwen3`.
+    /// The wire format's name, such as `qwen3`, or a TOML file that describes one.
     #[arg(long, value_name = "NAME")]
     format: String,
 }

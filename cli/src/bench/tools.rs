@@ -1,5 +1,6 @@
 //! `louver bench tools`.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -17,8 +18,7 @@ use super::{ToolsArgs, python, read_case, workers};
 pub(super) fn run(args: &ToolsArgs) -> Result<ExitCode> {
     let (tokenizer, engine) = super::engine(&args.common)?;
     let encoder = Encoder::new(&tokenizer, engine.vocab());
-    let catalog = Catalog::builtin();
-    let format = catalog.get(&args.format)?.bind(engine.vocab());
+    let format = wire_format(&args.format)?.bind(engine.vocab());
     workers::run(&args.common, "tool sets", || {
         let mut mask = vec![0; engine.vocab().mask_words()];
         let (engine, encoder, format) = (&engine, &encoder, &format);
@@ -31,6 +31,14 @@ pub(super) fn run(args: &ToolsArgs) -> Result<ExitCode> {
         }
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A family by its name, or a file that describes one.
+fn wire_format(name: &str) -> Result<WireFormat> {
+    if name.ends_with(".toml") {
+        return Ok(WireFormat::from_file(Path::new(name))?);
+    }
+    Ok(Catalog::builtin().get(name)?.clone())
 }
 
 struct Case {

@@ -10,7 +10,7 @@ use super::facets::{Facets, StringFacets, Types};
 use super::lower::Lowering;
 use super::members::{Frame, Member};
 use super::normalize::Needs;
-use super::syntax::{Syntax, around, contains, either, own_pattern, spelled};
+use super::syntax::{Syntax, around, contains, either, lookalikes, spelled};
 use super::{Policy, Registry, SchemaErrors, SchemaOptions};
 use crate::front::regex::{spell_dfa, spell_utf8};
 use crate::fsm::{Combine, Dfa};
@@ -433,8 +433,8 @@ impl<'a> Lowering<'a, '_> {
         let limit = limits.automaton_states;
         let minus = |a: &Dfa, b: &Dfa| a.combine(b, Combine::Minus, limit).map(|dfa| dfa.minimize());
         let mut texts = texts;
-        if let Some(pattern) = kinds.lookalikes() {
-            texts = minus(&texts, &own_pattern(&pattern, limits)?)?;
+        if let Some(others) = lookalikes(kinds) {
+            texts = minus(&texts, others)?;
         }
         if texts.is_empty() {
             return Ok(Expr::Never);

@@ -1,8 +1,11 @@
 //! Values that are not written as JSON: Python literals, and strings between delimiters of their own. Only strings, words
 //! and member names differ; brackets, commas, colons and numbers stay as they are.
 
+use std::sync::OnceLock;
+
 use super::facets::StringFacets;
 use super::lower::Lowering;
+use super::parameters::Kinds;
 use super::string;
 use super::{NonAscii, SchemaErrorReason as Reason};
 use crate::front::regex::{Pattern, SCALARS, scalar_from, scalar_until, spell_dfa, spell_utf8};
@@ -23,7 +26,7 @@ pub enum Syntax {
 }
 
 /// Names that stand bare: without quotes around them.
-pub(super) const BARE_NAME: &str = "^[A-Za-z_$][A-Za-z0-9_$.-]*$";
+const BARE_NAME: &str = "^[A-Za-z_$][A-Za-z0-9_$.-]*$";
 
 /// The quotes of Python.
 const QUOTES: [u8; 2] = [b'"', b'\''];
@@ -159,11 +162,26 @@ pub(super) fn around(before: bool, text: &[u8], after: bool, limit: usize) -> Re
     Ok(nfa.determinize(limit)?.minimize())
 }
 
+/// Texts that stand bare, as names.
+fn bare_name() -> &'static Dfa {
+    static BARE: OnceLock<Dfa> = OnceLock::new();
+    BARE.get_or_init(|| own_pattern(BARE_NAME))
+}
+
+/// Texts that would be read as values of these types; none for strings alone.
+pub(super) fn lookalikes(kinds: Kinds) -> Option<&'static Dfa> {
+    static KNOWN: [OnceLock<Option<Dfa>>; 64] = [const { OnceLock::new() }; 64];
+    KNOWN[usize::from(kinds.bits())].get_or_init(|| kinds.lookalikes().map(|source| own_pattern(&source))).as_ref()
+}
+
 /// The texts that match a pattern of our own as a whole.
-pub(super) fn own_pattern(source: &str, limits: &Limits) -> Result<Dfa, TooLarge> {
-    match Pattern::parse(source, limits) {
-        Ok(pattern) => pattern.match_dfa(limits.automaton_states),
-        Err(error) => unreachable!("the pattern {source} is ours: {error}"),
+fn own_pattern(source: &str) -> Dfa {
+    let limits = Limits::default();
+    let dfa = Pattern::parse(source, &limits).map(|pattern| pattern.match_dfa(limits.automaton_states));
+    match dfa {
+        Ok(Ok(dfa)) => dfa,
+        Ok(Err(error)) => unreachable!("{source} is small: {error}"),
+        Err(error) => unreachable!("{source} is a pattern: {error}"),
     }
 }
 
@@ -201,9 +219,7 @@ impl<'a> Lowering<'a, '_> {
     /// Names of the automaton that can stand bare.
     pub(super) fn bare_names(&mut self, dfa: &Dfa) -> Expr {
         let limits = self.norm.limits;
-        let bare =
-            own_pattern(BARE_NAME, limits).and_then(|bare| dfa.combine(&bare, Combine::And, limits.automaton_states));
-        match bare {
+        match dfa.combine(bare_name(), Combine::And, limits.automaton_states) {
             Ok(bare) if bare.is_empty() => Expr::Never,
             Ok(bare) => spell_dfa(&bare, &mut spell_utf8),
             Err(error) => self.too_large(&error),

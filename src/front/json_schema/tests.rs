@@ -6,6 +6,7 @@ use super::*;
 use crate::compile::Compiled;
 use crate::matcher::Recognizer;
 
+mod parameters;
 mod refusals;
 
 fn options(whitespace: Whitespace) -> SchemaOptions {

@@ -7,6 +7,9 @@ mod tagged;
 mod write;
 
 pub use json::python_json;
+pub(crate) use json::spaced;
+pub(crate) use literal::LiteralReader;
+pub(crate) use tagged::TaggedReader;
 pub use write::RenderError;
 pub(crate) use write::{arguments as write, code};
 
@@ -22,9 +25,6 @@ use crate::channel::Channel;
 use crate::format::{ArgumentStyle, TagPart, TaggedStyle};
 use crate::lower::{Lowering, gap};
 use crate::request::Builtin;
-
-use literal::LiteralReader;
-use tagged::TaggedReader;
 
 /// Arguments lowered: their rule, and how they are read.
 pub(crate) struct Lowered {

@@ -183,7 +183,9 @@ fn tagged(out: &mut String, members: &Object, style: &TaggedStyle) -> Result<(),
         out.push_str(&style.trail);
         out.push_str(&close);
     }
-    out.push_str(&style.behind.write());
+    if !members.is_empty() {
+        out.push_str(&style.behind.write());
+    }
     Ok(())
 }
 

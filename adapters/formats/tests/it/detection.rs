@@ -2,7 +2,9 @@
 
 use louver_formats::{Catalog, DetectError, ModelHints};
 
-use crate::harness::shared;
+use serde::Deserialize;
+
+use crate::harness::{data, shared};
 
 fn detect(template: &str) -> Result<String, DetectError> {
     let hints = ModelHints { chat_template: Some(template), ..ModelHints::default() };
@@ -51,5 +53,42 @@ fn real_templates() {
         let template = config["chat_template"].as_str();
         let found = Catalog::builtin().detect(ModelHints { chat_template: template, ..ModelHints::default() });
         assert_eq!(found.as_ref().map(|f| f.name.as_str()).ok(), want, "{model}: {found:?}");
+    }
+}
+
+#[derive(Deserialize)]
+struct File {
+    case: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    family: String,
+    template: Option<String>,
+    #[serde(default)]
+    tokens: Vec<String>,
+    model_type: Option<String>,
+}
+
+#[test]
+fn every_family_is_found() {
+    let file: File = toml::from_str(&data("detection.toml")).expect("detection.toml");
+    let catalog = Catalog::builtin();
+    for case in &file.case {
+        let tokens: Vec<&str> = case.tokens.iter().map(String::as_str).collect();
+        let found = catalog.detect(ModelHints {
+            chat_template: case.template.as_deref(),
+            tokens: &tokens,
+            model_type: case.model_type.as_deref(),
+            architectures: &[],
+        });
+        match found {
+            Ok(found) => assert!(found.name == case.family && !found.reason.is_empty(), "{}: {found:?}", case.family),
+            Err(error) => panic!("{}: {error}", case.family),
+        }
+    }
+    for name in catalog.names() {
+        assert!(file.case.iter().any(|case| case.family == name), "{name} has no case");
     }
 }

@@ -3,11 +3,14 @@
 mod harness;
 
 mod choices;
+mod constraint;
 mod detection;
 mod docs;
 mod generation;
+mod lenient;
 mod matrix;
 mod mutation;
+mod o200k;
 mod published_schemas;
 mod real_calls;
 mod rig;

@@ -181,6 +181,11 @@ impl Session<'_> {
 
     /// Takes tokens as far as they go; every `chunk` tokens the extractor gets what is decided.
     pub(crate) fn run(&self, tokens: &[TokenId], chunk: usize) -> Run {
+        self.run_when(tokens, |n| n % chunk == 0)
+    }
+
+    /// As [`Session::run`]; `when` says behind which tokens.
+    pub(crate) fn run_when(&self, tokens: &[TokenId], when: impl Fn(usize) -> bool) -> Run {
         let mut matcher = self.matcher();
         let (mut tracer, mut extractor, mut events) = (Tracer::new(), self.plan.extractor(SEED), Vec::new());
         let mut taken = Ok(());
@@ -189,7 +194,7 @@ impl Session<'_> {
                 taken = Err(n);
                 break;
             }
-            if n % chunk == 0 {
+            if when(n) {
                 events.extend(extractor.push(tracer.drain()));
             }
         }

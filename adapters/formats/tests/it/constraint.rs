@@ -1,0 +1,127 @@
+//! The builder, requests as clients write them, and what is refused.
+
+use std::sync::Arc;
+
+use louver::engine::{Engine, EngineOptions};
+use louver::spec::json::Json;
+use louver::spec::tools::{ToolChoice, ToolChoiceError};
+use louver::vocab::Vocabulary;
+use louver_formats::{
+    Catalog, ConstraintError, LowerError, Parallel, Reasoning, RequestError, Strictness, ToolConstraint, ToolRequest,
+};
+use serde_json::{Value, json};
+
+fn body(body: Value) -> Result<ToolRequest, RequestError> {
+    ToolRequest::parse(&Json::from(body))
+}
+
+fn tools() -> Value {
+    json!([{"name": "f"}, {"type": "function", "function": {"name": "g", "strict": true}}])
+}
+
+fn constraint() -> ToolConstraint {
+    ToolConstraint::new().tools(&Json::from(tools())).expect("tools")
+}
+
+fn lower(constraint: &ToolConstraint, format: &str) -> Result<Vec<bool>, LowerError> {
+    let plan = constraint.lower(&Catalog::builtin().get(format).expect("format").spelled())?;
+    Ok(plan.tools().iter().map(|tool| tool.arguments.is_some()).collect())
+}
+
+#[test]
+fn allowed_tools_in_both_forms() {
+    for choice in [
+        json!({"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "g"}]}),
+        json!({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [
+            {"type": "function", "function": {"name": "g"}}]}}),
+    ] {
+        let request = body(json!({"tools": tools(), "tool_choice": choice})).expect("parses");
+        assert_eq!(request.tool_choice, ToolChoice::Required);
+        assert_eq!(lower(&request.into(), "qwen3").expect("lowers"), [false, true]);
+    }
+    for bad in [
+        json!({"type": "allowed_tools", "mode": "sometimes", "tools": []}),
+        json!({"type": "allowed_tools", "mode": "auto"}),
+        json!({"type": "allowed_tools", "mode": "auto", "tools": [1]}),
+    ] {
+        assert!(matches!(body(json!({"tools": tools(), "tool_choice": bad})), Err(RequestError::Malformed { .. })));
+    }
+    let unknown = json!({"type": "allowed_tools", "mode": "auto", "tools": [{"name": "h"}]});
+    let error = body(json!({"tools": tools(), "tool_choice": unknown}));
+    assert!(matches!(error, Err(RequestError::Choice(ToolChoiceError::UnknownTool { name, .. })) if name == "h"));
+    let none = json!({"type": "allowed_tools", "mode": "required", "tools": []});
+    let error = body(json!({"tools": tools(), "tool_choice": none}));
+    assert!(matches!(error, Err(RequestError::Choice(ToolChoiceError::NoTools))));
+    assert!(lower(&constraint().allow(["f"]).named("g"), "qwen3").is_err());
+}
+
+#[test]
+fn tools_of_the_models_own() {
+    let list = json!([
+        {"type": "python"}, {"type": "function", "function": {"name": "f", "parameters": {"type": "strin"}}},
+        {"type": "browser.search", "parameters": {"type": "strin"}}
+    ]);
+    let request = body(json!({"tools": list, "tool_choice": {"type": "python"}})).expect("parses");
+    assert_eq!(request.builtins.len(), 2);
+    assert_eq!(lower(&request.clone().into(), "harmony").expect("lowers"), [false, true, false]);
+    assert!(matches!(lower(&request.clone().into(), "qwen3"), Err(LowerError::NoBuiltins { .. })));
+    // Pointers count all the tools of the request.
+    let request = ToolRequest { tool_choice: ToolChoice::Auto, ..request };
+    let Err(LowerError::Schemas(errors)) = lower(&request.into(), "harmony") else { panic!("lowers") };
+    let pointers: Vec<&str> = errors.iter().map(|error| error.pointer.as_str()).collect();
+    assert_eq!(pointers, ["/tools/1/function/parameters/type", "/tools/2/parameters/type"]);
+    let error = body(json!({"tools": [{"type": "python"}, {"type": "function", "function": {}}]})).unwrap_err();
+    assert!(error.to_string().contains("/tools/1/function"), "{error}");
+    for bad in [json!([{"type": "x", "name": 1}]), json!([{"type": ""}]), json!([{"type": "x", "parameters": 1}])] {
+        assert!(matches!(body(json!({"tools": bad})), Err(RequestError::Builtin { .. })), "{bad}");
+    }
+}
+
+#[test]
+fn what_does_not_go_together_is_an_error() {
+    let schema = || Json::from(json!({"type": "integer"}));
+    let refused: [(&str, ToolConstraint, &str); 9] = [
+        ("a budget without reasoning", constraint().reasoning(Reasoning::Off).reasoning_budget(5), "qwen3"),
+        ("a budget in a family without", constraint().reasoning_budget(5), "llama3"),
+        ("a budget where reasoning has excludes", constraint().reasoning_budget(5), "glm4_7"),
+        ("stop strings and an answer", constraint().stop("x").response_format(schema()), "qwen3"),
+        ("an empty stop string", constraint().stop(""), "qwen3"),
+        ("an empty ban", constraint().ban(""), "qwen3"),
+        ("a ban of a marker", constraint().ban("<tool_call>"), "qwen3"),
+        ("a stop string within a marker", constraint().stop("_call>"), "qwen3"),
+        ("reasoning in a family without", constraint().reasoning(Reasoning::Required), "hermes"),
+    ];
+    for (what, constraint, format) in refused {
+        assert!(lower(&constraint, format).is_err(), "{what}");
+    }
+    let most = Parallel::AtMost(1_000.try_into().expect("positive"));
+    assert!(matches!(lower(&constraint().parallel(most), "qwen3"), Err(LowerError::TooManyCalls { .. })));
+    assert!(lower(&constraint().parallel(most).required(), "qwen3").is_ok());
+}
+
+#[test]
+fn a_constraint_compiles_for_a_vocabulary() {
+    let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    let constraint = constraint().required().strictness(Strictness::AsFlagged);
+    let format = Catalog::builtin().get("qwen3").expect("format").clone();
+    let (plan, bound) = constraint.compile(&engine, &format).expect("compiles");
+    assert_eq!((plan.format(), plan.tools().len()), ("qwen3", 2));
+    assert!(!bound.matcher().is_complete());
+    // Harmony's markers are special tokens that this vocabulary lacks.
+    let harmony = Catalog::builtin().get("harmony").expect("format").clone();
+    assert!(matches!(constraint.compile(&engine, &harmony), Err(ConstraintError::Compile(_))));
+}
+
+#[test]
+fn a_users_own_file_is_read() {
+    let path = std::env::temp_dir().join(format!("louver-format-{}.toml", std::process::id()));
+    let text = include_str!("../../families/hermes.toml").replacen("\"hermes\"", "\"mine\"", 1);
+    std::fs::write(&path, text).expect("written");
+    let mut catalog = Catalog::builtin();
+    let name = catalog.add_file(&path);
+    std::fs::remove_file(&path).expect("removed");
+    assert_eq!(name.expect("read"), "mine");
+    assert!(catalog.get("mine").is_ok());
+    let missing = catalog.add_file(&path).unwrap_err().to_string();
+    assert!(missing.contains("louver-format-"), "{missing}");
+}

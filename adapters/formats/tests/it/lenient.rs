@@ -1,0 +1,95 @@
+//! `data/lenient.toml`: outputs that no constraint shaped, what they say and how they differ.
+
+use louver_formats::{Catalog, Difference, Reasoning, ToolRequest};
+use serde::Deserialize;
+
+use crate::harness::{data, request};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    tools: String,
+    case: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    format: String,
+    wire: String,
+    #[serde(default)]
+    choice: Option<String>,
+    #[serde(default)]
+    opened: bool,
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    reasoning: String,
+    #[serde(default)]
+    calls: Vec<(String, String)>,
+    #[serde(default)]
+    differences: Vec<Difference>,
+}
+
+#[test]
+fn unconstrained_outputs() {
+    let file: File = toml::from_str(&data("lenient.toml")).expect("lenient.toml");
+    let catalog = Catalog::builtin();
+    let mut wrong = Vec::new();
+    for case in &file.case {
+        let choice = case.choice.as_deref().unwrap_or("auto");
+        let request = ToolRequest {
+            reasoning: if case.opened { Reasoning::Opened } else { Reasoning::Optional },
+            ..request(&file.tools, &serde_json::from_str(choice).unwrap_or_else(|_| choice.into()))
+        };
+        let reading = catalog.get(&case.format).expect("format").read(&request, &case.wire).expect("reads");
+        let turn = &reading.turn;
+        let calls: Vec<(String, String)> = turn.calls.iter().map(|c| (c.name.clone(), c.arguments.clone())).collect();
+        let got = (&turn.text, &turn.reasoning, &calls, &reading.differences);
+        if got != (&case.text, &case.reasoning, &case.calls, &case.differences) {
+            wrong.push(format!("{}: {:?}\n    {got:?}", case.format, case.wire));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}\n{}", wrong.len(), file.case.len(), wrong.join("\n"));
+    assert!(file.case.len() > 25);
+}
+
+/// Nothing makes it fail or hang: beginnings, ends and mixtures of turns of every family.
+#[test]
+fn any_text_can_be_read() {
+    let file: File = toml::from_str(&data("lenient.toml")).expect("lenient.toml");
+    let request = request(&file.tools, &"auto".into());
+    for format in Catalog::builtin().formats() {
+        let wires: Vec<&str> = file.case.iter().filter(|c| c.format == format.name).map(|c| c.wire.as_str()).collect();
+        for wire in wires {
+            for at in (0..=wire.len()).filter(|&at| wire.is_char_boundary(at)).step_by(3) {
+                for text in [&wire[..at], &wire[at..]] {
+                    let reading = format.read(&request, text).expect("reads");
+                    for call in &reading.turn.calls {
+                        assert!(serde_json::from_str::<serde_json::Value>(&call.arguments).is_ok(), "{text:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Texts made of nothing but beginnings cost no more than many times their length.
+#[test]
+fn many_beginnings() {
+    let request = request(r#"[{"name": "f"}]"#, &"auto".into());
+    for (format, piece) in [
+        ("llama4", "[f("),
+        ("qwen3", "<tool_call>{"),
+        ("harmony", "<|start|>assistant"),
+        ("glm4_7", "<tool_call>f"),
+        ("qwen3_coder", "<tool_call>\n<function="),
+        ("kimi_k2", "<|tool_calls_section_begin|>"),
+        ("harmony", "<|channel|>commentary to=functions."),
+        ("llama3", "{\"name\": \""),
+    ] {
+        let text = piece.repeat(40_000 / piece.len());
+        let reading = Catalog::builtin().get(format).expect("format").read(&request, &text).expect("reads");
+        assert!(!reading.differences.is_empty(), "{format}");
+    }
+}

@@ -1,0 +1,102 @@
+//! Harmony on its own vocabulary: real calls, encoded as the model's tokenizer encodes them, token by token under the mask.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use louver::engine::{Engine, EngineOptions};
+use louver::ids::TokenId;
+use louver::mask::bit;
+use louver::matcher::Tracer;
+use louver::vocab::Vocabulary;
+use louver_formats::{Call, Catalog, Turn, python_json};
+use serde_json::{Value, json};
+use tiktoken_rs::CoreBPE;
+
+use crate::harness::{SEED, request, shared};
+
+/// Ordinary tokens come first.
+const ORDINARY: u32 = 199_998;
+
+fn vocabulary(bpe: &CoreBPE) -> Vocabulary {
+    let specials: Vec<(u32, &str)> =
+        bpe.special_tokens().into_iter().map(|name| (bpe.encode_with_special_tokens(name)[0], name)).collect();
+    let width = specials.iter().map(|(id, _)| id + 1).max().expect("special tokens");
+    let mut builder = Vocabulary::builder(width as usize);
+    for (id, bytes) in (0..ORDINARY).zip(bpe._decode_native_and_split((0..ORDINARY).collect())) {
+        builder.token(id, &bytes);
+    }
+    for (id, name) in specials {
+        builder.special(id, name);
+        if name == "<|return|>" || name == "<|call|>" {
+            builder.stop(id);
+        }
+    }
+    builder.build().expect("vocabulary")
+}
+
+#[test]
+fn real_calls_on_the_models_vocabulary() {
+    let Some(file) = shared("toolcalls-dev.jsonl") else { return };
+    let bpe = tiktoken_rs::o200k_harmony().expect("o200k");
+    let vocab = Arc::new(vocabulary(&bpe));
+    assert_eq!(vocab.special("<|call|>"), Some(TokenId::from_raw(200_012)));
+    let engine = Engine::new(vocab.clone(), EngineOptions::default());
+    let format = Catalog::builtin().get("harmony").expect("format").bind(&vocab);
+    let mut mask = vec![0; vocab.mask_words()];
+    let (mut steps, mut spent, mut cases, mut slowest) = (0u32, Duration::ZERO, 0, Duration::ZERO);
+    for line in file.lines().step_by(30) {
+        let case: Value = serde_json::from_str(line).expect("JSON");
+        let call = |c: &Value| Call {
+            id: String::new(),
+            name: c["name"].as_str().expect("name").to_owned(),
+            arguments: python_json(&c["arguments"]),
+        };
+        let want = Turn {
+            reasoning: case["question"].as_str().expect("question").to_owned(),
+            text: "I will look into this.".to_owned(),
+            calls: case["calls"].as_array().expect("calls").iter().map(call).collect(),
+            ..Turn::default()
+        };
+        let plan = format.lower(&request(&case["tools"].to_string(), &json!("auto"))).expect("lowers");
+        let mut matcher = engine.compile(plan.grammar()).expect("compiles").matcher();
+        let (mut tracer, mut extractor, mut events) = (Tracer::new(), plan.extractor(SEED), Vec::new());
+        for token in bpe.encode_with_special_tokens(&format.render(&want).expect("renders")) {
+            let token = TokenId::from_raw(token);
+            let begin = Instant::now();
+            matcher.fill_mask(&mut mask);
+            let took = begin.elapsed();
+            (steps, spent, slowest) = (steps + 1, spent + took, slowest.max(took));
+            assert!(bit(&mask, token), "{}: token {token} is masked", case["id"]);
+            matcher.advance_traced(token, &mut tracer).expect("the mask allowed it");
+            events.extend(extractor.push(tracer.drain()));
+        }
+        assert!(matcher.is_complete(), "{}", case["id"]);
+        events.extend(extractor.push(tracer.finish()));
+        events.extend(extractor.finish(true));
+        let mut turn = Turn::collect(&events);
+        turn.calls.iter_mut().for_each(|call| call.id.clear());
+        assert_eq!(turn, want, "{}", case["id"]);
+        cases += 1;
+    }
+    println!("{cases} cases, {steps} masks, {:?} each, the slowest {slowest:?}", spent / steps);
+    assert!(cases > 30);
+}
+
+#[test]
+fn spelled_out_markers_are_text() {
+    let bpe = tiktoken_rs::o200k_harmony().expect("o200k");
+    let vocab = Arc::new(vocabulary(&bpe));
+    let engine = Engine::new(vocab.clone(), EngineOptions::default());
+    let format = Catalog::builtin().get("harmony").expect("format").bind(&vocab);
+    let plan = format.lower(&request(r#"[{"name": "f"}]"#, &json!("auto"))).expect("lowers");
+    let mut matcher = engine.compile(plan.grammar()).expect("compiles").matcher();
+    let begin = bpe.encode_with_special_tokens("<|channel|>final<|message|>");
+    let spelled = bpe.encode_ordinary("a <|return|> b <|channel|>commentary to=functions.f<|message|>{}<|call|>");
+    let end = bpe.encode_with_special_tokens("<|return|>");
+    for &token in begin.iter().chain(&spelled) {
+        matcher.advance(TokenId::from_raw(token)).expect("text");
+        assert!(!matcher.is_complete());
+    }
+    matcher.advance(TokenId::from_raw(end[0])).expect("the end");
+    assert!(matcher.is_complete());
+}

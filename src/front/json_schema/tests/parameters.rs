@@ -1,0 +1,138 @@
+//! Members that do not stand in braces, and values that are not JSON.
+
+use std::sync::Arc;
+
+use super::super::{Kinds, Parameters, Piece, Raw, SchemaOptions, Syntax, lower_parameters, lower_syntax};
+use crate::compile::Compiled;
+use crate::ir::{Expr, GrammarBuilder, Trigger};
+use crate::limits::Limits;
+use crate::matcher::Recognizer;
+use crate::spec::json::Json;
+
+fn recognizer(builder: GrammarBuilder, rule: crate::ids::RuleId) -> Recognizer {
+    let grammar = builder.finish(rule).unwrap();
+    Recognizer::new(Arc::new(Compiled::new(&grammar, &Limits::default()).unwrap()))
+}
+
+fn takes(recognizer: &mut Recognizer, text: &str) -> bool {
+    recognizer.reset();
+    recognizer.push(text.as_bytes()).is_ok() && recognizer.is_complete()
+}
+
+fn json(text: &str) -> Json {
+    Json::parse(text, &Limits::default()).unwrap()
+}
+
+/// `<NAME>VALUE;` for each member.
+fn tagged(schema: &str) -> (Recognizer, Vec<(String, Kinds)>, Kinds) {
+    let mut builder = GrammarBuilder::new();
+    let style = Parameters {
+        open: Expr::Empty,
+        between: Expr::Empty,
+        close: Expr::Empty,
+        member: vec![Piece::Fixed(Expr::text("<")), Piece::Name, Piece::Fixed(Expr::text(">")), Piece::Value],
+        raw: Some(Raw {
+            end: vec![(Trigger::Text(b";".to_vec()), Expr::Empty)],
+            lead: b" ".to_vec(),
+            trail: b" ".to_vec(),
+        }),
+        syntax: Syntax::Json,
+        name: &|name| (!name.contains('>')).then(|| name.to_owned()),
+    };
+    let lowered =
+        lower_parameters(&mut builder, &json(schema), &SchemaOptions::default(), &Limits::default(), &style).unwrap();
+    (recognizer(builder, lowered.rule), lowered.kinds, lowered.others)
+}
+
+#[test]
+fn raw_strings_and_other_values() {
+    let schema = r#"{"type": "object", "additionalProperties": false, "required": ["s"], "properties": {
+        "s": {"type": "string"}, "n": {"type": ["string", "integer", "null"]}, "e": {"enum": ["on", 3]},
+        "l": {"type": "string", "minLength": 2, "maxLength": 3}}}"#;
+    let (mut recognizer, kinds, others) = tagged(schema);
+    assert_eq!(others, Kinds::default());
+    let of = |name: &str| kinds.iter().find(|(n, _)| n == name).unwrap().1;
+    assert_eq!(of("s"), Kinds::STRING);
+    assert_eq!(of("n"), Kinds::STRING.with(Kinds::NUMBER).with(Kinds::NULL));
+    assert_eq!(of("e"), Kinds::STRING.with(Kinds::NUMBER));
+    for good in ["<s>;", "<s>5;", "<s> a ;<n>5;", "<s>a;<n>five;", "<s>a;<n>null;", "<s>a;<e>on;<l>ab;", "<s>a;<e> 3 ;"]
+    {
+        assert!(takes(&mut recognizer, good), "{good}");
+    }
+    // A fraction is no integer, and no string either: it would be read as a number.
+    for bad in
+        ["", "<n>5;", "<s>a", "<s>a;;", "<s>a;<n>5.5;", "<s>a;<e>off;", "<s>a;<l>a;", "<s>a;<l>abcd;", "<s>a;<x>1;"]
+    {
+        assert!(!takes(&mut recognizer, bad), "{bad}");
+    }
+    // With a space on either side of it, the text is what stands between.
+    for (text, taken) in
+        [("<s>a;<l> ab ;", true), ("<s>a;<l> a;", false), ("<s>a;<l>  a;", true), ("<s>a;<l>a ;", false)]
+    {
+        assert_eq!(takes(&mut recognizer, text), taken, "{text}");
+    }
+}
+
+#[test]
+fn alternatives_agree_on_how_names_are_read() {
+    let schema = r#"{"oneOf": [
+        {"type": "object", "properties": {"a": {"type": "string"}, "k": {"const": 1}}, "required": ["a", "k"],
+         "additionalProperties": false},
+        {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": false}]}"#;
+    let (mut recognizer, kinds, _) = tagged(schema);
+    assert_eq!(kinds[0], ("a".to_owned(), Kinds::STRING.with(Kinds::NUMBER)));
+    assert!(takes(&mut recognizer, "<a>x;<k>1;") && takes(&mut recognizer, "<a>5;"));
+    // The text `5` in the first alternative would be read as a number.
+    assert!(!takes(&mut recognizer, "<a>5;<k>1;") && !takes(&mut recognizer, "<a>x;"));
+}
+
+#[test]
+fn other_names_stand_bare() {
+    let schema = r#"{"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": {"type": "string"},
+        "patternProperties": {"^n_": {"type": "number"}}}"#;
+    let (mut recognizer, _, others) = tagged(schema);
+    assert_eq!(others, Kinds::STRING.with(Kinds::NUMBER));
+    for (text, taken) in [("<b>x;", true), ("<n_x>5;", true), ("<n_x>x;", false), ("<a>x;", false), ("<b c>x;", false)]
+    {
+        assert_eq!(takes(&mut recognizer, text), taken, "{text}");
+    }
+}
+
+#[test]
+fn other_syntaxes() {
+    let schema = json(
+        r#"{"type": "object", "properties": {"s": {"type": "string"}, "e": {"enum": ["it's", null, true]},
+            "p": {"type": "string", "pattern": "^[a-c]+$"}}, "required": ["s"], "additionalProperties": false}"#,
+    );
+    let lower = |syntax: &Syntax| {
+        let mut builder = GrammarBuilder::new();
+        let (options, limits) = (SchemaOptions::default(), Limits::default());
+        let rule = lower_syntax(&mut builder, &schema, &options, &limits, syntax).unwrap();
+        recognizer(builder, rule)
+    };
+    let mut python = lower(&Syntax::Python);
+    for (text, taken) in [
+        (r#"{'s': "it's", "e": None, 'p': 'abc'}"#, true),
+        (r#"{'s': 'a\'b\n\x41\u00e9', 'e': "it's"}"#, true),
+        (r#"{'s': 'x', 'e': 'it\'s'}"#, true),
+        (r#"{'s': 'x', 'e': True}"#, true),
+        (r#"{'s': 'x', 'e': null}"#, false),
+        (r#"{'s': 'x", 'e': None}"#, false),
+        (r#"{'s': 'x', 'p': 'abd'}"#, false),
+        ("{'s': 'a\nb'}", false),
+    ] {
+        assert_eq!(takes(&mut python, text), taken, "{text}");
+    }
+    let mut delimited = lower(&Syntax::Delimited(vec![Trigger::Text(b"''".to_vec())]));
+    for (text, taken) in [
+        ("{s:''a \"b\" ' c'',e:null,p:''abc''}", true),
+        ("{s:''a\nb''}", true),
+        ("{s:''a''b''}", false),
+        ("{'s':''a''}", false),
+        ("{s:\"a\"}", false),
+        ("{s:''x'',e:''it's''}", true),
+        ("{s:''x'',p:''d''}", false),
+    ] {
+        assert_eq!(takes(&mut delimited, text), taken, "{text}");
+    }
+}
