@@ -19,9 +19,51 @@ enum Undecided {
     /// What follows an exit decides.
     Behind(Box<[(Exit, Rest)]>),
     /// As another entry, but for some tokens, which the words below `own` decide.
-    Like { base: Arc<Entry>, without: Box<[TokenId]>, own: Box<[(Exit, u32)]> },
+    Like { base: Arc<Entry>, without: Without, own: Box<[(Exit, u32)]> },
     /// As a counted block's profile says for this counter.
     Counted { profile: Arc<Profile>, room: Room },
+}
+
+/// A set of tokens.
+#[derive(Debug)]
+enum Without {
+    /// Sorted.
+    Few(Box<[TokenId]>),
+    /// One bit a token, up to the last one.
+    Many(Box<[u32]>),
+}
+
+impl Without {
+    fn new(tokens: &[TokenId]) -> Without {
+        let last = tokens.iter().map(|t| t.index()).max().unwrap_or(0);
+        if tokens.len() < last / 64 {
+            let mut few = tokens.to_vec();
+            few.sort_unstable();
+            few.dedup();
+            return Without::Few(few.into());
+        }
+        let mut bits = vec![0; last / 32 + 1];
+        tokens.iter().for_each(|&t| set_bit(&mut bits, t));
+        Without::Many(bits.into())
+    }
+
+    fn is_empty(&self) -> bool {
+        matches!(self, Without::Few(few) if few.is_empty())
+    }
+
+    fn has(&self, token: TokenId) -> bool {
+        match self {
+            Without::Few(few) => few.binary_search(&token).is_ok(),
+            Without::Many(bits) => token.index() / 32 < bits.len() && bit(bits, token),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Without::Few(few) => few.len() * 4,
+            Without::Many(bits) => bits.len() * 4,
+        }
+    }
 }
 
 /// What is left of undecided tokens behind one exit.
@@ -85,7 +127,7 @@ impl Entry {
     pub(crate) fn bytes(&self) -> usize {
         let undecided = match &self.undecided {
             Undecided::Behind(rests) => rests.iter().map(|(_, rest)| rest.bytes()).sum(),
-            Undecided::Like { without, own, .. } => without.len() * 4 + own.len() * 12,
+            Undecided::Like { without, own, .. } => without.bytes() + own.len() * 12,
             Undecided::Counted { profile, .. } => profile.bytes() / Arc::strong_count(profile).clamp(1, 16),
         };
         self.accepted.bytes() + undecided + 64
@@ -130,7 +172,7 @@ impl Entry {
                 if !without.is_empty() {
                     let mut at = from;
                     while at < walk.words.len() {
-                        if without.binary_search(&walk.words[at]).is_ok() {
+                        if without.has(walk.words[at]) {
                             walk.words.swap_remove(at);
                         } else {
                             at += 1;
@@ -180,9 +222,7 @@ impl Undecided {
     }
 
     fn like(base: &Arc<Entry>, diff: &Difference) -> Undecided {
-        let mut without = diff.without.clone();
-        without.sort_unstable();
-        Undecided::Like { base: base.clone(), without: without.into(), own: diff.exits.clone().into() }
+        Undecided::Like { base: base.clone(), without: Without::new(&diff.without), own: diff.exits.clone().into() }
     }
 }
 

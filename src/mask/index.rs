@@ -17,6 +17,10 @@ use crate::limits::Limits;
 use crate::matcher::{ConfigId, DEAD, Item, Lengths, Parser, ParserLimit};
 use crate::vocab::Vocabulary;
 
+/// First bytes from which on a configuration reads text, in a vocabulary of so many times the budget of a direct walk.
+const TEXT_BYTES: usize = 48;
+const TEXT_NODES: usize = 16;
+
 /// One compiled grammar bound to one vocabulary.
 #[derive(Debug)]
 pub(crate) struct Index {
@@ -154,11 +158,12 @@ impl Index {
         let items: Vec<Item> = state.parser.store().items(config).to_vec();
         state.wide.resize(state.parser.program().len(), false);
         let any_wide = items.iter().any(|i| state.wide[i.state as usize]);
-        if any_wide || !state.try_narrow(&self.vocab, config, self.direct_walk)? {
+        if any_wide || self.reads_text(state, config) || !state.try_narrow(&self.vocab, config, self.direct_walk)? {
             for &item in &items {
                 if !state.wide[item.state as usize] {
                     let alone = state.parser.subset(&[item]);
-                    state.wide[item.state as usize] = !state.try_narrow(&self.vocab, alone, self.direct_walk)?;
+                    state.wide[item.state as usize] =
+                        self.reads_text(state, alone) || !state.try_narrow(&self.vocab, alone, self.direct_walk)?;
                     if !state.wide[item.state as usize] {
                         continue;
                     }
@@ -178,6 +183,11 @@ impl Index {
             state.walk.words.extend_from_slice(self.vocab.stops());
         }
         Ok(self.assemble(std::mem::take(&mut state.walk.words), &dense))
+    }
+
+    /// Whether so many bytes may come next that a direct walk is certainly too long, without walking.
+    fn reads_text(&self, state: &mut IndexState, config: ConfigId) -> bool {
+        self.vocab.trie().len() > TEXT_NODES * self.direct_walk && state.parser.allowed(config).len() >= TEXT_BYTES
     }
 
     /// The entry of a wide state: this grammar's, else the pool's.

@@ -275,6 +275,22 @@ impl<'a> Lowering<'a, '_> {
                 }
             }
         }
+        if let ([only], true, true) =
+            (&facets.patterns[..], facets.excluded.is_empty(), facets.min > 0 || facets.max.is_some())
+            && !only.negated
+        {
+            let Some(dfa) = self.norm.pattern_dfa(only) else { return Expr::Never };
+            if let Some((first, looped)) = chain(&dfa)
+                && facets.max.is_none_or(|max| max as usize >= first.len())
+            {
+                // One code point a step: the bounds are counters, not an automaton of as many states.
+                let other = self.norm.options.non_ascii;
+                let (min, steps) = (facets.min.saturating_sub(first.len() as u32), first.len() as u32);
+                let rest = Expr::repeat(spell(&looped, other), min, facets.max.map(|max| max - steps));
+                let parts = first.iter().map(|ranges| spell(ranges, other)).chain([rest]).collect::<Vec<_>>();
+                return Expr::seq([Expr::text("\"")].into_iter().chain(parts).chain([Expr::text("\"")]));
+            }
+        }
         let Some(dfa) = self.norm.text_dfa(&facets) else { return Expr::Never };
         if dfa.is_empty() {
             if let Some(p) = facets.patterns.first() {
@@ -333,6 +349,29 @@ impl<'a> Lowering<'a, '_> {
             }
         }
         Expr::Graph(Box::new(graph))
+    }
+}
+
+/// Symbol ranges.
+type Ranges = Vec<(u32, u32)>;
+
+/// A language of texts that begin with one symbol each of some classes, and go on with any number of one class.
+fn chain(dfa: &Dfa) -> Option<(Vec<Ranges>, Ranges)> {
+    let mut first = Vec::new();
+    let mut at = 0;
+    loop {
+        let edges = dfa.edges(at);
+        let to = edges.first()?.to;
+        if edges.iter().any(|e| e.to != to) || first.len() > dfa.len() {
+            return None;
+        }
+        let ranges: Ranges = edges.iter().map(|e| (e.lo, e.hi)).collect();
+        match (dfa.is_final(at), to == at) {
+            (true, true) => return Some((first, ranges)),
+            (false, false) => first.push(ranges),
+            _ => return None,
+        }
+        at = to;
     }
 }
 
