@@ -93,6 +93,13 @@ pub(super) fn any_char(other: NonAscii) -> Expr {
 
 /// Code points of a JSON string, ASCII escaped only where JSON requires it, the rest as asked for.
 pub(super) fn spell(ranges: &[(u32, u32)], other: NonAscii) -> Expr {
+    if let [(lo, hi)] = *ranges
+        && lo == hi
+        && let Ok(byte) = u8::try_from(lo)
+        && plain_ascii().contains(byte)
+    {
+        return Expr::Class(ByteSet::range(byte, byte));
+    }
     let (mut ascii, mut short, mut rest) = (ByteSet::EMPTY, ByteSet::EMPTY, Vec::new());
     let mut controls = [ByteSet::EMPTY; 2];
     for &(lo, hi) in ranges {
@@ -247,7 +254,7 @@ impl<'a> Lowering<'a, '_> {
             && !only.negated
         {
             let Some(known) = self.norm.pattern(only) else { return Expr::Never };
-            let known = known.borrow();
+            let mut known = known.borrow_mut();
             let other = self.norm.options.non_ascii;
             // Bounds that the pattern implies anyway.
             let (fewest, most) = known.pattern.search_length();
@@ -257,13 +264,23 @@ impl<'a> Lowering<'a, '_> {
             if most.is_some_and(|most| facets.max.is_some_and(|max| most <= max)) {
                 facets.max = None;
             }
+            if let Some(body) = known.pattern.of_length(facets.min, facets.max, &mut |ranges| spell(ranges, other)) {
+                let quote = || Expr::text("\"");
+                if body == Expr::Never {
+                    self.norm.conflict(
+                        only.loc,
+                        only.keyword,
+                        "no text matches all patterns and lengths that hold here",
+                    );
+                }
+                return Expr::seq([quote(), body, quote()]);
+            }
             if facets.min == 0
                 && facets.max.is_none()
                 && let Some(branches) = known.pattern.branches(&mut |ranges| spell(ranges, other))
             {
                 let anchored = branches.iter().all(|b| b.at_start && b.at_end);
-                let small = || known.pattern.search_dfa(self.norm.limits.automaton_states.min(4_096)).is_ok();
-                if anchored || !small() {
+                if anchored || !known.is_small(self.norm.limits.automaton_states.min(4_096)) {
                     let tail = Expr::Ref(self.tail_rule());
                     let bodies = branches.into_iter().map(|b| {
                         let before =
