@@ -302,8 +302,9 @@ impl<'a> Lowering<'a, '_> {
         Expr::seq([Expr::text("\""), self.text_graph(&dfa)])
     }
 
-    /// As [`spell`], with a rule for what is not plain ASCII: automata spell the same few classes many times.
-    pub(super) fn spell_shared(&mut self, ranges: &[(u32, u32)]) -> Expr {
+    /// As [`spell`], in two parts (either may be [`Expr::Never`]): plain ASCII, and a rule for the rest, as automata spell the same
+    /// few classes many times.
+    fn spell_shared(&mut self, ranges: &[(u32, u32)]) -> [Expr; 2] {
         let plain = plain_ascii();
         let (mut ascii, mut rest) = (ByteSet::EMPTY, Vec::new());
         for &(lo, hi) in ranges {
@@ -318,7 +319,7 @@ impl<'a> Lowering<'a, '_> {
             }
         }
         if rest.is_empty() {
-            return Expr::class(ascii);
+            return [Expr::class(ascii), Expr::Never];
         }
         let rule = match self.classes.get(&rest) {
             Some(&known) => known,
@@ -328,7 +329,7 @@ impl<'a> Lowering<'a, '_> {
                 rule
             }
         };
-        Expr::alt([Expr::class(ascii), Expr::Ref(rule)])
+        [Expr::class(ascii), Expr::Ref(rule)]
     }
 
     /// The texts of an automaton over code points, with the closing quote.
@@ -342,8 +343,9 @@ impl<'a> Lowering<'a, '_> {
                 continue;
             }
             for (to, ranges) in by_target(dfa, state) {
-                let symbol = self.spell_shared(&ranges);
-                graph.edge(state, symbol, to);
+                for symbol in self.spell_shared(&ranges).into_iter().filter(|symbol| *symbol != Expr::Never) {
+                    graph.edge(state, symbol, to);
+                }
             }
             if dfa.is_final(state) {
                 graph.edge(state, Expr::text("\""), end);
