@@ -109,6 +109,37 @@ impl Pattern {
         )
     }
 
+    /// The texts of `min..=max` code points that contain a match, where that needs no automaton: the pattern is anchored, without
+    /// alternatives, and all of its parts but one have a fixed length; that one repeats single code points. `None` otherwise.
+    pub fn of_length(&self, min: u32, max: Option<u32>, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Option<Expr> {
+        let branches = edges(&self.hir)?;
+        let [Edges { at_start: true, at_end: true, parts }] = &branches[..] else { return None };
+        let bare = |mut part: &'_ Hir| {
+            while let HirKind::Capture(capture) = part.kind() {
+                part = &capture.sub;
+            }
+            part.clone()
+        };
+        let parts: Vec<Hir> = parts.iter().map(|part| bare(part)).collect();
+        let is_fixed = |part: &Hir| length(part).1 == Some(length(part).0);
+        let mut varying = parts.iter().filter(|part| !is_fixed(part));
+        let (Some(one), None) = (varying.next(), varying.next()) else { return None };
+        let HirKind::Repetition(repetition) = one.kind() else { return None };
+        if length(&repetition.sub) != (1, Some(1)) {
+            return None;
+        }
+        let fixed = parts.iter().filter(|part| is_fixed(part)).fold(0u32, |n, part| n.saturating_add(length(part).0));
+        let fewest = repetition.min.max(min.saturating_sub(fixed));
+        let most = match (repetition.max, max) {
+            (own, Some(max)) => Some(own.unwrap_or(u32::MAX).min(max.checked_sub(fixed)?)),
+            (own, None) => own,
+        };
+        Some(Expr::seq(parts.iter().map(|part| match part.kind() {
+            HirKind::Repetition(r) if !is_fixed(part) => Expr::repeat(lower_hir(&r.sub, spell), fewest, most),
+            _ => lower_hir(part, spell),
+        })))
+    }
+
     /// Texts that contain a match (JSON Schema's `pattern`). Minimal.
     pub fn search_dfa(&self, limit: usize) -> Result<Dfa, TooLarge> {
         self.dfa(Scope::Search, limit)

@@ -55,7 +55,7 @@ pub(super) struct Lowering<'a, 'b> {
     pub(super) strings: FxHashMap<String, Expr>,
     pub(super) numbers: FxHashMap<(NumberFacets, Types), Expr>,
     /// Rules of names that are none of these.
-    pub(super) other_names: FxHashMap<Vec<String>, RuleId>,
+    pub(super) other_names: FxHashMap<Vec<&'a str>, RuleId>,
     /// Rules of one code point of these ranges.
     pub(super) classes: FxHashMap<Vec<(u32, u32)>, RuleId>,
     nodes: usize,

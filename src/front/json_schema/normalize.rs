@@ -37,6 +37,18 @@ pub(super) struct KnownPattern {
     dfa: Option<Option<Rc<Dfa>>>,
 }
 
+impl KnownPattern {
+    /// Whether the automaton has few states; then it is kept.
+    pub(super) fn is_small(&mut self, states: usize) -> bool {
+        if self.dfa.is_none()
+            && let Ok(dfa) = self.pattern.search_dfa(states)
+        {
+            self.dfa = Some(Some(Rc::new(dfa)));
+        }
+        self.dfa.is_some()
+    }
+}
+
 /// Things that cost something everywhere and are rare: met for the first time, the schema is read again with them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Needs {

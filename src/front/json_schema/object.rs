@@ -21,8 +21,8 @@ const MAX_NAME_CLASSES: usize = 64;
 const MAX_SOME: usize = 4;
 
 /// Names that the same schemas apply to: all but those listed, or those of an automaton over code points.
-enum Names {
-    AllBut(Vec<String>),
+enum Names<'a> {
+    AllBut(Vec<&'a str>),
     Automaton(Dfa),
 }
 
@@ -122,13 +122,13 @@ impl<'a> Lowering<'a, '_> {
     /// Members with other names.
     fn additional(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Vec<Member> {
         let tests = name_tests(facets);
-        let all: Vec<&str> = declared.iter().chain(&facets.forbidden).copied().collect();
+        let all: Vec<&'a str> = declared.iter().chain(&facets.forbidden).copied().collect();
         if tests.is_empty() && facets.names.is_empty() {
             let locs: Vec<LocId> = facets.parts.iter().filter_map(|part| part.additional).collect();
             if self.value(locs.clone()) == Expr::Never {
                 return Vec::new();
             }
-            let names = self.names(Names::AllBut(all.iter().map(|s| (*s).to_owned()).collect()));
+            let names = self.names(Names::AllBut(all));
             let qualifies = self.candidates(facets, |_, _| true);
             return self.member((names, locs), &qualifies, false).into_iter().collect();
         }
@@ -150,7 +150,7 @@ impl<'a> Lowering<'a, '_> {
 
     /// Classes of undeclared names, and what a member of such a name satisfies.
     pub(super) fn undeclared(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Vec<(Dfa, Vec<LocId>)> {
-        let all: Vec<&str> = declared.iter().chain(&facets.forbidden).copied().collect();
+        let all: Vec<&'a str> = declared.iter().chain(&facets.forbidden).copied().collect();
         let classes = self.name_classes(facets, &name_tests(facets), &all).unwrap_or_default();
         let located = classes.into_iter().map(|(names, matched)| (names, matched_locations(facets, &matched)));
         located.collect()
@@ -236,7 +236,7 @@ impl<'a> Lowering<'a, '_> {
 
     /// A name in quotes. Spelt with the escapes JSON requires up to where it has left the excluded ones, so that no
     /// spelling of an excluded name slips through.
-    fn names(&mut self, names: Names) -> Expr {
+    fn names(&mut self, names: Names<'a>) -> Expr {
         match names {
             Names::AllBut(excluded) if excluded.is_empty() => Expr::Ref(self.string_rule()),
             Names::AllBut(excluded) if !self.syntax.is_json() => match self.all_but(&excluded) {
@@ -266,7 +266,7 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// All texts but these (sorted), with the closing quote: the trie of the texts, left for free text at any node.
-    fn name_trie(&mut self, excluded: &[String]) -> Expr {
+    fn name_trie(&mut self, excluded: &[&str]) -> Expr {
         let tail = Expr::Ref(self.tail_rule());
         let mut graph = Graph::default();
         let (start, end, free) = (graph.node(), graph.node(), graph.node());

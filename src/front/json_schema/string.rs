@@ -93,6 +93,13 @@ pub(super) fn any_char(other: NonAscii) -> Expr {
 
 /// Code points of a JSON string, ASCII escaped only where JSON requires it, the rest as asked for.
 pub(super) fn spell(ranges: &[(u32, u32)], other: NonAscii) -> Expr {
+    if let [(lo, hi)] = *ranges
+        && lo == hi
+        && let Ok(byte) = u8::try_from(lo)
+        && plain_ascii().contains(byte)
+    {
+        return Expr::Class(ByteSet::range(byte, byte));
+    }
     let (mut ascii, mut short, mut rest) = (ByteSet::EMPTY, ByteSet::EMPTY, Vec::new());
     let mut controls = [ByteSet::EMPTY; 2];
     for &(lo, hi) in ranges {
@@ -247,7 +254,7 @@ impl<'a> Lowering<'a, '_> {
             && !only.negated
         {
             let Some(known) = self.norm.pattern(only) else { return Expr::Never };
-            let known = known.borrow();
+            let mut known = known.borrow_mut();
             let other = self.norm.options.non_ascii;
             // Bounds that the pattern implies anyway.
             let (fewest, most) = known.pattern.search_length();
@@ -257,13 +264,23 @@ impl<'a> Lowering<'a, '_> {
             if most.is_some_and(|most| facets.max.is_some_and(|max| most <= max)) {
                 facets.max = None;
             }
+            if let Some(body) = known.pattern.of_length(facets.min, facets.max, &mut |ranges| spell(ranges, other)) {
+                let quote = || Expr::text("\"");
+                if body == Expr::Never {
+                    self.norm.conflict(
+                        only.loc,
+                        only.keyword,
+                        "no text matches all patterns and lengths that hold here",
+                    );
+                }
+                return Expr::seq([quote(), body, quote()]);
+            }
             if facets.min == 0
                 && facets.max.is_none()
                 && let Some(branches) = known.pattern.branches(&mut |ranges| spell(ranges, other))
             {
                 let anchored = branches.iter().all(|b| b.at_start && b.at_end);
-                let small = || known.pattern.search_dfa(self.norm.limits.automaton_states.min(4_096)).is_ok();
-                if anchored || !small() {
+                if anchored || !known.is_small(self.norm.limits.automaton_states.min(4_096)) {
                     let tail = Expr::Ref(self.tail_rule());
                     let bodies = branches.into_iter().map(|b| {
                         let before =
@@ -301,8 +318,9 @@ impl<'a> Lowering<'a, '_> {
         Expr::seq([Expr::text("\""), self.text_graph(&dfa)])
     }
 
-    /// As [`spell`], with a rule for what is not plain ASCII: automata spell the same few classes many times.
-    pub(super) fn spell_shared(&mut self, ranges: &[(u32, u32)]) -> Expr {
+    /// As [`spell`], in two parts (either may be [`Expr::Never`]): plain ASCII, and a rule for the rest, as automata spell the same
+    /// few classes many times.
+    fn spell_shared(&mut self, ranges: &[(u32, u32)]) -> [Expr; 2] {
         let plain = plain_ascii();
         let (mut ascii, mut rest) = (ByteSet::EMPTY, Vec::new());
         for &(lo, hi) in ranges {
@@ -317,7 +335,7 @@ impl<'a> Lowering<'a, '_> {
             }
         }
         if rest.is_empty() {
-            return Expr::class(ascii);
+            return [Expr::class(ascii), Expr::Never];
         }
         let rule = match self.classes.get(&rest) {
             Some(&known) => known,
@@ -327,7 +345,7 @@ impl<'a> Lowering<'a, '_> {
                 rule
             }
         };
-        Expr::alt([Expr::class(ascii), Expr::Ref(rule)])
+        [Expr::class(ascii), Expr::Ref(rule)]
     }
 
     /// The texts of an automaton over code points, with the closing quote.
@@ -341,8 +359,9 @@ impl<'a> Lowering<'a, '_> {
                 continue;
             }
             for (to, ranges) in by_target(dfa, state) {
-                let symbol = self.spell_shared(&ranges);
-                graph.edge(state, symbol, to);
+                for symbol in self.spell_shared(&ranges).into_iter().filter(|symbol| *symbol != Expr::Never) {
+                    graph.edge(state, symbol, to);
+                }
             }
             if dfa.is_final(state) {
                 graph.edge(state, Expr::text("\""), end);

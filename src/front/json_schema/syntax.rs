@@ -227,7 +227,7 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// All texts but these.
-    pub(super) fn all_but(&mut self, excluded: &[String]) -> Option<Dfa> {
+    pub(super) fn all_but(&mut self, excluded: &[&str]) -> Option<Dfa> {
         let words = Dfa::words(excluded.iter().map(|text| text.chars().map(u32::from).collect::<Vec<_>>()));
         match words.complement(&SCALARS, self.norm.limits.automaton_states) {
             Ok(dfa) => Some(dfa),

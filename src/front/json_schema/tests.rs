@@ -482,6 +482,31 @@ fn whitespace_policies() {
 }
 
 #[test]
+fn patterns_and_lengths_hold_together() {
+    for (pattern, min, max) in [
+        ("^[a-z]+$", 2, 3),
+        ("^[a-z][a-z0-9]*$", 2, 3),
+        ("^x([a-z]{1,9})y$", 3, 4),
+        ("^(?:é|b)*$", 1, 2),
+        ("^a?[b-z]{2}$", 3, 9),
+        ("[a-z]+$", 2, 3),
+        ("^a{2}b*$", 0, 1),
+    ] {
+        let schema = format!(r#"{{"pattern":"{pattern}","minLength":{min},"maxLength":{max}}}"#);
+        let oracle = jsonschema::draft202012::new(&serde_json::from_str(&schema).unwrap()).unwrap();
+        let mut recognizer = recognizer_with(&schema, &SchemaOptions::default());
+        let texts = [
+            "", "a", "ab", "abc", "abcd", "a1", "xay", "xaby", "xabcy", "xy", "éb", "ééé", "1a", "ccc", "acc", "aa",
+            "1",
+        ];
+        for text in texts {
+            let text = serde_json::Value::from(text);
+            assert_eq!(accepts(&mut recognizer, &text.to_string()), oracle.is_valid(&text), "{schema} {text}");
+        }
+    }
+}
+
+#[test]
 fn digits_are_capped() {
     let options = SchemaOptions { max_digits: Some(3), ..SchemaOptions::default() };
     for schema in [r#"{"type":"number"}"#, r#"{"type":"number","minimum":-5000}"#, r#"{"multipleOf":0.001}"#] {
