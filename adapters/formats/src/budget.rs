@@ -13,8 +13,8 @@ use crate::request::LowerError;
 const MAX_BEGUN: u32 = 8;
 
 impl Lowering<'_> {
-    /// Text of at most `budget` units, and the end marker. A unit is a character, or a run of begun end markers with the
-    /// character that shows they were none.
+    /// Text of at most `budget` units, and the end marker. A unit is a character, or a run of begun end markers with
+    /// the character that shows they were none.
     pub(crate) fn bounded_reasoning(&mut self, format: &ReasoningFormat, budget: u32) -> Result<Expr, LowerError> {
         let unsupported = |what| LowerError::Combination { what };
         if !format.excludes.is_empty() {

@@ -113,9 +113,9 @@ impl Catalog {
         Ok(name)
     }
 
-    /// Which family a model speaks, from its chat template, tokens and configuration. Never a guess: one family fits, or an
-    /// error says which do. Where several fit, those whose rule names less than another's count only if nothing else does.
-    /// Cost: a few searches of the template.
+    /// Which family a model speaks, from its chat template, tokens and configuration. Never a guess: one family fits,
+    /// or an error says which do. Where several fit, those whose rule names less than another's count only if nothing
+    /// else does. Cost: a few searches of the template.
     pub fn detect(&self, hints: ModelHints<'_>) -> Result<Detected, DetectError> {
         let template = hints.chat_template.map(unescape);
         let mut candidates: Vec<(Strength, Detected)> = Vec::new();

@@ -8,8 +8,8 @@ type Fault = (&'static str, &'static str);
 const EMPTY: &str = "is or contains an empty text";
 
 impl WireFormat {
-    /// Checks what the shape does not say: markers have text, a header names its tool once, an argument style can be read
-    /// back. The first fault is returned.
+    /// Checks what the shape does not say: markers have text, a header names its tool once, an argument style can be
+    /// read back. The first fault is returned.
     pub fn check(&self) -> Result<(), FormatError> {
         match self.fault() {
             Some((pointer, what)) => Err(FormatError::Invalid { format: self.name.clone(), pointer, what }),

@@ -312,8 +312,8 @@ impl Extractor {
 
     fn arguments(&mut self, tool: usize, mut bytes: &[u8], closed: bool) {
         if !matches!(self.state, State::Header { .. } | State::Call { .. }) {
-            // Where one tool's header is the beginning of another's, only the arguments decide between them, and the header was
-            // held back until then.
+            // Where one tool's header is the beginning of another's, only the arguments decide between them, and the
+            // header was held back until then.
             let text = String::from_utf8_lossy(bytes);
             let len = read_header(&self.plan, tool, &text).map_or(0, |(len, _)| len.min(bytes.len()));
             let (header, rest) = bytes.split_at(len);

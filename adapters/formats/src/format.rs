@@ -34,8 +34,8 @@ pub struct WireFormat {
     /// What ends every turn before its stop token, in families that write something there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Marker>,
-    /// In families whose turn is a row of messages: what stands between and beside them. Each of reasoning, text and call
-    /// is then a message of its own.
+    /// In families whose turn is a row of messages: what stands between and beside them. Each of reasoning, text and
+    /// call is then a message of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<MessagesFormat>,
     /// How to recognise a model of this family: any of these.
@@ -187,8 +187,8 @@ pub enum ArgumentStyle {
     Tagged(Box<TaggedStyle>),
 }
 
-/// Arguments between tags: `before (ARGUMENT (between ARGUMENT)*)? behind`, an argument being `open lead VALUE trail close`.
-/// Strings stand as they are up to `close`; other values are JSON.
+/// Arguments between tags: `before (ARGUMENT (between ARGUMENT)*)? behind`, an argument being `open lead VALUE trail
+/// close`. Strings stand as they are up to `close`; other values are JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaggedStyle {
@@ -342,8 +342,8 @@ impl WireFormat {
         self.settled(Settle::For(vocab))
     }
 
-    /// With every marker as text, special tokens too: for checking texts without a vocabulary. Text that spells a marker cannot be
-    /// told from the marker then.
+    /// With every marker as text, special tokens too: for checking texts without a vocabulary. Text that spells a
+    /// marker cannot be told from the marker then.
     pub fn spelled(&self) -> WireFormat {
         self.settled(Settle::Spelled)
     }

@@ -1,5 +1,5 @@
-//! Output that was generated without a constraint: what it says as far as it can be read, and how it differs from what the
-//! constraint would have allowed. Reads whole texts; markers count by their spelling.
+//! Output that was generated without a constraint: what it says as far as it can be read, and how it differs from what
+//! the constraint would have allowed. Reads whole texts; markers count by their spelling.
 
 use std::sync::Arc;
 
@@ -82,9 +82,10 @@ pub enum ReadError {
 }
 
 impl WireFormat {
-    /// Reads an output that was generated without a constraint. What the constraint allows is read as under the constraint;
-    /// of anything else, reasoning, text and calls are read as far as they can be told, whatever their spacing, names and
-    /// arguments, and the differences are reported. Cost: that of lowering and compiling the request, then linear.
+    /// Reads an output that was generated without a constraint. What the constraint allows is read as under the
+    /// constraint; of anything else, reasoning, text and calls are read as far as they can be told, whatever their
+    /// spacing, names and arguments, and the differences are reported. Cost: that of lowering and compiling the
+    /// request, then linear.
     pub fn read(&self, request: &ToolRequest, text: &str) -> Result<Reading, ReadError> {
         let format = self.spelled();
         let plan = format.lower(request)?;

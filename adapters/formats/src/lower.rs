@@ -435,8 +435,8 @@ impl Lowering<'_> {
         out
     }
 
-    /// Free text that cannot be taken for calls. Where calls begin with a single character, text begins with another (and
-    /// with none that begins something it excludes); otherwise it contains no beginning of calls at all.
+    /// Free text that cannot be taken for calls. Where calls begin with a single character, text begins with another
+    /// (and with none that begins something it excludes); otherwise it contains no beginning of calls at all.
     fn text_instead_of_calls(&mut self) -> Expr {
         let begin = self.format.section.as_ref().map(|s| &s.begin).or(self.format.call.begin.as_ref());
         let heads = begin.map(Marker::text_heads).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! The smallest pieces of a wire format: markers that are text or special tokens, and what stands around names and values.
+//! The smallest pieces of a wire format: markers that are text or special tokens, and what stands around names and
+//! values.
 
 use louver::vocab::Vocabulary;
 use serde::{Deserialize, Serialize};

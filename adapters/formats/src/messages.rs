@@ -9,8 +9,8 @@ use crate::marker::{Marker, Part, Settle};
 use crate::plan::Role;
 use crate::request::{LowerError, Reasoning};
 
-/// What stands between and beside the messages of a turn. Reasoning blocks, text and calls are messages: their `begin` and
-/// `end` are headers and ends. Text with `text.begin` is the last message of a turn without calls.
+/// What stands between and beside the messages of a turn. Reasoning blocks, text and calls are messages: their `begin`
+/// and `end` are headers and ends. Text with `text.begin` is the last message of a turn without calls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MessagesFormat {

@@ -141,8 +141,8 @@ impl WireFormat {
         self.reasoning.as_ref().is_some_and(|reasoning| reasoning.opened_by == Opener::Template)
     }
 
-    /// Whether a rendered prompt ends inside a reasoning block: the last thing in it is the block's begin marker, white space
-    /// aside. Turns that follow such a prompt begin inside ([`Reasoning::Opened`](crate::Reasoning::Opened)).
+    /// Whether a rendered prompt ends inside a reasoning block: the last thing in it is the block's begin marker, white
+    /// space aside. Turns that follow such a prompt begin inside ([`Reasoning::Opened`](crate::Reasoning::Opened)).
     pub fn prompt_opens_reasoning(&self, prompt: &str) -> bool {
         let begin = self.reasoning.as_ref().map(|reasoning| reasoning.begin.write());
         begin.is_some_and(|begin| prompt.trim_end().ends_with(begin.trim_end()))

@@ -30,8 +30,8 @@ pub struct ToolRequest {
     pub parallel: Parallel,
     /// What the reasoning block may be.
     pub reasoning: Reasoning,
-    /// Most characters of reasoning. A run of at most 8 begun end markers counts as one with the character that shows they
-    /// were none; there are no longer runs.
+    /// Most characters of reasoning. A run of at most 8 begun end markers counts as one with the character that shows
+    /// they were none; there are no longer runs.
     pub reasoning_budget: Option<u32>,
     /// Free text ends with the first of these, and the turn with it. It is no part of the text.
     pub stop: Vec<String>,
@@ -122,8 +122,8 @@ pub enum RequestError {
 }
 
 impl ToolRequest {
-    /// Reads `tools`, `tool_choice` (`allowed_tools` too), `parallel_tool_calls`, `response_format` and `stop` of an OpenAI request body; its other
-    /// members do not matter here. Cost: linear.
+    /// Reads `tools`, `tool_choice` (`allowed_tools` too), `parallel_tool_calls`, `response_format` and `stop` of an
+    /// OpenAI request body; its other members do not matter here. Cost: linear.
     pub fn parse(body: &Json) -> Result<ToolRequest, RequestError> {
         let malformed = |pointer, expected| RequestError::Malformed { pointer, expected };
         let Json::Object(members) = body else {

@@ -1,4 +1,5 @@
-//! Looks for reasoning, text and calls in a text that need not be what the format says: spacing is ignored, ends may be missing.
+//! Looks for reasoning, text and calls in a text that need not be what the format says: spacing is ignored, ends may be
+//! missing.
 
 use louver::front::json_schema::Kinds;
 use louver::limits::Limits;

@@ -54,10 +54,10 @@ impl Inner {
 impl Inner {
     /// Whether a prompt ends inside a reasoning block: the template writes the marker that opens it.
     pub(crate) fn opens_reasoning(&self, format: &WireFormat, enable_thinking: Option<bool>) -> bool {
-        let (Some(reasoning), Ok(template)) = (&format.reasoning, &self.template) else { return false };
+        let Ok(template) = &self.template else { return false };
         let messages = [serde_json::json!({"role": "user", "content": ""})];
         let parts = PromptParts { messages: &messages, tools: &[], enable_thinking };
-        template.render(&parts).is_ok_and(|prompt| prompt.trim_end().ends_with(reasoning.begin.text()))
+        template.render(&parts).is_ok_and(|prompt| format.prompt_opens_reasoning(&prompt))
     }
 }
 

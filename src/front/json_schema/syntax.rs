@@ -1,5 +1,5 @@
-//! Values that are not written as JSON: Python literals, and strings between delimiters of their own. Only strings, words
-//! and member names differ; brackets, commas, colons and numbers stay as they are.
+//! Values that are not written as JSON: Python literals, and strings between delimiters of their own. Only strings,
+//! words and member names differ; brackets, commas, colons and numbers stay as they are.
 
 use std::sync::OnceLock;
 

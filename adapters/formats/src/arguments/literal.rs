@@ -23,7 +23,8 @@ enum State {
     Marked(Vec<u8>),
 }
 
-/// Reads literals in any chunks. What it reads has been accepted by the grammar; on anything else its output is unspecified.
+/// Reads literals in any chunks. What it reads has been accepted by the grammar; on anything else its output is
+/// unspecified.
 #[derive(Clone, Debug)]
 pub(crate) struct LiteralReader {
     style: Style,

@@ -34,7 +34,8 @@ enum State {
     Json { seen: usize, string: Option<bool> },
 }
 
-/// Reads arguments in any chunks. What it reads has been accepted by the grammar; on anything else it holds back the rest.
+/// Reads arguments in any chunks. What it reads has been accepted by the grammar; on anything else it holds back the
+/// rest.
 #[derive(Clone, Debug)]
 pub(crate) struct TaggedReader {
     first: Vec<u8>,

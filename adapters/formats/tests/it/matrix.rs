@@ -1,5 +1,5 @@
-//! Every family x tool choice x reasoning x parallel calls x strictness: what is rendered is accepted and read back; systematic
-//! corruptions of it are refused, each at the first byte that cannot be right.
+//! Every family x tool choice x reasoning x parallel calls x strictness: what is rendered is accepted and read back;
+//! systematic corruptions of it are refused, each at the first byte that cannot be right.
 
 use std::num::NonZeroU32;
 

@@ -1,4 +1,5 @@
-//! Harmony on its own vocabulary: real calls, encoded as the model's tokenizer encodes them, token by token under the mask.
+//! Harmony on its own vocabulary: real calls, encoded as the model's tokenizer encodes them, token by token under the
+//! mask.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -32,8 +32,8 @@ fn by_value(turn: &Turn) -> Vec<(String, Value)> {
     turn.calls.iter().map(|call| (call.name.clone(), value(call))).collect()
 }
 
-/// Whether calls are the same, but for texts such as `null` where the schema leaves the type open: a format that writes texts as they
-/// are cannot tell them from what they spell.
+/// Whether calls are the same, but for texts such as `null` where the schema leaves the type open: a format that writes
+/// texts as they are cannot tell them from what they spell.
 fn same(rig: &Rig, got: &[(String, Value)], want: &[(String, Value)]) -> bool {
     let open = matches!(rig.format.call.arguments, ArgumentStyle::Tagged(_));
     let spelled = |got: &Value, want: &Value| {

@@ -1,5 +1,6 @@
-//! Structural tags as another engine generates them for the same models, where this machine has them: sentences drawn from a tag
-//! are turns of our family. Where a tag is known to be wrong or looser than a turn should be, sentences avoid that:
+//! Structural tags as another engine generates them for the same models, where this machine has them: sentences drawn
+//! from a tag are turns of our family. Where a tag is known to be wrong or looser than a turn should be, sentences
+//! avoid that:
 //!
 //! * behind a call that is required, free text (a required turn is calls);
 //! * turns of Harmony that end in analysis, or are empty, or go on behind the last call with something else than calls;

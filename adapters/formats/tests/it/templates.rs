@@ -1,5 +1,5 @@
-//! Chat templates as models ship them, where this machine has them: the turns they write are accepted by the family found from
-//! them, and read back.
+//! Chat templates as models ship them, where this machine has them: the turns they write are accepted by the family
+//! found from them, and read back.
 
 use louver_formats::{Call, Catalog, ModelHints, Reasoning, ToolRequest, Turn};
 use minijinja::Environment;
@@ -14,8 +14,8 @@ const TOOLS: &str = r#"[
   {"type": "function", "function": {"name": "get_time", "parameters": {"type": "object", "properties": {}, "additionalProperties": false}}}
 ]"#;
 
-/// The model, the family its template is found to be (none: it says nothing of calls, and this is the user's word), and its end
-/// of a turn.
+/// The model, the family its template is found to be (none: it says nothing of calls, and this is the user's word), and
+/// its end of a turn.
 const MODELS: [(&str, Option<&str>, &str, &str); 3] = [
     ("qwen3", Some("qwen3"), "qwen3", "<|im_end|>\n"),
     ("deepseek_v3", Some("deepseek_v3"), "deepseek_v3", "<｜end▁of▁sentence｜>"),

@@ -112,8 +112,8 @@ fn without_ids(mut turn: Turn) -> Turn {
     turn
 }
 
-/// Runs a file of cases, each in every format it names and for each of the vocabularies. Returns how many checks ran, and notes
-/// what went wrong.
+/// Runs a file of cases, each in every format it names and for each of the vocabularies. Returns how many checks ran,
+/// and notes what went wrong.
 fn run(name: &str, vocabularies: &[Specials], wrong: &mut Vec<String>) -> usize {
     let file: File = toml::from_str(&data(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
     let mut catalog = Catalog::builtin();
