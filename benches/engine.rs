@@ -111,7 +111,7 @@ fn batch(c: &mut Criterion, vocab: &Arc<Vocabulary>) {
     let alone = EngineOptions { batch_threads: 1, ..EngineOptions::default() };
     for (name, options) in [("batch_512_on_20_two_threads", parallel), ("batch_512_on_20_one_thread", alone)] {
         let engine = Engine::new(vocab.clone(), options);
-        let constraints: Vec<Constraint> = (0..20).map(|_| engine.compile(&json()).expect("compiles")).collect();
+        let constraints: Vec<Constraint> = (0..20).map(|_| engine.compile(json()).expect("compiles")).collect();
         let matcher = |i: usize| {
             let mut matcher = constraints[i % 20].matcher();
             for byte in TEXT.bytes().take(i / 5) {

@@ -220,12 +220,9 @@ impl<'g> Scan<'g> {
 
     fn charge(&mut self, owner: u32, nodes: usize) -> Result<(), CompileError> {
         self.total = self.total.saturating_add(nodes);
-        let over = |what, limit| Err(CompileError::Limit { rule: self.name(owner), what, limit });
-        if nodes > self.limits.automaton_states {
-            return over("automaton states", self.limits.automaton_states);
-        }
         if self.total > self.limits.compiled_states {
-            return over("states", self.limits.compiled_states);
+            let limit = self.limits.compiled_states;
+            return Err(CompileError::Limit { rule: self.name(owner), what: "states", limit });
         }
         Ok(())
     }

@@ -122,7 +122,7 @@ pub struct CompiledSize {
 
 impl Compiled {
     /// Compiles. Cost: one walk over the grammar; automata are built as a parse gets to them. Bounded by
-    /// [`Limits::automaton_states`] for a rule and by [`Limits::compiled_states`] for all.
+    /// [`Limits::compiled_states`], and by [`Limits::automaton_states`] for a dispatch.
     pub fn new(grammar: impl Into<Arc<Grammar>>, limits: &Limits) -> Result<Compiled, CompileError> {
         let grammar = grammar.into();
         grammar.validate()?;

@@ -14,8 +14,13 @@ use crate::compile::{CompileError, Compiled};
 use crate::ids::TokenId;
 use crate::ir::SpecialToken;
 use crate::limits::Limits;
-use crate::matcher::{ConfigId, DEAD, Item, Lengths, Parser, ParserLimit};
+use crate::matcher::{ConfigId, DEAD, Exit, Item, Lengths, Parser, ParserLimit};
 use crate::vocab::Vocabulary;
+
+/// Memory for resolved tokens of one constraint.
+const RESOLVED_BYTES: usize = 4 << 20;
+
+type Resolved = FxHashMap<(usize, Exit, ConfigId), (Arc<Entry>, Box<[TokenId]>)>;
 
 /// First bytes from which on a configuration reads text, in a vocabulary of so many times the budget of a direct walk.
 const TEXT_BYTES: usize = 48;
@@ -51,6 +56,9 @@ pub(crate) struct IndexState {
     keys: GrammarKeys,
     /// Entries this grammar has used, by state and counter.
     entries: FxHashMap<(u32, u32), Arc<Entry>>,
+    /// What [`Entry::resolve`] found, by the entry's address (it is held here, so the address stays its own), exit and what follows.
+    resolved: Resolved,
+    resolved_bytes: usize,
     walk: Walk,
     /// Lengths of shortest completions, once asked for.
     pub(crate) lengths: Option<Box<Lengths>>,
@@ -171,7 +179,7 @@ impl Index {
                 let entry = self.entry(state, item).map_err(limit)?;
                 for exit in entry.exits() {
                     let next = state.parser.follow(&item, exit)?;
-                    entry.resolve(&mut state.parser, &self.vocab, (exit, next), &mut state.walk).map_err(limit)?;
+                    state.resolve(&self.vocab, &entry, (exit, next)).map_err(limit)?;
                 }
                 dense.push(entry);
             }
@@ -232,6 +240,8 @@ impl IndexState {
             wide: Vec::new(),
             keys: GrammarKeys::default(),
             entries: FxHashMap::default(),
+            resolved: Resolved::default(),
+            resolved_bytes: 0,
             walk: Walk::default(),
             lengths: None,
         }
@@ -252,6 +262,30 @@ impl IndexState {
 
     fn held(&self, config: ConfigId) -> Option<Arc<TokenSet>> {
         self.masks.get(config as usize).cloned().flatten()
+    }
+
+    /// Adds the tokens undecided behind an exit that `next` can finish. States of one text end alike: what was found is kept.
+    fn resolve(
+        &mut self,
+        vocab: &Vocabulary,
+        entry: &Arc<Entry>,
+        (exit, next): (Exit, ConfigId),
+    ) -> Result<(), Stopped> {
+        let key = (Arc::as_ptr(entry) as usize, exit, next);
+        if let Some((_, words)) = self.resolved.get(&key) {
+            self.walk.words.extend_from_slice(words);
+            return Ok(());
+        }
+        let from = self.walk.words.len();
+        entry.resolve(&mut self.parser, vocab, (exit, next), &mut self.walk)?;
+        let words: Box<[TokenId]> = self.walk.words[from..].into();
+        self.resolved_bytes += words.len() * 4 + 64;
+        if self.resolved_bytes > RESOLVED_BYTES {
+            self.resolved.clear();
+            self.resolved_bytes = words.len() * 4 + 64;
+        }
+        self.resolved.insert(key, (entry.clone(), words));
+        Ok(())
     }
 
     fn hold(&mut self, config: ConfigId, mask: &Arc<TokenSet>, max_bytes: usize) {
@@ -281,6 +315,8 @@ impl IndexState {
         self.masks.clear();
         self.ahead.clear();
         self.entries.clear();
+        self.resolved.clear();
+        self.resolved_bytes = 0;
         self.wide.clear();
         self.keys = GrammarKeys::default();
         self.masks_held = 0;

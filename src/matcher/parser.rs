@@ -321,18 +321,26 @@ impl Parser {
         })
     }
 
-    /// The item that most bytes lead to from an isolated item, if it is another one that loops on itself for
-    /// as many: `any text` for a state that is like it but for a few continuations.
+    /// For an isolated item, another one that does the same with most bytes, and that most bytes lead both of them to: `any
+    /// text` for a state that is like it but for a few continuations. The other one is like none itself.
     pub(crate) fn loops_like(&mut self, isolated: ConfigId) -> Result<Option<Item>, ParserLimit> {
+        let [own] = *self.store.items(isolated) else { return Ok(None) };
         let Some(next) = self.majority(isolated)? else { return Ok(None) };
-        if next == isolated || self.majority(next)? != Some(next) {
+        if self.store.done(next) != Done::default() {
             return Ok(None);
         }
-        let [item] = *self.store.items(next) else { return Ok(None) };
         // A dispatch that was called from here goes on behind its triggers; looked at on its own it does not.
-        let same = item.frame == GATED || item.frame == BOTTOM && !self.program.is_dispatch(item.state);
-        let alone = self.store.done(next) == Done::default() && self.program.state(item.state).block == NO_BLOCK;
-        Ok(Some(item).filter(|_| same && alone))
+        let alike = |i: &&Item| {
+            i.frame == own.frame
+                && self.program.state(i.state).block == NO_BLOCK
+                && (own.frame == GATED || !self.program.is_dispatch(i.state))
+        };
+        let Some(&first) = self.store.items(next).iter().find(alike) else { return Ok(None) };
+        if first == own {
+            return Ok(None);
+        }
+        let other = self.isolated(first);
+        Ok((self.majority(other)? == Some(next)).then_some(first))
     }
 
     /// The configuration that most bytes lead to, if so many do that most tokens begin with one of them.

@@ -42,6 +42,11 @@ impl Louver {
         Ok(Louver { engine: Engine::new(vocab.clone(), options), format, mask })
     }
 
+    /// The engine itself.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     /// Compiles without the clock, for measurements of their own.
     pub(crate) fn constraint(&self, task: &Task) -> Result<Constraint, String> {
         match task {

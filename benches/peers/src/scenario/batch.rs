@@ -97,19 +97,7 @@ pub(super) fn schemas(common: &Common, setup: &Setup, kinds: &[Kind]) -> Result<
 /// Fills of a batch, warm.
 pub(super) fn measure(setup: &Setup, kind: Kind, cases: &[Case], matchers: usize, threads: usize) -> Result<Fill> {
     match kind {
-        Kind::Louver => {
-            let engine = Louver::new(&setup.vocab, EngineOptions::default())?;
-            let constraints: Result<Vec<Constraint>, String> =
-                cases.iter().map(|c| engine.constraint(&c.task)).collect();
-            let constraints = constraints.map_err(anyhow::Error::msg)?;
-            let seats = places(cases, matchers).map(|(c, tokens, at)| {
-                let mut seat =
-                    LouverSeat { matcher: constraints[c].matcher(), constraint: &constraints[c], tokens, at: 0 };
-                (0..at).for_each(|_| seat.step());
-                seat
-            });
-            Ok(fills(seats.collect(), setup.vocab.mask_words(), threads))
-        }
+        Kind::Louver => louver_fills(setup, cases, matchers, threads),
         Kind::Llguidance => {
             let engine = Llguidance::new(setup.tok_env()?)?;
             let fresh: Result<Vec<_>, String> = cases.iter().map(|c| engine.matcher(&c.task).1).collect();
@@ -135,31 +123,6 @@ fn places(cases: &[Case], matchers: usize) -> impl Iterator<Item = (usize, &[u32
         let tokens = cases[i % cases.len()].instances[0].0.as_slice();
         (i % cases.len(), tokens, i * 7 % tokens.len())
     })
-}
-
-struct LouverSeat<'a> {
-    constraint: &'a Constraint,
-    matcher: Matcher,
-    tokens: &'a [u32],
-    at: usize,
-}
-
-impl Seat for LouverSeat<'_> {
-    fn fill(&mut self, row: &mut [u32]) {
-        self.matcher.fill_mask(row);
-    }
-
-    fn step(&mut self) {
-        let taken = self.matcher.advance(TokenId::from_raw(self.tokens[self.at]));
-        self.at += 1;
-        if taken.is_err() || self.at == self.tokens.len() {
-            (self.matcher, self.at) = (self.constraint.matcher(), 0);
-        }
-    }
-
-    fn length(&self) -> usize {
-        self.tokens.len()
-    }
 }
 
 struct LlguidanceSeat<'a> {
@@ -236,14 +199,12 @@ fn work<S: Seat>(seats: &mut [S], rows: &mut [u32], words: usize, together: &Bar
 }
 
 /// A batch that one call of its engine fills, on threads of the engine.
-#[cfg_attr(not(feature = "xgr"), allow(dead_code))]
 trait Batch {
     fn fill(&mut self) -> Result<()>;
     fn step(&mut self) -> Result<()>;
 }
 
 /// Fills a batch with calls of its engine, after so many that are not timed.
-#[cfg_attr(not(feature = "xgr"), allow(dead_code))]
 fn calls(batch: &mut impl Batch, untimed: usize) -> Result<Fill> {
     for _ in 0..untimed {
         batch.fill()?;
@@ -260,6 +221,53 @@ fn calls(batch: &mut impl Batch, untimed: usize) -> Result<Fill> {
         times.push(u64::try_from(begin.elapsed().as_nanos())?);
     }
     Ok(Fill { standing: Times::new(standing), moving: Times::new(moving) })
+}
+
+struct LouverSequences<'a> {
+    engine: &'a louver::engine::Engine,
+    constraints: &'a [Constraint],
+    all: Vec<Matcher>,
+    /// The constraint and the text of each, and where in it it is.
+    places: Vec<(usize, &'a [u32], usize)>,
+    masks: Vec<u32>,
+}
+
+fn louver_fills(setup: &Setup, cases: &[Case], matchers: usize, threads: usize) -> Result<Fill> {
+    let options = EngineOptions { batch_threads: threads, ..EngineOptions::default() };
+    let engine = Louver::new(&setup.vocab, options)?;
+    let constraints: Result<Vec<Constraint>, String> = cases.iter().map(|c| engine.constraint(&c.task)).collect();
+    let constraints = constraints.map_err(anyhow::Error::msg)?;
+    let places: Vec<_> = places(cases, matchers).collect();
+    let mut all = Vec::new();
+    for (case, tokens, at) in &places {
+        let mut matcher = constraints[*case].matcher();
+        for &token in &tokens[..*at] {
+            matcher.advance(TokenId::from_raw(token))?;
+        }
+        all.push(matcher);
+    }
+    let longest = places.iter().map(|(_, tokens, _)| tokens.len()).max().unwrap_or(0);
+    let masks = vec![0; matchers * setup.vocab.mask_words()];
+    let mut sequences = LouverSequences { engine: engine.engine(), constraints: &constraints, all, places, masks };
+    calls(&mut sequences, longest)
+}
+
+impl Batch for LouverSequences<'_> {
+    fn fill(&mut self) -> Result<()> {
+        self.engine.fill_masks(&mut self.all, &mut self.masks)?;
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<()> {
+        for (matcher, (constraint, tokens, at)) in self.all.iter_mut().zip(&mut self.places) {
+            let taken = matcher.advance(TokenId::from_raw(tokens[*at]));
+            *at += 1;
+            if taken.is_err() || *at == tokens.len() {
+                (*matcher, *at) = (self.constraints[*constraint].matcher(), 0);
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(feature = "xgr")]
