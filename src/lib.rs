@@ -9,8 +9,9 @@
 //!   -> front      lowers it                                   stage 1   Unsupported or unsatisfiable, with a JSON pointer
 //!   -> ir         rules over bytes, special tokens, repeats,  stage 2   GrammarError
 //!                 graphs, tag dispatch
-//!   -> compile    one minimised FSM a rule, counted blocks,   stage 3   CompileError (empty, limit)
-//!                 Aho-Corasick dispatch; knows no vocabulary
+//!   -> compile    one FSM a rule, built as a parse gets to    stage 3   CompileError (empty, limit)
+//!                 it; counted blocks, Aho-Corasick dispatch;
+//!                 knows no vocabulary
 //!   -> matcher    interned Earley configurations, traces      stage 4   AdvanceError, state unchanged
 //!   -> mask       configuration + vocabulary -> bitset        stage 5   never fails
 //!   -> engine     the door: Engine, Constraint, Matcher       stage 6
@@ -61,9 +62,11 @@
 //! * *dispatch* (tag dispatch): free text watched for triggers; a trigger hands over to its tag's body.
 //! * *entry*: accepted / undecided / rejected tokens of one automaton state, whatever follows its rule.
 //! * *frame*: what to go on with when a rule ends: an interned set of items (a node of the graph-structured stack).
+//! * *gate*: the state of a dispatch behind a fired trigger; looked at on its own, the dispatch ends there.
 //! * *item*: a state of a rule's automaton, the counter of its block, and a frame.
 //! * *label*: a mark on a rule that the engine hands back with the bytes the rule derived; see [`matcher::Tracer`].
 //! * *mask*: one bit a token id, 1 = may follow; 32 ids a `u32` word, least significant bit first.
+//! * *program*: the automata of a compiled grammar as far as one parser has met them.
 //! * *rule*: a nonterminal. *State*: a node of a rule's automaton. *Edge*: over bytes, a special token, a call or a block.
 //! * *special token*: a token with a meaning of its own; never spelled by bytes. *Stop token*: ends a generation.
 //! * *trigger*: text or a special token that interrupts free text.

@@ -1,5 +1,5 @@
 //! Stage 3. A grammar becomes finite automata. [`Compiled`] holds what has to be known of the whole grammar, found in one
-//! walk: it is immutable, shared and knows no vocabulary. The automata themselves are a [`Program`]: a rule's states are
+//! walk: it is immutable, shared and knows no vocabulary. The automata themselves are a `Program`: a rule's states are
 //! built when a parse first gets to them. Counted repeats are blocks with a counter, tag dispatch is an Aho-Corasick
 //! automaton.
 
