@@ -117,9 +117,13 @@ impl Engine {
     /// Simplifies and compiles a grammar and binds it to the vocabulary. No mask is built yet.
     pub fn compile(&self, grammar: impl Into<Arc<Grammar>>) -> Result<Constraint, CompileError> {
         let grammar: Arc<Grammar> = grammar.into();
-        let simplified = match grammar.simplify(self.options.simplify)? {
-            Cow::Borrowed(_) => None,
-            Cow::Owned(simplified) => Some(Arc::new(simplified)),
+        let simplified = match self.options.simplify {
+            // Compiling validates the grammar itself.
+            Simplify::Off => None,
+            level => match grammar.simplify(level)? {
+                Cow::Borrowed(_) => None,
+                Cow::Owned(simplified) => Some(Arc::new(simplified)),
+            },
         };
         self.bind(Arc::new(Compiled::new(simplified.unwrap_or(grammar), &self.options.limits)?))
     }

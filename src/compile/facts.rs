@@ -8,7 +8,7 @@ use super::components::Components;
 use super::thompson::{self, Place};
 use super::units::{Part, Symbol, Unit};
 use super::{CompileError, Compiled};
-use crate::fsm::{ByteSet, Nfa};
+use crate::fsm::{ByteSet, Grouped, Nfa};
 use crate::ids::Label;
 use crate::ir::{Expr, Grammar, Graph, Trigger};
 use crate::limits::Limits;
@@ -552,28 +552,7 @@ fn resolved(nfa: &Nfa, rules: &[RuleFacts]) -> Part {
 
 /// Nodes of a graph that can be reached over edges that pass. Linear.
 fn reached(graph: &Graph, passes: impl Fn(&Expr) -> bool) -> Vec<bool> {
-    let nodes = graph.nodes as usize;
-    let mut at = vec![0u32; nodes + 1];
-    let good: Vec<bool> = graph.edges.iter().map(|(_, e, _)| passes(e)).collect();
-    graph.edges.iter().for_each(|(from, _, _)| at[*from as usize] += 1);
-    let mut sum = 0;
-    for slot in &mut at {
-        sum += *slot;
-        *slot = sum;
-    }
-    let mut order = vec![0u32; graph.edges.len()];
-    for (i, (from, _, _)) in graph.edges.iter().enumerate() {
-        at[*from as usize] -= 1;
-        order[at[*from as usize] as usize] = i as u32;
-    }
-    let mut seen = vec![false; nodes];
-    let mut stack = vec![graph.start];
-    while let Some(node) = stack.pop() {
-        if std::mem::replace(&mut seen[node as usize], true) {
-            continue;
-        }
-        let edges = &order[at[node as usize] as usize..at[node as usize + 1] as usize];
-        stack.extend(edges.iter().filter(|&&e| good[e as usize]).map(|&e| graph.edges[e as usize].2));
-    }
-    seen
+    let passing: Vec<(u32, u32)> =
+        graph.edges.iter().filter(|(_, e, _)| passes(e)).map(|&(from, _, to)| (from, to)).collect();
+    Grouped::new(graph.nodes as usize, || passing.iter().copied()).reached([graph.start])
 }

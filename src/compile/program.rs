@@ -244,32 +244,35 @@ impl Program {
         self.compiled.rules.get(self.states[state as usize].rule as usize).and_then(|rule| rule.label)
     }
 
+    /// A state whose edges are known.
+    #[inline]
+    fn expanded(&self, state: u32) -> &State {
+        debug_assert!(self.states[state as usize].expanded);
+        &self.states[state as usize]
+    }
+
     /// Byte edges of an expanded state.
     #[inline]
     pub(crate) fn byte_edges(&self, state: u32) -> &[ByteEdge] {
-        debug_assert!(self.states[state as usize].expanded);
-        &self.byte_edges[self.states[state as usize].bytes.range()]
+        &self.byte_edges[self.expanded(state).bytes.range()]
     }
 
     /// `(rule, state to return to)` of an expanded state.
     #[inline]
     pub(crate) fn calls(&self, state: u32) -> &[(u32, u32)] {
-        debug_assert!(self.states[state as usize].expanded);
-        &self.call_edges[self.states[state as usize].calls.range()]
+        &self.call_edges[self.expanded(state).calls.range()]
     }
 
     /// `(special, target)` of an expanded state.
     #[inline]
     pub(crate) fn special_edges(&self, state: u32) -> &[(u32, u32)] {
-        debug_assert!(self.states[state as usize].expanded);
-        &self.special_edges[self.states[state as usize].specials.range()]
+        &self.special_edges[self.expanded(state).specials.range()]
     }
 
     /// Blocks that can be entered from an expanded state.
     #[inline]
     pub(crate) fn enters(&self, state: u32) -> &[u32] {
-        debug_assert!(self.states[state as usize].expanded);
-        &self.enter_edges[self.states[state as usize].enters.range()]
+        &self.enter_edges[self.expanded(state).enters.range()]
     }
 
     /// Calls an opened rule can make before anything is read: `(rule, state to return to)`.

@@ -27,15 +27,14 @@ pub(super) fn dispatch_unit(expr: &Expr, limit: usize) -> Option<Result<Unit, To
 
 /// The automaton of a rule with this body. Cost: linear in the body as it is written out.
 pub(super) fn unit(compiled: &Compiled, body: &Expr) -> Unit {
-    let mut thompson =
-        Thompson { compiled, grammar: &compiled.grammar, blocks: Vec::new(), known: FxHashMap::default() };
+    let mut thompson = Thompson::new(compiled);
     let main = thompson.part(body, Place::Rule);
     Unit { main, blocks: thompson.blocks, marks: Vec::new() }
 }
 
 /// The automaton of an expression without references, dispatches and blocks.
 pub(super) fn leaf(compiled: &Compiled, body: &Expr) -> Nfa {
-    unit(compiled, body).main.nfa
+    Thompson::new(compiled).nfa(body, Place::Rule)
 }
 
 struct Thompson<'c> {
@@ -46,13 +45,21 @@ struct Thompson<'c> {
     known: FxHashMap<(usize, u32, Option<u32>), u32>,
 }
 
-impl Thompson<'_> {
+impl<'c> Thompson<'c> {
+    fn new(compiled: &'c Compiled) -> Self {
+        Thompson { compiled, grammar: &compiled.grammar, blocks: Vec::new(), known: FxHashMap::default() }
+    }
+
     fn part(&mut self, body: &Expr, place: Place) -> Part {
+        Part::new(self.nfa(body, place))
+    }
+
+    fn nfa(&mut self, body: &Expr, place: Place) -> Nfa {
         let mut nfa = Nfa::new();
         let start = nfa.state();
         let end = self.expr(&mut nfa, start, body, place);
         nfa.set_final(end);
-        Part::new(nfa)
+        nfa
     }
 
     /// Appends `expr` so that it begins at `from`; returns where it ends.

@@ -138,37 +138,7 @@ impl Dfa {
 
     /// Whether every state can be reached and can reach a final one. Linear.
     pub fn is_trim(&self) -> bool {
-        let n = self.len();
-        let mut reached = vec![false; n];
-        reached[0] = true;
-        let (mut stack, mut count) = (vec![0u32], 1);
-        let mut back: Vec<(u32, u32)> = Vec::with_capacity(self.edges.len());
-        while let Some(s) = stack.pop() {
-            for e in self.edges(s) {
-                back.push((e.to, s));
-                if !std::mem::replace(&mut reached[e.to as usize], true) {
-                    count += 1;
-                    stack.push(e.to);
-                }
-            }
-        }
-        if count < n {
-            return false;
-        }
-        back.sort_unstable();
-        let mut live = self.finals.clone();
-        let mut stack: Vec<u32> = (0..n as u32).filter(|&s| live[s as usize]).collect();
-        let mut count = stack.len();
-        while let Some(s) = stack.pop() {
-            let from = back.partition_point(|&(to, _)| to < s);
-            for &(_, p) in back[from..].iter().take_while(|&&(to, _)| to == s) {
-                if !std::mem::replace(&mut live[p as usize], true) {
-                    count += 1;
-                    stack.push(p);
-                }
-            }
-        }
-        count == n
+        self.useful().into_iter().all(|useful| useful)
     }
 
     /// Where a symbol leads.

@@ -3,7 +3,7 @@
 //! languages over equal symbols give equal automata.
 
 use super::dfa::push_merged;
-use super::{Dfa, Edge};
+use super::{Dfa, Edge, Grouped};
 
 /// A refinable partition of `0..n`.
 struct Partition {
@@ -187,7 +187,7 @@ impl Dfa {
     }
 
     /// States that are reachable and can reach a final state.
-    fn useful(&self) -> Vec<bool> {
+    pub(super) fn useful(&self) -> Vec<bool> {
         let n = self.len();
         let mut reach = vec![false; n];
         let mut order = vec![0u32];
@@ -201,25 +201,8 @@ impl Dfa {
             }
             i += 1;
         }
-        let mut back: Vec<Vec<u32>> = vec![Vec::new(); n];
-        for &s in &order {
-            for e in self.edges(s) {
-                back[e.to as usize].push(s);
-            }
-        }
-        let mut live = vec![false; n];
-        let mut stack: Vec<u32> = order.iter().copied().filter(|&s| self.is_final(s)).collect();
-        for &s in &stack {
-            live[s as usize] = true;
-        }
-        while let Some(s) = stack.pop() {
-            for &p in &back[s as usize] {
-                if !std::mem::replace(&mut live[p as usize], true) {
-                    stack.push(p);
-                }
-            }
-        }
-        live
+        let back = Grouped::new(n, || order.iter().flat_map(|&s| self.edges(s).iter().map(move |e| (e.to, s))));
+        back.reached(order.iter().copied().filter(|&s| self.is_final(s)))
     }
 
     fn quotient(&self, blocks: &Partition, keep: &[bool]) -> Dfa {

@@ -3,6 +3,7 @@
 
 mod byteset;
 mod dfa;
+mod grouped;
 mod kinds;
 mod minimize;
 mod nfa;
@@ -10,6 +11,7 @@ mod product;
 
 pub use byteset::{ByteSet, escape};
 pub use dfa::{Dfa, DfaBuilder, Edge};
+pub(crate) use grouped::Grouped;
 pub(crate) use kinds::kind;
 pub(crate) use minimize::coarsest;
 pub use nfa::Nfa;

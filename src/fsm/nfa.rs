@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use rustc_hash::FxHashMap;
 
 use super::dfa::push_merged;
-use super::{Dfa, Edge, TooLarge};
+use super::{Dfa, Edge, Grouped, TooLarge};
 
 /// No edge: the end of a list.
 const NONE: u32 = u32::MAX;
@@ -109,36 +109,13 @@ impl Nfa {
 
     /// Which states can reach a final one. Linear.
     pub fn live(&self) -> Vec<bool> {
-        // Edges backwards, by counting sort.
-        let n = self.len();
-        let mut at = vec![0u32; n + 1];
-        let each = |visit: &mut dyn FnMut(u32, u32)| {
-            for from in 0..n as u32 {
-                self.edges(from).for_each(|e| visit(from, e.to));
-                self.epsilons(from).for_each(|to| visit(from, to));
-            }
-        };
-        each(&mut |_, to| at[to as usize] += 1);
-        let mut sum = 0;
-        for slot in &mut at {
-            sum += *slot;
-            *slot = sum;
-        }
-        let mut back = vec![0u32; sum as usize];
-        each(&mut |from, to| {
-            at[to as usize] -= 1;
-            back[at[to as usize] as usize] = from;
+        let states = 0..self.len() as u32;
+        let back = Grouped::new(self.len(), || {
+            states
+                .clone()
+                .flat_map(|from| self.edges(from).map(|e| e.to).chain(self.epsilons(from)).map(move |to| (to, from)))
         });
-        let mut live = self.finals.clone();
-        let mut stack: Vec<u32> = (0..n as u32).filter(|&s| live[s as usize]).collect();
-        while let Some(s) = stack.pop() {
-            for &from in &back[at[s as usize] as usize..at[s as usize + 1] as usize] {
-                if !std::mem::replace(&mut live[from as usize], true) {
-                    stack.push(from);
-                }
-            }
-        }
-        live
+        back.reached(states.clone().filter(|&s| self.is_final(s)))
     }
 
     /// Copies a deterministic automaton in: returns its start and a fresh state that its final states reach.

@@ -80,11 +80,18 @@ enum Rest {
 pub(crate) struct Entry {
     pub(crate) accepted: TokenSet,
     undecided: Undecided,
+    /// Exits behind which something is undecided.
+    exits: Box<[Exit]>,
     /// No token is undecided in two ways.
     simple: bool,
 }
 
 impl Entry {
+    fn new(accepted: TokenSet, undecided: Undecided, simple: bool) -> Entry {
+        let exits = undecided.exits().into();
+        Entry { accepted, undecided, exits, simple }
+    }
+
     /// Walks the whole vocabulary with an isolated item. `all` is the row of every token with text, and their number.
     pub(crate) fn build(
         parser: &mut Parser,
@@ -96,7 +103,7 @@ impl Entry {
         walk.run(parser, vocab.trie(), 0, isolated, usize::MAX)?;
         let accepted = TokenSet::new(walk.words, all, all_count);
         let (undecided, simple) = Undecided::below(vocab, walk.exits, &accepted);
-        Ok(Entry { accepted, undecided, simple })
+        Ok(Entry::new(accepted, undecided, simple))
     }
 
     /// The entry of a state most of whose bytes lead to where `like` (another isolated item, with this base entry) loops:
@@ -115,12 +122,12 @@ impl Entry {
         let mut diff = Difference::default();
         diff.walk(parser, vocab.trie(), isolated, like)?;
         let accepted = base.accepted.changed(&diff.less, &diff.more, vocab.mask_words());
-        Ok(Some(Entry { accepted, undecided: Undecided::like(base, &diff), simple: false }))
+        Ok(Some(Entry::new(accepted, Undecided::like(base, &diff), false)))
     }
 
     /// The entry of a state in a counted block.
     pub(crate) fn counted(accepted: TokenSet, profile: Arc<Profile>, room: Room) -> Entry {
-        Entry { accepted, undecided: Undecided::Counted { profile, room }, simple: false }
+        Entry::new(accepted, Undecided::Counted { profile, room }, false)
     }
 
     /// Memory held, in bytes, roughly.
@@ -134,18 +141,8 @@ impl Entry {
     }
 
     /// Exits behind which something is undecided.
-    pub(crate) fn exits(&self) -> Vec<Exit> {
-        match &self.undecided {
-            Undecided::Behind(rests) => rests.iter().map(|&(exit, _)| exit).collect(),
-            Undecided::Like { base, own, .. } => {
-                let mut exits = base.exits();
-                exits.extend(own.iter().map(|&(exit, _)| exit));
-                exits.sort_unstable();
-                exits.dedup();
-                exits
-            }
-            Undecided::Counted { .. } => vec![Exit::End],
-        }
+    pub(crate) fn exits(&self) -> &[Exit] {
+        &self.exits
     }
 
     /// Adds to `walk` the tokens undecided behind an exit that `next` (what follows it) can finish.
@@ -198,6 +195,20 @@ fn below(
 }
 
 impl Undecided {
+    fn exits(&self) -> Vec<Exit> {
+        match self {
+            Undecided::Behind(rests) => rests.iter().map(|&(exit, _)| exit).collect(),
+            Undecided::Like { base, own, .. } => {
+                let mut exits = base.exits().to_vec();
+                exits.extend(own.iter().map(|&(exit, _)| exit));
+                exits.sort_unstable();
+                exits.dedup();
+                exits
+            }
+            Undecided::Counted { .. } => vec![Exit::End],
+        }
+    }
+
     /// What is undecided below these nodes, accepted tokens left out (free text may end after any of its bytes; nearly
     /// everything below is accepted anyway), and whether no token is undecided twice.
     fn below(vocab: &Vocabulary, mut exits: Vec<(Exit, u32)>, accepted: &TokenSet) -> (Undecided, bool) {

@@ -177,7 +177,7 @@ impl Index {
                     }
                 }
                 let entry = self.entry(state, item).map_err(limit)?;
-                for exit in entry.exits() {
+                for &exit in entry.exits() {
                     let next = state.parser.follow(&item, exit)?;
                     state.resolve(&self.vocab, &entry, (exit, next)).map_err(limit)?;
                 }
