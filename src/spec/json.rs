@@ -227,23 +227,58 @@ pub fn unescape_token(token: &str) -> String {
     token.replace("~1", "/").replace("~0", "~")
 }
 
+/// The escape of two characters that JSON (RFC 8259, section 7) and Python have for a character that needs one.
+pub fn short_escape(c: char) -> Option<&'static str> {
+    Some(match c {
+        '"' => "\\\"",
+        '\\' => "\\\\",
+        '\n' => "\\n",
+        '\r' => "\\r",
+        '\t' => "\\t",
+        '\u{8}' => "\\b",
+        '\u{c}' => "\\f",
+        _ => return None,
+    })
+}
+
+/// Writes a value with `", "` between elements and members and `": "` behind names, as Python does: strings and names by
+/// `string`, other scalars by `scalar`.
+pub fn write_spaced(out: &mut String, value: &Json, string: fn(&mut String, &str), scalar: fn(&mut String, &Json)) {
+    match value {
+        Json::Array(items) => {
+            out.push('[');
+            for (i, item) in items.iter().enumerate() {
+                out.push_str(if i > 0 { ", " } else { "" });
+                write_spaced(out, item, string, scalar);
+            }
+            out.push(']');
+        }
+        Json::Object(members) => {
+            out.push('{');
+            for (i, (name, item)) in members.iter().enumerate() {
+                out.push_str(if i > 0 { ", " } else { "" });
+                string(out, name);
+                out.push_str(": ");
+                write_spaced(out, item, string, scalar);
+            }
+            out.push('}');
+        }
+        Json::String(text) => string(out, text),
+        Json::Null | Json::Bool(_) | Json::Number(_) => scalar(out, value),
+    }
+}
+
 /// Writes a string as a JSON string with only the escapes JSON requires.
 pub fn write_string(out: &mut String, text: &str) {
     use fmt::Write;
     out.push('"');
     for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            c if u32::from(c) < 0x20 => {
+        match (short_escape(c), c) {
+            (Some(escape), _) => out.push_str(escape),
+            (None, c) if u32::from(c) < 0x20 => {
                 let _ = write!(out, "\\u{:04x}", u32::from(c));
             }
-            c => out.push(c),
+            (None, c) => out.push(c),
         }
     }
     out.push('"');

@@ -1,38 +1,15 @@
 //! JSON as Python's `json.dumps(value, ensure_ascii=False)` writes it, from a document that keeps its numbers as text.
 
-use louver::spec::json::{Json, write_string};
+use louver::spec::json::{Json, write_spaced, write_string};
 
 /// The text. Integers keep all their digits, floats are Python's `repr`.
 pub(super) fn dumps(value: &Json) -> String {
     let mut out = String::new();
-    write(&mut out, value);
-    out
-}
-
-fn write(out: &mut String, value: &Json) {
-    match value {
+    write_spaced(&mut out, value, write_string, |out, scalar| match scalar {
         Json::Number(number) => out.push_str(&self::number(number.as_str())),
-        Json::String(text) => write_string(out, text),
-        Json::Array(items) => {
-            out.push('[');
-            for (i, item) in items.iter().enumerate() {
-                out.push_str(if i > 0 { ", " } else { "" });
-                write(out, item);
-            }
-            out.push(']');
-        }
-        Json::Object(members) => {
-            out.push('{');
-            for (i, (key, item)) in members.iter().enumerate() {
-                out.push_str(if i > 0 { ", " } else { "" });
-                write_string(out, key);
-                out.push_str(": ");
-                write(out, item);
-            }
-            out.push('}');
-        }
-        Json::Null | Json::Bool(_) => out.push_str(&value.to_string()),
-    }
+        other => out.push_str(&other.to_string()),
+    });
+    out
 }
 
 fn number(text: &str) -> String {

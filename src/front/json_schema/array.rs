@@ -91,15 +91,9 @@ impl<'a> Lowering<'a, '_> {
         // Positions told apart; the first one has no comma before it.
         let mut exact = facets.prefix().max(1).max(facets.min as usize).max(facets.max.unwrap_or(0) as usize);
         exact = exact.max(contains.iter().map(|c| c.from as usize).max().unwrap_or(0));
-        let mut build = Build::default();
         let (open, close, comma) = self.brackets();
         let empty = self.empty("[", "]");
-        let start = build.graph.node();
-        build.end = build.graph.node();
-        build.graph.start = start;
-        build.graph.ends.push(build.end);
-        let first = build.node((0, vec![0; contains.len()]));
-        build.graph.edge(start, open, first);
+        let (mut build, start) = Build::new(open, contains.len());
         while let Some(((position, counts), node)) = build.pending.pop() {
             if build.known.len() > MAX_NODES {
                 let what = format!("counting elements needs more than {MAX_NODES} nodes");
@@ -195,16 +189,10 @@ impl<'a> Lowering<'a, '_> {
             return self.too_many(loc, format!("`uniqueItems` over {} values", values.len()));
         }
         let counts = facets.contains.len();
-        let mut build = Build::default();
         let (open, close, comma) = self.brackets();
         let empty = self.empty("[", "]");
-        let start = build.graph.node();
-        build.end = build.graph.node();
-        build.graph.start = start;
-        build.graph.ends.push(build.end);
         // The key: the set of values, then how many counted for each `contains` (which `from` makes depend on the order).
-        let first = build.node((0, vec![0; counts]));
-        build.graph.edge(start, open, first);
+        let (mut build, start) = Build::new(open, counts);
         while let Some(((taken, counted), node)) = build.pending.pop() {
             if build.known.len() > MAX_NODES {
                 return self.too_many(loc, format!("`uniqueItems` over {} values", values.len()));
@@ -249,6 +237,18 @@ struct Build {
 }
 
 impl Build {
+    /// Behind the opening bracket, with nothing counted for any `contains`; and the start before it.
+    fn new(open: Expr, contains: usize) -> (Build, u32) {
+        let mut build = Build::default();
+        let start = build.graph.node();
+        build.end = build.graph.node();
+        build.graph.start = start;
+        build.graph.ends.push(build.end);
+        let first = build.node((0, vec![0; contains]));
+        build.graph.edge(start, open, first);
+        (build, start)
+    }
+
     /// The end of the array behind so many elements.
     fn close(&mut self, start: u32, node: u32, position: usize, (empty, close): (&Expr, &Expr)) {
         match position {

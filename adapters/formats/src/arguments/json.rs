@@ -2,7 +2,7 @@
 
 use std::io;
 
-use louver::spec::json::{Json, write_string};
+use louver::spec::json::{Json, write_spaced, write_string};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::Formatter;
@@ -54,28 +54,7 @@ fn python_float(value: f64) -> String {
 
 /// As [`python_json`], of a value whose numbers are kept as they were written.
 pub(crate) fn spaced(out: &mut String, value: &Json) {
-    match value {
-        Json::Array(items) => {
-            out.push('[');
-            for (i, item) in items.iter().enumerate() {
-                out.push_str(if i > 0 { ", " } else { "" });
-                spaced(out, item);
-            }
-            out.push(']');
-        }
-        Json::Object(members) => {
-            out.push('{');
-            for (i, (name, item)) in members.iter().enumerate() {
-                out.push_str(if i > 0 { ", " } else { "" });
-                write_string(out, name);
-                out.push_str(": ");
-                spaced(out, item);
-            }
-            out.push('}');
-        }
-        Json::String(text) => write_string(out, text),
-        Json::Null | Json::Bool(_) | Json::Number(_) => out.push_str(&value.to_string()),
-    }
+    write_spaced(out, value, write_string, |out, scalar| out.push_str(&scalar.to_string()));
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Arguments as a model of the family would write them.
 
 use louver::limits::Limits;
-use louver::spec::json::{Json, JsonError, Object};
+use louver::spec::json::{Json, JsonError, Object, short_escape, write_spaced};
 
 use super::{json, keyword};
 use crate::format::{ArgumentStyle, KindWords, TagPart, TaggedStyle};
@@ -83,46 +83,21 @@ fn keywords(out: &mut String, members: &Object) -> Result<(), Unwritable> {
 }
 
 fn python(out: &mut String, value: &Json) {
-    match value {
+    write_spaced(out, value, python_string, |out, scalar| match scalar {
         Json::Null => out.push_str("None"),
         Json::Bool(true) => out.push_str("True"),
         Json::Bool(false) => out.push_str("False"),
-        Json::Number(number) => out.push_str(number.as_str()),
-        Json::String(text) => python_string(out, text),
-        Json::Array(items) => {
-            out.push('[');
-            for (i, item) in items.iter().enumerate() {
-                out.push_str(if i > 0 { ", " } else { "" });
-                python(out, item);
-            }
-            out.push(']');
-        }
-        Json::Object(members) => {
-            out.push('{');
-            for (i, (name, item)) in members.iter().enumerate() {
-                out.push_str(if i > 0 { ", " } else { "" });
-                python_string(out, name);
-                out.push_str(": ");
-                python(out, item);
-            }
-            out.push('}');
-        }
-    }
+        other => out.push_str(&other.to_string()),
+    });
 }
 
 fn python_string(out: &mut String, text: &str) {
     out.push('"');
     for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\0'..'\u{20}' | '\u{7f}' => out.push_str(&format!("\\x{:02x}", u32::from(c))),
-            c => out.push(c),
+        match (short_escape(c), c) {
+            (Some(escape), _) => out.push_str(escape),
+            (None, '\0'..'\u{20}' | '\u{7f}') => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            (None, c) => out.push(c),
         }
     }
     out.push('"');
