@@ -268,7 +268,7 @@ impl Matcher {
                 traced = true;
             }
         }
-        if !traced && let Some(special) = index.specials.iter().position(|&id| id == token) {
+        if !traced && let Some(special) = index.specials.iter().position(|tokens| tokens.contains(token)) {
             let next = self.config();
             let step = parser.trace_special(before, special as u32, next);
             let name = index.vocab.special_name(token).map(str::as_bytes).or_else(|| index.vocab.bytes(token));

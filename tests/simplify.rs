@@ -142,7 +142,7 @@ fn labelled() -> impl Strategy<Value = Shown> {
     let labels = proptest::collection::vec(proptest::option::weighted(0.4, 0u32..3), 4);
     (generate::grammar(), labels).prop_map(|(mut grammar, labels)| {
         for (rule, label) in grammar.rules.iter_mut().zip(labels) {
-            rule.label = label.map(Label::from_raw);
+            rule.attributes.label = label.map(Label::from_raw);
         }
         Shown(grammar)
     })

@@ -197,7 +197,7 @@ impl<'g> Scan<'g> {
             let facts = &mut self.rules[rule as usize];
             facts.reached = true;
             facts.nodes = nodes as u32;
-            facts.label = self.grammar.rules.get(rule as usize).and_then(|r| r.label);
+            facts.label = self.grammar.rules.get(rule as usize).and_then(|r| r.attributes.label);
             facts.leaf = match (self.counted || self.calls.len() > from, self.written) {
                 (true, _) => Leaf::No,
                 (false, true) => Leaf::Written,
@@ -251,7 +251,7 @@ impl<'g> Scan<'g> {
             }
             Expr::Ref(r) => {
                 let rule = &grammar.rules[r.index()];
-                if rule.label.is_none() && is_tiny(&rule.body) {
+                if rule.attributes.is_empty() && is_tiny(&rule.body) {
                     self.written = true;
                     return self.expr(owner, &rule.body, place);
                 }
@@ -440,7 +440,7 @@ impl Compiled {
     /// The body of a rule that is written out where it is called.
     fn written_rule(&self, rule: crate::ids::RuleId) -> Option<&Expr> {
         let rule = &self.grammar.rules[rule.index()];
-        (rule.label.is_none() && is_tiny(&rule.body)).then_some(&rule.body)
+        (rule.attributes.is_empty() && is_tiny(&rule.body)).then_some(&rule.body)
     }
 
     fn reaches(&self, graph: &Graph, passes: impl Fn(&Expr) -> bool) -> bool {

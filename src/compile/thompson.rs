@@ -86,7 +86,7 @@ impl<'c> Thompson<'c> {
             }
             Expr::Ref(r) => {
                 let rule = &self.grammar.rules[r.index()];
-                if rule.label.is_none() && is_tiny(&rule.body) {
+                if rule.attributes.is_empty() && is_tiny(&rule.body) {
                     return self.expr(nfa, from, &rule.body, place);
                 }
                 self.call(nfa, from, r.raw())

@@ -2,6 +2,7 @@
 
 use super::Matcher;
 use crate::ids::TokenId;
+use crate::mask::Tokens;
 use crate::mask::{Index, IndexState};
 use crate::matcher::{ConfigId, DEAD, ParserLimit};
 use crate::vocab::Vocabulary;
@@ -120,8 +121,9 @@ impl Matcher {
                     run.bytes.push(byte);
                 }
                 (0, Some(&special)) if specials.len() == 1 => {
+                    let Tokens::One(token) = index.specials[special as usize] else { break };
                     let end = parser.step_special(run.end, special)?;
-                    run.special = Some(index.specials[special as usize]);
+                    run.special = Some(token);
                     runs.push(std::mem::replace(&mut run, Run { end, ..Run::default() }));
                 }
                 _ => break,

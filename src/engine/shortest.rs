@@ -126,7 +126,7 @@ impl Matcher {
             match (step, pieces.last_mut()) {
                 (Step::Byte(byte), Some(Piece::Bytes(bytes))) => bytes.push(byte),
                 (Step::Byte(byte), _) => pieces.push(Piece::Bytes(vec![byte])),
-                (Step::Special(special), _) => pieces.push(Piece::Special(index.specials[special as usize])),
+                (Step::Special(special), _) => pieces.push(Piece::Special(index.specials[special as usize].first())),
                 _ => {}
             }
         }

@@ -1,6 +1,6 @@
 //! Building a grammar rule by rule, with forward references.
 
-use super::{Expr, Grammar, GrammarError, Rule, SpecialToken};
+use super::{Attributes, Expr, Grammar, GrammarError, Rule, SpecialToken};
 use crate::ids::{Label, RuleId, SpecialId};
 
 /// Collects rules. Declare first where a rule refers to itself or to a later one.
@@ -19,7 +19,7 @@ impl GrammarBuilder {
     /// Reserves a rule to be defined later; until then it derives nothing.
     pub fn declare(&mut self, name: impl Into<String>) -> RuleId {
         let id = RuleId::new(self.rules.len());
-        self.rules.push(Rule { name: name.into(), body: Expr::Never, label: None });
+        self.rules.push(Rule { name: name.into(), body: Expr::Never, attributes: Attributes::default() });
         id
     }
 
@@ -38,8 +38,13 @@ impl GrammarBuilder {
     /// Declares and defines a rule whose bytes carry a label in traces.
     pub fn labelled(&mut self, name: impl Into<String>, label: Label, body: Expr) -> RuleId {
         let id = self.rule(name, body);
-        self.rules[id.index()].label = Some(label);
+        self.rules[id.index()].attributes.label = Some(label);
         id
+    }
+
+    /// What else holds of a rule.
+    pub fn attributes(&mut self, rule: RuleId) -> &mut Attributes {
+        &mut self.rules[rule.index()].attributes
     }
 
     /// The id of a special token, added on first use.
@@ -68,7 +73,7 @@ impl GrammarBuilder {
         for rule in &grammar.rules {
             let mut body = rule.body.clone();
             body.remap(&|r| RuleId::new(r.index() + offset), &|s| specials[s.index()]);
-            self.rules.push(Rule { name: rule.name.clone(), body, label: rule.label });
+            self.rules.push(Rule { name: rule.name.clone(), body, attributes: rule.attributes.clone() });
         }
         RuleId::new(grammar.start.index() + offset)
     }

@@ -36,13 +36,17 @@ impl From<&Grammar> for Arc<Grammar> {
     }
 }
 
-/// A special token as the grammar knows it. Resolved against a vocabulary when the two are bound.
+/// One step over a whole token, as the grammar knows it. Resolved against a vocabulary when the two are bound.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SpecialToken {
-    /// By its text, such as `<|im_end|>`.
+    /// By its text, such as `<|im_end|>`; an ordinary token with just these bytes where no special token is called so.
     Name(String),
-    /// By its id.
+    /// By its id. The token may be an ordinary one: it is then allowed as this token, however its bytes fare.
     Id(u32),
+    /// Any one of several tokens.
+    AnyOf(Vec<SpecialToken>),
+    /// Any token of the vocabulary but these and the stop tokens.
+    AnyBut(Vec<SpecialToken>),
 }
 
 /// One rule.
@@ -52,8 +56,51 @@ pub struct Rule {
     pub name: String,
     /// What it derives.
     pub body: Expr,
+    /// What else holds of the text it derives.
+    pub attributes: Attributes,
+}
+
+/// What is said of a rule beside the language it derives. A rule with any of these is kept apart from all others: its
+/// calls are never written out or shared with another rule's.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Attributes {
     /// Bytes derived by this rule (and not by a labelled rule inside it) carry this label in a trace.
     pub label: Option<Label>,
+    /// The texts the rule derives are reported under this name.
+    pub capture: Option<String>,
+    /// The sampling temperature while inside. The engine only reports it.
+    pub temperature: Option<f32>,
+    /// How much text the rule may take.
+    pub budget: Option<Budget>,
+}
+
+impl Attributes {
+    /// Nothing is said.
+    pub fn is_empty(&self) -> bool {
+        *self == Attributes::default()
+    }
+}
+
+/// How much text one occurrence of a rule may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Budget {
+    /// Most tokens. Counted are tokens that begin inside the occurrence; a token across its beginning is not.
+    pub tokens: Option<u32>,
+    /// Most code points.
+    pub chars: Option<u32>,
+    /// What happens when it is spent.
+    pub spent: Spent,
+}
+
+/// What becomes of a rule whose [`Budget`] is spent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Spent {
+    /// The occurrence goes on only if it must: it is dropped as soon as something else can follow, its own end included. Text that
+    /// may end anywhere ends; what is half written is finished first.
+    #[default]
+    Finish,
+    /// The rule ends where it is, whatever is missing.
+    Cut,
 }
 
 /// What a rule derives.

@@ -13,7 +13,7 @@ impl fmt::Display for Grammar {
                 write!(f, "start ")?;
             }
             write!(f, "{}", self.name(RuleId::new(i)))?;
-            if let Some(label) = rule.label {
+            if let Some(label) = rule.attributes.label {
                 write!(f, " @{label}")?;
             }
             write!(f, " ::= ")?;

@@ -1,5 +1,7 @@
 //! Well-formedness, and renumbering of references.
 
+use std::fmt;
+
 use super::{Expr, Grammar, SpecialToken, Trigger};
 use crate::ids::{RuleId, SpecialId};
 
@@ -74,11 +76,7 @@ impl Grammar {
 
     /// The text of a special token for messages.
     pub fn special_text(&self, special: SpecialId) -> String {
-        match self.specials.get(special.index()) {
-            Some(SpecialToken::Name(name)) => name.clone(),
-            Some(SpecialToken::Id(id)) => format!("[{id}]"),
-            None => format!("(unknown {special})"),
-        }
+        self.specials.get(special.index()).map_or_else(|| format!("(unknown {special})"), SpecialToken::to_string)
     }
 
     fn check(&self, rule: &str, expr: &Expr, depth: usize) -> Result<(), GrammarError> {
@@ -135,6 +133,20 @@ impl Grammar {
             return Ok(());
         }
         Err(GrammarError::UnknownSpecial { rule: rule.to_owned(), target })
+    }
+}
+
+/// A name, `[id]`, or a list of these in parentheses; `!` before those that are left out.
+impl fmt::Display for SpecialToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (tokens, sign) = match self {
+            SpecialToken::Name(name) => return f.write_str(name),
+            SpecialToken::Id(id) => return write!(f, "[{id}]"),
+            SpecialToken::AnyOf(tokens) => (tokens, ""),
+            SpecialToken::AnyBut(tokens) => (tokens, "!"),
+        };
+        let list: Vec<String> = tokens.iter().map(SpecialToken::to_string).collect();
+        write!(f, "{sign}({})", list.join(", "))
     }
 }
 

@@ -9,10 +9,10 @@ use super::entry::Entry;
 use super::key::GrammarKeys;
 use super::pool::MaskPool;
 use super::set::{TokenSet, set_bit};
+use super::tokens::Tokens;
 use super::walk::{Stopped, Walk};
 use crate::compile::{CompileError, Compiled};
 use crate::ids::TokenId;
-use crate::ir::SpecialToken;
 use crate::limits::Limits;
 use crate::matcher::{ConfigId, DEAD, Exit, Item, Lengths, Parser, ParserLimit};
 use crate::vocab::Vocabulary;
@@ -32,8 +32,8 @@ pub(crate) struct Index {
     pub(crate) compiled: Arc<Compiled>,
     pub(crate) vocab: Arc<Vocabulary>,
     pool: Arc<MaskPool>,
-    /// The token of each special token of the grammar.
-    pub(crate) specials: Vec<TokenId>,
+    /// The tokens of each special token of the grammar.
+    pub(crate) specials: Vec<Tokens>,
     limits: Limits,
     mask_bytes: usize,
     /// Trie nodes a configuration may cost before its wide states get pooled entries instead.
@@ -75,18 +75,7 @@ impl Index {
         limits: &Limits,
         direct_walk: usize,
     ) -> Result<Index, CompileError> {
-        let mut specials = Vec::new();
-        for special in compiled.specials() {
-            let found = match special {
-                SpecialToken::Name(name) => vocab.special(name).or_else(|| vocab.find(name.as_bytes())),
-                SpecialToken::Id(id) => Some(TokenId::from_raw(*id)).filter(|&t| vocab.is_used(t)),
-            };
-            let token = || match special {
-                SpecialToken::Name(name) => format!("`{name}`"),
-                SpecialToken::Id(id) => format!("with id {id}"),
-            };
-            specials.push(found.ok_or_else(|| CompileError::UnknownSpecial { token: token() })?);
-        }
+        let specials = compiled.specials().iter().map(|s| Tokens::resolve(s, &vocab)).collect::<Result<_, _>>()?;
         let state = Mutex::new(IndexState::new(&compiled, &vocab, limits));
         Ok(Index {
             compiled,
@@ -184,13 +173,18 @@ impl Index {
                 dense.push(entry);
             }
         }
+        let mut sets: Vec<TokenSet> = Vec::new();
         for special in state.parser.specials(config).collect::<Vec<_>>() {
-            state.walk.words.push(self.specials[special as usize]);
+            match &self.specials[special as usize] {
+                Tokens::One(id) => state.walk.words.push(*id),
+                Tokens::Many { set, .. } => sets.push(set.clone()),
+            }
         }
         if state.parser.store().done(config).root {
             state.walk.words.extend_from_slice(self.vocab.stops());
         }
-        Ok(self.assemble(std::mem::take(&mut state.walk.words), &dense))
+        sets.extend(dense.iter().map(|entry| entry.accepted.clone()));
+        Ok(self.assemble(std::mem::take(&mut state.walk.words), &sets))
     }
 
     /// Whether so many bytes may come next that a direct walk is certainly too long, without walking.
@@ -210,15 +204,15 @@ impl Index {
     }
 
     /// Unites accepted sets and single words. Words may repeat: a bit set twice is cheaper than sorting.
-    fn assemble(&self, words: Vec<TokenId>, entries: &[Arc<Entry>]) -> TokenSet {
+    fn assemble(&self, words: Vec<TokenId>, sets: &[TokenSet]) -> TokenSet {
         let row = self.vocab.mask_words();
-        match entries {
+        match sets {
             [] if words.len() <= row / 2 => TokenSet::List(words.into()),
-            [entry] => entry.accepted.changed(&[], &words, row),
+            [set] => set.changed(&[], &words, row),
             _ => {
                 let (mut bits, mut one) = (vec![0; row], vec![0; row]);
-                for entry in entries {
-                    entry.accepted.write(&mut one);
+                for set in sets {
+                    set.write(&mut one);
                     bits.iter_mut().zip(&one).for_each(|(a, b)| *a |= b);
                 }
                 words.iter().for_each(|&id| set_bit(&mut bits, id));
@@ -359,8 +353,8 @@ impl IndexState {
                 good += 1;
             }
         }
-        for (special, &id) in index.specials.iter().enumerate() {
-            if id == token {
+        for (special, tokens) in index.specials.iter().enumerate() {
+            if tokens.contains(token) {
                 let next = self.parser.step_special(config, special as u32)?;
                 at = self.parser.union(at, next);
             }

@@ -10,6 +10,7 @@ mod key;
 mod pool;
 mod profile;
 mod set;
+mod tokens;
 mod walk;
 
 pub use pool::PoolStats;
@@ -18,3 +19,4 @@ pub use set::bit;
 pub(crate) use index::{Index, IndexState};
 pub(crate) use pool::MaskPool;
 pub(crate) use set::{TokenSet, set_bit};
+pub(crate) use tokens::Tokens;

@@ -134,6 +134,7 @@ impl Oracle {
         let named = |special: &SpecialToken| match special {
             SpecialToken::Name(name) => vocab.special(name) == Some(token),
             SpecialToken::Id(id) => *id == token.raw(),
+            SpecialToken::AnyOf(_) | SpecialToken::AnyBut(_) => unreachable!("the oracle knows single tokens"),
         };
         self.specials.iter().position(named).map(|i| vec![Symbol::Special(i as u32)])
     }

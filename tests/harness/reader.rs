@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use louver::fsm::ByteSet;
 use louver::ids::{Label, RuleId, SpecialId};
-use louver::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Grammar, Graph, Rule, SpecialToken, Trigger};
+use louver::ir::{AfterTag, Attributes, Dispatch, DispatchEnd, Expr, Grammar, Graph, Rule, SpecialToken, Trigger};
 
 /// The grammar, or what is wrong and where.
 pub(crate) fn grammar(text: &str) -> Result<Grammar, String> {
@@ -29,7 +29,11 @@ pub(crate) fn grammar(text: &str) -> Result<Grammar, String> {
         if !reader.rest.is_empty() {
             return Err(format!("{name}: left over: {:?}", reader.rest));
         }
-        rules.push(Rule { name: (*name).to_owned(), body, label: *label });
+        rules.push(Rule {
+            name: (*name).to_owned(),
+            body,
+            attributes: Attributes { label: *label, ..Attributes::default() },
+        });
     }
     let start = start.ok_or("no rule begins with `start`")?;
     let grammar = Grammar { rules, start, specials: reader.specials };

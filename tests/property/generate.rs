@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use louver::fsm::{ByteSet, DfaBuilder};
 use louver::ids::{RuleId, SpecialId, TokenId};
-use louver::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Grammar, Graph, Rule, SpecialToken, Trigger};
+use louver::ir::{AfterTag, Attributes, Dispatch, DispatchEnd, Expr, Grammar, Graph, Rule, SpecialToken, Trigger};
 use louver::vocab::Vocabulary;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -83,7 +83,7 @@ fn rules(specials: bool) -> impl Strategy<Value = Grammar> {
         let count = bodies.len() as u32;
         let rules = bodies.into_iter().enumerate().map(|(i, mut body)| {
             wrap_refs(&mut body, count);
-            Rule { name: format!("r{i}"), body, label: None }
+            Rule { name: format!("r{i}"), body, attributes: Attributes::default() }
         });
         let specials = if specials { SPECIALS.map(|s| SpecialToken::Name(s.to_owned())).to_vec() } else { Vec::new() };
         Grammar { rules: rules.collect(), start: RuleId::new(0), specials }

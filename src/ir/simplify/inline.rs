@@ -40,7 +40,7 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
             }
             inliner.rules[i].body = body;
         }
-        let fixed = inliner.rules[i].label.is_some() || recursive[i] || tags[i] || grammar.start.index() == i;
+        let fixed = !inliner.rules[i].attributes.is_empty() || recursive[i] || tags[i] || grammar.start.index() == i;
         if fixed || inliner.uses[i] == 0 {
             continue;
         }

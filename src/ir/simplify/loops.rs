@@ -10,7 +10,7 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
         let own = RuleId::new(i);
         // A labelled rule that calls itself begins a new span each time.
         if let Expr::Alt(parts) = &mut rule.body
-            && rule.label.is_none()
+            && rule.attributes.is_empty()
             && at_ends(parts, own)
         {
             rule.body = unwound(std::mem::take(parts), own);

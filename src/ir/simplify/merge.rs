@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use super::reach;
 use crate::fsm::{Dfa, coarsest};
 use crate::ids::RuleId;
-use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Grammar, Rule, Trigger};
+use crate::ir::{AfterTag, Attributes, Dispatch, DispatchEnd, Expr, Grammar, Rule, Trigger};
 
 pub(super) fn run(grammar: &mut Grammar) -> bool {
     plan(grammar).map(|stands| apply(grammar, &stands)).is_some()
@@ -132,7 +132,17 @@ impl<'g> Sink<'g> for Text<'g> {
 }
 
 fn write_rule<'g>(rule: &'g Rule, out: &mut impl Sink<'g>) {
-    out.word(rule.label.map_or(0, |label| u64::from(label.raw()) + 1));
+    let Attributes { label, capture, temperature, budget } = &rule.attributes;
+    out.word(label.map_or(0, |label| u64::from(label.raw()) + 1));
+    for byte in capture.iter().flat_map(|name| name.bytes()) {
+        out.word(u64::from(byte) + 1);
+    }
+    out.word(temperature.map_or(u64::MAX, |t| u64::from(t.to_bits())));
+    let (tokens, chars, spent) = budget.map_or((None, None, 0), |b| (b.tokens, b.chars, b.spent as u64 + 1));
+    for bound in [tokens, chars] {
+        out.word(bound.map_or(u64::MAX, u64::from));
+    }
+    out.word(spent);
     write(&rule.body, out);
 }
 

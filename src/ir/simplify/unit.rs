@@ -8,7 +8,7 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
         .rules
         .iter()
         .map(|rule| match rule.body {
-            Expr::Ref(target) if rule.label.is_none() => Some(target),
+            Expr::Ref(target) if rule.attributes.is_empty() => Some(target),
             _ => None,
         })
         .collect();

@@ -1,0 +1,245 @@
+//! What is wrong with a grammar's text: all errors of it at once, each with the line, the column and the piece of source it is about.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+
+/// Most messages of one text that are kept.
+const MAX_MESSAGES: usize = 100;
+/// Longest line that is shown; of longer ones, what lies around the place.
+const MAX_SHOWN: usize = 160;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// There is no grammar.
+    Error,
+    /// There is a grammar, but perhaps not the one that was meant.
+    Warning,
+}
+
+/// One message about a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong, in one line.
+    pub message: String,
+    /// The bytes of the text it is about; an empty range stands before its first byte.
+    pub span: Range<usize>,
+    /// Under the marked piece: what was expected.
+    pub label: Option<String>,
+    /// Another piece it has to do with, such as the first of two definitions, and what that is.
+    pub related: Option<(Range<usize>, String)>,
+    /// What to do about it, such as the name that may have been meant.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// An error about a piece of the text.
+    pub fn error(span: Range<usize>, message: impl Into<String>) -> Diagnostic {
+        let message = message.into();
+        Diagnostic { severity: Severity::Error, message, span, label: None, related: None, help: None }
+    }
+
+    /// A warning about a piece of the text.
+    pub fn warning(span: Range<usize>, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(span, message) }
+    }
+
+    /// With what was expected.
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Diagnostic {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// With another piece of the text.
+    #[must_use]
+    pub fn related(mut self, span: Range<usize>, what: impl Into<String>) -> Diagnostic {
+        self.related = Some((span, what.into()));
+        self
+    }
+
+    /// With advice.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// The messages about one text, in the order of the text. Never more than a hundred.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostics {
+    name: Arc<str>,
+    text: Arc<str>,
+    list: Vec<Diagnostic>,
+    left_out: usize,
+}
+
+impl Diagnostics {
+    /// No messages yet. `name` is what the text is called in them: a file's name, `grammar`.
+    pub fn new(name: &str, text: &str) -> Diagnostics {
+        Diagnostics { name: name.into(), text: text.into(), list: Vec::new(), left_out: 0 }
+    }
+
+    /// One more.
+    pub fn push(&mut self, mut diagnostic: Diagnostic) {
+        if self.list.len() >= MAX_MESSAGES {
+            self.left_out += 1;
+            return;
+        }
+        diagnostic.span = self.whole(diagnostic.span);
+        if let Some((span, _)) = &mut diagnostic.related {
+            *span = self.whole(span.clone());
+        }
+        let at = self.list.partition_point(|d| d.span.start <= diagnostic.span.start);
+        self.list.insert(at, diagnostic);
+    }
+
+    /// The messages.
+    pub fn list(&self) -> &[Diagnostic] {
+        &self.list
+    }
+
+    /// Whether any is an error.
+    pub fn has_errors(&self) -> bool {
+        self.list.iter().any(|d| d.severity == Severity::Error)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The text they are about.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Line and column of a byte of the text, both counted from 1; the column counts code points.
+    pub fn place(&self, offset: usize) -> (usize, usize) {
+        let before = &self.text[..floor(&self.text, offset)];
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        (line, column)
+    }
+
+    /// A range within the text that cuts no code point.
+    fn whole(&self, span: Range<usize>) -> Range<usize> {
+        let start = floor(&self.text, span.start);
+        let mut end = span.end.clamp(start, self.text.len());
+        while !self.text.is_char_boundary(end) {
+            end += 1;
+        }
+        start..end
+    }
+
+    fn render(&self, diagnostic: &Diagnostic) -> String {
+        let level = match diagnostic.severity {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+        };
+        // Of lines without end, such as a grammar generated into one line, only a window is shown.
+        let line = self.text[..diagnostic.span.start].rfind('\n').map_or(0, |at| at + 1);
+        let line_end =
+            self.text[diagnostic.span.start..].find('\n').map_or(self.text.len(), |n| diagnostic.span.start + n);
+        let (text, from) = if line_end - line <= MAX_SHOWN {
+            (&*self.text, 0)
+        } else {
+            let from = floor(&self.text, diagnostic.span.start.saturating_sub(MAX_SHOWN / 2).max(line));
+            (&self.text[from..floor(&self.text, (from + MAX_SHOWN).min(line_end))], from)
+        };
+        let within = |span: &Range<usize>| {
+            let start = span.start.checked_sub(from).filter(|&start| start <= text.len())?;
+            // A piece of several lines is marked in its first one.
+            let end = (span.end - from).min(text.len());
+            let end = text[start..end].find('\n').map_or(end, |n| start + n);
+            Some(start..end)
+        };
+        let mut snippet = Snippet::source(text).path(&*self.name).line_start(self.place(from).0);
+        if let Some(span) = within(&diagnostic.span) {
+            snippet = snippet.annotation(AnnotationKind::Primary.span(span).label(diagnostic.label.as_deref()));
+        }
+        if let Some((span, what)) = &diagnostic.related
+            && let Some(span) = within(span)
+        {
+            snippet = snippet.annotation(AnnotationKind::Context.span(span).label(Some(&**what)));
+        }
+        let mut group = Group::with_title(level.primary_title(&*diagnostic.message)).element(snippet);
+        if let Some(help) = &diagnostic.help {
+            group = group.element(Level::HELP.message(&**help));
+        }
+        Renderer::plain().render(&[group])
+    }
+}
+
+/// As compilers write them: the message, the place, the line of source with the piece underlined, help.
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, diagnostic) in self.list.iter().enumerate() {
+            if i > 0 {
+                f.write_str("\n\n")?;
+            }
+            f.write_str(&self.render(diagnostic))?;
+        }
+        if self.left_out > 0 {
+            write!(f, "\n\nand {} more", self.left_out)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
+/// The last boundary of a code point at or before `offset`.
+fn floor(text: &str, offset: usize) -> usize {
+    let mut at = offset.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// The known name that an unknown one was probably meant to be.
+pub fn similar<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let name = name.get(..64).unwrap_or(name);
+    let scored = known.into_iter().map(|k| (strsim::normalized_damerau_levenshtein(name, k), k));
+    let best = scored.filter(|(score, _)| *score >= 0.6).max_by(|a, b| a.0.total_cmp(&b.0));
+    best.map(|(_, known)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_show_the_place() {
+        let text = "root ::= item\nitme ::= \"é\" [a-\n";
+        let mut all = Diagnostics::new("list.ebnf", text);
+        let at = text.find("[a-").unwrap();
+        all.push(Diagnostic::error(at..at + 3, "a class without end").label("expected `]`"));
+        let at = text.find("item").unwrap();
+        let help = similar("item", ["root", "itme"]).map(|name| format!("is `{name}` meant?"));
+        all.push(Diagnostic { help, ..Diagnostic::error(at..at + 4, "there is no rule `item`") });
+        let shown = all.to_string();
+        assert!(shown.starts_with("error: there is no rule `item`\n"), "{shown}");
+        assert!(shown.contains("list.ebnf:1:10") && shown.contains("is `itme` meant?"), "{shown}");
+        assert!(shown.contains("list.ebnf:2:14") && shown.contains("expected `]`"), "{shown}");
+        assert_eq!(all.place(text.find('[').unwrap()), (2, 14));
+    }
+
+    #[test]
+    fn places_anywhere_in_any_text_are_shown() {
+        for text in ["", "\n", "é", "a\r\nb", &"x".repeat(5_000), &"é\n".repeat(200)] {
+            for (start, end) in [(0, 0), (0, 1), (1, 0), (1, 9_999), (4_000, 4_001), (9_999, 9_999)] {
+                let mut all = Diagnostics::new("text", text);
+                all.push(Diagnostic::error(start..end, "wrong").related(0..1, "here"));
+                assert!(all.to_string().len() < 2_000);
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What a step over a whole token means in one vocabulary.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::set::{TokenSet, bit, clear_bit, set_bit};
+use crate::compile::CompileError;
+use crate::ids::TokenId;
+use crate::ir::SpecialToken;
+use crate::vocab::Vocabulary;
+
+/// The tokens one special edge stands for.
+pub(crate) enum Tokens {
+    One(TokenId),
+    /// At least one, as a row to look into and as what masks are made of.
+    Many {
+        row: Arc<[u32]>,
+        set: TokenSet,
+    },
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Tokens::One(id) => write!(f, "{id}"),
+            Tokens::Many { row, .. } => {
+                write!(f, "{} tokens", row.iter().map(|word| word.count_ones()).sum::<u32>())
+            }
+        }
+    }
+}
+
+impl Tokens {
+    /// Fails if the vocabulary lacks a token that is named.
+    pub(crate) fn resolve(special: &SpecialToken, vocab: &Vocabulary) -> Result<Tokens, CompileError> {
+        let found = match special {
+            SpecialToken::Name(name) => vocab.special(name).or_else(|| vocab.find(name.as_bytes())),
+            SpecialToken::Id(id) => Some(TokenId::from_raw(*id)).filter(|&t| vocab.is_used(t)),
+            SpecialToken::AnyOf(list) => {
+                let mut row = vec![0; vocab.mask_words()];
+                list.iter().try_for_each(|token| {
+                    Tokens::resolve(token, vocab).map(|t| t.each(&mut |id| set_bit(&mut row, id)))
+                })?;
+                return Tokens::many(row, special);
+            }
+            SpecialToken::AnyBut(list) => {
+                let mut row = vec![0; vocab.mask_words()];
+                let used = (0..vocab.width() as u32).map(TokenId::from_raw).filter(|&id| vocab.is_used(id));
+                used.filter(|&id| !vocab.is_stop(id)).for_each(|id| set_bit(&mut row, id));
+                list.iter().try_for_each(|token| {
+                    Tokens::resolve(token, vocab).map(|t| t.each(&mut |id| clear_bit(&mut row, id)))
+                })?;
+                return Tokens::many(row, special);
+            }
+        };
+        let token = || match special {
+            SpecialToken::Id(id) => format!("with id {id}"),
+            named => format!("`{named}`"),
+        };
+        found.map(Tokens::One).ok_or_else(|| CompileError::UnknownSpecial { token: token() })
+    }
+
+    fn many(row: Vec<u32>, special: &SpecialToken) -> Result<Tokens, CompileError> {
+        if row.iter().all(|&word| word == 0) {
+            return Err(CompileError::UnknownSpecial { token: special.to_string() });
+        }
+        let set = TokenSet::row(row.clone());
+        Ok(Tokens::Many { row: row.into(), set })
+    }
+
+    /// Whether this token is one of them.
+    pub(crate) fn contains(&self, token: TokenId) -> bool {
+        match self {
+            Tokens::One(id) => *id == token,
+            Tokens::Many { row, .. } => bit(row, token),
+        }
+    }
+
+    fn each(&self, visit: &mut dyn FnMut(TokenId)) {
+        match self {
+            Tokens::One(id) => visit(*id),
+            Tokens::Many { row, .. } => {
+                let ids = (0..row.len() as u32 * 32).map(TokenId::from_raw);
+                ids.filter(|&id| bit(row, id)).for_each(visit);
+            }
+        }
+    }
+
+    /// The one with the smallest id.
+    pub(crate) fn first(&self) -> TokenId {
+        match self {
+            Tokens::One(id) => *id,
+            Tokens::Many { row, .. } => {
+                let word = row.iter().position(|&word| word != 0).expect("there is at least one");
+                TokenId::from_raw(word as u32 * 32 + row[word].trailing_zeros())
+            }
+        }
+    }
+}
