@@ -217,7 +217,8 @@ static __device__ void greedy_row(const typename Kind<K>::Bits* logits, u64 stri
     bool any = found != 0;
     out[y] = any ? id : NONE;
     float score = any ? value<K>(row[id]) / temperatures[y * each] : __uint_as_float(0xff800000u);
-    out[gridDim.y + y] = __float_as_uint(score);
+    // One bit pattern for all that is not a number, whatever the processor makes of it.
+    out[gridDim.y + y] = score != score ? 0x7fc00000u : __float_as_uint(score);
 }
 
 #define KERNELS(NAME, K)                                                                                             \

@@ -129,17 +129,17 @@ impl MaskBatch {
         &self.index
     }
 
-    #[cfg(feature = "cuda")]
+    #[cfg(any(test, feature = "cuda"))]
     pub(crate) fn words(&self) -> &[u32] {
         &self.words
     }
 
-    #[cfg(feature = "cuda")]
+    #[cfg(any(test, feature = "cuda"))]
     pub(crate) fn written(&self) -> &[u64] {
         &self.written
     }
 
-    #[cfg(feature = "cuda")]
+    #[cfg(any(test, feature = "cuda"))]
     pub(crate) fn indexed(&self) -> u64 {
         self.indexed
     }

@@ -43,10 +43,8 @@ impl Picks {
     pub fn read(&self) -> candle_core::Result<Vec<Pick>> {
         let raw = self.raw.to_vec2::<u32>()?;
         let (tokens, scores) = (raw[0].iter(), raw[1].iter());
-        let pick = |(&token, &score)| Pick {
-            token: (token != Self::NONE).then_some(token),
-            score: f32::from_bits(score),
-        };
+        let pick =
+            |(&token, &score)| Pick { token: (token != Self::NONE).then_some(token), score: f32::from_bits(score) };
         Ok(tokens.zip(scores).map(pick).collect())
     }
 }
