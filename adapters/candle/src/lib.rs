@@ -46,3 +46,8 @@ pub use error::{ApplyError, MaskError};
 pub use greedy::{Pick, Picks, greedy};
 pub use logit::Logit;
 pub use row::{Checked, greedy_row, mask_row, mask_row_checked};
+
+/// The programs of `docs/CANDLE.md` compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/CANDLE.md")]
+struct Guide;

@@ -91,6 +91,13 @@ element!(f32, |bits| f32::from_bits(if bits.is_multiple_of(13) { bits | 0x7f80_0
 element!(f16, |bits| f16::from_bits((bits >> 8) as u16 | if bits.is_multiple_of(13) { 0x7c00 } else { 0 }));
 element!(bf16, |bits| bf16::from_bits((bits >> 8) as u16 | if bits.is_multiple_of(13) { 0x7f80 } else { 0 }));
 
+/// Any logits; now and then only four different ones, so that many are equal.
+pub(crate) fn logits<T: Element>(random: &mut Random, count: usize) -> Vec<T> {
+    let few = [1, 2, 3, 4].map(|_| T::of(random.next()));
+    let any = random.below(3) > 0;
+    (0..count).map(|_| if any { T::of(random.next()) } else { few[random.below(4)] }).collect()
+}
+
 /// A batch of this many rows for masks of this width: free rows, shared ones, and words of every kind.
 pub(crate) fn masks(random: &mut Random, rows: usize, width: usize) -> MaskBatch {
     let mut batch = MaskBatch::new(width);
@@ -171,7 +178,7 @@ pub(crate) fn subset(random: &mut Random, rows: usize) -> Vec<u32> {
 
 /// Runs both operations on one random batch and compares.
 pub(crate) fn check<T: Element>(random: &mut Random, place: Place, width: usize, device: &Device) {
-    let values: Vec<T> = (0..place.elements()).map(|_| T::of(random.next())).collect();
+    let values: Vec<T> = logits(random, place.elements());
     for named in [None, Some(subset(random, place.rows))] {
         let rows = named.as_deref();
         let batch = masks(random, rows.map_or(place.rows, <[u32]>::len), width);

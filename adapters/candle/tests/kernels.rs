@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use half::{bf16, f16};
 use louver_candle::{MaskBatch, RowMask};
 
-use crate::case::{Element, Place, Random, chosen, masked, masks, subset};
+use crate::case::{Element, Place, Random, chosen, logits, masked, masks, subset};
 
 fn cuda() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("cuda")
@@ -135,7 +135,7 @@ impl Launches {
         let rows = named.as_deref();
         let batch = masks(random, rows.map_or(place.rows, <[u32]>::len), width);
         let temperatures = vec![0.5; if random.below(2) == 0 { 1 } else { batch.len() }];
-        let values: Vec<T> = (0..place.elements()).map(|_| T::of(random.next())).collect();
+        let values: Vec<T> = logits(random, place.elements());
         let (index, words) = staged(&batch);
         let kind = match T::DTYPE {
             candle_core::DType::F32 => 0,
