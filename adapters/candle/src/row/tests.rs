@@ -64,9 +64,12 @@ fn masks(random: &mut Random, words: usize) -> Vec<Vec<u32>> {
 
 fn compare<T: Bits>() {
     let mut random = Random(1);
-    for ids in WIDTHS.iter().copied().filter(|ids| !cfg!(miri) || *ids < 520) {
+    // Miri is some thousand times slower: the edges of words and groups, and one number of words.
+    let widths = if cfg!(miri) { &[1, 33, 513][..] } else { &WIDTHS };
+    for &ids in widths {
         let row: Vec<T> = (0..ids).map(|_| T::of(random.next())).collect();
-        for words in [ids.div_ceil(32), ids.div_ceil(32) + 2, ids / 64, 0] {
+        let words = [ids.div_ceil(32), ids.div_ceil(32) + 2, ids / 64, 0];
+        for &words in if cfg!(miri) { &words[..1] } else { &words } {
             for mask in masks(&mut random, words) {
                 let bits = |row: &[T]| row.iter().map(|x| x.bits()).collect::<Vec<_>>();
                 let (mut slow, mut fast, mut plain, mut checked) = (row.clone(), row.clone(), row.clone(), row.clone());
