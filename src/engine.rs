@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use crate::compile::{CompileError, Compiled};
 use crate::front::json_schema::{self, SchemaErrors, SchemaOptions};
+use crate::front::regex::{self, RegexError, RegexOptions};
 use crate::ids::TokenId;
 use crate::ir::{Grammar, Simplify};
 use crate::limits::Limits;
@@ -73,6 +74,17 @@ pub enum SchemaCompileError {
     #[error(transparent)]
     Schema(#[from] SchemaErrors),
     /// The grammar it lowers to is not compilable.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+}
+
+/// Why a regular expression did not become a constraint.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RegexCompileError {
+    /// It is malformed, or no automaton matches it.
+    #[error(transparent)]
+    Regex(#[from] RegexError),
+    /// The grammar it lowers to is not compilable: nothing matches, or a limit was reached.
     #[error(transparent)]
     Compile(#[from] CompileError),
 }
@@ -146,6 +158,11 @@ impl Engine {
         let limits = &self.options.limits;
         let grammar = json_schema::lower(&Json::parse(schema, limits)?, options, limits)?;
         Ok(self.compile(grammar)?)
+    }
+
+    /// Reads, lowers and compiles a regular expression.
+    pub fn compile_regex(&self, pattern: &str, options: &RegexOptions) -> Result<Constraint, RegexCompileError> {
+        Ok(self.compile(regex::lower(pattern, options, &self.options.limits)?)?)
     }
 }
 
