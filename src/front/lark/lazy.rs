@@ -3,10 +3,12 @@
 use super::ast::{Definition, Marker, MarkerKind, Node, NodeKind, is_terminal};
 use super::lower::Scope;
 use super::pattern;
+use super::terminal::names;
 use crate::front::diagnostic::Diagnostic;
 use crate::fsm::{Combine, Dfa, TooLarge};
 use crate::ir::regular::{self, BYTES};
 use crate::ir::{AfterTag, Attributes, Dispatch, DispatchEnd, Expr, Trigger};
+use crate::limits::Limits;
 
 /// Most ways to tell a text from the marker behind it.
 const MAX_SPLITS: usize = 64;
@@ -35,7 +37,7 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
             && let NodeKind::Seq(items) = &definition.body.kind
             && let Some((token, text)) = items.split_last()
             && matches!(token.kind, NodeKind::Special(_))
-            && text.iter().all(|node| self.is_text(node, 0))
+            && text.iter().all(|node| self.is_text(node))
         {
             // A special token is no text, so the first one ends the match.
             let mut parts: Vec<Expr> = text.iter().map(|node| self.text(node)).collect();
@@ -44,10 +46,10 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         }
         let Some(mut found) = self.matches(definition) else { return Expr::Never };
         if let Some(within) = within {
-            let limit = self.session.limits.automaton_states;
-            let Some(both) = self.bounded(found.whole.combine(within, Combine::And, limit), &definition.body) else {
-                return Expr::Never;
-            };
+            let limit = self.session.states();
+            let both = found.whole.combine(within, Combine::And, limit);
+            let both = self.session.built(both, limit, Dfa::len);
+            let Some(both) = self.bounded(both, &definition.body) else { return Expr::Never };
             found.whole = both;
         }
         match (&definition.attributes.marker, &found.marker) {
@@ -63,8 +65,10 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         if attributes.capture.is_none() && stop_capture.is_none() && said.kind == MarkerKind::Suffix {
             return Expr::Automaton(found.whole.clone().into());
         }
-        let limit = self.session.limits.automaton_states;
+        let limit = self.session.states();
         let split = regular::split(&found.whole, &found.body, marker, limit);
+        let size = |pairs: &Vec<(Dfa, Dfa)>| pairs.iter().map(|(a, b)| a.len() + b.len()).sum::<usize>();
+        let split = self.session.built(split, limit, size);
         let Some(pairs) = self.bounded(split, &said.node) else { return Expr::Never };
         if pairs.len() > MAX_SPLITS {
             let message = format!("more than {MAX_SPLITS} ways to tell the marker from the text before it");
@@ -92,7 +96,8 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         };
         let expr = self.text(&said.node);
         let marker = self.dfa(&expr, &said.node.span)?;
-        let both = body.concat(&marker, self.session.limits.automaton_states);
+        let limit = self.session.states();
+        let both = self.session.built(body.concat(&marker, limit), limit, Dfa::len);
         let whole = self.bounded(both, &said.node)?.shortest();
         Some(Match { body, marker: Some(marker), whole })
     }
@@ -112,57 +117,90 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         if let Some(any) = &self.session.any {
             return any.clone();
         }
-        let all = pattern::lower(".*", "s", self.session.limits).expect("a pattern that is well-formed");
-        let any = regular::automaton(&all, &[], usize::MAX / 8).expect("a few states");
+        let all = pattern::lower(".*", "s", &Limits::default(), &mut { usize::MAX });
+        let any = regular::automaton(&all.expect("a well-formed pattern"), &[], 1_000).expect("a few states");
         self.session.any.insert(any).clone()
     }
 
-    /// Whether an expression is plain text, as far as one can see without reading it all.
-    fn is_text(&self, node: &Node<'t>, steps: usize) -> bool {
-        match &node.kind {
-            NodeKind::Text(..) | NodeKind::Range(..) | NodeKind::Regex(..) | NodeKind::Structured(_) => true,
-            NodeKind::Name(name) if is_terminal(name) => true,
-            NodeKind::Name(name) => self.index.get(name).is_some_and(|&i| {
-                let definition = &self.file.definitions[i];
-                definition.attributes.is_empty() && steps < MAX_STEPS && self.is_text(&definition.body, steps + 1)
-            }),
-            NodeKind::Seq(parts) | NodeKind::Alt(parts) | NodeKind::And(parts) => {
-                parts.iter().all(|part| self.is_text(part, steps + 1))
+    /// Finds out which rules are plain text: they have no attributes and name only terminals and such rules.
+    pub(super) fn find_plain(&mut self) {
+        let file = self.file;
+        self.plain = vec![false; file.definitions.len()];
+        // Rules by those they name, and how many of those are not known to be text.
+        let mut users: Vec<Vec<usize>> = vec![Vec::new(); file.definitions.len()];
+        let mut missing = vec![0usize; file.definitions.len()];
+        let mut found = Vec::new();
+        for (i, definition) in file.definitions.iter().enumerate() {
+            if is_terminal(definition.name.value)
+                || !definition.attributes.is_empty()
+                || !has_no_tokens(&definition.body)
+            {
+                continue;
             }
-            NodeKind::Repeat(body, ..) | NodeKind::Not(body) => self.is_text(body, steps + 1),
-            NodeKind::Special(_) | NodeKind::Grammar(_) | NodeKind::Json(_) | NodeKind::Lark(_) => false,
+            names(&definition.body, &mut |name, _| {
+                if !is_terminal(name) {
+                    missing[i] += 1;
+                    if let Some(&named) = self.index.get(name) {
+                        users[named].push(i);
+                    }
+                }
+            });
+            if missing[i] == 0 {
+                found.push(i);
+            }
         }
+        while let Some(i) = found.pop() {
+            self.plain[i] = true;
+            for &user in &users[i] {
+                missing[user] -= 1;
+                if missing[user] == 0 {
+                    found.push(user);
+                }
+            }
+        }
+    }
+
+    /// Whether an expression of a rule is plain text.
+    fn is_text(&self, node: &Node<'t>) -> bool {
+        let mut plain = has_no_tokens(node);
+        names(node, &mut |name, _| {
+            plain &= is_terminal(name) || self.index.get(name).is_some_and(|&i| self.plain[i]);
+        });
+        plain
     }
 
     /// Whether an expression is any text.
     fn is_any(&mut self, node: &'a Node<'t>) -> bool {
-        if !self.is_text(node, 0) {
+        if !self.is_text(node) {
             return false;
         }
         let expr = self.text(node);
         let any = self.any();
-        // Anything larger than a small automaton is not it.
-        regular::automaton(&expr, self.session.builder.rules(), 1_000).is_ok_and(|dfa| dfa == any)
+        // What needs more states on the way is not recognised.
+        let limit = self.session.states().min(1_000);
+        let dfa = regular::automaton(&expr, self.session.builder.rules(), limit);
+        self.session.built(dfa, limit, Dfa::len).is_ok_and(|dfa| dfa == any)
     }
 
     /// The alternatives of a repeat, as tools and as text; `None` if one is neither.
     fn alternatives(
-        &self,
+        &mut self,
         node: &'a Node<'t>,
         steps: usize,
         tools: &mut Vec<Tool<'a, 't>>,
         texts: &mut Vec<&'a Node<'t>>,
     ) -> Option<()> {
-        let head = |node: &Node<'t>| {
-            let NodeKind::Name(name) = node.kind else { return None };
-            let definition = &self.file.definitions[*self.index.get(name)?];
-            let said = &definition.attributes;
-            let plain = said.max_tokens.is_none() && said.max_chars.is_none() && said.temperature.is_none();
-            (said.is_shortest() && plain && self.is_text(&definition.body, 0)).then_some(definition)
-        };
-        if steps > MAX_STEPS || tools.len() > self.session.limits.nodes {
+        if steps > MAX_STEPS || !self.session.spend(1, &node.span) {
             return None;
         }
+        let this = &*self;
+        let head = |node: &Node<'t>| {
+            let NodeKind::Name(name) = node.kind else { return None };
+            let definition = &this.file.definitions[*this.index.get(name)?];
+            let said = &definition.attributes;
+            let plain = said.max_tokens.is_none() && said.max_chars.is_none() && said.temperature.is_none();
+            (said.is_shortest() && plain && this.is_text(&definition.body)).then_some(definition)
+        };
         match &node.kind {
             NodeKind::Alt(list) => list.iter().try_for_each(|part| self.alternatives(part, steps + 1, tools, texts)),
             NodeKind::Seq(items) if items.first().is_some_and(|first| head(first).is_some()) => {
@@ -176,13 +214,13 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
                     return Some(());
                 }
                 let definition = &self.file.definitions[*self.index.get(name)?];
-                if definition.attributes.is_empty() && !is_terminal(name) && !self.is_text(node, 0) {
+                if definition.attributes.is_empty() && !is_terminal(name) && !self.is_text(node) {
                     return self.alternatives(&definition.body, steps + 1, tools, texts);
                 }
                 texts.push(node);
                 Some(())
             }
-            _ if self.is_text(node, 0) => {
+            _ if self.is_text(node) => {
                 texts.push(node);
                 Some(())
             }
@@ -203,12 +241,13 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         if !self.is_any(tail) || !texts.into_iter().all(|text| self.is_any(text)) {
             return None;
         }
-        let (any, limit) = (self.any(), self.session.limits.automaton_states);
+        let (any, limit) = (self.any(), self.session.states());
         let mut wholes = Vec::new();
         for tool in &tools {
             let whole = self.matches(tool.head)?.whole;
             // Any text may stand before the marker.
-            if whole.is_empty() || any.concat(&whole, limit).ok()?.shortest() != whole {
+            let anywhere = any.concat(&whole, limit);
+            if whole.is_empty() || self.session.built(anywhere, limit, Dfa::len).ok()?.shortest() != whole {
                 return None;
             }
             wholes.push(whole);
@@ -220,7 +259,8 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         }
         let mut first = Dfa::never();
         for whole in &wholes {
-            first = first.combine(whole, Combine::Or, limit).ok()?;
+            let either = first.combine(whole, Combine::Or, limit);
+            first = self.session.built(either, limit, Dfa::len).ok()?;
         }
         let first = first.shortest();
         let free = any.without_prefix(&first, &BYTES, limit).ok()?;
@@ -262,7 +302,7 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
 
     /// The markers as texts, if all of them are and nothing of the tools' beginnings is captured or hidden.
     fn triggers(&self, tools: &[Tool<'a, 't>], wholes: &[Dfa], any: &Dfa) -> Option<Vec<Vec<u8>>> {
-        let limit = self.session.limits.automaton_states;
+        let limit = self.session.states();
         let mut triggers = Vec::new();
         for (tool, whole) in tools.iter().zip(wholes) {
             let said = &tool.head.attributes;
@@ -292,5 +332,19 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         let end = if min == 0 { DispatchEnd::Anywhere } else { DispatchEnd::AfterOneTag };
         let (stops, excludes) = (Vec::new(), Vec::new());
         Expr::Dispatch(Box::new(Dispatch { tags, stops, excludes, after: AfterTag::Loop, end }))
+    }
+}
+
+/// Whether nothing but text and names stands in an expression.
+fn has_no_tokens(node: &Node<'_>) -> bool {
+    match &node.kind {
+        NodeKind::Seq(parts) | NodeKind::Alt(parts) | NodeKind::And(parts) => parts.iter().all(has_no_tokens),
+        NodeKind::Repeat(body, ..) | NodeKind::Not(body) => has_no_tokens(body),
+        NodeKind::Special(_) | NodeKind::Grammar(_) | NodeKind::Json(_) | NodeKind::Lark(_) => false,
+        NodeKind::Name(_)
+        | NodeKind::Text(..)
+        | NodeKind::Range(..)
+        | NodeKind::Regex(..)
+        | NodeKind::Structured(_) => true,
     }
 }

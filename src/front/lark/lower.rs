@@ -13,8 +13,10 @@ use crate::ir::{Attributes, Budget, Expr, GrammarBuilder, SpecialToken, Spent};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
-/// Most tokens that `<[...]>` may name one by one.
-const MAX_IDS: u64 = 1 << 20;
+/// How many times [`Limits::nodes`] and [`Limits::automaton_states`] all parts of a text may come to together.
+const PARTS: usize = 10;
+/// What a rule of a schema counts as, in nodes.
+const NODES_OF_A_RULE: usize = 8;
 
 /// What all grammars of one text share.
 pub(super) struct Session<'o> {
@@ -30,6 +32,10 @@ pub(super) struct Session<'o> {
     schemas: FxHashMap<String, RuleId>,
     /// All texts, once it was needed.
     pub(super) any: Option<Dfa>,
+    /// Nodes there may still be: ranges of code points, token ids, chunks, what schemas come to.
+    pub(super) nodes: usize,
+    /// States of automata there may still be.
+    states: usize,
 }
 
 impl<'o> Session<'o> {
@@ -43,7 +49,38 @@ impl<'o> Session<'o> {
             queue: Vec::new(),
             schemas: FxHashMap::default(),
             any: None,
+            nodes: limits.nodes.saturating_mul(PARTS),
+            states: limits.automaton_states.saturating_mul(PARTS),
         }
+    }
+
+    /// Takes nodes off what is left; reports if there are too few.
+    pub(super) fn spend(&mut self, nodes: usize, span: &std::ops::Range<usize>) -> bool {
+        let enough = nodes <= self.nodes;
+        self.nodes = self.nodes.saturating_sub(nodes);
+        if !enough {
+            let message = format!("the grammar comes to more than {} nodes", self.limits.nodes.saturating_mul(PARTS));
+            self.report(Diagnostic::error(span.clone(), message));
+        }
+        enough
+    }
+
+    /// Most states of the next automaton.
+    pub(super) fn states(&self) -> usize {
+        self.states.min(self.limits.automaton_states)
+    }
+
+    /// Takes what an automaton has come to off what is left.
+    pub(super) fn built<T, E>(
+        &mut self,
+        result: Result<T, E>,
+        limit: usize,
+        states: impl Fn(&T) -> usize,
+    ) -> Result<T, E> {
+        // A small one has cost something, too.
+        let spent = result.as_ref().map_or(limit, |value| states(value).saturating_add(8));
+        self.states = self.states.saturating_sub(spent);
+        result
     }
 
     pub(super) fn run(mut self, file: &File<'_>) -> Result<Lowered, Diagnostics> {
@@ -138,7 +175,15 @@ impl<'o> Session<'o> {
                 self.report(Diagnostic::error(text.span.clone(), format!("the schema is not JSON: {error}")));
                 return Expr::Never;
             }
-            Ok(schema) => json_schema::lower_into(&mut self.builder, &schema, &self.options.schema, self.limits),
+            Ok(schema) => {
+                let before = self.builder.len();
+                let rule = json_schema::lower_into(&mut self.builder, &schema, &self.options.schema, self.limits);
+                let nodes = (self.builder.len() - before).saturating_mul(NODES_OF_A_RULE);
+                if !self.spend(nodes, &text.span) {
+                    return Expr::Never;
+                }
+                rule
+            }
         };
         match rule {
             Ok(rule) => {
@@ -180,6 +225,8 @@ pub(super) struct Scope<'s, 'o, 'a, 't> {
     pub(super) texts: Vec<Text>,
     /// What may stand behind every terminal.
     pub(super) ignore: Option<RuleId>,
+    /// Which definitions are rules that are plain text.
+    pub(super) plain: Vec<bool>,
 }
 
 impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
@@ -187,11 +234,12 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
         let rules = file.definitions.iter().map(|d| session.builder.declare(d.name.value)).collect();
         let texts = vec![Text::New; file.definitions.len()];
         let (index, imports) = (FxHashMap::default(), FxHashMap::default());
-        Scope { session, file, index, imports, rules, texts, ignore: None }
+        Scope { session, file, index, imports, rules, texts, ignore: None, plain: Vec::new() }
     }
 
     fn run(mut self) -> RuleId {
         self.names();
+        self.find_plain();
         self.ignored();
         for i in 0..self.file.definitions.len() {
             let body =
@@ -225,8 +273,9 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
                 self.session.report(Diagnostic::error(import.name.span.clone(), message).help(help));
                 continue;
             };
-            let body = pattern::lower(source, "", self.session.limits).expect("the library's patterns are well-formed");
-            let body = self.compact(body);
+            let mut left = usize::MAX;
+            let body = pattern::lower(source, "", &Limits::default(), &mut left);
+            let body = self.compact(body.expect("the library's patterns are well-formed"));
             self.declare(&mut first, &import.alias);
             if !is_terminal(import.alias.value) {
                 let message = format!("a terminal cannot be called `{}`", import.alias.value);
@@ -406,7 +455,9 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
     pub(super) fn structured(&mut self, json: &Spanned<&str>) -> Expr {
         let lowered = Json::parse(json.value, self.session.limits).map_err(|error| error.to_string());
         match lowered.and_then(|object| substring::lower(&object, self.session.limits)) {
-            Ok(expr) => expr,
+            // At most three edges a chunk, and one chunk takes a byte at least.
+            Ok(expr) if self.session.spend(json.value.len(), &json.span) => expr,
+            Ok(_) => Expr::Never,
             Err(message) => {
                 self.session.report(Diagnostic::error(json.span.clone(), format!("`%regex`: {message}")));
                 Expr::Never
@@ -417,7 +468,7 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
     fn special(&mut self, token: &str, span: &std::ops::Range<usize>) -> Expr {
         let token = match token.strip_prefix("<[").and_then(|rest| rest.strip_suffix("]>")) {
             None => Ok(SpecialToken::Name(token.to_owned())),
-            Some(ids) => token_ids(ids),
+            Some(ids) => token_ids(ids, &mut self.session.nodes),
         };
         match token {
             Ok(token) => Expr::Special(self.session.builder.special(token)),
@@ -430,7 +481,7 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
 }
 
 /// The tokens of `<[...]>`.
-fn token_ids(text: &str) -> Result<SpecialToken, String> {
+fn token_ids(text: &str, left: &mut usize) -> Result<SpecialToken, String> {
     if text == "*" {
         return Ok(SpecialToken::AnyBut(Vec::new()));
     }
@@ -438,7 +489,7 @@ fn token_ids(text: &str) -> Result<SpecialToken, String> {
         Some(list) => (true, list),
         None => (false, text),
     };
-    let (mut ids, mut total) = (Vec::new(), 0);
+    let mut ids = Vec::new();
     for part in list.split(',') {
         let (low, high) = part.split_once('-').unwrap_or((part, part));
         let id = |digits: &str| {
@@ -452,9 +503,9 @@ fn token_ids(text: &str) -> Result<SpecialToken, String> {
         if low > high {
             return Err(format!("the ids of {part:?} are out of order"));
         }
-        total += u64::from(high - low) + 1;
-        if total > MAX_IDS {
-            return Err(format!("more than {MAX_IDS} token ids"));
+        match left.checked_sub((high - low) as usize + 1) {
+            Some(rest) => *left = rest,
+            None => return Err("too many token ids in all of the grammar".to_owned()),
         }
         ids.extend(low..=high);
     }

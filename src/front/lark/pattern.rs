@@ -33,8 +33,9 @@ struct Edges {
     end: bool,
 }
 
-/// The texts a pattern matches as a whole. Linear, counted repeats stay counted.
-pub(super) fn lower(pattern: &str, flags: &str, limits: &Limits) -> Result<Expr, PatternError> {
+/// The texts a pattern matches as a whole. Linear, counted repeats stay counted. `left` is how many ranges of code points there may
+/// still be; those of the pattern are taken off.
+pub(super) fn lower(pattern: &str, flags: &str, limits: &Limits, left: &mut usize) -> Result<Expr, PatternError> {
     let mut known = Flags::default();
     for (i, flag) in flags.char_indices() {
         match flag {
@@ -54,7 +55,7 @@ pub(super) fn lower(pattern: &str, flags: &str, limits: &Limits) -> Result<Expr,
         let message = format!("not a regular expression: {}", error.kind());
         PatternError { span: span(error.span()), message }
     })?;
-    Walk { flags: known }.expr(&ast, Edges { start: true, end: true })
+    Walk { flags: known, left }.expr(&ast, Edges { start: true, end: true })
 }
 
 fn span(span: &ast::Span) -> Range<usize> {
@@ -105,11 +106,20 @@ pub(super) fn range(low: char, high: char) -> Expr {
     spelled(&of(&[(low, high)]))
 }
 
-struct Walk {
+struct Walk<'l> {
     flags: Flags,
+    left: &'l mut usize,
 }
 
-impl Walk {
+impl Walk<'_> {
+    fn spelled(&mut self, class: &ClassUnicode, at: &ast::Span) -> Result<Expr, PatternError> {
+        match self.left.checked_sub(class.ranges().len()) {
+            Some(left) => *self.left = left,
+            None => return error(at, "too many ranges of code points in all patterns together"),
+        }
+        Ok(spelled(class))
+    }
+
     fn expr(&mut self, ast: &Ast, edges: Edges) -> Result<Expr, PatternError> {
         Ok(match ast {
             Ast::Empty(_) => Expr::Empty,
@@ -118,13 +128,19 @@ impl Walk {
                 Expr::Empty
             }
             Ast::Literal(literal) if !self.flags.fold => Expr::text(literal.c.encode_utf8(&mut [0; 4])),
-            Ast::Literal(literal) => spelled(&folded(one(literal.c))),
-            Ast::Dot(_) if self.flags.dot_all => spelled(&of(&[('\0', char::MAX)])),
-            Ast::Dot(_) => spelled(&of(&[('\0', '\u{9}'), ('\u{B}', char::MAX)])),
+            Ast::Literal(literal) => self.spelled(&folded(one(literal.c)), &literal.span)?,
+            Ast::Dot(at) if self.flags.dot_all => self.spelled(&of(&[('\0', char::MAX)]), at)?,
+            Ast::Dot(at) => self.spelled(&of(&[('\0', '\u{9}'), ('\u{B}', char::MAX)]), at)?,
             Ast::Assertion(assertion) => self.assertion(assertion, edges)?,
-            Ast::ClassUnicode(class) => spelled(&self.folded(property(class)?)),
-            Ast::ClassPerl(class) => spelled(&perl(class)),
-            Ast::ClassBracketed(class) => spelled(&self.bracketed(class)?),
+            Ast::ClassUnicode(class) => {
+                let set = self.folded(property(class)?);
+                self.spelled(&set, &class.span)?
+            }
+            Ast::ClassPerl(class) => self.spelled(&perl(class), &class.span)?,
+            Ast::ClassBracketed(class) => {
+                let set = self.bracketed(class)?;
+                self.spelled(&set, &class.span)?
+            }
             Ast::Repetition(repetition) => self.repetition(repetition)?,
             Ast::Group(group) => {
                 let before = self.flags;

@@ -25,7 +25,9 @@ pub(super) fn lower(object: &Json, limits: &Limits) -> Result<Expr, String> {
         ("substring_chars" | "substring_words", _) => return Err(format!("`{key}` must be a string")),
         ("substring_chunks", _) => return Err("`substring_chunks` must be an array of strings".to_owned()),
         _ => {
-            return Err(format!("there is no `{key}`; known are substring_chunks, substring_chars and substring_words"));
+            return Err(format!(
+                "there is no `{key}`; known are substring_chunks, substring_chars and substring_words"
+            ));
         }
     };
     if chunks.len() > limits.nodes {

@@ -14,6 +14,8 @@ use crate::ir::regular::{self, BYTES};
 const COMPACT_STATES: usize = 2_000;
 /// Largest count that is written out for it. Larger ones stay counters.
 const COMPACT_COUNT: u32 = 16;
+/// Longest text that is written out in every terminal that names it.
+const SHORT: usize = 64;
 
 /// Calls `visit` with every name in an expression, grammars inside left out.
 pub(super) fn names<'t>(node: &Node<'t>, visit: &mut dyn FnMut(&'t str, &Range<usize>)) {
@@ -38,20 +40,26 @@ fn has_large_count(expr: &Expr) -> bool {
 
 impl<'a, 't> Scope<'_, '_, 'a, 't> {
     /// The automaton of a text, if it is small; the expression itself otherwise.
-    pub(super) fn compact(&self, expr: Expr) -> Expr {
+    pub(super) fn compact(&mut self, expr: Expr) -> Expr {
         match &expr {
             Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Automaton(_) | Expr::Ref(_) => expr,
             _ if has_large_count(&expr) => expr,
-            _ => match regular::automaton(&expr, self.session.builder.rules(), COMPACT_STATES) {
-                Ok(dfa) => Expr::Automaton(dfa.into()),
-                Err(_) => expr,
-            },
+            _ => {
+                let limit = self.session.states().min(COMPACT_STATES);
+                let dfa = regular::automaton(&expr, self.session.builder.rules(), limit);
+                match self.session.built(dfa, limit, Dfa::len) {
+                    Ok(dfa) => Expr::Automaton(dfa.into()),
+                    Err(_) => expr,
+                }
+            }
         }
     }
 
     /// The automaton of a text; reports why there is none.
     pub(super) fn dfa(&mut self, expr: &Expr, span: &Range<usize>) -> Option<Dfa> {
-        match regular::automaton(expr, self.session.builder.rules(), self.session.limits.automaton_states) {
+        let limit = self.session.states();
+        let dfa = regular::automaton(expr, self.session.builder.rules(), limit);
+        match self.session.built(dfa, limit, Dfa::len) {
             Ok(dfa) => Some(dfa),
             Err(error) => {
                 self.session.report(Diagnostic::error(span.clone(), format!("this has no automaton: {error}")));
@@ -60,8 +68,21 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         }
     }
 
-    /// A definition as text. What it needs is read first, whatever the order of the text; cycles are reported.
+    /// A definition as text.
     pub(super) fn definition_text(&mut self, root: usize) -> Expr {
+        self.read(root);
+        match &self.texts[root] {
+            // The rule of a terminal that stayed an expression has it as its body.
+            Text::Done(Expr::Ref(rule)) if *rule == self.rules[root] => {
+                self.session.builder.rules()[rule.index()].body.clone()
+            }
+            Text::Done(expr) => expr.clone(),
+            _ => Expr::Never,
+        }
+    }
+
+    /// Reads a definition as text. What it needs is read first, whatever the order of the text; cycles are reported.
+    fn read(&mut self, root: usize) {
         // Definitions being read, with what is still to be looked at of what they name.
         let mut stack: Vec<(usize, Vec<(usize, Range<usize>)>)> = Vec::new();
         if self.texts[root] == Text::New {
@@ -95,14 +116,6 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
                 }
             }
         }
-        match &self.texts[root] {
-            Text::Done(expr) => match expr {
-                // The rule of a terminal that stayed an expression has it as its body.
-                Expr::Ref(rule) if *rule == self.rules[root] => self.session.builder.rules()[rule.index()].body.clone(),
-                expr => expr.clone(),
-            },
-            _ => Expr::Never,
-        }
     }
 
     /// Begins to read a definition; returns what it names.
@@ -132,12 +145,8 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
             self.session.report(Diagnostic::warning(definition.name.span.clone(), message));
         }
         self.texts[i] = Text::Done(match body {
-            small @ (Expr::Empty
-            | Expr::Never
-            | Expr::Bytes(_)
-            | Expr::Class(_)
-            | Expr::Automaton(_)
-            | Expr::Ref(_)) => small,
+            Expr::Bytes(bytes) if bytes.len() <= SHORT => Expr::Bytes(bytes),
+            small @ (Expr::Empty | Expr::Never | Expr::Class(_) | Expr::Automaton(_) | Expr::Ref(_)) => small,
             body if is_terminal(definition.name.value) => {
                 self.session.builder.define(self.rules[i], body);
                 Expr::Ref(self.rules[i])
@@ -156,9 +165,7 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
                 needs.push(need);
             }
         });
-        for need in needs {
-            self.definition_text(need);
-        }
+        needs.into_iter().for_each(|need| self.read(need));
         self.node_text(node)
     }
 
@@ -171,17 +178,20 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         match &node.kind {
             NodeKind::Name(name) => self.named_text(name, &node.span),
             NodeKind::Text(text, false) => Expr::text(text),
-            NodeKind::Text(text, true) => pattern::folded_text(text),
+            NodeKind::Text(text, true) if self.session.spend(text.len(), &node.span) => pattern::folded_text(text),
+            NodeKind::Text(..) => Expr::Never,
             NodeKind::Range(low, high) => pattern::range(*low, *high),
-            NodeKind::Regex(source, flags) => match pattern::lower(source, flags, self.session.limits) {
-                Ok(expr) => expr,
-                Err(error) => {
-                    let begin = node.span.start + 1;
-                    let span = begin + error.span.start..begin + error.span.end;
-                    self.session.report(Diagnostic::error(span, error.message));
-                    Expr::Never
+            NodeKind::Regex(source, flags) => {
+                match pattern::lower(source, flags, self.session.limits, &mut self.session.nodes) {
+                    Ok(expr) => expr,
+                    Err(error) => {
+                        let begin = node.span.start + 1;
+                        let span = begin + error.span.start..begin + error.span.end;
+                        self.session.report(Diagnostic::error(span, error.message));
+                        Expr::Never
+                    }
                 }
-            },
+            }
             NodeKind::Structured(json) => self.structured(json),
             NodeKind::Seq(parts) => {
                 let parts: Vec<Expr> = parts.iter().map(|part| self.node_text(part)).collect();
@@ -229,12 +239,12 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         for part in parts {
             let expr = self.node_text(part);
             let Some(dfa) = self.dfa(&expr, &part.span) else { return Expr::Never };
-            let limit = self.session.limits.automaton_states;
+            let limit = self.session.states();
             let both = match all {
                 None => Ok(dfa),
                 Some(other) => other.combine(&dfa, Combine::And, limit),
             };
-            match both {
+            match self.session.built(both, limit, Dfa::len) {
                 Ok(both) => all = Some(both),
                 Err(error) => return self.refuse(Diagnostic::error(span.clone(), error.to_string())),
             }
@@ -245,7 +255,7 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
     fn none_of(&mut self, body: &'a Node<'t>, span: &Range<usize>) -> Expr {
         let expr = self.node_text(body);
         let Some(dfa) = self.dfa(&expr, &body.span) else { return Expr::Never };
-        match dfa.complement(&BYTES, self.session.limits.automaton_states) {
+        match dfa.complement(&BYTES, self.session.states()) {
             Ok(dfa) => Expr::Automaton(dfa.into()),
             Err(error) => self.refuse(Diagnostic::error(span.clone(), error.to_string())),
         }
