@@ -3,8 +3,10 @@
 mod ahead;
 mod background;
 mod batch;
+mod captures;
 mod draft;
 mod forced;
+mod resume;
 mod shared;
 mod shortest;
 
@@ -27,8 +29,10 @@ use crate::vocab::Vocabulary;
 use ahead::Ahead;
 pub use ahead::{PrepareBudget, PrepareReport, Prepared};
 pub use batch::{BatchError, RowStatus, UniqueRows};
+pub use captures::Capture;
 pub use draft::{DraftError, DraftNode, DraftTree};
 pub use forced::{Piece, Tokenize};
+pub use resume::ResumeError;
 pub use shared::EngineStats;
 use shared::Shared;
 pub use shortest::{Completion, CompletionOptions};
