@@ -14,7 +14,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::compile::{CompileError, Compiled};
+use crate::front::diagnostic::Diagnostics;
 use crate::front::json_schema::{self, SchemaErrors, SchemaOptions};
+use crate::front::lark::{self, LarkOptions};
 use crate::front::regex::{self, RegexError, RegexOptions};
 use crate::ids::TokenId;
 use crate::ir::{Grammar, Simplify};
@@ -93,6 +95,17 @@ pub enum RegexCompileError {
     Compile(#[from] CompileError),
 }
 
+/// Why the text of a grammar did not become a constraint.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TextCompileError {
+    /// All that is wrong with the text.
+    #[error(transparent)]
+    Text(#[from] Diagnostics),
+    /// The grammar it lowers to is not compilable.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+}
+
 /// One model's engine. Cheap to share in an `Arc`; all methods take `&self`.
 #[derive(Debug)]
 pub struct Engine {
@@ -162,6 +175,11 @@ impl Engine {
         let limits = &self.options.limits;
         let grammar = json_schema::lower(&Json::parse(schema, limits)?, options, limits)?;
         Ok(self.compile(grammar)?)
+    }
+
+    /// Reads, lowers and compiles a Lark grammar. Warnings are dropped; [`lark::lower`] has them.
+    pub fn compile_lark(&self, text: &str, options: &LarkOptions) -> Result<Constraint, TextCompileError> {
+        Ok(self.compile(lark::lower(text, options, &self.options.limits)?.grammar)?)
     }
 
     /// Reads, lowers and compiles a regular expression.

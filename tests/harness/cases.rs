@@ -3,7 +3,7 @@
 //! ```toml
 //! [[case]]
 //! name = "enum-shares-prefix"
-//! json-schema = '{"enum": ["on", "only"]}'   # or: regex = '...', with regex-options = { scope = "search" }
+//! json-schema = '{"enum": ["on", "only"]}'   # or: regex = '...', lark = '...', with regex-options = { scope = "search" }
 //! vocab = ["on", "ly"]                       # or "toy-bytes"; every vocabulary has the 256 bytes and <|end|>
 //! accepts = ['"on"', '"only"']               # whole sentences
 //! rejects = ['"o"']                          # anything else
@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use louver::engine::{Constraint, Engine};
+use louver::front::lark::{self, LarkOptions, NamedGrammar};
 use louver::front::{json_schema, regex};
 use louver::ir::Grammar;
 use louver::limits::Limits;
@@ -41,6 +42,10 @@ pub(crate) struct Case {
     regex: Option<String>,
     #[serde(default)]
     regex_options: regex::RegexOptions,
+    lark: Option<String>,
+    /// Lark grammars that `lark` may refer to as `@name`.
+    #[serde(default)]
+    named: BTreeMap<String, String>,
     #[serde(default)]
     vocab: Words,
     #[serde(default)]
@@ -79,13 +84,20 @@ impl Case {
     /// The grammar of the case's spec, or why there is none.
     pub(crate) fn grammar(&self) -> Result<Grammar, String> {
         let limits = Limits::default();
-        match (&self.json_schema, &self.regex) {
-            (Some(schema), None) => {
+        match (&self.json_schema, &self.regex, &self.lark) {
+            (Some(schema), None, None) => {
                 let schema = Json::parse(schema, &limits).map_err(|e| e.to_string())?;
                 json_schema::lower(&schema, &self.schema_options, &limits).map_err(|e| e.to_string())
             }
-            (None, Some(pattern)) => regex::lower(pattern, &self.regex_options, &limits).map_err(|e| e.to_string()),
-            _ => panic!("{}: a case has exactly one of json-schema and regex", self.name),
+            (None, None, Some(text)) => {
+                let named = self.named.iter().map(|(name, text)| (name.clone(), NamedGrammar::Lark(text.clone())));
+                let options = LarkOptions { named: named.collect(), ..LarkOptions::default() };
+                lark::lower(text, &options, &limits).map(|lowered| lowered.grammar).map_err(|e| e.to_string())
+            }
+            (None, Some(pattern), None) => {
+                regex::lower(pattern, &self.regex_options, &limits).map_err(|e| e.to_string())
+            }
+            _ => panic!("{}: a case has exactly one of json-schema, regex and lark", self.name),
         }
     }
 
