@@ -3,6 +3,7 @@
 pub mod diagnostic;
 pub mod json_schema;
 pub mod regex;
+pub mod structural_tag;
 
 use crate::ir::Grammar;
 use diagnostic::Diagnostics;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use louver::compile::{CompileError, Compiled};
 use louver::front::json_schema::{self, SchemaErrors, SchemaOptions};
 use louver::front::regex::{self, RegexError};
+use louver::front::structural_tag::{self, StructuralTagErrors};
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
 use louver::spec::json::{Json, JsonError, Object};
@@ -33,6 +34,8 @@ pub(crate) enum SpecError {
     Schema(#[from] SchemaErrors),
     #[error(transparent)]
     Regex(#[from] RegexError),
+    #[error(transparent)]
+    StructuralTag(#[from] StructuralTagErrors),
     #[error(transparent)]
     Request(#[from] RequestError),
     #[error(transparent)]
@@ -109,7 +112,12 @@ fn compile(kind: &str, spec: &Value, options: &Value, limits: &Limits) -> Result
             regex::lower(pattern, limits)?
         }
         "tools" => return tools(spec, options, limits),
-        "ebnf" | "lark" | "structural_tag" => return Err(SpecError::NotBuilt(kind.to_owned())),
+        "structural_tag" => {
+            let NoOptions {} = parse_options("structural_tag", options)?;
+            let tag = structural_tag::StructuralTag::read(&json(spec, limits)?, limits)?;
+            tag.lower(&structural_tag::StructuralTagOptions::default(), limits)?.grammar
+        }
+        "ebnf" | "lark" => return Err(SpecError::NotBuilt(kind.to_owned())),
         other => return Err(SpecError::UnknownKind(other.to_owned())),
     };
     Ok(Compiled::new(&grammar, limits)?)
