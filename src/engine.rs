@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use crate::compile::{CompileError, Compiled};
 use crate::front::json_schema::{self, SchemaErrors, SchemaOptions};
+use crate::front::regex::{self, RegexError, RegexOptions};
 use crate::front::structural_tag::{self, StructuralTagErrors, StructuralTagOptions};
 use crate::ids::TokenId;
 use crate::ir::{Grammar, Simplify};
@@ -85,6 +86,17 @@ pub enum StructuralTagCompileError {
     #[error(transparent)]
     Document(#[from] StructuralTagErrors),
     /// The grammar it lowers to is not compilable.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+}
+
+/// Why a regular expression did not become a constraint.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RegexCompileError {
+    /// It is malformed, or no automaton matches it.
+    #[error(transparent)]
+    Regex(#[from] RegexError),
+    /// The grammar it lowers to is not compilable: nothing matches, or a limit was reached.
     #[error(transparent)]
     Compile(#[from] CompileError),
 }
@@ -169,6 +181,11 @@ impl Engine {
         let mut options = options.clone();
         options.special_tokens.extend(self.vocab.specials().iter().map(|(_, name)| name.clone()));
         Ok(self.compile(structural_tag::lower(text, &options, &self.options.limits)?.grammar)?)
+    }
+
+    /// Reads, lowers and compiles a regular expression.
+    pub fn compile_regex(&self, pattern: &str, options: &RegexOptions) -> Result<Constraint, RegexCompileError> {
+        Ok(self.compile(regex::lower(pattern, options, &self.options.limits)?)?)
     }
 }
 

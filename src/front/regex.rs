@@ -1,4 +1,5 @@
-//! Regular expressions (ECMA-262 syntax, as JSON Schema's `pattern` uses it) to grammar expressions and automata.
+//! Regular expressions to grammar expressions and automata: ECMA-262 syntax as JSON Schema's `pattern` uses it, or a little more of
+//! it ([`RegexOptions`]).
 //!
 //! One parser: `regex-syntax`. [`translate`] rewrites what ECMA-262 means differently (`\d` is ASCII, `.` excludes four
 //! line terminators, `$` is only the end of the text, `[^]`, `\cX`, `\uXXXX`, `\/`, a literal `{`, ...) and refuses what no
@@ -9,14 +10,17 @@
 //!   caller likes; it needs `^` and `$` at the edges.
 //! * [`Pattern::search_dfa`] and [`Pattern::match_dfa`] give automata over Unicode scalar values, `^` and `$` anywhere.
 
+mod options;
 mod translate;
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look, Repetition};
 
+use crate::front::diagnostic::{Diagnostic, Diagnostics};
 use crate::fsm::{Dfa, Nfa, TooLarge};
 use crate::ir::{Expr, Grammar, GrammarBuilder};
 use crate::limits::Limits;
 
+pub use options::{Case, Classes, Dot, RegexOptions, Scope, Syntax};
 pub use translate::translate;
 
 /// All Unicode scalar values: the alphabet of the code-point automata.
@@ -47,6 +51,24 @@ pub enum RegexError {
     TooLarge(#[from] TooLarge),
 }
 
+impl RegexError {
+    /// The error with the pattern and a mark under the place. `name` is what the pattern is called.
+    pub fn diagnostics(&self, name: &str, source: &str) -> Diagnostics {
+        let mut all = Diagnostics::new(name, source);
+        let at = |offset: usize| offset..(offset + 1).min(source.len());
+        all.push(match self {
+            RegexError::Syntax { offset, reason } => {
+                Diagnostic::error(at(*offset), "not a regular expression").label(reason.clone())
+            }
+            RegexError::Unsupported { offset, what } => {
+                Diagnostic::error(at(*offset), "no automaton matches this, or it is not supported").label(*what)
+            }
+            RegexError::TooLarge(_) => Diagnostic::error(0..source.len(), self.to_string()),
+        });
+        all
+    }
+}
+
 /// A parsed pattern.
 #[derive(Clone, Debug)]
 pub struct Pattern {
@@ -65,14 +87,24 @@ pub struct Branch {
 }
 
 impl Pattern {
-    /// Parses an ECMA-262 pattern. Cost: linear, plus Unicode tables for `\p{...}`.
+    /// Parses a pattern of JSON Schema, which is ECMA-262. Cost: linear, plus Unicode tables for `\p{...}`.
     pub fn parse(source: &str, limits: &Limits) -> Result<Pattern, RegexError> {
+        Pattern::with_options(source, &RegexOptions::ECMA, limits)
+    }
+
+    /// Parses a pattern. The scope is the caller's matter. Bounded by [`Limits::source_bytes`], [`Limits::depth`] and, for ranges of
+    /// code points and literals together, [`Limits::nodes`].
+    pub fn with_options(source: &str, options: &RegexOptions, limits: &Limits) -> Result<Pattern, RegexError> {
         if source.len() > limits.source_bytes {
             return Err(TooLarge { limit: limits.source_bytes }.into());
         }
-        let translated = translate(source)?;
+        let translated = translate(source, options)?;
+        if translated.tables > limits.nodes / RANGES_OF_A_TABLE {
+            return Err(TooLarge { limit: limits.nodes }.into());
+        }
         let nest = u32::try_from(limits.depth).unwrap_or(u32::MAX);
-        let mut parser = regex_syntax::ParserBuilder::new().nest_limit(nest).build();
+        let insensitive = options.case == Case::Insensitive;
+        let mut parser = regex_syntax::ParserBuilder::new().nest_limit(nest).case_insensitive(insensitive).build();
         let hir = parser.parse(&translated.text).map_err(|error| {
             let (offset, reason) = match &error {
                 regex_syntax::Error::Parse(e) => (e.span().start.offset, e.kind().to_string()),
@@ -81,6 +113,9 @@ impl Pattern {
             };
             RegexError::Syntax { offset: translated.source_offset(offset), reason }
         })?;
+        if size(&hir, limits.nodes) > limits.nodes {
+            return Err(TooLarge { limit: limits.nodes }.into());
+        }
         Ok(Pattern { hir })
     }
 
@@ -152,7 +187,7 @@ impl Pattern {
 
     fn dfa(&self, scope: Scope, limit: usize) -> Result<Dfa, TooLarge> {
         let anchored = !self.hir.properties().look_set().is_empty();
-        let mut build = Build { nfa: Nfa::new(), layers: if anchored { 4 } else { 1 }, limit };
+        let mut build = Build { nfa: Nfa::new(), layers: if anchored { 4 } else { 1 }, edges: 0, limit };
         let start = build.state()?;
         let end = build.state()?;
         let mut from = start;
@@ -175,14 +210,24 @@ impl Pattern {
     }
 }
 
-/// A grammar whose sentences are the UTF-8 texts that match the pattern as a whole.
-pub fn lower(source: &str, limits: &Limits) -> Result<Grammar, RegexError> {
-    let pattern = Pattern::parse(source, limits)?;
-    let body = match pattern.branches(&mut spell_utf8) {
-        Some(branches) => Expr::alt(branches.into_iter().map(|b| b.body)),
-        None => spell_dfa(&pattern.match_dfa(limits.automaton_states)?, &mut spell_utf8),
-    };
+/// A grammar whose sentences are the UTF-8 texts that match the pattern, or contain a match. Counted repeats stay counters, whatever
+/// their bounds; only anchors elsewhere than at the edges need an automaton over code points. A [`Scope::Search`] for a pattern
+/// with a counted repeat follows one count for each place where a match may have begun.
+pub fn lower(source: &str, options: &RegexOptions, limits: &Limits) -> Result<Grammar, RegexError> {
+    let pattern = Pattern::with_options(source, options, limits)?;
     let mut builder = GrammarBuilder::new();
+    let body = match (pattern.branches(&mut spell_utf8), options.scope) {
+        (Some(branches), Scope::Match) => Expr::alt(branches.into_iter().map(|b| b.body)),
+        (Some(branches), Scope::Search) => {
+            let any = || Expr::star(spell_utf8(&SCALARS));
+            let around = |b: Branch| {
+                let before = if b.at_start { Expr::Empty } else { any() };
+                Expr::seq([before, b.body, if b.at_end { Expr::Empty } else { any() }])
+            };
+            Expr::alt(branches.into_iter().map(around))
+        }
+        (None, scope) => spell_dfa(&pattern.dfa(scope, limits.automaton_states)?, &mut spell_utf8),
+    };
     let start = builder.rule("regex", body);
     builder.finish(start).map_err(|error| RegexError::Syntax { offset: 0, reason: error.to_string() })
 }
@@ -287,6 +332,24 @@ fn edges(hir: &Hir) -> Option<Vec<Edges<'_>>> {
     }
 }
 
+/// Ranges of the largest tables of Unicode, roughly.
+const RANGES_OF_A_TABLE: usize = 512;
+
+/// Nodes, literal bytes and ranges of code points, counted up to a cap.
+fn size(hir: &Hir, cap: usize) -> usize {
+    let mut total = 0;
+    let mut stack = vec![hir];
+    while let Some(hir) = stack.pop().filter(|_| total <= cap) {
+        total += match hir.kind() {
+            HirKind::Literal(literal) => literal.0.len(),
+            HirKind::Class(Class::Unicode(class)) => class.ranges().len(),
+            _ => 1,
+        };
+        stack.extend(hir.kind().subs());
+    }
+    total
+}
+
 /// Fewest and most code points a match has.
 fn length(hir: &Hir) -> (u32, Option<u32>) {
     match hir.kind() {
@@ -342,12 +405,6 @@ fn class_ranges(class: &Class) -> Vec<(u32, u32)> {
     }
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Scope {
-    Match,
-    Search,
-}
-
 /// Symbols read so far: none, some. Whether `$` has been passed (nothing may be read any more) doubles that.
 const FRESH: u32 = 0;
 const READ: u32 = 1;
@@ -359,12 +416,14 @@ const READ_ENDED: u32 = 3;
 struct Build {
     nfa: Nfa,
     layers: u32,
+    /// Ranges of code points so far. A class in a repeat is many of them in one step.
+    edges: usize,
     limit: usize,
 }
 
 impl Build {
     fn state(&mut self) -> Result<u32, TooLarge> {
-        if self.nfa.len() >= self.limit.saturating_mul(4) {
+        if self.nfa.len() >= self.limit.saturating_mul(4) || self.edges >= self.limit.saturating_mul(40) {
             return Err(TooLarge { limit: self.limit });
         }
         let first = self.nfa.state();
@@ -381,6 +440,7 @@ impl Build {
     }
 
     fn symbols(&mut self, from: u32, ranges: &[(u32, u32)], to: u32) {
+        self.edges += ranges.len();
         for &(lo, hi) in ranges {
             if self.layers == 1 {
                 self.nfa.edge(from, lo, hi, to);

@@ -3,7 +3,7 @@
 //! ```toml
 //! [[case]]
 //! name = "enum-shares-prefix"
-//! json-schema = '{"enum": ["on", "only"]}'   # or: regex = '...'
+//! json-schema = '{"enum": ["on", "only"]}'   # or: regex = '...', with regex-options = { scope = "search" }
 //! vocab = ["on", "ly"]                       # or "toy-bytes"; every vocabulary has the 256 bytes and <|end|>
 //! accepts = ['"on"', '"only"']               # whole sentences
 //! rejects = ['"o"']                          # anything else
@@ -39,6 +39,8 @@ pub(crate) struct Case {
     #[serde(default)]
     schema_options: json_schema::SchemaOptions,
     regex: Option<String>,
+    #[serde(default)]
+    regex_options: regex::RegexOptions,
     #[serde(default)]
     vocab: Words,
     #[serde(default)]
@@ -82,7 +84,7 @@ impl Case {
                 let schema = Json::parse(schema, &limits).map_err(|e| e.to_string())?;
                 json_schema::lower(&schema, &self.schema_options, &limits).map_err(|e| e.to_string())
             }
-            (None, Some(pattern)) => regex::lower(pattern, &limits).map_err(|e| e.to_string()),
+            (None, Some(pattern)) => regex::lower(pattern, &self.regex_options, &limits).map_err(|e| e.to_string()),
             _ => panic!("{}: a case has exactly one of json-schema and regex", self.name),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use louver::compile::{CompileError, Compiled};
 use louver::front::json_schema::{self, SchemaErrors, SchemaOptions};
-use louver::front::regex::{self, RegexError};
+use louver::front::regex::{self, RegexError, RegexOptions};
 use louver::front::structural_tag::{self, StructuralTagErrors};
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
@@ -108,8 +108,8 @@ fn compile(kind: &str, spec: &Value, options: &Value, limits: &Limits) -> Result
             let Value::String(pattern) = spec else {
                 return Err(SpecError::SpecType { kind: "regex", expected: "a string" });
             };
-            let NoOptions {} = parse_options("regex", options)?;
-            regex::lower(pattern, limits)?
+            let options: RegexOptions = parse_options("regex", options)?;
+            regex::lower(pattern, &options, limits)?
         }
         "tools" => return tools(spec, options, limits),
         "structural_tag" => {
@@ -137,10 +137,6 @@ fn json(spec: &Value, limits: &Limits) -> Result<Json, JsonError> {
         value => Ok(Json::from(value)),
     }
 }
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NoOptions {}
 
 fn parse_options<T: for<'d> Deserialize<'d>>(kind: &'static str, options: &Value) -> Result<T, SpecError> {
     let options = if options.is_null() { Value::Object(Default::default()) } else { options.clone() };

@@ -144,7 +144,105 @@ fn utf8_spelling_is_exact() {
 
 #[test]
 fn lowers_to_a_grammar() {
-    assert!(lower("^a(b|c)*$", &Limits::default()).is_ok());
-    assert!(lower("(^|x)a", &Limits::default()).is_ok());
-    assert!(lower("(?=a)", &Limits::default()).is_err());
+    let lower = |source| lower(source, &RegexOptions::default(), &Limits::default());
+    assert!(lower("^a(b|c)*$").is_ok());
+    assert!(lower("(^|x)a").is_ok());
+    assert!(lower("(?=a)").is_err());
+}
+
+/// Whether a text matches as a whole, as read with these options.
+fn reads(source: &str, options: RegexOptions, text: &str) -> bool {
+    let pattern = Pattern::with_options(source, &options, &Limits::default());
+    let pattern = pattern.unwrap_or_else(|e| panic!("{source}: {e}"));
+    pattern.match_dfa(10_000).unwrap().accepts(text.chars().map(u32::from))
+}
+
+#[test]
+fn options_change_the_meaning() {
+    let default = RegexOptions::default();
+    let (ascii, unicode) = (Classes::Ascii, Classes::Unicode);
+    for (source, options, text, whole) in [
+        (r"\d", RegexOptions { classes: unicode, ..default }, "\u{0667}", true),
+        (r"\w[^\W]", RegexOptions { classes: unicode, ..default }, "éß", true),
+        (r"[\w-]", RegexOptions { classes: unicode, ..default }, "λ", true),
+        (r"\D", RegexOptions { classes: unicode, ..default }, "\u{0667}", false),
+        (r"\s", RegexOptions { classes: unicode, ..default }, "\u{85}", true),
+        (r"\s", RegexOptions { classes: ascii, ..default }, "\u{A0}", false),
+        (r"\S", RegexOptions { classes: ascii, ..default }, "\u{A0}", true),
+        (r"\s", default, "\u{A0}", true),
+        ("aé", RegexOptions { case: Case::Insensitive, ..default }, "AÉ", true),
+        ("[^a]", RegexOptions { case: Case::Insensitive, ..default }, "A", false),
+        (".", RegexOptions { dot: Dot::Any, ..default }, "\n", true),
+        (".", RegexOptions { dot: Dot::NoLineFeed, ..default }, "\r", true),
+        (".", RegexOptions { dot: Dot::NoLineFeed, ..default }, "\n", false),
+        ("(?i)ab", default, "aB", true),
+        ("a(?i)b|c", default, "aB", true),
+        ("a(?i)b|c", default, "AB", false),
+        ("a(?i)b|c", default, "C", true),
+        ("(?:(?i)a)b", default, "aB", false),
+        ("(?i:a(?-i)b)c", default, "Abc", true),
+        ("(?i:a(?-i)b)c", default, "ABc", false),
+        ("(?i:a)b", default, "AB", false),
+        ("(?s:.).", default, "\na", true),
+        ("(?s:.).", default, "a\n", false),
+        ("(?s).(?-s).", default, "\na", true),
+        ("(?s).(?-s).", default, "\n\n", false),
+        ("(?-s).", RegexOptions { dot: Dot::Any, ..default }, "\n", false),
+        ("((?s).)(.)", default, "\n\n", false),
+        ("(?s-i:A.)", default, "a\n", false),
+        ("(?s-i:A.)", RegexOptions { case: Case::Insensitive, ..default }, "A\n", true),
+        (r"\a\e[\e]", default, "\u{7}\u{1b}\u{1b}", true),
+        (r"\Aa\z", default, "a", true),
+        ("(?P<x>a)(?<y>b)", default, "ab", true),
+    ] {
+        assert_eq!(reads(source, options, text), whole, "{source:?} on {text:?} with {options:?}");
+    }
+}
+
+#[test]
+fn extensions_are_refused_where_they_are_none() {
+    for (source, offset) in
+        [("a(?m)b", 3), ("(?x: a)", 2), (r"\Z", 0), ("(?>a)", 0), ("(?P=x)", 0), ("(?#c)", 0), (r"a\b", 1)]
+    {
+        let options = RegexOptions::default();
+        match Pattern::with_options(source, &options, &Limits::default()) {
+            Err(RegexError::Unsupported { offset: at, .. }) => assert_eq!(at, offset, "{source}"),
+            other => panic!("{source}: {other:?}"),
+        }
+    }
+    for source in [r"\a", r"\e", r"\Aa", "(?i)a", "(?P<x>a)"] {
+        assert!(Pattern::parse(source, &Limits::default()).is_err(), "{source}");
+    }
+    // Nothing to repeat, also behind flags and anchors; flags without an end.
+    for source in ["(?i)*", r"\A*", "(?i", "(?", "(?i-)a", "(?ii)a"] {
+        assert!(Pattern::with_options(source, &RegexOptions::default(), &Limits::default()).is_err(), "{source}");
+    }
+}
+
+#[test]
+fn counts_are_not_copies() {
+    for source in ["a{100000}", "(?:[ab]c?){0,100000}", r"^\p{L}{99999,100000}$", "(?:a{1000}b){1000}"] {
+        let grammar = lower(source, &RegexOptions::default(), &Limits::default()).unwrap();
+        assert!(grammar.size() < 5_000, "{source}: {}", grammar.size());
+    }
+}
+
+#[test]
+fn tables_are_bounded() {
+    let limits = Limits { nodes: 20_000, ..Limits::default() };
+    for source in [r"\p{L}".repeat(1_000), r"\P{L}".repeat(30), "[a-cé]".repeat(20_000), "abc".repeat(10_000)] {
+        let refused = Pattern::with_options(&source, &RegexOptions::default(), &limits);
+        assert!(matches!(refused, Err(RegexError::TooLarge(_))), "{}", &source[..5]);
+    }
+    assert!(pattern(r"(?:\p{L}{1000}$|a){200}").match_dfa(5_000).is_err());
+}
+
+#[test]
+fn errors_are_shown_in_the_pattern() {
+    let error = lower("ab(?=c)", &RegexOptions::default(), &Limits::default()).unwrap_err();
+    let shown = error.diagnostics("pattern", "ab(?=c)").to_string();
+    assert!(shown.contains("pattern:1:3") && shown.contains("  ^ look-ahead"), "{shown}");
+    let error = lower("é[b-a]", &RegexOptions::default(), &Limits::default()).unwrap_err();
+    let shown = error.diagnostics("pattern", "é[b-a]").to_string();
+    assert!(shown.contains("pattern:1:5") && shown.contains("a class range out of order"), "{shown}");
 }

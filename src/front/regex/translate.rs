@@ -1,13 +1,16 @@
-//! ECMA-262 pattern syntax to `regex-syntax` syntax, with the meaning ECMA-262 gives it.
+//! ECMA-262 pattern syntax, and a little more of it, to `regex-syntax` syntax, with the meaning ECMA-262 gives it.
 
 use std::fmt::Write;
 use std::iter::Peekable;
 use std::str::CharIndices;
 
-use super::RegexError;
+use super::{Classes, Dot, RegexError, RegexOptions, Syntax};
 
 /// `\s` of ECMA-262: WhiteSpace and LineTerminator.
 const SPACE: &str = r"\t\n\x0B\x0C\r \x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}";
+
+/// White space of ASCII.
+const ASCII_SPACE: &str = r"\t\n\x0B\x0C\r ";
 
 /// A translated pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +19,8 @@ pub struct Translated {
     pub text: String,
     /// `(offset in text, offset in source)`, ascending.
     offsets: Vec<(usize, usize)>,
+    /// How many classes are whole tables of Unicode.
+    pub(super) tables: usize,
 }
 
 impl Translated {
@@ -27,10 +32,12 @@ impl Translated {
 }
 
 /// Rewrites an ECMA-262 pattern (as with the `u` flag where the two differ, but lenient about needless escapes and literal
-/// braces as without it). Refuses look-around, word boundaries, backreferences, flags and lone surrogates.
-pub fn translate(source: &str) -> Result<Translated, RegexError> {
-    let out = Translated { text: String::with_capacity(source.len() + 8), offsets: Vec::new() };
-    let mut shim = Shim { source, chars: source.char_indices().peekable(), out };
+/// braces as without it). Refuses look-around, word boundaries, backreferences, lone surrogates, and flags but `i` and `s` in the
+/// extended syntax. Of the options, the scope and the case are the caller's matter.
+pub fn translate(source: &str, options: &RegexOptions) -> Result<Translated, RegexError> {
+    let out = Translated { text: String::with_capacity(source.len() + 8), offsets: Vec::new(), tables: 0 };
+    let chars = source.char_indices().peekable();
+    let mut shim = Shim { source, chars, out, options: *options, dot: options.dot, outer: Vec::new() };
     shim.pattern()?;
     Ok(shim.out)
 }
@@ -39,6 +46,10 @@ struct Shim<'s> {
     source: &'s str,
     chars: Peekable<CharIndices<'s>>,
     out: Translated,
+    options: RegexOptions,
+    /// What `.` leaves out here, and around each open group.
+    dot: Dot,
+    outer: Vec<Dot>,
 }
 
 /// What an escape stands for.
@@ -49,6 +60,8 @@ enum Escape {
     Class(String),
     /// The complement of the inside of a class.
     NotClass(String),
+    /// An anchor.
+    Anchor(&'static str),
 }
 
 impl Shim<'_> {
@@ -86,9 +99,17 @@ impl Shim<'_> {
                     Escape::NotClass(inside) => {
                         let _ = write!(self.out.text, "[^{inside}]");
                     }
+                    Escape::Anchor(anchor) => {
+                        self.out.text.push_str(anchor);
+                        next_atom = false;
+                    }
                 },
                 '[' => self.class(at)?,
-                '.' => self.out.text.push_str(r"[^\n\r\x{2028}\x{2029}]"),
+                '.' => self.out.text.push_str(match self.dot {
+                    Dot::NoLineTerminators => r"[^\n\r\x{2028}\x{2029}]",
+                    Dot::NoLineFeed => r"[^\n]",
+                    Dot::Any => r"[\x{0}-\x{10FFFF}]",
+                }),
                 '^' => {
                     self.out.text.push_str(r"\A");
                     next_atom = false;
@@ -101,7 +122,10 @@ impl Shim<'_> {
                     self.group(at)?;
                     next_atom = false;
                 }
-                ')' => self.out.text.push(')'),
+                ')' => {
+                    self.dot = self.outer.pop().unwrap_or(self.dot);
+                    self.out.text.push(')');
+                }
                 '|' => {
                     self.out.text.push('|');
                     next_atom = false;
@@ -167,8 +191,10 @@ impl Shim<'_> {
 
     fn group(&mut self, at: usize) -> Result<(), RegexError> {
         let unsupported = |what| Err(RegexError::Unsupported { offset: at, what });
+        let extended = self.options.syntax == Syntax::Extended;
         let rest = self.rest();
         if !rest.starts_with('?') {
+            self.outer.push(self.dot);
             self.out.text.push_str("(?:");
             return Ok(());
         }
@@ -178,17 +204,66 @@ impl Shim<'_> {
         if rest.starts_with("?<=") || rest.starts_with("?<!") {
             return unsupported("look-behind");
         }
+        if rest.starts_with("?P=") {
+            return unsupported("backreference");
+        }
         let skip = if rest.starts_with("?:") {
             2
-        } else if rest.starts_with("?<")
+        } else if (rest.starts_with("?<") || extended && rest.starts_with("?P<"))
             && let Some(end) = rest.find('>')
         {
             rest[..=end].chars().count()
+        } else if extended {
+            return self.flags(at);
         } else {
             return unsupported("flags or an unknown kind of group");
         };
         self.skip(skip);
+        self.outer.push(self.dot);
         self.out.text.push_str("(?:");
+        Ok(())
+    }
+
+    /// `(?i)`, `(?-s)`, `(?is-i:` behind the `(`.
+    fn flags(&mut self, at: usize) -> Result<(), RegexError> {
+        let mut on = true;
+        let mut any = false;
+        let mut dot = self.dot;
+        let mut text = "(?".to_owned();
+        self.skip(1);
+        loop {
+            match self.chars.next() {
+                Some((_, '-')) if on => {
+                    on = false;
+                    any = false;
+                    continue;
+                }
+                Some((_, 'i')) => text.push_str(if on { "i" } else { "-i" }),
+                Some((_, 's')) if on => dot = Dot::Any,
+                // As if there had been no `(?s)`.
+                Some((_, 's')) if self.options.dot == Dot::Any => dot = Dot::NoLineTerminators,
+                Some((_, 's')) => dot = self.options.dot,
+                Some((_, ':')) => {
+                    self.outer.push(self.dot);
+                    text.push(':');
+                    break;
+                }
+                Some((_, ')')) if any => {
+                    text.push(')');
+                    break;
+                }
+                Some((place, 'm' | 'x' | 'U' | 'u' | 'R')) => {
+                    return Err(RegexError::Unsupported { offset: place, what: "a flag other than i and s" });
+                }
+                _ => return Err(RegexError::Unsupported { offset: at, what: "an unknown kind of group" }),
+            }
+            any = true;
+        }
+        self.dot = dot;
+        // Nothing but `s` was said: not for `regex-syntax`.
+        if text != "(?)" {
+            self.out.text.push_str(&text);
+        }
         Ok(())
     }
 
@@ -199,12 +274,8 @@ impl Shim<'_> {
             return self.syntax(at, "a backslash at the end");
         };
         Ok(match c {
-            'd' => Escape::Class("0-9".into()),
-            'D' => Escape::NotClass("0-9".into()),
-            'w' => Escape::Class("0-9A-Za-z_".into()),
-            'W' => Escape::NotClass("0-9A-Za-z_".into()),
-            's' => Escape::Class(SPACE.into()),
-            'S' => Escape::NotClass(SPACE.into()),
+            'd' | 'w' | 's' => Escape::Class(self.perl(c).into()),
+            'D' | 'W' | 'S' => Escape::NotClass(self.perl(c.to_ascii_lowercase()).into()),
             'p' | 'P' => {
                 let rest = self.rest();
                 let Some(end) = rest.find('}').filter(|_| rest.starts_with('{')) else {
@@ -216,6 +287,7 @@ impl Shim<'_> {
                 }
                 let inside = format!("\\p{{{name}}}");
                 self.skip(end + 1);
+                self.out.tables += 1;
                 if c == 'p' { Escape::Class(inside) } else { Escape::NotClass(inside) }
             }
             'b' if in_class => Escape::Char(8),
@@ -237,11 +309,31 @@ impl Shim<'_> {
                 None => return self.syntax(at, "\\x needs two hexadecimal digits"),
             },
             'u' => Escape::Char(self.unicode(at)?),
+            'a' if self.options.syntax == Syntax::Extended => Escape::Char(7),
+            'e' if self.options.syntax == Syntax::Extended => Escape::Char(27),
+            'A' if self.options.syntax == Syntax::Extended && !in_class => Escape::Anchor(r"\A"),
+            'z' if self.options.syntax == Syntax::Extended && !in_class => Escape::Anchor(r"\z"),
             'A' | 'Z' | 'z' | 'G' | 'Q' | 'E' | 'h' | 'H' | 'R' | 'X' | 'K' | 'a' | 'e' => {
                 return unsupported("an escape that ECMA-262 does not have");
             }
             c => Escape::Char(u32::from(c)),
         })
+    }
+
+    /// The inside of the class that `\d`, `\w` or `\s` stands for.
+    fn perl(&mut self, letter: char) -> &'static str {
+        if self.options.classes == Classes::Unicode {
+            self.out.tables += 1;
+        }
+        match (letter, self.options.classes) {
+            ('d', Classes::Unicode) => r"\d",
+            ('d', _) => "0-9",
+            ('w', Classes::Unicode) => r"\w",
+            ('w', _) => "0-9A-Za-z_",
+            (_, Classes::Unicode) => r"\s",
+            (_, Classes::Ascii) => ASCII_SPACE,
+            (_, Classes::Ecma) => SPACE,
+        }
     }
 
     /// Exactly `n` hexadecimal digits.
@@ -347,6 +439,8 @@ impl Shim<'_> {
                 let _ = write!(self.out.text, "[^{inside}]");
             }
             Escape::Char(code) => self.literal(code),
+            // Not made inside a class.
+            Escape::Anchor(_) => {}
         }
     }
 }

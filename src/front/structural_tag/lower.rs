@@ -9,12 +9,21 @@ use super::{
 };
 use crate::front::diagnostic::Diagnostics;
 use crate::front::json_schema::{self, MemberOrder, SchemaErrors, Whitespace};
-use crate::front::regex::{self, SCALARS, spell_utf8};
+use crate::front::regex::{self, Classes, Dot, RegexOptions, SCALARS, spell_utf8};
 use crate::front::{Lowered, structural_tag::tokens};
 use crate::fsm::ByteSet;
 use crate::ids::RuleId;
 use crate::ir::{AfterTag, Budget, Dispatch, DispatchEnd, Expr, GrammarBuilder, SpecialToken, Spent, Trigger};
 use crate::limits::Limits;
+
+/// How the format reads regular expressions: as a whole, `.` is any character, classes are ASCII.
+const REGEX: RegexOptions = RegexOptions {
+    scope: regex::Scope::Match,
+    syntax: regex::Syntax::Extended,
+    classes: Classes::Ascii,
+    case: regex::Case::Sensitive,
+    dot: Dot::Any,
+};
 
 impl StructuralTag {
     /// The grammar of the texts it allows. All errors are reported. Cost: linear, but for the schemas and regular expressions inside.
@@ -173,7 +182,7 @@ impl Lowering<'_> {
         }
         let rule = match format {
             Format::JsonSchema(format) => self.json_schema(format, pointer)?,
-            Format::Regex { pattern } => match regex::lower(pattern, self.limits) {
+            Format::Regex { pattern } => match regex::lower(pattern, &REGEX, self.limits) {
                 Ok(grammar) => self.builder.import(&grammar),
                 Err(error) => return self.fail(&below(pointer, "pattern"), Reason::Regex(error)),
             },
