@@ -18,6 +18,7 @@ use crate::front::diagnostic::Diagnostics;
 use crate::front::json_schema::{self, SchemaErrors, SchemaOptions};
 use crate::front::lark::{self, LarkOptions};
 use crate::front::regex::{self, RegexError, RegexOptions};
+use crate::front::structural_tag::{self, StructuralTagErrors, StructuralTagOptions};
 use crate::ids::TokenId;
 use crate::ir::{Grammar, Simplify};
 use crate::limits::Limits;
@@ -79,6 +80,17 @@ pub enum SchemaCompileError {
     /// It is malformed, unsupported or unsatisfiable, with JSON pointers.
     #[error(transparent)]
     Schema(#[from] SchemaErrors),
+    /// The grammar it lowers to is not compilable.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+}
+
+/// Why a structural tag did not become a constraint.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StructuralTagCompileError {
+    /// It is malformed or contradictory, with JSON pointers.
+    #[error(transparent)]
+    Document(#[from] StructuralTagErrors),
     /// The grammar it lowers to is not compilable.
     #[error(transparent)]
     Compile(#[from] CompileError),
@@ -180,6 +192,17 @@ impl Engine {
     /// Reads, lowers and compiles a Lark grammar. Warnings are dropped; [`lark::lower`] has them.
     pub fn compile_lark(&self, text: &str, options: &LarkOptions) -> Result<Constraint, TextCompileError> {
         Ok(self.compile(lark::lower(text, options, &self.options.limits)?.grammar)?)
+    }
+
+    /// Reads, lowers and compiles a structural tag. Special tokens of the vocabulary may stand in its markers as themselves.
+    pub fn compile_structural_tag(
+        &self,
+        text: &str,
+        options: &StructuralTagOptions,
+    ) -> Result<Constraint, StructuralTagCompileError> {
+        let mut options = options.clone();
+        options.special_tokens.extend(self.vocab.specials().iter().map(|(_, name)| name.clone()));
+        Ok(self.compile(structural_tag::lower(text, &options, &self.options.limits)?.grammar)?)
     }
 
     /// Reads, lowers and compiles a regular expression.

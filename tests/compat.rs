@@ -9,6 +9,7 @@ use std::sync::Arc;
 use louver::compile::Compiled;
 use louver::front::lark::{self, LarkOptions, NamedGrammar};
 use louver::front::regex::{self, RegexOptions};
+use louver::front::structural_tag::{self, StructuralTagOptions};
 use louver::ir::Grammar;
 use louver::limits::Limits;
 use louver::matcher::{Recognizer, Rejected};
@@ -55,6 +56,9 @@ pub(crate) fn lower(kind: &str, spec: &str, options: &Value, limits: &Limits) ->
     Some(match kind {
         "regex" => regex::lower(spec, &RegexOptions::default(), limits).map_err(|e| e.to_string()),
         "lark" => lark(spec, options, limits),
+        "structural_tag" => structural_tag::lower(spec, &StructuralTagOptions::default(), limits)
+            .map(|lowered| lowered.grammar)
+            .map_err(|e| e.to_string()),
         _ => return None,
     })
 }

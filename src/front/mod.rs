@@ -4,6 +4,7 @@ pub mod diagnostic;
 pub mod json_schema;
 pub mod lark;
 pub mod regex;
+pub mod structural_tag;
 
 use crate::ir::Grammar;
 use diagnostic::Diagnostics;

@@ -8,6 +8,7 @@ use louver::front::diagnostic::Diagnostics;
 use louver::front::json_schema::{self, SchemaErrors, SchemaOptions};
 use louver::front::lark::{self, LarkOptions, NamedGrammar};
 use louver::front::regex::{self, RegexError, RegexOptions};
+use louver::front::structural_tag::{self, StructuralTagErrors};
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
 use louver::spec::json::{Json, JsonError, Object};
@@ -26,9 +27,15 @@ pub(crate) enum SpecError {
     #[error("kind `{0}` is unknown; known: json_schema, regex, tools, ebnf, lark, structural_tag")]
     UnknownKind(String),
     #[error("the spec of kind `{kind}` must be {expected}")]
-    SpecType { kind: &'static str, expected: &'static str },
+    SpecType {
+        kind: &'static str,
+        expected: &'static str,
+    },
     #[error("options of kind `{kind}`: {error}")]
-    Options { kind: &'static str, error: serde_json::Error },
+    Options {
+        kind: &'static str,
+        error: serde_json::Error,
+    },
     #[error("the spec is no JSON: {0}")]
     Json(#[from] JsonError),
     #[error(transparent)]
@@ -37,6 +44,7 @@ pub(crate) enum SpecError {
     Regex(#[from] RegexError),
     #[error(transparent)]
     Text(#[from] Diagnostics),
+    StructuralTag(#[from] StructuralTagErrors),
     #[error(transparent)]
     Request(#[from] RequestError),
     #[error(transparent)]
@@ -149,7 +157,12 @@ fn compile(kind: &str, spec: &Value, options: &Value, limits: &Limits) -> Result
             };
             lark::lower(text, &lark_options(parse_options("lark", options)?)?, limits)?.grammar
         }
-        "ebnf" | "structural_tag" => return Err(SpecError::NotBuilt(kind.to_owned())),
+        "structural_tag" => {
+            let NoOptions {} = parse_options("structural_tag", options)?;
+            let tag = structural_tag::StructuralTag::read(&json(spec, limits)?, limits)?;
+            tag.lower(&structural_tag::StructuralTagOptions::default(), limits)?.grammar
+        }
+        "ebnf" => return Err(SpecError::NotBuilt(kind.to_owned())),
         other => return Err(SpecError::UnknownKind(other.to_owned())),
     };
     Ok(Compiled::new(&grammar, limits)?)

@@ -25,7 +25,8 @@ fn rules_with<'l>(lowered: &'l Lowered, fits: impl Fn(&Attributes) -> bool) -> V
 
 #[test]
 fn all_errors_have_their_places() {
-    let text = "start: a b\na: \"x\" )\n%import common.INTT\nB: /[/ | /a(?=b)/\nc[lasy]: \"\\q\"\nstart: %regex {\"x\": 1}\n";
+    let text =
+        "start: a b\na: \"x\" )\n%import common.INTT\nB: /[/ | /a(?=b)/\nc[lasy]: \"\\q\"\nstart: %regex {\"x\": 1}\n";
     // c is not defined, since its attributes are wrong; so is `a`, whose line is.
     assert_eq!(places(text), [(1, 8), (1, 10), (2, 8), (3, 16), (4, 5), (4, 11), (5, 3), (5, 11), (6, 1), (6, 8)]);
     assert_eq!(places("start: %lark {\n  start: x\n  y: @z\n}"), [(2, 10), (3, 6)]);
@@ -40,7 +41,8 @@ fn warnings_are_kept() {
 
 #[test]
 fn attributes_are_set() {
-    let lowered = ok("start: v w\nv[capture, temperature=0.5, max_chars=7]: /[0-9]+/\nw[capture=\"x\", max_tokens=3]: v v");
+    let lowered =
+        ok("start: v w\nv[capture, temperature=0.5, max_chars=7]: /[0-9]+/\nw[capture=\"x\", max_tokens=3]: v v");
     let budget = |tokens, chars, spent| Some(Budget { tokens, chars, spent });
     let v = rules_with(&lowered, |a| a.capture.as_deref() == Some("v"));
     assert_eq!((v.len(), v[0].attributes.temperature), (1, Some(0.5)));
@@ -58,7 +60,8 @@ fn attributes_are_set() {
 
 #[test]
 fn plain_tools_are_a_dispatch() {
-    let tools = "start: (a | b)* TEXT\nha[lazy]: TEXT \"<a>\"\nhb[suffix=\"<b>\"]: TEXT\na: ha \"1\"\nb: hb \"2\" | hb \"3\"\n";
+    let tools =
+        "start: (a | b)* TEXT\nha[lazy]: TEXT \"<a>\"\nhb[suffix=\"<b>\"]: TEXT\na: ha \"1\"\nb: hb \"2\" | hb \"3\"\n";
     let dispatches = |text: &str| {
         let lowered = ok(&format!("{text}TEXT: /(.|\\n)*/\n"));
         let is_dispatch = |rule: &Rule| matches!(&rule.body, Expr::Dispatch(d) if d.tags.len() == 3);
