@@ -5,6 +5,7 @@ mod background;
 mod batch;
 mod draft;
 mod forced;
+mod inspect;
 mod shared;
 mod shortest;
 
@@ -27,6 +28,7 @@ pub use ahead::{PrepareBudget, PrepareReport, Prepared};
 pub use batch::{BatchError, RowStatus, UniqueRows};
 pub use draft::{DraftError, DraftNode, DraftTree};
 pub use forced::{Piece, Tokenize};
+pub use inspect::Expected;
 pub use shared::EngineStats;
 use shared::Shared;
 pub use shortest::{Completion, CompletionOptions};

@@ -6,12 +6,14 @@
 mod components;
 mod dispatch;
 mod facts;
+mod inspect;
 mod leaves;
 mod program;
 mod thompson;
 mod units;
 
 pub(crate) use facts::RuleFacts;
+pub use inspect::{AutomatonBlock, AutomatonEdge, AutomatonState, DispatchState, EdgeKind, RuleAutomaton};
 pub(crate) use program::Program;
 
 use std::sync::Arc;

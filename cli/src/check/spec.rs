@@ -6,6 +6,7 @@ use std::sync::Arc;
 use louver::compile::{CompileError, Compiled};
 use louver::front::json_schema::{self, SchemaErrors, SchemaOptions};
 use louver::front::regex::{self, RegexError, RegexOptions};
+use louver::ir::Grammar;
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
 use louver::spec::json::{Json, JsonError, Object};
@@ -96,23 +97,27 @@ impl Specs {
 
 /// Compiles a spec of any kind.
 fn compile(kind: &str, spec: &Value, options: &Value, limits: &Limits) -> Result<Compiled, SpecError> {
-    let grammar = match kind {
+    Ok(Compiled::new(grammar(kind, spec, options, limits)?, limits)?)
+}
+
+/// The grammar of a spec of any kind.
+pub(crate) fn grammar(kind: &str, spec: &Value, options: &Value, limits: &Limits) -> Result<Grammar, SpecError> {
+    match kind {
         "json_schema" => {
             let options: SchemaOptions = parse_options("json_schema", options)?;
-            json_schema::lower(&json(spec, limits)?, &options, limits)?
+            Ok(json_schema::lower(&json(spec, limits)?, &options, limits)?)
         }
         "regex" => {
             let Value::String(pattern) = spec else {
                 return Err(SpecError::SpecType { kind: "regex", expected: "a string" });
             };
             let options: RegexOptions = parse_options("regex", options)?;
-            regex::lower(pattern, &options, limits)?
+            Ok(regex::lower(pattern, &options, limits)?)
         }
-        "tools" => return tools(spec, options, limits),
-        "ebnf" | "lark" | "structural_tag" => return Err(SpecError::NotBuilt(kind.to_owned())),
-        other => return Err(SpecError::UnknownKind(other.to_owned())),
-    };
-    Ok(Compiled::new(&grammar, limits)?)
+        "tools" => tools(spec, options, limits),
+        "ebnf" | "lark" | "structural_tag" => Err(SpecError::NotBuilt(kind.to_owned())),
+        other => Err(SpecError::UnknownKind(other.to_owned())),
+    }
 }
 
 /// Compiles a JSON Schema from its text.
@@ -137,7 +142,7 @@ fn parse_options<T: for<'d> Deserialize<'d>>(kind: &'static str, options: &Value
 
 /// Tools as a list, or as a request with `tools`, `tool_choice`, `parallel_tool_calls` and `response_format`; or either as
 /// text. Markers count by their spelling.
-fn tools(spec: &Value, options: &Value, limits: &Limits) -> Result<Compiled, SpecError> {
+fn tools(spec: &Value, options: &Value, limits: &Limits) -> Result<Grammar, SpecError> {
     let options: ToolsOptions = parse_options("tools", options)?;
     let spec = json(spec, limits)?;
     let mut body: Vec<(String, Json)> = match &spec {
@@ -173,5 +178,5 @@ fn tools(spec: &Value, options: &Value, limits: &Limits) -> Result<Compiled, Spe
     let catalog = Catalog::builtin();
     let format = catalog.get(options.format.as_deref().unwrap_or(DEFAULT_FORMAT))?;
     let plan = format.spelled().lower(&request)?;
-    Ok(Compiled::new(plan.grammar(), limits)?)
+    Ok(plan.grammar().clone())
 }
