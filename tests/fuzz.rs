@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use proptest::prelude::RngCore;
+use proptest::prelude::Rng;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 #[path = "../fuzz/src/lib.rs"]
