@@ -1,6 +1,7 @@
 //! The one integration binary: cases as data, the brute-force oracle, properties, and the tidiness of the tree.
 
 mod cases;
+mod compat;
 mod fuzz;
 mod harness;
 mod property;

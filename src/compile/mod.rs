@@ -8,12 +8,14 @@ mod dispatch;
 mod facts;
 mod inspect;
 mod leaves;
+mod meters;
 mod program;
 mod thompson;
 mod units;
 
 pub(crate) use facts::RuleFacts;
 pub use inspect::{AutomatonBlock, AutomatonEdge, AutomatonState, DispatchState, EdgeKind, RuleAutomaton};
+pub(crate) use meters::{Meter, Unit};
 pub(crate) use program::Program;
 
 use std::sync::Arc;
@@ -93,7 +95,12 @@ pub(crate) struct Block {
 /// least one byte.
 #[derive(Debug)]
 pub struct Compiled {
+    /// As it was given.
+    source: Arc<Grammar>,
+    /// As it is parsed: every budget in a rule of its own.
     pub(crate) grammar: Arc<Grammar>,
+    /// What those rules meter.
+    pub(crate) meters: FxHashMap<u32, Meter>,
     /// The grammar's rules, then auxiliary ones.
     pub(crate) rules: Vec<RuleFacts>,
     /// Auxiliary rules by the address of their expression in `grammar`.
@@ -128,9 +135,12 @@ impl Compiled {
     pub fn new(grammar: impl Into<Arc<Grammar>>, limits: &Limits) -> Result<Compiled, CompileError> {
         let grammar = grammar.into();
         grammar.validate()?;
+        let (parsed, meters) = meters::split(grammar.clone());
         let mut compiled = Compiled {
             start: grammar.start.raw(),
-            grammar,
+            source: grammar,
+            grammar: parsed,
+            meters,
             rules: Vec::new(),
             auxiliary: FxHashMap::default(),
             units: FxHashMap::default(),
@@ -143,7 +153,7 @@ impl Compiled {
 
     /// The grammar it was compiled from.
     pub fn grammar(&self) -> &Arc<Grammar> {
-        &self.grammar
+        &self.source
     }
 
     /// Sizes. Builds all automata to tell: for reports.

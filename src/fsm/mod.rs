@@ -8,6 +8,7 @@ mod kinds;
 mod minimize;
 mod nfa;
 mod product;
+mod words;
 
 pub use byteset::{ByteSet, escape};
 pub use dfa::{Dfa, DfaBuilder, Edge};

@@ -3,6 +3,7 @@
 
 mod builder;
 mod print;
+pub mod regular;
 mod simplify;
 mod validate;
 

@@ -1,0 +1,288 @@
+//! Expressions that are regular languages over bytes, as automata: shortest matches, markers and what lies before them.
+
+use std::collections::hash_map::Entry;
+
+use rustc_hash::FxHashMap;
+
+use super::{Expr, Rule};
+use crate::fsm::{Combine, Dfa, DfaBuilder, Nfa, TooLarge};
+use crate::ids::RuleId;
+
+/// All bytes: the alphabet of these automata.
+pub const BYTES: [(u32, u32); 1] = [(0, 255)];
+
+/// Deepest nesting of expressions and of rules in rules.
+const MAX_DEPTH: usize = 500;
+
+/// Why an expression has no automaton over bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotRegular {
+    /// A rule leads back to itself.
+    #[error("rule {rule} leads back to itself")]
+    Recursive {
+        /// The rule.
+        rule: RuleId,
+    },
+    /// It has a special token, which is no bytes.
+    #[error("a special token is not text")]
+    Special,
+    /// It has a tag dispatch.
+    #[error("a tag dispatch inside")]
+    Dispatch,
+    /// A rule inside has attributes (a capture, a budget), which an automaton would lose.
+    #[error("rule {rule} has attributes of its own")]
+    Attributes {
+        /// The rule.
+        rule: RuleId,
+    },
+    /// Nested too deeply.
+    #[error("nested more than {MAX_DEPTH} deep")]
+    TooDeep,
+    /// Past the limit of states.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
+}
+
+/// The minimal automaton of an expression whose references are to `rules`. Counted repeats are written out. Fails past `limit`
+/// states, before and after it is made deterministic.
+pub fn automaton(expr: &Expr, rules: &[Rule], limit: usize) -> Result<Dfa, NotRegular> {
+    let mut build = Build { rules, limit, open: vec![false; rules.len()], depth: 0, nfa: Nfa::new() };
+    let start = build.nfa.state();
+    let end = build.expr(start, expr)?;
+    build.nfa.set_final(end);
+    Ok(build.nfa.determinize(limit)?.minimize())
+}
+
+struct Build<'r> {
+    rules: &'r [Rule],
+    limit: usize,
+    /// Rules that are being written out.
+    open: Vec<bool>,
+    depth: usize,
+    nfa: Nfa,
+}
+
+impl Build<'_> {
+    fn state(&mut self) -> Result<u32, NotRegular> {
+        // A deterministic automaton may be smaller, but not by so much in what people write.
+        if self.nfa.len() >= self.limit.saturating_mul(4) {
+            return Err(TooLarge { limit: self.limit }.into());
+        }
+        Ok(self.nfa.state())
+    }
+
+    /// Appends `expr` so that it begins at `from`; returns where it ends.
+    fn expr(&mut self, from: u32, expr: &Expr) -> Result<u32, NotRegular> {
+        if self.depth >= MAX_DEPTH {
+            return Err(NotRegular::TooDeep);
+        }
+        self.depth += 1;
+        let to = self.inner(from, expr);
+        self.depth -= 1;
+        to
+    }
+
+    fn inner(&mut self, from: u32, expr: &Expr) -> Result<u32, NotRegular> {
+        Ok(match expr {
+            Expr::Empty => from,
+            Expr::Never => self.state()?,
+            Expr::Bytes(bytes) => {
+                let mut at = from;
+                for &byte in bytes {
+                    let to = self.state()?;
+                    self.nfa.edge(at, u32::from(byte), u32::from(byte), to);
+                    at = to;
+                }
+                at
+            }
+            Expr::Class(set) => {
+                let to = self.state()?;
+                for (lo, hi) in set.ranges() {
+                    self.nfa.edge(from, u32::from(lo), u32::from(hi), to);
+                }
+                to
+            }
+            Expr::Special(_) => return Err(NotRegular::Special),
+            Expr::Dispatch(_) => return Err(NotRegular::Dispatch),
+            Expr::Ref(rule) => self.rule(from, *rule)?,
+            Expr::Seq(parts) => parts.iter().try_fold(from, |at, part| self.expr(at, part))?,
+            Expr::Alt(parts) => {
+                let end = self.state()?;
+                for part in parts {
+                    let begin = self.state()?;
+                    self.nfa.epsilon(from, begin);
+                    let to = self.expr(begin, part)?;
+                    self.nfa.epsilon(to, end);
+                }
+                end
+            }
+            Expr::Automaton(dfa) => {
+                if self.nfa.len() + dfa.len() > self.limit.saturating_mul(4) {
+                    return Err(TooLarge { limit: self.limit }.into());
+                }
+                let (begin, end) = self.nfa.embed(dfa);
+                self.nfa.epsilon(from, begin);
+                end
+            }
+            Expr::Graph(graph) => {
+                let mut nodes = Vec::new();
+                for _ in 0..graph.nodes {
+                    nodes.push(self.state()?);
+                }
+                self.nfa.epsilon(from, nodes[graph.start as usize]);
+                for (a, e, b) in &graph.edges {
+                    let begin = self.state()?;
+                    self.nfa.epsilon(nodes[*a as usize], begin);
+                    let to = self.expr(begin, e)?;
+                    self.nfa.epsilon(to, nodes[*b as usize]);
+                }
+                let end = self.state()?;
+                graph.ends.iter().for_each(|&node| self.nfa.epsilon(nodes[node as usize], end));
+                end
+            }
+            Expr::Repeat { body, min, max } => self.repeat(from, body, *min, *max)?,
+        })
+    }
+
+    fn rule(&mut self, from: u32, rule: RuleId) -> Result<u32, NotRegular> {
+        let rules = self.rules;
+        let callee = &rules[rule.index()];
+        if !callee.attributes.is_empty() {
+            return Err(NotRegular::Attributes { rule });
+        }
+        if std::mem::replace(&mut self.open[rule.index()], true) {
+            return Err(NotRegular::Recursive { rule });
+        }
+        let to = self.expr(from, &callee.body)?;
+        self.open[rule.index()] = false;
+        Ok(to)
+    }
+
+    fn repeat(&mut self, from: u32, body: &Expr, min: u32, max: Option<u32>) -> Result<u32, NotRegular> {
+        let mut at = from;
+        for _ in 0..min {
+            let (states, before) = (self.nfa.len(), at);
+            at = self.expr(at, body)?;
+            if self.nfa.len() == states && at == before {
+                break; // the body adds nothing
+            }
+        }
+        let end = self.state()?;
+        self.nfa.epsilon(at, end);
+        match max {
+            None => {
+                let begin = self.state()?;
+                self.nfa.epsilon(end, begin);
+                let to = self.expr(begin, body)?;
+                self.nfa.epsilon(to, end);
+            }
+            Some(max) => {
+                for _ in min..max {
+                    let begin = self.state()?;
+                    self.nfa.epsilon(at, begin);
+                    at = self.expr(begin, body)?;
+                    self.nfa.epsilon(at, end);
+                }
+            }
+        }
+        Ok(end)
+    }
+}
+
+/// Cuts every word of `whole` into a word of `body` and a word of `marker` behind it, in all ways there are. The result is a list
+/// of pairs; its language, each pair's first followed by its second, is the words of `whole` that can be cut so. Where the marker is one text it is one pair.
+/// Fails past `limit` states of one automaton. Cost: the product of `whole` and `body`, and one of `whole` and `marker` for each
+/// state of `whole` in which a body may end.
+pub fn split(whole: &Dfa, body: &Dfa, marker: &Dfa, limit: usize) -> Result<Vec<(Dfa, Dfa)>, TooLarge> {
+    // Pairs of states a text leads to.
+    let mut ids: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+    let mut pairs = vec![(0u32, 0u32)];
+    ids.insert((0, 0), 0);
+    let mut product = DfaBuilder::new();
+    product.state(false);
+    let mut at = 0;
+    while let Some(&(w, b)) = pairs.get(at) {
+        for e in whole.edges(w) {
+            for f in body.edges(b) {
+                let (lo, hi) = (e.lo.max(f.lo), e.hi.min(f.hi));
+                if lo > hi {
+                    continue;
+                }
+                let to = match ids.entry((e.to, f.to)) {
+                    Entry::Occupied(known) => *known.get(),
+                    Entry::Vacant(new) => {
+                        if pairs.len() >= limit {
+                            return Err(TooLarge { limit });
+                        }
+                        pairs.push((e.to, f.to));
+                        *new.insert(product.state(false))
+                    }
+                };
+                product.edge(at as u32, lo, hi, to);
+            }
+        }
+        at += 1;
+    }
+    let product = product.finish();
+    // What may follow a body that ends in a state of the whole; states with the same are one group.
+    let mut groups: Vec<(Dfa, Vec<u32>)> = Vec::new();
+    let mut group_of: FxHashMap<u32, Option<usize>> = FxHashMap::default();
+    for (id, &(w, b)) in pairs.iter().enumerate() {
+        if !body.is_final(b) {
+            continue;
+        }
+        let group = match group_of.entry(w) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => {
+                let rest = starting_at(whole, w).combine(marker, Combine::And, limit)?;
+                *new.insert(if rest.is_empty() {
+                    None
+                } else if let Some(known) = groups.iter().position(|(dfa, _)| *dfa == rest) {
+                    Some(known)
+                } else {
+                    groups.push((rest, Vec::new()));
+                    Some(groups.len() - 1)
+                })
+            }
+        };
+        if let Some(group) = group {
+            groups[group].1.push(id as u32);
+        }
+    }
+    let body_of = |ends: &[u32]| {
+        let mut builder = DfaBuilder::new();
+        for state in 0..product.len() as u32 {
+            builder.state(false);
+            product.edges(state).iter().for_each(|e| builder.edge(state, e.lo, e.hi, e.to));
+        }
+        ends.iter().for_each(|&end| builder.set_final(end, true));
+        builder.finish().minimize()
+    };
+    Ok(groups.into_iter().map(|(rest, ends)| (body_of(&ends), rest)).collect())
+}
+
+/// The words that lead from a state to a final one.
+fn starting_at(dfa: &Dfa, state: u32) -> Dfa {
+    // State 0 is the start: the two change places.
+    let swap = |s: u32| {
+        if s == state {
+            0
+        } else if s == 0 {
+            state
+        } else {
+            s
+        }
+    };
+    let mut builder = DfaBuilder::new();
+    for s in 0..dfa.len() as u32 {
+        builder.state(dfa.is_final(swap(s)));
+    }
+    for s in 0..dfa.len() as u32 {
+        dfa.edges(s).iter().for_each(|e| builder.edge(swap(s), e.lo, e.hi, swap(e.to)));
+    }
+    builder.finish().minimize()
+}
+
+#[cfg(test)]
+mod tests;

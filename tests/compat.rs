@@ -1,0 +1,181 @@
+//! What another engine says: acceptance vectors recorded from it, as far as they are at hand. Its verdicts are no oracle
+//! (docs/COMPATIBILITY.md has the differences), but none of ours may move away from them unnoticed.
+//! `LOUVER_UPDATE_BASELINES=1` writes new baselines.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use louver::compile::Compiled;
+use louver::front::regex::{self, RegexOptions};
+use louver::ir::Grammar;
+use louver::limits::Limits;
+use louver::matcher::{Recognizer, Rejected};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The share of vectors of a kind on which both agree, in percent, that the front ends promise.
+const PROMISED: usize = 98;
+
+/// One line of the vectors.
+#[derive(Debug, Deserialize)]
+struct Vector {
+    id: String,
+    kind: String,
+    spec: String,
+    options: Value,
+    mode: Mode,
+    input: Option<String>,
+    input_b64: Option<String>,
+    accepted: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Mode {
+    Full,
+    Prefix,
+}
+
+/// How we differ. From less to more harmful.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Difference {
+    /// There is no grammar.
+    Refused,
+    /// They accept, we do not.
+    Rejected,
+    /// We accept, they do not.
+    Accepted,
+}
+
+/// The grammar of a vector's spec; `None` if there is no front end for its kind.
+fn lower(kind: &str, spec: &str, _options: &Value, limits: &Limits) -> Option<Result<Grammar, String>> {
+    Some(match kind {
+        "regex" => regex::lower(spec, &RegexOptions::default(), limits).map_err(|e| e.to_string()),
+        _ => return None,
+    })
+}
+
+impl Vector {
+    fn input(&self) -> Vec<u8> {
+        match (&self.input, &self.input_b64) {
+            (Some(text), None) => text.as_bytes().to_vec(),
+            (None, Some(encoded)) => base64(encoded),
+            _ => panic!("{}: a vector has either `input` or `input_b64`", self.id),
+        }
+    }
+
+    /// Whether we accept it; `None` if the recogniser ran into a limit.
+    fn check(&self, recognizer: &mut Recognizer) -> Option<bool> {
+        recognizer.reset();
+        match recognizer.push(&self.input()) {
+            Ok(()) => Some(self.mode == Mode::Prefix || recognizer.is_complete()),
+            Err(Rejected::Byte { .. }) => Some(false),
+            Err(_) => None,
+        }
+    }
+}
+
+/// The standard alphabet, padded.
+fn base64(text: &str) -> Vec<u8> {
+    let value = |c: u8| match c {
+        b'A'..=b'Z' => c - b'A',
+        b'a'..=b'z' => c - b'a' + 26,
+        b'0'..=b'9' => c - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => panic!("no base64: {text:?}"),
+    };
+    let mut out = Vec::new();
+    for four in text.trim_end_matches('=').as_bytes().chunks(4) {
+        let bits = four.iter().enumerate().fold(0u32, |bits, (i, &c)| bits | u32::from(value(c)) << (18 - 6 * i));
+        out.extend_from_slice(&bits.to_be_bytes()[1..four.len()]);
+    }
+    out
+}
+
+fn root(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// The differences of a kind by id, and the number of its vectors.
+fn differences(vectors: &[Vector]) -> (BTreeMap<&str, Difference>, usize) {
+    let limits = Limits::default();
+    let mut known: HashMap<(&str, String), Result<Recognizer, String>> = HashMap::new();
+    let mut out = BTreeMap::new();
+    for vector in vectors {
+        let recognizer = known.entry((&vector.spec, vector.options.to_string())).or_insert_with(|| {
+            let lowered = lower(&vector.kind, &vector.spec, &vector.options, &limits).expect("a front end");
+            let compiled = lowered.and_then(|g| Compiled::new(&g, &limits).map_err(|e| e.to_string()));
+            compiled.map(|compiled| Recognizer::with_limits(Arc::new(compiled), &limits))
+        });
+        let verdict = match recognizer {
+            Ok(recognizer) => vector.check(recognizer).ok_or("the recogniser ran into a limit".to_owned()),
+            Err(why) => Err(why.clone()),
+        };
+        let difference = match verdict {
+            Ok(accepted) if accepted == vector.accepted => continue,
+            Ok(true) => Difference::Accepted,
+            Ok(false) => Difference::Rejected,
+            Err(_) => Difference::Refused,
+        };
+        if std::env::var_os("LOUVER_SHOW_DIFFERENCES").is_some() {
+            let why = verdict.err().unwrap_or_default();
+            let (id, mode, spec, input) = (&vector.id, vector.mode, &vector.spec, &vector.input);
+            println!("{id} {difference:?} ({mode:?}) {input:?} in\n{spec}\n{why}\n");
+        }
+        out.insert(&*vector.id, difference);
+    }
+    (out, vectors.len())
+}
+
+/// `LOUVER_SHOW_DIFFERENCES=1` prints each difference.
+#[test]
+fn recorded_verdicts_get_no_worse() {
+    let path = root("../shared/data/engine-vectors-dev.jsonl");
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        eprintln!("SKIPPED: no vectors at {}; tests/data has the cases that always run", path.display());
+        return;
+    };
+    let mut kinds: BTreeMap<String, Vec<Vector>> = BTreeMap::new();
+    for line in text.lines() {
+        let vector: Vector = serde_json::from_str(line).expect("a vector");
+        kinds.entry(vector.kind.clone()).or_default().push(vector);
+    }
+    let mut failures = Vec::new();
+    for (kind, vectors) in &kinds {
+        if lower(kind, "", &Value::Null, &Limits::default()).is_none() {
+            println!("{kind}: {} vectors, not built", vectors.len());
+            continue;
+        }
+        let (now, all) = differences(vectors);
+        let count = |d: Difference| now.values().filter(|&&x| x == d).count();
+        let agreed = all - now.len();
+        println!(
+            "{kind}: {agreed} of {all} agree ({:.2} %); refused {}, rejected {}, accepted {}",
+            100.0 * agreed as f64 / all as f64,
+            count(Difference::Refused),
+            count(Difference::Rejected),
+            count(Difference::Accepted),
+        );
+        let baseline = root("tests/baselines/vectors").join(format!("{kind}.json"));
+        if std::env::var_os("LOUVER_UPDATE_BASELINES").is_some() {
+            std::fs::create_dir_all(root("tests/baselines/vectors")).expect("the folder is made");
+            let text = serde_json::to_string_pretty(&now).expect("JSON");
+            std::fs::write(&baseline, text + "\n").expect("the baseline is written");
+            continue;
+        }
+        if agreed * 100 < all * PROMISED {
+            failures.push(format!("{kind}: less than {PROMISED} % agree"));
+        }
+        let Ok(text) = std::fs::read_to_string(&baseline) else {
+            failures.push(format!("{kind}: no baseline; LOUVER_UPDATE_BASELINES=1 writes one"));
+            continue;
+        };
+        let before: BTreeMap<String, Difference> = serde_json::from_str(&text).expect("the baseline is JSON");
+        let worse = now.iter().filter(|(id, difference)| before.get(**id).is_none_or(|b| b < difference));
+        failures.extend(worse.map(|(id, difference)| format!("{id}: {difference:?}")));
+    }
+    assert!(failures.is_empty(), "{} got worse:\n{}", failures.len(), failures.join("\n"));
+}
