@@ -11,7 +11,8 @@ use crate::ids::{RuleId, SpecialId};
 /// One rule's automaton, all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleAutomaton {
-    /// The grammar's rule; `None` for one that was made while compiling: a block's body in a block, a dispatch inside a rule.
+    /// The grammar's rule; `None` for one that was made while compiling: a block's body in a block, a dispatch inside a
+    /// rule, what a budget is about.
     pub rule: Option<RuleId>,
     /// The rule's name; that of a rule made while compiling is in parentheses.
     pub name: String,
@@ -105,8 +106,10 @@ impl Compiled {
     }
 
     fn rule_name(&self, rule: u32) -> (Option<RuleId>, String) {
+        let id = Some(RuleId::from_raw(rule)).filter(|id| id.index() < self.source.rules.len());
         match self.grammar.rules.get(rule as usize) {
-            Some(named) => (Some(RuleId::from_raw(rule)), named.name.clone()),
+            Some(named) if id.is_some() => (id, named.name.clone()),
+            Some(named) => (None, format!("({})", named.name)),
             None => (None, format!("(rule {rule})")),
         }
     }
@@ -217,7 +220,8 @@ mod tests {
     fn automata_are_shown_as_they_are() {
         let mut b = GrammarBuilder::new();
         let list = b.declare("list");
-        let item = b.rule("item", Expr::repeat(Expr::class(ByteSet::range(b'a', b'z')), 3, Some(100)));
+        let letter = Expr::class(ByteSet::range(b'a', b'z'));
+        let item = b.rule("item", Expr::repeat(Expr::seq([letter, Expr::text(",")]), 3, Some(100)));
         b.define(list, Expr::seq([Expr::text("["), Expr::Ref(item), Expr::optional(Expr::Ref(list)), Expr::text("]")]));
         let compiled = Arc::new(Compiled::new(b.finish(list).unwrap(), &Limits::default()).unwrap());
         let automata = compiled.automata();
