@@ -13,8 +13,10 @@ use crate::ir::{Attributes, Budget, Expr, GrammarBuilder, SpecialToken, Spent};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
-/// How many times [`Limits::nodes`] and [`Limits::automaton_states`] all parts of a text may come to together.
-const PARTS: usize = 10;
+/// How many times [`Limits::nodes`] all parts of a text may come to together.
+const NODES: usize = 10;
+/// How many times [`Limits::automaton_states`] all automata of a text may come to together.
+const STATES: usize = 3;
 /// What a rule of a schema counts as, in nodes.
 const NODES_OF_A_RULE: usize = 8;
 
@@ -49,8 +51,8 @@ impl<'o> Session<'o> {
             queue: Vec::new(),
             schemas: FxHashMap::default(),
             any: None,
-            nodes: limits.nodes.saturating_mul(PARTS),
-            states: limits.automaton_states.saturating_mul(PARTS),
+            nodes: limits.nodes.saturating_mul(NODES),
+            states: limits.automaton_states.saturating_mul(STATES),
         }
     }
 
@@ -59,7 +61,7 @@ impl<'o> Session<'o> {
         let enough = nodes <= self.nodes;
         self.nodes = self.nodes.saturating_sub(nodes);
         if !enough {
-            let message = format!("the grammar comes to more than {} nodes", self.limits.nodes.saturating_mul(PARTS));
+            let message = format!("the grammar comes to more than {} nodes", self.limits.nodes.saturating_mul(NODES));
             self.report(Diagnostic::error(span.clone(), message));
         }
         enough
@@ -538,5 +540,5 @@ fn attributes(definition: &Definition<'_>) -> Attributes {
         spent,
     });
     let capture = if said.marker.is_some() { None } else { said.capture.clone() };
-    Attributes { label: None, capture, temperature: said.temperature, budget }
+    Attributes { capture, temperature: said.temperature, budget, ..Attributes::default() }
 }
