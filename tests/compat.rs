@@ -51,7 +51,7 @@ enum Difference {
 }
 
 /// The grammar of a vector's spec; `None` if there is no front end for its kind.
-fn lower(kind: &str, spec: &str, options: &Value, limits: &Limits) -> Option<Result<Grammar, String>> {
+pub(crate) fn lower(kind: &str, spec: &str, options: &Value, limits: &Limits) -> Option<Result<Grammar, String>> {
     Some(match kind {
         "regex" => regex::lower(spec, &RegexOptions::default(), limits).map_err(|e| e.to_string()),
         "lark" => lark(spec, options, limits),
@@ -97,7 +97,7 @@ impl Vector {
 }
 
 /// The standard alphabet, padded.
-fn base64(text: &str) -> Vec<u8> {
+pub(crate) fn base64(text: &str) -> Vec<u8> {
     let value = |c: u8| match c {
         b'A'..=b'Z' => c - b'A',
         b'a'..=b'z' => c - b'a' + 26,
