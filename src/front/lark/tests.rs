@@ -2,9 +2,12 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::compile::Compiled;
+use crate::engine::{Engine, EngineOptions};
 use crate::front::diagnostic::Severity;
+use crate::ids::TokenId;
 use crate::ir::{Attributes, Budget, Expr, Rule, SpecialToken, Spent};
 use crate::matcher::Recognizer;
+use crate::vocab::Vocabulary;
 
 fn read(text: &str) -> Result<Lowered, Diagnostics> {
     lower(text, &LarkOptions::default(), &Limits::default())
@@ -21,7 +24,7 @@ fn places(text: &str) -> Vec<(usize, usize)> {
     errors.map(|d| all.place(d.span.start)).collect()
 }
 
-fn rules_with<'l>(lowered: &'l Lowered, fits: impl Fn(&Attributes) -> bool) -> Vec<&'l Rule> {
+fn rules_with(lowered: &Lowered, fits: impl Fn(&Attributes) -> bool) -> Vec<&Rule> {
     lowered.grammar.rules.iter().filter(|r| fits(&r.attributes)).collect()
 }
 
@@ -96,6 +99,28 @@ fn special_tokens() {
     for wrong in ["<[]>", "<[3-1]>", "<[a]>", "<[1,]>", "<[-1]>", "<[99999999999]>", "<[0-4294967295]>"] {
         assert_eq!(places(&format!("start: {wrong}")), [(1, 8)], "{wrong}");
     }
+}
+
+/// What may follow a text, its tokens being single bytes.
+fn allowed(text: &str, prefix: &str) -> Vec<u32> {
+    let vocab: std::sync::Arc<Vocabulary> = Vocabulary::toy(&[b"bc"]).into();
+    let engine = Engine::new(vocab.clone(), EngineOptions::default());
+    let constraint = engine.compile_lark(text, &LarkOptions::default()).unwrap();
+    let mut matcher = constraint.matcher();
+    prefix.bytes().for_each(|b| matcher.advance(TokenId::from_raw(b.into())).unwrap());
+    let mut mask = vec![0; vocab.mask_words()];
+    matcher.fill_mask(&mut mask);
+    (0..vocab.width() as u32).filter(|&id| crate::mask::bit(&mask, TokenId::from_raw(id))).collect()
+}
+
+#[test]
+fn tokens_are_allowed_by_id() {
+    let text = "start: \"a\" <[97,99-100,257]> | \"b\" <[^0-96,98-255]> \"!\"";
+    assert_eq!(allowed(text, "a"), [97, 99, 100, 257]);
+    assert_eq!(allowed(text, "b"), [97, 257]);
+    // A token ends a lazy rule.
+    let text = "start: head \"!\"\nhead[lazy]: TEXT <[97]>\nTEXT: /[b-z]*/";
+    assert_eq!(allowed(text, "xa"), [33]);
 }
 
 #[test]
