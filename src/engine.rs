@@ -12,6 +12,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::compile::{CompileError, Compiled};
+use crate::front::diagnostic::Diagnostics;
+use crate::front::ebnf::{self, EbnfOptions};
 use crate::front::json_schema::{self, SchemaErrors, SchemaOptions};
 use crate::front::regex::{self, RegexError, RegexOptions};
 use crate::ids::TokenId;
@@ -89,6 +91,17 @@ pub enum RegexCompileError {
     Compile(#[from] CompileError),
 }
 
+/// Why a grammar's text did not become a constraint.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GrammarCompileError {
+    /// All that is wrong with the text, with places.
+    #[error(transparent)]
+    Text(#[from] Diagnostics),
+    /// The grammar it lowers to is not compilable: it derives nothing, or a limit was reached.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+}
+
 /// One model's engine. Cheap to share in an `Arc`; all methods take `&self`.
 #[derive(Debug)]
 pub struct Engine {
@@ -158,6 +171,11 @@ impl Engine {
         let limits = &self.options.limits;
         let grammar = json_schema::lower(&Json::parse(schema, limits)?, options, limits)?;
         Ok(self.compile(grammar)?)
+    }
+
+    /// Reads, lowers and compiles a grammar in EBNF (or GBNF, or KBNF). [`ebnf::lower`] also has the warnings.
+    pub fn compile_ebnf(&self, text: &str, options: &EbnfOptions) -> Result<Constraint, GrammarCompileError> {
+        Ok(self.compile(ebnf::lower(text, options, &self.options.limits)?.grammar)?)
     }
 
     /// Reads, lowers and compiles a regular expression.

@@ -3,6 +3,7 @@
 
 mod api;
 pub(crate) mod generate;
+mod text;
 
 use std::sync::Arc;
 

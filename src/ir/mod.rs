@@ -8,6 +8,7 @@ mod simplify;
 mod validate;
 
 pub use builder::GrammarBuilder;
+pub(crate) use print::MACROS;
 pub use simplify::{Pass, Simplify};
 pub use validate::GrammarError;
 

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use louver::compile::{CompileError, Compiled};
+use louver::front::diagnostic::Diagnostics;
+use louver::front::ebnf::{self, Dialect, EbnfOptions};
 use louver::front::json_schema::{self, SchemaErrors, SchemaOptions};
 use louver::front::regex::{self, RegexError, RegexOptions};
 use louver::limits::Limits;
@@ -33,6 +35,8 @@ pub(crate) enum SpecError {
     Schema(#[from] SchemaErrors),
     #[error(transparent)]
     Regex(#[from] RegexError),
+    #[error(transparent)]
+    Text(#[from] Diagnostics),
     #[error(transparent)]
     Request(#[from] RequestError),
     #[error(transparent)]
@@ -66,6 +70,18 @@ enum ReasoningOption {
     Off,
     Required,
     Opened,
+}
+
+/// Options of `ebnf` specs.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct GrammarOptions {
+    /// The rule in which derivations begin, if it is not `root`.
+    root_rule_name: Option<String>,
+    dialect: Dialect,
+    /// How recorded cases came by their text, such as `printed`.
+    #[serde(rename = "derived")]
+    _derived: Option<String>,
 }
 
 /// Specs met so far, each compiled once, with the recogniser that all its inputs go through.
@@ -108,8 +124,17 @@ fn compile(kind: &str, spec: &Value, options: &Value, limits: &Limits) -> Result
             let options: RegexOptions = parse_options("regex", options)?;
             regex::lower(pattern, &options, limits)?
         }
+        "ebnf" => {
+            let Value::String(text) = spec else {
+                return Err(SpecError::SpecType { kind: "ebnf", expected: "a string" });
+            };
+            let options: GrammarOptions = parse_options("ebnf", options)?;
+            let defaults = EbnfOptions::default();
+            let root = options.root_rule_name.unwrap_or_else(|| defaults.root.clone());
+            ebnf::lower(text, &EbnfOptions { root, dialect: options.dialect, ..defaults }, limits)?.grammar
+        }
         "tools" => return tools(spec, options, limits),
-        "ebnf" | "lark" | "structural_tag" => return Err(SpecError::NotBuilt(kind.to_owned())),
+        "lark" | "structural_tag" => return Err(SpecError::NotBuilt(kind.to_owned())),
         other => return Err(SpecError::UnknownKind(other.to_owned())),
     };
     Ok(Compiled::new(&grammar, limits)?)
