@@ -2,6 +2,7 @@
 //! against the oracle; and `advance`, `allows`, `rollback` and forks agree with the mask.
 
 mod api;
+mod budget;
 pub(crate) mod generate;
 mod text;
 

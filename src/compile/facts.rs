@@ -24,6 +24,8 @@ pub(crate) struct RuleFacts {
     /// It can be called from the start.
     pub(super) reached: bool,
     pub(crate) label: Option<Label>,
+    /// More is said of it than its language: a call of it leaves a trace in frames.
+    pub(crate) kept: bool,
     /// It derives something.
     pub(crate) productive: bool,
     /// It derives the empty string.
@@ -120,6 +122,10 @@ pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), Com
         written: false,
     };
     scan.reach(grammar.start.raw())?;
+    if !compiled.meters.is_empty() {
+        // Code points are counted.
+        [(0x80, 0xBF), (0xC0, 0xDF), (0xE0, 0xEF), (0xF0, 0xFF)].into_iter().for_each(|(lo, hi)| scan.cut(lo, hi));
+    }
     let Scan { rules, refs, calls, auxiliary, bodies, dispatches, cuts, .. } = scan;
     compiled.rules = rules;
     compiled.auxiliary = auxiliary;
@@ -137,6 +143,7 @@ pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), Com
         return Err(CompileError::Empty { rule: grammar.rules[compiled.start as usize].name.clone() });
     }
     compiled.ranks(&grammar, &bodies, &components);
+    compiled.meters.keys().for_each(|&rule| compiled.rules[rule as usize].kept = true);
     let rules = &compiled.rules;
     for unit in compiled.units.values_mut() {
         if let Some(unit) = std::sync::Arc::get_mut(unit) {
@@ -197,7 +204,10 @@ impl<'g> Scan<'g> {
             let facts = &mut self.rules[rule as usize];
             facts.reached = true;
             facts.nodes = nodes as u32;
-            facts.label = self.grammar.rules.get(rule as usize).and_then(|r| r.attributes.label);
+            if let Some(rule) = self.grammar.rules.get(rule as usize) {
+                facts.label = rule.attributes.label;
+                facts.kept = !rule.attributes.is_empty();
+            }
             facts.leaf = match (self.counted || self.calls.len() > from, self.written) {
                 (true, _) => Leaf::No,
                 (false, true) => Leaf::Written,

@@ -7,11 +7,13 @@ mod components;
 mod dispatch;
 mod facts;
 mod leaves;
+mod meters;
 mod program;
 mod thompson;
 mod units;
 
 pub(crate) use facts::RuleFacts;
+pub(crate) use meters::{Meter, Unit};
 pub(crate) use program::Program;
 
 use std::sync::Arc;
@@ -91,7 +93,12 @@ pub(crate) struct Block {
 /// least one byte.
 #[derive(Debug)]
 pub struct Compiled {
+    /// As it was given.
+    source: Arc<Grammar>,
+    /// As it is parsed: every budget in a rule of its own.
     pub(crate) grammar: Arc<Grammar>,
+    /// What those rules meter.
+    pub(crate) meters: FxHashMap<u32, Meter>,
     /// The grammar's rules, then auxiliary ones.
     pub(crate) rules: Vec<RuleFacts>,
     /// Auxiliary rules by the address of their expression in `grammar`.
@@ -126,9 +133,12 @@ impl Compiled {
     pub fn new(grammar: impl Into<Arc<Grammar>>, limits: &Limits) -> Result<Compiled, CompileError> {
         let grammar = grammar.into();
         grammar.validate()?;
+        let (parsed, meters) = meters::split(grammar.clone());
         let mut compiled = Compiled {
             start: grammar.start.raw(),
-            grammar,
+            source: grammar,
+            grammar: parsed,
+            meters,
             rules: Vec::new(),
             auxiliary: FxHashMap::default(),
             units: FxHashMap::default(),
@@ -141,7 +151,7 @@ impl Compiled {
 
     /// The grammar it was compiled from.
     pub fn grammar(&self) -> &Arc<Grammar> {
-        &self.grammar
+        &self.source
     }
 
     /// Sizes. Builds all automata to tell: for reports.

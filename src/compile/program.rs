@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
 
 use super::units::{Symbol, Unit};
-use super::{Block, ByteEdge, Compiled, CompiledSize, Mark, NO_BLOCK, leaves, thompson};
+use super::{Block, ByteEdge, Compiled, CompiledSize, Mark, Meter, NO_BLOCK, leaves, thompson};
 use crate::fsm::{Dfa, Edge};
 use crate::ids::Label;
 
@@ -244,6 +244,25 @@ impl Program {
         self.compiled.rules.get(self.states[state as usize].rule as usize).and_then(|rule| rule.label)
     }
 
+    /// What a state meters: the one behind the call of a rule with a budget.
+    pub(crate) fn meter(&self, state: u32) -> Option<Meter> {
+        let State { rule, is_final, scannable, calling, .. } = self.states[state as usize];
+        let meter = self.compiled.meters.get(&rule)?;
+        (is_final && !scannable && !calling).then_some(*meter)
+    }
+
+    /// The count with which the state behind a call is returned to.
+    pub(crate) fn count_behind(&self, state: u32, count: u32) -> u32 {
+        if self.compiled.meters.is_empty() {
+            return if self.states[state as usize].block == NO_BLOCK { 0 } else { count };
+        }
+        match self.meter(state) {
+            Some(meter) => meter.full,
+            None if self.states[state as usize].block == NO_BLOCK => 0,
+            None => count,
+        }
+    }
+
     /// A state whose edges are known.
     #[inline]
     fn expanded(&self, state: u32) -> &State {
@@ -407,8 +426,8 @@ impl Program {
         }
         let Instance { rule, block, .. } = self.instances[instance as usize];
         let (is_final, scannable, calling) = self.look(instance, set);
-        let label = self.compiled.rules[rule as usize].label;
-        let pure_return = is_final && !scannable && !calling && block == NO_BLOCK && label.is_none();
+        let kept = self.compiled.rules[rule as usize].kept;
+        let pure_return = is_final && !scannable && !calling && block == NO_BLOCK && !kept;
         // One state stands for all returns, but for those that a trace asks the mark of.
         let mark = match &self.instances[instance as usize].source {
             Source::Single(unit) => unit.marks[set[0] as usize],

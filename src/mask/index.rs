@@ -20,6 +20,9 @@ use crate::vocab::Vocabulary;
 /// Memory for resolved tokens of one constraint.
 const RESOLVED_BYTES: usize = 4 << 20;
 
+/// Most tokens that are read one by one.
+const BOUNDED_TOKENS: usize = 4096;
+
 type Resolved = FxHashMap<(usize, Exit, ConfigId), (Arc<Entry>, Box<[TokenId]>)>;
 
 /// First bytes from which on a configuration reads text, in a vocabulary of so many times the budget of a direct walk.
@@ -151,6 +154,9 @@ impl Index {
             Stopped::Budget => ParserLimit::Memory,
         };
         state.walk.clear();
+        if let Some(chars) = state.parser.chars_left(config) {
+            return self.build_bounded(state, config, chars as usize);
+        }
         let mut dense: Vec<Arc<Entry>> = Vec::new();
         let items: Vec<Item> = state.parser.store().items(config).to_vec();
         state.wide.resize(state.parser.program().len(), false);
@@ -173,6 +179,35 @@ impl Index {
                 dense.push(entry);
             }
         }
+        let mut sets = self.whole_tokens(state, config);
+        sets.extend(dense.iter().map(|entry| entry.accepted.clone()));
+        Ok(self.assemble(std::mem::take(&mut state.walk.words), &sets))
+    }
+
+    /// The mask near the end of a budget of code points: that without the budget, but for tokens as long as what is left,
+    /// which are read one by one; or else one walk over the short ones.
+    fn build_bounded(&self, state: &mut IndexState, config: ConfigId, chars: usize) -> Result<TokenSet, ParserLimit> {
+        let longest = self.vocab.of_chars(chars);
+        if longest.len() > BOUNDED_TOKENS {
+            let walked = state.try_narrow(&self.vocab, config, usize::MAX)?;
+            debug_assert!(walked, "a walk without bound ends");
+            let sets = self.whole_tokens(state, config);
+            return Ok(self.assemble(std::mem::take(&mut state.walk.words), &sets));
+        }
+        let unbounded = state.parser.unbounded(config);
+        let base = self.mask(state, unbounded)?;
+        let (mut less, mut more) = (Vec::new(), Vec::new());
+        for &(_, token) in longest {
+            match state.reads(&self.vocab, config, token)? {
+                true => more.push(token),
+                false => less.push(token),
+            }
+        }
+        Ok(base.changed(&less, &more, self.vocab.mask_words()))
+    }
+
+    /// Adds what is allowed as a whole: special tokens, and stop tokens where the text may end.
+    fn whole_tokens(&self, state: &mut IndexState, config: ConfigId) -> Vec<TokenSet> {
         let mut sets: Vec<TokenSet> = Vec::new();
         for special in state.parser.specials(config).collect::<Vec<_>>() {
             match &self.specials[special as usize] {
@@ -183,8 +218,7 @@ impl Index {
         if state.parser.store().done(config).root {
             state.walk.words.extend_from_slice(self.vocab.stops());
         }
-        sets.extend(dense.iter().map(|entry| entry.accepted.clone()));
-        Ok(self.assemble(std::mem::take(&mut state.walk.words), &sets))
+        sets
     }
 
     /// Whether so many bytes may come next that a direct walk is certainly too long, without walking.
@@ -239,6 +273,18 @@ impl IndexState {
             walk: Walk::default(),
             lengths: None,
         }
+    }
+
+    /// Whether a token's bytes can follow.
+    fn reads(&mut self, vocab: &Vocabulary, config: ConfigId, token: TokenId) -> Result<bool, ParserLimit> {
+        let mut at = config;
+        for &byte in vocab.bytes(token).unwrap_or_default() {
+            at = self.parser.step(at, byte)?;
+            if at == DEAD {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Walks the vocabulary with a configuration if few nodes suffice; otherwise adds nothing and says so.
@@ -359,6 +405,6 @@ impl IndexState {
                 at = self.parser.union(at, next);
             }
         }
-        Ok((at, good))
+        Ok((self.parser.token_ended(at)?, good))
     }
 }

@@ -1,5 +1,6 @@
 //! Stage 4. Compiled grammar and input to parser configuration: Earley's algorithm with interned configurations.
 
+mod meter;
 mod parser;
 mod recognizer;
 mod shortest;

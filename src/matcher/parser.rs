@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::meter::At;
 use super::store::{BOTTOM, ConfigId, DEAD, Done, FREE, FrameId, GATED, Item, Owner, ROOT, Store};
 use crate::compile::{Compiled, Mark, NO_BLOCK, Program};
 use crate::fsm::{ByteSet, kind};
@@ -74,6 +75,8 @@ pub(crate) struct Parser {
     special_steps: FxHashMap<(ConfigId, u32), ConfigId>,
     /// See [`Parser::loops`].
     loops: FxHashMap<ConfigId, u64>,
+    /// See [`Parser::token_ended`].
+    pub(super) ticks: FxHashMap<ConfigId, ConfigId>,
     start: ConfigId,
     /// Longest token, for counter normalisation; `None` where no masks are built.
     reach: Option<u32>,
@@ -119,6 +122,7 @@ impl Parser {
             rows: Vec::new(),
             special_steps: FxHashMap::default(),
             loops: FxHashMap::default(),
+            ticks: FxHashMap::default(),
             start: DEAD,
             reach,
             max_items: limits.config_items,
@@ -136,7 +140,8 @@ impl Parser {
         self.scratch.kernel.clear();
         self.scratch.kernel.push(Item { state: start, count: 0, frame: ROOT });
         self.enter_blocks();
-        self.start = self.predict(done).unwrap_or(DEAD);
+        let start = self.predict(done).and_then(|start| self.settle(start, At::Byte));
+        self.start = start.and_then(|start| self.token_ended(start)).unwrap_or(DEAD);
     }
 
     /// Forgets everything; ids given out before mean nothing any more.
@@ -147,6 +152,7 @@ impl Parser {
         self.rows.clear();
         self.special_steps.clear();
         self.loops.clear();
+        self.ticks.clear();
         self.scratch = Scratch { slot: vec![UNKNOWN; self.compiled().rules.len()], ..Scratch::default() };
         self.begin();
     }
@@ -221,6 +227,11 @@ impl Parser {
                     self.scratch.kernel.push(Item { state: e.to, ..*item });
                 }
             }
+        }
+        if !self.compiled().meters.is_empty() {
+            let mut kernel = std::mem::take(&mut self.scratch.kernel);
+            self.byte_read(byte, &mut kernel);
+            self.scratch.kernel = kernel;
         }
         let next = self.close()?;
         if self.row_of.len() <= config as usize {
@@ -450,7 +461,23 @@ impl Parser {
         }
         self.complete(&mut done)?;
         self.enter_blocks();
+        let next = self.predict(done)?;
+        self.settle(next, At::Byte)
+    }
+
+    /// The configuration of items that have just moved, budgets not looked at.
+    pub(super) fn close_items(&mut self, items: &[Item]) -> Result<ConfigId, ParserLimit> {
+        let mut done = Done::default();
+        self.scratch.kernel.clear();
+        self.scratch.kernel.extend_from_slice(items);
+        self.complete(&mut done)?;
+        self.enter_blocks();
         self.predict(done)
+    }
+
+    /// What rewriting frames takes.
+    pub(super) fn parts(&mut self) -> (&mut Store, &Program, Option<u32>) {
+        (&mut self.store, &self.program, self.reach)
     }
 
     /// Completion to a fixpoint over the kernel: an item whose rule ends adds what its frame goes on with; one whose run of
@@ -595,7 +622,7 @@ impl Parser {
             program.expand(item.state);
             for &(rule, to) in program.calls(item.state) {
                 add(program, called, rule);
-                let count = if program.state(to).block == NO_BLOCK { 0 } else { item.count };
+                let count = program.count_behind(to, item.count);
                 outer.push((rule, Item { state: to, count, frame: item.frame }));
             }
         }
@@ -654,7 +681,7 @@ impl Parser {
                         Some(g) if g.contains(&caller) => Store::member((caller - g.start) as usize),
                         _ => self.scratch.called[caller as usize].frame,
                     };
-                    entries.push(Item { state: to, count: 0, frame });
+                    entries.push(Item { state: to, count: self.program.count_behind(to, 0), frame });
                     n += 1;
                 }
                 if group.is_none() {
@@ -668,7 +695,13 @@ impl Parser {
             if group.is_some() {
                 let base = match self.same_as_outer(&members) {
                     Some(frame) => frame,
-                    None => self.store.group(&self.program, &members),
+                    None => {
+                        let base = self.store.group(&self.program, &members);
+                        if let Some(reach) = self.reach {
+                            self.store.normalise_group(&self.program, base, reach);
+                        }
+                        base
+                    }
                 };
                 for (i, called) in self.scratch.called[at..end].iter_mut().enumerate() {
                     called.frame = base + i as u32;

@@ -68,6 +68,16 @@ struct Frame {
     owner: Owner,
     /// The frame with counters normalised for masks.
     normal: FrameId,
+    /// Somewhere in it, something is metered.
+    metered: bool,
+    /// Members of the left-recursive group it belongs to: the first, and how many; none outside of groups.
+    group: (FrameId, u32),
+}
+
+impl Frame {
+    fn bare(items: Span, id: FrameId) -> Frame {
+        Frame { items, owner: Owner::None, normal: id, metered: false, group: (id, 0) }
+    }
 }
 
 /// What has been completed exactly here.
@@ -123,11 +133,7 @@ impl Store {
         let empty = Span { at: 0, len: 0 };
         let mut store = Store {
             arena: Vec::new(),
-            frames: vec![
-                Frame { items: empty, owner: Owner::None, normal: ROOT },
-                Frame { items: empty, owner: Owner::None, normal: BOTTOM },
-                Frame { items: empty, owner: Owner::None, normal: GATED },
-            ],
+            frames: vec![Frame::bare(empty, ROOT), Frame::bare(empty, BOTTOM), Frame::bare(empty, GATED)],
             configs: Vec::new(),
             frame_ids: HashTable::new(),
             config_ids: HashTable::new(),
@@ -172,6 +178,21 @@ impl Store {
         self.slice(self.frames[frame as usize].items)
     }
 
+    /// Whether counting concerns a frame.
+    #[inline]
+    pub(super) fn is_metered_frame(&self, frame: FrameId) -> bool {
+        self.frames[frame as usize].metered
+    }
+
+    /// The first of the group a frame belongs to, and how many are in it; none outside of groups.
+    pub(super) fn group_of(&self, frame: FrameId) -> (FrameId, u32) {
+        self.frames[frame as usize].group
+    }
+
+    pub(super) fn set_normal(&mut self, frame: FrameId, normal: FrameId) {
+        self.frames[frame as usize].normal = normal;
+    }
+
     pub(crate) fn frame_owner(&self, frame: FrameId) -> Owner {
         self.frames[frame as usize].owner
     }
@@ -213,7 +234,8 @@ impl Store {
         let owner = items.iter().fold(None, |o, item| Some(Owner::merge(o, self.owner(program, item))));
         let span = self.push(items);
         let id = self.frames.len() as u32;
-        self.frames.push(Frame { items: span, owner: owner.unwrap_or(Owner::None), normal: id });
+        let metered = self.is_metered(program, items);
+        self.frames.push(Frame { owner: owner.unwrap_or(Owner::None), metered, ..Frame::bare(span, id) });
         let (frames, arena) = (&self.frames, &self.arena);
         self.frame_ids.insert_unique(hash, id, |&id| {
             let s = frames[id as usize].items;
@@ -253,7 +275,14 @@ impl Store {
             items.dedup();
             let span = self.push(&items);
             // Owners of members are settled below; a member's own frame adds nothing new.
-            self.frames.push(Frame { items: span, owner: Owner::None, normal: base + i as u32 });
+            let group = (base, members.len() as u32);
+            self.frames.push(Frame { group, ..Frame::bare(span, base + i as u32) });
+        }
+        let metered = members.iter().flatten().any(|i| {
+            program.meter(i.state).is_some() || i.frame & MEMBER == 0 && self.frames[i.frame as usize].metered
+        });
+        for frame in &mut self.frames[base as usize..] {
+            frame.metered = metered;
         }
         let mut owners: Vec<Option<Owner>> = vec![None; members.len()];
         let mut changed = true;
@@ -302,7 +331,7 @@ impl Store {
 
     /// The configuration with every counter moved to where no token of at most `reach` bytes can tell the difference.
     pub(crate) fn normal_config(&mut self, program: &Program, config: ConfigId, reach: u32) -> ConfigId {
-        if program.blocks.is_empty() {
+        if program.blocks.is_empty() && program.compiled().meters.is_empty() {
             return config;
         }
         let Config { items, done } = self.configs[config as usize];
@@ -333,7 +362,9 @@ impl Store {
 /// A counter within `reach` runs of neither bound is as good as any other such counter: each run spans at least a byte, so
 /// no token can reach a bound. Runs still missing to `min` and still possible up to `max` are all that ever matters.
 fn normal_count(program: &Program, state: u32, count: u32, reach: u32) -> u32 {
-    let Some(block) = program.block_of(state) else { return 0 };
+    let Some(block) = program.block_of(state) else {
+        return program.meter(state).map_or(0, |meter| meter.normal(count, reach));
+    };
     let far = reach.saturating_add(1);
     let room = block.max.map_or(u32::MAX, |max| max.saturating_sub(count));
     if room <= far {

@@ -5,6 +5,7 @@ mod trie;
 pub use trie::{Node, Trie};
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use crate::fsm::ByteSet;
 use crate::ids::TokenId;
@@ -76,6 +77,8 @@ pub struct Vocabulary {
     missing: ByteSet,
     reach: usize,
     fingerprint: u64,
+    /// See [`Vocabulary::of_chars`].
+    by_chars: OnceLock<Vec<(u32, TokenId)>>,
 }
 
 /// Collects tokens for a [`Vocabulary`].
@@ -118,6 +121,19 @@ impl Vocabulary {
     /// Width of the logits, in ids.
     pub fn width(&self) -> usize {
         self.tokens.len()
+    }
+
+    /// Tokens with text of at least so many code points, with how many those are: bytes that continue one apart. Sorted
+    /// when first asked for.
+    pub(crate) fn of_chars(&self, chars: usize) -> &[(u32, TokenId)] {
+        let sorted = self.by_chars.get_or_init(|| {
+            let ids = (0..self.width()).map(TokenId::new).filter(|&id| !self.is_stop(id));
+            let count = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80).count() as u32;
+            let mut all: Vec<(u32, TokenId)> = ids.filter_map(|id| Some((count(self.bytes(id)?), id))).collect();
+            all.sort_unstable_by(|a, b| b.cmp(a));
+            all
+        });
+        &sorted[..sorted.partition_point(|&(n, _)| n as usize >= chars)]
     }
 
     /// Words of a bitmask row: 32 ids a word.
@@ -291,6 +307,7 @@ impl VocabularyBuilder {
             missing,
             reach,
             fingerprint,
+            by_chars: OnceLock::new(),
         })
     }
 }

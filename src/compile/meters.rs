@@ -1,0 +1,111 @@
+//! Budgets: a rule that may take so much text becomes a rule that calls the rule it was, and the state behind that call meters
+//! what is read meanwhile. The count stands where a block's counter would, in the frame the inner rule returns through.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::ids::RuleId;
+use crate::ir::{Attributes, Expr, Grammar, Rule, Spent};
+
+/// What the state behind a metered call counts down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Meter {
+    pub(crate) unit: Unit,
+    /// The count at the beginning.
+    pub(crate) full: u32,
+    pub(crate) spent: Spent,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Ends of tokens. The token in which the occurrence begins has an end too, so the count begins one higher.
+    Token,
+    /// Code points.
+    Char,
+}
+
+/// A count is four for each unit that may still come, and the bytes that a code point under way still lacks.
+impl Meter {
+    /// A count that is never reached.
+    pub(crate) const FAR: u32 = u32::MAX;
+
+    fn new(unit: Unit, most: u32, spent: Spent) -> Meter {
+        let units = most.saturating_add(u32::from(unit == Unit::Token));
+        let full = if units > u32::MAX / 8 { Meter::FAR } else { units * 4 };
+        Meter { unit, full, spent }
+    }
+
+    /// The count after a token has ended. A budget of tokens never ends inside a code point.
+    pub(crate) fn token_ended(self, count: u32) -> u32 {
+        let (left, under_way) = (count / 4, count % 4 != 0);
+        if self.unit == Unit::Char || count == Meter::FAR || left == 0 || left == 1 && under_way {
+            return count;
+        }
+        count - 4
+    }
+
+    /// The count after a byte of UTF-8.
+    pub(crate) fn byte_read(self, byte: u8, count: u32) -> u32 {
+        if count == Meter::FAR {
+            return count;
+        }
+        if byte & 0xC0 == 0x80 {
+            return count - u32::from(count & 3 != 0);
+        }
+        let missing = match byte {
+            0xC0..0xE0 => 1,
+            0xE0..0xF0 => 2,
+            0xF0.. => 3,
+            _ => 0,
+        };
+        let left = if self.unit == Unit::Char { (count & !3).saturating_sub(4) } else { count & !3 };
+        left | missing
+    }
+
+    /// Code points that may still come; `None` where no bound is near.
+    pub(crate) fn chars_left(self, count: u32) -> Option<u32> {
+        (self.unit == Unit::Char && count != Meter::FAR).then_some(count / 4)
+    }
+
+    /// The count that stands for this one where masks of tokens of at most `reach` bytes are concerned. No token ends
+    /// inside a token, so how many may follow makes no difference to it.
+    pub(crate) fn normal(self, count: u32, reach: u32) -> u32 {
+        match self.unit {
+            Unit::Token => Meter::FAR,
+            Unit::Char if count / 4 > reach => Meter::FAR,
+            Unit::Char => count,
+        }
+    }
+}
+
+/// The grammar with every budget in a rule of its own, and the meters of those rules.
+pub(super) fn split(grammar: Arc<Grammar>) -> (Arc<Grammar>, FxHashMap<u32, Meter>) {
+    let mut meters = FxHashMap::default();
+    if grammar.rules.iter().all(|rule| rule.attributes.budget.is_none()) {
+        return (grammar, meters);
+    }
+    let mut out = (*grammar).clone();
+    for id in 0..grammar.rules.len() {
+        let Some(budget) = out.rules[id].attributes.budget else { continue };
+        let chars = if budget.tokens == Some(0) { Some(0) } else { budget.chars };
+        let chars = chars.map(|most| Meter::new(Unit::Char, most, budget.spent));
+        let tokens = budget.tokens.map(|most| Meter::new(Unit::Token, most, budget.spent));
+        for meter in chars.into_iter().chain(tokens) {
+            let inner = RuleId::new(out.rules.len());
+            let rule = &mut out.rules[id];
+            let body = std::mem::replace(&mut rule.body, Expr::Ref(inner));
+            // The inner rule keeps the budget's name tag, so that it is never written out in the outer one.
+            let attributes = Attributes { budget: Some(budget), ..std::mem::take(&mut rule.attributes) };
+            let name = rule.name.clone();
+            // What was metered before is now inside.
+            if let Some(outer) = meters.remove(&(id as u32)) {
+                meters.insert(inner.raw(), outer);
+            }
+            meters.insert(id as u32, meter);
+            out.rules.push(Rule { name, body, attributes });
+        }
+    }
+    (Arc::new(out), meters)
+}

@@ -1,0 +1,202 @@
+//! Budgets of tokens and code points: masks are what `advance` does, nothing that must be finished is widened, and free text
+//! obeys a recogniser that counts.
+
+use std::sync::Arc;
+
+use louver::engine::{Constraint, Engine, EngineOptions};
+use louver::fsm::ByteSet;
+use louver::ids::TokenId;
+use louver::ir::{Budget, Expr, Grammar, GrammarBuilder, Spent};
+use louver::limits::Limits;
+use louver::matcher::AdvanceError;
+use louver::vocab::Vocabulary;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+
+use super::generate;
+use super::{Shown, config, show};
+use crate::harness::columns::{COLUMNS, mask};
+use crate::harness::oracle::Oracle;
+
+fn budget() -> impl Strategy<Value = Budget> {
+    let few = || proptest::option::of(0u32..5);
+    (few(), few(), prop_oneof![Just(Spent::Finish), Just(Spent::Cut)]).prop_map(|(tokens, chars, spent)| Budget {
+        tokens,
+        chars,
+        spent,
+    })
+}
+
+fn budgeted() -> impl Strategy<Value = (Shown, Shown)> {
+    (generate::grammar(), vec(proptest::option::weighted(0.6, budget()), 5)).prop_map(|(plain, budgets)| {
+        let mut grammar = plain.clone();
+        for (rule, budget) in grammar.rules.iter_mut().zip(budgets) {
+            rule.attributes.budget = budget;
+        }
+        (Shown(grammar), Shown(plain))
+    })
+}
+
+proptest! {
+    #![proptest_config(config(400))]
+
+    /// Random grammars with random budgets, along a walk.
+    #[test]
+    fn budgeted_masks_are_what_advance_does(
+        (Shown(grammar), Shown(plain)) in budgeted(),
+        words in generate::vocabulary(),
+        path in vec(any::<u16>(), 12),
+        direct in prop_oneof![Just(0usize), Just(300)],
+    ) {
+        let vocab = Arc::new(words.build());
+        let mut oracle = Oracle::new(&plain);
+        // Ambiguous recursion with a budget at every level has as many states as there are ways to count.
+        let limits = Limits { config_items: 200, parser_bytes: 1 << 20, ..Limits::default() };
+        let engine = Engine::new(vocab.clone(), EngineOptions { limits, direct_walk: direct, ..EngineOptions::default() });
+        let Ok(constraint) = engine.compile(&grammar) else { return Ok(()) };
+        let finishes = grammar.rules.iter().filter_map(|r| r.attributes.budget).all(|b| b.spent == Spent::Finish && b.tokens != Some(0));
+        follow(&constraint, finishes.then_some(&mut oracle), &path)?;
+    }
+
+    /// `c`, text of `a`, `b` and é, `c`.
+    #[test]
+    fn text_with_a_budget_is_counted(
+        budget in budget(),
+        words in generate::vocabulary(),
+        path in vec(any::<u16>(), 16),
+        direct in prop_oneof![Just(0usize), Just(300)],
+        dispatch in any::<bool>(),
+    ) {
+        let vocab = Arc::new(words.build());
+        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk: direct, ..EngineOptions::default() });
+        let constraint = engine.compile(&text(budget, dispatch)).unwrap();
+        let mut state = Some(Counted::Before);
+        let mut matcher = constraint.matcher();
+        for choice in path {
+            let Some(here) = state else { break };
+            let want: Vec<bool> = (0..vocab.width()).map(|id| match vocab.bytes(TokenId::new(id)) {
+                _ if vocab.is_stop(TokenId::new(id)) => here == Counted::After,
+                Some(bytes) => here.token(budget, bytes).is_some(),
+                None => false,
+            }).collect();
+            prop_assert_eq!(mask(&mut matcher, &vocab), &want[..], "after {:?}", show(&vocab, matcher.tokens()));
+            let follow: Vec<TokenId> = (1..vocab.width()).filter(|&id| want[id]).map(TokenId::new).collect();
+            let Some(&token) = follow.get(usize::from(choice) % follow.len().max(1)) else { break };
+            prop_assert_eq!(matcher.advance(token), Ok(()));
+            state = here.token(budget, vocab.bytes(token).unwrap());
+        }
+    }
+}
+
+fn follow(constraint: &Constraint, mut plain: Option<&mut Oracle>, path: &[u16]) -> Result<(), TestCaseError> {
+    let vocab = constraint.vocab();
+    let mut matcher = constraint.matcher();
+    let mut prefix: Vec<TokenId> = Vec::new();
+    for &choice in path {
+        let got = mask(&mut matcher, vocab);
+        if matcher.limit().is_some() {
+            return Ok(());
+        }
+        let taken: Vec<_> = (0..vocab.width()).map(|id| matcher.clone().advance(TokenId::new(id))).collect();
+        if taken.iter().any(|taken| matches!(taken, Err(AdvanceError::Limit { .. }))) {
+            return Ok(());
+        }
+        let allowed: Vec<bool> = taken.iter().map(Result::is_ok).collect();
+        prop_assert_eq!(&got, &allowed, "mask after {:?}", show(vocab, &prefix));
+        let column = COLUMNS[usize::from(choice) % COLUMNS.len()];
+        let other = mask(&mut column.matcher(constraint, &prefix, &[]), vocab);
+        prop_assert_eq!(&other, &allowed, "{:?} mask after {:?}", column, show(vocab, &prefix));
+        if let Some(oracle) = plain.as_deref_mut() {
+            let without = oracle.mask(vocab);
+            for id in 0..vocab.width() {
+                prop_assert!(
+                    without[id] || !got[id],
+                    "token {} only with a budget, after {:?}",
+                    id,
+                    show(vocab, &prefix)
+                );
+            }
+        }
+        let follow: Vec<TokenId> =
+            (0..vocab.width()).map(TokenId::new).filter(|t| got[t.index()] && !vocab.is_stop(*t)).collect();
+        let Some(&token) = follow.get(usize::from(choice) % follow.len().max(1)) else { break };
+        prop_assert_eq!(matcher.advance(token), Ok(()));
+        if let Some(oracle) = plain.as_deref_mut() {
+            prop_assert!(oracle.push_token(vocab, token));
+        }
+        prefix.push(token);
+    }
+    Ok(())
+}
+
+fn text(budget: Budget, dispatch: bool) -> Grammar {
+    let mut b = GrammarBuilder::new();
+    let mut letters = ByteSet::range(b'a', b'b');
+    letters.insert_range(b'd', b'd');
+    let body = Expr::star(Expr::alt([Expr::class(letters), Expr::text("é")]));
+    let inner = if dispatch { Expr::Ref(b.rule("inner", body)) } else { body };
+    let text = b.rule("text", inner);
+    b.attributes(text).budget = Some(budget);
+    let start = b.rule("start", Expr::seq([Expr::text("c"), Expr::Ref(text), Expr::text("c")]));
+    b.finish(start).unwrap()
+}
+
+/// The recogniser of [`text`] that counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counted {
+    Before,
+    Inside { tokens: u32, chars: u32 },
+    After,
+}
+
+impl Counted {
+    fn token(self, budget: Budget, bytes: &[u8]) -> Option<Counted> {
+        let no_more = |limit: Option<u32>, used: u32| limit.is_some_and(|limit| used >= limit);
+        let empty = budget.tokens == Some(0) || budget.chars == Some(0);
+        let begun = matches!(self, Counted::Inside { tokens, .. } if no_more(budget.tokens, tokens));
+        let mut at = match self {
+            Counted::Inside { tokens, chars } => Counted::Inside { tokens: tokens + 1, chars },
+            other => other,
+        };
+        for (i, &byte) in bytes.iter().enumerate() {
+            at = match (at, byte) {
+                (Counted::Before, b'c') => Counted::Inside { tokens: 0, chars: 0 },
+                (Counted::Inside { .. }, b'c') => Counted::After,
+                (Counted::Inside { .. }, _) if empty || begun && i == 0 || no_more(budget.chars, chars_of(at)) => {
+                    return None;
+                }
+                (Counted::Inside { tokens, chars }, b'a' | b'b' | b'd') => Counted::Inside { tokens, chars: chars + 1 },
+                _ => return None,
+            };
+        }
+        Some(at)
+    }
+}
+
+fn chars_of(state: Counted) -> u32 {
+    if let Counted::Inside { chars, .. } = state { chars } else { 0 }
+}
+
+#[test]
+fn a_budget_counts_code_points_and_is_not_cut_inside_of_one() {
+    let vocab = Arc::new(Vocabulary::toy(&["é".as_bytes(), "ab".as_bytes(), "éa".as_bytes()]));
+    let id = |text: &str| vocab.find(text.as_bytes()).unwrap();
+    for (tokens, chars) in [(None, Some(2)), (Some(2), None)] {
+        let budget = Budget { tokens, chars, spent: Spent::Cut };
+        let engine = Engine::new(vocab.clone(), EngineOptions::default());
+        let constraint = engine.compile(&text(budget, false)).unwrap();
+        let mut matcher = constraint.matcher();
+        matcher.advance(id("c")).unwrap();
+        matcher.advance(id("a")).unwrap();
+        assert_eq!(matcher.allows(id("ab")), tokens.is_some());
+        assert_eq!(matcher.allows(id("éa")), tokens.is_some());
+        // Half of é: what is left of it may follow, and nothing else.
+        matcher.advance(TokenId::from_raw(0xC3)).unwrap();
+        assert!(matcher.allows(TokenId::from_raw(0xA9)) && !matcher.allows(id("c")));
+        matcher.advance(TokenId::from_raw(0xA9)).unwrap();
+        let set: Vec<usize> =
+            mask(&mut matcher, &vocab).iter().enumerate().filter(|(_, on)| **on).map(|(id, _)| id).collect();
+        assert_eq!(set, [usize::from(b'c')], "tokens {tokens:?}, chars {chars:?}");
+    }
+}
