@@ -50,7 +50,10 @@ fn names(grammar: &Grammar) -> Vec<String> {
             }
         }
         let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-        let is_word = name.starts_with(word) && !name.ends_with('.') && name.chars().all(|c| word(c) || c == '.');
+        let is_word = name.starts_with(word)
+            && !name.ends_with('.')
+            && name.chars().all(|c| word(c) || c == '.')
+            && name.chars().any(|c| c != '-');
         if is_word && !MACROS.contains(&&*name) { name } else { quoted(&name, '`') }
     };
     grammar.rules.iter().enumerate().map(unique).collect()
@@ -116,6 +119,7 @@ impl Printer<'_> {
             Expr::Ref(r) => f.write_str(self.name(*r)),
             Expr::Seq(parts) if parts.is_empty() => f.write_str("\"\""),
             Expr::Alt(parts) if parts.is_empty() => f.write_str("[]"),
+            Expr::Seq(parts) | Expr::Alt(parts) if parts.len() == 1 => self.expr(f, &parts[0], level),
             Expr::Seq(parts) => self.list(f, parts, " ", Level::Atom, level > Level::Seq),
             Expr::Alt(parts) => self.list(f, parts, " | ", Level::Seq, level > Level::Alt),
             Expr::Repeat { min, max: Some(max), .. } if min > max => f.write_str("[]"),
@@ -216,10 +220,11 @@ fn token(token: &SpecialToken) -> String {
         SpecialToken::Id(id) => format!("<[{id}]>"),
         SpecialToken::Name(name) => {
             let inner = name.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')).unwrap_or_default();
-            let plain =
-                !inner.is_empty() && !inner.contains(['>', '\n']) && !(inner.starts_with('[') && inner.ends_with(']'));
+            let is_id = inner.starts_with('[') && inner.ends_with(']');
+            let plain = !(inner.is_empty() || inner.contains(['>', '\n']) || is_id);
             if plain { name.clone() } else { format!("Token({})", quoted(name, '"')) }
         }
+        SpecialToken::AnyOf(tokens) if tokens.len() == 1 => self::token(&tokens[0]),
         SpecialToken::AnyOf(tokens) => format!("Token({})", list(tokens)),
         SpecialToken::AnyBut(tokens) => format!("ExcludeToken({})", list(tokens)),
     }

@@ -126,9 +126,10 @@ impl<'t> Cursor<'t> {
         if !text.starts_with(|c: char| is_word(c) || leading && c == '.') {
             return at;
         }
-        let end = text.find(|c: char| !is_word(c) && !(dots && c == '.')).unwrap_or(text.len());
-        // A dot at the end is any character.
-        at + if leading { end } else { text[..end].trim_end_matches('.').len() }
+        let end = text.find(|c: char| !(is_word(c) || dots && c == '.')).unwrap_or(text.len());
+        // A dot at the end is any character, and a sign alone is no name.
+        let name = if leading { &text[..end] } else { text[..end].trim_end_matches('.') };
+        if name.chars().all(|c| c == '-') { at } else { at + name.len() }
     }
 
     /// A name, if one begins here: plain, or any text between backquotes.

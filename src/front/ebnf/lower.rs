@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::EbnfOptions;
 use super::ast::{DispatchNode, Kind, Name, Node, Regex, RuleDef, Span, TokenDispatch, TriggerNode};
+use super::parse::Text;
 use super::warn;
 use crate::front::Lowered;
 use crate::front::diagnostic::{Diagnostic, Diagnostics, similar};
@@ -23,17 +24,14 @@ const MAX_SIMILAR: usize = 100;
 const NOT_IN_JSON: [(u32, u32); 3] = [(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C)];
 
 /// The grammar of these rules, or all that is wrong.
-pub(super) fn lower(
-    rules: Vec<RuleDef>,
-    diagnostics: Diagnostics,
-    options: &EbnfOptions,
-    limits: &Limits,
-) -> Result<Lowered, Diagnostics> {
+pub(super) fn lower(text: Text, options: &EbnfOptions, limits: &Limits) -> Result<Lowered, Diagnostics> {
+    let Text { rules, broken, diagnostics } = text;
     let mut lowering = Lowering {
         options,
         limits,
         builder: GrammarBuilder::new(),
         names: FxHashMap::default(),
+        broken: broken.into_iter().collect(),
         imports: BTreeMap::new(),
         unknown: 0,
         diagnostics,
@@ -54,11 +52,11 @@ pub(super) fn lower(
             return Err(diagnostics);
         }
     };
+    warn::warnings(&grammar, &rules, &mut diagnostics);
     lazy(&mut grammar, &rules, limits, &mut diagnostics);
     if diagnostics.has_errors() {
         return Err(diagnostics);
     }
-    warn::warnings(&grammar, &rules, &mut diagnostics);
     Ok(Lowered { grammar, warnings: diagnostics })
 }
 
@@ -84,6 +82,7 @@ struct Lowering<'o> {
     limits: &'o Limits,
     builder: GrammarBuilder,
     names: FxHashMap<String, RuleId>,
+    broken: FxHashSet<String>,
     imports: BTreeMap<String, RuleId>,
     unknown: usize,
     diagnostics: Diagnostics,
@@ -138,6 +137,7 @@ impl Lowering<'_> {
     fn rule(&mut self, name: &str, span: &Span) -> Expr {
         match self.names.get(name) {
             Some(&id) => Expr::Ref(id),
+            None if self.broken.contains(name) => Expr::Never,
             None => {
                 self.unknown += 1;
                 let mut diagnostic = Diagnostic::error(span.clone(), format!("there is no rule `{name}`"));
@@ -171,6 +171,8 @@ impl Lowering<'_> {
             Kind::ByteClass(set) => Expr::class(*set),
             Kind::Any => spell_utf8(&SCALARS),
             Kind::Token(token) => self.special(token),
+            // Where dots may be names, one that is none is any character.
+            Kind::Ref(name) if &**name == "." && !self.names.contains_key(name) => spell_utf8(&SCALARS),
             Kind::Ref(name) => self.rule(name, &node.span),
             Kind::Import(name) => self.import(name, &node.span),
             Kind::Seq(parts) => Expr::Seq(parts.iter().map(|part| self.expr(part)).collect()),

@@ -20,6 +20,9 @@ mod macros;
 mod parse;
 mod warn;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -81,6 +84,5 @@ pub fn lower(text: &str, options: &EbnfOptions, limits: &Limits) -> Result<Lower
         diagnostics.push(Diagnostic::error(0..0, message));
         return Err(diagnostics);
     }
-    let (rules, diagnostics) = parse::parse(text, options, limits);
-    lower::lower(rules, diagnostics, options, limits)
+    lower::lower(parse::parse(text, options, limits), options, limits)
 }

@@ -21,10 +21,20 @@ pub(super) struct Parser<'t> {
     max_depth: usize,
     nodes: usize,
     max_nodes: usize,
+    /// Names of rules that could not be read: references to them are no errors.
+    broken: Vec<String>,
+}
+
+/// What was read.
+pub(super) struct Text {
+    pub(super) rules: Vec<RuleDef>,
+    /// Names of rules that could not be read.
+    pub(super) broken: Vec<String>,
+    pub(super) diagnostics: Diagnostics,
 }
 
 /// The rules of a text, and what is wrong with it. Cost: linear.
-pub(super) fn parse(text: &str, options: &EbnfOptions, limits: &Limits) -> (Vec<RuleDef>, Diagnostics) {
+pub(super) fn parse(text: &str, options: &EbnfOptions, limits: &Limits) -> Text {
     let cursor = Cursor::new(text, options.dialect, Diagnostics::new(&options.name, text));
     let mut parser = Parser {
         cursor,
@@ -33,18 +43,25 @@ pub(super) fn parse(text: &str, options: &EbnfOptions, limits: &Limits) -> (Vec<
         max_depth: limits.depth.min(MAX_DEPTH),
         nodes: 0,
         max_nodes: limits.nodes,
+        broken: Vec::new(),
     };
     let mut rules = Vec::new();
     loop {
+        let begin = parser.cursor.at;
         match parser.rule() {
             Ok(Some(rule)) => rules.push(rule),
             Ok(None) => break,
             Err(Reported) if parser.nodes > parser.max_nodes => break,
-            Err(Reported) => parser.cursor.recover(),
+            Err(Reported) => {
+                // The rule may have ended where the next one begins.
+                if !(parser.cursor.fresh && parser.cursor.at > begin && parser.cursor.is_head()) {
+                    parser.cursor.recover();
+                }
+            }
         }
         parser.depth = 0;
     }
-    (rules, parser.cursor.diagnostics)
+    Text { rules, broken: parser.broken, diagnostics: parser.cursor.diagnostics }
 }
 
 impl Parser<'_> {
@@ -61,6 +78,7 @@ impl Parser<'_> {
         let Some(name) = self.cursor.name()? else {
             return self.cursor.expected("a rule: `name ::= ...`");
         };
+        self.broken.push(name.text.clone());
         self.cursor.skip_blanks();
         let mut options = if self.cursor.eat("[") { self.rule_options()? } else { Default::default() };
         self.cursor.skip_blanks();
@@ -85,6 +103,7 @@ impl Parser<'_> {
         if !self.cursor.eat(";") && !self.at_end() {
             return self.stray();
         }
+        self.broken.pop();
         Ok(Some(RuleDef { name, attributes: options.attributes, lazy: options.lazy, start: options.start, body }))
     }
 
@@ -96,6 +115,12 @@ impl Parser<'_> {
     /// Something that fits nowhere follows an expression.
     fn stray<T>(&mut self) -> Result<T, Reported> {
         let at = self.cursor.at;
+        if self.cursor.rest().starts_with("::=") {
+            return self.cursor.error(
+                Diagnostic::error(at..at + 3, "a rule begins in the middle of a line")
+                    .help("begin it in a line of its own"),
+            );
+        }
         match self.cursor.peek() {
             Some(')') => self.cursor.error(Diagnostic::error(at..at + 1, "a `)` without its `(`")),
             Some(']') => self.cursor.error(Diagnostic::error(at..at + 1, "a `]` without its `[`")),
@@ -103,9 +128,8 @@ impl Parser<'_> {
                 Diagnostic::error(at..at + 1, "nothing to repeat")
                     .help("a repetition stands behind what it repeats, and only one: `(\"a\"+)?`"),
             ),
-            _ if self.cursor.is_head() => self.cursor.error(
-                Diagnostic::error(at..at + 1, "a rule begins in the middle of a line")
-                    .help("begin it in a line of its own"),
+            Some(c @ ('=' | ':')) => self.cursor.error(
+                Diagnostic::error(at..at + 1, format!("unexpected `{c}`")).help("rules are written `name ::= ...`"),
             ),
             Some('-') => {
                 self.cursor.error(Diagnostic::error(at..at + 1, "a difference of two expressions is not supported"))
