@@ -7,3 +7,4 @@ mod property;
 mod schema;
 mod simplify;
 mod tidy;
+mod traces;

@@ -3,7 +3,9 @@
 pub mod diagnostic;
 pub mod ebnf;
 pub mod json_schema;
+pub mod lark;
 pub mod regex;
+pub mod structural_tag;
 
 use crate::ir::Grammar;
 use diagnostic::Diagnostics;

@@ -60,7 +60,7 @@ fn names(grammar: &Grammar) -> Vec<String> {
 }
 
 fn options(f: &mut fmt::Formatter<'_>, start: bool, attributes: &Attributes) -> fmt::Result {
-    let Attributes { label, capture, temperature, budget } = attributes;
+    let Attributes { label, capture, hidden, temperature, budget } = attributes;
     let mut out = Vec::new();
     if start {
         out.push("start".to_owned());
@@ -70,6 +70,9 @@ fn options(f: &mut fmt::Formatter<'_>, start: bool, attributes: &Attributes) -> 
     }
     if let Some(capture) = capture {
         out.push(format!("capture={}", quoted(capture, '"')));
+    }
+    if *hidden {
+        out.push("hidden".to_owned());
     }
     if let Some(temperature) = temperature.filter(|t| t.is_finite() && *t >= 0.0) {
         out.push(format!("temperature={temperature}"));

@@ -4,7 +4,7 @@
 //! [[case]]
 //! name = "enum-shares-prefix"
 //! json-schema = '{"enum": ["on", "only"]}'   # or: regex = '...', with regex-options = { scope = "search" };
-//!                                            # or ebnf = '...', with dialect = "gbnf"; or ebnf-file = 'name', beside the case's file
+//!                                            # lark = '...'; ebnf = '...', with dialect = "gbnf"; ebnf-file = 'name'
 //! vocab = ["on", "ly"]                       # or "toy-bytes"; every vocabulary has the 256 bytes and <|end|>
 //! accepts = ['"on"', '"only"']               # whole sentences
 //! rejects = ['"o"']                          # anything else
@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 use louver::engine::{Constraint, Engine};
 use louver::front::ebnf::{self, Dialect, EbnfOptions};
+use louver::front::lark::{self, LarkOptions, NamedGrammar};
 use louver::front::{json_schema, regex};
 use louver::ir::Grammar;
 use louver::limits::Limits;
@@ -50,6 +51,10 @@ pub(crate) struct Case {
     /// Parts of the warnings that are expected, in the order of the text.
     #[serde(default)]
     warnings: Vec<String>,
+    lark: Option<String>,
+    /// Lark grammars that `lark` may refer to as `@name`.
+    #[serde(default)]
+    named: BTreeMap<String, String>,
     #[serde(default)]
     vocab: Words,
     #[serde(default)]
@@ -88,16 +93,21 @@ impl Case {
     /// The grammar of the case's spec, or why there is none.
     pub(crate) fn grammar(&self) -> Result<Grammar, String> {
         let limits = Limits::default();
-        match (&self.json_schema, &self.regex, &self.ebnf) {
-            (Some(schema), None, None) => {
+        match (&self.json_schema, &self.regex, &self.lark, &self.ebnf) {
+            (Some(schema), None, None, None) => {
                 let schema = Json::parse(schema, &limits).map_err(|e| e.to_string())?;
                 json_schema::lower(&schema, &self.schema_options, &limits).map_err(|e| e.to_string())
             }
-            (None, Some(pattern), None) => {
+            (None, Some(pattern), None, None) => {
                 regex::lower(pattern, &self.regex_options, &limits).map_err(|e| e.to_string())
             }
-            (None, None, Some(text)) => self.ebnf(text, &limits),
-            _ => panic!("{}: a case has exactly one of json-schema, regex and ebnf", self.name),
+            (None, None, Some(text), None) => {
+                let named = self.named.iter().map(|(name, text)| (name.clone(), NamedGrammar::Lark(text.clone())));
+                let options = LarkOptions { named: named.collect(), ..LarkOptions::default() };
+                lark::lower(text, &options, &limits).map(|lowered| lowered.grammar).map_err(|e| e.to_string())
+            }
+            (None, None, None, Some(text)) => self.ebnf(text, &limits),
+            _ => panic!("{}: a case has exactly one of json-schema, regex, lark and ebnf", self.name),
         }
     }
 

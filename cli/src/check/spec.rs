@@ -1,13 +1,15 @@
 //! What an input is checked against, compiled once per distinct spec.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use louver::compile::{CompileError, Compiled};
 use louver::front::diagnostic::Diagnostics;
 use louver::front::ebnf::{self, Dialect, EbnfOptions};
 use louver::front::json_schema::{self, SchemaErrors, SchemaOptions};
+use louver::front::lark::{self, LarkOptions, NamedGrammar};
 use louver::front::regex::{self, RegexError, RegexOptions};
+use louver::front::structural_tag::{self, StructuralTagErrors};
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
 use louver::spec::json::{Json, JsonError, Object};
@@ -21,14 +23,18 @@ const DEFAULT_FORMAT: &str = "qwen3";
 /// Why a spec cannot be checked against.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SpecError {
-    #[error("kind `{0}` is not built yet")]
-    NotBuilt(String),
     #[error("kind `{0}` is unknown; known: json_schema, regex, tools, ebnf, lark, structural_tag")]
     UnknownKind(String),
     #[error("the spec of kind `{kind}` must be {expected}")]
-    SpecType { kind: &'static str, expected: &'static str },
+    SpecType {
+        kind: &'static str,
+        expected: &'static str,
+    },
     #[error("options of kind `{kind}`: {error}")]
-    Options { kind: &'static str, error: serde_json::Error },
+    Options {
+        kind: &'static str,
+        error: serde_json::Error,
+    },
     #[error("the spec is no JSON: {0}")]
     Json(#[from] JsonError),
     #[error(transparent)]
@@ -37,6 +43,8 @@ pub(crate) enum SpecError {
     Regex(#[from] RegexError),
     #[error(transparent)]
     Text(#[from] Diagnostics),
+    #[error(transparent)]
+    StructuralTag(#[from] StructuralTagErrors),
     #[error(transparent)]
     Request(#[from] RequestError),
     #[error(transparent)]
@@ -82,6 +90,36 @@ struct GrammarOptions {
     /// How recorded cases came by their text, such as `printed`.
     #[serde(rename = "derived")]
     _derived: Option<String>,
+}
+
+/// Options of `lark` specs.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct LarkSpecOptions {
+    /// What `@name` stands for: Lark text, or `{"ebnf": text}`.
+    named_grammars: BTreeMap<String, NamedSpec>,
+    /// Bytes alone are checked, so that tokens have no part in the verdict.
+    #[serde(rename = "tokenizer")]
+    _tokenizer: Option<Value>,
+    schema: SchemaOptions,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum NamedSpec {
+    Lark(String),
+    Ebnf { ebnf: String },
+}
+
+fn lark_options(options: LarkSpecOptions, limits: &Limits) -> Result<LarkOptions, SpecError> {
+    let named = options.named_grammars.into_iter().map(|(name, grammar)| match grammar {
+        NamedSpec::Lark(text) => Ok((name, NamedGrammar::Lark(text))),
+        NamedSpec::Ebnf { ebnf } => {
+            let lowered = ebnf::lower(&ebnf, &EbnfOptions::default(), limits)?;
+            Ok((name, NamedGrammar::Grammar(lowered.grammar)))
+        }
+    });
+    Ok(LarkOptions { named: named.collect::<Result<_, _>>()?, schema: options.schema })
 }
 
 /// Specs met so far, each compiled once, with the recogniser that all its inputs go through.
@@ -134,7 +172,17 @@ fn compile(kind: &str, spec: &Value, options: &Value, limits: &Limits) -> Result
             ebnf::lower(text, &EbnfOptions { root, dialect: options.dialect, ..defaults }, limits)?.grammar
         }
         "tools" => return tools(spec, options, limits),
-        "lark" | "structural_tag" => return Err(SpecError::NotBuilt(kind.to_owned())),
+        "lark" => {
+            let Value::String(text) = spec else {
+                return Err(SpecError::SpecType { kind: "lark", expected: "a string" });
+            };
+            lark::lower(text, &lark_options(parse_options("lark", options)?, limits)?, limits)?.grammar
+        }
+        "structural_tag" => {
+            let NoOptions {} = parse_options("structural_tag", options)?;
+            let tag = structural_tag::StructuralTag::read(&json(spec, limits)?, limits)?;
+            tag.lower(&structural_tag::StructuralTagOptions::default(), limits)?.grammar
+        }
         other => return Err(SpecError::UnknownKind(other.to_owned())),
     };
     Ok(Compiled::new(&grammar, limits)?)

@@ -20,7 +20,7 @@ const WITHOUT_EFFECT: [&str; 5] = [
     "stop_capture",
 ];
 
-const OPTIONS: [&str; 8] = ["capture", "label", "lazy", "max_chars", "max_tokens", "spent", "start", "temperature"];
+const OPTIONS: [&str; 9] = ["capture", "hidden", "label", "lazy", "max_chars", "max_tokens", "spent", "start", "temperature"];
 
 /// Whether a name followed by `(` is a macro. (A rule of such a name is referred to between backquotes.)
 pub(super) fn is_macro(name: &str) -> bool {
@@ -166,6 +166,7 @@ impl Parser<'_> {
                         None => return self.wrong(&value, "a number"),
                     }
                 }
+                ("hidden", None) => out.attributes.hidden = true,
                 ("lazy", None) => out.lazy = Some(key.span),
                 ("start", None) => out.start = Some(key.span),
                 ("label", Some(value)) => out.attributes.label = Some(Label::from_raw(self.integer(&value)?)),
