@@ -6,4 +6,5 @@ mod harness;
 mod property;
 mod schema;
 mod simplify;
+mod structural_tag;
 mod tidy;

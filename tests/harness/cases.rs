@@ -4,6 +4,7 @@
 //! [[case]]
 //! name = "enum-shares-prefix"
 //! json-schema = '{"enum": ["on", "only"]}'   # or: regex = '...', with regex-options = { scope = "search" }
+//!                                            # or: structural-tag = '{"format": ...}'
 //! vocab = ["on", "ly"]                       # or "toy-bytes"; every vocabulary has the 256 bytes and <|end|>
 //! accepts = ['"on"', '"only"']               # whole sentences
 //! rejects = ['"o"']                          # anything else
@@ -18,6 +19,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use louver::engine::{Constraint, Engine};
+use louver::front::structural_tag::{self, StructuralTagOptions};
 use louver::front::{json_schema, regex};
 use louver::ir::Grammar;
 use louver::limits::Limits;
@@ -41,6 +43,7 @@ pub(crate) struct Case {
     regex: Option<String>,
     #[serde(default)]
     regex_options: regex::RegexOptions,
+    structural_tag: Option<String>,
     #[serde(default)]
     vocab: Words,
     #[serde(default)]
@@ -79,6 +82,10 @@ impl Case {
     /// The grammar of the case's spec, or why there is none.
     pub(crate) fn grammar(&self) -> Result<Grammar, String> {
         let limits = Limits::default();
+        if let Some(tag) = &self.structural_tag {
+            let options = StructuralTagOptions::default();
+            return structural_tag::lower(tag, &options, &limits).map(|l| l.grammar).map_err(|e| e.to_string());
+        }
         match (&self.json_schema, &self.regex) {
             (Some(schema), None) => {
                 let schema = Json::parse(schema, &limits).map_err(|e| e.to_string())?;

@@ -118,6 +118,3 @@ impl fmt::Display for StructuralTagErrors {
 pub fn lower(text: &str, options: &StructuralTagOptions, limits: &Limits) -> Result<Lowered, StructuralTagErrors> {
     StructuralTag::parse(text, limits)?.lower(options, limits)
 }
-
-#[cfg(test)]
-mod tests;
