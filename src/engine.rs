@@ -3,8 +3,10 @@
 mod ahead;
 mod background;
 mod batch;
+mod captures;
 mod draft;
 mod forced;
+mod resume;
 mod shared;
 mod shortest;
 
@@ -12,7 +14,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::compile::{CompileError, Compiled};
+use crate::front::diagnostic::Diagnostics;
 use crate::front::json_schema::{self, SchemaErrors, SchemaOptions};
+use crate::front::lark::{self, LarkOptions};
 use crate::front::regex::{self, RegexError, RegexOptions};
 use crate::front::structural_tag::{self, StructuralTagErrors, StructuralTagOptions};
 use crate::ids::TokenId;
@@ -26,8 +30,10 @@ use crate::vocab::Vocabulary;
 use ahead::Ahead;
 pub use ahead::{PrepareBudget, PrepareReport, Prepared};
 pub use batch::{BatchError, RowStatus, UniqueRows};
+pub use captures::Capture;
 pub use draft::{DraftError, DraftNode, DraftTree};
 pub use forced::{Piece, Tokenize};
+pub use resume::ResumeError;
 pub use shared::EngineStats;
 use shared::Shared;
 pub use shortest::{Completion, CompletionOptions};
@@ -97,6 +103,17 @@ pub enum RegexCompileError {
     #[error(transparent)]
     Regex(#[from] RegexError),
     /// The grammar it lowers to is not compilable: nothing matches, or a limit was reached.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+}
+
+/// Why the text of a grammar did not become a constraint.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TextCompileError {
+    /// All that is wrong with the text.
+    #[error(transparent)]
+    Text(#[from] Diagnostics),
+    /// The grammar it lowers to is not compilable.
     #[error(transparent)]
     Compile(#[from] CompileError),
 }
@@ -181,6 +198,11 @@ impl Engine {
         let mut options = options.clone();
         options.special_tokens.extend(self.vocab.specials().iter().map(|(_, name)| name.clone()));
         Ok(self.compile(structural_tag::lower(text, &options, &self.options.limits)?.grammar)?)
+    }
+
+    /// Reads, lowers and compiles a Lark grammar. Warnings are dropped; [`lark::lower`] has them.
+    pub fn compile_lark(&self, text: &str, options: &LarkOptions) -> Result<Constraint, TextCompileError> {
+        Ok(self.compile(lark::lower(text, options, &self.options.limits)?.grammar)?)
     }
 
     /// Reads, lowers and compiles a regular expression.

@@ -8,3 +8,4 @@ mod schema;
 mod simplify;
 mod structural_tag;
 mod tidy;
+mod traces;

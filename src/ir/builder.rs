@@ -56,6 +56,11 @@ impl GrammarBuilder {
         SpecialId::new(index)
     }
 
+    /// The rules so far; declared ones derive nothing yet.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
     /// Number of rules so far.
     pub fn len(&self) -> usize {
         self.rules.len()

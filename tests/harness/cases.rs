@@ -3,7 +3,7 @@
 //! ```toml
 //! [[case]]
 //! name = "enum-shares-prefix"
-//! json-schema = '{"enum": ["on", "only"]}'   # or: regex = '...', with regex-options = { scope = "search" }
+//! json-schema = '{"enum": ["on", "only"]}'   # or: regex = '...', lark = '...', with regex-options = { scope = "search" }
 //!                                            # or: structural-tag = '{"format": ...}'
 //! vocab = ["on", "ly"]                       # or "toy-bytes"; every vocabulary has the 256 bytes and <|end|>
 //! accepts = ['"on"', '"only"']               # whole sentences
@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use louver::engine::{Constraint, Engine};
+use louver::front::lark::{self, LarkOptions, NamedGrammar};
 use louver::front::structural_tag::{self, StructuralTagOptions};
 use louver::front::{json_schema, regex};
 use louver::ir::Grammar;
@@ -44,6 +45,10 @@ pub(crate) struct Case {
     #[serde(default)]
     regex_options: regex::RegexOptions,
     structural_tag: Option<String>,
+    lark: Option<String>,
+    /// Lark grammars that `lark` may refer to as `@name`.
+    #[serde(default)]
+    named: BTreeMap<String, String>,
     #[serde(default)]
     vocab: Words,
     #[serde(default)]
@@ -86,13 +91,20 @@ impl Case {
             let options = StructuralTagOptions::default();
             return structural_tag::lower(tag, &options, &limits).map(|l| l.grammar).map_err(|e| e.to_string());
         }
-        match (&self.json_schema, &self.regex) {
-            (Some(schema), None) => {
+        match (&self.json_schema, &self.regex, &self.lark) {
+            (Some(schema), None, None) => {
                 let schema = Json::parse(schema, &limits).map_err(|e| e.to_string())?;
                 json_schema::lower(&schema, &self.schema_options, &limits).map_err(|e| e.to_string())
             }
-            (None, Some(pattern)) => regex::lower(pattern, &self.regex_options, &limits).map_err(|e| e.to_string()),
-            _ => panic!("{}: a case has exactly one of json-schema and regex", self.name),
+            (None, None, Some(text)) => {
+                let named = self.named.iter().map(|(name, text)| (name.clone(), NamedGrammar::Lark(text.clone())));
+                let options = LarkOptions { named: named.collect(), ..LarkOptions::default() };
+                lark::lower(text, &options, &limits).map(|lowered| lowered.grammar).map_err(|e| e.to_string())
+            }
+            (None, Some(pattern), None) => {
+                regex::lower(pattern, &self.regex_options, &limits).map_err(|e| e.to_string())
+            }
+            _ => panic!("{}: a case has exactly one of json-schema, regex and lark", self.name),
         }
     }
 

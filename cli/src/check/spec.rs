@@ -1,10 +1,12 @@
 //! What an input is checked against, compiled once per distinct spec.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use louver::compile::{CompileError, Compiled};
+use louver::front::diagnostic::Diagnostics;
 use louver::front::json_schema::{self, SchemaErrors, SchemaOptions};
+use louver::front::lark::{self, LarkOptions, NamedGrammar};
 use louver::front::regex::{self, RegexError, RegexOptions};
 use louver::front::structural_tag::{self, StructuralTagErrors};
 use louver::limits::Limits;
@@ -36,6 +38,8 @@ pub(crate) enum SpecError {
     Regex(#[from] RegexError),
     #[error(transparent)]
     StructuralTag(#[from] StructuralTagErrors),
+    #[error(transparent)]
+    Text(#[from] Diagnostics),
     #[error(transparent)]
     Request(#[from] RequestError),
     #[error(transparent)]
@@ -69,6 +73,36 @@ enum ReasoningOption {
     Off,
     Required,
     Opened,
+}
+
+/// Options of `lark` specs.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct LarkSpecOptions {
+    /// What `@name` stands for: Lark text, or `{"ebnf": text}`.
+    named_grammars: BTreeMap<String, NamedSpec>,
+    /// Bytes alone are checked, so that tokens have no part in the verdict.
+    #[serde(rename = "tokenizer")]
+    _tokenizer: Option<Value>,
+    schema: SchemaOptions,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum NamedSpec {
+    Lark(String),
+    Ebnf {
+        #[serde(rename = "ebnf")]
+        _ebnf: String,
+    },
+}
+
+fn lark_options(options: LarkSpecOptions) -> Result<LarkOptions, SpecError> {
+    let named = options.named_grammars.into_iter().map(|(name, grammar)| match grammar {
+        NamedSpec::Lark(text) => Ok((name, NamedGrammar::Lark(text))),
+        NamedSpec::Ebnf { .. } => Err(SpecError::NotBuilt("ebnf".to_owned())),
+    });
+    Ok(LarkOptions { named: named.collect::<Result<_, _>>()?, schema: options.schema })
 }
 
 /// Specs met so far, each compiled once, with the recogniser that all its inputs go through.
@@ -117,7 +151,13 @@ fn compile(kind: &str, spec: &Value, options: &Value, limits: &Limits) -> Result
             let tag = structural_tag::StructuralTag::read(&json(spec, limits)?, limits)?;
             tag.lower(&structural_tag::StructuralTagOptions::default(), limits)?.grammar
         }
-        "ebnf" | "lark" => return Err(SpecError::NotBuilt(kind.to_owned())),
+        "lark" => {
+            let Value::String(text) = spec else {
+                return Err(SpecError::SpecType { kind: "lark", expected: "a string" });
+            };
+            lark::lower(text, &lark_options(parse_options("lark", options)?)?, limits)?.grammar
+        }
+        "ebnf" => return Err(SpecError::NotBuilt(kind.to_owned())),
         other => return Err(SpecError::UnknownKind(other.to_owned())),
     };
     Ok(Compiled::new(&grammar, limits)?)
