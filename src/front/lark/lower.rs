@@ -538,5 +538,5 @@ fn attributes(definition: &Definition<'_>) -> Attributes {
         spent,
     });
     let capture = if said.marker.is_some() { None } else { said.capture.clone() };
-    Attributes { label: None, capture, temperature: said.temperature, budget }
+    Attributes { capture, temperature: said.temperature, budget, ..Attributes::default() }
 }
