@@ -6,6 +6,7 @@ mod batch;
 mod captures;
 mod draft;
 mod forced;
+mod inspect;
 mod resume;
 mod shared;
 mod shortest;
@@ -33,6 +34,7 @@ pub use batch::{BatchError, RowStatus, UniqueRows};
 pub use captures::Capture;
 pub use draft::{DraftError, DraftNode, DraftTree};
 pub use forced::{Piece, Tokenize};
+pub use inspect::Expected;
 pub use resume::ResumeError;
 pub use shared::EngineStats;
 use shared::Shared;
@@ -189,6 +191,11 @@ impl Engine {
         Ok(self.compile(grammar)?)
     }
 
+    /// Reads, lowers and compiles a Lark grammar. Warnings are dropped; [`lark::lower`] has them.
+    pub fn compile_lark(&self, text: &str, options: &LarkOptions) -> Result<Constraint, TextCompileError> {
+        Ok(self.compile(lark::lower(text, options, &self.options.limits)?.grammar)?)
+    }
+
     /// Reads, lowers and compiles a structural tag. Special tokens of the vocabulary may stand in its markers as themselves.
     pub fn compile_structural_tag(
         &self,
@@ -198,11 +205,6 @@ impl Engine {
         let mut options = options.clone();
         options.special_tokens.extend(self.vocab.specials().iter().map(|(_, name)| name.clone()));
         Ok(self.compile(structural_tag::lower(text, &options, &self.options.limits)?.grammar)?)
-    }
-
-    /// Reads, lowers and compiles a Lark grammar. Warnings are dropped; [`lark::lower`] has them.
-    pub fn compile_lark(&self, text: &str, options: &LarkOptions) -> Result<Constraint, TextCompileError> {
-        Ok(self.compile(lark::lower(text, options, &self.options.limits)?.grammar)?)
     }
 
     /// Reads, lowers and compiles a regular expression.

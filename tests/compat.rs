@@ -55,10 +55,10 @@ enum Difference {
 pub(crate) fn lower(kind: &str, spec: &str, options: &Value, limits: &Limits) -> Option<Result<Grammar, String>> {
     Some(match kind {
         "regex" => regex::lower(spec, &RegexOptions::default(), limits).map_err(|e| e.to_string()),
+        "lark" => lark(spec, options, limits),
         "structural_tag" => structural_tag::lower(spec, &StructuralTagOptions::default(), limits)
             .map(|lowered| lowered.grammar)
             .map_err(|e| e.to_string()),
-        "lark" => lark(spec, options, limits),
         _ => return None,
     })
 }

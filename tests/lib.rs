@@ -2,6 +2,7 @@
 
 mod cases;
 mod compat;
+mod fuzz;
 mod harness;
 mod property;
 mod schema;

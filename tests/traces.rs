@@ -154,9 +154,10 @@ impl Replay<'_> {
                 let list = op[2].as_array().expect("captures").iter();
                 let theirs: Vec<(String, Vec<u8>)> =
                     list.map(|c| (c[0].as_str().expect("a name").to_owned(), bytes(&c[1]))).collect();
+                // A marker is reported before the text it ends there, and after it here: compared as sets.
                 let show = |list: Vec<(String, Vec<u8>)>| {
                     let shown = list.iter().map(|(name, text)| format!("{name}={}", String::from_utf8_lossy(text)));
-                    shown.collect::<Vec<_>>().join(" ")
+                    shown.collect::<std::collections::BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(" ")
                 };
                 (show(self.captures()), show(theirs))
             }
