@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use crate::compile::{CompileError, Compiled};
 use crate::front::diagnostic::Diagnostics;
+use crate::front::ebnf::{self, EbnfOptions};
 use crate::front::json_schema::{self, SchemaErrors, SchemaOptions};
 use crate::front::lark::{self, LarkOptions};
 use crate::front::regex::{self, RegexError, RegexOptions};
@@ -189,6 +190,11 @@ impl Engine {
         let limits = &self.options.limits;
         let grammar = json_schema::lower(&Json::parse(schema, limits)?, options, limits)?;
         Ok(self.compile(grammar)?)
+    }
+
+    /// Reads, lowers and compiles a grammar in EBNF (or GBNF, or KBNF). [`ebnf::lower`] also has the warnings.
+    pub fn compile_ebnf(&self, text: &str, options: &EbnfOptions) -> Result<Constraint, TextCompileError> {
+        Ok(self.compile(ebnf::lower(text, options, &self.options.limits)?.grammar)?)
     }
 
     /// Reads, lowers and compiles a Lark grammar. Warnings are dropped; [`lark::lower`] has them.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use louver::compile::Compiled;
+use louver::front::ebnf::{self, EbnfOptions};
 use louver::front::lark::{self, LarkOptions, NamedGrammar};
 use louver::front::regex::{self, RegexOptions};
 use louver::front::structural_tag::{self, StructuralTagOptions};
@@ -54,6 +55,11 @@ enum Difference {
 /// The grammar of a vector's spec; `None` if there is no front end for its kind.
 pub(crate) fn lower(kind: &str, spec: &str, options: &Value, limits: &Limits) -> Option<Result<Grammar, String>> {
     Some(match kind {
+        "ebnf" => {
+            let root = options.get("root_rule_name").and_then(Value::as_str).unwrap_or("root").to_owned();
+            let lowered = ebnf::lower(spec, &EbnfOptions { root, ..EbnfOptions::default() }, limits);
+            lowered.map(|lowered| lowered.grammar).map_err(|e| e.to_string())
+        }
         "regex" => regex::lower(spec, &RegexOptions::default(), limits).map_err(|e| e.to_string()),
         "lark" => lark(spec, options, limits),
         "structural_tag" => structural_tag::lower(spec, &StructuralTagOptions::default(), limits)

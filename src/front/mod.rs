@@ -1,6 +1,7 @@
 //! Stage 1. Front ends: what users write becomes the typed grammar of [`crate::ir`].
 
 pub mod diagnostic;
+pub mod ebnf;
 pub mod json_schema;
 pub mod lark;
 pub mod regex;

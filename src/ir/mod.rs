@@ -1,6 +1,7 @@
 //! Stage 2. The typed grammar all front ends lower to: rules over bytes, special tokens, references, counted
 //! repeats, labelled graphs, prebuilt automata and tag dispatch. Never text: names are data, not syntax.
 
+mod algebra;
 mod builder;
 mod print;
 pub mod regular;
@@ -8,7 +9,9 @@ mod simplify;
 mod tags;
 mod validate;
 
+pub use algebra::IntersectError;
 pub use builder::GrammarBuilder;
+pub(crate) use print::MACROS;
 pub use simplify::{Pass, Simplify};
 pub use tags::{NewTrigger, TagsError};
 pub use validate::GrammarError;

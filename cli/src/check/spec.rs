@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use louver::compile::{CompileError, Compiled};
 use louver::front::diagnostic::Diagnostics;
+use louver::front::ebnf::{self, Dialect, EbnfOptions};
 use louver::front::json_schema::{self, SchemaErrors, SchemaOptions};
 use louver::front::lark::{self, LarkOptions, NamedGrammar};
 use louver::front::regex::{self, RegexError, RegexOptions};
@@ -23,20 +24,12 @@ const DEFAULT_FORMAT: &str = "qwen3";
 /// Why a spec cannot be checked against.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SpecError {
-    #[error("kind `{0}` is not built yet")]
-    NotBuilt(String),
     #[error("kind `{0}` is unknown; known: json_schema, regex, tools, ebnf, lark, structural_tag")]
     UnknownKind(String),
     #[error("the spec of kind `{kind}` must be {expected}")]
-    SpecType {
-        kind: &'static str,
-        expected: &'static str,
-    },
+    SpecType { kind: &'static str, expected: &'static str },
     #[error("options of kind `{kind}`: {error}")]
-    Options {
-        kind: &'static str,
-        error: serde_json::Error,
-    },
+    Options { kind: &'static str, error: serde_json::Error },
     #[error("the spec is no JSON: {0}")]
     Json(#[from] JsonError),
     #[error(transparent)]
@@ -45,6 +38,7 @@ pub(crate) enum SpecError {
     Regex(#[from] RegexError),
     #[error(transparent)]
     Text(#[from] Diagnostics),
+    #[error(transparent)]
     StructuralTag(#[from] StructuralTagErrors),
     #[error(transparent)]
     Request(#[from] RequestError),
@@ -81,6 +75,18 @@ enum ReasoningOption {
     Opened,
 }
 
+/// Options of `ebnf` specs.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct GrammarOptions {
+    /// The rule in which derivations begin, if it is not `root`.
+    root_rule_name: Option<String>,
+    dialect: Dialect,
+    /// How recorded cases came by their text, such as `printed`.
+    #[serde(rename = "derived")]
+    _derived: Option<String>,
+}
+
 /// Options of `lark` specs.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -97,16 +103,16 @@ struct LarkSpecOptions {
 #[serde(untagged)]
 enum NamedSpec {
     Lark(String),
-    Ebnf {
-        #[serde(rename = "ebnf")]
-        _ebnf: String,
-    },
+    Ebnf { ebnf: String },
 }
 
-fn lark_options(options: LarkSpecOptions) -> Result<LarkOptions, SpecError> {
+fn lark_options(options: LarkSpecOptions, limits: &Limits) -> Result<LarkOptions, SpecError> {
     let named = options.named_grammars.into_iter().map(|(name, grammar)| match grammar {
         NamedSpec::Lark(text) => Ok((name, NamedGrammar::Lark(text))),
-        NamedSpec::Ebnf { .. } => Err(SpecError::NotBuilt("ebnf".to_owned())),
+        NamedSpec::Ebnf { ebnf } => {
+            let lowered = ebnf::lower(&ebnf, &EbnfOptions::default(), limits)?;
+            Ok((name, NamedGrammar::Grammar(lowered.grammar)))
+        }
     });
     Ok(LarkOptions { named: named.collect::<Result<_, _>>()?, schema: options.schema })
 }
@@ -156,19 +162,29 @@ pub(crate) fn grammar(kind: &str, spec: &Value, options: &Value, limits: &Limits
             let options: RegexOptions = parse_options("regex", options)?;
             Ok(regex::lower(pattern, &options, limits)?)
         }
+        "ebnf" => {
+            let Value::String(text) = spec else {
+                return Err(SpecError::SpecType { kind: "ebnf", expected: "a string" });
+            };
+            let options: GrammarOptions = parse_options("ebnf", options)?;
+            let defaults = EbnfOptions::default();
+            let root = options.root_rule_name.unwrap_or_else(|| defaults.root.clone());
+            let options = EbnfOptions { root, dialect: options.dialect, ..defaults };
+            Ok(ebnf::lower(text, &options, limits)?.grammar)
+        }
         "tools" => tools(spec, options, limits),
         "lark" => {
             let Value::String(text) = spec else {
                 return Err(SpecError::SpecType { kind: "lark", expected: "a string" });
             };
-            Ok(lark::lower(text, &lark_options(parse_options("lark", options)?)?, limits)?.grammar)
+            let options = lark_options(parse_options("lark", options)?, limits)?;
+            Ok(lark::lower(text, &options, limits)?.grammar)
         }
         "structural_tag" => {
             let NoOptions {} = parse_options("structural_tag", options)?;
             let tag = structural_tag::StructuralTag::read(&json(spec, limits)?, limits)?;
             Ok(tag.lower(&structural_tag::StructuralTagOptions::default(), limits)?.grammar)
         }
-        "ebnf" => Err(SpecError::NotBuilt(kind.to_owned())),
         other => Err(SpecError::UnknownKind(other.to_owned())),
     }
 }

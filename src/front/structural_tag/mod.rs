@@ -22,6 +22,7 @@ mod write;
 use std::fmt;
 
 use crate::front::Lowered;
+use crate::front::diagnostic::Diagnostics;
 use crate::front::json_schema::{MemberOrder, SchemaErrorReason, SchemaOptions, Undeclared};
 use crate::front::regex::RegexError;
 use crate::limits::Limits;
@@ -82,9 +83,9 @@ pub enum StructuralTagErrorReason {
     /// A regular expression inside.
     #[error(transparent)]
     Regex(RegexError),
-    /// A grammar inside.
-    #[error("{0}")]
-    Grammar(String),
+    /// A grammar inside, with places in its own text.
+    #[error(transparent)]
+    Grammar(Diagnostics),
     /// A limit was reached.
     #[error("limit reached: {0}")]
     Limit(String),
