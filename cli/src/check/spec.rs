@@ -173,14 +173,16 @@ pub(crate) fn grammar(kind: &str, spec: &Value, options: &Value, limits: &Limits
             let options: GrammarOptions = parse_options("ebnf", options)?;
             let defaults = EbnfOptions::default();
             let root = options.root_rule_name.unwrap_or_else(|| defaults.root.clone());
-            Ok(ebnf::lower(text, &EbnfOptions { root, dialect: options.dialect, ..defaults }, limits)?.grammar)
+            let options = EbnfOptions { root, dialect: options.dialect, ..defaults };
+            Ok(ebnf::lower(text, &options, limits)?.grammar)
         }
         "tools" => tools(spec, options, limits),
         "lark" => {
             let Value::String(text) = spec else {
                 return Err(SpecError::SpecType { kind: "lark", expected: "a string" });
             };
-            Ok(lark::lower(text, &lark_options(parse_options("lark", options)?, limits)?, limits)?.grammar)
+            let options = lark_options(parse_options("lark", options)?, limits)?;
+            Ok(lark::lower(text, &options, limits)?.grammar)
         }
         "structural_tag" => {
             let NoOptions {} = parse_options("structural_tag", options)?;
