@@ -6,6 +6,7 @@
 mod components;
 mod dispatch;
 mod facts;
+mod inspect;
 mod leaves;
 mod meters;
 mod program;
@@ -13,6 +14,7 @@ mod thompson;
 mod units;
 
 pub(crate) use facts::RuleFacts;
+pub use inspect::{AutomatonBlock, AutomatonEdge, AutomatonState, DispatchState, EdgeKind, RuleAutomaton};
 pub(crate) use meters::{Meter, Unit};
 pub(crate) use program::Program;
 
@@ -94,9 +96,9 @@ pub(crate) struct Block {
 #[derive(Debug)]
 pub struct Compiled {
     /// As it was given.
-    source: Arc<Grammar>,
+    grammar: Arc<Grammar>,
     /// As it is parsed: every budget in a rule of its own.
-    pub(crate) grammar: Arc<Grammar>,
+    pub(crate) parsed: Arc<Grammar>,
     /// What those rules meter.
     pub(crate) meters: FxHashMap<u32, Meter>,
     /// The grammar's rules, then auxiliary ones.
@@ -136,8 +138,8 @@ impl Compiled {
         let (parsed, meters) = meters::split(grammar.clone());
         let mut compiled = Compiled {
             start: grammar.start.raw(),
-            source: grammar,
-            grammar: parsed,
+            grammar,
+            parsed,
             meters,
             rules: Vec::new(),
             auxiliary: FxHashMap::default(),
@@ -151,7 +153,7 @@ impl Compiled {
 
     /// The grammar it was compiled from.
     pub fn grammar(&self) -> &Arc<Grammar> {
-        &self.source
+        &self.grammar
     }
 
     /// Sizes. Builds all automata to tell: for reports.
@@ -161,7 +163,7 @@ impl Compiled {
 
     /// Special tokens of the grammar.
     pub(crate) fn specials(&self) -> &[SpecialToken] {
-        &self.grammar.specials
+        &self.parsed.specials
     }
 
     /// Whether the empty text is a sentence.
