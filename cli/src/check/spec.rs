@@ -75,6 +75,10 @@ enum ReasoningOption {
     Opened,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoOptions {}
+
 /// Options of `ebnf` specs.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -108,7 +112,7 @@ enum NamedSpec {
 
 fn lark_options(options: LarkSpecOptions, limits: &Limits) -> Result<LarkOptions, SpecError> {
     let named = options.named_grammars.into_iter().map(|(name, grammar)| match grammar {
-        NamedSpec::Lark(text) => Ok((name, NamedGrammar::Lark(text))),
+        NamedSpec::Lark(text) => Ok::<_, SpecError>((name, NamedGrammar::Lark(text))),
         NamedSpec::Ebnf { ebnf } => {
             let lowered = ebnf::lower(&ebnf, &EbnfOptions::default(), limits)?;
             Ok((name, NamedGrammar::Grammar(lowered.grammar)))
