@@ -9,7 +9,7 @@ use louver::front::ebnf::{self, Dialect, EbnfOptions};
 use louver::front::json_schema::{self, SchemaErrors, SchemaOptions};
 use louver::front::lark::{self, LarkOptions, NamedGrammar};
 use louver::front::regex::{self, RegexError, RegexOptions};
-use louver::front::structural_tag::{self, StructuralTagErrors};
+use louver::front::structural_tag::{StructuralTag, StructuralTagErrors, StructuralTagOptions};
 use louver::ir::Grammar;
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
@@ -75,9 +75,16 @@ enum ReasoningOption {
     Opened,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NoOptions {}
+/// Options of `structural_tag` specs.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct StructuralTagSpecOptions {
+    /// How schemas are read; otherwise as the format has it.
+    schema: Option<SchemaOptions>,
+    /// Bytes alone are checked, so that tokens have no part in the verdict.
+    #[serde(rename = "tokenizer")]
+    _tokenizer: Option<Value>,
+}
 
 /// Options of `ebnf` specs.
 #[derive(Debug, Default, Deserialize)]
@@ -185,9 +192,11 @@ pub(crate) fn grammar(kind: &str, spec: &Value, options: &Value, limits: &Limits
             Ok(lark::lower(text, &options, limits)?.grammar)
         }
         "structural_tag" => {
-            let NoOptions {} = parse_options("structural_tag", options)?;
-            let tag = structural_tag::StructuralTag::read(&json(spec, limits)?, limits)?;
-            Ok(tag.lower(&structural_tag::StructuralTagOptions::default(), limits)?.grammar)
+            let options: StructuralTagSpecOptions = parse_options("structural_tag", options)?;
+            let mut read = StructuralTagOptions::default();
+            read.schema = options.schema.unwrap_or(read.schema);
+            let tag = StructuralTag::read(&json(spec, limits)?, limits)?;
+            Ok(tag.lower(&read, limits)?.grammar)
         }
         other => Err(SpecError::UnknownKind(other.to_owned())),
     }
