@@ -82,6 +82,12 @@ fn plain_tools_are_a_dispatch() {
         lowered.grammar.rules.iter().filter(|rule| is_dispatch(rule)).count()
     };
     assert_eq!(dispatches(tools), 1);
+    // Many tools with one beginning.
+    let many: String = (0..3_000).map(|i| format!("t{i}: ha \"{i}\"\n")).collect();
+    let list: Vec<String> = (0..3_000).map(|i| format!("t{i}")).collect();
+    let text = format!("start: ({})* TEXT\nTEXT: /(.|\\n)*/\nha[lazy]: TEXT \"<a>\"\n{many}", list.join(" | "));
+    let lowered = ok(&text);
+    assert!(lowered.grammar.rules.iter().any(|r| matches!(&r.body, Expr::Dispatch(d) if d.tags.len() == 3_000)));
     // What a dispatch could not report is lowered otherwise.
     assert_eq!(dispatches(&tools.replace("[lazy]", "[lazy, capture]")), 0);
     assert_eq!(dispatches(&tools.replace("ha[lazy]: TEXT", "ha[lazy]: /[a-z]*/")), 0);
