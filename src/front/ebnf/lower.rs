@@ -17,8 +17,9 @@ use crate::ids::RuleId;
 use crate::ir::{AfterTag, Dispatch, Expr, Grammar, GrammarBuilder, Graph, SpecialToken, Trigger, regular};
 use crate::limits::Limits;
 
-/// Most unknown names for which a similar one is looked for.
-const MAX_SIMILAR: usize = 100;
+/// Most unknown names for which a similar one is looked for, and most names among which.
+const MAX_SIMILAR: usize = 20;
+const MAX_KNOWN: usize = 5_000;
 
 /// What may not stand raw between the quotes of a JSON string: controls, the quote, the backslash.
 const NOT_IN_JSON: [(u32, u32); 3] = [(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C)];
@@ -32,6 +33,7 @@ pub(super) fn lower(text: Text, options: &EbnfOptions, limits: &Limits) -> Resul
         builder: GrammarBuilder::new(),
         names: FxHashMap::default(),
         broken: broken.into_iter().collect(),
+        known: rules.iter().take(MAX_KNOWN).map(|rule| rule.name.text.clone()).collect(),
         imports: BTreeMap::new(),
         unknown: 0,
         diagnostics,
@@ -83,6 +85,8 @@ struct Lowering<'o> {
     builder: GrammarBuilder,
     names: FxHashMap<String, RuleId>,
     broken: FxHashSet<String>,
+    /// Names to suggest.
+    known: Vec<String>,
     imports: BTreeMap<String, RuleId>,
     unknown: usize,
     diagnostics: Diagnostics,
@@ -124,7 +128,7 @@ impl Lowering<'_> {
                     let message = format!("there is no rule `{root}`, in which derivations begin");
                     let first = rules.first().map(|rule| rule.name.span.clone());
                     let mut diagnostic = Diagnostic::error(first.unwrap_or(0..0), message);
-                    if let Some(name) = similar(root, rules.iter().take(1_000).map(|rule| &*rule.name.text)) {
+                    if let Some(name) = similar(root, self.known.iter().map(String::as_str)) {
                         diagnostic = diagnostic.help(format!("is `{name}` meant?"));
                     }
                     self.diagnostics.push(diagnostic);
@@ -142,7 +146,7 @@ impl Lowering<'_> {
                 self.unknown += 1;
                 let mut diagnostic = Diagnostic::error(span.clone(), format!("there is no rule `{name}`"));
                 if self.unknown <= MAX_SIMILAR {
-                    let known = self.names.keys().map(String::as_str).collect::<std::collections::BTreeSet<_>>();
+                    let known = self.known.iter().map(String::as_str);
                     diagnostic.help = similar(name, known).map(|name| format!("is `{name}` meant?"));
                 }
                 self.diagnostics.push(diagnostic);

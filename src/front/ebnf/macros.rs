@@ -20,12 +20,16 @@ const WITHOUT_EFFECT: [&str; 5] = [
     "stop_capture",
 ];
 
-const OPTIONS: [&str; 9] = ["capture", "hidden", "label", "lazy", "max_chars", "max_tokens", "spent", "start", "temperature"];
+const OPTIONS: [&str; 9] =
+    ["capture", "hidden", "label", "lazy", "max_chars", "max_tokens", "spent", "start", "temperature"];
 
 /// Whether a name followed by `(` is a macro. (A rule of such a name is referred to between backquotes.)
 pub(super) fn is_macro(name: &str) -> bool {
     MACROS.contains(&name)
 }
+
+/// Most pairs of a trigger and an excluded text that are compared for a warning.
+const MAX_PAIRS: usize = 100_000;
 
 /// An argument's value.
 #[derive(Debug)]
@@ -398,6 +402,9 @@ impl Parser<'_> {
 
     /// A trigger that contains an excluded text never fires.
     fn unreachable_tags(&mut self, dispatch: &DispatchNode) {
+        if dispatch.tags.len().saturating_mul(dispatch.excludes.len()) > MAX_PAIRS {
+            return;
+        }
         for (trigger, span, _) in &dispatch.tags {
             let TriggerNode::Text(text) = trigger else { continue };
             let within =

@@ -8,6 +8,7 @@ use super::{
     StructuralTagError, StructuralTagErrorReason as Reason, StructuralTagErrors, StructuralTagOptions, styles,
 };
 use crate::front::diagnostic::Diagnostics;
+use crate::front::ebnf::{self, EbnfOptions};
 use crate::front::json_schema::{self, MemberOrder, SchemaErrors, Whitespace};
 use crate::front::regex::{self, Classes, Dot, RegexOptions, SCALARS, spell_utf8};
 use crate::front::{Lowered, structural_tag::tokens};
@@ -186,10 +187,11 @@ impl Lowering<'_> {
                 Ok(grammar) => self.builder.import(&grammar),
                 Err(error) => return self.fail(&below(pointer, "pattern"), Reason::Regex(error)),
             },
-            _ => {
-                let what = "grammars inside structural tags are not supported yet";
-                return self.fail(&below(pointer, "grammar"), Reason::Grammar(what.into()));
-            }
+            Format::Grammar { grammar } => match ebnf::lower(grammar, &EbnfOptions::default(), self.limits) {
+                Ok(lowered) => self.builder.import(&lowered.grammar),
+                Err(errors) => return self.fail(&below(pointer, "grammar"), Reason::Grammar(errors.to_string())),
+            },
+            _ => return None,
         };
         self.known.insert(key, rule);
         Some(Expr::Ref(rule))
