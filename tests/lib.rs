@@ -2,9 +2,11 @@
 
 mod cases;
 mod compat;
+mod fuzz;
 mod harness;
 mod property;
 mod schema;
 mod simplify;
+mod structural_tag;
 mod tidy;
 mod traces;

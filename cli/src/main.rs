@@ -1,9 +1,10 @@
-//! The `louver` command: a demo agent on mistral.rs, checking inputs against specs, and benchmarks.
+//! The `louver` command: a demo agent on mistral.rs, checking inputs against specs, explaining grammars, and benchmarks.
 
 mod bench;
 mod check;
 #[cfg(feature = "host")]
 mod demo;
+mod explain;
 mod lines;
 
 use std::process::ExitCode;
@@ -25,6 +26,8 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Check inputs against JSON Schemas, regular expressions and tools.
     Check(check::CheckArgs),
+    /// Show what becomes of a grammar, and what may follow a prefix.
+    Explain(explain::ExplainArgs),
     /// Measure mask times and correctness.
     #[command(subcommand)]
     Bench(bench::BenchCommand),
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "host")]
         Command::Demo(args) => demo::run(args),
         Command::Check(args) => check::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Bench(command) => bench::run(&command),
     };
     outcome.unwrap_or_else(|error| {

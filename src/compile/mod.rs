@@ -6,6 +6,7 @@
 mod components;
 mod dispatch;
 mod facts;
+mod inspect;
 mod leaves;
 mod meters;
 mod program;
@@ -13,6 +14,7 @@ mod thompson;
 mod units;
 
 pub(crate) use facts::RuleFacts;
+pub use inspect::{AutomatonBlock, AutomatonEdge, AutomatonState, DispatchState, EdgeKind, RuleAutomaton};
 pub(crate) use meters::{Meter, Unit};
 pub(crate) use program::Program;
 

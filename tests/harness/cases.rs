@@ -4,7 +4,8 @@
 //! [[case]]
 //! name = "enum-shares-prefix"
 //! json-schema = '{"enum": ["on", "only"]}'   # or: regex = '...', with regex-options = { scope = "search" };
-//!                                            # lark = '...'; ebnf = '...', with dialect = "gbnf"; ebnf-file = 'name'
+//!                                            # lark = '...'; ebnf = '...', with dialect = "gbnf"; ebnf-file = 'name';
+//!                                            # structural-tag = '{"format": ...}'
 //! vocab = ["on", "ly"]                       # or "toy-bytes"; every vocabulary has the 256 bytes and <|end|>
 //! accepts = ['"on"', '"only"']               # whole sentences
 //! rejects = ['"o"']                          # anything else
@@ -21,6 +22,7 @@ use std::path::{Path, PathBuf};
 use louver::engine::{Constraint, Engine};
 use louver::front::ebnf::{self, Dialect, EbnfOptions};
 use louver::front::lark::{self, LarkOptions, NamedGrammar};
+use louver::front::structural_tag::{self, StructuralTagOptions};
 use louver::front::{json_schema, regex};
 use louver::ir::Grammar;
 use louver::limits::Limits;
@@ -44,6 +46,7 @@ pub(crate) struct Case {
     regex: Option<String>,
     #[serde(default)]
     regex_options: regex::RegexOptions,
+    structural_tag: Option<String>,
     ebnf: Option<String>,
     ebnf_file: Option<String>,
     #[serde(default)]
@@ -93,6 +96,10 @@ impl Case {
     /// The grammar of the case's spec, or why there is none.
     pub(crate) fn grammar(&self) -> Result<Grammar, String> {
         let limits = Limits::default();
+        if let Some(tag) = &self.structural_tag {
+            let options = StructuralTagOptions::default();
+            return structural_tag::lower(tag, &options, &limits).map(|l| l.grammar).map_err(|e| e.to_string());
+        }
         match (&self.json_schema, &self.regex, &self.lark, &self.ebnf) {
             (Some(schema), None, None, None) => {
                 let schema = Json::parse(schema, &limits).map_err(|e| e.to_string())?;

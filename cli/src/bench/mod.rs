@@ -1,6 +1,7 @@
 //! `louver bench`: instances fed token by token, as a host would: fill the mask, test the token's bit, advance.
 
 mod feed;
+mod grammar;
 mod python;
 mod record;
 mod schema;
@@ -28,6 +29,8 @@ pub(crate) enum BenchCommand {
     Schema(SchemaArgs),
     /// Tool calls in a model's wire format: lines {"id", "question", "tools", "calls"}.
     Tools(ToolsArgs),
+    /// Grammars of any kind: lines {"id", "kind", "spec" or "spec_file", "options", "tests": [{"valid", "text" or "text_file"}]}.
+    Grammar(GrammarArgs),
 }
 
 /// What all benchmarks take.
@@ -58,7 +61,7 @@ pub(crate) struct CommonArgs {
 
 /// [`Simplify`] on the command line.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Level {
+pub(crate) enum Level {
     Off,
     #[default]
     Cheap,
@@ -92,10 +95,21 @@ pub(crate) struct ToolsArgs {
     format: String,
 }
 
+/// `louver bench grammar`.
+#[derive(Debug, Args)]
+pub(crate) struct GrammarArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+    /// The kind of cases that name none: json_schema, regex, ebnf, lark, structural_tag, tools.
+    #[arg(long, value_name = "KIND", default_value = "ebnf")]
+    kind: String,
+}
+
 pub(crate) fn run(command: &BenchCommand) -> Result<ExitCode> {
     match command {
         BenchCommand::Schema(args) => schema::run(args),
         BenchCommand::Tools(args) => tools::run(args),
+        BenchCommand::Grammar(args) => grammar::run(args),
     }
 }
 

@@ -3,7 +3,7 @@
 mod cases;
 mod person;
 mod profile;
-mod spec;
+pub(crate) mod spec;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

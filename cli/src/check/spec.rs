@@ -10,6 +10,7 @@ use louver::front::json_schema::{self, SchemaErrors, SchemaOptions};
 use louver::front::lark::{self, LarkOptions, NamedGrammar};
 use louver::front::regex::{self, RegexError, RegexOptions};
 use louver::front::structural_tag::{self, StructuralTagErrors};
+use louver::ir::Grammar;
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
 use louver::spec::json::{Json, JsonError, Object};
@@ -26,15 +27,9 @@ pub(crate) enum SpecError {
     #[error("kind `{0}` is unknown; known: json_schema, regex, tools, ebnf, lark, structural_tag")]
     UnknownKind(String),
     #[error("the spec of kind `{kind}` must be {expected}")]
-    SpecType {
-        kind: &'static str,
-        expected: &'static str,
-    },
+    SpecType { kind: &'static str, expected: &'static str },
     #[error("options of kind `{kind}`: {error}")]
-    Options {
-        kind: &'static str,
-        error: serde_json::Error,
-    },
+    Options { kind: &'static str, error: serde_json::Error },
     #[error("the spec is no JSON: {0}")]
     Json(#[from] JsonError),
     #[error(transparent)]
@@ -80,6 +75,10 @@ enum ReasoningOption {
     Opened,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoOptions {}
+
 /// Options of `ebnf` specs.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -113,7 +112,7 @@ enum NamedSpec {
 
 fn lark_options(options: LarkSpecOptions, limits: &Limits) -> Result<LarkOptions, SpecError> {
     let named = options.named_grammars.into_iter().map(|(name, grammar)| match grammar {
-        NamedSpec::Lark(text) => Ok((name, NamedGrammar::Lark(text))),
+        NamedSpec::Lark(text) => Ok::<_, SpecError>((name, NamedGrammar::Lark(text))),
         NamedSpec::Ebnf { ebnf } => {
             let lowered = ebnf::lower(&ebnf, &EbnfOptions::default(), limits)?;
             Ok((name, NamedGrammar::Grammar(lowered.grammar)))
@@ -150,17 +149,22 @@ impl Specs {
 
 /// Compiles a spec of any kind.
 fn compile(kind: &str, spec: &Value, options: &Value, limits: &Limits) -> Result<Compiled, SpecError> {
-    let grammar = match kind {
+    Ok(Compiled::new(grammar(kind, spec, options, limits)?, limits)?)
+}
+
+/// The grammar of a spec of any kind.
+pub(crate) fn grammar(kind: &str, spec: &Value, options: &Value, limits: &Limits) -> Result<Grammar, SpecError> {
+    match kind {
         "json_schema" => {
             let options: SchemaOptions = parse_options("json_schema", options)?;
-            json_schema::lower(&json(spec, limits)?, &options, limits)?
+            Ok(json_schema::lower(&json(spec, limits)?, &options, limits)?)
         }
         "regex" => {
             let Value::String(pattern) = spec else {
                 return Err(SpecError::SpecType { kind: "regex", expected: "a string" });
             };
             let options: RegexOptions = parse_options("regex", options)?;
-            regex::lower(pattern, &options, limits)?
+            Ok(regex::lower(pattern, &options, limits)?)
         }
         "ebnf" => {
             let Value::String(text) = spec else {
@@ -169,23 +173,24 @@ fn compile(kind: &str, spec: &Value, options: &Value, limits: &Limits) -> Result
             let options: GrammarOptions = parse_options("ebnf", options)?;
             let defaults = EbnfOptions::default();
             let root = options.root_rule_name.unwrap_or_else(|| defaults.root.clone());
-            ebnf::lower(text, &EbnfOptions { root, dialect: options.dialect, ..defaults }, limits)?.grammar
+            let options = EbnfOptions { root, dialect: options.dialect, ..defaults };
+            Ok(ebnf::lower(text, &options, limits)?.grammar)
         }
-        "tools" => return tools(spec, options, limits),
+        "tools" => tools(spec, options, limits),
         "lark" => {
             let Value::String(text) = spec else {
                 return Err(SpecError::SpecType { kind: "lark", expected: "a string" });
             };
-            lark::lower(text, &lark_options(parse_options("lark", options)?, limits)?, limits)?.grammar
+            let options = lark_options(parse_options("lark", options)?, limits)?;
+            Ok(lark::lower(text, &options, limits)?.grammar)
         }
         "structural_tag" => {
             let NoOptions {} = parse_options("structural_tag", options)?;
             let tag = structural_tag::StructuralTag::read(&json(spec, limits)?, limits)?;
-            tag.lower(&structural_tag::StructuralTagOptions::default(), limits)?.grammar
+            Ok(tag.lower(&structural_tag::StructuralTagOptions::default(), limits)?.grammar)
         }
-        other => return Err(SpecError::UnknownKind(other.to_owned())),
-    };
-    Ok(Compiled::new(&grammar, limits)?)
+        other => Err(SpecError::UnknownKind(other.to_owned())),
+    }
 }
 
 /// Compiles a JSON Schema from its text.
@@ -210,7 +215,7 @@ fn parse_options<T: for<'d> Deserialize<'d>>(kind: &'static str, options: &Value
 
 /// Tools as a list, or as a request with `tools`, `tool_choice`, `parallel_tool_calls` and `response_format`; or either as
 /// text. Markers count by their spelling.
-fn tools(spec: &Value, options: &Value, limits: &Limits) -> Result<Compiled, SpecError> {
+fn tools(spec: &Value, options: &Value, limits: &Limits) -> Result<Grammar, SpecError> {
     let options: ToolsOptions = parse_options("tools", options)?;
     let spec = json(spec, limits)?;
     let mut body: Vec<(String, Json)> = match &spec {
@@ -246,5 +251,5 @@ fn tools(spec: &Value, options: &Value, limits: &Limits) -> Result<Compiled, Spe
     let catalog = Catalog::builtin();
     let format = catalog.get(options.format.as_deref().unwrap_or(DEFAULT_FORMAT))?;
     let plan = format.spelled().lower(&request)?;
-    Ok(Compiled::new(plan.grammar(), limits)?)
+    Ok(plan.grammar().clone())
 }

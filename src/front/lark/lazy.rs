@@ -80,7 +80,8 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
             let body = builder.rule(definition.name.value, Expr::Automaton(before.into()));
             builder.attributes(body).capture = attributes.capture.clone();
             let marker = builder.rule("marker", Expr::Automaton(after.into()));
-            *builder.attributes(marker) = Attributes { capture: stop_capture.clone(), ..Attributes::default() };
+            let hidden = said.kind == MarkerKind::Stop;
+            *builder.attributes(marker) = Attributes { capture: stop_capture.clone(), hidden, ..Attributes::default() };
             Expr::seq([Expr::Ref(body), Expr::Ref(marker)])
         });
         Expr::alt(parts.collect::<Vec<_>>())

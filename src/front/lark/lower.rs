@@ -13,8 +13,12 @@ use crate::ir::{Attributes, Budget, Expr, GrammarBuilder, SpecialToken, Spent};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
-/// How many times [`Limits::nodes`] and [`Limits::automaton_states`] all parts of a text may come to together.
-const PARTS: usize = 10;
+/// How many times [`Limits::nodes`] all parts of a text may come to together.
+const NODES: usize = 10;
+/// How many times [`Limits::automaton_states`] all automata of a text may come to together.
+const STATES: usize = 3;
+/// Most names that an unknown one is compared with.
+const MAX_COMPARED: usize = 5_000;
 /// What a rule of a schema counts as, in nodes.
 const NODES_OF_A_RULE: usize = 8;
 
@@ -49,8 +53,8 @@ impl<'o> Session<'o> {
             queue: Vec::new(),
             schemas: FxHashMap::default(),
             any: None,
-            nodes: limits.nodes.saturating_mul(PARTS),
-            states: limits.automaton_states.saturating_mul(PARTS),
+            nodes: limits.nodes.saturating_mul(NODES),
+            states: limits.automaton_states.saturating_mul(STATES),
         }
     }
 
@@ -59,7 +63,7 @@ impl<'o> Session<'o> {
         let enough = nodes <= self.nodes;
         self.nodes = self.nodes.saturating_sub(nodes);
         if !enough {
-            let message = format!("the grammar comes to more than {} nodes", self.limits.nodes.saturating_mul(PARTS));
+            let message = format!("the grammar comes to more than {} nodes", self.limits.nodes.saturating_mul(NODES));
             self.report(Diagnostic::error(span.clone(), message));
         }
         enough
@@ -217,8 +221,10 @@ pub(super) struct Scope<'s, 'o, 'a, 't> {
     pub(super) file: &'a File<'t>,
     /// Definitions by name.
     pub(super) index: FxHashMap<&'t str, usize>,
-    /// Imported terminals by the name they have here.
-    pub(super) imports: FxHashMap<&'t str, Expr>,
+    /// Imported terminals by the name they have here, as text and as rules.
+    pub(super) imports: FxHashMap<&'t str, (Expr, RuleId)>,
+    /// Rules of regular expressions and their flags.
+    patterns: FxHashMap<(&'t str, &'t str), RuleId>,
     /// The rule of each definition.
     pub(super) rules: Vec<RuleId>,
     /// Each definition as text.
@@ -233,8 +239,8 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
     fn new(session: &'s mut Session<'o>, file: &'a File<'t>) -> Self {
         let rules = file.definitions.iter().map(|d| session.builder.declare(d.name.value)).collect();
         let texts = vec![Text::New; file.definitions.len()];
-        let (index, imports) = (FxHashMap::default(), FxHashMap::default());
-        Scope { session, file, index, imports, rules, texts, ignore: None, plain: Vec::new() }
+        let (index, imports, patterns) = Default::default();
+        Scope { session, file, index, imports, patterns, rules, texts, ignore: None, plain: Vec::new() }
     }
 
     fn run(mut self) -> RuleId {
@@ -281,7 +287,8 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
                 let message = format!("a terminal cannot be called `{}`", import.alias.value);
                 self.session.report(Diagnostic::error(import.alias.span.clone(), message).help("write it in capitals"));
             }
-            self.imports.insert(import.alias.value, body);
+            let rule = self.session.builder.rule(import.alias.value, body.clone());
+            self.imports.insert(import.alias.value, (body, rule));
         }
         for (i, definition) in file.definitions.iter().enumerate() {
             if self.declare(&mut first, &definition.name) {
@@ -425,7 +432,7 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
             NodeKind::Name(name) => match self.index.get(name) {
                 Some(&i) => Expr::Ref(self.rules[i]),
                 None => match self.imports.get(name) {
-                    Some(body) => body.clone(),
+                    Some((_, rule)) => Expr::Ref(*rule),
                     None => self.undefined(name, &node.span),
                 },
             },
@@ -433,12 +440,28 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
             NodeKind::Grammar(name) => self.session.grammar(name, &node.span),
             NodeKind::Json(schema) => self.session.schema(schema),
             NodeKind::Lark(file) => Expr::Ref(self.session.file(file)),
+            NodeKind::Regex(source, flags) => {
+                // A rule of its own, which all places share: so are its masks.
+                if let Some(&rule) = self.patterns.get(&(*source, *flags)) {
+                    return Expr::Ref(rule);
+                }
+                let body = self.text(node);
+                let body = self.compact(body);
+                let rule = self.session.builder.rule("regex", body);
+                self.patterns.insert((source, flags), rule);
+                Expr::Ref(rule)
+            }
+            NodeKind::Structured(_) => {
+                let body = self.text(node);
+                Expr::Ref(self.session.builder.rule("substring", body))
+            }
             _ => self.text(node),
         }
     }
 
     pub(super) fn undefined(&mut self, name: &str, span: &std::ops::Range<usize>) -> Expr {
-        let known = self.index.keys().chain(self.imports.keys()).copied();
+        // Of very many names, which one is nearest would take too long.
+        let known = self.index.keys().chain(self.imports.keys()).copied().take(MAX_COMPARED);
         let mut known: Vec<&str> = known.filter(|k| is_terminal(k) == is_terminal(name)).collect();
         known.sort_unstable();
         let what = if is_terminal(name) { "terminal" } else { "rule" };

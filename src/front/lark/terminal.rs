@@ -219,7 +219,7 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
     fn named_text(&mut self, name: &'t str, span: &Range<usize>) -> Expr {
         let Some(&i) = self.index.get(name) else {
             return match self.imports.get(name) {
-                Some(body) => body.clone(),
+                Some((body, _)) => body.clone(),
                 None => self.undefined(name, span),
             };
         };

@@ -187,11 +187,8 @@ impl<'t> Lexer<'t, '_> {
                     break;
                 }
                 '\n' => break,
-                '\\' => {
-                    if chars.next().is_none_or(|(_, c)| c == '\n') {
-                        break;
-                    }
-                }
+                // The next one is escaped, whatever it is.
+                '\\' if chars.next().is_none_or(|(_, c)| c == '\n') => break,
                 _ => {}
             }
         }

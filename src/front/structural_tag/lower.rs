@@ -8,7 +8,7 @@ use super::{
     StructuralTagError, StructuralTagErrorReason as Reason, StructuralTagErrors, StructuralTagOptions, styles,
 };
 use crate::front::diagnostic::Diagnostics;
-use crate::front::ebnf::{self, EbnfOptions};
+use crate::front::ebnf::{self, Dialect, EbnfOptions};
 use crate::front::json_schema::{self, MemberOrder, SchemaErrors, Whitespace};
 use crate::front::regex::{self, Classes, Dot, RegexOptions, SCALARS, spell_utf8};
 use crate::front::{Lowered, structural_tag::tokens};
@@ -187,10 +187,13 @@ impl Lowering<'_> {
                 Ok(grammar) => self.builder.import(&grammar),
                 Err(error) => return self.fail(&below(pointer, "pattern"), Reason::Regex(error)),
             },
-            Format::Grammar { grammar } => match ebnf::lower(grammar, &EbnfOptions::default(), self.limits) {
-                Ok(lowered) => self.builder.import(&lowered.grammar),
-                Err(errors) => return self.fail(&below(pointer, "grammar"), Reason::Grammar(errors.to_string())),
-            },
+            Format::Grammar { grammar } => {
+                let options = EbnfOptions { dialect: Dialect::Xgrammar, ..EbnfOptions::default() };
+                match ebnf::lower(grammar, &options, self.limits) {
+                    Ok(lowered) => self.builder.import(&lowered.grammar),
+                    Err(errors) => return self.fail(&below(pointer, "grammar"), Reason::Grammar(errors)),
+                }
+            }
             _ => return None,
         };
         self.known.insert(key, rule);

@@ -22,6 +22,7 @@ mod write;
 use std::fmt;
 
 use crate::front::Lowered;
+use crate::front::diagnostic::Diagnostics;
 use crate::front::json_schema::{MemberOrder, SchemaErrorReason, SchemaOptions, Undeclared};
 use crate::front::regex::RegexError;
 use crate::limits::Limits;
@@ -82,9 +83,9 @@ pub enum StructuralTagErrorReason {
     /// A regular expression inside.
     #[error(transparent)]
     Regex(RegexError),
-    /// A grammar inside.
-    #[error("{0}")]
-    Grammar(String),
+    /// A grammar inside, with places in its own text.
+    #[error(transparent)]
+    Grammar(Diagnostics),
     /// A limit was reached.
     #[error("limit reached: {0}")]
     Limit(String),
@@ -118,6 +119,3 @@ impl fmt::Display for StructuralTagErrors {
 pub fn lower(text: &str, options: &StructuralTagOptions, limits: &Limits) -> Result<Lowered, StructuralTagErrors> {
     StructuralTag::parse(text, limits)?.lower(options, limits)
 }
-
-#[cfg(test)]
-mod tests;

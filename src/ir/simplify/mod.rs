@@ -143,12 +143,22 @@ impl Grammar {
     /// An equivalent grammar: the same sentences, the same spans in traces. [`Grammar::size`] grows at most by a half and 64;
     /// usually it shrinks. Fails only if the grammar is not valid.
     pub fn simplify(&self, level: Simplify) -> Result<Cow<'_, Grammar>, GrammarError> {
+        self.simplify_observed(level, &mut |_, _, _| {})
+    }
+
+    /// As [`Grammar::simplify`], and shows the grammar after each pass: the round from 0, the pass, the grammar.
+    pub fn simplify_observed(
+        &self,
+        level: Simplify,
+        observe: &mut dyn FnMut(usize, Pass, &Grammar),
+    ) -> Result<Cow<'_, Grammar>, GrammarError> {
         self.validate()?;
         let mut grammar = Cow::Borrowed(self);
-        for _ in 0..level.rounds() {
+        for round in 0..level.rounds() {
             let mut again = false;
             for pass in level.passes() {
                 again |= pass.run_on(&mut grammar) && pass.opens_more();
+                observe(round, *pass, &grammar);
             }
             if !again {
                 break;

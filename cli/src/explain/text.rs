@@ -1,0 +1,118 @@
+//! A report for people.
+
+use std::fmt;
+
+use super::at::At;
+use super::report::{GrammarSummary, Report};
+
+/// A report, with at most so many lines of each list.
+pub(super) struct Text<'r> {
+    pub(super) report: &'r Report,
+    pub(super) most: usize,
+}
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report { source, grammar, passes, simplified, compiled, automata, dispatches, microseconds, at } =
+            self.report;
+        let costs = microseconds;
+        writeln!(f, "source: {} {}, {} bytes, {} lines", source.kind, source.name, source.bytes, source.lines)?;
+        write!(f, "\ngrammar ({:.1} us): ", costs.lower)?;
+        self.grammar(f, grammar)?;
+        writeln!(
+            f,
+            "\nsimplification ({:.1} us): rules {} -> {}",
+            costs.simplify,
+            grammar.rules,
+            rules_after(self.report)
+        )?;
+        for p in passes.iter().filter(|p| (p.rules, p.size) != (p.rules_before, p.size_before)) {
+            let head = format!("  round {} {}", p.round + 1, p.pass);
+            writeln!(f, "{head:<20} rules {} -> {}, size {} -> {}", p.rules_before, p.rules, p.size_before, p.size)?;
+        }
+        if let Some(simplified) = simplified {
+            write!(f, "simplified: ")?;
+            self.grammar(f, simplified)?;
+        }
+        writeln!(
+            f,
+            "\nautomata (compile {:.1} us, all automata {:.1} us): {} rules, {} states, {} edges, {} blocks, {} byte classes",
+            costs.compile,
+            costs.automata,
+            compiled.rules,
+            compiled.states,
+            compiled.edges,
+            compiled.blocks,
+            compiled.byte_classes
+        )?;
+        for a in automata.iter().take(self.most) {
+            writeln!(f, "  {:<28} {:>5} states {:>5} edges {}", a.rule, a.states, a.edges, a.blocks.join(" "))?;
+        }
+        self.left_out(f, automata.len())?;
+        for d in dispatches {
+            writeln!(f, "\ndispatch in {}: {} text states, {} fired states", d.rule, d.text_states, d.fired_states)?;
+            for (trigger, body) in &d.tags {
+                writeln!(f, "  {trigger:?} -> {body}")?;
+            }
+            d.stops.iter().try_for_each(|stop| writeln!(f, "  stop {stop:?}"))?;
+            d.excludes.iter().try_for_each(|exclude| writeln!(f, "  exclude {exclude:?}"))?;
+        }
+        at.as_ref().map_or(Ok(()), |at| following(f, at))
+    }
+}
+
+fn rules_after(report: &Report) -> usize {
+    report.simplified.as_ref().unwrap_or(&report.grammar).rules
+}
+
+impl Text<'_> {
+    fn grammar(&self, f: &mut fmt::Formatter<'_>, grammar: &GrammarSummary) -> fmt::Result {
+        writeln!(f, "{} rules, size {}", grammar.rules, grammar.size)?;
+        for line in grammar.text.lines().take(self.most) {
+            writeln!(f, "  {}", short(line))?;
+        }
+        self.left_out(f, grammar.text.lines().count())?;
+        if !grammar.specials.is_empty() {
+            writeln!(f, "  special tokens: {}", grammar.specials.join(" "))?;
+        }
+        Ok(())
+    }
+
+    fn left_out(&self, f: &mut fmt::Formatter<'_>, of: usize) -> fmt::Result {
+        match of.checked_sub(self.most) {
+            None | Some(0) => Ok(()),
+            Some(more) => writeln!(f, "  ... and {more} more (--all)"),
+        }
+    }
+}
+
+/// Lines of automata have no end.
+fn short(line: &str) -> String {
+    match line.char_indices().nth(300) {
+        Some((at, _)) => format!("{}...", &line[..at]),
+        None => line.to_owned(),
+    }
+}
+
+fn following(f: &mut fmt::Formatter<'_>, at: &At) -> fmt::Result {
+    writeln!(f, "\nbehind {:?}:", at.prefix)?;
+    if let Some(refused) = &at.refused {
+        writeln!(f, "  not allowed: {refused}")?;
+        writeln!(f, "  in front of that:")?;
+    }
+    writeln!(f, "  bytes: {}", if at.bytes == "[]" { "none" } else { &at.bytes })?;
+    if !at.specials.is_empty() {
+        writeln!(f, "  special tokens: {}", at.specials.join(" "))?;
+    }
+    writeln!(f, "  may end: {}", if at.may_end { "yes" } else { "no" })?;
+    if let Some(tokens) = &at.tokens {
+        writeln!(f, "  tokens taken: {:?}", tokens.prefix)?;
+        writeln!(f, "  tokens: {} of {} ({:.1} us)", tokens.allowed, tokens.of, tokens.microseconds)?;
+        let first: Vec<String> = tokens.first.iter().map(|(id, text)| format!("{text:?} ({id})")).collect();
+        writeln!(f, "  first: {}", first.join(", "))?;
+    }
+    if let Some(why) = &at.why {
+        writeln!(f, "token {} {:?}: {}", why.id, why.token, why.why)?;
+    }
+    Ok(())
+}

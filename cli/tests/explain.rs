@@ -1,0 +1,180 @@
+//! `louver explain` from outside.
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+fn louver(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_louver")).args(args).stdin(Stdio::null()).output().expect("the binary runs")
+}
+
+fn explain(args: &[&str]) -> (Option<i32>, String, String) {
+    let out = louver(&[&["explain"], args].concat());
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    (out.status.code(), text(out.stdout), text(out.stderr))
+}
+
+fn explained(args: &[&str]) -> Value {
+    let (code, out, err) = explain(&[args, &["--json"]].concat());
+    assert!(code == Some(0) || code == Some(1), "{err}");
+    serde_json::from_str(&out).expect("one JSON object")
+}
+
+/// A file that goes away with the test.
+struct File(PathBuf);
+
+impl File {
+    fn new(name: &str, text: &str) -> File {
+        let path = std::env::temp_dir().join(format!("louver-explain-{}-{name}", std::process::id()));
+        std::fs::write(&path, text).expect("written");
+        File(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().expect("a path of UTF-8")
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // A file that stays behind in the temporary directory is no failure.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Letters, digits, punctuation, and a few words.
+fn tokenizer(name: &str) -> File {
+    let mut vocab: serde_json::Map<String, Value> =
+        (0x21..0x7fu8).map(|b| (char::from(b).to_string(), json!(b - 0x21))).collect();
+    for (word, id) in [("tr", 94), ("fa", 95), ("true", 96), ("tru", 97)] {
+        vocab.insert(word.into(), json!(id));
+    }
+    let text = json!({
+        "version": "1.0", "truncation": null, "padding": null, "normalizer": null, "post_processor": null,
+        "added_tokens": [
+            {"id": 98, "content": "<|im_end|>", "special": true, "single_word": false, "lstrip": false,
+             "rstrip": false, "normalized": false},
+        ],
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false},
+        "decoder": {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true},
+        "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
+                  "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false,
+                  "vocab": vocab, "merges": ["t r", "f a", "tr u", "tru e"]},
+    });
+    File::new(name, &text.to_string())
+}
+
+#[test]
+fn stages_are_shown() {
+    let (code, out, err) = explain(&["--regex", "(?:ab|cd)(?:e{3,500})?", "--at", "ab"]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    for part in [
+        "source: regex pattern, 22 bytes, 1 lines",
+        "start regex ::= ([a] [b] | [c] [d]) ",
+        "[e]{3,500}",
+        "rules 1 -> 1",
+        "round 1 Fold",
+        "1 blocks",
+        "{3,500}",
+        "behind \"ab\":\n  bytes: [e]\n  may end: yes",
+    ] {
+        assert!(out.contains(part), "{part:?} is not in\n{out}");
+    }
+}
+
+#[test]
+fn passes_say_what_they_did() {
+    let schema =
+        File::new("passes.json", r#"{"anyOf": [{"type": "boolean"}, {"type": "boolean"}], "type": "boolean"}"#);
+    let off = explained(&["--schema", schema.path(), "--simplify", "off"]);
+    assert_eq!((&off["passes"], &off["simplified"]), (&json!([]), &Value::Null));
+    let full = explained(&["--schema", schema.path()]);
+    let passes = full["passes"].as_array().expect("passes");
+    assert_eq!(passes[0]["pass"], "Reach");
+    assert_eq!(passes[0]["rules_before"], full["grammar"]["rules"]);
+    // Each pass begins where the one before ended, and the last one ends with what is compiled.
+    for pair in passes.windows(2) {
+        assert_eq!((&pair[0]["rules"], &pair[0]["size"]), (&pair[1]["rules_before"], &pair[1]["size_before"]));
+    }
+    let last = passes.last().expect("a pass");
+    let result = if full["simplified"].is_null() { &full["grammar"] } else { &full["simplified"] };
+    assert_eq!((&last["rules"], &last["size"]), (&result["rules"], &result["size"]));
+    assert_eq!(full["compiled"]["rules"].as_u64(), full["automata"].as_array().map(|a| a.len() as u64));
+}
+
+#[test]
+fn what_may_follow_in_tokens() {
+    let tokenizer = tokenizer("tokens.json");
+    let args = ["--regex", "x(true|false)", "--tokenizer", tokenizer.path(), "--at"];
+    let at = |prefix: &str, more: &[&str]| explained(&[&args[..], &[prefix], more].concat())["at"].clone();
+    let start = at("x", &[]);
+    assert_eq!(start["bytes"], "[ft]");
+    let first = start["tokens"]["first"].as_array().expect("tokens").iter().map(|t| t[1].as_str().unwrap_or_default());
+    assert_eq!(first.collect::<Vec<_>>(), ["f", "t", "tr", "fa", "true", "tru"]);
+    assert_eq!((&start["tokens"]["allowed"], &start["may_end"]), (&json!(6), &json!(false)));
+    let end = at("xtrue", &["--why", "<|im_end|>"]);
+    assert_eq!((&end["may_end"], &end["why"]["allowed"], &end["why"]["id"]), (&json!(true), &json!(true), &json!(98)));
+    assert_eq!(end["tokens"]["prefix"], json!(["x", "true"]));
+    // By id and by text; which byte fails and what was expected there.
+    for token in ["97", "tru"] {
+        let why = &at("xf", &["--why", token])["why"];
+        assert_eq!(
+            (&why["id"], &why["token"], &why["allowed"], &why["good"]),
+            (&json!(97), &json!("tru"), &json!(false), &json!(0))
+        );
+        assert_eq!(why["why"], "its byte 0 (t) is not allowed; expected [a]");
+    }
+    let why = &explained(&["--regex", "tr(y|ap)", "--tokenizer", tokenizer.path(), "--why", "true"])["at"]["why"];
+    assert_eq!(why["why"], "its byte 2 (u) is not allowed behind \"tr\"; expected [ay]");
+    let why = &at("x", &["--why", "<|im_end|>"])["why"];
+    assert_eq!(why["why"], "it ends the text, which may not end here; expected [ft]");
+}
+
+#[test]
+fn a_prefix_that_is_not_allowed_is_explained() {
+    let tokenizer = tokenizer("prefix.json");
+    for more in [&[][..], &["--tokenizer", tokenizer.path()]] {
+        let (code, out, _) = explain(&[&["--regex", "abc", "--at", "abx"], more].concat());
+        assert_eq!(code, Some(1), "{out}");
+        assert!(out.contains("not allowed: byte 2 is not allowed: \"x\"") && out.contains("bytes: [c]"), "{out}");
+    }
+    let (code, _, err) = explain(&["--regex", "abc", "--tokenizer", tokenizer.path(), "--at", "", "--why", "xyz"]);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("no single token") && err.contains(r#""x" "y" "z""#), "{err}");
+}
+
+#[test]
+fn dispatches_and_drawings() {
+    let tools =
+        json!([{"name": "f", "parameters": {"type": "object", "properties": {}, "additionalProperties": false}}]);
+    let tools = File::new("tools.json", &tools.to_string());
+    let dot = File::new("drawing.dot", "");
+    let report = explained(&["--tools", tools.path(), "--dot", dot.path(), "--at", "Hm. <tool_call>"]);
+    let dispatches = report["dispatches"].as_array().expect("dispatches");
+    let text =
+        dispatches.iter().find(|d| d["tags"] == json!([["<tool_call>", "call of f"]])).expect("a dispatch of tags");
+    // One state for each proper prefix of a trigger or exclude, in text before and after a call; one that has fired in each.
+    assert_eq!(text["fired_states"], 2, "{text}");
+    assert!(text["text_states"].as_u64().expect("a number") > "<tool_call>".len() as u64, "{text}");
+    assert_eq!(report["at"]["bytes"], "[\\n]");
+    let drawing = std::fs::read_to_string(&dot.0).expect("a drawing");
+    assert!(drawing.starts_with("digraph louver {") && drawing.ends_with("}\n"));
+    assert!(
+        drawing.contains("label=\"call of f\"") && drawing.contains("label=\"[header of f]\", style=dashed"),
+        "{drawing}"
+    );
+    assert!(drawing.matches("subgraph").count() == report["automata"].as_array().map_or(0, Vec::len));
+}
+
+#[test]
+fn errors_are_shown_in_the_source() {
+    let (code, _, err) = explain(&["--regex", "ab(?=c)"]);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("pattern:1:3") && err.contains("^ look-ahead"), "{err}");
+    let schema = File::new("wrong.json", r#"{"type": "strin"}"#);
+    let (code, _, err) = explain(&["--schema", schema.path()]);
+    assert!(code == Some(2) && err.contains("/type"), "{err}");
+    assert_eq!(explain(&[]).0, Some(2));
+    assert_eq!(explain(&["--regex", "a", "--lark", "x"]).0, Some(2));
+}
