@@ -25,3 +25,11 @@ soak cases="20000":
 # Against llguidance and xgrammar (needs clang, cmake and ../shared/data); `just peers schemas --every 10`.
 peers *args:
     cd benches/peers && cargo run --release --features xgr -- {{args}}
+
+# The CUDA code without a GPU or a toolkit (fetches nvcc from PyPI once): PTX as committed, feature `cuda` builds.
+cuda-check:
+    bash adapters/candle/cuda/check
+
+# The CUDA code on a GPU: tests, compute-sanitizer, figures, the example.
+gpu:
+    bash adapters/candle/cuda/gpu

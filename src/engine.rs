@@ -3,9 +3,11 @@
 mod ahead;
 mod background;
 mod batch;
+mod captures;
 mod draft;
 mod forced;
 mod inspect;
+mod resume;
 mod shared;
 mod shortest;
 
@@ -13,8 +15,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::compile::{CompileError, Compiled};
+use crate::front::diagnostic::Diagnostics;
+use crate::front::ebnf::{self, EbnfOptions};
 use crate::front::json_schema::{self, SchemaErrors, SchemaOptions};
+use crate::front::lark::{self, LarkOptions};
 use crate::front::regex::{self, RegexError, RegexOptions};
+use crate::front::structural_tag::{self, StructuralTagErrors, StructuralTagOptions};
 use crate::ids::TokenId;
 use crate::ir::{Grammar, Simplify};
 use crate::limits::Limits;
@@ -26,9 +32,11 @@ use crate::vocab::Vocabulary;
 use ahead::Ahead;
 pub use ahead::{PrepareBudget, PrepareReport, Prepared};
 pub use batch::{BatchError, RowStatus, UniqueRows};
+pub use captures::Capture;
 pub use draft::{DraftError, DraftNode, DraftTree};
 pub use forced::{Piece, Tokenize};
 pub use inspect::Expected;
+pub use resume::ResumeError;
 pub use shared::EngineStats;
 use shared::Shared;
 pub use shortest::{Completion, CompletionOptions};
@@ -80,6 +88,17 @@ pub enum SchemaCompileError {
     Compile(#[from] CompileError),
 }
 
+/// Why a structural tag did not become a constraint.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StructuralTagCompileError {
+    /// It is malformed or contradictory, with JSON pointers.
+    #[error(transparent)]
+    Document(#[from] StructuralTagErrors),
+    /// The grammar it lowers to is not compilable.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+}
+
 /// Why a regular expression did not become a constraint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegexCompileError {
@@ -87,6 +106,17 @@ pub enum RegexCompileError {
     #[error(transparent)]
     Regex(#[from] RegexError),
     /// The grammar it lowers to is not compilable: nothing matches, or a limit was reached.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+}
+
+/// Why the text of a grammar did not become a constraint.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TextCompileError {
+    /// All that is wrong with the text.
+    #[error(transparent)]
+    Text(#[from] Diagnostics),
+    /// The grammar it lowers to is not compilable.
     #[error(transparent)]
     Compile(#[from] CompileError),
 }
@@ -160,6 +190,27 @@ impl Engine {
         let limits = &self.options.limits;
         let grammar = json_schema::lower(&Json::parse(schema, limits)?, options, limits)?;
         Ok(self.compile(grammar)?)
+    }
+
+    /// Reads, lowers and compiles a grammar in EBNF (or GBNF, or KBNF). [`ebnf::lower`] also has the warnings.
+    pub fn compile_ebnf(&self, text: &str, options: &EbnfOptions) -> Result<Constraint, TextCompileError> {
+        Ok(self.compile(ebnf::lower(text, options, &self.options.limits)?.grammar)?)
+    }
+
+    /// Reads, lowers and compiles a Lark grammar. Warnings are dropped; [`lark::lower`] has them.
+    pub fn compile_lark(&self, text: &str, options: &LarkOptions) -> Result<Constraint, TextCompileError> {
+        Ok(self.compile(lark::lower(text, options, &self.options.limits)?.grammar)?)
+    }
+
+    /// Reads, lowers and compiles a structural tag. Special tokens of the vocabulary may stand in its markers as themselves.
+    pub fn compile_structural_tag(
+        &self,
+        text: &str,
+        options: &StructuralTagOptions,
+    ) -> Result<Constraint, StructuralTagCompileError> {
+        let mut options = options.clone();
+        options.special_tokens.extend(self.vocab.specials().iter().map(|(_, name)| name.clone()));
+        Ok(self.compile(structural_tag::lower(text, &options, &self.options.limits)?.grammar)?)
     }
 
     /// Reads, lowers and compiles a regular expression.

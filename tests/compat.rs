@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use louver::compile::Compiled;
+use louver::front::ebnf::{self, EbnfOptions};
+use louver::front::lark::{self, LarkOptions, NamedGrammar};
 use louver::front::regex::{self, RegexOptions};
+use louver::front::structural_tag::{self, StructuralTagOptions};
 use louver::ir::Grammar;
 use louver::limits::Limits;
 use louver::matcher::{Recognizer, Rejected};
@@ -50,11 +53,37 @@ enum Difference {
 }
 
 /// The grammar of a vector's spec; `None` if there is no front end for its kind.
-fn lower(kind: &str, spec: &str, _options: &Value, limits: &Limits) -> Option<Result<Grammar, String>> {
+pub(crate) fn lower(kind: &str, spec: &str, options: &Value, limits: &Limits) -> Option<Result<Grammar, String>> {
     Some(match kind {
+        "ebnf" => {
+            let root = options.get("root_rule_name").and_then(Value::as_str).unwrap_or("root").to_owned();
+            let lowered = ebnf::lower(spec, &EbnfOptions { root, ..EbnfOptions::default() }, limits);
+            lowered.map(|lowered| lowered.grammar).map_err(|e| e.to_string())
+        }
         "regex" => regex::lower(spec, &RegexOptions::default(), limits).map_err(|e| e.to_string()),
+        "lark" => lark(spec, options, limits),
+        "structural_tag" => structural_tag::lower(spec, &StructuralTagOptions::default(), limits)
+            .map(|lowered| lowered.grammar)
+            .map_err(|e| e.to_string()),
         _ => return None,
     })
+}
+
+fn lark(spec: &str, options: &Value, limits: &Limits) -> Result<Grammar, String> {
+    let mut named = BTreeMap::new();
+    for (name, grammar) in options["named_grammars"].as_object().into_iter().flatten() {
+        let grammar = match (grammar.as_str(), grammar["ebnf"].as_str()) {
+            (Some(text), _) => NamedGrammar::Lark(text.to_owned()),
+            (None, Some(text)) => match lower("ebnf", text, &Value::Null, limits) {
+                Some(grammar) => NamedGrammar::Grammar(grammar?),
+                None => return Err("there is no front end for named EBNF grammars".to_owned()),
+            },
+            (None, None) => return Err("a named grammar of an unknown kind".to_owned()),
+        };
+        named.insert(name.clone(), grammar);
+    }
+    let options = LarkOptions { named, ..LarkOptions::default() };
+    lark::lower(spec, &options, limits).map(|lowered| lowered.grammar).map_err(|e| e.to_string())
 }
 
 impl Vector {
@@ -78,7 +107,7 @@ impl Vector {
 }
 
 /// The standard alphabet, padded.
-fn base64(text: &str) -> Vec<u8> {
+pub(crate) fn base64(text: &str) -> Vec<u8> {
     let value = |c: u8| match c {
         b'A'..=b'Z' => c - b'A',
         b'a'..=b'z' => c - b'a' + 26,

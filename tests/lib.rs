@@ -7,4 +7,6 @@ mod harness;
 mod property;
 mod schema;
 mod simplify;
+mod structural_tag;
 mod tidy;
+mod traces;

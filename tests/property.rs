@@ -1,9 +1,11 @@
 //! The property that must hold everywhere: `mask[t] == accepts(prefix + bytes(t))`, on random grammars and random vocabularies,
 //! against the oracle; and `advance`, `allows`, `rollback` and forks agree with the mask.
 
+mod algebra;
 mod api;
 mod budget;
 pub(crate) mod generate;
+mod text;
 
 use std::sync::Arc;
 

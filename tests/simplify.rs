@@ -69,8 +69,8 @@ impl Case {
             _ => return Err("a case has exactly one of pass and level".to_owned()),
         };
         let want = self.after.as_ref().unwrap_or(&self.before);
-        if want.trim() != after.to_string().trim() {
-            return Err(format!("\n{after}"));
+        if want.trim() != format!("{after:#}").trim() {
+            return Err(format!("\n{after:#}"));
         }
         equivalent(&before, &after)
     }

@@ -123,7 +123,8 @@ fn imports_are_seen() {
     assert_eq!(imports(text).into_iter().collect::<Vec<_>>(), ["front", "ids", "ir", "vocab"]);
 }
 
-/// Only the plugin knows the host, and the engine knows neither tokenizers nor model files.
+/// Only the plugin knows the host, only it and the masks of batches know candle, and the engine knows neither tokenizers nor
+/// model files.
 #[test]
 fn foreign_crates_stay_in_their_adapter() {
     let manifest = |path: &str| -> BTreeSet<String> {
@@ -137,6 +138,8 @@ fn foreign_crates_stay_in_their_adapter() {
     for host in ["candle-core", "mistralrs", "mistralrs-core"] {
         assert!(!engine.contains(host) && !formats.contains(host) && !hf.contains(host), "{host}");
     }
+    let candle = manifest("adapters/candle/Cargo.toml");
+    assert!(candle.contains("candle-core") && !candle.iter().any(|name| name.starts_with("mistralrs")));
     assert!(!engine.contains("tokenizers") && !formats.contains("tokenizers"));
     assert!(hf.contains("tokenizers"));
 }

@@ -105,7 +105,7 @@ fn weight(expr: &Expr, cap: usize) -> usize {
 
 /// Fills in a compiled grammar's facts.
 pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), CompileError> {
-    let grammar = compiled.grammar.clone();
+    let grammar = compiled.parsed.clone();
     let mut scan = Scan {
         grammar: &grammar,
         limits,
@@ -449,7 +449,7 @@ impl Compiled {
 
     /// The body of a rule that is written out where it is called.
     fn written_rule(&self, rule: crate::ids::RuleId) -> Option<&Expr> {
-        let rule = &self.grammar.rules[rule.index()];
+        let rule = &self.parsed.rules[rule.index()];
         (rule.attributes.is_empty() && is_tiny(&rule.body)).then_some(&rule.body)
     }
 

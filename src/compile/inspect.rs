@@ -106,8 +106,8 @@ impl Compiled {
     }
 
     fn rule_name(&self, rule: u32) -> (Option<RuleId>, String) {
-        let id = Some(RuleId::from_raw(rule)).filter(|id| id.index() < self.source.rules.len());
-        match self.grammar.rules.get(rule as usize) {
+        let id = Some(RuleId::from_raw(rule)).filter(|id| id.index() < self.grammar.rules.len());
+        match self.parsed.rules.get(rule as usize) {
             Some(named) if id.is_some() => (id, named.name.clone()),
             Some(named) => (None, format!("({})", named.name)),
             None => (None, format!("(rule {rule})")),

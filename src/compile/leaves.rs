@@ -28,7 +28,7 @@ static LEAVES: Mutex<Option<Held>> = Mutex::new(None);
 /// The minimal automaton of a rule; `None` if the rule is no leaf, or too large to be determinised as a whole.
 pub(super) fn automaton(compiled: &Compiled, rule: u32) -> Option<Arc<Dfa>> {
     let facts = &compiled.rules[rule as usize];
-    let body = &compiled.grammar.rules.get(rule as usize)?.body;
+    let body = &compiled.parsed.rules.get(rule as usize)?.body;
     if let Expr::Automaton(dfa) = body
         && dfa.is_trim()
     {

@@ -39,7 +39,7 @@ impl Meter {
 
     /// The count after a token has ended. A budget of tokens never ends inside a code point.
     pub(crate) fn token_ended(self, count: u32) -> u32 {
-        let (left, under_way) = (count / 4, count % 4 != 0);
+        let (left, under_way) = (count / 4, !count.is_multiple_of(4));
         if self.unit == Unit::Char || count == Meter::FAR || left == 0 || left == 1 && under_way {
             return count;
         }

@@ -96,9 +96,9 @@ pub(crate) struct Block {
 #[derive(Debug)]
 pub struct Compiled {
     /// As it was given.
-    source: Arc<Grammar>,
+    grammar: Arc<Grammar>,
     /// As it is parsed: every budget in a rule of its own.
-    pub(crate) grammar: Arc<Grammar>,
+    pub(crate) parsed: Arc<Grammar>,
     /// What those rules meter.
     pub(crate) meters: FxHashMap<u32, Meter>,
     /// The grammar's rules, then auxiliary ones.
@@ -138,8 +138,8 @@ impl Compiled {
         let (parsed, meters) = meters::split(grammar.clone());
         let mut compiled = Compiled {
             start: grammar.start.raw(),
-            source: grammar,
-            grammar: parsed,
+            grammar,
+            parsed,
             meters,
             rules: Vec::new(),
             auxiliary: FxHashMap::default(),
@@ -153,7 +153,7 @@ impl Compiled {
 
     /// The grammar it was compiled from.
     pub fn grammar(&self) -> &Arc<Grammar> {
-        &self.source
+        &self.grammar
     }
 
     /// Sizes. Builds all automata to tell: for reports.
@@ -163,7 +163,7 @@ impl Compiled {
 
     /// Special tokens of the grammar.
     pub(crate) fn specials(&self) -> &[SpecialToken] {
-        &self.grammar.specials
+        &self.parsed.specials
     }
 
     /// Whether the empty text is a sentence.

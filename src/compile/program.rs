@@ -244,6 +244,11 @@ impl Program {
         self.compiled.rules.get(self.states[state as usize].rule as usize).and_then(|rule| rule.label)
     }
 
+    /// The rule a state belongs to: of the grammar as it is parsed, or an auxiliary one.
+    pub(crate) fn rule(&self, state: u32) -> u32 {
+        self.states[state as usize].rule
+    }
+
     /// What a state meters: the one behind the call of a rule with a budget.
     pub(crate) fn meter(&self, state: u32) -> Option<Meter> {
         let State { rule, is_final, scannable, calling, .. } = self.states[state as usize];
@@ -361,7 +366,7 @@ impl Program {
             (None, Some(unit)) if !unit.marks.is_empty() => Source::Single(unit.clone()),
             (None, Some(unit)) => Source::Sets(unit.clone(), 0),
             (None, None) => {
-                let body = &self.compiled.grammar.rules[rule as usize].body;
+                let body = &self.compiled.parsed.rules[rule as usize].body;
                 Source::Sets(Arc::new(thompson::unit(&self.compiled, body)), 0)
             }
         };

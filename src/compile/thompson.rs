@@ -47,7 +47,7 @@ struct Thompson<'c> {
 
 impl<'c> Thompson<'c> {
     fn new(compiled: &'c Compiled) -> Self {
-        Thompson { compiled, grammar: &compiled.grammar, blocks: Vec::new(), known: FxHashMap::default() }
+        Thompson { compiled, grammar: &compiled.parsed, blocks: Vec::new(), known: FxHashMap::default() }
     }
 
     fn part(&mut self, body: &Expr, place: Place) -> Part {

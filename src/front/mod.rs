@@ -1,8 +1,11 @@
 //! Stage 1. Front ends: what users write becomes the typed grammar of [`crate::ir`].
 
 pub mod diagnostic;
+pub mod ebnf;
 pub mod json_schema;
+pub mod lark;
 pub mod regex;
+pub mod structural_tag;
 
 use crate::ir::Grammar;
 use diagnostic::Diagnostics;

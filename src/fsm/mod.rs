@@ -3,6 +3,7 @@
 
 mod byteset;
 mod dfa;
+mod factors;
 mod grouped;
 mod kinds;
 mod minimize;

@@ -56,6 +56,11 @@ impl GrammarBuilder {
         SpecialId::new(index)
     }
 
+    /// The rules so far; declared ones derive nothing yet.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
     /// Number of rules so far.
     pub fn len(&self) -> usize {
         self.rules.len()
@@ -78,9 +83,14 @@ impl GrammarBuilder {
         RuleId::new(grammar.start.index() + offset)
     }
 
+    /// The finished grammar, for those who know that its references lead somewhere.
+    pub(super) fn into_grammar(self, start: RuleId) -> Grammar {
+        Grammar { rules: self.rules, start, specials: self.specials }
+    }
+
     /// The finished grammar. Fails if a reference points nowhere.
     pub fn finish(self, start: RuleId) -> Result<Grammar, GrammarError> {
-        let grammar = Grammar { rules: self.rules, start, specials: self.specials };
+        let grammar = self.into_grammar(start);
         grammar.validate()?;
         Ok(grammar)
     }

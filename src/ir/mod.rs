@@ -1,14 +1,19 @@
 //! Stage 2. The typed grammar all front ends lower to: rules over bytes, special tokens, references, counted
 //! repeats, labelled graphs, prebuilt automata and tag dispatch. Never text: names are data, not syntax.
 
+mod algebra;
 mod builder;
 mod print;
 pub mod regular;
 mod simplify;
+mod tags;
 mod validate;
 
+pub use algebra::IntersectError;
 pub use builder::GrammarBuilder;
+pub(crate) use print::MACROS;
 pub use simplify::{Pass, Simplify};
+pub use tags::{NewTrigger, TagsError};
 pub use validate::GrammarError;
 
 use std::sync::Arc;
@@ -69,6 +74,8 @@ pub struct Attributes {
     pub label: Option<Label>,
     /// The texts the rule derives are reported under this name.
     pub capture: Option<String>,
+    /// What the rule derives is left out of captures around it.
+    pub hidden: bool,
     /// The sampling temperature while inside. The engine only reports it.
     pub temperature: Option<f32>,
     /// How much text the rule may take.

@@ -1,27 +1,90 @@
-//! Grammars as text, for people: one line a rule.
+//! Grammars as text: one line a rule, in the language that [`crate::front::ebnf`] reads.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::{AfterTag, Dispatch, DispatchEnd, Expr, Grammar, Graph, Rule, Trigger};
-use crate::fsm::escape;
-use crate::ids::RuleId;
+use super::{AfterTag, Attributes, Dispatch, DispatchEnd, Expr, Grammar, Graph, SpecialToken, Spent, Trigger};
+use crate::fsm::{ByteSet, Dfa};
+use crate::ids::{RuleId, SpecialId};
 
+/// Names that mean something else than a rule when a parenthesis follows.
+pub(crate) const MACROS: [&str; 8] =
+    ["Automaton", "ExcludeToken", "Graph", "Regex", "Substring", "TagDispatch", "Token", "TokenTagDispatch"];
+
+/// In EBNF. Reading it gives the same grammar, but for this:
+///
+/// * rules have names, no two of them the same;
+/// * special tokens are numbered as they are met, and none is left over;
+/// * lists of one part are that part, lists of none and empty bytes, classes and repeats are [`Expr::Empty`] or [`Expr::Never`];
+/// * a budget without numbers and a temperature that is none are gone, and any one token of one is that one.
+///
+/// `{:#}` writes of automata only how large they are: for people, not for reading back.
 impl fmt::Display for Grammar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let printer = Printer { grammar: self, names: names(self), brief: f.alternate() };
+        let named_root = printer.names.get(self.start.index()).is_some_and(|name| name == "root");
         for (i, rule) in self.rules.iter().enumerate() {
-            if i == self.start.index() {
-                write!(f, "start ")?;
-            }
-            write!(f, "{}", self.name(RuleId::new(i)))?;
-            if let Some(label) = rule.attributes.label {
-                write!(f, " @{label}")?;
-            }
-            write!(f, " ::= ")?;
-            self.expr(f, &rule.body, Level::Alt)?;
+            f.write_str(&printer.names[i])?;
+            let start = i == self.start.index() && !named_root;
+            options(f, start, &rule.attributes)?;
+            f.write_str(" ::= ")?;
+            printer.expr(f, &rule.body, Level::Alt)?;
             writeln!(f)?;
         }
         Ok(())
     }
+}
+
+/// The rules' names as they are written: each once, and quoted where they are no words. Linear.
+fn names(grammar: &Grammar) -> Vec<String> {
+    let own = |name: &str| if name.is_empty() { "rule".to_owned() } else { name.to_owned() };
+    let mut times: BTreeMap<String, usize> = BTreeMap::new();
+    grammar.rules.iter().for_each(|rule| *times.entry(own(&rule.name)).or_default() += 1);
+    let mut taken: BTreeSet<String> = times.keys().cloned().collect();
+    let unique = |(i, rule): (usize, &super::Rule)| {
+        let mut name = own(&rule.name);
+        if times[&name] > 1 {
+            name = format!("{name}-{i}");
+            while !taken.insert(name.clone()) {
+                name.push('-');
+            }
+        }
+        let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        let is_word = name.starts_with(word)
+            && !name.ends_with('.')
+            && name.chars().all(|c| word(c) || c == '.')
+            && name.chars().any(|c| c != '-');
+        if is_word && !MACROS.contains(&&*name) { name } else { quoted(&name, '`') }
+    };
+    grammar.rules.iter().enumerate().map(unique).collect()
+}
+
+fn options(f: &mut fmt::Formatter<'_>, start: bool, attributes: &Attributes) -> fmt::Result {
+    let Attributes { label, capture, hidden, temperature, budget } = attributes;
+    let mut out = Vec::new();
+    if start {
+        out.push("start".to_owned());
+    }
+    if let Some(label) = label {
+        out.push(format!("label={}", label.raw()));
+    }
+    if let Some(capture) = capture {
+        out.push(format!("capture={}", quoted(capture, '"')));
+    }
+    if *hidden {
+        out.push("hidden".to_owned());
+    }
+    if let Some(temperature) = temperature.filter(|t| t.is_finite() && *t >= 0.0) {
+        out.push(format!("temperature={temperature}"));
+    }
+    if let Some(budget) = budget.filter(|b| b.tokens.is_some() || b.chars.is_some()) {
+        out.extend(budget.tokens.map(|n| format!("max_tokens={n}")));
+        out.extend(budget.chars.map(|n| format!("max_chars={n}")));
+        if budget.spent == Spent::Cut {
+            out.push("spent=cut".to_owned());
+        }
+    }
+    if out.is_empty() { Ok(()) } else { write!(f, "[{}]", out.join(", ")) }
 }
 
 /// How tightly what surrounds an expression binds.
@@ -30,44 +93,57 @@ enum Level {
     Alt,
     Seq,
     Atom,
+    /// Repeated.
+    Body,
 }
 
-impl Grammar {
-    /// A rule's name; with its number where names repeat.
-    fn name(&self, id: RuleId) -> String {
-        let name = |r: &Rule| if r.name.is_empty() { "rule".to_owned() } else { r.name.clone() };
-        match self.rules.get(id.index()) {
-            None => format!("?{id}"),
-            Some(rule) => {
-                let own = name(rule);
-                let repeated = self.rules.iter().filter(|r| name(r) == own).count() > 1;
-                if repeated { format!("{own}#{id}") } else { own }
-            }
-        }
+struct Printer<'g> {
+    grammar: &'g Grammar,
+    names: Vec<String>,
+    brief: bool,
+}
+
+impl Printer<'_> {
+    fn name(&self, id: RuleId) -> &str {
+        self.names.get(id.index()).map_or("(unknown)", String::as_str)
+    }
+
+    fn special(&self, special: SpecialId) -> String {
+        self.grammar.specials.get(special.index()).map_or_else(|| "(unknown)".to_owned(), token)
     }
 
     fn expr(&self, f: &mut fmt::Formatter<'_>, expr: &Expr, level: Level) -> fmt::Result {
         match expr {
-            Expr::Empty => write!(f, "\"\""),
-            Expr::Never => write!(f, "[]"),
-            Expr::Bytes(bytes) => write!(f, "{}", quoted(bytes)),
-            Expr::Class(set) => write!(f, "{set}"),
-            Expr::Special(s) => write!(f, "<{}>", self.special_text(*s)),
-            Expr::Ref(r) => write!(f, "{}", self.name(*r)),
-            Expr::Seq(parts) => self.list(f, parts, " ", Level::Seq, level > Level::Seq),
-            Expr::Alt(parts) => self.list(f, parts, " | ", Level::Alt, level > Level::Alt),
+            Expr::Empty => f.write_str("\"\""),
+            Expr::Never => f.write_str("[]"),
+            Expr::Bytes(text) => f.write_str(&bytes(text)),
+            Expr::Class(set) => f.write_str(&class(set)),
+            Expr::Special(s) => f.write_str(&self.special(*s)),
+            Expr::Ref(r) => f.write_str(self.name(*r)),
+            Expr::Seq(parts) if parts.is_empty() => f.write_str("\"\""),
+            Expr::Alt(parts) if parts.is_empty() => f.write_str("[]"),
+            Expr::Seq(parts) | Expr::Alt(parts) if parts.len() == 1 => self.expr(f, &parts[0], level),
+            Expr::Seq(parts) => self.list(f, parts, " ", Level::Atom, level > Level::Seq),
+            Expr::Alt(parts) => self.list(f, parts, " | ", Level::Seq, level > Level::Alt),
+            Expr::Repeat { min, max: Some(max), .. } if min > max => f.write_str("[]"),
             Expr::Repeat { body, min, max } => {
-                self.expr(f, body, Level::Atom)?;
+                let parens = level == Level::Body;
+                f.write_str(if parens { "(" } else { "" })?;
+                self.expr(f, body, Level::Body)?;
                 match (min, max) {
-                    (0, None) => write!(f, "*"),
-                    (1, None) => write!(f, "+"),
-                    (0, Some(1)) => write!(f, "?"),
+                    (0, None) => f.write_str("*"),
+                    (1, None) => f.write_str("+"),
+                    (0, Some(1)) => f.write_str("?"),
                     (min, None) => write!(f, "{{{min},}}"),
                     (min, Some(max)) if min == max => write!(f, "{{{min}}}"),
                     (min, Some(max)) => write!(f, "{{{min},{max}}}"),
-                }
+                }?;
+                f.write_str(if parens { ")" } else { "" })
             }
-            Expr::Automaton(dfa) => write!(f, "automaton({} states, {} edges)", dfa.len(), dfa.edge_count()),
+            Expr::Automaton(dfa) if self.brief => {
+                write!(f, "Automaton({} states, {} edges)", dfa.len(), dfa.edge_count())
+            }
+            Expr::Automaton(dfa) => automaton(f, dfa),
             Expr::Graph(graph) => self.graph(f, graph),
             Expr::Dispatch(dispatch) => self.dispatch(f, dispatch),
         }
@@ -81,66 +157,139 @@ impl Grammar {
         inner: Level,
         parens: bool,
     ) -> fmt::Result {
-        if parens {
-            write!(f, "(")?;
-        }
+        f.write_str(if parens { "(" } else { "" })?;
         for (i, part) in parts.iter().enumerate() {
-            if i > 0 {
-                write!(f, "{separator}")?;
-            }
+            f.write_str(if i > 0 { separator } else { "" })?;
             // A nested list of the same kind keeps its parentheses: the shape is part of the grammar.
-            self.expr(f, part, if inner == Level::Alt { Level::Seq } else { Level::Atom })?;
+            self.expr(f, part, inner)?;
         }
-        if parens {
-            write!(f, ")")?;
-        }
-        Ok(())
+        f.write_str(if parens { ")" } else { "" })
     }
 
     fn graph(&self, f: &mut fmt::Formatter<'_>, graph: &Graph) -> fmt::Result {
-        write!(f, "graph({} -> {:?}", graph.start, graph.ends)?;
+        let ends: Vec<String> = graph.ends.iter().map(u32::to_string).collect();
+        write!(f, "Graph({}, {}, ({})", graph.nodes, graph.start, ends.join(", "))?;
         for (from, expr, to) in &graph.edges {
-            write!(f, "; {from} -")?;
-            self.expr(f, expr, Level::Seq)?;
-            write!(f, "-> {to}")?;
+            write!(f, ", ({from}, ")?;
+            self.expr(f, expr, Level::Alt)?;
+            write!(f, ", {to})")?;
         }
-        write!(f, ")")
+        f.write_str(")")
     }
 
     fn dispatch(&self, f: &mut fmt::Formatter<'_>, dispatch: &Dispatch) -> fmt::Result {
         let trigger = |t: &Trigger| match t {
-            Trigger::Text(text) => quoted(text),
-            Trigger::Special(s) => format!("<{}>", self.special_text(*s)),
+            Trigger::Text(text) => bytes(text),
+            Trigger::Special(s) => self.special(*s),
         };
-        write!(f, "dispatch(")?;
-        for (t, body) in &dispatch.tags {
-            write!(f, "{} => {}; ", trigger(t), self.name(*body))?;
+        let mut parts: Vec<String> =
+            dispatch.tags.iter().map(|(t, body)| format!("({}, {})", trigger(t), self.name(*body))).collect();
+        if !dispatch.stops.is_empty() {
+            let stops: Vec<String> = dispatch.stops.iter().map(trigger).collect();
+            parts.push(format!("stops=({})", stops.join(", ")));
         }
-        for stop in &dispatch.stops {
-            write!(f, "stop {}; ", trigger(stop))?;
+        if !dispatch.excludes.is_empty() {
+            let excludes: Vec<String> = dispatch.excludes.iter().map(|e| bytes(e)).collect();
+            parts.push(format!("excludes=({})", excludes.join(", ")));
         }
-        for exclude in &dispatch.excludes {
-            write!(f, "exclude {}; ", quoted(exclude))?;
+        if dispatch.after == AfterTag::End {
+            parts.push("loop_after_dispatch=false".to_owned());
         }
-        let after = match dispatch.after {
-            AfterTag::Loop => "loop",
-            AfterTag::End => "once",
-        };
-        let end = match dispatch.end {
-            DispatchEnd::Anywhere => "ends anywhere",
-            DispatchEnd::AfterOneTag => "ends after one tag",
-            DispatchEnd::AtStop => "ends at a stop",
-        };
-        write!(f, "{after}; {end})")
+        match dispatch.end {
+            DispatchEnd::Anywhere => {}
+            DispatchEnd::AfterOneTag => parts.push("ends=after_one_tag".to_owned()),
+            DispatchEnd::AtStop => parts.push("ends=at_stop".to_owned()),
+        }
+        write!(f, "TagDispatch({})", parts.join(", "))
     }
 }
 
-fn quoted(bytes: &[u8]) -> String {
-    let inner: String = bytes
-        .iter()
-        .map(|&b| if matches!(b, b'[' | b']' | b'-') { char::from(b).to_string() } else { escape(b) })
-        .collect();
-    format!("\"{inner}\"")
+fn automaton(f: &mut fmt::Formatter<'_>, dfa: &Dfa) -> fmt::Result {
+    f.write_str("Automaton(")?;
+    for state in 0..dfa.len() as u32 {
+        write!(f, "{}({}", if state > 0 { ", " } else { "" }, dfa.is_final(state))?;
+        for edge in dfa.edges(state) {
+            write!(f, ", ({}, {}, {})", edge.lo, edge.hi, edge.to)?;
+        }
+        f.write_str(")")?;
+    }
+    f.write_str(")")
+}
+
+/// `<text>`, `<[id]>`, `Token(...)`, `ExcludeToken(...)`.
+fn token(token: &SpecialToken) -> String {
+    let list = |tokens: &[SpecialToken]| tokens.iter().map(self::token).collect::<Vec<_>>().join(", ");
+    match token {
+        SpecialToken::Id(id) => format!("<[{id}]>"),
+        SpecialToken::Name(name) => {
+            let inner = name.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')).unwrap_or_default();
+            let is_id = inner.starts_with('[') && inner.ends_with(']');
+            let plain = !(inner.is_empty() || inner.contains(['>', '\n']) || is_id);
+            if plain { name.clone() } else { format!("Token({})", quoted(name, '"')) }
+        }
+        SpecialToken::AnyOf(tokens) if tokens.len() == 1 => self::token(&tokens[0]),
+        SpecialToken::AnyOf(tokens) => format!("Token({})", list(tokens)),
+        SpecialToken::AnyBut(tokens) => format!("ExcludeToken({})", list(tokens)),
+    }
+}
+
+/// Text as text; bytes that are none as bytes.
+fn bytes(bytes: &[u8]) -> String {
+    let shown = |c: char| !c.is_control() || matches!(c, '\n' | '\r' | '\t');
+    match std::str::from_utf8(bytes) {
+        Ok(text) if text.chars().all(shown) => quoted(text, '"'),
+        _ => {
+            let inner: String = bytes.iter().map(|&b| byte(b, b"\"\\")).collect();
+            format!("@\"{inner}\"")
+        }
+    }
+}
+
+/// A text between quotes.
+fn quoted(text: &str, quote: char) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push(quote);
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\\' => out.push_str("\\\\"),
+            c if c == quote => out.extend(['\\', c]),
+            c if c.is_control() => out.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push(quote);
+    out
+}
+
+/// A class of ASCII characters, or of bytes.
+fn class(set: &ByteSet) -> String {
+    let ranges = set.ranges();
+    let is_text = set.iter().all(|b| matches!(b, b'\n' | b'\r' | b'\t' | 0x20..=0x7e));
+    let mut out = String::from(if is_text { "[" } else { "@[" });
+    for (lo, hi) in ranges {
+        out.push_str(&byte(lo, b"[]-\\^\""));
+        if hi > lo {
+            out.push_str(if hi > lo + 1 { "-" } else { "" });
+            out.push_str(&byte(hi, b"[]-\\^\""));
+        }
+    }
+    out.push(']');
+    out
+}
+
+/// One byte; these and what is not printable as an escape.
+fn byte(byte: u8, escaped: &[u8]) -> String {
+    match byte {
+        b'\n' => "\\n".into(),
+        b'\r' => "\\r".into(),
+        b'\t' => "\\t".into(),
+        b if escaped.contains(&b) => format!("\\{}", char::from(b)),
+        0x20..=0x7e => char::from(byte).to_string(),
+        _ => format!("\\x{byte:02x}"),
+    }
 }
 
 #[cfg(test)]
@@ -158,7 +307,7 @@ mod tests {
         let grammar = b.finish(list).unwrap();
         assert_eq!(
             grammar.to_string(),
-            "start list ::= \"[\\\"\" item (\", \" (item | list))* \"]\"\nitem ::= [a-z]{1,3}\n"
+            "list[start] ::= \"[\\\"\" item (\", \" (item | list))* \"]\"\nitem ::= [a-z]{1,3}\n"
         );
     }
 }

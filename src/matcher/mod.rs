@@ -1,5 +1,6 @@
 //! Stage 4. Compiled grammar and input to parser configuration: Earley's algorithm with interned configurations.
 
+mod derive;
 mod meter;
 mod parser;
 mod recognizer;
@@ -10,6 +11,7 @@ mod trace;
 pub use recognizer::{Recognizer, Rejected};
 pub use trace::{Span, Tracer};
 
+pub(crate) use derive::{Chart, ChartLimit, Piece};
 pub(crate) use parser::{Exit, Parser, ParserLimit, Room};
 pub(crate) use shortest::{Lengths, Step};
 pub(crate) use store::{ConfigId, DEAD, FREE, Item};

@@ -3,7 +3,9 @@
 //! ```toml
 //! [[case]]
 //! name = "enum-shares-prefix"
-//! json-schema = '{"enum": ["on", "only"]}'   # or: regex = '...', with regex-options = { scope = "search" }
+//! json-schema = '{"enum": ["on", "only"]}'   # or: regex = '...', with regex-options = { scope = "search" };
+//!                                            # lark = '...'; ebnf = '...', with dialect = "gbnf"; ebnf-file = 'name';
+//!                                            # structural-tag = '{"format": ...}'
 //! vocab = ["on", "ly"]                       # or "toy-bytes"; every vocabulary has the 256 bytes and <|end|>
 //! accepts = ['"on"', '"only"']               # whole sentences
 //! rejects = ['"o"']                          # anything else
@@ -18,6 +20,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use louver::engine::{Constraint, Engine};
+use louver::front::ebnf::{self, Dialect, EbnfOptions};
+use louver::front::lark::{self, LarkOptions, NamedGrammar};
+use louver::front::structural_tag::{self, StructuralTagOptions};
 use louver::front::{json_schema, regex};
 use louver::ir::Grammar;
 use louver::limits::Limits;
@@ -41,6 +46,18 @@ pub(crate) struct Case {
     regex: Option<String>,
     #[serde(default)]
     regex_options: regex::RegexOptions,
+    structural_tag: Option<String>,
+    ebnf: Option<String>,
+    ebnf_file: Option<String>,
+    #[serde(default)]
+    dialect: Dialect,
+    /// Parts of the warnings that are expected, in the order of the text.
+    #[serde(default)]
+    warnings: Vec<String>,
+    lark: Option<String>,
+    /// Lark grammars that `lark` may refer to as `@name`.
+    #[serde(default)]
+    named: BTreeMap<String, String>,
     #[serde(default)]
     vocab: Words,
     #[serde(default)]
@@ -79,14 +96,35 @@ impl Case {
     /// The grammar of the case's spec, or why there is none.
     pub(crate) fn grammar(&self) -> Result<Grammar, String> {
         let limits = Limits::default();
-        match (&self.json_schema, &self.regex) {
-            (Some(schema), None) => {
+        if let Some(tag) = &self.structural_tag {
+            let options = StructuralTagOptions::default();
+            return structural_tag::lower(tag, &options, &limits).map(|l| l.grammar).map_err(|e| e.to_string());
+        }
+        match (&self.json_schema, &self.regex, &self.lark, &self.ebnf) {
+            (Some(schema), None, None, None) => {
                 let schema = Json::parse(schema, &limits).map_err(|e| e.to_string())?;
                 json_schema::lower(&schema, &self.schema_options, &limits).map_err(|e| e.to_string())
             }
-            (None, Some(pattern)) => regex::lower(pattern, &self.regex_options, &limits).map_err(|e| e.to_string()),
-            _ => panic!("{}: a case has exactly one of json-schema and regex", self.name),
+            (None, Some(pattern), None, None) => {
+                regex::lower(pattern, &self.regex_options, &limits).map_err(|e| e.to_string())
+            }
+            (None, None, Some(text), None) => {
+                let named = self.named.iter().map(|(name, text)| (name.clone(), NamedGrammar::Lark(text.clone())));
+                let options = LarkOptions { named: named.collect(), ..LarkOptions::default() };
+                lark::lower(text, &options, &limits).map(|lowered| lowered.grammar).map_err(|e| e.to_string())
+            }
+            (None, None, None, Some(text)) => self.ebnf(text, &limits),
+            _ => panic!("{}: a case has exactly one of json-schema, regex, lark and ebnf", self.name),
         }
+    }
+
+    fn ebnf(&self, text: &str, limits: &Limits) -> Result<Grammar, String> {
+        let options = EbnfOptions { dialect: self.dialect, ..EbnfOptions::default() };
+        let lowered = ebnf::lower(text, &options, limits).map_err(|e| e.to_string())?;
+        let warnings: Vec<&str> = lowered.warnings.list().iter().map(|warning| &*warning.message).collect();
+        let expected = warnings.len() == self.warnings.len()
+            && warnings.iter().zip(&self.warnings).all(|(got, want)| got.contains(&**want));
+        if expected { Ok(lowered.grammar) } else { Err(format!("warnings are {warnings:?}")) }
     }
 
     /// The 256 bytes, the stop token, then the case's own words.
@@ -114,7 +152,13 @@ pub(crate) fn all() -> Vec<(PathBuf, Case)> {
     for path in files {
         let text = std::fs::read_to_string(&path).expect("a readable case file");
         let file: File = toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        out.extend(file.case.into_iter().map(|case| (path.clone(), case)));
+        for mut case in file.case {
+            if let Some(name) = &case.ebnf_file {
+                let text = std::fs::read_to_string(path.with_file_name(name));
+                case.ebnf = Some(text.unwrap_or_else(|e| panic!("{}: {name}: {e}", path.display())));
+            }
+            out.push((path.clone(), case));
+        }
     }
     out
 }

@@ -70,7 +70,7 @@ proptest! {
     ) {
         let vocab = Arc::new(words.build());
         let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk: direct, ..EngineOptions::default() });
-        let constraint = engine.compile(&text(budget, dispatch)).unwrap();
+        let constraint = engine.compile(text(budget, dispatch)).unwrap();
         let mut state = Some(Counted::Before);
         let mut matcher = constraint.matcher();
         for choice in path {
@@ -185,7 +185,7 @@ fn a_budget_counts_code_points_and_is_not_cut_inside_of_one() {
     for (tokens, chars) in [(None, Some(2)), (Some(2), None)] {
         let budget = Budget { tokens, chars, spent: Spent::Cut };
         let engine = Engine::new(vocab.clone(), EngineOptions::default());
-        let constraint = engine.compile(&text(budget, false)).unwrap();
+        let constraint = engine.compile(text(budget, false)).unwrap();
         let mut matcher = constraint.matcher();
         matcher.advance(id("c")).unwrap();
         matcher.advance(id("a")).unwrap();

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 /// Id of the stop token of every random vocabulary.
 pub(crate) const STOP: TokenId = TokenId::from_raw(0);
 const SPECIALS: [&str; 2] = ["<x>", "<y>"];
-const LETTERS: &[u8] = b"abcd";
+pub(crate) const LETTERS: &[u8] = b"abcd";
 const MAX_RULES: u32 = 4;
 
 /// What a random vocabulary is made of.
@@ -141,7 +141,7 @@ fn bounds() -> impl Strategy<Value = (u32, Option<u32>)> {
     ]
 }
 
-fn automaton() -> impl Strategy<Value = Expr> {
+pub(crate) fn automaton() -> impl Strategy<Value = Expr> {
     let state = (proptest::bool::weighted(0.7), vec(proptest::option::of(0u32..4), LETTERS.len()));
     vec(state, 1..5).prop_map(|states| {
         let mut builder = DfaBuilder::new();

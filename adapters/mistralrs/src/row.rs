@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use candle_core::{CpuStorage, DType, Device, InplaceOp1, Layout, Result, Tensor};
+use louver_candle::{Checked, mask_row_checked, scalar};
 
 /// A logit that may be multiplied by anything sane without becoming infinite.
 const LARGE: f32 = 1e30;
@@ -20,31 +21,11 @@ pub(crate) enum Masked {
 
 /// Sets the logits of ids whose bit is 0, and of ids beyond the mask, to `-inf`. Cost: one pass over the row.
 pub(crate) fn mask(row: &mut [f32], mask: &[u32]) -> Masked {
-    let covered = row.len().min(mask.len() * 32);
-    row[covered..].fill(f32::NEG_INFINITY);
-    let mut allowed = 0u32;
-    let mut odd = 0u32;
-    for (chunk, &word) in row[..covered].chunks_mut(32).zip(mask) {
-        let word = if chunk.len() < 32 { word & ((1 << chunk.len()) - 1) } else { word };
-        allowed |= word;
-        match word {
-            0 => chunk.fill(f32::NEG_INFINITY),
-            u32::MAX => chunk.iter().for_each(|x| odd |= u32::from(!x.is_finite())),
-            _ => {
-                for (i, x) in chunk.iter_mut().enumerate() {
-                    if (word >> i) & 1 == 0 {
-                        *x = f32::NEG_INFINITY;
-                    } else {
-                        odd |= u32::from(!x.is_finite());
-                    }
-                }
-            }
-        }
-    }
-    match (allowed, odd) {
-        (0, _) => Masked::Nothing,
-        (_, 0) => Masked::Fine,
-        _ => {
+    match mask_row_checked(row, mask) {
+        Checked::Finite => Masked::Fine,
+        Checked::Nothing => Masked::Nothing,
+        Checked::Odd => {
+            let covered = row.len().min(mask.len() * 32);
             repair(&mut row[..covered], mask);
             Masked::Repaired
         }
@@ -53,7 +34,7 @@ pub(crate) fn mask(row: &mut [f32], mask: &[u32]) -> Masked {
 
 /// Makes odd allowed logits usable: NaN counts as `-inf`, `+inf` as very large; if none is left, all allowed are equal.
 fn repair(row: &mut [f32], mask: &[u32]) {
-    let is_allowed = |id: usize| (mask[id / 32] >> (id % 32)) & 1 == 1;
+    let is_allowed = |id: usize| scalar::allows(mask, id);
     let mut usable = false;
     for (id, x) in row.iter_mut().enumerate() {
         if is_allowed(id) {

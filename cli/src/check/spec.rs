@@ -1,11 +1,15 @@
 //! What an input is checked against, compiled once per distinct spec.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use louver::compile::{CompileError, Compiled};
+use louver::front::diagnostic::Diagnostics;
+use louver::front::ebnf::{self, Dialect, EbnfOptions};
 use louver::front::json_schema::{self, SchemaErrors, SchemaOptions};
+use louver::front::lark::{self, LarkOptions, NamedGrammar};
 use louver::front::regex::{self, RegexError, RegexOptions};
+use louver::front::structural_tag::{self, StructuralTagErrors};
 use louver::ir::Grammar;
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
@@ -20,8 +24,6 @@ const DEFAULT_FORMAT: &str = "qwen3";
 /// Why a spec cannot be checked against.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SpecError {
-    #[error("kind `{0}` is not built yet")]
-    NotBuilt(String),
     #[error("kind `{0}` is unknown; known: json_schema, regex, tools, ebnf, lark, structural_tag")]
     UnknownKind(String),
     #[error("the spec of kind `{kind}` must be {expected}")]
@@ -34,6 +36,10 @@ pub(crate) enum SpecError {
     Schema(#[from] SchemaErrors),
     #[error(transparent)]
     Regex(#[from] RegexError),
+    #[error(transparent)]
+    Text(#[from] Diagnostics),
+    #[error(transparent)]
+    StructuralTag(#[from] StructuralTagErrors),
     #[error(transparent)]
     Request(#[from] RequestError),
     #[error(transparent)]
@@ -67,6 +73,52 @@ enum ReasoningOption {
     Off,
     Required,
     Opened,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoOptions {}
+
+/// Options of `ebnf` specs.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct GrammarOptions {
+    /// The rule in which derivations begin, if it is not `root`.
+    root_rule_name: Option<String>,
+    dialect: Dialect,
+    /// How recorded cases came by their text, such as `printed`.
+    #[serde(rename = "derived")]
+    _derived: Option<String>,
+}
+
+/// Options of `lark` specs.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct LarkSpecOptions {
+    /// What `@name` stands for: Lark text, or `{"ebnf": text}`.
+    named_grammars: BTreeMap<String, NamedSpec>,
+    /// Bytes alone are checked, so that tokens have no part in the verdict.
+    #[serde(rename = "tokenizer")]
+    _tokenizer: Option<Value>,
+    schema: SchemaOptions,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum NamedSpec {
+    Lark(String),
+    Ebnf { ebnf: String },
+}
+
+fn lark_options(options: LarkSpecOptions, limits: &Limits) -> Result<LarkOptions, SpecError> {
+    let named = options.named_grammars.into_iter().map(|(name, grammar)| match grammar {
+        NamedSpec::Lark(text) => Ok::<_, SpecError>((name, NamedGrammar::Lark(text))),
+        NamedSpec::Ebnf { ebnf } => {
+            let lowered = ebnf::lower(&ebnf, &EbnfOptions::default(), limits)?;
+            Ok((name, NamedGrammar::Grammar(lowered.grammar)))
+        }
+    });
+    Ok(LarkOptions { named: named.collect::<Result<_, _>>()?, schema: options.schema })
 }
 
 /// Specs met so far, each compiled once, with the recogniser that all its inputs go through.
@@ -114,8 +166,29 @@ pub(crate) fn grammar(kind: &str, spec: &Value, options: &Value, limits: &Limits
             let options: RegexOptions = parse_options("regex", options)?;
             Ok(regex::lower(pattern, &options, limits)?)
         }
+        "ebnf" => {
+            let Value::String(text) = spec else {
+                return Err(SpecError::SpecType { kind: "ebnf", expected: "a string" });
+            };
+            let options: GrammarOptions = parse_options("ebnf", options)?;
+            let defaults = EbnfOptions::default();
+            let root = options.root_rule_name.unwrap_or_else(|| defaults.root.clone());
+            let options = EbnfOptions { root, dialect: options.dialect, ..defaults };
+            Ok(ebnf::lower(text, &options, limits)?.grammar)
+        }
         "tools" => tools(spec, options, limits),
-        "ebnf" | "lark" | "structural_tag" => Err(SpecError::NotBuilt(kind.to_owned())),
+        "lark" => {
+            let Value::String(text) = spec else {
+                return Err(SpecError::SpecType { kind: "lark", expected: "a string" });
+            };
+            let options = lark_options(parse_options("lark", options)?, limits)?;
+            Ok(lark::lower(text, &options, limits)?.grammar)
+        }
+        "structural_tag" => {
+            let NoOptions {} = parse_options("structural_tag", options)?;
+            let tag = structural_tag::StructuralTag::read(&json(spec, limits)?, limits)?;
+            Ok(tag.lower(&structural_tag::StructuralTagOptions::default(), limits)?.grammar)
+        }
         other => Err(SpecError::UnknownKind(other.to_owned())),
     }
 }

@@ -1,6 +1,8 @@
 //! Facets to rules. Objects and arrays become rules of their own, worked off a queue, so depth costs no stack and
 //! recursion is a reference.
 
+use std::borrow::Cow;
+
 use rustc_hash::FxHashMap;
 
 use super::decimal::Decimal;
@@ -8,7 +10,9 @@ use super::doc::LocId;
 use super::facets::{ArrayFacets, Facets, NumberFacets, ObjectFacets, StringFacets, Types};
 use super::normalize::{Conj, Needs, Normalizer};
 use super::syntax::Syntax;
-use super::{Integers, Registry, SchemaError, SchemaErrorReason as Reason, SchemaErrors, SchemaOptions, Whitespace};
+use super::{
+    Integers, Registry, SchemaError, SchemaErrorReason as Reason, SchemaErrors, SchemaOptions, Undeclared, Whitespace,
+};
 use super::{number, string};
 use crate::fsm::{ByteSet, Dfa};
 use crate::ids::RuleId;
@@ -41,6 +45,8 @@ enum Task<'a> {
 
 pub(super) struct Lowering<'a, 'b> {
     builder: &'b mut GrammarBuilder,
+    /// How many rules the builder had before.
+    foreign: usize,
     pub(super) norm: Normalizer<'a>,
     root: &'a Json,
     /// How values are written.
@@ -70,6 +76,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         needs: Needs,
     ) -> Self {
         Lowering {
+            foreign: builder.len(),
             builder,
             norm: Normalizer::new(source, options, limits, needs),
             root: source.0,
@@ -156,6 +163,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
     /// Whether anything can be derived, by fixpoint over the rules.
     fn productive(&self, value: &Expr) -> bool {
         let mut known = vec![false; self.builder.len()];
+        // What the caller has put around members derives something.
+        known[..self.foreign].fill(true);
         loop {
             let mut changed = false;
             // Rules refer mostly to later ones.
@@ -194,7 +203,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
             self.facets(facets, &mut parts, &mut scalars);
         }
         if !scalars.is_empty() {
-            parts.push(words(scalars));
+            let scalars = self.scalar(words(scalars));
+            parts.push(scalars);
         }
         let mut out = Expr::alt(parts);
         if !matches!(out, Expr::Ref(_) | Expr::Never) {
@@ -219,6 +229,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
             }
             return;
         }
+        let closed = self.closed(facets);
+        let facets = &*closed;
         let types = facets.types;
         self.norm.report_unenforced(facets, types);
         if types == Types::ALL
@@ -237,7 +249,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
             scalars.extend(self.syntax.words()[1..].iter().map(|word| word.to_vec()));
         }
         if types.meets(Types::NUMBER) {
-            parts.push(self.number(&facets.number, types, self.at));
+            let number = self.number(&facets.number, types, self.at);
+            parts.push(self.scalar(number));
         }
         if types.meets(Types::STRING) {
             parts.push(self.string(&facets.string));
@@ -255,6 +268,14 @@ impl<'a, 'b> Lowering<'a, 'b> {
             } else {
                 self.later("object", Task::Object(facets.object.clone()))
             });
+        }
+    }
+
+    /// The facets as [`Undeclared`] has them.
+    pub(super) fn closed<'f>(&self, facets: &'f Facets<'a>) -> Cow<'f, Facets<'a>> {
+        match self.norm.options.undeclared {
+            Undeclared::Allowed => Cow::Borrowed(facets),
+            Undeclared::Forbidden => facets.closed(),
         }
     }
 
@@ -318,12 +339,14 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let (mut parts, mut scalars) = (Vec::new(), Vec::new());
         self.constant(value, &mut parts, &mut scalars);
         if !scalars.is_empty() {
-            parts.push(words(scalars));
+            let scalars = self.scalar(words(scalars));
+            parts.push(scalars);
         }
         Expr::alt(parts)
     }
 
-    fn gap(&mut self) -> Expr {
+    /// White space between JSON tokens.
+    pub(super) fn gap(&mut self) -> Expr {
         let body = match self.norm.options.whitespace {
             Whitespace::Flexible { max } if max > 0 => Expr::repeat(Expr::Class(ByteSet::of(b" \t\n\r")), 0, Some(max)),
             Whitespace::Pretty { indent } => {
@@ -358,11 +381,22 @@ impl<'a, 'b> Lowering<'a, 'b> {
     }
 
     pub(super) fn colon(&mut self) -> Expr {
-        self.between(":")
+        if let Syntax::Elements(_) = self.syntax { Expr::Empty } else { self.between(":") }
     }
 
     fn enclosed(&mut self, open: &str, close: &str) -> (Expr, Expr, Expr) {
         let gap = self.gap();
+        if let Syntax::Elements(elements) = &self.syntax {
+            // Members begin with their names, elements of arrays with the tag alone.
+            let (open, first) =
+                if open == "{" { (&elements.object, "") } else { (&elements.array, &elements.open[..]) };
+            let comma = Expr::seq([gap.clone(), Expr::text(first)]);
+            return (
+                Expr::seq([Expr::text(open), comma.clone()]),
+                Expr::seq([gap, Expr::text(&elements.close)]),
+                comma,
+            );
+        }
         let comma = self.between(",");
         (Expr::seq([Expr::text(open), gap.clone()]), Expr::seq([gap, Expr::text(close)]), comma)
     }
@@ -373,6 +407,10 @@ impl<'a, 'b> Lowering<'a, 'b> {
             Whitespace::Pretty { .. } => Expr::Empty,
             _ => self.gap(),
         };
+        if let Syntax::Elements(elements) = &self.syntax {
+            let open = if open == "{" { &elements.object } else { &elements.array };
+            return Expr::seq([Expr::text(open), gap, Expr::text(&elements.close)]);
+        }
         Expr::seq([Expr::text(open), gap, Expr::text(close)])
     }
 
@@ -448,8 +486,10 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let rule = self.builder.declare("json");
         self.shared.json = Some(rule);
         let words = words(self.syntax.words().iter().map(|word| word.to_vec()).collect());
-        let rules = [self.string_rule(), self.number_rule(), self.any_array_rule(), self.any_object_rule()];
-        self.rules.push((rule, Expr::alt(rules.into_iter().map(Expr::Ref).chain([words]))));
+        let rules = [self.string_rule(), self.any_array_rule(), self.any_object_rule()];
+        let number = Expr::Ref(self.number_rule());
+        let scalars = self.scalar(Expr::alt([number, words]));
+        self.rules.push((rule, Expr::alt(rules.into_iter().map(Expr::Ref).chain([scalars]))));
         rule
     }
 
@@ -477,8 +517,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let colon = self.colon();
         let name = match self.syntax {
             Syntax::Json | Syntax::Python => Expr::Ref(self.string_rule()),
-            Syntax::Delimited(_) => match self.all_but(&[]) {
-                Some(all) => self.bare_names(&all),
+            Syntax::Delimited(_) | Syntax::Elements(_) => match self.all_but(&[]) {
+                Some(all) => self.foreign_names(&all),
                 None => Expr::Never,
             },
         };

@@ -85,9 +85,13 @@ struct Orders {
 }
 
 impl Orders {
-    /// `required`: the required members as `required` lists them.
-    fn new(members: &[Member], required: &[usize]) -> Orders {
+    /// `required`: the required members as `required` lists them; `None` where there is no other order than the declared one.
+    fn new(members: &[Member], required: Option<&[usize]>) -> Orders {
         let declared: Vec<usize> = (0..members.len()).collect();
+        let last = declared.iter().rposition(|&i| members[i].required).map_or(0, |i| i + 1);
+        let Some(required) = required else {
+            return Orders { declared, required_first: Vec::new(), common: 0, end: [last, last] };
+        };
         let optional = declared.iter().copied().filter(|&i| !members[i].required);
         let mut required_first: Vec<usize> = required.iter().copied().chain(optional).collect();
         let same = declared.iter().rev().zip(required_first.iter().rev()).take_while(|(a, b)| a == b).count();
@@ -95,8 +99,7 @@ impl Orders {
         if common == 0 {
             required_first.clear();
         }
-        let end = declared.iter().rposition(|&i| members[i].required).map_or(0, |i| i + 1);
-        Orders { declared, required_first, common, end: [end, required.len()] }
+        Orders { declared, required_first, common, end: [last, required.len()] }
     }
 
     fn of(&self, order: Order) -> &[usize] {
@@ -154,14 +157,15 @@ impl<'a> Lowering<'a, '_> {
         // Bounds that hold by themselves need no counting.
         let mut min = if facets.min > needed { facets.min } else { 0 };
         let max = facets.max.filter(|&max| open_ended || (max as usize) < members.len());
-        let any = self.norm.options.order == MemberOrder::Any || members.len() <= SMALL;
+        let fixed = self.norm.options.order == MemberOrder::Fixed;
+        let any = self.norm.options.order == MemberOrder::Any || (!fixed && members.len() <= SMALL);
         let free = any && members.len() + usize::from(open_ended) > 1;
         if free && members.len() > MAX_ANY {
             let what = format!("`order: any` with more than {MAX_ANY} declared members");
             self.norm.report(self.at, "", Reason::Limit(what));
             return Expr::Never;
         }
-        let orders = Orders::new(&members, required);
+        let orders = Orders::new(&members, if fixed { None } else { Some(required) });
         let layers = (max.unwrap_or(0) as usize + 1).saturating_mul(min as usize + 1) << facets.some.len();
         let positions = if free { 1 << members.len() } else { 2 * members.len() + 1 };
         if layers.saturating_mul(positions) > MAX_NODES.max(2 * members.len() + 1) {
@@ -190,6 +194,7 @@ impl<'a> Lowering<'a, '_> {
             max,
             members: &members,
             additional: &additional,
+            additional_last: fixed,
             orders,
         };
         let (start, end) = (build.graph.node(), build.graph.node());
@@ -243,6 +248,8 @@ struct Build<'m> {
     max: Option<u32>,
     members: &'m [Member],
     additional: &'m [Member],
+    /// Whether nothing declared may follow an additional member.
+    additional_last: bool,
     orders: Orders,
 }
 
@@ -260,8 +267,13 @@ impl Build<'_> {
     /// The edges of a node before a member.
     fn before(&mut self, node: u32, left: Left, count: Count) {
         self.declared(node, left, count);
+        let behind = match self.additional_last {
+            true if !self.orders.may_end(left, self.members) => return,
+            true => Left::From(Order::Declared, self.members.len()),
+            false => left,
+        };
         for member in self.additional {
-            self.member(node, member, (Place::Behind(left), count), true);
+            self.member(node, member, (Place::Behind(behind), count), true);
         }
     }
 

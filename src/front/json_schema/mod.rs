@@ -16,8 +16,10 @@
 //! A rule belongs to a *set of locations* whose schemas hold together. Locations are finite, so recursion ends.
 
 mod array;
+mod closed;
 mod decimal;
 mod doc;
+mod elements;
 mod eval;
 mod facets;
 mod format;
@@ -44,7 +46,8 @@ use crate::ir::{Grammar, GrammarBuilder};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
-pub use parameters::{Kinds, LoweredParameters, Parameters, Piece, Raw, lower_parameters, lower_syntax};
+pub use elements::{Elements, lower_elements};
+pub use parameters::{Kinds, LoweredParameters, Parameters, Piece, Raw, Reading, lower_parameters, lower_syntax};
 pub use profile::{ProfileError, openai_strict};
 pub use registry::Registry;
 pub use syntax::Syntax;
@@ -111,6 +114,20 @@ pub enum MemberOrder {
     Declared,
     /// In any order. An object with more than 12 declared members is refused: the grammar has a node for every subset.
     Any,
+    /// Exactly as the schema declares them, then required ones that are not declared, then additional ones.
+    Fixed,
+}
+
+/// What becomes of members and elements that a schema neither declares nor speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Undeclared {
+    /// As JSON Schema has it: there may be any.
+    #[default]
+    Allowed,
+    /// An object with `properties` or `patternProperties` has no other members (but required ones), an array with `prefixItems` no
+    /// further elements, unless the schema says something of them. Texts that are accepted are fewer, never more.
+    Forbidden,
 }
 
 /// The dialect of JSON Schema, for schemas without `$schema`.
@@ -173,6 +190,8 @@ pub struct SchemaOptions {
     pub integers: Integers,
     /// In which order members may come.
     pub order: MemberOrder,
+    /// What becomes of members and elements that a schema does not speak of.
+    pub undeclared: Undeclared,
     /// What happens to a keyword that cannot be enforced.
     pub policy: Policy,
     /// The dialect of schemas without `$schema`.
@@ -190,6 +209,7 @@ impl Default for SchemaOptions {
             formats: Formats::default(),
             integers: Integers::default(),
             order: MemberOrder::default(),
+            undeclared: Undeclared::default(),
             policy: Policy::default(),
             dialect: Dialect::default(),
             non_ascii: NonAscii::default(),

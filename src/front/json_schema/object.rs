@@ -8,7 +8,7 @@ use super::SchemaErrorReason as Reason;
 use super::doc::LocId;
 use super::facets::{Facets, NameTest, ObjectFacets, PatternUse, SomeMember, StringFacets, Types};
 use super::lower::Lowering;
-use super::members::Member;
+use super::members::{Frame, Member};
 use super::normalize::Normalizer;
 use super::string;
 use crate::front::regex::SCALARS;
@@ -29,6 +29,11 @@ enum Names<'a> {
 impl<'a> Lowering<'a, '_> {
     /// An object with these facets, braces included.
     pub(super) fn object(&mut self, facets: &ObjectFacets<'a>) -> Expr {
+        self.framed_object(facets, None)
+    }
+
+    /// As [`Lowering::object`], in another frame than braces.
+    pub(super) fn framed_object(&mut self, facets: &ObjectFacets<'a>, frame: Option<&Frame>) -> Expr {
         if facets.some.len() > MAX_SOME {
             let what = format!("more than {MAX_SOME} members known only by a property");
             self.norm.report(self.at, "", Reason::Limit(what));
@@ -37,7 +42,10 @@ impl<'a> Lowering<'a, '_> {
         let declared = self.declared(facets);
         let Some((members, required)) = self.members(facets, &declared) else { return Expr::Never };
         let additional = self.additional(facets, &declared);
-        self.object_graph(facets, members, &required, additional)
+        match frame {
+            Some(frame) => self.framed_graph(facets, (members, &required, additional), frame),
+            None => self.object_graph(facets, members, &required, additional),
+        }
     }
 
     /// Declared names: properties in order, then required names that no part declares.
@@ -238,7 +246,9 @@ impl<'a> Lowering<'a, '_> {
     /// spelling of an excluded name slips through.
     fn names(&mut self, names: Names<'a>) -> Expr {
         match names {
-            Names::AllBut(excluded) if excluded.is_empty() => Expr::Ref(self.string_rule()),
+            Names::AllBut(excluded) if excluded.is_empty() && !self.syntax.has_bare_names() => {
+                Expr::Ref(self.string_rule())
+            }
             Names::AllBut(excluded) if !self.syntax.is_json() => match self.all_but(&excluded) {
                 Some(dfa) => self.names(Names::Automaton(dfa)),
                 None => Expr::Never,

@@ -38,14 +38,16 @@ impl Kinds {
     pub const OBJECT: Kinds = Kinds(32);
     /// All of them.
     pub const ALL: Kinds = Kinds(63);
+    /// Whole numbers, as a word of [`Parameters::other_kinds`] for them. In no other set.
+    pub const INTEGER: Kinds = Kinds(64);
 
     /// The set with these bits, lowest first in the order of the constants.
-    pub fn from_bits(bits: u8) -> Kinds {
+    pub const fn from_bits(bits: u8) -> Kinds {
         Kinds(bits & Kinds::ALL.0)
     }
 
     /// Its bits.
-    pub fn bits(self) -> u8 {
+    pub const fn bits(self) -> u8 {
         self.0
     }
 
@@ -69,6 +71,7 @@ impl Kinds {
             (Kinds::NULL, Types::NULL),
             (Kinds::BOOLEAN, Types::BOOLEAN),
             (Kinds::NUMBER, Types::NUMBER),
+            (Kinds::INTEGER, Types::INTEGER),
             (Kinds::STRING, Types::STRING),
             (Kinds::ARRAY, Types::ARRAY),
             (Kinds::OBJECT, Types::OBJECT),
@@ -105,6 +108,8 @@ pub struct Parameters<'s> {
     pub raw: Option<Raw>,
     /// How other values are written.
     pub syntax: Syntax,
+    /// Further words for types ([`Piece::Kind`]) of members that are not declared.
+    pub other_kinds: Vec<(Kinds, Vec<u8>)>,
     /// A declared name as it is written; none if that cannot be.
     pub name: &'s dyn Fn(&str) -> Option<String>,
 }
@@ -142,6 +147,19 @@ pub struct Raw {
     pub lead: Vec<u8>,
     /// May stand behind a value and is no part of it.
     pub trail: Vec<u8>,
+    /// Around values that are no strings: white space, as between JSON tokens, or nothing.
+    pub spaced: bool,
+    /// Whether reading must not need the schema's alternatives.
+    pub reading: Reading,
+}
+
+/// What a text stands for that is a string and would be another value as JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// The other value: where the place allows that too, such a string is left out of the grammar.
+    Json,
+    /// Either, as whoever reads it decides: no string is left out.
+    Either,
 }
 
 impl Raw {
@@ -173,6 +191,8 @@ pub fn lower_parameters(
         let (rule, _) = lowering.with_syntax(style.syntax.clone()).run_with(|lowering| {
             let conj = lowering.norm.conj(vec![LocId::ROOT]);
             let alternatives = lowering.norm.alternatives(&conj);
+            let alternatives: Vec<Facets<'_>> =
+                alternatives.iter().map(|facets| lowering.closed(facets).into_owned()).collect();
             known = lowering.kinds(&alternatives);
             let parts: Vec<Expr> =
                 alternatives.iter().map(|facets| lowering.parameters(facets, &known, style)).collect();
@@ -208,7 +228,7 @@ pub fn lower_syntax(
 }
 
 /// Reads a schema, strictly, as often as it turns out to need more.
-fn with_needs<T>(
+pub(super) fn with_needs<T>(
     options: &SchemaOptions,
     mut read: impl FnMut(SchemaOptions, Needs) -> Result<T, Result<Needs, SchemaErrors>>,
 ) -> Result<T, SchemaErrors> {
@@ -281,7 +301,7 @@ impl<'a> Lowering<'a, '_> {
                 (false, _) => Expr::Never,
                 (true, Some(written)) => {
                     let kinds = known.declared.get(name).copied().unwrap_or_default();
-                    self.parameter(&Expr::text(&written), &locs, kinds, style)
+                    self.parameter(&Expr::text(&written), &locs, (kinds, &[]), style)
                 }
                 (true, None) => {
                     let what = format!("the wire format cannot write the name {name:?}");
@@ -303,7 +323,7 @@ impl<'a> Lowering<'a, '_> {
         for (names, locs) in self.undeclared(object, &declared) {
             let name = self.bare_names(&names);
             if name != Expr::Never {
-                let body = self.parameter(&name, &locs, known.others, style);
+                let body = self.parameter(&name, &locs, (known.others, &style.other_kinds), style);
                 if body != Expr::Never {
                     additional.push(Member { variants: vec![(0, body)], required: false });
                 }
@@ -318,7 +338,13 @@ impl<'a> Lowering<'a, '_> {
         self.framed_graph(object, (members, &needed, additional), &frame)
     }
 
-    fn parameter(&mut self, name: &Expr, locs: &[LocId], present: Kinds, style: &Parameters<'_>) -> Expr {
+    fn parameter(
+        &mut self,
+        name: &Expr,
+        locs: &[LocId],
+        (present, more): (Kinds, &[(Kinds, Vec<u8>)]),
+        style: &Parameters<'_>,
+    ) -> Expr {
         let groups: Vec<(Kinds, Vec<u8>)> = match style.member.iter().find_map(|piece| match piece {
             Piece::Kind(groups) => Some(groups.clone()),
             _ => None,
@@ -327,7 +353,7 @@ impl<'a> Lowering<'a, '_> {
             None => vec![(Kinds::ALL, Vec::new())],
         };
         let mut out = Vec::new();
-        for (kinds, written) in groups {
+        for (kinds, written) in groups.into_iter().chain(more.iter().cloned()) {
             let value = self.parameter_value(locs, kinds, present.within(kinds), style);
             if value != Expr::Never {
                 out.push(Expr::seq(style.member.iter().map(|piece| match piece {
@@ -350,6 +376,10 @@ impl<'a> Lowering<'a, '_> {
         let within: Vec<Facets<'a>> = alternatives.iter().filter_map(|f| only(f, kinds.types())).collect();
         let mut parts = Vec::new();
         let mut ends = None;
+        let present = match &style.raw {
+            Some(Raw { reading: Reading::Either, .. }) => Kinds::STRING,
+            _ => present,
+        };
         for f in &within {
             let Some(raw) = &style.raw else {
                 self.plain(f, &mut parts);
@@ -358,7 +388,8 @@ impl<'a> Lowering<'a, '_> {
             if let Some(rest) = only(f, Types::ALL.minus(Types::STRING)) {
                 let mut plain = Vec::new();
                 self.plain(&rest, &mut plain);
-                parts.push(Expr::seq([optional(&raw.lead), Expr::alt(plain), optional(&raw.trail)]));
+                let gap = if raw.spaced { self.gap() } else { Expr::Empty };
+                parts.push(Expr::seq([optional(&raw.lead), gap.clone(), Expr::alt(plain), gap, optional(&raw.trail)]));
             }
             if let Some(text) = only(f, Types::STRING) {
                 self.norm.report_unenforced(&text, Types::STRING);

@@ -3,6 +3,7 @@
 
 use std::sync::OnceLock;
 
+use super::elements::Elements;
 use super::facets::StringFacets;
 use super::lower::Lowering;
 use super::parameters::Kinds;
@@ -23,6 +24,8 @@ pub enum Syntax {
     Python,
     /// Strings as they are, between two delimiters (any of these); member names bare.
     Delimited(Vec<Trigger>),
+    /// Each value in a tag of its own.
+    Elements(Box<Elements>),
 }
 
 /// Names that stand bare: without quotes around them.
@@ -36,12 +39,17 @@ impl Syntax {
     pub(super) fn words(&self) -> [&'static [u8]; 3] {
         match self {
             Syntax::Python => [b"None", b"True", b"False"],
-            Syntax::Json | Syntax::Delimited(_) => [b"null", b"true", b"false"],
+            Syntax::Json | Syntax::Delimited(_) | Syntax::Elements(_) => [b"null", b"true", b"false"],
         }
     }
 
     pub(super) fn is_json(&self) -> bool {
         *self == Syntax::Json
+    }
+
+    /// Whether names of members are written otherwise than strings.
+    pub(super) fn has_bare_names(&self) -> bool {
+        matches!(self, Syntax::Delimited(_) | Syntax::Elements(_))
     }
 
     /// One string; none if it cannot be written.
@@ -54,6 +62,7 @@ impl Syntax {
             })),
             Syntax::Delimited(marks) if spelled(marks).any(|mark| contains(text, mark)) => Expr::Never,
             Syntax::Delimited(marks) => Expr::seq([either(marks), Expr::text(text), either(marks)]),
+            Syntax::Elements(elements) => elements.constant(text),
         }
     }
 
@@ -64,6 +73,7 @@ impl Syntax {
                 Expr::Never
             }
             Syntax::Delimited(_) => Expr::text(name),
+            Syntax::Elements(elements) => elements.named(name),
             Syntax::Json | Syntax::Python => self.constant(name, other),
         }
     }
@@ -205,14 +215,19 @@ impl<'a> Lowering<'a, '_> {
                     None => Expr::Never,
                 }
             }
+            Syntax::Elements(elements) => self.element_text(&elements, facets),
         }
     }
 
     /// Member names that are texts of the automaton, in a syntax that is not JSON.
     pub(super) fn foreign_names(&mut self, dfa: &Dfa) -> Expr {
-        match self.syntax {
+        match &self.syntax {
             Syntax::Json | Syntax::Python => python_text(dfa),
             Syntax::Delimited(_) => self.bare_names(dfa),
+            Syntax::Elements(elements) => {
+                let elements = elements.clone();
+                self.element_names(&elements, dfa)
+            }
         }
     }
 

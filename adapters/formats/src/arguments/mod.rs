@@ -14,7 +14,7 @@ pub use write::RenderError;
 pub(crate) use write::{arguments as write, code};
 
 use louver::front::json_schema::{
-    self, LoweredParameters, Parameters, Piece, Raw, SchemaError, SchemaErrors, Syntax, Whitespace,
+    self, LoweredParameters, Parameters, Piece, Raw, Reading, SchemaError, SchemaErrors, Syntax, Whitespace,
 };
 use louver::front::regex::{SCALARS, spell_utf8};
 use louver::ids::RuleId;
@@ -139,6 +139,7 @@ impl Lowering<'_> {
                     member: vec![Piece::Name, Piece::Fixed(Expr::text("=")), Piece::Value],
                     raw: None,
                     syntax: Syntax::Python,
+                    other_kinds: Vec::new(),
                     name: &|name| keyword(name).then(|| name.to_owned()),
                 };
                 let lowered = json_schema::lower_parameters(&mut self.builder, schema, &options, limits, &style);
@@ -183,8 +184,15 @@ impl Lowering<'_> {
             between: self.glue(&style.between),
             close: self.glue(&style.behind),
             member,
-            raw: Some(Raw { end, lead: style.lead.clone().into_bytes(), trail: style.trail.clone().into_bytes() }),
+            raw: Some(Raw {
+                end,
+                lead: style.lead.clone().into_bytes(),
+                trail: style.trail.clone().into_bytes(),
+                spaced: false,
+                reading: Reading::Json,
+            }),
             syntax: Syntax::Json,
+            other_kinds: Vec::new(),
             name: &|name| {
                 let written = key?.write(name);
                 (!written.is_empty() && !written.contains(&behind_name)).then_some(written)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::{Kinds, Parameters, Piece, Raw, SchemaOptions, Syntax, lower_parameters, lower_syntax};
+use super::super::{Kinds, Parameters, Piece, Raw, Reading, SchemaOptions, Syntax, lower_parameters, lower_syntax};
 use crate::compile::Compiled;
 use crate::ir::{Expr, GrammarBuilder, Trigger};
 use crate::limits::Limits;
@@ -35,8 +35,11 @@ fn tagged(schema: &str) -> (Recognizer, Vec<(String, Kinds)>, Kinds) {
             end: vec![(Trigger::Text(b";".to_vec()), Expr::Empty)],
             lead: b" ".to_vec(),
             trail: b" ".to_vec(),
+            spaced: false,
+            reading: Reading::Json,
         }),
         syntax: Syntax::Json,
+        other_kinds: Vec::new(),
         name: &|name| (!name.contains('>')).then(|| name.to_owned()),
     };
     let lowered =

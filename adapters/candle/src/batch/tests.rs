@@ -1,0 +1,113 @@
+use std::sync::Arc;
+
+use louver::engine::{Constraint, EngineOptions};
+use louver::front::json_schema::SchemaOptions;
+use louver::ids::TokenId;
+
+use super::*;
+
+fn engine() -> Engine {
+    Engine::new(Arc::new(Vocabulary::toy(&[b"true", b"null", b"false"])), EngineOptions::default())
+}
+
+fn schema(engine: &Engine, schema: &str) -> Constraint {
+    engine.compile_json_schema(schema, &SchemaOptions::default()).expect("a schema")
+}
+
+/// What a row of a batch is, as the matcher alone says.
+fn alone(matcher: &mut Matcher) -> Vec<u32> {
+    let mut mask = vec![0; matcher.vocab().mask_words()];
+    matcher.fill_mask(&mut mask);
+    mask
+}
+
+fn words(batch: &MaskBatch, row: usize) -> &[u32] {
+    match batch.row(row) {
+        Some(RowMask::Words(words)) => words,
+        other => panic!("row {row} is {other:?}"),
+    }
+}
+
+#[test]
+fn equal_rows_share_a_mask_and_rows_are_the_matchers() {
+    let engine = engine();
+    let (yes, any) = (schema(&engine, r#"{"const": true}"#), schema(&engine, r#"{"type": "boolean"}"#));
+    let mut matchers = [yes.matcher(), any.matcher(), yes.matcher(), yes.matcher()];
+    let mut batch = MaskBatch::for_vocabulary(engine.vocab());
+    batch.fill(&engine, &mut matchers).expect("filled");
+    assert_eq!((batch.len(), batch.masks()), (4, 2));
+    for (row, matcher) in matchers.iter_mut().enumerate() {
+        assert_eq!(words(&batch, row), alone(matcher), "{row}");
+    }
+}
+
+#[test]
+fn refilled_rows_are_new_and_others_stay() {
+    let engine = engine();
+    let any = schema(&engine, r#"{"type": "boolean"}"#);
+    let mut matchers: Vec<Matcher> = (0..4).map(|_| any.matcher()).collect();
+    let mut batch = MaskBatch::for_vocabulary(engine.vocab());
+    batch.fill(&engine, &mut matchers).expect("filled");
+    for step in 0..3 {
+        let row = step % 2 + 1;
+        let id = [b't', b'f', b'r'][step];
+        matchers[row].advance(TokenId::from_raw(u32::from(id))).expect("allowed");
+        batch.refill(&engine, &[row], [&mut matchers[row]]).expect("refilled");
+        for (row, matcher) in matchers.iter_mut().enumerate() {
+            assert_eq!(words(&batch, row), alone(matcher), "{step} {row}");
+        }
+    }
+    // Rows 0 and 3, 1, and 2: the place of what row 1 had before was taken again.
+    assert_eq!(batch.masks(), 3);
+    batch.refill(&engine, &[0, 3], [None, None]).expect("refilled");
+    assert_eq!((batch.row(0), batch.row(3)), (Some(RowMask::Free), Some(RowMask::Free)));
+    assert_eq!(words(&batch, 1), alone(&mut matchers[1]));
+}
+
+#[test]
+fn what_changed_is_known() {
+    let mut batch = MaskBatch::new(64);
+    batch.resize(3);
+    batch.set(0, &[1, 0]).expect("set");
+    batch.set(1, &[2, 0]).expect("set");
+    let before = batch.written.clone();
+    batch.share(2, 1).expect("shared");
+    assert_eq!(batch.written, before);
+    batch.set(1, &[3, 0]).expect("set");
+    assert_eq!((words(&batch, 1), words(&batch, 2)), (&[3, 0][..], &[2, 0][..]));
+    assert_eq!((batch.written[..2].to_vec(), batch.masks()), (before, 3));
+    batch.set(2, &[4, 0]).expect("set");
+    assert_eq!(batch.masks(), 3);
+}
+
+#[test]
+fn masks_by_hand_are_cut_at_the_width() {
+    let mut batch = MaskBatch::new(40);
+    batch.resize(2);
+    batch.set(0, &[u32::MAX, u32::MAX]).expect("set");
+    batch.set(1, &[u32::MAX, 0xffff_ff7f]).expect("set");
+    assert_eq!(batch.row(0), Some(RowMask::All));
+    assert_eq!(words(&batch, 1), [u32::MAX, 0x7f]);
+    assert_eq!(batch.row(2), None);
+}
+
+#[test]
+fn errors_say_what_is_wrong_and_change_nothing() {
+    let engine = engine();
+    let any = schema(&engine, r#"{"type": "boolean"}"#);
+    let mut matcher = any.matcher();
+    let mut narrow = MaskBatch::new(7);
+    let width = engine.vocab().width();
+    assert_eq!(narrow.fill(&engine, [&mut matcher]), Err(MaskError::Width { engine: width, batch: 7 }));
+    let mut batch = MaskBatch::for_vocabulary(engine.vocab());
+    batch.fill(&engine, [&mut matcher]).expect("filled");
+    let before = words(&batch, 0).to_vec();
+    assert_eq!(batch.refill(&engine, &[1], [&mut matcher]), Err(MaskError::Row { row: 1, rows: 1 }));
+    assert_eq!(batch.refill(&engine, &[0, 0], [None, None]), Err(MaskError::Repeated { row: 0 }));
+    assert_eq!(batch.refill(&engine, &[0], [None, None]), Err(MaskError::Matchers { rows: 1, matchers: 2 }));
+    assert_eq!(batch.set(0, &[1]), Err(MaskError::Words { words: width.div_ceil(32), got: 1 }));
+    assert_eq!(batch.set(3, &[1]), Err(MaskError::Row { row: 3, rows: 1 }));
+    assert_eq!(batch.share(0, 3), Err(MaskError::Row { row: 3, rows: 1 }));
+    assert_eq!(batch.set_free(3), Err(MaskError::Row { row: 3, rows: 1 }));
+    assert_eq!(words(&batch, 0), before);
+}

@@ -1,0 +1,254 @@
+//! Masks on their way to a device: pinned memory, a stream that only copies, and which masks the device has.
+
+use std::sync::Arc;
+
+use candle_core::Result;
+use candle_core::cuda_backend::cudarc::driver::result::{event, memcpy_htod_async, stream};
+use candle_core::cuda_backend::cudarc::driver::{
+    CudaEvent, CudaSlice, CudaStream, CudaView, DevicePtrMut, DeviceRepr, PinnedHostSlice, sys,
+};
+use candle_core::cuda_backend::{CudaDevice, WrapErr};
+
+use crate::batch::MaskBatch;
+use crate::upload::parts;
+
+/// A stream that waits for nothing it is not told to wait for. Not one of cudarc's, whose mere existence makes every
+/// tensor that candle allocates carry events.
+struct CopyStream {
+    raw: sys::CUstream,
+    compute: Arc<CudaStream>,
+    /// The last copy has ended.
+    copied: CudaEvent,
+    /// The last kernel that reads the masks has ended.
+    read: CudaEvent,
+}
+
+// SAFETY: a stream's handle may be used by any thread, one at a time, with its context bound (`bind` does that).
+#[allow(unsafe_code, reason = "a raw handle")]
+unsafe impl Send for CopyStream {}
+
+impl CopyStream {
+    fn new(device: &CudaDevice) -> Result<Self> {
+        let compute = device.cuda_stream();
+        let context = compute.context();
+        context.bind_to_thread().w()?;
+        let raw = stream::create(stream::StreamKind::NonBlocking).w()?;
+        let (copied, read) = (context.new_event(None), context.new_event(None));
+        Ok(Self { raw, copied: copied.w()?, read: read.w()?, compute })
+    }
+
+    /// Waits on this thread until the copy that was queued last has ended.
+    fn wait_for_copy(&self) -> Result<()> {
+        self.copied.synchronize().w()
+    }
+
+    /// Later work of the device's stream waits for the copies.
+    fn arrive(&self) -> Result<()> {
+        self.compute.wait(&self.copied).w()
+    }
+
+    /// Later copies wait for what the device's stream has been given so far.
+    fn used(&self) -> Result<()> {
+        self.read.record(&self.compute).w()
+    }
+
+    /// Queues copies of parts of `from` to the same places of `to`.
+    fn copy(
+        &self,
+        from: &[u32],
+        to: &mut CudaSlice<u32>,
+        parts: impl Iterator<Item = std::ops::Range<usize>>,
+    ) -> Result<()> {
+        self.compute.context().bind_to_thread().w()?;
+        let (begin, _written) = to.device_ptr_mut(&self.compute);
+        // SAFETY: the stream and the events live as long as `self`. The parts lie within both buffers, which are equally long;
+        // `from` is pinned memory that is neither freed nor written before `wait_for_copy` (`Upload` sees to it), and the
+        // copies wait for `read`, after which no kernel reads `to`.
+        #[allow(unsafe_code, reason = "copies on a stream of our own")]
+        unsafe {
+            stream::wait_event(self.raw, self.read.cu_event(), sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT).w()?;
+            for part in parts {
+                let at = begin + (part.start * size_of::<u32>()) as u64;
+                memcpy_htod_async(at, &from[part], self.raw).w()?;
+            }
+            event::record(self.copied.cu_event(), self.raw).w()
+        }
+    }
+}
+
+impl Drop for CopyStream {
+    fn drop(&mut self) {
+        // Nothing can be done about a failure: the context is gone, and the stream with it.
+        let _ = self.compute.context().bind_to_thread();
+        // SAFETY: the stream is ours alone, and nothing uses it after this.
+        #[allow(unsafe_code, reason = "a raw handle")]
+        unsafe {
+            let _ = stream::synchronize(self.raw);
+            let _ = stream::destroy(self.raw);
+        }
+    }
+}
+
+/// A small list on the device, sent only when it changes.
+struct Sent<T> {
+    host: Vec<T>,
+    device: CudaSlice<T>,
+}
+
+impl<T: DeviceRepr + PartialEq + Clone> Sent<T> {
+    fn set(place: &mut Option<Self>, device: &CudaDevice, list: &[T]) -> Result<()> {
+        if place.as_ref().is_none_or(|sent| sent.host != list) {
+            *place = Some(Self { host: list.to_vec(), device: device.clone_htod(list)? });
+        }
+        Ok(())
+    }
+}
+
+/// What a device has of a batch. Fields are dropped in this order: the copies end before their buffers go.
+pub(crate) struct Upload {
+    copies: CopyStream,
+    device: CudaDevice,
+    /// As the buffer on the device.
+    pinned: PinnedHostSlice<u32>,
+    /// The index, then the masks.
+    buffer: CudaSlice<u32>,
+    /// Words before the first mask.
+    index_room: usize,
+    /// Per mask, which writing of it is there; shorter than the masks where some never were.
+    written: Vec<u64>,
+    indexed: u64,
+    named: Option<Sent<u32>>,
+    names_rows: bool,
+    temperatures: Option<Sent<f32>>,
+    /// A key and a counter a row, all 0 between launches.
+    scratch: Option<(CudaSlice<u64>, CudaSlice<u32>, usize)>,
+}
+
+impl std::fmt::Debug for Upload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Upload")
+            .field("device", &self.device)
+            .field("words", &self.buffer.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Upload {
+    /// What this device has of the batch, after what has changed is on its way.
+    pub(crate) fn of<'u>(held: &'u mut Option<Self>, device: &CudaDevice, masks: &MaskBatch) -> Result<&'u mut Self> {
+        let fits = |upload: &Self| {
+            upload.device.id() == device.id()
+                && masks.len() <= upload.index_room
+                && upload.index_room + masks.words().len() <= upload.buffer.len()
+        };
+        if !held.as_ref().is_some_and(fits) {
+            *held = None;
+        }
+        let upload = match held {
+            Some(upload) => upload,
+            None => held.insert(Self::new(device, masks)?),
+        };
+        upload.send(masks)?;
+        Ok(upload)
+    }
+
+    /// Room for half as much again as there is.
+    fn new(device: &CudaDevice, masks: &MaskBatch) -> Result<Self> {
+        let index_room = (masks.len() + masks.len() / 2 + 8).next_multiple_of(4);
+        let words = masks.words().len();
+        let room = index_room + words + (words / 2).next_multiple_of(masks.row_words().max(1));
+        let copies = CopyStream::new(device)?;
+        let buffer = device.alloc_zeros::<u32>(room)?;
+        // SAFETY: the memory is zeroed before anything reads it.
+        #[allow(unsafe_code, reason = "cudarc hands out pinned memory as it is")]
+        let mut pinned = unsafe { copies.compute.context().alloc_pinned_with_flags::<u32>(room, 0) }.w()?;
+        pinned.as_mut_slice().w()?.fill(0);
+        // The buffer is there once the device's stream has come to its allocation.
+        copies.used()?;
+        Ok(Self {
+            copies,
+            device: device.clone(),
+            pinned,
+            buffer,
+            index_room,
+            written: Vec::new(),
+            indexed: 0,
+            named: None,
+            names_rows: false,
+            temperatures: None,
+            scratch: None,
+        })
+    }
+
+    /// Queues copies of the index and of the masks that the device does not have; neighbours are one copy.
+    fn send(&mut self, masks: &MaskBatch) -> Result<()> {
+        let parts = parts(masks, &self.written, self.indexed, self.index_room);
+        if parts.is_empty() {
+            return Ok(());
+        }
+        // Should something fail on the way, everything is sent anew.
+        self.written.clear();
+        self.indexed = 0;
+        self.copies.wait_for_copy()?;
+        let pinned = self.pinned.as_mut_slice().w()?;
+        for part in &parts {
+            let index = part.start.min(self.index_room)..part.end.min(self.index_room);
+            if !index.is_empty() {
+                pinned[..masks.len()].copy_from_slice(masks.index());
+            }
+            let words = part.start.max(self.index_room)..part.end.max(self.index_room);
+            if !words.is_empty() {
+                let source = &masks.words()[words.start - self.index_room..words.end - self.index_room];
+                pinned[words].copy_from_slice(source);
+            }
+        }
+        self.copies.copy(pinned, &mut self.buffer, parts.into_iter())?;
+        self.written.extend_from_slice(masks.written());
+        self.indexed = masks.indexed();
+        Ok(())
+    }
+
+    pub(crate) fn set_rows(&mut self, rows: Option<&[u32]>) -> Result<()> {
+        self.names_rows = rows.is_some();
+        rows.map_or(Ok(()), |rows| Sent::set(&mut self.named, &self.device, rows))
+    }
+
+    pub(crate) fn set_temperatures(&mut self, temperatures: &[f32]) -> Result<()> {
+        Sent::set(&mut self.temperatures, &self.device, temperatures)
+    }
+
+    pub(crate) fn reserve_scratch(&mut self, rows: usize) -> Result<()> {
+        if self.scratch.as_ref().is_none_or(|&(_, _, room)| room < rows) {
+            let room = rows.next_power_of_two();
+            self.scratch = Some((self.device.alloc_zeros(room)?, self.device.alloc_zeros(room)?, room));
+        }
+        Ok(())
+    }
+
+    /// What is launched from now on has the masks.
+    pub(crate) fn arrive(&self) -> Result<()> {
+        self.copies.arrive()
+    }
+
+    /// A kernel that reads the masks was launched.
+    pub(crate) fn used(&self) -> Result<()> {
+        self.copies.used()
+    }
+
+    pub(crate) fn index(&self) -> CudaView<'_, u32> {
+        self.buffer.slice(..self.index_room)
+    }
+
+    pub(crate) fn words(&self) -> CudaView<'_, u32> {
+        self.buffer.slice(self.index_room..)
+    }
+
+    pub(crate) fn rows(&self) -> Option<&CudaSlice<u32>> {
+        self.named.as_ref().filter(|_| self.names_rows).map(|sent| &sent.device)
+    }
+
+    pub(crate) fn scratch(&self) -> Option<(&CudaSlice<f32>, &CudaSlice<u64>, &CudaSlice<u32>)> {
+        let (keys, done, _) = self.scratch.as_ref()?;
+        Some((&self.temperatures.as_ref()?.device, keys, done))
+    }
+}

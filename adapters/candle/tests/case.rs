@@ -1,0 +1,222 @@
+//! Random batches, and what the twin says of them.
+
+use candle_core::{DType, Device, Tensor};
+use half::{bf16, f16};
+use louver_candle::{Logit, MaskBatch, RowMask, scalar};
+
+/// A small generator with a fixed seed, so that a failure can be repeated.
+pub(crate) struct Random(pub u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u32 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as u32 ^ (self.0 >> 15) as u32
+    }
+
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        self.next() as usize % bound.max(1)
+    }
+}
+
+/// Where the logits lie in the tensor they are a view of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub rows: usize,
+    pub ids: usize,
+    /// Elements before the first row, between rows, and rows before and after.
+    pub left: usize,
+    pub right: usize,
+    pub above: usize,
+    pub below: usize,
+}
+
+impl Place {
+    pub(crate) fn plain(rows: usize, ids: usize) -> Self {
+        Self { rows, ids, left: 0, right: 0, above: 0, below: 0 }
+    }
+
+    fn stride(&self) -> usize {
+        self.left + self.ids + self.right
+    }
+
+    /// Elements of the tensor that holds the view.
+    pub(crate) fn elements(&self) -> usize {
+        (self.above + self.rows + self.below) * self.stride()
+    }
+
+    pub(crate) fn at(&self, row: usize) -> std::ops::Range<usize> {
+        let begin = (self.above + row) * self.stride() + self.left;
+        begin..begin + self.ids
+    }
+
+    pub(crate) fn view(&self, whole: &Tensor) -> Tensor {
+        let rows = whole.narrow(0, self.above, self.rows).expect("rows");
+        rows.narrow(1, self.left, self.ids).expect("ids")
+    }
+
+    pub(crate) fn whole<T: Element>(&self, values: &[T], device: &Device) -> Tensor {
+        let rows = self.above + self.rows + self.below;
+        T::tensor(values, (rows, self.stride()), device)
+    }
+}
+
+/// An element type that tensors are made of.
+pub(crate) trait Element: Logit {
+    fn of(bits: u32) -> Self;
+    fn bits(self) -> u32;
+    fn tensor(values: &[Self], shape: (usize, usize), device: &Device) -> Tensor;
+    fn values(tensor: &Tensor) -> Vec<Self>;
+}
+
+macro_rules! element {
+    ($t:ty, |$bits:ident| $of:expr) => {
+        impl Element for $t {
+            fn of($bits: u32) -> Self {
+                $of
+            }
+            fn bits(self) -> u32 {
+                self.to_bits().into()
+            }
+            fn tensor(values: &[Self], shape: (usize, usize), device: &Device) -> Tensor {
+                Tensor::from_slice(values, shape, device).expect("a tensor")
+            }
+            fn values(tensor: &Tensor) -> Vec<Self> {
+                tensor.to_device(&Device::Cpu).and_then(|t| t.flatten_all()).and_then(|t| t.to_vec1()).expect("values")
+            }
+        }
+    };
+}
+// Every 13th is infinite or not a number.
+element!(f32, |bits| f32::from_bits(if bits.is_multiple_of(13) { bits | 0x7f80_0000 } else { bits }));
+element!(f16, |bits| f16::from_bits((bits >> 8) as u16 | if bits.is_multiple_of(13) { 0x7c00 } else { 0 }));
+element!(bf16, |bits| bf16::from_bits((bits >> 8) as u16 | if bits.is_multiple_of(13) { 0x7f80 } else { 0 }));
+
+/// Any logits; now and then only four different ones, so that many are equal.
+pub(crate) fn logits<T: Element>(random: &mut Random, count: usize) -> Vec<T> {
+    let few = [1, 2, 3, 4].map(|_| T::of(random.next()));
+    let any = random.below(3) > 0;
+    (0..count).map(|_| if any { T::of(random.next()) } else { few[random.below(4)] }).collect()
+}
+
+/// A batch of this many rows for masks of this width: free rows, shared ones, and words of every kind.
+pub(crate) fn masks(random: &mut Random, rows: usize, width: usize) -> MaskBatch {
+    let mut batch = MaskBatch::new(width);
+    batch.resize(rows);
+    let words = batch.row_words();
+    for row in 0..rows {
+        let kind = random.below(8);
+        let mask: Vec<u32> = match kind {
+            0 => continue,
+            1 if row > 0 => {
+                batch.share(row, row - 1).expect("shared");
+                continue;
+            }
+            2 => vec![u32::MAX; words],
+            3 => vec![0; words],
+            4 => (0..words).map(|i| [0, u32::MAX, u32::MAX, 0xffff][(i / 20) % 4]).collect(),
+            5 => (0..words).map(|i| if i == words / 3 { 1 << (row % 32) } else { 0 }).collect(),
+            6 => (0..words).map(|i| if i == words / 3 { !(1 << (row % 32)) } else { u32::MAX }).collect(),
+            _ => (0..words).map(|_| random.next()).collect(),
+        };
+        batch.set(row, &mask).expect("set");
+    }
+    batch
+}
+
+/// The words of a row as the twin takes them: free rows have enough for any id.
+pub(crate) fn words(batch: &MaskBatch, row: usize, ids: usize) -> Vec<u32> {
+    let ones = |ids: usize| {
+        let mut words = vec![u32::MAX; ids / 32];
+        words.extend((!ids.is_multiple_of(32)).then(|| (1 << (ids % 32)) - 1));
+        words
+    };
+    match batch.row(row).expect("a row") {
+        RowMask::Free => ones(ids),
+        RowMask::All => ones(batch.width()),
+        RowMask::Words(words) => words.to_vec(),
+    }
+}
+
+/// What the operations should leave of the whole tensor.
+pub(crate) fn masked<T: Element>(values: &[T], place: Place, batch: &MaskBatch, rows: Option<&[u32]>) -> Vec<u32> {
+    let mut values = values.to_vec();
+    for row in 0..batch.len() {
+        let target = rows.map_or(row, |rows| rows[row] as usize);
+        scalar::mask_row(&mut values[place.at(target)], &words(batch, row, place.ids));
+    }
+    values.iter().map(|x| x.bits()).collect()
+}
+
+/// What the rows should choose: token and the bits of the score.
+pub(crate) fn chosen<T: Element>(
+    values: &[T],
+    place: Place,
+    batch: &MaskBatch,
+    rows: Option<&[u32]>,
+    temperatures: &[f32],
+) -> Vec<(Option<u32>, u32)> {
+    let one = |row: usize| {
+        let target = rows.map_or(row, |rows| rows[row] as usize);
+        let logits = &values[place.at(target)];
+        let id = scalar::greedy_row(logits, &words(batch, row, place.ids));
+        let temperature = temperatures[if temperatures.len() == 1 { 0 } else { row }];
+        let score = id.map_or(f32::NEG_INFINITY, |id| logits[id].value() / temperature);
+        (id.map(|id| id as u32), if score.is_nan() { f32::NAN.to_bits() } else { score.to_bits() })
+    };
+    (0..batch.len()).map(one).collect()
+}
+
+/// A subset of the rows in any order.
+pub(crate) fn subset(random: &mut Random, rows: usize) -> Vec<u32> {
+    let mut all: Vec<u32> = (0..rows as u32).collect();
+    for i in (1..all.len()).rev() {
+        all.swap(i, random.below(i + 1));
+    }
+    all.truncate(random.below(rows + 1));
+    all
+}
+
+/// Runs both operations on one random batch and compares.
+pub(crate) fn check<T: Element>(random: &mut Random, place: Place, width: usize, device: &Device) {
+    let values: Vec<T> = logits(random, place.elements());
+    for named in [None, Some(subset(random, place.rows))] {
+        let rows = named.as_deref();
+        let batch = masks(random, rows.map_or(place.rows, <[u32]>::len), width);
+        let whole = place.whole(&values, device);
+        let view = place.view(&whole);
+        let label = format!("{:?} {place:?} width {width} rows {rows:?}", T::DTYPE);
+        let temperatures: Vec<f32> = match random.below(2) {
+            0 => vec![0.7],
+            _ => (0..batch.len()).map(|row| 0.25 + row as f32).collect(),
+        };
+        if !temperatures.is_empty() {
+            let picks = louver_candle::greedy(&view, &batch, rows, &temperatures).expect(&label);
+            let picks =
+                picks.read().expect(&label).into_iter().map(|pick| {
+                    (pick.token, if pick.score.is_nan() { f32::NAN.to_bits() } else { pick.score.to_bits() })
+                });
+            let expected = chosen(&values, place, &batch, rows, &temperatures);
+            assert_eq!(picks.collect::<Vec<_>>(), expected, "{label}");
+        }
+        louver_candle::apply_bitmask_(&view, &batch, rows).expect(&label);
+        let got: Vec<u32> = T::values(&whole).iter().map(|x| x.bits()).collect();
+        let expected = masked(&values, place, &batch, rows);
+        let wrong = got.iter().zip(&expected).position(|(a, b)| a != b);
+        assert!(wrong.is_none(), "{label}: element {wrong:?}");
+    }
+}
+
+/// As [`check`], for an element type known at run time.
+pub(crate) fn check_dtype(dtype: DType, random: &mut Random, place: Place, width: usize, device: &Device) {
+    match dtype {
+        DType::F32 => check::<f32>(random, place, width, device),
+        DType::F16 => check::<f16>(random, place, width, device),
+        DType::BF16 => check::<bf16>(random, place, width, device),
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) const DTYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
+
+/// The widths that a kernel or a row gets wrong first, and those of real models.
+pub(crate) const WIDTHS: [usize; 10] = [1, 31, 32, 33, 127, 1000, 4097, 128_256, 151_936, 200_064];

@@ -1,0 +1,174 @@
+//! Captured texts, and the temperature that holds where a matcher is.
+
+use super::Matcher;
+use crate::mask::{Index, IndexState};
+use crate::matcher::{AdvanceError, Chart, ChartLimit, Piece};
+
+/// A text that a rule with a capture name derived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capture {
+    /// The name.
+    pub name: String,
+    /// Its bytes, without those of hidden rules inside. A special token appears as its text.
+    pub bytes: Vec<u8>,
+    /// Where it stands in the whole text, hidden parts included.
+    pub range: std::ops::Range<usize>,
+}
+
+impl Matcher {
+    /// What rules with a capture name have derived, in the order in which they ended, inner ones first. Rules that are still
+    /// open are not there yet. Where the text has several derivations, those of one of them.
+    ///
+    /// Cost: the text is parsed once more, with positions: linear for grammars that are deterministic enough, at most
+    /// cubic. [`AdvanceError::Limit`] for texts whose chart grows too large.
+    pub fn captures(&mut self) -> Result<Vec<Capture>, AdvanceError> {
+        if self.index.compiled.grammar().rules.iter().all(|rule| rule.attributes.capture.is_none()) {
+            return Ok(Vec::new());
+        }
+        let index = self.index.clone();
+        let mut state = index.lock();
+        let chart = |_: ChartLimit| AdvanceError::Limit { what: "items of a chart for captures" };
+        self.derive(&index, &mut state).map_err(chart)
+    }
+
+    fn derive(&self, index: &Index, state: &mut IndexState) -> Result<Vec<Capture>, ChartLimit> {
+        let vocab = &index.vocab;
+        let compiled = index.compiled.clone();
+        let mut text: Vec<u8> = Vec::new();
+        let mut chart = Chart::new(state.parser.program_mut())?;
+        for &token in &self.tokens[..self.configs.len() - 1] {
+            let bytes = vocab.bytes(token);
+            if let Some(bytes) = bytes
+                && chart.token(Piece::Bytes(bytes))?
+            {
+                text.extend_from_slice(bytes);
+                continue;
+            }
+            let named = index.specials.iter().enumerate().filter(|(_, tokens)| tokens.contains(token));
+            let specials: Vec<u32> = named.map(|(special, _)| special as u32).collect();
+            let name = vocab.special_name(token).map(str::as_bytes).or(bytes).unwrap_or_default();
+            chart.token(Piece::Special(&specials, name))?;
+            text.extend_from_slice(name);
+        }
+        let regions = chart.regions();
+        let attributes = |rule: u32| compiled.parsed.rules.get(rule as usize).map(|rule| &rule.attributes);
+        let hidden: Vec<_> = regions.iter().filter(|r| attributes(r.rule).is_some_and(|a| a.hidden)).collect();
+        let mut out = Vec::new();
+        for region in &regions {
+            let Some(name) = attributes(region.rule).and_then(|a| a.capture.clone()) else { continue };
+            let inside = |at: usize| {
+                hidden.iter().any(|h| {
+                    let within = region.start <= h.start && h.end <= region.end && h.depth > region.depth;
+                    within && h.start <= at && at < h.end
+                })
+            };
+            let kept = (region.start..region.end).filter(|&at| !inside(at));
+            let bytes = kept.map(|at| text[at]).collect();
+            out.push((region.depth, Capture { name, bytes, range: region.start..region.end }));
+        }
+        out.sort_by_key(|(depth, c)| (c.range.end, std::cmp::Reverse(c.range.start), std::cmp::Reverse(*depth)));
+        Ok(out.into_iter().map(|(_, capture)| capture).collect())
+    }
+
+    /// The sampling temperature that the grammar asks for here: of the innermost rule around that names one; the highest
+    /// where rules disagree. `None` where none does. The engine itself never uses it.
+    pub fn temperature(&mut self) -> Option<f32> {
+        let index = self.index.clone();
+        let mut state = index.lock();
+        if self.is_over() {
+            return None;
+        }
+        self.with_retry(&index, &mut state, |matcher, state| Ok(state.parser.temperature(matcher.config()))).ok()?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::engine::{Engine, EngineOptions, Matcher};
+    use crate::fsm::ByteSet;
+    use crate::ids::TokenId;
+    use crate::ir::{Attributes, Budget, Expr, GrammarBuilder, SpecialToken, Spent};
+    use crate::vocab::Vocabulary;
+
+    fn named(b: &mut GrammarBuilder, name: &str, body: Expr) -> Expr {
+        let rule = b.rule(name, body);
+        b.attributes(rule).capture = Some(name.to_owned());
+        Expr::Ref(rule)
+    }
+
+    fn letters() -> Expr {
+        Expr::class(ByteSet::range(b'a', b'z'))
+    }
+
+    fn take(matcher: &mut Matcher, text: &str) {
+        text.bytes().for_each(|byte| matcher.advance(TokenId::from_raw(u32::from(byte))).unwrap());
+    }
+
+    fn captured(matcher: &mut Matcher) -> Vec<(String, String)> {
+        let all = matcher.captures().unwrap();
+        all.into_iter().map(|c| (c.name, String::from_utf8(c.bytes).unwrap())).collect()
+    }
+
+    fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
+        list.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+    }
+
+    #[test]
+    fn captures_nest_repeat_and_hide() {
+        let mut b = GrammarBuilder::new();
+        let key = named(&mut b, "key", Expr::repeat(letters(), 1, Some(200)));
+        let end = b.rule("end", Expr::text(";"));
+        *b.attributes(end) = Attributes { hidden: true, capture: Some("end".into()), ..Attributes::default() };
+        let special = b.special(SpecialToken::Name("<|end|>".into()));
+        let pair = named(&mut b, "pair", Expr::seq([key.clone(), Expr::text("="), key, Expr::Ref(end)]));
+        let list = b.declare("list");
+        b.define(list, Expr::alt([pair.clone(), Expr::seq([Expr::Ref(list), pair])]));
+        let all = named(&mut b, "all", Expr::seq([Expr::Ref(list), Expr::optional(Expr::Special(special))]));
+        let start = b.rule("start", all);
+        let mut vocab = Vocabulary::builder(258);
+        for byte in 0..=255u8 {
+            vocab.token(u32::from(byte), &[byte]);
+        }
+        vocab.special(256, "<|end|>").special(257, "<stop>").stop(257);
+        let vocab = Arc::new(vocab.build().unwrap());
+        let constraint = Engine::new(vocab, EngineOptions::default()).compile(b.finish(start).unwrap()).unwrap();
+        let mut matcher = constraint.matcher();
+        assert_eq!(captured(&mut matcher), []);
+        take(&mut matcher, "a=b;cd=ef");
+        let one = [("key", "a"), ("key", "b"), ("end", ";"), ("pair", "a=b")];
+        // What is open is not there; the last key may already be one.
+        assert_eq!(captured(&mut matcher)[..5], pairs(&[&one[..], &[("key", "cd")]].concat())[..]);
+        take(&mut matcher, ";");
+        matcher.advance(TokenId::from_raw(256)).unwrap();
+        let two = [("key", "cd"), ("key", "ef"), ("end", ";"), ("pair", "cd=ef"), ("all", "a=bcd=ef<|end|>")];
+        assert_eq!(captured(&mut matcher), pairs(&[&one[..], &two].concat()));
+        assert_eq!(matcher.captures().unwrap()[3].range, 0..4);
+        matcher.advance(TokenId::from_raw(257)).unwrap();
+        assert_eq!(captured(&mut matcher).len(), 9);
+    }
+
+    #[test]
+    fn what_a_budget_cuts_is_captured() {
+        for budget in [(Some(2), None), (None, Some(2))] {
+            let mut b = GrammarBuilder::new();
+            let body = named(&mut b, "body", Expr::star(letters()));
+            let head = named(&mut b, "head", Expr::seq([body, Expr::text("!")]));
+            let Expr::Ref(rule) = head.clone() else { unreachable!() };
+            b.attributes(rule).budget = Some(Budget { tokens: budget.0, chars: budget.1, spent: Spent::Cut });
+            b.attributes(rule).temperature = Some(0.5);
+            let start = b.rule("start", Expr::seq([head, Expr::text("z")]));
+            b.attributes(start).temperature = Some(1.0);
+            let vocab = Arc::new(Vocabulary::toy(&[]));
+            let constraint = Engine::new(vocab, EngineOptions::default()).compile(b.finish(start).unwrap()).unwrap();
+            let mut matcher = constraint.matcher();
+            assert_eq!(matcher.temperature(), Some(0.5));
+            take(&mut matcher, "xx");
+            assert_eq!(matcher.temperature(), Some(1.0));
+            take(&mut matcher, "z");
+            assert!(matcher.is_complete());
+            assert_eq!(captured(&mut matcher), pairs(&[("body", "xx"), ("head", "xx")]), "{budget:?}");
+        }
+    }
+}

@@ -1,0 +1,444 @@
+//! The characters of a text: blanks and comments, names, numbers, strings and classes.
+
+use std::ops::Range;
+
+use super::Dialect;
+use super::ast::Span;
+use crate::front::diagnostic::{Diagnostic, Diagnostics};
+use crate::fsm::ByteSet;
+
+/// The error has been reported.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reported;
+
+/// A place in the text that moves forward, and what is wrong so far.
+pub(super) struct Cursor<'t> {
+    pub(super) text: &'t str,
+    pub(super) at: usize,
+    pub(super) dialect: Dialect,
+    /// Whether nothing but blanks stands before `at` in its line.
+    pub(super) fresh: bool,
+    pub(super) diagnostics: Diagnostics,
+}
+
+/// Whether a character may stand inside a name.
+pub(super) fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
+}
+
+impl<'t> Cursor<'t> {
+    pub(super) fn new(text: &'t str, dialect: Dialect, diagnostics: Diagnostics) -> Self {
+        Cursor { text, at: 0, dialect, fresh: true, diagnostics }
+    }
+
+    pub(super) fn rest(&self) -> &'t str {
+        &self.text[self.at..]
+    }
+
+    pub(super) fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    pub(super) fn next(&mut self) -> Option<char> {
+        let c = self.peek()?;
+        self.at += c.len_utf8();
+        self.fresh = false;
+        Some(c)
+    }
+
+    pub(super) fn eat(&mut self, text: &str) -> bool {
+        let found = self.rest().starts_with(text);
+        if found && !text.is_empty() {
+            self.at += text.len();
+            self.fresh = false;
+        }
+        found
+    }
+
+    /// Reports an error.
+    pub(super) fn error<T>(&mut self, diagnostic: Diagnostic) -> Result<T, Reported> {
+        self.diagnostics.push(diagnostic);
+        Err(Reported)
+    }
+
+    /// Reports that something else was expected here.
+    pub(super) fn expected<T>(&mut self, what: &str) -> Result<T, Reported> {
+        let (found, len) = match self.peek() {
+            None => ("the text ends".to_owned(), 0),
+            Some('\n' | '\r') => ("the line ends".to_owned(), 0),
+            Some(c) => (format!("unexpected `{c}`"), c.len_utf8()),
+        };
+        let at = self.at;
+        self.error(Diagnostic::error(at..at + len, found).label(format!("expected {what}")))
+    }
+
+    /// Skips blanks, line ends and comments.
+    pub(super) fn skip(&mut self) -> Result<(), Reported> {
+        loop {
+            match self.peek() {
+                Some('\n') => {
+                    self.at += 1;
+                    self.fresh = true;
+                }
+                Some(c) if c.is_whitespace() || c == '\u{FEFF}' => self.at += c.len_utf8(),
+                Some('#') if !self.is_regex() => {
+                    self.at += self.rest().find('\n').unwrap_or(self.rest().len());
+                }
+                Some('(') if self.rest().starts_with("(*") => {
+                    let Some(end) = self.rest()[2..].find("*)") else {
+                        let at = self.at;
+                        self.at = self.text.len();
+                        return self
+                            .error(Diagnostic::error(at..at + 2, "a comment without end").label("expected `*)`"));
+                    };
+                    self.at += end + 4;
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Whether a `#` here begins a regex: a quote follows, and there is one more in the line.
+    pub(super) fn is_regex(&self) -> bool {
+        if matches!(self.dialect, Dialect::Gbnf | Dialect::Xgrammar) {
+            return false;
+        }
+        let rest = &self.rest()[1..];
+        let rest = rest.strip_prefix("substrs").or_else(|| rest.strip_prefix('e')).unwrap_or(rest);
+        match rest.strip_prefix('"') {
+            Some(rest) => rest.split('\n').next().is_some_and(|line| line.contains('"')),
+            None => false,
+        }
+    }
+
+    /// Skips blanks within a line.
+    pub(super) fn skip_blanks(&mut self) {
+        while let Some(' ' | '\t') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    /// Where a name that begins at `at` ends; `at` if none does.
+    fn name_end(&self, at: usize) -> usize {
+        let dots = self.dialect != Dialect::Gbnf;
+        let leading = self.dialect == Dialect::Xgrammar;
+        let text = &self.text[at..];
+        if !text.starts_with(|c: char| is_word(c) || leading && c == '.') {
+            return at;
+        }
+        let end = text.find(|c: char| !(is_word(c) || dots && c == '.')).unwrap_or(text.len());
+        // A dot at the end is any character, and a sign alone is no name.
+        let name = if leading { &text[..end] } else { text[..end].trim_end_matches('.') };
+        if name.chars().all(|c| c == '-') { at } else { at + name.len() }
+    }
+
+    /// A name, if one begins here: plain, or any text between backquotes.
+    pub(super) fn name(&mut self) -> Result<Option<super::ast::Name>, Reported> {
+        let begin = self.at;
+        if self.eat("`") {
+            let bytes = self.quoted('`', begin, Bytes::Text)?;
+            let text = String::from_utf8(bytes).unwrap_or_default();
+            return Ok(Some(super::ast::Name { text, span: begin..self.at }));
+        }
+        let end = self.name_end(begin);
+        if end == begin {
+            return Ok(None);
+        }
+        self.at = end;
+        self.fresh = false;
+        Ok(Some(super::ast::Name { text: self.text[begin..end].to_owned(), span: begin..end }))
+    }
+
+    /// Whether the head of a rule begins here: a name, perhaps options, and `::=` in one line. Cost: the line's length.
+    pub(super) fn is_head(&self) -> bool {
+        let line = self.rest().split('\n').next().unwrap_or_default();
+        let name = match line.strip_prefix('`') {
+            Some(inner) => match closing(inner, '`') {
+                Some(end) => end + 2,
+                None => return false,
+            },
+            None => self.name_end(self.at) - self.at,
+        };
+        if name == 0 {
+            return false;
+        }
+        let mut rest = line[name..].trim_start_matches([' ', '\t']);
+        if let Some(options) = rest.strip_prefix('[') {
+            let Some(end) = closing_bracket(options) else { return false };
+            rest = options[end + 1..].trim_start_matches([' ', '\t']);
+        }
+        rest.starts_with("::=")
+    }
+
+    /// Whether a rule of another notation begins here: a name and `=`, `:=` or `->`.
+    pub(super) fn is_foreign_head(&self) -> bool {
+        let rest = self.text[self.name_end(self.at)..].trim_start_matches([' ', '\t']);
+        self.name_end(self.at) > self.at && ["=", ":=", "->", ":"].iter().any(|sign| rest.starts_with(sign))
+    }
+
+    /// Moves to the next line in which a rule begins, or to the end.
+    pub(super) fn recover(&mut self) {
+        loop {
+            match self.rest().find('\n') {
+                None => {
+                    self.at = self.text.len();
+                    return;
+                }
+                Some(n) => self.at += n + 1,
+            }
+            self.skip_blanks();
+            self.fresh = true;
+            if self.is_head() {
+                return;
+            }
+        }
+    }
+
+    /// A number without sign.
+    pub(super) fn number(&mut self) -> Result<u32, Reported> {
+        let begin = self.at;
+        let digits = self.rest().bytes().take_while(u8::is_ascii_digit).count();
+        if digits == 0 {
+            return self.expected("a number");
+        }
+        self.at += digits;
+        match self.text[begin..self.at].parse() {
+            Ok(number) => Ok(number),
+            Err(_) => self.error(
+                Diagnostic::error(begin..begin + digits, "the number is too large")
+                    .help(format!("the largest count is {}", u32::MAX)),
+            ),
+        }
+    }
+
+    /// The inside of a string behind its opening quote, which stands at `begin`.
+    pub(super) fn quoted(&mut self, quote: char, begin: usize, mode: Bytes) -> Result<Vec<u8>, Reported> {
+        let mut out = Vec::new();
+        let mut wrong = false;
+        loop {
+            let at = self.at;
+            match self.peek() {
+                Some(c) if c == quote => {
+                    self.next();
+                    return if wrong { Err(Reported) } else { Ok(out) };
+                }
+                Some('\n') if self.dialect != Dialect::Gbnf => break,
+                None => break,
+                Some('\\') => {
+                    self.next();
+                    match self.escape(at, mode) {
+                        Ok(Code::Byte(byte)) => out.push(byte),
+                        Ok(Code::Point(c)) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+                        Err(Reported) => wrong = true,
+                    }
+                }
+                Some(c) => {
+                    self.next();
+                    out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                }
+            }
+        }
+        let label = format!("expected `{quote}` before the line ends");
+        let mut diagnostic = Diagnostic::error(begin..self.at, "a string without end").label(label);
+        if quote == '"' {
+            diagnostic = diagnostic.help("a line break inside a string is written `\\n`");
+        }
+        self.error(diagnostic)
+    }
+
+    /// An escape behind its backslash, which stands at `begin`.
+    fn escape(&mut self, begin: usize, mode: Bytes) -> Result<Code, Reported> {
+        let Some(c) = self.next() else {
+            return self.error(Diagnostic::error(begin..self.at, "a backslash at the end of the text"));
+        };
+        let code = match c {
+            'n' => 10,
+            'r' => 13,
+            't' => 9,
+            'b' => 8,
+            'f' => 12,
+            'a' => 7,
+            'v' => 11,
+            '0' => 0,
+            'e' => 27,
+            'x' if mode == Bytes::Raw => {
+                let code = self.hex(begin, 2..3)?;
+                return Ok(Code::Byte(code as u8));
+            }
+            'x' if matches!(self.dialect, Dialect::Gbnf | Dialect::Kbnf) => self.hex(begin, 2..3)?,
+            'x' => self.hex(begin, 1..usize::MAX)?,
+            'u' if self.eat("{") => {
+                let code = self.hex(begin, 1..usize::MAX)?;
+                if !self.eat("}") {
+                    return self.expected("`}`");
+                }
+                code
+            }
+            'u' => {
+                let first = self.hex(begin, 4..5)?;
+                let half = (0xD800..0xDC00).contains(&first) && self.rest().starts_with("\\u");
+                if half && let Some(second) = self.rest().get(2..6).and_then(|d| u32::from_str_radix(d, 16).ok()) {
+                    if (0xDC00..0xE000).contains(&second) {
+                        self.at += 6;
+                        0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00)
+                    } else {
+                        first
+                    }
+                } else {
+                    first
+                }
+            }
+            'U' => self.hex(begin, 8..9)?,
+            c if c.is_ascii_punctuation() => u32::from(c),
+            'd' | 'D' | 'w' | 'W' | 's' | 'S' | 'p' | 'P' => {
+                return self.error(
+                    Diagnostic::error(begin..self.at, format!("`\\{c}` is an escape of regular expressions"))
+                        .help("write the characters out, as in `[0-9]`, or use `Regex(\"...\")`"),
+                );
+            }
+            c => {
+                return self.error(
+                    Diagnostic::error(begin..self.at, format!("unknown escape `\\{}`", c.escape_default()))
+                        .help("a backslash itself is written `\\\\`"),
+                );
+            }
+        };
+        match char::from_u32(code) {
+            Some(c) => Ok(Code::Point(c)),
+            None => self.error(Diagnostic::error(begin..self.at, format!("U+{code:04X} is no character"))),
+        }
+    }
+
+    /// As many hexadecimal digits as there are, within bounds.
+    fn hex(&mut self, begin: usize, count: Range<usize>) -> Result<u32, Reported> {
+        let digits = self.rest().bytes().take(count.end - 1).take_while(u8::is_ascii_hexdigit).count();
+        let code = u32::from_str_radix(&self.rest()[..digits], 16);
+        self.at += digits;
+        match code {
+            Ok(code) if digits >= count.start => Ok(code),
+            _ => {
+                let at = self.at;
+                let message = match (count.start, digits) {
+                    (1, 1..) => "no character has so large a code".to_owned(),
+                    (1, _) => "a hexadecimal digit is missing".to_owned(),
+                    (n, _) => format!("{n} hexadecimal digits are needed here"),
+                };
+                self.error(Diagnostic::error(begin..at, message))
+            }
+        }
+    }
+
+    /// The inside of a class behind its `[`, which stands at `begin`: ranges of codes, and whether they are left out.
+    pub(super) fn class(&mut self, begin: usize, mode: Bytes) -> Result<(Vec<(u32, u32)>, bool), Reported> {
+        let negated = self.eat("^");
+        let mut ranges = Vec::new();
+        let mut wrong = false;
+        loop {
+            let at = self.at;
+            match self.peek() {
+                Some(']') => {
+                    self.next();
+                    return if wrong { Err(Reported) } else { Ok((ranges, negated)) };
+                }
+                None | Some('\n') => {
+                    return self.error(
+                        Diagnostic::error(begin..at, "a class without end").label("expected `]` before the line ends"),
+                    );
+                }
+                Some(_) => {}
+            }
+            let Ok(low) = self.class_code(mode) else {
+                wrong = true;
+                continue;
+            };
+            let mut high = low;
+            if self.rest().starts_with('-') && !self.rest().starts_with("-]") {
+                self.next();
+                match self.peek() {
+                    None | Some('\n') => continue,
+                    Some(_) => match self.class_code(mode) {
+                        Ok(code) => high = code,
+                        Err(Reported) => {
+                            wrong = true;
+                            continue;
+                        }
+                    },
+                }
+            }
+            if high < low {
+                wrong = true;
+                self.diagnostics.push(Diagnostic::error(at..self.at, "a range out of order"));
+            } else {
+                ranges.push((low, high));
+            }
+        }
+    }
+
+    fn class_code(&mut self, mode: Bytes) -> Result<u32, Reported> {
+        let begin = self.at;
+        let code = match self.next() {
+            Some('\\') => self.escape(begin, mode)?,
+            Some(c) => Code::Point(c),
+            None => return Err(Reported),
+        };
+        match (code, mode) {
+            (Code::Byte(byte), _) => Ok(byte.into()),
+            (Code::Point(c), Bytes::Raw) if !c.is_ascii() => {
+                self.error(Diagnostic::error(begin..self.at, "a class of bytes has only ASCII characters and `\\xHH`"))
+            }
+            (Code::Point(c), _) => Ok(c.into()),
+        }
+    }
+}
+
+/// What `\x` stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bytes {
+    /// A code point.
+    Text,
+    /// A byte.
+    Raw,
+}
+
+enum Code {
+    Point(char),
+    Byte(u8),
+}
+
+/// The set of bytes of a class of bytes.
+pub(super) fn byte_set(ranges: &[(u32, u32)], negated: bool) -> ByteSet {
+    let mut set = ByteSet::EMPTY;
+    for &(lo, hi) in ranges {
+        set.insert_range(lo.min(255) as u8, hi.min(255) as u8);
+    }
+    if negated { set.complement() } else { set }
+}
+
+/// Where the quote that ends a string stands.
+fn closing(text: &str, quote: char) -> Option<usize> {
+    let mut escaped = false;
+    text.char_indices()
+        .find(|&(_, c)| {
+            let ends = c == quote && !escaped;
+            escaped = c == '\\' && !escaped;
+            ends
+        })
+        .map(|(at, _)| at)
+}
+
+/// Where the `]` that ends options stands; strings inside may have their own.
+fn closing_bracket(text: &str) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        match text.as_bytes().get(at)? {
+            b']' => return Some(at),
+            b'"' => at += closing(&text[at + 1..], '"')? + 2,
+            _ => at += 1,
+        }
+    }
+}
+
+/// From where one thing began to where another ended.
+pub(super) fn join(a: &Span, b: &Span) -> Span {
+    a.start..b.end
+}

@@ -1,0 +1,568 @@
+//! Macros, `Name(...)`, and the options of rules: one syntax of arguments for all of them.
+
+use std::sync::Arc;
+
+use super::ast::{DispatchNode, Kind, Name, Regex, Span, TokenDispatch, TriggerNode};
+use super::cursor::{Bytes, Reported};
+use super::parse::Parser;
+use crate::front::diagnostic::{Diagnostic, similar};
+use crate::front::regex::{Case, Classes, Dot, RegexOptions};
+use crate::fsm::{DfaBuilder, Edge};
+use crate::ids::Label;
+use crate::ir::{AfterTag, Attributes, Budget, DispatchEnd, MACROS, SpecialToken, Spent};
+
+/// Options that only printed grammars have: they say which bytes a capture leaves out. Captures are what rules derive here.
+const WITHOUT_EFFECT: [&str; 5] = [
+    "capture_hidden_suffix_bytes",
+    "capture_hidden_stop_bytes",
+    "capture_hidden_body_rule_id",
+    "capture_hidden_marker_rule_id",
+    "stop_capture",
+];
+
+const OPTIONS: [&str; 9] =
+    ["capture", "hidden", "label", "lazy", "max_chars", "max_tokens", "spent", "start", "temperature"];
+
+/// Whether a name followed by `(` is a macro. (A rule of such a name is referred to between backquotes.)
+pub(super) fn is_macro(name: &str) -> bool {
+    MACROS.contains(&name)
+}
+
+/// An argument's value.
+#[derive(Debug)]
+struct Value {
+    kind: ValueKind,
+    span: Span,
+}
+
+#[derive(Debug)]
+enum ValueKind {
+    Text(Vec<u8>),
+    /// A number, a name, `true` or `false`.
+    Word(String),
+    Tuple(Vec<Value>),
+    Token(SpecialToken),
+}
+
+/// `key=value`, or a value alone.
+#[derive(Debug)]
+struct Argument {
+    key: Option<Name>,
+    value: Value,
+}
+
+/// The options of a rule.
+#[derive(Default)]
+pub(super) struct RuleOptions {
+    pub(super) attributes: Attributes,
+    pub(super) lazy: Option<Span>,
+    pub(super) start: Option<Span>,
+    /// `capture` alone: under the rule's own name.
+    pub(super) own_capture: bool,
+}
+
+impl Parser<'_> {
+    fn wrong<T>(&mut self, value: &Value, expected: &str) -> Result<T, Reported> {
+        let message = match &value.kind {
+            ValueKind::Text(_) => "a string".to_owned(),
+            ValueKind::Word(word) => format!("`{word}`"),
+            ValueKind::Tuple(_) => "a tuple".to_owned(),
+            ValueKind::Token(_) => "a token".to_owned(),
+        };
+        let span = value.span.clone();
+        self.cursor.error(
+            Diagnostic::error(span, format!("{message} does not fit here")).label(format!("expected {expected}")),
+        )
+    }
+
+    /// One value.
+    fn value(&mut self, depth: usize) -> Result<Value, Reported> {
+        self.cursor.skip()?;
+        let begin = self.cursor.at;
+        let kind = match self.cursor.peek() {
+            Some(quote @ ('"' | '\'')) => {
+                self.cursor.next();
+                ValueKind::Text(self.cursor.quoted(quote, begin, Bytes::Text)?)
+            }
+            Some('@') if self.cursor.eat("@\"") => ValueKind::Text(self.cursor.quoted('"', begin, Bytes::Raw)?),
+            Some('<') => ValueKind::Token(self.token()?),
+            Some('(') if depth < 4 => {
+                self.cursor.next();
+                let mut parts = Vec::new();
+                loop {
+                    self.cursor.skip()?;
+                    if self.cursor.eat(")") {
+                        break ValueKind::Tuple(parts);
+                    }
+                    parts.push(self.value(depth + 1)?);
+                    self.cursor.skip()?;
+                    if !self.cursor.eat(",") && !self.cursor.rest().starts_with(')') {
+                        return self.cursor.expected("`,` or `)`");
+                    }
+                }
+            }
+            _ => match self.cursor.name()? {
+                Some(name)
+                    if self.cursor.rest().starts_with('(') && matches!(&*name.text, "Token" | "ExcludeToken") =>
+                {
+                    let Kind::Token(token) = self.call(&name)? else { return Err(Reported) };
+                    ValueKind::Token(token)
+                }
+                Some(name) => ValueKind::Word(name.text),
+                None => return self.cursor.expected("a string, a number, a name or a tuple"),
+            },
+        };
+        Ok(Value { kind, span: begin..self.cursor.at })
+    }
+
+    /// Arguments behind an opening sign up to its end. With `flags`, a key may stand alone.
+    fn arguments(&mut self, end: &str) -> Result<Vec<Argument>, Reported> {
+        let mut out = Vec::new();
+        loop {
+            self.cursor.skip()?;
+            if self.cursor.eat(end) {
+                return Ok(out);
+            }
+            let value = self.value(0)?;
+            self.cursor.skip()?;
+            let argument = match value {
+                Value { kind: ValueKind::Word(key), span } if self.cursor.rest().starts_with('=') => {
+                    self.cursor.eat("=");
+                    Argument { key: Some(Name { text: key, span }), value: self.value(0)? }
+                }
+                value => Argument { key: None, value },
+            };
+            out.push(argument);
+            self.cursor.skip()?;
+            if !self.cursor.eat(",") && !self.cursor.rest().starts_with(end) {
+                return self.cursor.expected(&format!("`,` or `{end}`"));
+            }
+        }
+    }
+
+    /// The options of a rule behind their `[`.
+    pub(super) fn rule_options(&mut self) -> Result<RuleOptions, Reported> {
+        let mut out = RuleOptions::default();
+        let mut budget = Budget { tokens: None, chars: None, spent: Spent::Finish };
+        for argument in self.arguments("]")? {
+            let (key, value) = match argument {
+                Argument { key: Some(key), value } => (key, Some(value)),
+                Argument { key: None, value: Value { kind: ValueKind::Word(text), span } } => {
+                    (Name { text, span }, None)
+                }
+                Argument { value, .. } => return self.wrong(&value, "an option's name"),
+            };
+            match (&*key.text, value) {
+                ("max_tokens", Some(value)) => budget.tokens = Some(self.integer(&value)?),
+                ("max_chars", Some(value)) => budget.chars = Some(self.integer(&value)?),
+                ("capture", None) => out.own_capture = true,
+                ("capture", Some(value)) => out.attributes.capture = Some(self.text(value)?),
+                ("temperature", Some(value)) => {
+                    let parsed = match &value.kind {
+                        ValueKind::Word(word) => word.parse::<f32>().ok().filter(|t| t.is_finite() && *t >= 0.0),
+                        _ => None,
+                    };
+                    match parsed {
+                        Some(temperature) => out.attributes.temperature = Some(temperature),
+                        None => return self.wrong(&value, "a number"),
+                    }
+                }
+                ("hidden", None) => out.attributes.hidden = true,
+                ("lazy", None) => out.lazy = Some(key.span),
+                ("start", None) => out.start = Some(key.span),
+                ("label", Some(value)) => out.attributes.label = Some(Label::from_raw(self.integer(&value)?)),
+                ("spent", Some(Value { kind: ValueKind::Word(word), .. })) if word == "cut" => {
+                    budget.spent = Spent::Cut
+                }
+                ("spent", Some(value)) => return self.wrong(&value, "`cut`"),
+                (known, Some(_)) if WITHOUT_EFFECT.contains(&known) => {
+                    let message = format!("the option `{known}` has no effect");
+                    self.cursor.diagnostics.push(Diagnostic::warning(key.span, message));
+                }
+                (known, _) if OPTIONS.contains(&known) => {
+                    let message = format!("the option `{known}` is written otherwise");
+                    let help = "as in `name[max_tokens=3, capture=\"x\", lazy] ::= ...`";
+                    return self.cursor.error(Diagnostic::error(key.span, message).help(help));
+                }
+                (unknown, _) => {
+                    let help = similar(unknown, OPTIONS).map(|name| format!("is `{name}` meant?"));
+                    let message = format!("there is no option `{unknown}`");
+                    return self.cursor.error(Diagnostic { help, ..Diagnostic::error(key.span, message) });
+                }
+            }
+        }
+        if budget.tokens.is_some() || budget.chars.is_some() {
+            out.attributes.budget = Some(budget);
+        }
+        Ok(out)
+    }
+
+    fn integer(&mut self, value: &Value) -> Result<u32, Reported> {
+        let parsed = if let ValueKind::Word(word) = &value.kind { word.parse().ok() } else { None };
+        match parsed {
+            Some(number) => Ok(number),
+            None => self.wrong(value, "a number of at most 32 bits"),
+        }
+    }
+
+    fn boolean(&mut self, value: &Value) -> Result<bool, Reported> {
+        match &value.kind {
+            ValueKind::Word(word) if word.eq_ignore_ascii_case("true") => Ok(true),
+            ValueKind::Word(word) if word.eq_ignore_ascii_case("false") => Ok(false),
+            _ => self.wrong(value, "`true` or `false`"),
+        }
+    }
+
+    fn bytes(&mut self, value: Value) -> Result<Vec<u8>, Reported> {
+        match value.kind {
+            ValueKind::Text(bytes) => Ok(bytes),
+            _ => self.wrong(&value, "a string"),
+        }
+    }
+
+    fn text(&mut self, value: Value) -> Result<String, Reported> {
+        let span = value.span.clone();
+        match String::from_utf8(self.bytes(value)?) {
+            Ok(text) => Ok(text),
+            Err(_) => self.cursor.error(Diagnostic::error(span, "these bytes are no text")),
+        }
+    }
+
+    /// A tuple; a single value counts as one.
+    fn tuple(&mut self, value: Value) -> Vec<Value> {
+        match value.kind {
+            ValueKind::Tuple(parts) => parts,
+            _ => vec![value],
+        }
+    }
+
+    fn token_of(&mut self, value: Value) -> Result<SpecialToken, Reported> {
+        match value.kind {
+            ValueKind::Token(token) => Ok(token),
+            ValueKind::Text(_) => self.text(value).map(SpecialToken::Name),
+            ValueKind::Word(_) => self.integer(&value).map(SpecialToken::Id),
+            ValueKind::Tuple(_) => self.wrong(&value, "a token's id or text"),
+        }
+    }
+
+    fn no_key(&mut self, key: &Name, of: &str) -> Reported {
+        let message = format!("`{of}` has no argument `{}`", key.text);
+        self.cursor.diagnostics.push(Diagnostic::error(key.span.clone(), message));
+        Reported
+    }
+
+    /// A macro at its `(`.
+    pub(super) fn call(&mut self, name: &Name) -> Result<Kind, Reported> {
+        let begin = self.cursor.at;
+        self.cursor.eat("(");
+        if name.text == "Graph" {
+            return self.graph(begin);
+        }
+        let arguments = self.arguments(")")?;
+        match &*name.text {
+            "Regex" => self.regex(name, arguments),
+            "Substring" => {
+                let chunks: Result<_, _> = positional(arguments)
+                    .map(|a| a.map_err(|k| self.no_key(&k, "Substring")).and_then(|value| self.bytes(value)))
+                    .collect();
+                Ok(Kind::Substring(chunks?))
+            }
+            "Token" | "ExcludeToken" => {
+                let tokens: Result<Vec<SpecialToken>, _> = positional(arguments)
+                    .map(|a| a.map_err(|k| self.no_key(&k, &name.text)).and_then(|value| self.token_of(value)))
+                    .collect();
+                let mut tokens = tokens?;
+                Ok(Kind::Token(match (&*name.text, tokens.len()) {
+                    ("Token", 1) => tokens.remove(0),
+                    ("Token", _) => SpecialToken::AnyOf(tokens),
+                    _ => SpecialToken::AnyBut(tokens),
+                }))
+            }
+            "TagDispatch" => self.dispatch(arguments),
+            "TokenTagDispatch" => self.token_dispatch(arguments),
+            _ => self.automaton(name, arguments),
+        }
+    }
+
+    /// `Regex("pattern", json_string=bool, flags="isu")`.
+    fn regex(&mut self, name: &Name, arguments: Vec<Argument>) -> Result<Kind, Reported> {
+        let (mut pattern, mut json_string) = (None, false);
+        let mut options = RegexOptions { classes: Classes::Ascii, dot: Dot::Any, ..RegexOptions::default() };
+        for Argument { key, value } in arguments {
+            match key {
+                None if pattern.is_none() => {
+                    let span = value.span.clone();
+                    let text = self.text(value)?;
+                    // An escape in the string moves what follows it.
+                    let same = self.cursor.text[span.clone()].get(1..).is_some_and(|s| s.starts_with(&text));
+                    pattern = Some((text, same.then_some(span.start + 1)));
+                }
+                None => return self.wrong(&value, "one pattern"),
+                Some(key) if key.text == "json_string" => json_string = self.boolean(&value)?,
+                Some(key) if key.text == "flags" => {
+                    options.dot = Dot::NoLineFeed;
+                    let span = value.span.clone();
+                    for flag in self.text(value)?.chars() {
+                        match flag {
+                            'i' => options.case = Case::Insensitive,
+                            's' => options.dot = Dot::Any,
+                            'u' => {}
+                            _ => {
+                                let message = format!("no flag `{}`", flag.escape_default());
+                                return self
+                                    .cursor
+                                    .error(Diagnostic::error(span, message).help("flags are `i`, `s` and `u`"));
+                            }
+                        }
+                    }
+                }
+                Some(key) => return Err(self.no_key(&key, "Regex")),
+            }
+        }
+        match pattern {
+            Some((pattern, verbatim)) => {
+                Ok(Kind::Regex(Box::new(Regex { pattern, verbatim, options, json_string, lazy: false })))
+            }
+            None => self.cursor.error(Diagnostic::error(name.span.clone(), "a regular expression without a pattern")),
+        }
+    }
+
+    /// `except!("text", ..., most)` at its `(`.
+    pub(super) fn except(&mut self, name: &Name) -> Result<Kind, Reported> {
+        self.cursor.eat("(");
+        let (mut texts, mut max) = (Vec::new(), None);
+        for argument in positional(self.arguments(")")?) {
+            let value = argument.map_err(|key| self.no_key(&key, "except!"))?;
+            match value.kind {
+                ValueKind::Word(_) if max.is_none() && !texts.is_empty() => max = Some(self.integer(&value)?),
+                ValueKind::Text(ref bytes) if bytes.is_empty() => {
+                    return self.wrong(&value, "a text that is not empty");
+                }
+                _ => texts.push(self.text(value)?),
+            }
+        }
+        if texts.is_empty() {
+            return self.cursor.error(Diagnostic::error(name.span.clone(), "`except!` needs a text to leave out"));
+        }
+        Ok(Kind::Except { texts, max })
+    }
+
+    /// `TagDispatch(("trigger", rule), ..., stops=(...), excludes=(...), loop_after_dispatch=bool, ends=...)`.
+    fn dispatch(&mut self, arguments: Vec<Argument>) -> Result<Kind, Reported> {
+        let mut out = DispatchNode {
+            tags: Vec::new(),
+            stops: Vec::new(),
+            excludes: Vec::new(),
+            after: AfterTag::Loop,
+            end: DispatchEnd::Anywhere,
+        };
+        for Argument { key, value } in arguments {
+            let Some(key) = key else {
+                let span = value.span.clone();
+                let (trigger, body) = self.pair(value)?;
+                out.tags.push((self.trigger(trigger)?, span, body));
+                continue;
+            };
+            match &*key.text {
+                "stops" | "stop_str" => {
+                    for part in self.tuple(value) {
+                        out.stops.push(self.trigger(part)?);
+                    }
+                }
+                "excludes" => {
+                    for part in self.tuple(value) {
+                        let empty = matches!(&part.kind, ValueKind::Text(bytes) if bytes.is_empty());
+                        if empty {
+                            return self.wrong(&part, "a text that is not empty");
+                        }
+                        out.excludes.push(self.bytes(part)?);
+                    }
+                }
+                "loop_after_dispatch" => out.after = if self.boolean(&value)? { AfterTag::Loop } else { AfterTag::End },
+                "stop_eos" => {
+                    out.end = if self.boolean(&value)? { DispatchEnd::Anywhere } else { DispatchEnd::AtStop };
+                }
+                "ends" => {
+                    out.end = match &value.kind {
+                        ValueKind::Word(word) if word == "anywhere" => DispatchEnd::Anywhere,
+                        ValueKind::Word(word) if word == "after_one_tag" => DispatchEnd::AfterOneTag,
+                        ValueKind::Word(word) if word == "at_stop" => DispatchEnd::AtStop,
+                        _ => return self.wrong(&value, "`anywhere`, `after_one_tag` or `at_stop`"),
+                    };
+                }
+                _ => return Err(self.no_key(&key, "TagDispatch")),
+            }
+        }
+        self.unreachable_tags(&out);
+        Ok(Kind::Dispatch(Box::new(out)))
+    }
+
+    /// A trigger that contains an excluded text never fires.
+    fn unreachable_tags(&mut self, dispatch: &DispatchNode) {
+        for (trigger, span, _) in &dispatch.tags {
+            let TriggerNode::Text(text) = trigger else { continue };
+            let within =
+                |e: &&Vec<u8>| text.len() > e.len() && text[..text.len() - 1].windows(e.len()).any(|w| w == &e[..]);
+            if let Some(exclude) = dispatch.excludes.iter().find(within) {
+                let message = "this tag never fires: an excluded text is read before its trigger is complete";
+                let label = format!("{:?} is excluded", String::from_utf8_lossy(exclude));
+                self.cursor.diagnostics.push(Diagnostic::warning(span.clone(), message).label(label));
+            }
+        }
+    }
+
+    /// `(trigger, rule)`.
+    fn pair(&mut self, value: Value) -> Result<(Value, Name), Reported> {
+        match value.kind {
+            ValueKind::Tuple(mut parts) if parts.len() == 2 => {
+                let (Some(body), Some(trigger)) = (parts.pop(), parts.pop()) else { return Err(Reported) };
+                match body.kind {
+                    ValueKind::Word(text) => Ok((trigger, Name { text, span: body.span })),
+                    _ => self.wrong(&body, "the name of a rule"),
+                }
+            }
+            _ => self.wrong(&value, "a trigger and the name of a rule: `(\"<tool>\", tool)`"),
+        }
+    }
+
+    fn trigger(&mut self, value: Value) -> Result<TriggerNode, Reported> {
+        match value.kind {
+            ValueKind::Text(ref bytes) if bytes.is_empty() => self.wrong(&value, "a text that is not empty"),
+            ValueKind::Text(bytes) => Ok(TriggerNode::Text(bytes)),
+            ValueKind::Token(token) => Ok(TriggerNode::Token(token)),
+            _ => self.wrong(&value, "a string or a token"),
+        }
+    }
+
+    /// `TokenTagDispatch((id, rule), ..., loop_after_dispatch=bool, excludes=(id, ...))`.
+    fn token_dispatch(&mut self, arguments: Vec<Argument>) -> Result<Kind, Reported> {
+        let mut out = TokenDispatch { tags: Vec::new(), excludes: Vec::new(), after: AfterTag::Loop };
+        for Argument { key, value } in arguments {
+            match key {
+                None => {
+                    let (trigger, body) = self.pair(value)?;
+                    out.tags.push((self.token_of(trigger)?, body));
+                }
+                Some(key) if key.text == "loop_after_dispatch" => {
+                    out.after = if self.boolean(&value)? { AfterTag::Loop } else { AfterTag::End };
+                }
+                Some(key) if key.text == "excludes" => {
+                    for part in self.tuple(value) {
+                        let span = part.span.clone();
+                        let token = self.token_of(part)?;
+                        if out.tags.iter().any(|(trigger, _)| *trigger == token) {
+                            return self.cursor.error(Diagnostic::error(span, "this token is a trigger too"));
+                        }
+                        out.excludes.push(token);
+                    }
+                }
+                Some(key) => return Err(self.no_key(&key, "TokenTagDispatch")),
+            }
+        }
+        Ok(Kind::TokenDispatch(Box::new(out)))
+    }
+
+    /// `Automaton((is_final, (lo, hi, to), ...), ...)`: states with their edges over bytes; the first one is the start.
+    fn automaton(&mut self, name: &Name, arguments: Vec<Argument>) -> Result<Kind, Reported> {
+        let count = arguments.len();
+        if count == 0 || count > self.states {
+            let message = format!("an automaton has 1 to {} states", self.states);
+            return self.cursor.error(Diagnostic::error(name.span.clone(), message));
+        }
+        let mut builder = DfaBuilder::new();
+        for _ in 0..count {
+            builder.state(false);
+        }
+        for (state, argument) in (0u32..).zip(positional(arguments)) {
+            let value = argument.map_err(|key| self.no_key(&key, "Automaton"))?;
+            let span = value.span.clone();
+            let mut parts = self.tuple(value).into_iter();
+            let Some(is_final) = parts.next() else {
+                return self.cursor.error(Diagnostic::error(span, "a state without `true` or `false` in front"));
+            };
+            builder.set_final(state, self.boolean(&is_final)?);
+            let mut edges = Vec::new();
+            for part in parts {
+                let span = part.span.clone();
+                let parts = self.tuple(part);
+                let numbers: Result<Vec<u32>, _> = parts.iter().map(|n| self.integer(n)).collect();
+                match numbers?[..] {
+                    [lo, hi, to] if lo <= hi && hi <= 255 && (to as usize) < count => edges.push(Edge { lo, hi, to }),
+                    _ => {
+                        return self.cursor.error(
+                            Diagnostic::error(span, "no edge").label("expected `(first byte, last byte, state)`"),
+                        );
+                    }
+                }
+            }
+            edges.sort_unstable();
+            if edges.windows(2).any(|pair| pair[1].lo <= pair[0].hi) {
+                return self.cursor.error(Diagnostic::error(span, "two edges of this state have a byte in common"));
+            }
+            edges.iter().for_each(|e| builder.edge(state, e.lo, e.hi, e.to));
+        }
+        Ok(Kind::Automaton(Arc::new(builder.finish())))
+    }
+
+    /// `Graph(nodes, start, (end, ...), (from, expression, to), ...)` behind its `(`.
+    fn graph(&mut self, begin: usize) -> Result<Kind, Reported> {
+        let nodes = self.graph_number()?;
+        self.comma()?;
+        let start = self.graph_number()?;
+        self.comma()?;
+        let value = self.value(0)?;
+        let mut ends = Vec::new();
+        for end in self.tuple(value) {
+            ends.push(self.integer(&end)?);
+        }
+        let mut edges = Vec::new();
+        loop {
+            self.cursor.skip()?;
+            self.cursor.eat(",");
+            self.cursor.skip()?;
+            if self.cursor.eat(")") {
+                break;
+            }
+            let open = self.cursor.at;
+            if !self.cursor.eat("(") {
+                return self.cursor.expected("an edge: `(from, expression, to)`");
+            }
+            let from = self.graph_number()?;
+            self.comma()?;
+            let expr = self.alternatives()?;
+            self.comma()?;
+            let to = self.graph_number()?;
+            self.close(')', open)?;
+            edges.push((from, expr, to));
+        }
+        let named = edges.iter().flat_map(|(from, _, to)| [*from, *to]).chain(ends.iter().copied()).chain([start]);
+        if let Some(node) = named.into_iter().find(|&node| node >= nodes) {
+            let message = format!("the graph has no node {node}");
+            return self.cursor.error(Diagnostic::error(begin..self.cursor.at, message));
+        }
+        // A node that no edge names costs memory all the same.
+        if nodes as usize > self.states {
+            let message = format!("a graph has at most {} nodes", self.states);
+            return self.cursor.error(Diagnostic::error(begin..self.cursor.at, message));
+        }
+        Ok(Kind::Graph { nodes, start, ends, edges })
+    }
+
+    fn graph_number(&mut self) -> Result<u32, Reported> {
+        self.cursor.skip()?;
+        self.cursor.number()
+    }
+
+    fn comma(&mut self) -> Result<(), Reported> {
+        self.cursor.skip()?;
+        if self.cursor.eat(",") { Ok(()) } else { self.cursor.expected("`,`") }
+    }
+}
+
+/// Arguments that have no keys; a key is an error.
+fn positional(arguments: Vec<Argument>) -> impl Iterator<Item = Result<Value, Name>> {
+    arguments.into_iter().map(|argument| match argument.key {
+        None => Ok(argument.value),
+        Some(key) => Err(key),
+    })
+}

@@ -1,0 +1,176 @@
+//! What cases as data do not show: tokens, attributes, places of many errors, bounds.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Dialect, EbnfOptions, lower};
+use crate::front::Lowered;
+use crate::front::diagnostic::Diagnostics;
+use crate::ids::SpecialId;
+use crate::ir::{Attributes, Budget, Expr, Grammar, SpecialToken, Spent};
+use crate::limits::Limits;
+
+fn read(text: &str) -> Result<Lowered, Diagnostics> {
+    lower(text, &EbnfOptions::default(), &Limits::default())
+}
+
+fn grammar(text: &str) -> Grammar {
+    read(text).unwrap_or_else(|e| panic!("{e}")).grammar
+}
+
+/// Messages with their lines and columns.
+fn messages(diagnostics: &Diagnostics) -> Vec<String> {
+    let shown = |d: &crate::front::diagnostic::Diagnostic| {
+        let (line, column) = diagnostics.place(d.span.start);
+        format!("{line}:{column} {}", d.message)
+    };
+    diagnostics.list().iter().map(shown).collect()
+}
+
+#[test]
+fn tokens_by_text_by_id_and_all_but() {
+    let read = grammar(
+        r#"root ::= <|im_end|> <[1000]> !<think> !<[7]> Token(3, "a", <b>) ExcludeToken(4) Token(5) <|im_end|>"#,
+    );
+    let name = |text: &str| SpecialToken::Name(text.to_owned());
+    let want = [
+        name("<|im_end|>"),
+        SpecialToken::Id(1000),
+        SpecialToken::AnyBut(vec![name("<think>")]),
+        SpecialToken::AnyBut(vec![SpecialToken::Id(7)]),
+        SpecialToken::AnyOf(vec![SpecialToken::Id(3), name("a"), name("<b>")]),
+        SpecialToken::AnyBut(vec![SpecialToken::Id(4)]),
+        SpecialToken::Id(5),
+    ];
+    assert_eq!(read.specials, want);
+    let ids = [0, 1, 2, 3, 4, 5, 6, 0].map(|i| Expr::Special(SpecialId::new(i)));
+    assert_eq!(read.rules[0].body, Expr::Seq(ids.to_vec()));
+}
+
+#[test]
+fn token_dispatches_are_free_tokens_and_triggers() {
+    let looped = grammar("root ::= TokenTagDispatch((5, a), (<b>, a), excludes=(9,))\na ::= \"x\"");
+    assert_eq!(looped.to_string(), "root ::= (ExcludeToken(<[5]>, <b>, <[9]>) | <[5]> a | <b> a)*\na ::= \"x\"\n");
+    let once = grammar("root ::= TokenTagDispatch((5, a), loop_after_dispatch=false)\na ::= \"x\"");
+    assert_eq!(once.to_string(), "root ::= ExcludeToken(<[5]>)* (<[5]> a)?\na ::= \"x\"\n");
+    assert!(read("root ::= TokenTagDispatch((5, root), excludes=(5,))").is_err());
+}
+
+#[test]
+fn options_become_attributes() {
+    let read = grammar(
+        "root[capture] ::= a b c\na[capture=\"x y\", temperature=0.25, max_tokens=3] ::= \"a\"\n\
+         b [ max_chars = 7 , spent = cut, label=4 ] ::= \"b\"\nc[max_tokens=0,max_chars=1,] ::= \"c\"",
+    );
+    let attributes: Vec<Attributes> = read.rules.iter().map(|rule| rule.attributes.clone()).collect();
+    let budget = |tokens, chars, spent| Some(Budget { tokens, chars, spent });
+    assert_eq!(attributes[0], Attributes { capture: Some("root".into()), ..Attributes::default() });
+    let a = &attributes[1];
+    assert_eq!((a.capture.as_deref(), a.temperature), (Some("x y"), Some(0.25)));
+    assert_eq!(a.budget, budget(Some(3), None, Spent::Finish));
+    assert_eq!(attributes[2].budget, budget(None, Some(7), Spent::Cut));
+    assert_eq!(attributes[2].label.map(|l| l.raw()), Some(4));
+    assert_eq!(attributes[3].budget, budget(Some(0), Some(1), Spent::Finish));
+}
+
+#[test]
+fn options_without_effect_warn() {
+    let read = read("root[capture_hidden_suffix_bytes=3, stop_capture=\"m\"] ::= \"a\"").expect("a grammar");
+    let want =
+        ["1:6 the option `capture_hidden_suffix_bytes` has no effect", "1:37 the option `stop_capture` has no effect"];
+    assert_eq!(messages(&read.warnings), want);
+}
+
+#[test]
+fn all_errors_of_a_text_are_reported_at_once() {
+    let text = "root ::= a | \"\\q\" [z-a] [\\d]\n\
+                a ::= (\"x\"\n\
+                a ::= \"b\" missing\n\
+                c = \"d\"\n\
+                d[lasy] ::= \"e\"{4,2}\n\
+                e ::= Regex(\"(\") @unknown\n\
+                f ::= \"unfinished\n\
+                h ::= a broken unknown\n\
+                broken ::= )\n\
+                g ::= TagDispatch((\"t\", nowhere), (\"\", root))\n";
+    let want = [
+        "1:15 unknown escape `\\q`",
+        "2:7 a `(` without end",
+        "4:3 unexpected `=`",
+        "5:3 there is no option `lasy`",
+        "6:14 invalid pattern at offset 0: unclosed group",
+        "6:18 there is no grammar `unknown`",
+        "7:7 a string without end",
+        "8:16 there is no rule `unknown`",
+        "9:12 a `)` without its `(`",
+        "10:36 a string does not fit here",
+    ];
+    assert_eq!(messages(&read(text).unwrap_err()), want);
+}
+
+#[test]
+fn imported_grammars_are_rules() {
+    let number = Arc::new(grammar("root ::= [0-9]+ unit\nunit ::= \"%\""));
+    let options = EbnfOptions { grammars: BTreeMap::from([("number".to_owned(), number)]), ..EbnfOptions::default() };
+    let read = lower("root ::= @number (\",\" @number)*", &options, &Limits::default()).expect("a grammar").grammar;
+    assert_eq!(read.to_string(), "root-0[start] ::= root-1 (\",\" root-1)*\nroot-1 ::= [0-9]+ unit\nunit ::= \"%\"\n");
+}
+
+#[test]
+fn another_root() {
+    let options = EbnfOptions { root: "start".to_owned(), ..EbnfOptions::default() };
+    let read = lower("a ::= \"a\"\nstart ::= a", &options, &Limits::default()).expect("a grammar").grammar;
+    assert_eq!(read.start.index(), 1);
+    assert_eq!(grammar("a ::= \"a\"\nb[start] ::= a\nroot ::= b").start.index(), 1);
+}
+
+#[test]
+fn bounds_are_errors_with_places() {
+    let small = Limits { source_bytes: 100, depth: 10, nodes: 20, automaton_states: 50, ..Limits::default() };
+    let read = |text: &str| lower(text, &EbnfOptions::default(), &small);
+    let nested = |n: usize| format!("root ::= {}\"a\"{}", "(".repeat(n), ")".repeat(n));
+    assert!(read(&nested(9)).is_ok());
+    assert_eq!(messages(&read(&nested(10)).unwrap_err()), ["1:20 nested more than 10 deep"]);
+    let error = read(&format!("root ::= {}", "\"a\"".repeat(25))).unwrap_err();
+    assert_eq!(messages(&error), ["1:70 the grammar has more than 20 expressions"]);
+    assert!(read(&" ".repeat(101)).unwrap_err().to_string().contains("101 bytes"));
+    assert!(read("root ::= except!(\"ab\", 200)").unwrap_err().to_string().contains("50 states"));
+    assert!(read("root[lazy] ::= \"a\"{200}").unwrap_err().to_string().contains("cannot be lazy"));
+    // Nothing recurses without bound, whatever the limits.
+    let wide = Limits { depth: usize::MAX, nodes: usize::MAX, ..Limits::default() };
+    for text in [
+        nested(100_000),
+        format!("root ::= \"a\"{}", "?".repeat(100_000)),
+        format!("root ::= TagDispatch({}", "(".repeat(100_000)),
+    ] {
+        for dialect in [Dialect::Common, Dialect::Gbnf] {
+            let options = EbnfOptions { dialect, ..EbnfOptions::default() };
+            assert!(lower(&text, &options, &wide).is_err());
+        }
+    }
+}
+
+/// Much text of any one kind costs linear time: these are some hundred kilobytes each.
+#[test]
+fn long_texts_are_read_in_linear_time() {
+    let n = 40_000;
+    let rules: String = (0..n / 4).map(|i| format!("r{i} ::= \"a\" r{} | \"b\"\n", (i + 1) % (n / 4))).collect();
+    let texts = [
+        (format!("root ::= r0\n{rules}"), true),
+        (format!("root ::= {}", "\"a\" | ".repeat(n)), true),
+        (format!("root ::= [{}]", "a-c".repeat(n)), true),
+        (format!("root ::= Substring({})", "\"ab\", \"a\", ".repeat(n)), true),
+        ("root[\n".repeat(n), false),
+        ("`a\\`".repeat(n), false),
+        ("a[\"\n".repeat(n), false),
+        ("root ::= (\n".repeat(n), false),
+        ("root ::= nothing\n".repeat(n), false),
+        ("(* ".repeat(n), false),
+        (format!("root ::= {}", "#\"".repeat(n)), true),
+        (format!("root ::= {}", "< ".repeat(n)), false),
+    ];
+    for (text, fine) in texts {
+        let read = read(&text);
+        assert_eq!(read.is_ok(), fine, "{:?}", text.get(..40));
+    }
+}

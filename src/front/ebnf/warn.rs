@@ -1,0 +1,142 @@
+//! What is probably not meant: rules nothing leads to, rules that derive nothing, ambiguity that costs.
+
+use super::ast::RuleDef;
+use crate::front::diagnostic::{Diagnostic, Diagnostics};
+use crate::ids::RuleId;
+use crate::ir::{Expr, Grammar};
+
+/// Most rounds in which it is looked for what derives something. Grammars of people need two or three.
+const MAX_ROUNDS: usize = 64;
+
+/// Adds what is to be said of a grammar whose first rules are `rules`. Cost: linear, times the rounds.
+pub(super) fn warnings(grammar: &Grammar, rules: &[RuleDef], diagnostics: &mut Diagnostics) {
+    let order = callees_first(grammar);
+    let mut reached = vec![false; grammar.rules.len()];
+    mark(grammar, grammar.start, &mut reached, &mut Vec::new());
+    let productive = productive(grammar, &order);
+    for (i, rule) in rules.iter().enumerate() {
+        let (name, span) = (&rule.name.text, rule.name.span.clone());
+        if !reached[i] {
+            let message = format!("nothing leads to the rule `{name}`");
+            diagnostics.push(Diagnostic::warning(span.clone(), message));
+        }
+        if productive.as_ref().is_some_and(|productive| !productive[i]) {
+            let message = format!("the rule `{name}` derives no text at all");
+            let label = "every way through it leads back to it, or into an empty class";
+            diagnostics.push(Diagnostic::warning(span.clone(), message).label(label));
+        }
+        if is_doubly_recursive(&grammar.rules[i].body, RuleId::new(i)) {
+            let message = format!("the rule `{name}` begins and ends with itself: texts have very many derivations");
+            let help = format!("write what repeats as a repetition, as in `{name} ::= one (between one)*`");
+            diagnostics.push(Diagnostic::warning(span, message).help(help));
+        }
+    }
+}
+
+/// The rules an expression refers to.
+fn references(expr: &Expr, out: &mut Vec<RuleId>) {
+    match expr {
+        Expr::Ref(rule) => out.push(*rule),
+        Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().for_each(|part| references(part, out)),
+        Expr::Repeat { body, .. } => references(body, out),
+        Expr::Graph(graph) => graph.edges.iter().for_each(|(_, expr, _)| references(expr, out)),
+        Expr::Dispatch(dispatch) => out.extend(dispatch.tags.iter().map(|(_, rule)| *rule)),
+        Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) | Expr::Automaton(_) => {}
+    }
+}
+
+/// Walks everything that can be reached from a rule; rules are left, callees first, into `order`.
+fn mark(grammar: &Grammar, from: RuleId, seen: &mut [bool], order: &mut Vec<RuleId>) {
+    if std::mem::replace(&mut seen[from.index()], true) {
+        return;
+    }
+    let called = |rule: RuleId| {
+        let mut out = Vec::new();
+        references(&grammar.rules[rule.index()].body, &mut out);
+        out
+    };
+    let mut stack = vec![(from, called(from))];
+    while let Some((rule, todo)) = stack.last_mut() {
+        match todo.pop() {
+            Some(next) if !std::mem::replace(&mut seen[next.index()], true) => stack.push((next, called(next))),
+            Some(_) => {}
+            None => {
+                order.push(*rule);
+                stack.pop();
+            }
+        }
+    }
+}
+
+/// All rules, callees before their callers wherever they are not recursive. Linear.
+pub(super) fn callees_first(grammar: &Grammar) -> Vec<RuleId> {
+    let mut seen = vec![false; grammar.rules.len()];
+    let mut order = Vec::with_capacity(seen.len());
+    for i in 0..grammar.rules.len() {
+        mark(grammar, RuleId::new(i), &mut seen, &mut order);
+    }
+    order
+}
+
+/// Which rules derive something; `None` if that needs too many rounds.
+fn productive(grammar: &Grammar, order: &[RuleId]) -> Option<Vec<bool>> {
+    let mut out = vec![false; grammar.rules.len()];
+    for _ in 0..MAX_ROUNDS {
+        let mut changed = false;
+        for rule in order {
+            let i = rule.index();
+            if !out[i] && derives(&grammar.rules[i].body, &out) {
+                out[i] = true;
+                changed = true;
+            }
+        }
+        if !changed {
+            return Some(out);
+        }
+    }
+    None
+}
+
+/// Whether an expression derives something if just these rules do.
+fn derives(expr: &Expr, rules: &[bool]) -> bool {
+    match expr {
+        Expr::Empty | Expr::Bytes(_) | Expr::Special(_) => true,
+        Expr::Never => false,
+        Expr::Class(set) => !set.is_empty(),
+        Expr::Ref(rule) => rules[rule.index()],
+        Expr::Seq(parts) => parts.iter().all(|part| derives(part, rules)),
+        Expr::Alt(parts) => parts.iter().any(|part| derives(part, rules)),
+        Expr::Repeat { body, min, .. } => *min == 0 || derives(body, rules),
+        Expr::Automaton(dfa) => !dfa.is_empty(),
+        Expr::Graph(graph) => {
+            let mut reached = vec![false; graph.nodes as usize];
+            let mut out: Vec<Vec<u32>> = vec![Vec::new(); reached.len()];
+            for (from, expr, to) in &graph.edges {
+                if derives(expr, rules) {
+                    out[*from as usize].push(*to);
+                }
+            }
+            let mut stack = vec![graph.start];
+            while let Some(node) = stack.pop() {
+                if !std::mem::replace(&mut reached[node as usize], true) {
+                    stack.extend(&out[node as usize]);
+                }
+            }
+            graph.ends.iter().any(|&end| reached[end as usize])
+        }
+        // Free text may end almost anywhere; what a stop needs is not looked at here.
+        Expr::Dispatch(_) => true,
+    }
+}
+
+/// `S ::= S S` or `S ::= S op S`.
+fn is_doubly_recursive(body: &Expr, rule: RuleId) -> bool {
+    match body {
+        Expr::Alt(parts) => parts.iter().any(|part| is_doubly_recursive(part, rule)),
+        Expr::Seq(parts) => {
+            let is = |part: Option<&Expr>| part == Some(&Expr::Ref(rule));
+            parts.len() > 1 && is(parts.first()) && is(parts.last())
+        }
+        _ => false,
+    }
+}

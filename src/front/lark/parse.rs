@@ -1,0 +1,658 @@
+//! Tokens to [`File`]s. After an error, reading goes on at the next statement, so that all errors of a text are reported.
+
+use std::ops::Range;
+
+use super::ast::{Attributes, Definition, File, Import, Marker, MarkerKind, Node, NodeKind, Options, Spanned};
+use super::token::{Kind, Token};
+use crate::front::diagnostic::{Diagnostic, Diagnostics};
+use crate::limits::Limits;
+use crate::spec::json::Json;
+
+/// A statement was given up; the error is reported.
+struct GivenUp;
+
+type Parsed<T> = Result<T, GivenUp>;
+
+/// Reads a whole text. Errors are pushed to `diagnostics`. Linear.
+pub(super) fn parse<'t>(tokens: &[Token<'t>], diagnostics: &mut Diagnostics, limits: &Limits) -> File<'t> {
+    let mut parser = Parser { tokens, at: 0, depth: 0, diagnostics, limits };
+    parser.file(false)
+}
+
+struct Parser<'t, 'p> {
+    tokens: &'p [Token<'t>],
+    at: usize,
+    depth: usize,
+    diagnostics: &'p mut Diagnostics,
+    limits: &'p Limits,
+}
+
+impl<'t> Parser<'t, '_> {
+    fn kind(&self) -> &Kind<'t> {
+        &self.tokens[self.at].kind
+    }
+
+    fn span(&self) -> Range<usize> {
+        self.tokens[self.at].span.clone()
+    }
+
+    /// From a place to the end of the last token taken.
+    fn since(&self, start: usize) -> Range<usize> {
+        start..self.tokens[self.at.saturating_sub(1)].span.end.max(start)
+    }
+
+    fn bump(&mut self) {
+        if self.at + 1 < self.tokens.len() {
+            self.at += 1;
+        }
+    }
+
+    fn is(&self, sign: char) -> bool {
+        *self.kind() == Kind::Sign(sign)
+    }
+
+    fn eat(&mut self, sign: char) -> bool {
+        let found = self.is(sign);
+        if found {
+            self.bump();
+        }
+        found
+    }
+
+    fn newlines(&mut self) {
+        while *self.kind() == Kind::Newline {
+            self.bump();
+        }
+    }
+
+    fn fail<T>(&mut self, diagnostic: Diagnostic) -> Parsed<T> {
+        self.diagnostics.push(diagnostic);
+        Err(GivenUp)
+    }
+
+    /// Something else should stand here.
+    fn expected<T>(&mut self, what: &str) -> Parsed<T> {
+        let found = match self.kind() {
+            Kind::Newline => "the end of the line".to_owned(),
+            Kind::End => "the end of the text".to_owned(),
+            Kind::Sign(c) => format!("`{c}`"),
+            Kind::Name(name) => format!("`{name}`"),
+            Kind::Text(..) => "a string".to_owned(),
+            Kind::Regex(..) => "a regular expression".to_owned(),
+            Kind::Number(digits) => format!("`{digits}`"),
+            Kind::Special(token) => format!("`{token}`"),
+            Kind::Grammar(name) => format!("`@{name}`"),
+            Kind::Directive(word) => format!("`%{word}`"),
+            Kind::Json(_) => "a JSON value".to_owned(),
+            Kind::Range => "`..`".to_owned(),
+            Kind::Arrow => "`->`".to_owned(),
+            Kind::Parameter => "`::`".to_owned(),
+        };
+        let diagnostic =
+            Diagnostic::error(self.span(), format!("unexpected {found}")).label(format!("expected {what}"));
+        self.fail(diagnostic)
+    }
+
+    fn sign(&mut self, sign: char, what: &str) -> Parsed<()> {
+        if self.eat(sign) { Ok(()) } else { self.expected(what) }
+    }
+
+    fn name(&mut self, what: &str) -> Parsed<Spanned<&'t str>> {
+        match *self.kind() {
+            Kind::Name(value) => {
+                let span = self.span();
+                self.bump();
+                Ok(Spanned { value, span })
+            }
+            _ => self.expected(what),
+        }
+    }
+
+    /// Statements up to the end of the text, or up to the `}` of a grammar inside another.
+    fn file(&mut self, inner: bool) -> File<'t> {
+        let mut file = File { span: self.span(), ..File::default() };
+        loop {
+            self.newlines();
+            match self.kind() {
+                Kind::End => break,
+                Kind::Sign('}') if inner => break,
+                _ => {}
+            }
+            if self.statement(&mut file).is_err() {
+                self.recover(inner);
+            }
+        }
+        file
+    }
+
+    /// On to the line end before something that can begin a statement.
+    fn recover(&mut self, inner: bool) {
+        let mut open = 0usize;
+        loop {
+            match self.kind() {
+                Kind::End => return,
+                Kind::Sign('}') if inner && open == 0 => return,
+                Kind::Sign('{') => open += 1,
+                Kind::Sign('}') => open = open.saturating_sub(1),
+                Kind::Newline if self.begins_statement() => return,
+                _ => {}
+            }
+            self.bump();
+        }
+    }
+
+    /// Whether behind this line end a directive stands, or a name with `:` or `[` behind it.
+    fn begins_statement(&self) -> bool {
+        let mut rest = self.tokens[self.at..].iter().map(|t| &t.kind).skip_while(|k| **k == Kind::Newline).peekable();
+        while rest.next_if(|k| matches!(k, Kind::Sign('?' | '!'))).is_some() {}
+        match rest.next() {
+            Some(Kind::Directive(word)) => !matches!(*word, "json" | "regex" | "lark"),
+            Some(Kind::Name(_)) => matches!(rest.next(), Some(Kind::Sign(':' | '['))),
+            _ => false,
+        }
+    }
+
+    fn statement(&mut self, file: &mut File<'t>) -> Parsed<()> {
+        match *self.kind() {
+            Kind::Directive(word) => self.directive(word, file)?,
+            Kind::Name(_) | Kind::Sign('?' | '!') => {
+                let definition = self.definition()?;
+                file.definitions.push(definition);
+            }
+            _ => return self.expected("a rule, a terminal or a directive"),
+        }
+        match self.kind() {
+            Kind::Newline | Kind::End => Ok(()),
+            Kind::Sign('}') => Ok(()),
+            _ => self.expected("the end of the line"),
+        }
+    }
+
+    fn directive(&mut self, word: &str, file: &mut File<'t>) -> Parsed<()> {
+        let span = self.span();
+        self.bump();
+        let refuse = |reason: &str, help: &str| {
+            Diagnostic::error(span.clone(), format!("`%{word}` is not supported: {reason}")).help(help)
+        };
+        match word {
+            "ignore" => {
+                let node = self.alternatives()?;
+                file.ignores.push(node);
+                Ok(())
+            }
+            "import" => self.import(file),
+            "llguidance" | "grammar_options" => self.options(&mut file.options),
+            "declare" => self.fail(refuse("a terminal needs a definition", "define the terminal")),
+            "override" | "extend" => {
+                self.fail(refuse("nothing imported can be changed", "define a terminal with a name of its own"))
+            }
+            "if" => self.fail(refuse("rules have no parameters", "write one rule for each case")),
+            _ => {
+                let known = ["ignore", "import", "llguidance", "grammar_options"];
+                let help = match crate::front::diagnostic::similar(word, known) {
+                    Some(name) => format!("is `%{name}` meant?"),
+                    None => "known are %ignore, %import, %llguidance and %grammar_options".to_owned(),
+                };
+                self.fail(Diagnostic::error(span, format!("`%{word}` begins no statement")).help(help))
+            }
+        }
+    }
+
+    fn import(&mut self, file: &mut File<'t>) -> Parsed<()> {
+        let start = self.span();
+        if let Kind::Grammar(name) = *self.kind() {
+            let message = format!("`@{name}` cannot be imported");
+            return self.fail(Diagnostic::error(start, message).help(format!("write `@{name}` where it is meant")));
+        }
+        let dotted = self.eat('.');
+        let library = self.name("`common`")?;
+        if dotted || library.value != "common" {
+            let message = format!("only `common` can be imported, not `{}`", library.value);
+            return self.fail(Diagnostic::error(library.span, message).help("write its terminals into this grammar"));
+        }
+        if self.eat('.') {
+            let name = self.name("a terminal of `common`")?;
+            if self.is('.') {
+                return self.expected("the end of the line");
+            }
+            let mut alias = name.clone();
+            if *self.kind() == Kind::Arrow {
+                self.bump();
+                alias = self.name("the name to import it under")?;
+            }
+            file.imports.push(Import { name, alias });
+            return Ok(());
+        }
+        self.sign('(', "`.NAME` or `(NAME, ...)`")?;
+        loop {
+            self.newlines();
+            if self.eat(')') {
+                return Ok(());
+            }
+            let name = self.name("a terminal of `common`")?;
+            file.imports.push(Import { alias: name.clone(), name });
+            self.newlines();
+            if !self.is(')') {
+                self.sign(',', "`,` or `)`")?;
+            }
+        }
+    }
+
+    fn options(&mut self, options: &mut Options) -> Parsed<()> {
+        let Kind::Json(text) = *self.kind() else { return self.expected("a JSON object") };
+        let span = self.span();
+        self.bump();
+        let json = match Json::parse(text, self.limits) {
+            Ok(json) => json,
+            Err(error) => return self.fail(Diagnostic::error(span, format!("the options are not JSON: {error}"))),
+        };
+        for (key, value) in json.as_object().into_iter().flat_map(|object| object.iter()) {
+            let wrong = match (key, value) {
+                ("allow_initial_skip", Json::Bool(value)) => {
+                    options.initial_skip = *value;
+                    continue;
+                }
+                // How tokens are forced changes no mask.
+                ("no_forcing", Json::Bool(_)) => continue,
+                ("allow_invalid_utf8", Json::Bool(false)) => continue,
+                ("allow_invalid_utf8", Json::Bool(true)) => "regular expressions match UTF-8 only".to_owned(),
+                ("skip_repetition", Json::String(text)) if text == "once" => {
+                    options.skip_once = true;
+                    continue;
+                }
+                ("skip_repetition", Json::String(text)) if text == "repeat" => {
+                    options.skip_once = false;
+                    continue;
+                }
+                ("allow_initial_skip" | "no_forcing" | "allow_invalid_utf8", _) => "expected true or false".to_owned(),
+                ("skip_repetition", _) => "expected \"once\" or \"repeat\"".to_owned(),
+                _ => "there is no such option".to_owned(),
+            };
+            self.diagnostics.push(Diagnostic::error(span.clone(), format!("option `{key}`: {wrong}")));
+        }
+        Ok(())
+    }
+
+    fn definition(&mut self) -> Parsed<Definition<'t>> {
+        // `?` and `!` shape trees, of which there are none.
+        while self.eat('?') || self.eat('!') {}
+        let name = self.name("the name of a rule")?;
+        let span = self.span();
+        match self.kind() {
+            Kind::Sign('{') => {
+                let message = "templates are not supported";
+                return self.fail(Diagnostic::error(span, message).help("write one rule for each use"));
+            }
+            Kind::Parameter => {
+                let message = "rules with parameters are not supported";
+                return self.fail(Diagnostic::error(span, message).help("write one rule for each value"));
+            }
+            _ => {}
+        }
+        let attributes = if self.is('[') { self.attributes(name.value)? } else { Attributes::default() };
+        if super::ast::is_terminal(name.value) && !attributes.is_empty() {
+            let message = format!("terminal `{}` cannot have attributes", name.value);
+            self.diagnostics.push(Diagnostic::error(span, message).help("give them to a rule that is this terminal"));
+        }
+        if self.is('.') {
+            let message = "priorities are not supported: all ways to read a text are followed at once";
+            return self.fail(Diagnostic::error(self.span(), message).help("leave the priority out"));
+        }
+        self.sign(':', "`:`")?;
+        if *self.kind() == Kind::Newline && self.goes_on() {
+            let message = format!("`{}` begins with `|`, so it may be empty", name.value);
+            self.diagnostics.push(Diagnostic::warning(name.span.clone(), message).help("begin with an alternative"));
+        }
+        let body = self.alternatives()?;
+        Ok(Definition { name, attributes, body })
+    }
+
+    fn attributes(&mut self, rule: &str) -> Parsed<Attributes<'t>> {
+        let mut out = Attributes::default();
+        self.bump();
+        loop {
+            self.newlines();
+            if self.eat(']') {
+                break;
+            }
+            let key = self.name("an attribute, such as `lazy`")?;
+            self.attribute(rule, &key, &mut out)?;
+            self.newlines();
+            if !self.is(']') {
+                self.sign(',', "`,` or `]`")?;
+            }
+        }
+        if let (Some(name), None) = (&out.stop_capture, &out.marker) {
+            let message = "`stop_capture` without `stop` or `suffix` captures nothing";
+            self.diagnostics.push(Diagnostic::error(name.span.clone(), message));
+        }
+        Ok(out)
+    }
+
+    fn attribute(&mut self, rule: &str, key: &Spanned<&'t str>, out: &mut Attributes<'t>) -> Parsed<()> {
+        let valued = self.eat('=');
+        if !valued && !matches!(key.value, "lazy" | "capture") {
+            let known = ["lazy", "suffix", "stop", "stop_capture", "max_tokens", "max_chars", "capture", "temperature"];
+            if known.contains(&key.value) {
+                return self.expected("`=` and a value");
+            }
+        }
+        match key.value {
+            "lazy" if !valued => out.lazy = true,
+            "capture" if !valued => out.capture = Some(rule.to_owned()),
+            "capture" => out.capture = Some(self.string()?.value),
+            "stop_capture" => out.stop_capture = Some(self.string()?),
+            "max_tokens" => out.max_tokens = Some(self.count()?),
+            "max_chars" => out.max_chars = Some(self.count()?),
+            "temperature" => match *self.kind() {
+                Kind::Number(digits) => {
+                    // Digits and a dot: always a number, perhaps an infinite one.
+                    let value = digits.parse::<f32>().unwrap_or(f32::INFINITY);
+                    if !value.is_finite() {
+                        return self.expected("a finite number");
+                    }
+                    self.bump();
+                    out.temperature = Some(value);
+                }
+                _ => return self.expected("a number that is not negative"),
+            },
+            "suffix" | "stop" => {
+                if out.marker.is_some() {
+                    let message = "a rule has one `suffix` or `stop`";
+                    return self.fail(Diagnostic::error(key.span.clone(), message));
+                }
+                let kind = if key.value == "stop" { MarkerKind::Stop } else { MarkerKind::Suffix };
+                let node = match self.kind() {
+                    Kind::Text(..) | Kind::Regex(..) | Kind::Name(_) => self.atom()?,
+                    _ => return self.expected("a string, a regular expression or a terminal"),
+                };
+                if kind == MarkerKind::Stop && matches!(&node.kind, NodeKind::Text(text, _) if text.is_empty()) {
+                    let message = "`stop=\"\"` stands for the end of the sequence, after which nothing can follow";
+                    return self.fail(Diagnostic::error(node.span, message).help("leave it out"));
+                }
+                out.marker = Some(Marker { kind, node });
+            }
+            _ => {
+                let known =
+                    ["lazy", "suffix", "stop", "stop_capture", "max_tokens", "max_chars", "capture", "temperature"];
+                let help = match crate::front::diagnostic::similar(key.value, known) {
+                    Some(name) => format!("is `{name}` meant?"),
+                    None => format!("known are {}", known.join(", ")),
+                };
+                let message = format!("there is no attribute `{}`", key.value);
+                return self.fail(Diagnostic::error(key.span.clone(), message).help(help));
+            }
+        }
+        Ok(())
+    }
+
+    fn string(&mut self) -> Parsed<Spanned<String>> {
+        match self.kind().clone() {
+            Kind::Text(value, false) => {
+                let span = self.span();
+                self.bump();
+                Ok(Spanned { value, span })
+            }
+            _ => self.expected("a string"),
+        }
+    }
+
+    fn count(&mut self) -> Parsed<u32> {
+        match *self.kind() {
+            Kind::Number(digits) if !digits.contains('.') => match digits.parse::<u32>() {
+                Ok(count) => {
+                    self.bump();
+                    Ok(count)
+                }
+                Err(_) => self.expected("a number below 4294967296"),
+            },
+            _ => self.expected("a number"),
+        }
+    }
+
+    /// Alternatives, each a sequence; further ones may stand on lines of their own.
+    fn alternatives(&mut self) -> Parsed<Node<'t>> {
+        let start = self.span().start;
+        let mut list = vec![self.alternative()?];
+        loop {
+            if *self.kind() == Kind::Newline && self.goes_on() {
+                self.newlines();
+            }
+            if !self.eat('|') {
+                break;
+            }
+            list.push(self.alternative()?);
+        }
+        let span = self.since(start);
+        Ok(if list.len() == 1 { list.swap_remove(0) } else { Node { kind: NodeKind::Alt(list), span } })
+    }
+
+    /// Whether the next line begins with `|`.
+    fn goes_on(&self) -> bool {
+        let next = self.tokens[self.at..].iter().find(|t| t.kind != Kind::Newline);
+        next.is_some_and(|t| t.kind == Kind::Sign('|'))
+    }
+
+    /// Conjunctions of items, perhaps with an alias, which shapes trees and is dropped.
+    fn alternative(&mut self) -> Parsed<Node<'t>> {
+        let start = self.span().start;
+        let mut both = vec![self.sequence()?];
+        while self.eat('&') {
+            both.push(self.sequence()?);
+        }
+        if *self.kind() == Kind::Arrow {
+            self.bump();
+            self.name("an alias")?;
+        }
+        let span = self.since(start);
+        Ok(if both.len() == 1 { both.swap_remove(0) } else { Node { kind: NodeKind::And(both), span } })
+    }
+
+    fn sequence(&mut self) -> Parsed<Node<'t>> {
+        let start = self.span().start;
+        let mut items = Vec::new();
+        while let Some(item) = self.item()? {
+            items.push(item);
+        }
+        let span = if items.is_empty() { start..start } else { self.since(start) };
+        Ok(if items.len() == 1 { items.swap_remove(0) } else { Node { kind: NodeKind::Seq(items), span } })
+    }
+
+    /// An atom with what stands before and behind it; `None` where no item begins.
+    fn item(&mut self) -> Parsed<Option<Node<'t>>> {
+        let start = self.span().start;
+        let mut negations = 0usize;
+        while self.eat('~') {
+            negations += 1;
+        }
+        let begins = match self.kind() {
+            Kind::Name(_) | Kind::Text(..) | Kind::Regex(..) | Kind::Special(_) | Kind::Grammar(_) => true,
+            Kind::Directive(word) => matches!(*word, "json" | "regex" | "lark"),
+            Kind::Sign('(' | '[') => true,
+            _ => false,
+        };
+        if !begins {
+            return if negations > 0 { self.expected("a terminal behind `~`") } else { Ok(None) };
+        }
+        let mut node = self.atom()?;
+        // Two negations cancel each other.
+        if negations % 2 == 1 {
+            node = Node { kind: NodeKind::Not(Box::new(node)), span: self.since(start) };
+        }
+        let (min, max) = match self.kind() {
+            Kind::Sign('?') => (0, Some(1)),
+            Kind::Sign('*') => (0, None),
+            Kind::Sign('+') => (1, None),
+            Kind::Sign('~') => return self.tilde(node, start).map(Some),
+            Kind::Sign('{') => return self.braces(node, start).map(Some),
+            _ => return Ok(Some(node)),
+        };
+        self.bump();
+        self.repeated(node, start, min, max).map(Some)
+    }
+
+    fn repeated(&mut self, node: Node<'t>, start: usize, min: u32, max: Option<u32>) -> Parsed<Node<'t>> {
+        let span = self.since(start);
+        if max.is_some_and(|max| max < min) {
+            return self.fail(Diagnostic::error(span, "the bounds of a repeat are out of order"));
+        }
+        if matches!(self.kind(), Kind::Sign('?' | '*' | '+' | '{')) {
+            return self.expected("one operator behind an item; put the item into parentheses");
+        }
+        Ok(Node { kind: NodeKind::Repeat(Box::new(node), min, max), span })
+    }
+
+    /// `~n` and `~n..m`.
+    fn tilde(&mut self, node: Node<'t>, start: usize) -> Parsed<Node<'t>> {
+        // `a ~b` is `a` and then what `b` does not match.
+        if !matches!(self.tokens.get(self.at + 1).map(|t| &t.kind), Some(Kind::Number(_))) {
+            return Ok(node);
+        }
+        self.bump();
+        let min = self.count()?;
+        let mut max = min;
+        if *self.kind() == Kind::Range {
+            self.bump();
+            max = self.count()?;
+        }
+        self.repeated(node, start, min, Some(max))
+    }
+
+    /// `{n}`, `{n,}`, `{,m}` and `{n,m}`.
+    fn braces(&mut self, node: Node<'t>, start: usize) -> Parsed<Node<'t>> {
+        self.bump();
+        if matches!(self.kind(), Kind::Name(_) | Kind::Text(..) | Kind::Regex(..)) {
+            let message = "templates are not supported";
+            return self.fail(Diagnostic::error(self.span(), message).help("write one rule for each use"));
+        }
+        let min = if self.is(',') { 0 } else { self.count()? };
+        let mut max = Some(min);
+        if self.eat(',') {
+            max = if self.is('}') { None } else { Some(self.count()?) };
+        }
+        self.sign('}', "`}`")?;
+        self.repeated(node, start, min, max)
+    }
+
+    fn atom(&mut self) -> Parsed<Node<'t>> {
+        if self.depth >= self.limits.depth {
+            let message = format!("nested deeper than {}", self.limits.depth);
+            return self.fail(Diagnostic::error(self.span(), message));
+        }
+        self.depth += 1;
+        let node = self.atom_inner();
+        self.depth -= 1;
+        node
+    }
+
+    fn atom_inner(&mut self) -> Parsed<Node<'t>> {
+        let start = self.span().start;
+        let kind = match self.kind().clone() {
+            Kind::Name(name) => {
+                self.bump();
+                if *self.kind() == Kind::Parameter {
+                    let message = "rules with parameters are not supported";
+                    return self.fail(Diagnostic::error(self.span(), message).help("write one rule for each value"));
+                }
+                NodeKind::Name(name)
+            }
+            Kind::Text(text, fold) => {
+                self.bump();
+                if *self.kind() == Kind::Range {
+                    return self.range(start, (text, fold));
+                }
+                NodeKind::Text(text, fold)
+            }
+            Kind::Regex(pattern, flags) => {
+                self.bump();
+                NodeKind::Regex(pattern, flags)
+            }
+            Kind::Special(token) => {
+                self.bump();
+                NodeKind::Special(token)
+            }
+            Kind::Grammar(name) => {
+                self.bump();
+                NodeKind::Grammar(name)
+            }
+            Kind::Directive(word @ ("json" | "regex")) => {
+                self.bump();
+                let Kind::Json(value) = *self.kind() else { return self.expected("a JSON object") };
+                let json = Spanned { value, span: self.span() };
+                self.bump();
+                if word == "json" { NodeKind::Json(json) } else { NodeKind::Structured(json) }
+            }
+            Kind::Directive("lark") => {
+                self.bump();
+                self.sign('{', "`{`")?;
+                let file = self.file(true);
+                self.sign('}', "`}`")?;
+                NodeKind::Lark(Box::new(file))
+            }
+            Kind::Sign(open @ ('(' | '[')) => return self.group(open, start),
+            _ => return self.expected("an item"),
+        };
+        Ok(Node { kind, span: self.since(start) })
+    }
+
+    fn range(&mut self, start: usize, (low, fold): (String, bool)) -> Parsed<Node<'t>> {
+        self.bump();
+        let Kind::Text(high, folds) = self.kind().clone() else { return self.expected("a string of one character") };
+        self.bump();
+        let span = self.since(start);
+        let one = |text: &str| {
+            let mut chars = text.chars();
+            chars.next().filter(|_| chars.next().is_none())
+        };
+        match (one(&low), one(&high)) {
+            (Some(low), Some(high)) if low <= high && !fold && !folds => {
+                Ok(Node { kind: NodeKind::Range(low, high), span })
+            }
+            (Some(low), Some(high)) if low > high => {
+                self.fail(Diagnostic::error(span, "the bounds of a range are out of order"))
+            }
+            _ => self.fail(Diagnostic::error(span, "the bounds of a range are single characters, without flags")),
+        }
+    }
+
+    /// Parentheses, or brackets around what may be left out. Line ends inside mean nothing.
+    fn group(&mut self, open: char, start: usize) -> Parsed<Node<'t>> {
+        let close = if open == '(' { ')' } else { ']' };
+        self.bump();
+        let mut list = Vec::new();
+        let mut items: Vec<Node<'t>> = Vec::new();
+        let inside = self.span().start;
+        loop {
+            self.newlines();
+            let part = self.alternative()?;
+            if !matches!(&part.kind, NodeKind::Seq(empty) if empty.is_empty()) {
+                items.push(part);
+            }
+            if *self.kind() == Kind::Newline {
+                continue;
+            }
+            let span = self.since(inside);
+            let whole = std::mem::take(&mut items);
+            list.push(match whole.len() {
+                1 => whole.into_iter().next().unwrap_or(Node { kind: NodeKind::Seq(Vec::new()), span }),
+                _ => Node { kind: NodeKind::Seq(whole), span },
+            });
+            if self.eat('|') {
+                continue;
+            }
+            if !self.eat(close) {
+                let what = if close == ')' { "`)`" } else { "`]`" };
+                return self.expected(what);
+            }
+            break;
+        }
+        let span = self.since(start);
+        let body =
+            if list.len() == 1 { list.swap_remove(0) } else { Node { kind: NodeKind::Alt(list), span: span.clone() } };
+        if open == '(' {
+            // Kept apart from what stands around, so that `a (b | c)` and `(a & b) c` stay what they are.
+            return Ok(Node { kind: body.kind, span });
+        }
+        Ok(Node { kind: NodeKind::Repeat(Box::new(body), 0, Some(1)), span })
+    }
+}

@@ -1,0 +1,263 @@
+//! Terminals, and whatever else has to be text: regular languages over bytes.
+
+use std::ops::Range;
+
+use super::ast::{Node, NodeKind, is_terminal};
+use super::lower::{Scope, Text};
+use super::pattern;
+use crate::front::diagnostic::Diagnostic;
+use crate::fsm::{Combine, Dfa};
+use crate::ir::Expr;
+use crate::ir::regular::{self, BYTES};
+
+/// Largest automaton a terminal is turned into where it could stay an expression.
+const COMPACT_STATES: usize = 2_000;
+/// Largest count that is written out for it. Larger ones stay counters.
+const COMPACT_COUNT: u32 = 16;
+/// Longest text that is written out in every terminal that names it.
+const SHORT: usize = 64;
+
+/// Calls `visit` with every name in an expression, grammars inside left out.
+pub(super) fn names<'t>(node: &Node<'t>, visit: &mut dyn FnMut(&'t str, &Range<usize>)) {
+    match &node.kind {
+        NodeKind::Name(name) => visit(name, &node.span),
+        NodeKind::Seq(parts) | NodeKind::Alt(parts) | NodeKind::And(parts) => {
+            parts.iter().for_each(|part| names(part, visit));
+        }
+        NodeKind::Repeat(body, ..) | NodeKind::Not(body) => names(body, visit),
+        _ => {}
+    }
+}
+
+fn has_large_count(expr: &Expr) -> bool {
+    match expr {
+        Expr::Repeat { body, min, max } => max.unwrap_or(*min) > COMPACT_COUNT || has_large_count(body),
+        Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().any(has_large_count),
+        Expr::Graph(graph) => graph.edges.iter().any(|(_, e, _)| has_large_count(e)),
+        _ => false,
+    }
+}
+
+impl<'a, 't> Scope<'_, '_, 'a, 't> {
+    /// The automaton of a text, if it is small; the expression itself otherwise.
+    pub(super) fn compact(&mut self, expr: Expr) -> Expr {
+        match &expr {
+            Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Automaton(_) | Expr::Ref(_) => expr,
+            _ if has_large_count(&expr) => expr,
+            _ => {
+                let limit = self.session.states().min(COMPACT_STATES);
+                let dfa = regular::automaton(&expr, self.session.builder.rules(), limit);
+                match self.session.built(dfa, limit, Dfa::len) {
+                    Ok(dfa) => Expr::Automaton(dfa.into()),
+                    Err(_) => expr,
+                }
+            }
+        }
+    }
+
+    /// The automaton of a text; reports why there is none.
+    pub(super) fn dfa(&mut self, expr: &Expr, span: &Range<usize>) -> Option<Dfa> {
+        let limit = self.session.states();
+        let dfa = regular::automaton(expr, self.session.builder.rules(), limit);
+        match self.session.built(dfa, limit, Dfa::len) {
+            Ok(dfa) => Some(dfa),
+            Err(error) => {
+                self.session.report(Diagnostic::error(span.clone(), format!("this has no automaton: {error}")));
+                None
+            }
+        }
+    }
+
+    /// A definition as text.
+    pub(super) fn definition_text(&mut self, root: usize) -> Expr {
+        self.read(root);
+        match &self.texts[root] {
+            // The rule of a terminal that stayed an expression has it as its body.
+            Text::Done(Expr::Ref(rule)) if *rule == self.rules[root] => {
+                self.session.builder.rules()[rule.index()].body.clone()
+            }
+            Text::Done(expr) => expr.clone(),
+            _ => Expr::Never,
+        }
+    }
+
+    /// Reads a definition as text. What it needs is read first, whatever the order of the text; cycles are reported.
+    fn read(&mut self, root: usize) {
+        // Definitions being read, with what is still to be looked at of what they name.
+        let mut stack: Vec<(usize, Vec<(usize, Range<usize>)>)> = Vec::new();
+        if self.texts[root] == Text::New {
+            let needs = self.open(root);
+            stack.push((root, needs));
+        }
+        while let Some((i, needs)) = stack.last_mut() {
+            let i = *i;
+            match needs.pop() {
+                Some((need, span)) => match self.texts[need] {
+                    Text::New => {
+                        let needs = self.open(need);
+                        stack.push((need, needs));
+                    }
+                    Text::Open => {
+                        let name = self.file.definitions[need].name.value;
+                        let what = if is_terminal(name) { "terminal" } else { "rule" };
+                        let message = format!("{what} `{name}` leads back to itself");
+                        let diagnostic =
+                            Diagnostic::error(span, message).help("only rules can be recursive, outside of terminals");
+                        self.session.report(diagnostic);
+                        self.texts[need] = Text::Failed;
+                    }
+                    Text::Failed | Text::Done(_) => {}
+                },
+                None => {
+                    stack.pop();
+                    if self.texts[i] == Text::Open {
+                        self.close(i);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Begins to read a definition; returns what it names.
+    fn open(&mut self, i: usize) -> Vec<(usize, Range<usize>)> {
+        self.texts[i] = Text::Open;
+        let mut needs = Vec::new();
+        names(&self.file.definitions[i].body, &mut |name, span| {
+            if let Some(&need) = self.index.get(name)
+                && self.file.definitions[need].attributes.is_empty()
+            {
+                needs.push((need, span.clone()));
+            }
+        });
+        needs
+    }
+
+    /// Reads a definition, all that it names being read.
+    fn close(&mut self, i: usize) {
+        let definition = &self.file.definitions[i];
+        let body = self.node_text(&definition.body);
+        let body = self.compact(body);
+        if let Expr::Automaton(dfa) = &body
+            && dfa.is_empty()
+            && !self.session.diagnostics.has_errors()
+        {
+            let message = format!("`{}` matches nothing", definition.name.value);
+            self.session.report(Diagnostic::warning(definition.name.span.clone(), message));
+        }
+        self.texts[i] = Text::Done(match body {
+            Expr::Bytes(bytes) if bytes.len() <= SHORT => Expr::Bytes(bytes),
+            small @ (Expr::Empty | Expr::Never | Expr::Class(_) | Expr::Automaton(_) | Expr::Ref(_)) => small,
+            body if is_terminal(definition.name.value) => {
+                self.session.builder.define(self.rules[i], body);
+                Expr::Ref(self.rules[i])
+            }
+            body => Expr::Ref(self.session.builder.rule(definition.name.value, body)),
+        });
+    }
+
+    /// An expression as text.
+    pub(super) fn text(&mut self, node: &'a Node<'t>) -> Expr {
+        let mut needs = Vec::new();
+        names(node, &mut |name, _| {
+            if let Some(&need) = self.index.get(name)
+                && self.file.definitions[need].attributes.is_empty()
+            {
+                needs.push(need);
+            }
+        });
+        needs.into_iter().for_each(|need| self.read(need));
+        self.node_text(node)
+    }
+
+    /// As [`Scope::text`], all that it names being read.
+    fn node_text(&mut self, node: &'a Node<'t>) -> Expr {
+        let not_text = |what: &str| {
+            let message = format!("{what} cannot stand in a terminal or a lazy rule: it is not plain text");
+            Diagnostic::error(node.span.clone(), message)
+        };
+        match &node.kind {
+            NodeKind::Name(name) => self.named_text(name, &node.span),
+            NodeKind::Text(text, false) => Expr::text(text),
+            NodeKind::Text(text, true) if self.session.spend(text.len(), &node.span) => pattern::folded_text(text),
+            NodeKind::Text(..) => Expr::Never,
+            NodeKind::Range(low, high) => pattern::range(*low, *high),
+            NodeKind::Regex(source, flags) => {
+                match pattern::lower(source, flags, self.session.limits, &mut self.session.nodes) {
+                    Ok(expr) => expr,
+                    Err(error) => {
+                        let begin = node.span.start + 1;
+                        let span = begin + error.span.start..begin + error.span.end;
+                        self.session.report(Diagnostic::error(span, error.message));
+                        Expr::Never
+                    }
+                }
+            }
+            NodeKind::Structured(json) => self.structured(json),
+            NodeKind::Seq(parts) => {
+                let parts: Vec<Expr> = parts.iter().map(|part| self.node_text(part)).collect();
+                Expr::seq(parts)
+            }
+            NodeKind::Alt(parts) => {
+                let parts: Vec<Expr> = parts.iter().map(|part| self.node_text(part)).collect();
+                Expr::alt(parts)
+            }
+            NodeKind::Repeat(body, min, max) => Expr::repeat(self.node_text(body), *min, *max),
+            NodeKind::And(parts) => self.all_of(parts, &node.span),
+            NodeKind::Not(body) => self.none_of(body, &node.span),
+            NodeKind::Special(token) => self.refuse(not_text(&format!("special token `{token}`"))),
+            NodeKind::Grammar(name) => self.refuse(not_text(&format!("grammar `@{name}`"))),
+            NodeKind::Json(_) => self.refuse(not_text("`%json`")),
+            NodeKind::Lark(_) => self.refuse(not_text("`%lark`")),
+        }
+    }
+
+    fn refuse(&mut self, diagnostic: Diagnostic) -> Expr {
+        self.session.report(diagnostic);
+        Expr::Never
+    }
+
+    fn named_text(&mut self, name: &'t str, span: &Range<usize>) -> Expr {
+        let Some(&i) = self.index.get(name) else {
+            return match self.imports.get(name) {
+                Some((body, _)) => body.clone(),
+                None => self.undefined(name, span),
+            };
+        };
+        match &self.texts[i] {
+            Text::Done(expr) => expr.clone(),
+            // A rule with attributes is never read as text.
+            Text::New => {
+                let message = format!("rule `{name}` has attributes, which would be lost in a terminal or a lazy rule");
+                self.refuse(Diagnostic::error(span.clone(), message))
+            }
+            Text::Open | Text::Failed => Expr::Never,
+        }
+    }
+
+    fn all_of(&mut self, parts: &'a [Node<'t>], span: &Range<usize>) -> Expr {
+        let mut all: Option<Dfa> = None;
+        for part in parts {
+            let expr = self.node_text(part);
+            let Some(dfa) = self.dfa(&expr, &part.span) else { return Expr::Never };
+            let limit = self.session.states();
+            let both = match all {
+                None => Ok(dfa),
+                Some(other) => other.combine(&dfa, Combine::And, limit),
+            };
+            match self.session.built(both, limit, Dfa::len) {
+                Ok(both) => all = Some(both),
+                Err(error) => return self.refuse(Diagnostic::error(span.clone(), error.to_string())),
+            }
+        }
+        all.map_or(Expr::Never, |dfa| Expr::Automaton(dfa.into()))
+    }
+
+    fn none_of(&mut self, body: &'a Node<'t>, span: &Range<usize>) -> Expr {
+        let expr = self.node_text(body);
+        let Some(dfa) = self.dfa(&expr, &body.span) else { return Expr::Never };
+        match dfa.complement(&BYTES, self.session.states()) {
+            Ok(dfa) => Expr::Automaton(dfa.into()),
+            Err(error) => self.refuse(Diagnostic::error(span.clone(), error.to_string())),
+        }
+    }
+}

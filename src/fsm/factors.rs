@@ -1,0 +1,80 @@
+//! The factors (substrings) of a word.
+
+use rustc_hash::FxHashMap;
+
+use super::{Dfa, DfaBuilder};
+
+impl Dfa {
+    /// All factors of a word, the empty one included: its suffix automaton (Blumer et al., 1985) with every state final. At most twice as many
+    /// states as symbols. Cost: linear, plus sorting each state's edges.
+    pub fn factors(word: &[u32]) -> Dfa {
+        /// A class of factors that end at the same places.
+        #[derive(Clone)]
+        struct Class {
+            /// Length of the longest.
+            len: usize,
+            /// The class of the longest suffix that is in another one.
+            link: Option<usize>,
+            next: FxHashMap<u32, usize>,
+        }
+        let mut classes = vec![Class { len: 0, link: None, next: FxHashMap::default() }];
+        let mut last = 0;
+        for &symbol in word {
+            let new = classes.len();
+            classes.push(Class { len: classes[last].len + 1, link: Some(0), next: FxHashMap::default() });
+            let mut at = Some(last);
+            while let Some(from) = at.filter(|&from| !classes[from].next.contains_key(&symbol)) {
+                classes[from].next.insert(symbol, new);
+                at = classes[from].link;
+            }
+            if let Some(from) = at {
+                let to = classes[from].next[&symbol];
+                if classes[to].len == classes[from].len + 1 {
+                    classes[new].link = Some(to);
+                } else {
+                    // Only the shorter ones of that class end here too.
+                    let split = classes.len();
+                    let shorter = Class { len: classes[from].len + 1, ..classes[to].clone() };
+                    classes.push(shorter);
+                    let mut at = Some(from);
+                    while let Some(from) = at.filter(|&from| classes[from].next.get(&symbol) == Some(&to)) {
+                        classes[from].next.insert(symbol, split);
+                        at = classes[from].link;
+                    }
+                    classes[to].link = Some(split);
+                    classes[new].link = Some(split);
+                }
+            }
+            last = new;
+        }
+        let mut builder = DfaBuilder::new();
+        for _ in &classes {
+            builder.state(true);
+        }
+        for (from, class) in (0u32..).zip(&classes) {
+            class.next.iter().for_each(|(&symbol, &to)| builder.edge(from, symbol, symbol, to as u32));
+        }
+        builder.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::fsm::Dfa;
+
+    proptest! {
+        #[test]
+        fn factors_are_what_windows_say(
+            word in prop::collection::vec(0u32..3, 0..12),
+            other in prop::collection::vec(0u32..3, 0..6),
+        ) {
+            let dfa = Dfa::factors(&word);
+            prop_assert!(dfa.len() <= 2 * word.len() + 1);
+            let is_factor = other.is_empty() || word.windows(other.len()).any(|w| w == other);
+            prop_assert_eq!(dfa.accepts(other), is_factor);
+            prop_assert!((0..=word.len()).all(|n| dfa.accepts(word[n..].iter().copied())));
+        }
+    }
+}

@@ -1,0 +1,480 @@
+//! Operations on grammars: union, concatenation, repetition, intersection with a regular language.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{Expr, Grammar, GrammarBuilder, GrammarError, Graph};
+use crate::fsm::{ByteSet, Combine, Dfa, DfaBuilder, Grouped, TooLarge};
+use crate::ids::RuleId;
+use crate::limits::Limits;
+
+/// Deepest expression that is intersected by recursion.
+const MAX_DEPTH: usize = 500;
+
+/// Why a grammar cannot be intersected with a regular language.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IntersectError {
+    /// A special token is not bytes, so no language over bytes has it.
+    #[error("rule `{rule}` has a special token, which is no bytes")]
+    Special {
+        /// The rule.
+        rule: String,
+    },
+    /// What a tag dispatch watches for is not split.
+    #[error("rule `{rule}` has a tag dispatch")]
+    Dispatch {
+        /// The rule.
+        rule: String,
+    },
+    /// A budget counts whole occurrences of a rule; the parts it would be split into have none.
+    #[error("rule `{rule}` has a budget")]
+    Budget {
+        /// The rule.
+        rule: String,
+    },
+    /// Expressions are nested too deeply.
+    #[error("rule `{rule}` is nested deeper than {limit}")]
+    TooDeep {
+        /// The rule.
+        rule: String,
+        /// The limit.
+        limit: usize,
+    },
+    /// The result has more expressions than [`Limits::nodes`], or finding it takes a hundred times as many steps.
+    #[error("the intersection has more than {limit} expressions")]
+    TooLarge {
+        /// The limit.
+        limit: usize,
+    },
+    /// An automaton inside grew past [`Limits::automaton_states`].
+    #[error(transparent)]
+    Automaton(#[from] TooLarge),
+    /// The grammar is not well formed.
+    #[error(transparent)]
+    Grammar(#[from] GrammarError),
+}
+
+impl Grammar {
+    /// A grammar with one more rule, which has this body (made from the start rules of `parts`) and is the start.
+    fn around(parts: &[&Grammar], body: impl FnOnce(Vec<Expr>) -> Expr) -> Grammar {
+        let mut builder = GrammarBuilder::new();
+        let start = builder.declare("root");
+        let parts = parts.iter().map(|part| Expr::Ref(builder.import(part))).collect();
+        builder.define(start, body(parts));
+        builder.into_grammar(start)
+    }
+
+    /// The sentences of any of these grammars; of none, no sentence. Cost: their size.
+    pub fn union(parts: &[&Grammar]) -> Grammar {
+        Grammar::around(parts, Expr::alt)
+    }
+
+    /// Sentences of these grammars, one behind the other; of none, the empty sentence. Cost: their size.
+    pub fn concat(parts: &[&Grammar]) -> Grammar {
+        Grammar::around(parts, Expr::seq)
+    }
+
+    /// Any number of sentences, one behind the other. Cost: the grammar's size.
+    pub fn star(&self) -> Grammar {
+        self.repeat(0, None)
+    }
+
+    /// The sentences, and the empty one. Cost: the grammar's size.
+    pub fn optional(&self) -> Grammar {
+        self.repeat(0, Some(1))
+    }
+
+    /// At least `min` and at most `max` sentences, one behind the other; nothing at all if `min > max`. Cost: the grammar's size,
+    /// whatever the bounds.
+    pub fn repeat(&self, min: u32, max: Option<u32>) -> Grammar {
+        Grammar::around(&[self], |mut parts| Expr::repeat(parts.remove(0), min, max))
+    }
+
+    /// The sentences that are words of a regular language over bytes as well (Bar-Hillel, Perles and Shamir, 1961). A rule of the
+    /// result is a rule of this grammar between two states of the automaton; only pairs that a sentence meets are made. Labels, captures and temperatures
+    /// stay. Cost: up to the grammar's size times the automaton's squared; bounded by [`Limits::nodes`].
+    pub fn intersect(&self, language: &Dfa, limits: &Limits) -> Result<Grammar, IntersectError> {
+        self.validate()?;
+        let mut intersection = Intersection {
+            grammar: self,
+            language,
+            limits,
+            steps: 0,
+            nodes: 0,
+            ends: FxHashMap::default(),
+            callers: FxHashMap::default(),
+            caller: None,
+            queue: Vec::new(),
+            queued: FxHashSet::default(),
+            rule: self.start,
+            ids: FxHashMap::default(),
+            todo: Vec::new(),
+            builder: GrammarBuilder::new(),
+        };
+        intersection.find_ends()?;
+        intersection.build()
+    }
+}
+
+/// A rule that begins in a state.
+type Begun = (RuleId, u32);
+
+type Result<T, E = IntersectError> = std::result::Result<T, E>;
+
+struct Intersection<'g> {
+    grammar: &'g Grammar,
+    language: &'g Dfa,
+    limits: &'g Limits,
+    /// Work done.
+    steps: usize,
+    /// Expressions made.
+    nodes: usize,
+    /// Where a rule begun in a state may end, as far as is known.
+    ends: FxHashMap<Begun, BTreeSet<u32>>,
+    /// Who has to be looked at again when a rule gets another end.
+    callers: FxHashMap<Begun, FxHashSet<Begun>>,
+    /// The rule that is being looked at, and where it began; none while the result is built.
+    caller: Option<Begun>,
+    /// Rules to look at.
+    queue: Vec<Begun>,
+    queued: FxHashSet<Begun>,
+    /// The rule that errors are about.
+    rule: RuleId,
+    /// Rules of the result: a rule between two states.
+    ids: FxHashMap<(RuleId, u32, u32), RuleId>,
+    todo: Vec<(RuleId, u32, u32)>,
+    builder: GrammarBuilder,
+}
+
+/// A sequence, a repeat or a graph, all as a graph.
+struct View<'e> {
+    nodes: u32,
+    start: u32,
+    ends: Vec<u32>,
+    edges: Vec<(u32, &'e Expr, u32)>,
+}
+
+impl Intersection<'_> {
+    fn name(&self) -> String {
+        self.grammar.rules[self.rule.index()].name.clone()
+    }
+
+    fn step(&mut self) -> Result<()> {
+        self.steps += 1;
+        let limit = self.limits.nodes;
+        if self.steps > limit.saturating_mul(100) { Err(IntersectError::TooLarge { limit }) } else { Ok(()) }
+    }
+
+    fn made(&mut self, expr: Expr) -> Result<Expr> {
+        self.nodes += 1;
+        let limit = self.limits.nodes;
+        if self.nodes > limit { Err(IntersectError::TooLarge { limit }) } else { Ok(expr) }
+    }
+
+    fn deeper(&self, depth: usize) -> Result<usize> {
+        if depth > MAX_DEPTH {
+            return Err(IntersectError::TooDeep { rule: self.name(), limit: MAX_DEPTH });
+        }
+        Ok(depth + 1)
+    }
+
+    fn enqueue(&mut self, begun: Begun) {
+        if self.queued.insert(begun) {
+            self.queue.push(begun);
+        }
+    }
+
+    /// Where a rule that begins in a state may end, as far as is known; whoever asks is told when more is.
+    fn begun(&mut self, begun: Begun) -> BTreeSet<u32> {
+        if let Some(caller) = self.caller {
+            self.callers.entry(begun).or_default().insert(caller);
+        }
+        if let Some(ends) = self.ends.get(&begun) {
+            return ends.clone();
+        }
+        self.ends.insert(begun, BTreeSet::new());
+        self.enqueue(begun);
+        BTreeSet::new()
+    }
+
+    /// Finds where rules end, from the start on, until nothing changes.
+    fn find_ends(&mut self) -> Result<()> {
+        let grammar = self.grammar;
+        self.begun((grammar.start, 0));
+        while let Some(begun) = self.queue.pop() {
+            self.queued.remove(&begun);
+            self.caller = Some(begun);
+            self.rule = begun.0;
+            let rule = &grammar.rules[begun.0.index()];
+            if rule.attributes.budget.is_some() {
+                return Err(IntersectError::Budget { rule: self.name() });
+            }
+            let found = self.ends_of(&rule.body, begun.1, 0)?;
+            let ends = self.ends.entry(begun).or_default();
+            let before = ends.len();
+            ends.extend(found);
+            if ends.len() > before {
+                let callers: Vec<Begun> = self.callers.get(&begun).into_iter().flatten().copied().collect();
+                callers.into_iter().for_each(|caller| self.enqueue(caller));
+            }
+        }
+        self.caller = None;
+        Ok(())
+    }
+
+    /// The states in which an expression that begins in `from` may end.
+    fn ends_of(&mut self, expr: &Expr, from: u32, depth: usize) -> Result<BTreeSet<u32>> {
+        let depth = self.deeper(depth)?;
+        self.step()?;
+        Ok(match expr {
+            Expr::Empty => BTreeSet::from([from]),
+            Expr::Never => BTreeSet::new(),
+            Expr::Bytes(bytes) => self.run(from, bytes).into_iter().collect(),
+            Expr::Class(set) => {
+                let edges = self.language.edges(from).iter();
+                edges.filter(|e| set.iter().any(|b| (e.lo..=e.hi).contains(&b.into()))).map(|e| e.to).collect()
+            }
+            Expr::Special(_) => return Err(IntersectError::Special { rule: self.name() }),
+            Expr::Dispatch(_) => return Err(IntersectError::Dispatch { rule: self.name() }),
+            Expr::Ref(rule) => self.begun((*rule, from)),
+            Expr::Alt(parts) => {
+                let mut out = BTreeSet::new();
+                for part in parts {
+                    out.extend(self.ends_of(part, from, depth)?);
+                }
+                out
+            }
+            Expr::Automaton(dfa) => {
+                let mut seen = FxHashSet::from_iter([(0, from)]);
+                let mut stack = vec![(0, from)];
+                let mut out = BTreeSet::new();
+                while let Some((a, b)) = stack.pop() {
+                    self.step()?;
+                    if dfa.is_final(a) {
+                        out.insert(b);
+                    }
+                    for (x, y) in dfa.edges(a).iter().flat_map(|x| self.language.edges(b).iter().map(move |y| (x, y))) {
+                        if x.lo <= y.hi && y.lo <= x.hi && seen.insert((x.to, y.to)) {
+                            stack.push((x.to, y.to));
+                        }
+                    }
+                }
+                out
+            }
+            Expr::Repeat { body, min, max } if self.is_loop(body, from, depth)? => {
+                let any = *min == 0 || !self.ends_of(body, from, depth)?.is_empty();
+                if any && max.is_none_or(|max| *min <= max) { BTreeSet::from([from]) } else { BTreeSet::new() }
+            }
+            Expr::Seq(_) | Expr::Repeat { .. } | Expr::Graph(_) => {
+                let Some(view) = self.view(expr)? else { return Ok(BTreeSet::new()) };
+                let (places, _) = self.product(&view, from, depth)?;
+                let is_end = ends(&view);
+                places.into_iter().filter(|(node, _)| is_end[*node as usize]).map(|(_, state)| state).collect()
+            }
+        })
+    }
+
+    fn run(&self, from: u32, bytes: &[u8]) -> Option<u32> {
+        bytes.iter().try_fold(from, |at, &byte| self.language.next(at, byte.into()))
+    }
+
+    /// Whether a repeated expression, if it leads anywhere from this state, leads back to it: then counting is all there is to do.
+    fn is_loop(&mut self, body: &Expr, from: u32, depth: usize) -> Result<bool> {
+        Ok(self.ends_of(body, from, depth)?.iter().all(|&end| end == from))
+    }
+
+    /// Anything that is read piece by piece, as a graph; `None` if it derives nothing.
+    fn view<'e>(&self, expr: &'e Expr) -> Result<Option<View<'e>>> {
+        Ok(Some(match expr {
+            Expr::Seq(parts) => {
+                let edges = (0u32..).zip(parts).map(|(i, part)| (i, part, i + 1)).collect();
+                let last = parts.len() as u32;
+                View { nodes: last + 1, start: 0, ends: vec![last], edges }
+            }
+            Expr::Repeat { min, max: Some(max), .. } if min > max => return Ok(None),
+            Expr::Repeat { body, min, max } => {
+                let last = max.unwrap_or(*min);
+                let limit = self.limits.nodes;
+                if last as usize > limit {
+                    return Err(IntersectError::TooLarge { limit });
+                }
+                let mut edges: Vec<_> = (0..last).map(|i| (i, &**body, i + 1)).collect();
+                if max.is_none() {
+                    edges.push((last, body, last));
+                }
+                View { nodes: last + 1, start: 0, ends: (*min..=last).collect(), edges }
+            }
+            Expr::Graph(graph) => View {
+                nodes: graph.nodes,
+                start: graph.start,
+                ends: graph.ends.clone(),
+                edges: graph.edges.iter().map(|(from, expr, to)| (*from, expr, *to)).collect(),
+            },
+            _ => return Ok(None),
+        }))
+    }
+
+    /// The pairs of node and state that are met from a state on, and the view's edges between them: from, edge, to.
+    fn product(&mut self, view: &View<'_>, from: u32, depth: usize) -> Result<(Vec<(u32, u32)>, Vec<[u32; 3]>)> {
+        let mut out: Vec<Vec<u32>> = vec![Vec::new(); view.nodes as usize];
+        for (i, (node, ..)) in (0u32..).zip(&view.edges) {
+            out[*node as usize].push(i);
+        }
+        let mut places = vec![(view.start, from)];
+        let mut known: FxHashMap<(u32, u32), u32> = FxHashMap::from_iter([((view.start, from), 0)]);
+        let mut edges = Vec::new();
+        let mut at = 0;
+        while at < places.len() {
+            let (node, state) = places[at];
+            for &i in &out[node as usize] {
+                let (_, expr, to) = view.edges[i as usize];
+                for end in self.ends_of(expr, state, depth)? {
+                    self.step()?;
+                    let next = *known.entry((to, end)).or_insert_with(|| {
+                        places.push((to, end));
+                        places.len() as u32 - 1
+                    });
+                    edges.push([at as u32, i, next]);
+                }
+            }
+            at += 1;
+        }
+        Ok((places, edges))
+    }
+
+    /// The result, once all ends are known.
+    fn build(mut self) -> Result<Grammar> {
+        let start = self.grammar.start;
+        let finals: Vec<u32> = self.begun((start, 0)).into_iter().filter(|&end| self.language.is_final(end)).collect();
+        let root = self.builder.declare("root");
+        let body = Expr::alt(finals.into_iter().map(|end| Expr::Ref(self.id(start, 0, end))).collect::<Vec<_>>());
+        self.builder.define(root, body);
+        let grammar = self.grammar;
+        while let Some((rule, from, to)) = self.todo.pop() {
+            self.rule = rule;
+            let body = self.part(&grammar.rules[rule.index()].body, from, to, 0)?;
+            let id = self.id(rule, from, to);
+            self.builder.define(id, body);
+        }
+        Ok(self.builder.into_grammar(root))
+    }
+
+    fn id(&mut self, rule: RuleId, from: u32, to: u32) -> RuleId {
+        if let Some(&id) = self.ids.get(&(rule, from, to)) {
+            return id;
+        }
+        let source = &self.grammar.rules[rule.index()];
+        let id = self.builder.declare(&*source.name);
+        *self.builder.attributes(id) = source.attributes.clone();
+        self.ids.insert((rule, from, to), id);
+        self.todo.push((rule, from, to));
+        id
+    }
+
+    /// What an expression derives that leads from one state to another.
+    fn part(&mut self, expr: &Expr, from: u32, to: u32, depth: usize) -> Result<Expr> {
+        let depth = self.deeper(depth)?;
+        self.step()?;
+        let part = match expr {
+            Expr::Empty if from == to => Expr::Empty,
+            Expr::Bytes(bytes) if self.run(from, bytes) == Some(to) => expr.clone(),
+            Expr::Class(set) => {
+                let mut some = ByteSet::EMPTY;
+                set.iter().filter(|&b| self.language.next(from, b.into()) == Some(to)).for_each(|b| some.insert(b));
+                Expr::class(some)
+            }
+            Expr::Ref(rule) if self.begun((*rule, from)).contains(&to) => Expr::Ref(self.id(*rule, from, to)),
+            Expr::Alt(parts) => {
+                let parts: Result<Vec<Expr>> = parts.iter().map(|part| self.part(part, from, to, depth)).collect();
+                Expr::alt(parts?)
+            }
+            Expr::Automaton(dfa) => {
+                let between = between(self.language, from, to);
+                let both = dfa.combine(&between, Combine::And, self.limits.automaton_states)?;
+                self.nodes += both.len();
+                if both.is_empty() { Expr::Never } else { Expr::Automaton(Arc::new(both)) }
+            }
+            Expr::Repeat { body, min, max } if self.is_loop(body, from, depth)? => {
+                if from == to {
+                    Expr::repeat(self.part(body, from, from, depth)?, *min, *max)
+                } else {
+                    Expr::Never
+                }
+            }
+            Expr::Seq(_) | Expr::Repeat { .. } | Expr::Graph(_) => match self.view(expr)? {
+                Some(view) => self.paths(&view, from, to, depth)?,
+                None => Expr::Never,
+            },
+            _ => Expr::Never,
+        };
+        self.made(part)
+    }
+
+    /// The paths of a graph that lead from one state to another.
+    fn paths(&mut self, view: &View<'_>, from: u32, to: u32, depth: usize) -> Result<Expr> {
+        let (places, edges) = self.product(view, from, depth)?;
+        let is_end = ends(view);
+        let ends: Vec<u32> = (0u32..)
+            .zip(&places)
+            .filter(|(_, (node, state))| is_end[*node as usize] && *state == to)
+            .map(|(i, _)| i)
+            .collect();
+        // Only what leads to such an end is kept.
+        let back = Grouped::new(places.len(), || edges.iter().map(|&[from, _, to]| (to, from)));
+        let live = back.reached(ends.iter().copied());
+        if !live[0] {
+            return Ok(Expr::Never);
+        }
+        let mut graph = Graph { nodes: places.len() as u32, start: 0, ends, edges: Vec::new() };
+        for [a, i, b] in edges.into_iter().filter(|[a, _, b]| live[*a as usize] && live[*b as usize]) {
+            let (_, expr, _) = view.edges[i as usize];
+            let part = self.part(expr, places[a as usize].1, places[b as usize].1, depth)?;
+            if part != Expr::Never {
+                graph.edge(a, part, b);
+            }
+        }
+        Ok(straight(graph))
+    }
+}
+
+/// By node, whether a path may end there.
+fn ends(view: &View<'_>) -> Vec<bool> {
+    let mut out = vec![false; view.nodes as usize];
+    view.ends.iter().for_each(|&end| out[end as usize] = true);
+    out
+}
+
+/// The words that lead from one state to another.
+fn between(language: &Dfa, from: u32, to: u32) -> Dfa {
+    let mut builder = DfaBuilder::new();
+    // The state to begin with is the first one.
+    let number = |state: u32| {
+        if state == from {
+            0
+        } else if state == 0 {
+            from
+        } else {
+            state
+        }
+    };
+    for state in 0..language.len() as u32 {
+        builder.state(number(state) == to);
+    }
+    for state in 0..language.len() as u32 {
+        let edges = language.edges(state).iter();
+        edges.for_each(|e| builder.edge(number(state), e.lo, e.hi, number(e.to)));
+    }
+    builder.finish()
+}
+
+/// A graph that is one path is a sequence.
+fn straight(graph: Graph) -> Expr {
+    let one = |edges: &[(u32, Expr, u32)]| (0u32..).zip(edges).all(|(i, (from, _, to))| *from == i && *to == i + 1);
+    if graph.start == 0 && one(&graph.edges) && graph.ends == [graph.edges.len() as u32] {
+        return Expr::seq(graph.edges.into_iter().map(|(_, expr, _)| expr));
+    }
+    Expr::Graph(Box::new(graph))
+}

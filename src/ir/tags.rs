@@ -1,0 +1,86 @@
+//! More tags for a dispatch: a grammar like another, whose free text is also interrupted by these.
+
+use super::{Expr, Grammar, GrammarBuilder, GrammarError, SpecialToken, Trigger};
+use crate::ids::RuleId;
+
+/// What interrupts free text, in a grammar that does not know the token yet.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum NewTrigger {
+    /// These bytes.
+    Text(Vec<u8>),
+    /// This special token.
+    Special(SpecialToken),
+}
+
+/// Why a grammar cannot get more tags.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TagsError {
+    /// The rule's body has no dispatch, or several.
+    #[error("rule `{rule}` has {found} dispatches; tags can be added to one")]
+    NotOne {
+        /// The rule.
+        rule: String,
+        /// How many it has.
+        found: usize,
+    },
+    /// The grammars are not well formed together.
+    #[error(transparent)]
+    Grammar(#[from] GrammarError),
+}
+
+impl Grammar {
+    /// The rules whose bodies have a dispatch.
+    pub fn dispatching(&self) -> impl Iterator<Item = RuleId> + '_ {
+        let has = |expr: &Expr| dispatches(&mut expr.clone(), &mut |_| {}) > 0;
+        self.rules.iter().enumerate().filter(move |(_, rule)| has(&rule.body)).map(|(id, _)| RuleId::new(id))
+    }
+
+    /// The same grammar, in which the dispatch in the body of `rule` has further tags: behind each trigger, a sentence of its
+    /// grammar. Ids of rules stay what they are. Cost: the sizes of all grammars.
+    pub fn with_tags(&self, rule: RuleId, tags: &[(NewTrigger, Grammar)]) -> Result<Grammar, TagsError> {
+        self.validate()?;
+        let mut builder = GrammarBuilder::new();
+        let start = builder.import(self);
+        let mut new = Vec::with_capacity(tags.len());
+        for (trigger, body) in tags {
+            let trigger = match trigger {
+                NewTrigger::Text(text) => Trigger::Text(text.clone()),
+                NewTrigger::Special(token) => Trigger::Special(builder.special(token.clone())),
+            };
+            body.validate()?;
+            new.push((trigger, builder.import(body)));
+        }
+        let name = self.rules.get(rule.index()).map_or_else(|| format!("?{rule}"), |r| r.name.clone());
+        let mut grammar = builder.finish(start)?;
+        let found = grammar
+            .rules
+            .get_mut(rule.index())
+            .map_or(0, |r| dispatches(&mut r.body, &mut |dispatch| dispatch.tags.extend(new.iter().cloned())));
+        if found != 1 {
+            return Err(TagsError::NotOne { rule: name, found });
+        }
+        grammar.validate()?;
+        Ok(grammar)
+    }
+}
+
+/// Visits the dispatches of an expression; how many there are.
+fn dispatches(expr: &mut Expr, visit: &mut dyn FnMut(&mut super::Dispatch)) -> usize {
+    match expr {
+        Expr::Dispatch(dispatch) => {
+            visit(dispatch);
+            1
+        }
+        Expr::Seq(parts) | Expr::Alt(parts) => parts.iter_mut().map(|part| dispatches(part, visit)).sum(),
+        Expr::Repeat { body, .. } => dispatches(body, visit),
+        Expr::Graph(graph) => graph.edges.iter_mut().map(|(_, edge, _)| dispatches(edge, visit)).sum(),
+        Expr::Empty
+        | Expr::Never
+        | Expr::Bytes(_)
+        | Expr::Class(_)
+        | Expr::Special(_)
+        | Expr::Ref(_)
+        | Expr::Automaton(_) => 0,
+    }
+}

@@ -1,0 +1,245 @@
+//! Grammars as text: reading what was printed gives the same grammar; and no text makes the reader panic.
+
+use louver::front::ebnf::{self, Dialect, EbnfOptions};
+use louver::ids::{Label, RuleId, SpecialId};
+use louver::ir::{Attributes, Budget, Expr, Grammar, SpecialToken, Spent, Trigger};
+use louver::limits::Limits;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+use super::{Shown, config, generate};
+
+/// What [`Grammar`]'s `Display` says it does not keep.
+fn normal(grammar: &Grammar) -> Grammar {
+    let mut out = Grammar { specials: Vec::new(), ..grammar.clone() };
+    for (i, rule) in out.rules.iter_mut().enumerate() {
+        let same = grammar.rules.iter().filter(|other| other.name == rule.name).count();
+        if rule.name.is_empty() {
+            rule.name = "rule".to_owned();
+        }
+        if same > 1 {
+            rule.name = format!("{}-{i}", rule.name);
+        }
+        rule.body = expr(&rule.body, grammar, &mut out.specials);
+        let attributes = &mut rule.attributes;
+        attributes.budget = attributes.budget.filter(|b| b.tokens.is_some() || b.chars.is_some());
+    }
+    out
+}
+
+fn special(id: SpecialId, grammar: &Grammar, specials: &mut Vec<SpecialToken>) -> SpecialId {
+    let token = single(&grammar.specials[id.index()]);
+    let at = specials.iter().position(|t| *t == token).unwrap_or_else(|| {
+        specials.push(token);
+        specials.len() - 1
+    });
+    SpecialId::new(at)
+}
+
+/// Any one of one token is that token.
+fn single(token: &SpecialToken) -> SpecialToken {
+    match token {
+        SpecialToken::AnyOf(tokens) if tokens.len() == 1 => single(&tokens[0]),
+        SpecialToken::AnyOf(tokens) => SpecialToken::AnyOf(tokens.iter().map(single).collect()),
+        SpecialToken::AnyBut(tokens) => SpecialToken::AnyBut(tokens.iter().map(single).collect()),
+        other => other.clone(),
+    }
+}
+
+fn expr(from: &Expr, grammar: &Grammar, specials: &mut Vec<SpecialToken>) -> Expr {
+    let mut list = |parts: &[Expr]| parts.iter().map(|part| expr(part, grammar, specials)).collect::<Vec<_>>();
+    match from {
+        Expr::Bytes(bytes) => Expr::bytes(bytes),
+        Expr::Class(set) => Expr::class(*set),
+        Expr::Seq(parts) => match list(parts) {
+            parts if parts.is_empty() => Expr::Empty,
+            mut parts if parts.len() == 1 => parts.remove(0),
+            parts => Expr::Seq(parts),
+        },
+        Expr::Alt(parts) => match list(parts) {
+            parts if parts.is_empty() => Expr::Never,
+            mut parts if parts.len() == 1 => parts.remove(0),
+            parts => Expr::Alt(parts),
+        },
+        Expr::Repeat { min, max: Some(max), .. } if min > max => Expr::Never,
+        Expr::Repeat { body, min, max } => {
+            Expr::Repeat { body: Box::new(expr(body, grammar, specials)), min: *min, max: *max }
+        }
+        Expr::Special(s) => Expr::Special(special(*s, grammar, specials)),
+        Expr::Graph(graph) => {
+            let mut graph = graph.clone();
+            graph.edges.iter_mut().for_each(|(_, e, _)| *e = expr(e, grammar, specials));
+            Expr::Graph(graph)
+        }
+        Expr::Dispatch(dispatch) => {
+            let mut dispatch = dispatch.clone();
+            for trigger in dispatch.tags.iter_mut().map(|(t, _)| t).chain(&mut dispatch.stops) {
+                if let Trigger::Special(s) = trigger {
+                    *s = special(*s, grammar, specials);
+                }
+            }
+            Expr::Dispatch(dispatch)
+        }
+        Expr::Empty | Expr::Never | Expr::Ref(_) | Expr::Automaton(_) => from.clone(),
+    }
+}
+
+fn token() -> impl Strategy<Value = SpecialToken> {
+    let one = prop_oneof![
+        "<[a-z|]{1,5}>".prop_map(SpecialToken::Name),
+        "\\PC{0,4}".prop_map(SpecialToken::Name),
+        any::<u32>().prop_map(SpecialToken::Id),
+        Just(SpecialToken::Name("<[1]>".to_owned())),
+    ];
+    one.prop_recursive(2, 6, 3, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..3).prop_map(SpecialToken::AnyOf),
+            vec(inner, 0..3).prop_map(SpecialToken::AnyBut),
+        ]
+    })
+}
+
+fn attributes() -> impl Strategy<Value = Attributes> {
+    let budget = (option::of(0u32..9), option::of(any::<u32>()), prop_oneof![Just(Spent::Finish), Just(Spent::Cut)]);
+    let budget = budget.prop_map(|(tokens, chars, spent)| Budget { tokens, chars, spent });
+    (option::of(0u32..5), option::of("\\PC{0,4}"), any::<bool>(), option::of(0.0f32..3.0), option::of(budget)).prop_map(
+        |(label, capture, hidden, temperature, budget)| Attributes {
+            label: label.map(Label::from_raw),
+            capture,
+            hidden,
+            temperature,
+            budget,
+        },
+    )
+}
+
+/// Grammars of every kind of expression, with names and attributes of every kind.
+fn grammar() -> impl Strategy<Value = Shown> {
+    let name = prop_oneof![
+        Just("root".to_owned()),
+        Just("Token".to_owned()),
+        Just(String::new()),
+        "[a-z.-]{1,3}",
+        ".{0,4}",
+        "[\\s\"`\\\\]{1,3}",
+    ];
+    let rules = vec((name, attributes()), 4);
+    (generate::grammar(), rules, vec(token(), 2), any::<prop::sample::Index>(), any::<[u8; 3]>()).prop_map(
+        |(mut grammar, rules, specials, start, bytes)| {
+            for (rule, (name, attributes)) in grammar.rules.iter_mut().zip(rules) {
+                rule.name = name;
+                rule.attributes = attributes;
+            }
+            if let Some(rule) = grammar.rules.last_mut() {
+                let byte_class =
+                    Expr::Class(louver::fsm::ByteSet::range(bytes[0].min(bytes[1]), bytes[0].max(bytes[1])));
+                rule.body =
+                    Expr::Alt(vec![rule.body.clone(), Expr::Seq(vec![Expr::Bytes(bytes.to_vec()), byte_class])]);
+            }
+            if !grammar.specials.is_empty() {
+                grammar.specials = specials;
+            }
+            grammar.start = RuleId::new(start.index(grammar.rules.len()));
+            Shown(grammar)
+        },
+    )
+}
+
+/// Pieces of the language and of what is near it.
+fn pieces() -> impl Strategy<Value = String> {
+    const PIECES: &[&str] = &[
+        "root",
+        " ::= ",
+        "\n",
+        "a",
+        "b.c",
+        "\"x\"",
+        "\"",
+        "'",
+        "[a-z]",
+        "[^",
+        "]",
+        "(",
+        ")",
+        "(=",
+        "{2,3}",
+        "{",
+        "}",
+        "*",
+        "+",
+        "?",
+        "|",
+        "#",
+        "#\"a+\"",
+        "#e\"",
+        "any!",
+        "except!(",
+        "\"q\", 3)",
+        "Regex(",
+        "TagDispatch((\"t\", a), ",
+        "Graph(2, 0, (1),",
+        "Automaton((true, (0, 255, 0)))",
+        "Substring(\"a\", ",
+        "Token(1, 2)",
+        "ExcludeToken(",
+        "<t>",
+        "<[7]>",
+        "!",
+        "@\"\\xff\"",
+        "@[",
+        "\\u00e9",
+        "\\x",
+        "é",
+        ".",
+        "-",
+        ";",
+        "(* ",
+        " *)",
+        "[lazy]",
+        "[max_tokens=2, ",
+        "[start]",
+        ",",
+        " ",
+        "`n m`",
+        "=",
+    ];
+    vec(prop_oneof![9 => prop::sample::select(PIECES).prop_map(str::to_owned), 1 => ".{1,2}"], 0..40)
+        .prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(config(1_500))]
+
+    #[test]
+    fn printed_grammars_are_read_back(Shown(grammar) in grammar()) {
+        let text = grammar.to_string();
+        let read = ebnf::lower(&text, &EbnfOptions::default(), &Limits::default());
+        prop_assert!(read.is_ok(), "{}\nin\n{}", read.unwrap_err(), text);
+        let read = read.unwrap().grammar;
+        prop_assert_eq!(&read, &normal(&grammar), "{}\nread as\n{}", text, read);
+        prop_assert_eq!(read.to_string(), text);
+    }
+
+    /// Any text is read or refused, in every dialect; what is read is well formed, and prints as what is read back.
+    #[test]
+    fn any_text_is_read_or_refused(text in pieces(), whole in any::<bool>()) {
+        let text = if whole { format!("root ::= \"a\" {text}\na ::= \"b\"\nb.c ::= a\n") } else { text };
+        for dialect in [Dialect::Common, Dialect::Gbnf, Dialect::Xgrammar, Dialect::Kbnf] {
+            let limits = Limits { automaton_states: 2_000, nodes: 1_000, depth: 20, ..Limits::default() };
+            let options = EbnfOptions { dialect, ..EbnfOptions::default() };
+            match ebnf::lower(&text, &options, &limits) {
+                Ok(lowered) => {
+                    prop_assert_eq!(lowered.grammar.validate(), Ok(()));
+                    prop_assert!(!lowered.warnings.has_errors());
+                    let again = ebnf::lower(&lowered.grammar.to_string(), &EbnfOptions::default(), &Limits::default());
+                    prop_assert_eq!(again.map(|again| again.grammar), Ok(normal(&lowered.grammar)));
+                }
+                Err(diagnostics) => {
+                    prop_assert!(diagnostics.has_errors());
+                    prop_assert!(!diagnostics.to_string().is_empty());
+                }
+            }
+        }
+    }
+}

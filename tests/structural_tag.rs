@@ -1,0 +1,438 @@
+//! Structural tags: documents as they are exchanged, tokens, and what another engine gets wrong.
+
+mod meaning;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use louver::engine::{Constraint, Engine, EngineOptions, StructuralTagCompileError};
+use louver::front::structural_tag::{StructuralTag, StructuralTagOptions};
+use louver::ids::TokenId;
+use louver::limits::Limits;
+use louver::spec::json::Json;
+use louver::vocab::Vocabulary;
+use serde_json::{Value, json};
+
+fn root(path: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// Documents of every format and every member, also in the shorter spellings.
+fn samples() -> Vec<Value> {
+    let text = json!({"type": "const_string", "value": "x"});
+    let tag = json!({"type": "tag", "begin": "<a>", "content": text, "end": "</a>"});
+    let short = json!({"begin": "<b>", "content": {"value": ""}, "end": ["</b>", "</c>"]});
+    let token = json!({"type": "token", "token": 7});
+    let token_tag = json!({"type": "tag", "begin": token, "content": {"type": "any_tokens"}, "end": {"token": "<y>"}});
+    let formats = [
+        text.clone(),
+        json!({"type": "json_schema", "json_schema": {"type": "number", "minimum": 0.10}, "style": "json", "any_order": true,
+            "max_whitespace_cnt": 2}),
+        json!({"json_schema": true, "style": "glm_xml"}),
+        json!({"type": "qwen_xml_parameter", "json_schema": {"type": "object"}}),
+        json!({"type": "any_text", "excludes": ["q"], "max_tokens": 3, "max_chars": null}),
+        json!({"excludes": []}),
+        json!({"type": "grammar", "grammar": "root ::= \"a\""}),
+        json!({"type": "regex", "pattern": "a.b"}),
+        json!({"type": "sequence", "elements": [text, tag]}),
+        json!({"type": "or", "elements": [text, tag]}),
+        json!({"elements": [text]}),
+        json!({"type": "optional", "content": text}),
+        json!({"content": text}),
+        json!({"type": "plus", "content": text}),
+        json!({"type": "star", "content": text}),
+        json!({"type": "repeat", "min": 1, "max": -1, "content": text}),
+        json!({"min": 0, "max": 3, "content": text}),
+        tag.clone(),
+        token_tag.clone(),
+        json!({"type": "triggered_tags", "triggers": ["<"], "tags": [tag, short], "excludes": ["&"], "at_least_one": true,
+            "stop_after_first": true}),
+        json!({"triggers": ["<"], "tags": [short]}),
+        json!({"type": "tags_with_separator", "tags": [tag, short], "separator": "", "at_least_one": true}),
+        json!({"tags": [tag], "separator": ";", "stop_after_first": true}),
+        json!({"type": "dispatch", "rules": [["go", text]], "loop": false, "excludes": ["no"]}),
+        json!({"rules": [["go", text]]}),
+        token,
+        json!({"type": "exclude_token", "exclude_tokens": [1, "<z>"]}),
+        json!({"type": "any_tokens", "exclude_tokens": ["<z>"], "max_tokens": 4}),
+        json!({"type": "token_triggered_tags", "trigger_tokens": [7], "tags": [token_tag], "exclude_tokens": [8],
+            "at_least_one": false, "stop_after_first": true}),
+        json!({"type": "token_dispatch", "rules": [["<x>", text], [9, text]], "loop": true, "exclude_tokens": [8]}),
+        json!({"rules": [[9, text]], "exclude_tokens": [8]}),
+        json!({"rules": [[9, text]]}),
+    ];
+    let mut out: Vec<Value> =
+        formats.iter().map(|format| json!({"type": "structural_tag", "format": format})).collect();
+    out.push(json!({"format": text}));
+    out
+}
+
+/// The documents of other engines' tests, where they are at hand.
+fn recorded() -> Vec<Value> {
+    let mut out: Vec<Value> = Vec::new();
+    for (file, member) in [("model-format-tags.jsonl", "structural_tag"), ("engine-vectors-dev.jsonl", "spec")] {
+        let path = root("../shared/data").join(file);
+        let Ok(text) = std::fs::read_to_string(&path) else {
+            eprintln!("SKIPPED: no documents at {}", path.display());
+            continue;
+        };
+        for line in text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON")) {
+            let document = match &line[member] {
+                Value::String(_) if line["kind"] != "structural_tag" => continue,
+                Value::String(text) => serde_json::from_str(text).expect("JSON"),
+                value => value.clone(),
+            };
+            if !out.contains(&document) {
+                out.push(document);
+            }
+        }
+    }
+    out
+}
+
+fn read(document: &Value) -> Result<StructuralTag, String> {
+    StructuralTag::read(&Json::from(document), &Limits::default()).map_err(|e| e.to_string())
+}
+
+#[test]
+fn reading_what_is_written_is_the_identity() {
+    for document in samples().iter().chain(&recorded()) {
+        let tag = read(document).unwrap_or_else(|e| panic!("{document}: {e}"));
+        let written = tag.to_json();
+        let again = StructuralTag::read(&written, &Limits::default()).unwrap_or_else(|e| panic!("{written}: {e}"));
+        assert_eq!(again, tag, "{document}");
+        assert_eq!(again.to_json(), written);
+        let by_serde: StructuralTag = serde_json::from_str(&serde_json::to_string(&tag).expect("JSON")).expect("reads");
+        assert_eq!(by_serde.format.kind(), tag.format.kind());
+    }
+}
+
+#[test]
+fn the_published_schema_has_the_documents_and_not_their_mutations() {
+    let text = std::fs::read_to_string(root("schemas/structural-tag.schema.json")).expect("the schema is there");
+    let schema: Value = serde_json::from_str(&text).expect("JSON");
+    assert!(jsonschema::meta::is_valid(&schema));
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    let own = samples();
+    for document in own.iter().chain(&recorded()) {
+        assert!(validator.is_valid(document), "{document}");
+        assert!(validator.is_valid(&serde_json::to_value(read(document).expect("reads")).expect("JSON")), "{document}");
+    }
+    let mut refused = 0;
+    for document in &own {
+        for mutation in mutations(document) {
+            // What the schema refuses is refused, and the other way round, but for what a schema cannot say.
+            let ours = read(&mutation);
+            assert_eq!(validator.is_valid(&mutation), ours.is_ok(), "{mutation}: {ours:?}");
+            refused += usize::from(ours.is_err());
+        }
+    }
+    assert!(refused > 300, "only {refused} mutations are refused");
+}
+
+/// The document with one thing changed, anywhere but in schemas.
+fn mutations(value: &Value) -> Vec<Value> {
+    let mut out = Vec::new();
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                let mut set = |changed: Option<Value>| {
+                    let mut copy = members.clone();
+                    match changed {
+                        Some(changed) => copy.insert(name.clone(), changed),
+                        None => copy.shift_remove(name),
+                    };
+                    out.push(Value::Object(copy));
+                };
+                set(None);
+                let others = [json!(null), json!(-1), json!("?"), json!([]), json!({}), json!(1.5)];
+                others.into_iter().for_each(|other| set(Some(other)));
+                if name != "json_schema" {
+                    mutations(member).into_iter().for_each(|changed| set(Some(changed)));
+                }
+            }
+            let mut more = members.clone();
+            more.insert("unknown".into(), json!(true));
+            out.push(Value::Object(more));
+        }
+        Value::Array(items) => {
+            for (i, item) in items.iter().enumerate() {
+                for changed in mutations(item) {
+                    let mut copy = items.clone();
+                    copy[i] = changed;
+                    out.push(Value::Array(copy));
+                }
+                let mut fewer = items.clone();
+                fewer.remove(i);
+                out.push(Value::Array(fewer));
+            }
+        }
+        _ => {}
+    }
+    out
+}
+
+/// The 256 bytes, a stop token (256), special tokens `<x>`, `<y>`, `<z>` (257 to 259), the words `</x>` and `aX` (260, 261).
+fn vocabulary() -> Arc<Vocabulary> {
+    let mut builder = Vocabulary::builder(262);
+    for byte in 0..=255u8 {
+        builder.token(u32::from(byte), &[byte]);
+    }
+    builder.special(256, "<|end|>").stop(256);
+    builder.special(257, "<x>").special(258, "<y>").special(259, "<z>");
+    builder.token(260, b"</x>").token(261, b"aX");
+    Arc::new(builder.build().expect("a vocabulary"))
+}
+
+fn compile(format: &Value) -> Result<Constraint, StructuralTagCompileError> {
+    let engine = Engine::new(vocabulary(), EngineOptions::default());
+    engine.compile_structural_tag(&json!({"format": format}).to_string(), &StructuralTagOptions::default())
+}
+
+/// Whether the tokens are a whole answer; at every step the mask says what `advance` does.
+fn takes(constraint: &Constraint, tokens: &[u32]) -> bool {
+    let mut matcher = constraint.matcher();
+    let mut mask = vec![0u32; constraint.vocab().mask_words()];
+    for &token in tokens {
+        matcher.fill_mask(&mut mask);
+        let allowed = mask[token as usize / 32] >> (token % 32) & 1 == 1;
+        assert_eq!(matcher.advance(TokenId::from_raw(token)).is_ok(), allowed, "{token} of {tokens:?}");
+        if !allowed {
+            return false;
+        }
+    }
+    matcher.is_complete()
+}
+
+fn bytes(text: &str) -> Vec<u32> {
+    text.bytes().map(u32::from).collect()
+}
+
+#[test]
+fn documents_of_models_compile() {
+    let documents: Vec<Value> = recorded();
+    let engine = Engine::new(vocabulary(), EngineOptions::default());
+    for document in &documents {
+        let constraint = engine.compile_structural_tag(&document.to_string(), &StructuralTagOptions::default());
+        let mut matcher = constraint.unwrap_or_else(|e| panic!("{document}: {e}")).matcher();
+        let mut mask = vec![0u32; engine.vocab().mask_words()];
+        matcher.fill_mask(&mut mask);
+        assert!(mask.iter().any(|&word| word != 0), "{document}");
+    }
+    println!("{} documents", documents.len());
+}
+
+#[test]
+fn tokens_are_tokens() {
+    let token = |token: Value| json!({"type": "token", "token": token});
+    let one = compile(&token(json!("<x>"))).expect("compiles");
+    assert!(takes(&one, &[257]) && !takes(&one, &[258]) && !takes(&one, &bytes("<x>")));
+    // By its id, an ordinary one: its bytes in other tokens are not it.
+    let word = compile(&token(json!(261))).expect("compiles");
+    assert!(takes(&word, &[261]) && !takes(&word, &bytes("aX")));
+    assert!(compile(&token(json!("<none>"))).is_err() && compile(&token(json!(9_999))).is_err());
+
+    let but = compile(&json!({"type": "exclude_token", "exclude_tokens": ["<x>", 97]})).expect("compiles");
+    assert!(takes(&but, &[258]) && takes(&but, &[98]) && !takes(&but, &[257]) && !takes(&but, &[97]));
+    assert!(!takes(&but, &[98, 98]) && !takes(&but, &[256]));
+
+    let some = compile(&json!({"type": "any_tokens", "exclude_tokens": ["<x>"], "max_tokens": 2})).expect("compiles");
+    assert!(takes(&some, &[]) && takes(&some, &[258, 261]) && !takes(&some, &[257]) && !takes(&some, &[1, 2, 3]));
+}
+
+#[test]
+fn token_tags() {
+    let tag = |begin: Value, end: Value, content: Value| json!({"begin": {"type": "token", "token": begin}, "content": content, "end": end});
+    let y = json!({"type": "token", "token": "<y>"});
+    let inner = compile(&tag(json!("<x>"), y.clone(), json!({"type": "any_tokens"}))).expect("compiles");
+    // The tag's end is no free token.
+    assert!(takes(&inner, &[257, 97, 259, 258]) && takes(&inner, &[257, 258]));
+    assert!(!takes(&inner, &[257, 258, 258]) && !takes(&inner, &[257, 97]));
+
+    let content = json!({"type": "const_string", "value": "a"});
+    let tags = json!([tag(json!("<x>"), y.clone(), content.clone()), tag(json!(259), json!("!"), content)]);
+    let format = |least: bool, stop: bool| {
+        json!({"type": "token_triggered_tags", "trigger_tokens": ["<x>", 259], "tags": tags, "exclude_tokens": [98],
+            "at_least_one": least, "stop_after_first": stop})
+    };
+    let first = [257, 97, 258];
+    let second = [259, 97, 33];
+    let (free, both) = ([&[99], &first[..]].concat(), [&first[..], &[99], &second[..]].concat());
+    for (least, stop, want) in [
+        (false, false, [true, true, true, true]),
+        (true, false, [false, true, false, true]),
+        (false, true, [true, true, true, false]),
+        (true, true, [false, true, false, false]),
+    ] {
+        let constraint = compile(&format(least, stop)).expect("compiles");
+        let got =
+            [takes(&constraint, &[]), takes(&constraint, &first), takes(&constraint, &free), takes(&constraint, &both)];
+        assert_eq!(got, want, "{least} {stop}");
+        // An excluded token, a trigger without its tag.
+        assert!(!takes(&constraint, &[98]) && !takes(&constraint, &[257]));
+    }
+    for (loops, twice) in [(true, true), (false, false)] {
+        let rules =
+            json!([["<x>", {"type": "const_string", "value": "a"}], [259, {"type": "regex", "pattern": "[0-9]"}]]);
+        let format = json!({"type": "token_dispatch", "rules": rules, "loop": loops, "exclude_tokens": [98]});
+        let constraint = compile(&format).expect("compiles");
+        assert!(takes(&constraint, &[]) && takes(&constraint, &[99, 257, 97]) && !takes(&constraint, &[257, 98]));
+        assert!(!takes(&constraint, &[98]));
+        assert_eq!(takes(&constraint, &[257, 97, 259, 48]), twice);
+    }
+}
+
+#[test]
+fn special_tokens_in_markers() {
+    let any = json!({"type": "any_text"});
+    let tag = compile(&json!({"begin": "a<x>b", "content": any, "end": "<y>!"})).expect("compiles");
+    // As themselves or spelt; never in text.
+    assert!(takes(&tag, &[97, 257, 98, 99, 258, 33]));
+    assert!(takes(&tag, &bytes("a<x>bc<y>!")) && takes(&tag, &bytes("a<x>b<x><y>!")));
+    assert!(!takes(&tag, &[97, 257, 98, 257, 258, 33]) && !takes(&tag, &[97, 257, 98, 258, 34]));
+    let content = json!({"type": "const_string", "value": "1"});
+    let format = json!({"type": "triggered_tags", "triggers": ["<x>a"], "tags": [{"begin": "<x>ab", "content": content, "end": "</x>"}]});
+    let tags = compile(&format).expect("compiles");
+    let call = [&[99, 257][..], &bytes("ab1</x>d")].concat();
+    assert!(
+        takes(&tags, &call)
+            && takes(&tags, &bytes("c<x>ab1</x>d"))
+            && takes(&tags, &[&bytes("<x>ab1")[..], &[260]].concat())
+    );
+    assert!(!takes(&tags, &[257, 99]) && !takes(&tags, &[258]));
+}
+
+/// Each of these is wrong in another engine.
+#[test]
+fn known_defects_are_not_here() {
+    let dispatch = |rules: Value| json!({"type": "dispatch", "rules": rules});
+    let text = |value: &str| json!({"type": "const_string", "value": value});
+    // A trigger that is a suffix of another's path fires.
+    let suffix = compile(&dispatch(json!([["bc", text("1")], ["abcd", text("2")]]))).expect("compiles");
+    assert!(takes(&suffix, &bytes("abc1")) && takes(&suffix, &bytes("abbc1")) && !takes(&suffix, &bytes("abce")));
+    let excludes = json!({"type": "any_text", "excludes": ["bc", "abcd"]});
+    let excludes = compile(&excludes).expect("compiles");
+    assert!(!takes(&excludes, &bytes("abc")) && takes(&excludes, &bytes("ab")));
+    // Token strings inside `repeat`.
+    let x = json!({"type": "token", "token": "<x>"});
+    let repeat = compile(&json!({"type": "repeat", "min": 2, "max": 3, "content": x})).expect("compiles");
+    assert!(!takes(&repeat, &[257]) && takes(&repeat, &[257, 257]) && !takes(&repeat, &[257; 4]));
+    // The same content in tags with different ends.
+    let tag =
+        |end: &str| json!({"begin": "(", "content": {"type": "any_tokens"}, "end": {"type": "token", "token": end}});
+    let ends = compile(&json!({"type": "sequence", "elements": [tag("<x>"), tag("<y>")]})).expect("compiles");
+    assert!(takes(&ends, &[40, 258, 257, 40, 257, 258]) && !takes(&ends, &[40, 257, 40, 258, 258]));
+    // One engine, two grammars that differ in a token only.
+    let engine = Engine::new(vocabulary(), EngineOptions::default());
+    for token in [97, 98, 257, 258] {
+        for kind in ["token", "exclude"] {
+            let format = match kind {
+                "token" => json!({"type": "token", "token": token}),
+                _ => json!({"type": "exclude_token", "exclude_tokens": [token]}),
+            };
+            let document = json!({"format": format}).to_string();
+            let constraint =
+                engine.compile_structural_tag(&document, &StructuralTagOptions::default()).expect("compiles");
+            for other in [97, 98, 257, 258] {
+                assert_eq!(
+                    takes(&constraint, &[other]),
+                    (other == token) == (kind == "token"),
+                    "{kind} {token} {other}"
+                );
+            }
+        }
+    }
+    // A string with a length or a pattern does not swallow the marker behind it.
+    for keyword in
+        [json!({"minLength": 2}), json!({"pattern": "^.*$"}), json!({"pattern": "k"}), json!({"maxLength": 90})]
+    {
+        let mut schema = keyword.clone();
+        schema["type"] = json!("string");
+        let schema = json!({"type": "object", "properties": {"k": schema}, "required": ["k"]});
+        let format = json!({"type": "json_schema", "json_schema": schema, "style": "qwen_xml"});
+        let constraint = compile(&format).expect("compiles");
+        assert!(takes(&constraint, &bytes("<parameter=k>ok</parameter>")), "{keyword}");
+        assert!(!takes(&constraint, &bytes("<parameter=k>ok</parameter>k</parameter>")), "{keyword}");
+    }
+}
+
+#[test]
+fn all_errors_have_their_places() {
+    let document = json!({"type": "structural_tag", "format": {"type": "sequence", "elements": [
+        {"type": "const_strin", "value": "x"},
+        {"type": "json_schema", "json_schema": {"type": "object", "properties": {"a": {"type": "nothing"}}}},
+        {"type": "regex", "pattern": "(?=a)"},
+        {"type": "triggered_tags", "triggers": ["a", "ab"], "tags": [
+            {"begin": "abc", "content": {"type": "any_text"}, "end": "."}, {"begin": "b", "content": {"type": "any_text"}, "end": "."}]},
+        {"type": "tag", "begin": "a", "content": {"type": "any_text"}, "end": ["", ""]},
+        {"type": "triggered_tags", "triggers": ["abc"], "tags": [{"begin": "abcd", "content": {"value": ""}, "end": ""}], "excludes": ["b"]},
+        {"type": "token_dispatch", "rules": [[3, {"value": "x"}]], "exclude_tokens": [3]},
+    ]}});
+    let shape = read(&document).unwrap_err();
+    assert!(shape.contains("/format/elements/0/type") && shape.contains("const_string"), "{shape}");
+    let mut valid = document.clone();
+    valid["format"]["elements"][0]["type"] = json!("const_string");
+    let errors = read(&valid).expect("reads").lower(&StructuralTagOptions::default(), &Limits::default()).unwrap_err();
+    let pointers: Vec<&str> = errors.iter().map(|error| &error.pointer[..]).collect();
+    assert_eq!(
+        pointers,
+        [
+            "/format/elements/1/json_schema/properties/a/type",
+            "/format/elements/2/pattern",
+            "/format/elements/3/tags/0/begin",
+            "/format/elements/3/tags/1/begin",
+            "/format/elements/4/end",
+            "/format/elements/5/triggers/0",
+            "/format/elements/6/rules/0",
+        ],
+        "{errors}"
+    );
+}
+
+#[test]
+fn bounded_input() {
+    let deep = (0..2_000).fold(json!({"value": "x"}), |inner, _| json!({"content": inner}));
+    assert!(read(&json!({"format": deep})).unwrap_err().contains("nested deeper"));
+    // Dropped level by level, so that the value's own destructor does not recurse.
+    let mut rest = deep;
+    while let Value::Object(mut members) = rest {
+        rest = members.shift_remove("content").unwrap_or_default();
+    }
+    let text = format!("{{\"format\":{}{}", "{\"content\":".repeat(5_000), "1");
+    assert!(StructuralTag::parse(&text, &Limits::default()).is_err());
+    for text in
+        ["", "[]", "1", "{}", "{\"format\":null}", "{\"format\":{}}", "{\"type\":\"tag\",\"format\":{\"value\":\"\"}}"]
+    {
+        assert!(StructuralTag::parse(text, &Limits::default()).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn response_formats() {
+    let of = |value: Value| StructuralTag::from_response_format(&Json::from(&value), &Limits::default());
+    let format = json!({"type": "const_string", "value": "x"});
+    let plain = read(&json!({"format": format})).expect("reads");
+    assert_eq!(of(json!({"type": "structural_tag", "format": format})).as_ref(), Ok(&plain));
+    assert_eq!(
+        of(json!({"model": "m", "response_format": {"type": "structural_tag", "format": format}})),
+        Ok(plain.clone())
+    );
+    assert_eq!(of(serde_json::to_value(&plain).expect("JSON")), Ok(plain));
+    let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
+    let read_schema =
+        |schema: &Value| read(&json!({"format": {"type": "json_schema", "json_schema": schema}})).expect("reads");
+    let wrapped = json!({"type": "json_schema", "json_schema": {"name": "n", "strict": true, "schema": schema}});
+    assert_eq!(of(wrapped), Ok(read_schema(&schema)));
+    assert_eq!(of(json!({"type": "json_object"})), Ok(read_schema(&json!({"type": "object"}))));
+    assert_eq!(of(json!({"type": "text"})), Ok(read(&json!({"format": {"type": "any_text"}})).expect("reads")));
+    let older = json!({"type": "structural_tag", "triggers": ["<f="],
+        "structures": [{"begin": "<f=g>", "schema": schema, "end": "</f>"}]});
+    let newer = json!({"format": {"type": "triggered_tags", "triggers": ["<f="],
+        "tags": [{"begin": "<f=g>", "content": {"json_schema": schema}, "end": "</f>"}]}});
+    assert_eq!(of(older), Ok(read(&newer).expect("reads")));
+    let wrong = json!({"response_format": {"type": "structural_tag", "structures": [{"begin": "a", "schema": 3, "end": "b"}], "triggers": []}});
+    let errors = of(wrong).unwrap_err();
+    let pointers: Vec<&str> = errors.iter().map(|error| &error.pointer[..]).collect();
+    assert_eq!(pointers, ["/response_format/structures/0", "/response_format/triggers"]);
+    assert!(of(json!({"type": "xml"})).is_err());
+}
