@@ -1,7 +1,7 @@
 //! Rules that end as early as they can, and free text that such rules interrupt.
 
 use super::ast::{Definition, Marker, MarkerKind, Node, NodeKind, is_terminal};
-use super::lower::Scope;
+use super::lower::{Scope, attributes};
 use super::pattern;
 use super::terminal::names;
 use crate::front::diagnostic::Diagnostic;
@@ -77,12 +77,16 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         }
         let builder = &mut self.session.builder;
         let parts = pairs.into_iter().map(|(before, after)| {
-            let body = builder.rule(definition.name.value, Expr::Automaton(before.into()));
-            builder.attributes(body).capture = attributes.capture.clone();
-            let marker = builder.rule("marker", Expr::Automaton(after.into()));
+            let mut body = Expr::Automaton(before.into());
             let hidden = said.kind == MarkerKind::Stop;
+            if let (false, Some(name)) = (hidden, &attributes.capture) {
+                let rule = builder.rule(definition.name.value, body);
+                builder.attributes(rule).capture = Some(name.clone());
+                body = Expr::Ref(rule);
+            }
+            let marker = builder.rule("marker", Expr::Automaton(after.into()));
             *builder.attributes(marker) = Attributes { capture: stop_capture.clone(), hidden, ..Attributes::default() };
-            Expr::seq([Expr::Ref(body), Expr::Ref(marker)])
+            Expr::seq([body, Expr::Ref(marker)])
         });
         Expr::alt(parts.collect::<Vec<_>>())
     }
@@ -268,12 +272,13 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         let mut parts = Vec::new();
         for tool in &tools {
             let head = self.shortest(tool.head, Some(&first));
-            let head = if tool.head.attributes.marker.is_none() && tool.head.attributes.capture.is_some() {
-                let rule = self.session.builder.rule(tool.head.name.value, head);
-                self.session.builder.attributes(rule).capture = tool.head.attributes.capture.clone();
-                Expr::Ref(rule)
-            } else {
+            let own = attributes(tool.head);
+            let head = if own.is_empty() {
                 head
+            } else {
+                let rule = self.session.builder.rule(tool.head.name.value, head);
+                *self.session.builder.attributes(rule) = own;
+                Expr::Ref(rule)
             };
             let head = self.spaced(head);
             let rest = self.sequence(tool.rest);

@@ -65,6 +65,10 @@ fn attributes_are_set() {
     assert!(!marker[0].attributes.hidden);
     let stop = ok("start: r\nr[stop=\"!\", stop_capture=\"m\"]: /[a-z]*/");
     assert!(rules_with(&stop, |a| a.capture.is_some()).iter().all(|rule| rule.attributes.hidden));
+    // So the rule itself has the capture.
+    let stop = ok("start: r\nr[stop=\"!\", capture=\"c\"]: /[a-z]*/");
+    let r = rules_with(&stop, |a| a.capture.as_deref() == Some("c"));
+    assert!(matches!(&r[0].body, Expr::Seq(parts) if parts.len() == 2));
     assert!(matches!(&cut[0].body, Expr::Seq(parts) if parts.len() == 2));
 }
 
