@@ -14,12 +14,16 @@ use crate::front::diagnostic::{Diagnostic, Diagnostics, similar};
 use crate::front::regex::{Pattern, RegexError, SCALARS, spell_dfa, spell_utf8};
 use crate::fsm::{Combine, Dfa, Nfa, TooLarge};
 use crate::ids::RuleId;
-use crate::ir::{AfterTag, Dispatch, Expr, Grammar, GrammarBuilder, Graph, SpecialToken, Trigger, regular};
+use crate::ir::regular::{self, NotRegular};
+use crate::ir::{AfterTag, Dispatch, Expr, Grammar, GrammarBuilder, Graph, Simplify, SpecialToken, Trigger};
 use crate::limits::Limits;
 
 /// Most unknown names for which a similar one is looked for, and most names among which.
 const MAX_SIMILAR: usize = 20;
 const MAX_KNOWN: usize = 5_000;
+
+/// Most lazy rules whose grammar is simplified because they are recursive.
+const MAX_SIMPLIFIED: usize = 16;
 
 /// What may not stand raw between the quotes of a JSON string: controls, the quote, the backslash.
 const NOT_IN_JSON: [(u32, u32); 3] = [(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C)];
@@ -67,9 +71,21 @@ fn lazy(grammar: &mut Grammar, rules: &[RuleDef], limits: &Limits, diagnostics: 
     if rules.iter().all(|rule| rule.lazy.is_none()) {
         return;
     }
+    let mut simplified = 0;
     for id in warn::callees_first(grammar) {
         let Some((rule, Some(span))) = rules.get(id.index()).map(|rule| (rule, rule.lazy.clone())) else { continue };
-        match regular::automaton(&grammar.rules[id.index()].body, &grammar.rules, limits.automaton_states) {
+        let body = &grammar.rules[id.index()].body;
+        let mut found = regular::automaton(body, &grammar.rules, limits.automaton_states);
+        if matches!(found, Err(NotRegular::Recursive { .. })) && simplified < MAX_SIMPLIFIED {
+            // Recursion at the ends of rules is repetition, written otherwise.
+            simplified += 1;
+            let whole = Grammar { start: id, ..grammar.clone() };
+            if let Ok(simple) = whole.simplify(Simplify::Full) {
+                let body = &simple.rules[simple.start.index()].body;
+                found = regular::automaton(body, &simple.rules, limits.automaton_states);
+            }
+        }
+        match found {
             Ok(dfa) => grammar.rules[id.index()].body = Expr::Automaton(Arc::new(dfa.shortest())),
             Err(why) => {
                 let message = format!("`{}` cannot be lazy: it is not regular", rule.name.text);
