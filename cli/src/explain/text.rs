@@ -17,6 +17,9 @@ impl fmt::Display for Text<'_> {
             self.report;
         let costs = microseconds;
         writeln!(f, "source: {} {}, {} bytes, {} lines", source.kind, source.name, source.bytes, source.lines)?;
+        if !warnings_shown.is_empty() {
+            writeln!(f, "\n{warnings_shown}")?;
+        }
         write!(f, "\ngrammar ({:.1} us): ", costs.lower)?;
         self.grammar(f, grammar)?;
         writeln!(
