@@ -6,7 +6,6 @@ use std::sync::Arc;
 use louver::compile::{CompileError, Compiled};
 use louver::front::Lowered;
 use louver::front::diagnostic::Diagnostics;
-use louver::front::diagnostic::Diagnostics;
 use louver::front::ebnf::{self, Dialect, EbnfOptions};
 use louver::front::json_schema::{self, SchemaErrors, SchemaOptions};
 use louver::front::lark::{self, LarkOptions, NamedGrammar};
