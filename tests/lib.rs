@@ -5,6 +5,7 @@ mod compat;
 mod fuzz;
 mod harness;
 mod property;
+mod scale;
 mod schema;
 mod simplify;
 mod structural_tag;

@@ -168,6 +168,24 @@ fn dispatches_and_drawings() {
 }
 
 #[test]
+fn grammars_of_every_kind() {
+    let ebnf = File::new("list.ebnf", "root ::= item (\",\" item)*\nitem ::= [a-z]+\nspare ::= \"x\"\n");
+    let (code, out, err) = explain(&["--ebnf", ebnf.path(), "--at", "a,"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("spare") && out.contains("list.ebnf") && out.contains("warning"), "{out}");
+    assert!(out.contains("grammar (") && out.contains("bytes: [a-z]\n  may end: no"), "{out}");
+    let lark = File::new("list.lark", "start: item (\",\" item)*\nitem: /[a-z]+/\n");
+    assert_eq!(explained(&["--lark", lark.path(), "--at", "a"])["at"]["bytes"], "[,a-z]");
+    let tag = json!({"type": "structural_tag", "format": {"type": "const_string", "value": "yes"}});
+    let tag = File::new("tag.json", &tag.to_string());
+    assert_eq!(explained(&["--structural-tag", tag.path(), "--at", "ye"])["at"]["bytes"], "[s]");
+    let wrong = File::new("wrong.ebnf", "root ::= itme\nitem ::= \"a\"\n");
+    let (code, _, err) = explain(&["--ebnf", wrong.path()]);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("itme") && err.contains("item"), "{err}");
+}
+
+#[test]
 fn errors_are_shown_in_the_source() {
     let (code, _, err) = explain(&["--regex", "ab(?=c)"]);
     assert_eq!(code, Some(2));

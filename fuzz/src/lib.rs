@@ -2,8 +2,11 @@
 //! must hold. The tests replay regressions through the same functions.
 
 use louver::engine::{Constraint, Engine, EngineOptions};
+use louver::front::ebnf::{self, EbnfOptions};
 use louver::front::json_schema::{self, SchemaOptions};
+use louver::front::lark::{self, LarkOptions};
 use louver::front::regex::{self, RegexOptions};
+use louver::front::structural_tag::{self, StructuralTagOptions};
 use louver::ids::TokenId;
 use louver::ir::{Grammar, Simplify};
 use louver::limits::Limits;
@@ -15,7 +18,13 @@ use louver::vocab::Vocabulary;
 const STEPS: usize = 12;
 
 /// All targets by name.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[("regex", regex), ("json_schema", json_schema)];
+pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+    ("regex", regex),
+    ("json_schema", json_schema),
+    ("ebnf", ebnf),
+    ("lark", lark),
+    ("structural_tag", structural_tag),
+];
 
 /// Bounds that keep one input under a fraction of a second.
 pub fn limits() -> Limits {
@@ -55,6 +64,46 @@ pub fn json_schema(data: &[u8]) {
     let Ok(schema) = Json::parse(text, &limits) else { return };
     match json_schema::lower(&schema, &SchemaOptions::default(), &limits) {
         Ok(grammar) => walk(&grammar, data),
+        Err(errors) => drop(errors.to_string()),
+    }
+}
+
+/// A grammar in EBNF; the first byte chooses the dialect.
+pub fn ebnf(data: &[u8]) {
+    let Some((&choice, data)) = data.split_first() else { return };
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let dialect = match choice {
+        b'g' => ebnf::Dialect::Gbnf,
+        b'x' => ebnf::Dialect::Xgrammar,
+        b'k' => ebnf::Dialect::Kbnf,
+        _ => ebnf::Dialect::Common,
+    };
+    match ebnf::lower(text, &EbnfOptions { dialect, ..EbnfOptions::default() }, &limits()) {
+        Ok(lowered) => {
+            drop(lowered.warnings.to_string());
+            walk(&lowered.grammar, data);
+        }
+        Err(errors) => drop(errors.to_string()),
+    }
+}
+
+/// A grammar in Lark.
+pub fn lark(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match lark::lower(text, &LarkOptions::default(), &limits()) {
+        Ok(lowered) => {
+            drop(lowered.warnings.to_string());
+            walk(&lowered.grammar, data);
+        }
+        Err(errors) => drop(errors.to_string()),
+    }
+}
+
+/// A structural tag.
+pub fn structural_tag(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match structural_tag::lower(text, &StructuralTagOptions::default(), &limits()) {
+        Ok(lowered) => walk(&lowered.grammar, data),
         Err(errors) => drop(errors.to_string()),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use louver::compile::{CompileError, Compiled};
+use louver::front::Lowered;
 use louver::front::diagnostic::Diagnostics;
 use louver::front::ebnf::{self, Dialect, EbnfOptions};
 use louver::front::json_schema::{self, SchemaErrors, SchemaOptions};
@@ -161,17 +162,23 @@ fn compile(kind: &str, spec: &Value, options: &Value, limits: &Limits) -> Result
 
 /// The grammar of a spec of any kind.
 pub(crate) fn grammar(kind: &str, spec: &Value, options: &Value, limits: &Limits) -> Result<Grammar, SpecError> {
+    Ok(lowered(kind, spec, options, limits)?.grammar)
+}
+
+/// The grammar of a spec of any kind, with warnings.
+pub(crate) fn lowered(kind: &str, spec: &Value, options: &Value, limits: &Limits) -> Result<Lowered, SpecError> {
+    let plain = |grammar| Ok(Lowered { grammar, warnings: Diagnostics::new(kind, "") });
     match kind {
         "json_schema" => {
             let options: SchemaOptions = parse_options("json_schema", options)?;
-            Ok(json_schema::lower(&json(spec, limits)?, &options, limits)?)
+            plain(json_schema::lower(&json(spec, limits)?, &options, limits)?)
         }
         "regex" => {
             let Value::String(pattern) = spec else {
                 return Err(SpecError::SpecType { kind: "regex", expected: "a string" });
             };
             let options: RegexOptions = parse_options("regex", options)?;
-            Ok(regex::lower(pattern, &options, limits)?)
+            plain(regex::lower(pattern, &options, limits)?)
         }
         "ebnf" => {
             let Value::String(text) = spec else {
@@ -181,22 +188,22 @@ pub(crate) fn grammar(kind: &str, spec: &Value, options: &Value, limits: &Limits
             let defaults = EbnfOptions::default();
             let root = options.root_rule_name.unwrap_or_else(|| defaults.root.clone());
             let options = EbnfOptions { root, dialect: options.dialect, ..defaults };
-            Ok(ebnf::lower(text, &options, limits)?.grammar)
+            Ok(ebnf::lower(text, &options, limits)?)
         }
-        "tools" => tools(spec, options, limits),
+        "tools" => plain(tools(spec, options, limits)?),
         "lark" => {
             let Value::String(text) = spec else {
                 return Err(SpecError::SpecType { kind: "lark", expected: "a string" });
             };
             let options = lark_options(parse_options("lark", options)?, limits)?;
-            Ok(lark::lower(text, &options, limits)?.grammar)
+            Ok(lark::lower(text, &options, limits)?)
         }
         "structural_tag" => {
             let options: StructuralTagSpecOptions = parse_options("structural_tag", options)?;
             let mut read = StructuralTagOptions::default();
             read.schema = options.schema.unwrap_or(read.schema);
             let tag = StructuralTag::read(&json(spec, limits)?, limits)?;
-            Ok(tag.lower(&read, limits)?.grammar)
+            Ok(tag.lower(&read, limits)?)
         }
         other => Err(SpecError::UnknownKind(other.to_owned())),
     }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use louver::compile::{Compiled, DispatchState, RuleAutomaton};
+use louver::front::Lowered;
 use louver::ir::{Expr, Grammar, Simplify, Trigger};
 use louver::limits::Limits;
 use serde::Serialize;
@@ -18,6 +19,10 @@ use crate::check::spec;
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) source: SourceSummary,
+    pub(super) warnings: Vec<String>,
+    /// The warnings in the source.
+    #[serde(skip)]
+    pub(super) warnings_shown: String,
     pub(super) grammar: GrammarSummary,
     pub(super) passes: Vec<PassSummary>,
     /// The grammar behind the passes, where they changed it.
@@ -109,8 +114,8 @@ pub(super) fn stages(
     limits: &Limits,
 ) -> Result<(Report, Arc<Compiled>)> {
     let begin = Instant::now();
-    let lowered = spec::grammar(source.kind, &Value::String(source.text.clone()), options, limits);
-    let grammar = lowered.map_err(|error| spec_error(error, source))?;
+    let lowered = spec::lowered(source.kind, &Value::String(source.text.clone()), options, limits);
+    let Lowered { grammar, warnings } = lowered.map_err(|error| spec_error(error, source))?;
     let lower = micros(begin);
     let begin = Instant::now();
     let mut passes: Vec<PassSummary> = Vec::new();
@@ -137,6 +142,8 @@ pub(super) fn stages(
             bytes: source.text.len(),
             lines: source.text.lines().count(),
         },
+        warnings: warnings.list().iter().map(|w| w.message.clone()).collect(),
+        warnings_shown: warnings.to_string(),
         grammar: summary(&grammar),
         passes,
         simplified: changed.then(|| summary(&simplified)),

@@ -13,10 +13,13 @@ pub(super) struct Text<'r> {
 
 impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { source, grammar, passes, simplified, compiled, automata, dispatches, microseconds, at } =
-            self.report;
+        let Report { source, warnings_shown, grammar, passes, simplified, .. } = self.report;
+        let Report { compiled, automata, dispatches, microseconds, at, .. } = self.report;
         let costs = microseconds;
         writeln!(f, "source: {} {}, {} bytes, {} lines", source.kind, source.name, source.bytes, source.lines)?;
+        if !warnings_shown.is_empty() {
+            writeln!(f, "\n{warnings_shown}")?;
+        }
         write!(f, "\ngrammar ({:.1} us): ", costs.lower)?;
         self.grammar(f, grammar)?;
         writeln!(
