@@ -4,7 +4,7 @@
 //! # The flow
 //!
 //! ```text
-//! tools, tool_choice, JSON Schema, regex                      what the user has
+//! tools, JSON Schema, regex, EBNF, Lark, structural tags       what the user has
 //!   -> spec       typed request, JSON with exact numbers      stage 0   ParseError, with a place
 //!   -> front      lowers it                                   stage 1   Unsupported or unsatisfiable, with a JSON pointer
 //!   -> ir         rules over bytes, special tokens, repeats,  stage 2   GrammarError
