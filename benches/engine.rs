@@ -8,9 +8,11 @@ use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use louver::engine::{Constraint, Engine, EngineOptions};
+use louver::front::ebnf::{self, EbnfOptions};
 use louver::fsm::ByteSet;
 use louver::ids::TokenId;
 use louver::ir::{Expr, Grammar, GrammarBuilder};
+use louver::limits::Limits;
 use louver::vocab::Vocabulary;
 
 const WIDTH: usize = 64_000;
@@ -130,5 +132,27 @@ fn batch(c: &mut Criterion, vocab: &Arc<Vocabulary>) {
     }
 }
 
-criterion_group!(benches, engine);
+/// Reading grammars: 3,000 rules of every common kind of expression, and two of languages.
+fn ebnf(c: &mut Criterion) {
+    let rule = |i: usize| {
+        format!(
+            "rule-{i} ::= \"word{i}\" ws (rule-{} | [a-zA-Z_] [a-zA-Z0-9_]{{0,63}} | \"(\" rule-{} (\",\" ws rule-{})* \")\")? # {i}\n",
+            (i * 7 + 1) % 3_000,
+            (i + 1) % 3_000,
+            (i * 3) % 3_000,
+        )
+    };
+    let rules: String = (0..3_000).map(rule).collect();
+    let texts = [
+        ("ebnf_3000_rules", format!("root ::= ws rule-0\nws ::= [ \\t\\n]*\n{rules}")),
+        ("ebnf_c_subset", include_str!("../tests/data/ebnf/c_subset.ebnf").to_owned()),
+        ("ebnf_sql_select", include_str!("../tests/data/ebnf/sql_select.ebnf").to_owned()),
+    ];
+    let (options, limits) = (EbnfOptions::default(), Limits::default());
+    for (name, text) in texts {
+        c.bench_function(name, |b| b.iter(|| ebnf::lower(black_box(&text), &options, &limits).expect("a grammar")));
+    }
+}
+
+criterion_group!(benches, engine, ebnf);
 criterion_main!(benches);

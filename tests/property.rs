@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use louver::compile::{CompileError, Compiled};
 use louver::engine::{Constraint, Engine, EngineOptions};
+use louver::front::structural_tag::{StructuralTag, StructuralTagOptions};
 use louver::ids::TokenId;
 use louver::ir::Grammar;
 use louver::limits::Limits;
@@ -21,6 +22,7 @@ use proptest::test_runner::{Config, RngSeed, TestCaseError};
 
 use crate::harness::columns::{COLUMNS, mask};
 use crate::harness::oracle::{Oracle, Symbol};
+use crate::structural_tag::meaning::format;
 
 /// Prefixes looked at from the beginning, breadth first.
 const PREFIXES: usize = 60;
@@ -74,6 +76,28 @@ proptest! {
             short_prefixes(&constraint, &mut oracle)?;
             walk(&constraint, &mut oracle, &path)?;
         }
+    }
+
+    /// The same of structural tags.
+    #[test]
+    fn masks_of_structural_tags_are_what_the_oracle_says(
+        format in format(),
+        vocab in generate::vocabulary(),
+        path in proptest::collection::vec(any::<u16>(), STEPS),
+    ) {
+        let tag = StructuralTag { format };
+        let Ok(lowered) = tag.lower(&StructuralTagOptions::default(), &Limits::default()) else { return Ok(()) };
+        let grammar = lowered.grammar;
+        if grammar.rules.iter().any(|rule| !rule.attributes.is_empty()) {
+            // Budgets have tests of their own.
+            return Ok(());
+        }
+        let vocab = Arc::new(vocab.build());
+        let mut oracle = Oracle::new(&grammar);
+        let Some(constraint) = compile(&grammar, &vocab, &oracle, 0)? else { return Ok(()) };
+        oracle.back_to(0);
+        short_prefixes(&constraint, &mut oracle)?;
+        walk(&constraint, &mut oracle, &path)?;
     }
 
     /// The recogniser without a vocabulary, byte by byte.

@@ -1,12 +1,12 @@
 //! Structural tags: documents as they are exchanged, tokens, and what another engine gets wrong.
 
-mod meaning;
+pub(crate) mod meaning;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use louver::engine::{Constraint, Engine, EngineOptions, StructuralTagCompileError};
-use louver::front::structural_tag::{StructuralTag, StructuralTagOptions};
+use louver::front::structural_tag::{Format, StructuralTag, StructuralTagOptions};
 use louver::ids::TokenId;
 use louver::limits::Limits;
 use louver::spec::json::Json;
@@ -241,6 +241,38 @@ fn tokens_are_tokens() {
 }
 
 #[test]
+fn budgets_cut_text() {
+    let text = |more: Value| {
+        let mut text = json!({"type": "any_text"});
+        text.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        compile(&json!({"begin": "(", "content": text, "end": ")"})).expect("compiles")
+    };
+    let mut mask = vec![0u32; vocabulary().mask_words()];
+    for budget in [json!({"max_tokens": 2}), json!({"max_chars": 2}), json!({"max_tokens": 2, "excludes": ["z"]})] {
+        let constraint = text(budget.clone());
+        assert!(takes(&constraint, &bytes("()")) && takes(&constraint, &bytes("(ab)")), "{budget}");
+        assert!(!takes(&constraint, &bytes("(abc)")), "{budget}");
+        // Nothing but the end is left.
+        let mut matcher = constraint.matcher();
+        for token in bytes("(ab") {
+            matcher.advance(TokenId::from_raw(token)).expect("is allowed");
+        }
+        matcher.fill_mask(&mut mask);
+        assert_eq!(mask.iter().map(|word| word.count_ones()).sum::<u32>(), 1, "{budget}");
+        assert_eq!(mask[1] >> (u32::from(b')') - 32) & 1, 1);
+    }
+    // A token counts once, its characters each.
+    let word = 261;
+    assert!(takes(&text(json!({"max_tokens": 2})), &[40, word, word, 41]));
+    assert!(!takes(&text(json!({"max_chars": 2})), &[40, word, word, 41]));
+    assert!(
+        takes(&text(json!({"max_chars": 1})), &bytes("(é)")) && !takes(&text(json!({"max_chars": 1})), &bytes("(éa)"))
+    );
+    let plain = compile(&json!({"type": "any_text", "max_tokens": 1})).expect("compiles");
+    assert!(takes(&plain, &[word]) && !takes(&plain, &[97, 97]));
+}
+
+#[test]
 fn token_tags() {
     let tag = |begin: Value, end: Value, content: Value| json!({"begin": {"type": "token", "token": begin}, "content": content, "end": end});
     let y = json!({"type": "token", "token": "<y>"});
@@ -398,6 +430,13 @@ fn bounded_input() {
     while let Value::Object(mut members) = rest {
         rest = members.shift_remove("content").unwrap_or_default();
     }
+    let nested = (0..1_000)
+        .fold(Format::AnyText { excludes: Vec::new(), max_tokens: None, max_chars: None }, |inner, _| {
+            Format::Optional { content: Box::new(inner) }
+        });
+    let errors =
+        StructuralTag { format: nested }.lower(&StructuralTagOptions::default(), &Limits::default()).unwrap_err();
+    assert!(errors.to_string().contains("limit reached"), "{errors}");
     let text = format!("{{\"format\":{}{}", "{\"content\":".repeat(5_000), "1");
     assert!(StructuralTag::parse(&text, &Limits::default()).is_err());
     for text in

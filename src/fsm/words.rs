@@ -43,6 +43,18 @@ impl Dfa {
         None
     }
 
+    /// The words of any of several languages. Minimal; fails past `limit` states.
+    pub fn any_of<'d>(languages: impl IntoIterator<Item = &'d Dfa>, limit: usize) -> Result<Dfa, TooLarge> {
+        let mut nfa = Nfa::new();
+        let start = nfa.state();
+        for language in languages {
+            let (begin, end) = nfa.embed(language);
+            nfa.epsilon(start, begin);
+            nfa.set_final(end);
+        }
+        Ok(nfa.determinize(limit)?.minimize())
+    }
+
     /// Words of this language followed by words of another. Minimal; fails past `limit` states.
     pub fn concat(&self, other: &Dfa, limit: usize) -> Result<Dfa, TooLarge> {
         let mut nfa = Nfa::new();

@@ -49,7 +49,7 @@ fn any_text() -> impl Strategy<Value = Format> {
     })
 }
 
-fn format() -> impl Strategy<Value = Format> {
+pub(crate) fn format() -> impl Strategy<Value = Format> {
     let leaf = prop_oneof![3 => word(0).prop_map(|value| Format::ConstString { value }), 2 => any_text()];
     leaf.prop_recursive(3, 12, 3, |inner| {
         let content = || inner.clone().prop_map(Box::new);

@@ -67,37 +67,103 @@ pub fn greedy_row<T: Logit>(row: &[T], words: &[u32]) -> Option<usize> {
 
 /// Words of a mask that are looked at together before any logit is.
 const GROUP: usize = 16;
+/// Rows are cut where stores of this many bytes do not cross a cache line.
+const LINE: usize = 64;
+/// How far ahead cache lines are asked for, in bytes.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+const AHEAD: usize = 16 * 1024;
 
-/// The part of the row that the words cover, and the words of it.
+/// A mask read from any id on, 32 ids at a time.
+#[derive(Clone, Copy)]
+struct Bits<'w> {
+    words: &'w [u32],
+    shift: u32,
+}
+
+impl<'w> Bits<'w> {
+    #[inline(always)]
+    fn from(words: &'w [u32], id: usize) -> Self {
+        Self { words: words.get(id / 32..).unwrap_or_default(), shift: (id % 32) as u32 }
+    }
+
+    /// Bits of the ids `32 * at..32 * at + 32`.
+    #[inline(always)]
+    fn word(&self, at: usize) -> u32 {
+        let low = self.words.get(at).copied().unwrap_or(0);
+        let high = self.words.get(at + 1).copied().unwrap_or(0);
+        join(low, high, self.shift)
+    }
+
+    /// As many words as a group has, if the mask goes on for that long.
+    #[inline(always)]
+    fn group(&self, at: usize) -> Option<[u32; GROUP]> {
+        let words = <&[u32; GROUP + 1]>::try_from(self.words.get(at..at + GROUP + 1)?).ok()?;
+        let mut out = [0; GROUP];
+        for i in 0..GROUP {
+            out[i] = join(words[i], words[i + 1], self.shift);
+        }
+        Some(out)
+    }
+}
+
 #[inline(always)]
-fn cover<'r, 'w, T: Logit>(row: &'r mut [T], words: &'w [u32]) -> (&'r mut [T], &'w [u32]) {
-    let covered = row.len().min(words.len() * 32);
-    let (row, beyond) = row.split_at_mut(covered);
+fn join(low: u32, high: u32, shift: u32) -> u32 {
+    (((u64::from(high) << 32) | u64::from(low)) >> shift) as u32
+}
+
+/// The part of the row that the words cover, cut where it becomes aligned.
+#[inline(always)]
+fn cut<'r, T: Logit>(row: &'r mut [T], words: &[u32]) -> (&'r mut [T], &'r mut [T]) {
+    let (row, beyond) = row.split_at_mut(row.len().min(words.len() * 32));
     beyond.fill(T::MASKED);
-    (row, &words[..covered.div_ceil(32)])
+    let head = row.as_ptr().align_offset(LINE);
+    row.split_at_mut(if head < LINE { head.min(row.len()) } else { 0 })
 }
 
 #[inline(always)]
 fn mask<T: Logit>(row: &mut [T], words: &[u32]) {
-    let (row, words) = cover(row, words);
-    for (part, group) in row.chunks_mut(32 * GROUP).zip(words.chunks(GROUP)) {
-        if let Ok(group) = <&[u32; GROUP]>::try_from(group)
-            && part.len() == 32 * GROUP
-        {
-            let (all, any) = group.iter().fold((u32::MAX, 0), |(all, any), word| (all & word, any | word));
-            match (all, any) {
-                (u32::MAX, _) => continue,
-                (_, 0) => {
-                    part.fill(T::MASKED);
-                    continue;
+    let (head, row) = cut(row, words);
+    let bits = Bits::from(words, head.len());
+    for (at, chunk) in head.chunks_mut(32).enumerate() {
+        mask_word(chunk, words[at]);
+    }
+    for (at, part) in row.chunks_mut(32 * GROUP).enumerate() {
+        let whole = if part.len() == 32 * GROUP { bits.group(at * GROUP) } else { None };
+        let Some(group) = whole else {
+            for (i, chunk) in part.chunks_mut(32).enumerate() {
+                mask_word(chunk, bits.word(at * GROUP + i));
+            }
+            continue;
+        };
+        match group.iter().fold((u32::MAX, 0), |(all, any), word| (all & word, any | word)) {
+            (u32::MAX, _) => {}
+            (_, 0) => part.fill(T::MASKED),
+            _ => {
+                for (chunk, &word) in part.chunks_exact_mut(32).zip(&group) {
+                    fetch_ahead(chunk);
+                    mask_word(chunk, word);
                 }
-                _ => {}
             }
         }
-        for (chunk, &word) in part.chunks_mut(32).zip(group) {
-            mask_word(chunk, word);
+    }
+}
+
+/// Asks for the cache lines that are needed some rounds later. Measured on rows that are not in the cache: it doubles the
+/// speed of masks that are neither empty nor full, since the processor's own prefetching stops at each page.
+#[inline(always)]
+fn fetch_ahead<T: Logit>(chunk: &[T]) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    for line in (0..size_of_val(chunk)).step_by(LINE) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let at = chunk.as_ptr().cast::<i8>().wrapping_add(AHEAD + line);
+        // SAFETY: a prefetch reads nothing that the program could see and faults at no address.
+        #[allow(unsafe_code, reason = "a hint to the processor")]
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(at);
         }
     }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = chunk;
 }
 
 #[inline(always)]
@@ -120,18 +186,21 @@ fn mask_word<T: Logit>(chunk: &mut [T], word: u32) {
 
 #[inline(always)]
 fn mask_checked<T: Logit>(row: &mut [T], words: &[u32]) -> Checked {
-    let (row, words) = cover(row, words);
-    let (mut allowed, mut odd) = (0, 0u32);
-    for (chunk, &word) in row.chunks_mut(32).zip(words) {
+    let (head, row) = cut(row, words);
+    let bits = Bits::from(words, head.len());
+    let (mut allowed, mut odd) = (0, 0);
+    let mut one = |chunk: &mut [T], word: u32| {
         let word = if chunk.len() < 32 { word & ((1 << chunk.len()) - 1) } else { word };
         allowed |= word;
-        let bits = match <&[T; 32]>::try_from(&*chunk) {
-            Ok(chunk) => odd_bits(chunk),
-            Err(_) => odd_bits(chunk),
-        };
-        odd |= bits & word;
+        odd |= word
+            & match <&[T; 32]>::try_from(&*chunk) {
+                Ok(chunk) => odd_bits(chunk),
+                Err(_) => odd_bits(chunk),
+            };
         mask_word(chunk, word);
-    }
+    };
+    head.chunks_mut(32).zip(words).for_each(|(chunk, &word)| one(chunk, word));
+    row.chunks_mut(32).enumerate().for_each(|(at, chunk)| one(chunk, bits.word(at)));
     match (allowed, odd) {
         (0, _) => Checked::Nothing,
         (_, 0) => Checked::Finite,
@@ -154,8 +223,11 @@ fn greedy<T: Logit>(row: &[T], words: &[u32]) -> Option<usize> {
         }
         // The largest of the chunk first, which needs no branches; where it is only when it leads.
         let largest = match <&[T; 32]>::try_from(chunk) {
-            Ok(chunk) => largest(chunk, word),
-            Err(_) => largest(chunk, word),
+            Ok(chunk) => {
+                fetch_ahead(chunk);
+                largest(chunk, word)
+            }
+            Err(_) => (0..chunk.len()).map(|i| masked_order(chunk[i], word, i)).fold(i32::MIN, i32::max),
         };
         if largest > best {
             let found = chunk.iter().enumerate().position(|(i, x)| word & (1 << i) != 0 && x.order() == largest);
@@ -165,15 +237,23 @@ fn greedy<T: Logit>(row: &[T], words: &[u32]) -> Option<usize> {
     at
 }
 
-/// The largest order among the ids of the word, [`i32::MIN`] where it allows none of them.
+/// The order of an id of a word, [`i32::MIN`] where it is not allowed.
 #[inline(always)]
-fn largest<T: Logit>(chunk: &[T], word: u32) -> i32 {
-    let mut largest = i32::MIN;
-    for (i, x) in chunk.iter().enumerate() {
-        let order = if word & (1 << i) == 0 { i32::MIN } else { x.order() };
-        largest = largest.max(order);
+fn masked_order<T: Logit>(x: T, word: u32, i: usize) -> i32 {
+    if word & (1 << i) == 0 { i32::MIN } else { x.order() }
+}
+
+/// The largest order among the ids of the word, in sixteen lanes that are joined at the end.
+#[inline(always)]
+fn largest<T: Logit>(chunk: &[T; 32], word: u32) -> i32 {
+    let mut lanes = [i32::MIN; 16];
+    for (half, ids) in chunk.chunks_exact(16).enumerate() {
+        let word = word >> (16 * half);
+        for (i, (lane, x)) in lanes.iter_mut().zip(ids).enumerate() {
+            *lane = masked_order(*x, word, i).max(*lane);
+        }
     }
-    largest
+    lanes.into_iter().fold(i32::MIN, i32::max)
 }
 
 #[cfg(test)]

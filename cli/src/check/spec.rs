@@ -10,7 +10,7 @@ use louver::front::ebnf::{self, Dialect, EbnfOptions};
 use louver::front::json_schema::{self, SchemaErrors, SchemaOptions};
 use louver::front::lark::{self, LarkOptions, NamedGrammar};
 use louver::front::regex::{self, RegexError, RegexOptions};
-use louver::front::structural_tag::{self, StructuralTagErrors};
+use louver::front::structural_tag::{StructuralTag, StructuralTagErrors, StructuralTagOptions};
 use louver::ir::Grammar;
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
@@ -76,9 +76,16 @@ enum ReasoningOption {
     Opened,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NoOptions {}
+/// Options of `structural_tag` specs.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct StructuralTagSpecOptions {
+    /// How schemas are read; otherwise as the format has it.
+    schema: Option<SchemaOptions>,
+    /// Bytes alone are checked, so that tokens have no part in the verdict.
+    #[serde(rename = "tokenizer")]
+    _tokenizer: Option<Value>,
+}
 
 /// Options of `ebnf` specs.
 #[derive(Debug, Default, Deserialize)]
@@ -192,9 +199,11 @@ pub(crate) fn lowered(kind: &str, spec: &Value, options: &Value, limits: &Limits
             Ok(lark::lower(text, &options, limits)?)
         }
         "structural_tag" => {
-            let NoOptions {} = parse_options("structural_tag", options)?;
-            let tag = structural_tag::StructuralTag::read(&json(spec, limits)?, limits)?;
-            Ok(tag.lower(&structural_tag::StructuralTagOptions::default(), limits)?)
+            let options: StructuralTagSpecOptions = parse_options("structural_tag", options)?;
+            let mut read = StructuralTagOptions::default();
+            read.schema = options.schema.unwrap_or(read.schema);
+            let tag = StructuralTag::read(&json(spec, limits)?, limits)?;
+            Ok(tag.lower(&read, limits)?)
         }
         other => Err(SpecError::UnknownKind(other.to_owned())),
     }

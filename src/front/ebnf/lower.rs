@@ -14,11 +14,16 @@ use crate::front::diagnostic::{Diagnostic, Diagnostics, similar};
 use crate::front::regex::{Pattern, RegexError, SCALARS, spell_dfa, spell_utf8};
 use crate::fsm::{Combine, Dfa, Nfa, TooLarge};
 use crate::ids::RuleId;
-use crate::ir::{AfterTag, Dispatch, Expr, Grammar, GrammarBuilder, Graph, SpecialToken, Trigger, regular};
+use crate::ir::regular::{self, NotRegular};
+use crate::ir::{AfterTag, Dispatch, Expr, Grammar, GrammarBuilder, Graph, Simplify, SpecialToken, Trigger};
 use crate::limits::Limits;
 
-/// Most unknown names for which a similar one is looked for.
-const MAX_SIMILAR: usize = 100;
+/// Most unknown names for which a similar one is looked for, and most names among which.
+const MAX_SIMILAR: usize = 20;
+const MAX_KNOWN: usize = 5_000;
+
+/// Most lazy rules whose grammar is simplified because they are recursive.
+const MAX_SIMPLIFIED: usize = 16;
 
 /// What may not stand raw between the quotes of a JSON string: controls, the quote, the backslash.
 const NOT_IN_JSON: [(u32, u32); 3] = [(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C)];
@@ -32,6 +37,7 @@ pub(super) fn lower(text: Text, options: &EbnfOptions, limits: &Limits) -> Resul
         builder: GrammarBuilder::new(),
         names: FxHashMap::default(),
         broken: broken.into_iter().collect(),
+        known: rules.iter().take(MAX_KNOWN).map(|rule| rule.name.text.clone()).collect(),
         imports: BTreeMap::new(),
         unknown: 0,
         diagnostics,
@@ -65,9 +71,21 @@ fn lazy(grammar: &mut Grammar, rules: &[RuleDef], limits: &Limits, diagnostics: 
     if rules.iter().all(|rule| rule.lazy.is_none()) {
         return;
     }
+    let mut simplified = 0;
     for id in warn::callees_first(grammar) {
         let Some((rule, Some(span))) = rules.get(id.index()).map(|rule| (rule, rule.lazy.clone())) else { continue };
-        match regular::automaton(&grammar.rules[id.index()].body, &grammar.rules, limits.automaton_states) {
+        let body = &grammar.rules[id.index()].body;
+        let mut found = regular::automaton(body, &grammar.rules, limits.automaton_states);
+        if matches!(found, Err(NotRegular::Recursive { .. })) && simplified < MAX_SIMPLIFIED {
+            // Recursion at the ends of rules is repetition, written otherwise.
+            simplified += 1;
+            let whole = Grammar { start: id, ..grammar.clone() };
+            if let Ok(simple) = whole.simplify(Simplify::Full) {
+                let body = &simple.rules[simple.start.index()].body;
+                found = regular::automaton(body, &simple.rules, limits.automaton_states);
+            }
+        }
+        match found {
             Ok(dfa) => grammar.rules[id.index()].body = Expr::Automaton(Arc::new(dfa.shortest())),
             Err(why) => {
                 let message = format!("`{}` cannot be lazy: it is not regular", rule.name.text);
@@ -83,6 +101,8 @@ struct Lowering<'o> {
     builder: GrammarBuilder,
     names: FxHashMap<String, RuleId>,
     broken: FxHashSet<String>,
+    /// Names to suggest.
+    known: Vec<String>,
     imports: BTreeMap<String, RuleId>,
     unknown: usize,
     diagnostics: Diagnostics,
@@ -124,7 +144,7 @@ impl Lowering<'_> {
                     let message = format!("there is no rule `{root}`, in which derivations begin");
                     let first = rules.first().map(|rule| rule.name.span.clone());
                     let mut diagnostic = Diagnostic::error(first.unwrap_or(0..0), message);
-                    if let Some(name) = similar(root, rules.iter().take(1_000).map(|rule| &*rule.name.text)) {
+                    if let Some(name) = similar(root, self.known.iter().map(String::as_str)) {
                         diagnostic = diagnostic.help(format!("is `{name}` meant?"));
                     }
                     self.diagnostics.push(diagnostic);
@@ -142,7 +162,7 @@ impl Lowering<'_> {
                 self.unknown += 1;
                 let mut diagnostic = Diagnostic::error(span.clone(), format!("there is no rule `{name}`"));
                 if self.unknown <= MAX_SIMILAR {
-                    let known = self.names.keys().map(String::as_str).collect::<std::collections::BTreeSet<_>>();
+                    let known = self.known.iter().map(String::as_str);
                     diagnostic.help = similar(name, known).map(|name| format!("is `{name}` meant?"));
                 }
                 self.diagnostics.push(diagnostic);

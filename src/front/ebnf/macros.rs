@@ -28,6 +28,9 @@ pub(super) fn is_macro(name: &str) -> bool {
     MACROS.contains(&name)
 }
 
+/// Most pairs of a trigger and an excluded text that are compared for a warning.
+const MAX_PAIRS: usize = 100_000;
+
 /// An argument's value.
 #[derive(Debug)]
 struct Value {
@@ -399,6 +402,9 @@ impl Parser<'_> {
 
     /// A trigger that contains an excluded text never fires.
     fn unreachable_tags(&mut self, dispatch: &DispatchNode) {
+        if dispatch.tags.len().saturating_mul(dispatch.excludes.len()) > MAX_PAIRS {
+            return;
+        }
         for (trigger, span, _) in &dispatch.tags {
             let TriggerNode::Text(text) = trigger else { continue };
             let within =

@@ -10,8 +10,8 @@
 //! string ::= "\"" [^"\\\x00-\x1f]* "\""
 //! ```
 //!
-//! [`ast`] is what a text says, [`parse`] and [`macros`] read it from the characters of [`cursor`], [`lower`] gives names their
-//! meaning, [`warn`] looks at the result. All errors of a text are reported at once.
+//! `ast` is what a text says, `parse` and `macros` read it from the characters of `cursor`, `lower` gives names their
+//! meaning, `warn` looks at the result. All errors of a text are reported at once.
 
 mod ast;
 mod cursor;

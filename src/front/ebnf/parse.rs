@@ -213,7 +213,7 @@ impl Parser<'_> {
 
     /// What follows an atom: `?`, `*`, `+`, `{n}`, `{n,}`, `{n,m}`, `{,m}`.
     fn repeated(&mut self, mut body: Node) -> Result<Node, Reported> {
-        let mut times = 0;
+        let (mut times, depth) = (0, self.depth);
         loop {
             self.cursor.skip_blanks();
             let begin = self.cursor.at;
@@ -222,7 +222,10 @@ impl Parser<'_> {
                 Some('*') => (0, None),
                 Some('+') => (1, None),
                 Some('{') if self.cursor.dialect != Dialect::Kbnf => (0, None),
-                _ => return Ok(body),
+                _ => {
+                    self.depth = depth;
+                    return Ok(body);
+                }
             };
             times += 1;
             if times > 1 && self.cursor.dialect != Dialect::Gbnf {
@@ -242,9 +245,6 @@ impl Parser<'_> {
             }
             let span = body.span.start..self.cursor.at;
             body = self.node(Kind::Repeat { body: Box::new(body), min, max }, span)?;
-            if times == 1 {
-                self.depth -= 1;
-            }
         }
     }
 

@@ -174,3 +174,17 @@ fn long_texts_are_read_in_linear_time() {
         assert_eq!(read.is_ok(), fine, "{:?}", text.get(..40));
     }
 }
+
+/// Two grammars of languages, of several hundred rules each, have neither errors nor warnings, and print as what is read back.
+#[test]
+fn grammars_of_languages_are_read() {
+    for text in [
+        include_str!("../../../tests/data/ebnf/c_subset.ebnf"),
+        include_str!("../../../tests/data/ebnf/sql_select.ebnf"),
+    ] {
+        let lowered = read(text).unwrap_or_else(|e| panic!("{e}"));
+        assert!(lowered.grammar.rules.len() > 150);
+        assert!(lowered.warnings.is_empty(), "{}", lowered.warnings);
+        assert_eq!(grammar(&lowered.grammar.to_string()), lowered.grammar);
+    }
+}

@@ -1,7 +1,9 @@
 //! Rules that end as early as they can, and free text that such rules interrupt.
 
+use std::collections::BTreeMap;
+
 use super::ast::{Definition, Marker, MarkerKind, Node, NodeKind, is_terminal};
-use super::lower::Scope;
+use super::lower::{Scope, attributes};
 use super::pattern;
 use super::terminal::names;
 use crate::front::diagnostic::Diagnostic;
@@ -77,12 +79,16 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         }
         let builder = &mut self.session.builder;
         let parts = pairs.into_iter().map(|(before, after)| {
-            let body = builder.rule(definition.name.value, Expr::Automaton(before.into()));
-            builder.attributes(body).capture = attributes.capture.clone();
-            let marker = builder.rule("marker", Expr::Automaton(after.into()));
+            let mut body = Expr::Automaton(before.into());
             let hidden = said.kind == MarkerKind::Stop;
+            if let (false, Some(name)) = (hidden, &attributes.capture) {
+                let rule = builder.rule(definition.name.value, body);
+                builder.attributes(rule).capture = Some(name.clone());
+                body = Expr::Ref(rule);
+            }
+            let marker = builder.rule("marker", Expr::Automaton(after.into()));
             *builder.attributes(marker) = Attributes { capture: stop_capture.clone(), hidden, ..Attributes::default() };
-            Expr::seq([Expr::Ref(body), Expr::Ref(marker)])
+            Expr::seq([body, Expr::Ref(marker)])
         });
         Expr::alt(parts.collect::<Vec<_>>())
     }
@@ -198,9 +204,7 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         let head = |node: &Node<'t>| {
             let NodeKind::Name(name) = node.kind else { return None };
             let definition = &this.file.definitions[*this.index.get(name)?];
-            let said = &definition.attributes;
-            let plain = said.max_tokens.is_none() && said.max_chars.is_none() && said.temperature.is_none();
-            (said.is_shortest() && plain && this.is_text(&definition.body)).then_some(definition)
+            (definition.attributes.is_shortest() && this.is_text(&definition.body)).then_some(definition)
         };
         match &node.kind {
             NodeKind::Alt(list) => list.iter().try_for_each(|part| self.alternatives(part, steps + 1, tools, texts)),
@@ -238,91 +242,98 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         if tools.is_empty() || (*min == 1 && !texts.is_empty()) {
             return None;
         }
-        let (tail, capture) = self.tail(rest)?;
+        let (tail, tail_attributes) = self.tail(rest)?;
         if !self.is_any(tail) || !texts.into_iter().all(|text| self.is_any(text)) {
             return None;
         }
         let (any, limit) = (self.any(), self.session.states());
-        let mut wholes = Vec::new();
+        let mut wholes: BTreeMap<&'t str, Dfa> = BTreeMap::new();
         for tool in &tools {
+            let name = tool.head.name.value;
+            if wholes.contains_key(name) {
+                continue;
+            }
             let whole = self.matches(tool.head)?.whole;
             // Any text may stand before the marker.
-            let anywhere = any.concat(&whole, limit);
-            if whole.is_empty() || self.session.built(anywhere, limit, Dfa::len).ok()?.shortest() != whole {
+            let anywhere = self.session.built(any.concat(&whole, limit), limit, Dfa::len);
+            if whole.is_empty() || self.bounded(anywhere, &tool.head.body)?.shortest() != whole {
                 return None;
             }
-            wholes.push(whole);
+            wholes.insert(name, whole);
         }
-        if capture.is_none()
+        if tail_attributes.is_empty()
             && let Some(triggers) = self.triggers(&tools, &wholes, &any)
         {
-            return Some(self.dispatch(&tools, triggers, *min));
+            return Some(self.dispatch(&tools, &triggers, *min));
         }
-        let mut first = Dfa::never();
-        for whole in &wholes {
-            let either = first.combine(whole, Combine::Or, limit);
-            first = self.session.built(either, limit, Dfa::len).ok()?;
-        }
-        let first = first.shortest();
-        let free = any.without_prefix(&first, &BYTES, limit).ok()?;
+        let first = self.session.built(Dfa::any_of(wholes.values(), limit), limit, Dfa::len);
+        let first = self.bounded(first, body)?.shortest();
+        let free = self.session.built(any.without_prefix(&first, &BYTES, limit), limit, Dfa::len);
+        let free = self.bounded(free, rest)?;
         let mut parts = Vec::new();
         for tool in &tools {
             let head = self.shortest(tool.head, Some(&first));
-            let head = if tool.head.attributes.marker.is_none() && tool.head.attributes.capture.is_some() {
-                let rule = self.session.builder.rule(tool.head.name.value, head);
-                self.session.builder.attributes(rule).capture = tool.head.attributes.capture.clone();
-                Expr::Ref(rule)
-            } else {
+            let own = attributes(tool.head);
+            let head = if own.is_empty() {
                 head
+            } else {
+                let rule = self.session.builder.rule(tool.head.name.value, head);
+                *self.session.builder.attributes(rule) = own;
+                Expr::Ref(rule)
             };
             let head = self.spaced(head);
             let rest = self.sequence(tool.rest);
             parts.push(Expr::seq([head, rest]));
         }
         let free = self.session.builder.rule("text", Expr::Automaton(free.into()));
-        self.session.builder.attributes(free).capture = capture;
+        *self.session.builder.attributes(free) = tail_attributes;
         Some(Expr::seq([Expr::repeat(Expr::alt(parts), *min, None), Expr::Ref(free)]))
     }
 
-    /// What stands behind the tools, looked into as long as it is a rule; and the rule's capture.
-    fn tail(&self, mut node: &'a Node<'t>) -> Option<(&'a Node<'t>, Option<String>)> {
-        let NodeKind::Name(name) = node.kind else { return Some((node, None)) };
-        let mut capture = None;
-        if !is_terminal(name) {
-            let definition = &self.file.definitions[*self.index.get(name)?];
-            let said = &definition.attributes;
-            let plain = said.max_tokens.is_none() && said.max_chars.is_none() && said.temperature.is_none();
-            if said.is_shortest() || !plain {
-                return None;
+    /// What stands behind the tools, and its attributes if it is a rule.
+    fn tail(&self, node: &'a Node<'t>) -> Option<(&'a Node<'t>, Attributes)> {
+        match node.kind {
+            NodeKind::Name(name) if !is_terminal(name) => {
+                let definition = &self.file.definitions[*self.index.get(name)?];
+                let is_shortest = definition.attributes.is_shortest();
+                (!is_shortest).then(|| (&definition.body, attributes(definition)))
             }
-            capture = said.capture.clone();
-            node = &definition.body;
+            _ => Some((node, Attributes::default())),
         }
-        Some((node, capture))
     }
 
     /// The markers as texts, if all of them are and nothing of the tools' beginnings is captured or hidden.
-    fn triggers(&self, tools: &[Tool<'a, 't>], wholes: &[Dfa], any: &Dfa) -> Option<Vec<Vec<u8>>> {
+    fn triggers(
+        &self,
+        tools: &[Tool<'a, 't>],
+        wholes: &BTreeMap<&'t str, Dfa>,
+        any: &Dfa,
+    ) -> Option<BTreeMap<&'t str, Vec<u8>>> {
         let limit = self.session.states();
-        let mut triggers = Vec::new();
-        for (tool, whole) in tools.iter().zip(wholes) {
+        let mut triggers = BTreeMap::new();
+        for tool in tools {
             let said = &tool.head.attributes;
             let is_stop = said.marker.as_ref().is_some_and(|marker| marker.kind == MarkerKind::Stop);
-            if said.capture.is_some() || said.stop_capture.is_some() || is_stop {
+            let is_plain = said.capture.is_none() && said.stop_capture.is_none() && !is_stop;
+            if !is_plain || !attributes(tool.head).is_empty() {
                 return None;
             }
+        }
+        for (name, whole) in wholes {
             let word = whole.shortest_word().filter(|word| !word.is_empty())?;
             if any.concat(&Dfa::word(word.iter().copied()), limit).ok()?.shortest() != *whole {
                 return None;
             }
-            triggers.push(word.into_iter().filter_map(|symbol| u8::try_from(symbol).ok()).collect());
+            let bytes = word.into_iter().filter_map(|symbol| u8::try_from(symbol).ok());
+            triggers.insert(*name, bytes.collect());
         }
         Some(triggers)
     }
 
-    fn dispatch(&mut self, tools: &[Tool<'a, 't>], triggers: Vec<Vec<u8>>, min: u32) -> Expr {
+    fn dispatch(&mut self, tools: &[Tool<'a, 't>], triggers: &BTreeMap<&'t str, Vec<u8>>, min: u32) -> Expr {
         let mut tags = Vec::new();
-        for (tool, trigger) in tools.iter().zip(triggers) {
+        for tool in tools {
+            let trigger = triggers[tool.head.name.value].clone();
             let rest = self.sequence(tool.rest);
             let body = match self.ignore {
                 Some(ignore) => Expr::seq([Expr::Ref(ignore), rest]),

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::ast::{Definition, File, Node, NodeKind, Spanned, is_terminal};
+use super::ast::{Definition, File, MarkerKind, Node, NodeKind, Spanned, is_terminal};
 use super::{LarkOptions, NamedGrammar, common, parse, pattern, substring, token};
 use crate::front::Lowered;
 use crate::front::diagnostic::{Diagnostic, Diagnostics, Severity, similar};
@@ -551,8 +551,8 @@ fn is_lexeme(node: &Node<'_>) -> bool {
     }
 }
 
-/// The attributes of the rule itself; with a marker, the text before it has the capture.
-fn attributes(definition: &Definition<'_>) -> Attributes {
+/// The attributes of the rule itself. With a suffix, only the text before it has the capture; a stop is hidden from it.
+pub(super) fn attributes(definition: &Definition<'_>) -> Attributes {
     let said = &definition.attributes;
     let spent = if said.is_shortest() { Spent::Cut } else { Spent::Finish };
     let budget = (said.max_tokens.is_some() || said.max_chars.is_some()).then_some(Budget {
@@ -560,6 +560,7 @@ fn attributes(definition: &Definition<'_>) -> Attributes {
         chars: said.max_chars,
         spent,
     });
-    let capture = if said.marker.is_some() { None } else { said.capture.clone() };
+    let has_suffix = said.marker.as_ref().is_some_and(|marker| marker.kind == MarkerKind::Suffix);
+    let capture = if has_suffix { None } else { said.capture.clone() };
     Attributes { capture, temperature: said.temperature, budget, ..Attributes::default() }
 }

@@ -25,6 +25,7 @@
 
 mod ast;
 mod common;
+mod escapes;
 mod lazy;
 mod lower;
 mod parse;

@@ -6,6 +6,7 @@ use std::ops::Range;
 use regex_syntax::ast::{self, Ast, ClassSet, ClassSetItem, Flag, FlagsItemKind};
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange, HirKind};
 
+use super::escapes;
 use crate::front::regex::spell_utf8;
 use crate::ir::Expr;
 use crate::limits::Limits;
@@ -51,11 +52,23 @@ pub(super) fn lower(pattern: &str, flags: &str, limits: &Limits, left: &mut usiz
         }
     }
     let nest = u32::try_from(limits.depth).unwrap_or(u32::MAX);
-    let ast = ast::parse::ParserBuilder::new().nest_limit(nest).build().parse(pattern).map_err(|error| {
-        let message = format!("not a regular expression: {}", error.kind());
-        PatternError { span: span(error.span()), message }
-    })?;
-    Walk { flags: known, left }.expr(&ast, Edges { start: true, end: true })
+    let parse = |text: &str| {
+        ast::parse::ParserBuilder::new().nest_limit(nest).build().parse(text).map_err(|error| {
+            let message = format!("not a regular expression: {}", error.kind());
+            PatternError { span: span(error.span()), message }
+        })
+    };
+    let edges = Edges { start: true, end: true };
+    if let Ok(ast) = parse(pattern) {
+        return Walk { flags: known, left }.expr(&ast, edges);
+    }
+    // Perhaps it is written as elsewhere.
+    let rewritten = escapes::rewrite(pattern);
+    let lowered = parse(&rewritten.text).and_then(|ast| Walk { flags: known, left }.expr(&ast, edges));
+    lowered.map_err(|PatternError { span, message }| {
+        let start = rewritten.source(span.start);
+        PatternError { span: start..rewritten.source(span.end).max(start), message }
+    })
 }
 
 fn span(span: &ast::Span) -> Range<usize> {
@@ -160,7 +173,10 @@ impl Walk<'_> {
             }
             Ast::Concat(concat) => {
                 let (mut parts, count) = (Vec::with_capacity(concat.asts.len()), concat.asts.len());
-                let wide = |ast: &Ast| !matches!(ast, Ast::Assertion(_) | Ast::Flags(_) | Ast::Empty(_));
+                let wide = |ast: &Ast| match ast {
+                    Ast::Assertion(assertion) => is_angle(assertion),
+                    other => !matches!(other, Ast::Flags(_) | Ast::Empty(_)),
+                };
                 let first = concat.asts.iter().position(wide).unwrap_or(count);
                 let last = concat.asts.iter().rposition(wide).unwrap_or(0);
                 for (i, part) in concat.asts.iter().enumerate() {
@@ -189,8 +205,13 @@ impl Walk<'_> {
     }
 
     fn assertion(&self, assertion: &ast::Assertion, edges: Edges) -> Result<Expr, PatternError> {
-        use ast::AssertionKind::{EndLine, EndText, StartLine, StartText};
+        use ast::AssertionKind::{
+            EndLine, EndText, StartLine, StartText, WordBoundaryEndAngle, WordBoundaryStartAngle,
+        };
         match assertion.kind {
+            // Elsewhere these are no boundaries but the signs themselves.
+            WordBoundaryStartAngle => Ok(Expr::text("<")),
+            WordBoundaryEndAngle => Ok(Expr::text(">")),
             StartLine | StartText if edges.start => Ok(Expr::Empty),
             EndLine | EndText if edges.end => Ok(Expr::Empty),
             StartLine | StartText => error(&assertion.span, "nothing can match before the beginning of a terminal"),
@@ -262,6 +283,12 @@ impl Walk<'_> {
             }
         })
     }
+}
+
+/// `\<` and `\>`.
+fn is_angle(assertion: &ast::Assertion) -> bool {
+    use ast::AssertionKind::{WordBoundaryEndAngle, WordBoundaryStartAngle};
+    matches!(assertion.kind, WordBoundaryStartAngle | WordBoundaryEndAngle)
 }
 
 fn perl(class: &ast::ClassPerl) -> ClassUnicode {

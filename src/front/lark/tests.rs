@@ -65,6 +65,10 @@ fn attributes_are_set() {
     assert!(!marker[0].attributes.hidden);
     let stop = ok("start: r\nr[stop=\"!\", stop_capture=\"m\"]: /[a-z]*/");
     assert!(rules_with(&stop, |a| a.capture.is_some()).iter().all(|rule| rule.attributes.hidden));
+    // So the rule itself has the capture.
+    let stop = ok("start: r\nr[stop=\"!\", capture=\"c\"]: /[a-z]*/");
+    let r = rules_with(&stop, |a| a.capture.as_deref() == Some("c"));
+    assert!(matches!(&r[0].body, Expr::Seq(parts) if parts.len() == 2));
     assert!(matches!(&cut[0].body, Expr::Seq(parts) if parts.len() == 2));
 }
 
@@ -78,6 +82,12 @@ fn plain_tools_are_a_dispatch() {
         lowered.grammar.rules.iter().filter(|rule| is_dispatch(rule)).count()
     };
     assert_eq!(dispatches(tools), 1);
+    // Many tools with one beginning.
+    let many: String = (0..3_000).map(|i| format!("t{i}: ha \"{i}\"\n")).collect();
+    let list: Vec<String> = (0..3_000).map(|i| format!("t{i}")).collect();
+    let text = format!("start: ({})* TEXT\nTEXT: /(.|\\n)*/\nha[lazy]: TEXT \"<a>\"\n{many}", list.join(" | "));
+    let lowered = ok(&text);
+    assert!(lowered.grammar.rules.iter().any(|r| matches!(&r.body, Expr::Dispatch(d) if d.tags.len() == 3_000)));
     // What a dispatch could not report is lowered otherwise.
     assert_eq!(dispatches(&tools.replace("[lazy]", "[lazy, capture]")), 0);
     assert_eq!(dispatches(&tools.replace("ha[lazy]: TEXT", "ha[lazy]: /[a-z]*/")), 0);
@@ -142,7 +152,8 @@ fn large_and_deep_texts_end() {
     let limits = Limits { automaton_states: 10_000, ..Limits::default() };
     assert!(lower(&format!("start: A0\n{heavy}"), &LarkOptions::default(), &limits).is_err());
     let classes: String = (0..20_000).map(|i| format!("A{i}: /\\p{{L}}/\n")).collect();
-    assert!(read(&format!("start: A0\n{classes}")).is_err());
+    let limits = Limits { nodes: 10_000, ..Limits::default() };
+    assert!(lower(&format!("start: A0\n{classes}"), &LarkOptions::default(), &limits).is_err());
     // Rules that name each other many times are not walked path by path.
     let mut fans: String = (0..40).map(|i| format!("r{i}: {}\n", format!("| r{} ", i + 1).repeat(50))).collect();
     fans.push_str("r40: <|x|>\nstart: r0* /(.|\\n)*/\n");
@@ -166,7 +177,7 @@ const GOOD: [&str; 5] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(512), ..ProptestConfig::default() })]
 
     /// Nothing panics or hangs, and what is accepted can be compiled and followed.
     #[test]

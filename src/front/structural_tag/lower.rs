@@ -36,6 +36,7 @@ impl StructuralTag {
             errors: Vec::new(),
             literals: Literals::new(&options.special_tokens),
             known: FxHashMap::default(),
+            depth: 0,
         };
         let body = lowering.format(&self.format, "/format", &Around::default());
         let Some(body) = body.filter(|_| lowering.errors.is_empty()) else {
@@ -67,6 +68,8 @@ pub(super) struct Lowering<'a> {
     literals: Literals,
     /// Rules of schemas, expressions and grammars by their text: nothing around them changes what they mean.
     known: FxHashMap<String, RuleId>,
+    /// How many formats there are around.
+    depth: usize,
 }
 
 impl Lowering<'_> {
@@ -76,6 +79,17 @@ impl Lowering<'_> {
     }
 
     pub(super) fn format(&mut self, format: &Format, pointer: &str, around: &Around) -> Option<Expr> {
+        if self.depth >= self.limits.depth {
+            let what = format!("nested deeper than {}", self.limits.depth);
+            return self.fail(pointer, Reason::Limit(what));
+        }
+        self.depth += 1;
+        let body = self.body(format, pointer, around);
+        self.depth -= 1;
+        body
+    }
+
+    fn body(&mut self, format: &Format, pointer: &str, around: &Around) -> Option<Expr> {
         match format {
             Format::ConstString { value } => Some(self.literal(value)),
             Format::JsonSchema(_) | Format::Regex { .. } | Format::Grammar { .. } => self.closed(format, pointer),
@@ -262,10 +276,6 @@ impl Lowering<'_> {
             }
         };
         around.ends = ends.iter().filter(|end| !end.is_empty()).cloned().collect();
-        if !ends.is_empty() && around.ends.is_empty() && unbounded(&tag.content) {
-            let what = "without a text the tag has no end: what is inside goes on as long as it likes";
-            return self.fail(&below(pointer, "end"), Reason::Contradictory(what.into()));
-        }
         let whole = around.ends.len() == ends.len();
         if let Format::AnyText { excludes, max_tokens: None, max_chars: None } = &tag.content
             && around.token.is_none()
@@ -276,6 +286,10 @@ impl Lowering<'_> {
             return Some(Expr::seq([begin, rest]));
         }
         let content = self.content(&tag.content, pointer, &around)?;
+        if !ends.is_empty() && around.ends.is_empty() && unbounded(&tag.content) {
+            let what = "without a text the tag has no end: what is inside goes on as long as it likes";
+            return self.fail(&below(pointer, "end"), Reason::Contradictory(what.into()));
+        }
         let end = match &around.token {
             Some(token) => self.special(token.clone()),
             None => Expr::alt(ends.iter().map(|end| self.literal(end)).collect::<Vec<_>>()),

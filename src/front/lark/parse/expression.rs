@@ -1,0 +1,254 @@
+//! Expressions: alternatives of sequences of items.
+
+use super::super::ast::{Node, NodeKind, Spanned};
+use super::super::token::Kind;
+use super::{Parsed, Parser};
+use crate::front::diagnostic::Diagnostic;
+
+impl<'t> Parser<'t, '_> {
+    /// Alternatives, each a sequence; further ones may stand on lines of their own.
+    pub(super) fn alternatives(&mut self) -> Parsed<Node<'t>> {
+        let start = self.span().start;
+        let mut list = vec![self.alternative()?];
+        loop {
+            if *self.kind() == Kind::Newline && self.goes_on() {
+                self.newlines();
+            }
+            if !self.eat('|') {
+                break;
+            }
+            list.push(self.alternative()?);
+        }
+        let span = self.since(start);
+        Ok(if list.len() == 1 { list.swap_remove(0) } else { Node { kind: NodeKind::Alt(list), span } })
+    }
+
+    /// Whether the next line begins with `|`.
+    pub(super) fn goes_on(&self) -> bool {
+        let next = self.tokens[self.at..].iter().find(|t| t.kind != Kind::Newline);
+        next.is_some_and(|t| t.kind == Kind::Sign('|'))
+    }
+
+    /// Conjunctions of items, perhaps with an alias, which shapes trees and is dropped.
+    fn alternative(&mut self) -> Parsed<Node<'t>> {
+        let start = self.span().start;
+        let mut both = vec![self.sequence()?];
+        while self.eat('&') {
+            both.push(self.sequence()?);
+        }
+        if *self.kind() == Kind::Arrow {
+            self.bump();
+            self.name("an alias")?;
+        }
+        let span = self.since(start);
+        Ok(if both.len() == 1 { both.swap_remove(0) } else { Node { kind: NodeKind::And(both), span } })
+    }
+
+    fn sequence(&mut self) -> Parsed<Node<'t>> {
+        let start = self.span().start;
+        let mut items = Vec::new();
+        while let Some(item) = self.item()? {
+            items.push(item);
+        }
+        let span = if items.is_empty() { start..start } else { self.since(start) };
+        Ok(if items.len() == 1 { items.swap_remove(0) } else { Node { kind: NodeKind::Seq(items), span } })
+    }
+
+    /// An atom with what stands before and behind it; `None` where no item begins.
+    fn item(&mut self) -> Parsed<Option<Node<'t>>> {
+        let start = self.span().start;
+        let mut negations = 0usize;
+        while self.eat('~') {
+            negations += 1;
+        }
+        let begins = match self.kind() {
+            Kind::Name(_) | Kind::Text(..) | Kind::Regex(..) | Kind::Special(_) | Kind::Grammar(_) => true,
+            Kind::Directive(word) => matches!(*word, "json" | "regex" | "lark"),
+            Kind::Sign('(' | '[') => true,
+            _ => false,
+        };
+        if !begins {
+            return if negations > 0 { self.expected("a terminal behind `~`") } else { Ok(None) };
+        }
+        let mut node = self.atom()?;
+        // Two negations cancel each other.
+        if negations % 2 == 1 {
+            node = Node { kind: NodeKind::Not(Box::new(node)), span: self.since(start) };
+        }
+        let (min, max) = match self.kind() {
+            Kind::Sign('?') => (0, Some(1)),
+            Kind::Sign('*') => (0, None),
+            Kind::Sign('+') => (1, None),
+            Kind::Sign('~') => return self.tilde(node, start).map(Some),
+            Kind::Sign('{') => return self.braces(node, start).map(Some),
+            _ => return Ok(Some(node)),
+        };
+        self.bump();
+        self.repeated(node, start, min, max).map(Some)
+    }
+
+    fn repeated(&mut self, node: Node<'t>, start: usize, min: u32, max: Option<u32>) -> Parsed<Node<'t>> {
+        let span = self.since(start);
+        if max.is_some_and(|max| max < min) {
+            return self.fail(Diagnostic::error(span, "the bounds of a repeat are out of order"));
+        }
+        if matches!(self.kind(), Kind::Sign('?' | '*' | '+' | '{')) {
+            return self.expected("one operator behind an item; put the item into parentheses");
+        }
+        Ok(Node { kind: NodeKind::Repeat(Box::new(node), min, max), span })
+    }
+
+    /// `~n` and `~n..m`.
+    fn tilde(&mut self, node: Node<'t>, start: usize) -> Parsed<Node<'t>> {
+        // `a ~b` is `a` and then what `b` does not match.
+        if !matches!(self.tokens.get(self.at + 1).map(|t| &t.kind), Some(Kind::Number(_))) {
+            return Ok(node);
+        }
+        self.bump();
+        let min = self.count()?;
+        let mut max = min;
+        if *self.kind() == Kind::Range {
+            self.bump();
+            max = self.count()?;
+        }
+        self.repeated(node, start, min, Some(max))
+    }
+
+    /// `{n}`, `{n,}`, `{,m}` and `{n,m}`.
+    fn braces(&mut self, node: Node<'t>, start: usize) -> Parsed<Node<'t>> {
+        self.bump();
+        if matches!(self.kind(), Kind::Name(_) | Kind::Text(..) | Kind::Regex(..)) {
+            let message = "templates are not supported";
+            return self.fail(Diagnostic::error(self.span(), message).help("write one rule for each use"));
+        }
+        let min = if self.is(',') { 0 } else { self.count()? };
+        let mut max = Some(min);
+        if self.eat(',') {
+            max = if self.is('}') { None } else { Some(self.count()?) };
+        }
+        self.sign('}', "`}`")?;
+        self.repeated(node, start, min, max)
+    }
+
+    pub(super) fn atom(&mut self) -> Parsed<Node<'t>> {
+        if self.depth >= self.limits.depth {
+            let message = format!("nested deeper than {}", self.limits.depth);
+            return self.fail(Diagnostic::error(self.span(), message));
+        }
+        self.depth += 1;
+        let node = self.atom_inner();
+        self.depth -= 1;
+        node
+    }
+
+    fn atom_inner(&mut self) -> Parsed<Node<'t>> {
+        let start = self.span().start;
+        let kind = match self.kind().clone() {
+            Kind::Name(name) => {
+                self.bump();
+                if *self.kind() == Kind::Parameter {
+                    let message = "rules with parameters are not supported";
+                    return self.fail(Diagnostic::error(self.span(), message).help("write one rule for each value"));
+                }
+                NodeKind::Name(name)
+            }
+            Kind::Text(text, fold) => {
+                self.bump();
+                if *self.kind() == Kind::Range {
+                    return self.range(start, (text, fold));
+                }
+                NodeKind::Text(text, fold)
+            }
+            Kind::Regex(pattern, flags) => {
+                self.bump();
+                NodeKind::Regex(pattern, flags)
+            }
+            Kind::Special(token) => {
+                self.bump();
+                NodeKind::Special(token)
+            }
+            Kind::Grammar(name) => {
+                self.bump();
+                NodeKind::Grammar(name)
+            }
+            Kind::Directive(word @ ("json" | "regex")) => {
+                self.bump();
+                let Kind::Json(value) = *self.kind() else { return self.expected("a JSON object") };
+                let json = Spanned { value, span: self.span() };
+                self.bump();
+                if word == "json" { NodeKind::Json(json) } else { NodeKind::Structured(json) }
+            }
+            Kind::Directive("lark") => {
+                self.bump();
+                self.sign('{', "`{`")?;
+                let file = self.file(true);
+                self.sign('}', "`}`")?;
+                NodeKind::Lark(Box::new(file))
+            }
+            Kind::Sign(open @ ('(' | '[')) => return self.group(open, start),
+            _ => return self.expected("an item"),
+        };
+        Ok(Node { kind, span: self.since(start) })
+    }
+
+    fn range(&mut self, start: usize, (low, fold): (String, bool)) -> Parsed<Node<'t>> {
+        self.bump();
+        let Kind::Text(high, folds) = self.kind().clone() else { return self.expected("a string of one character") };
+        self.bump();
+        let span = self.since(start);
+        let one = |text: &str| {
+            let mut chars = text.chars();
+            chars.next().filter(|_| chars.next().is_none())
+        };
+        match (one(&low), one(&high)) {
+            (Some(low), Some(high)) if low <= high && !fold && !folds => {
+                Ok(Node { kind: NodeKind::Range(low, high), span })
+            }
+            (Some(low), Some(high)) if low > high => {
+                self.fail(Diagnostic::error(span, "the bounds of a range are out of order"))
+            }
+            _ => self.fail(Diagnostic::error(span, "the bounds of a range are single characters, without flags")),
+        }
+    }
+
+    /// Parentheses, or brackets around what may be left out. Line ends inside mean nothing.
+    fn group(&mut self, open: char, start: usize) -> Parsed<Node<'t>> {
+        let close = if open == '(' { ')' } else { ']' };
+        self.bump();
+        let mut list = Vec::new();
+        let mut items: Vec<Node<'t>> = Vec::new();
+        let inside = self.span().start;
+        loop {
+            self.newlines();
+            let part = self.alternative()?;
+            if !matches!(&part.kind, NodeKind::Seq(empty) if empty.is_empty()) {
+                items.push(part);
+            }
+            if *self.kind() == Kind::Newline {
+                continue;
+            }
+            let span = self.since(inside);
+            let whole = std::mem::take(&mut items);
+            list.push(match whole.len() {
+                1 => whole.into_iter().next().unwrap_or(Node { kind: NodeKind::Seq(Vec::new()), span }),
+                _ => Node { kind: NodeKind::Seq(whole), span },
+            });
+            if self.eat('|') {
+                continue;
+            }
+            if !self.eat(close) {
+                let what = if close == ')' { "`)`" } else { "`]`" };
+                return self.expected(what);
+            }
+            break;
+        }
+        let span = self.since(start);
+        let body =
+            if list.len() == 1 { list.swap_remove(0) } else { Node { kind: NodeKind::Alt(list), span: span.clone() } };
+        if open == '(' {
+            // Kept apart from what stands around, so that `a (b | c)` and `(a & b) c` stay what they are.
+            return Ok(Node { kind: body.kind, span });
+        }
+        Ok(Node { kind: NodeKind::Repeat(Box::new(body), 0, Some(1)), span })
+    }
+}
