@@ -71,7 +71,7 @@ fn stages_are_shown() {
     assert_eq!((code, err.as_str()), (Some(0), ""));
     for part in [
         "source: regex pattern, 22 bytes, 1 lines",
-        "start regex ::= ([a] [b] | [c] [d]) ",
+        "::= ([a] [b] | [c] [d]) ",
         "[e]{3,500}",
         "rules 1 -> 1",
         "round 1 Fold",
