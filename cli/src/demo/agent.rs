@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Context;
 use jsonschema::Validator;
-use louver::front::json_schema::{
-    Dialect, Formats, Integers, MemberOrder, NonAscii, Policy, SchemaOptions, Whitespace,
-};
+use louver::front::json_schema::{Integers, SchemaOptions, Whitespace};
 use louver_mistralrs::{Call, Finish, Generation, Louver, Plan, Reasoning, RunOptions, ToolChoice};
 use mistralrs::{CalledFunction, Model, RequestBuilder, TextMessageRole, ToolCallResponse, ToolCallType};
 use serde_json::{Value, json};
@@ -21,16 +19,9 @@ use super::tools;
 const MOST_TURNS: usize = 4;
 
 /// JSON as models are shown it, and not mostly white space where the weights are random.
-const ONE_SPELLING: SchemaOptions = SchemaOptions {
-    whitespace: Whitespace::PythonLike,
-    formats: Formats::Assert,
-    integers: Integers::Digits,
-    order: MemberOrder::Declared,
-    policy: Policy::Strict,
-    dialect: Dialect::Draft202012,
-    non_ascii: NonAscii::Either,
-    max_digits: None,
-};
+fn one_spelling() -> SchemaOptions {
+    SchemaOptions { whitespace: Whitespace::PythonLike, integers: Integers::Digits, ..SchemaOptions::default() }
+}
 
 pub(super) struct Agent<'a> {
     args: &'a DemoArgs,
@@ -114,7 +105,7 @@ impl<'a> Agent<'a> {
             self.louver.unconstrained(tools::list())
         } else {
             let plan = self.louver.tools(tools::list()).choice(choice.clone());
-            plan.reasoning(Reasoning::Off).schema_options(ONE_SPELLING).build()?
+            plan.reasoning(Reasoning::Off).schema_options(one_spelling()).build()?
         };
         let generation = self.generate(&what, &plan).await?;
         let (text, calls) = if self.args.unconstrained {
@@ -158,7 +149,7 @@ impl<'a> Agent<'a> {
         let plan = if self.args.unconstrained {
             self.louver.unconstrained(Value::Null)
         } else {
-            self.louver.answer(&schema).reasoning(Reasoning::Off).schema_options(ONE_SPELLING).build()?
+            self.louver.answer(&schema).reasoning(Reasoning::Off).schema_options(one_spelling()).build()?
         };
         let generation = self.generate("the answer, by a JSON Schema", &plan).await?;
         let fault = match serde_json::from_str::<Value>(generation.turn.text.trim()) {
