@@ -4,6 +4,7 @@ mod ahead;
 mod background;
 mod batch;
 mod captures;
+mod compile;
 mod draft;
 mod forced;
 mod inspect;
@@ -15,24 +16,18 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::compile::{CompileError, Compiled};
-use crate::front::diagnostic::Diagnostics;
-use crate::front::ebnf::{self, EbnfOptions};
-use crate::front::json_schema::{self, SchemaErrors, SchemaOptions};
-use crate::front::lark::{self, LarkOptions};
-use crate::front::regex::{self, RegexError, RegexOptions};
-use crate::front::structural_tag::{self, StructuralTagErrors, StructuralTagOptions};
 use crate::ids::TokenId;
 use crate::ir::{Grammar, Simplify};
 use crate::limits::Limits;
 use crate::mask::{Index, IndexState, MaskPool, PoolStats, TokenSet};
 use crate::matcher::{AdvanceError, ConfigId, DEAD, ParserLimit, Tracer};
-use crate::spec::json::{Json, JsonError};
 use crate::vocab::Vocabulary;
 
 use ahead::Ahead;
 pub use ahead::{PrepareBudget, PrepareReport, Prepared};
 pub use batch::{BatchError, RowStatus, UniqueRows};
 pub use captures::Capture;
+pub use compile::{RegexCompileError, SchemaCompileError, StructuralTagCompileError, TextCompileError};
 pub use draft::{DraftError, DraftNode, DraftTree};
 pub use forced::{Piece, Tokenize};
 pub use inspect::Expected;
@@ -53,6 +48,9 @@ pub struct EngineOptions {
     pub direct_walk: usize,
     /// How much a grammar is simplified before it is compiled. Changes no mask.
     pub simplify: Simplify,
+    /// The same for grammars that people write as text: EBNF and Lark. `Full` by default: one chain of rules per level of an
+    /// expression is costly where masks are made, and gone once it is written out.
+    pub simplify_texts: Simplify,
     /// Threads of [`Engine::fill_masks`], started when a batch first needs them; 1 does everything on the calling thread.
     /// The default is the machine's parallelism, at most 8.
     pub batch_threads: usize,
@@ -68,57 +66,11 @@ impl Default for EngineOptions {
             pool_bytes: 256 << 20,
             direct_walk: 1024,
             simplify: Simplify::default(),
+            simplify_texts: Simplify::Full,
             batch_threads: parallelism.min(8),
             background_threads: 1,
         }
     }
-}
-
-/// Why a JSON Schema did not become a constraint.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SchemaCompileError {
-    /// It is not JSON.
-    #[error(transparent)]
-    Json(#[from] JsonError),
-    /// It is malformed, unsupported or unsatisfiable, with JSON pointers.
-    #[error(transparent)]
-    Schema(#[from] SchemaErrors),
-    /// The grammar it lowers to is not compilable.
-    #[error(transparent)]
-    Compile(#[from] CompileError),
-}
-
-/// Why a structural tag did not become a constraint.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StructuralTagCompileError {
-    /// It is malformed or contradictory, with JSON pointers.
-    #[error(transparent)]
-    Document(#[from] StructuralTagErrors),
-    /// The grammar it lowers to is not compilable.
-    #[error(transparent)]
-    Compile(#[from] CompileError),
-}
-
-/// Why a regular expression did not become a constraint.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RegexCompileError {
-    /// It is malformed, or no automaton matches it.
-    #[error(transparent)]
-    Regex(#[from] RegexError),
-    /// The grammar it lowers to is not compilable: nothing matches, or a limit was reached.
-    #[error(transparent)]
-    Compile(#[from] CompileError),
-}
-
-/// Why the text of a grammar did not become a constraint.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TextCompileError {
-    /// All that is wrong with the text.
-    #[error(transparent)]
-    Text(#[from] Diagnostics),
-    /// The grammar it lowers to is not compilable.
-    #[error(transparent)]
-    Compile(#[from] CompileError),
 }
 
 /// One model's engine. Cheap to share in an `Arc`; all methods take `&self`.
@@ -160,8 +112,13 @@ impl Engine {
 
     /// Simplifies and compiles a grammar and binds it to the vocabulary. No mask is built yet.
     pub fn compile(&self, grammar: impl Into<Arc<Grammar>>) -> Result<Constraint, CompileError> {
+        self.compile_at(grammar, self.options.simplify)
+    }
+
+    /// As [`Engine::compile`], simplified as much as `level` says, whatever the options say.
+    pub fn compile_at(&self, grammar: impl Into<Arc<Grammar>>, level: Simplify) -> Result<Constraint, CompileError> {
         let grammar: Arc<Grammar> = grammar.into();
-        let simplified = match self.options.simplify {
+        let simplified = match level {
             // Compiling validates the grammar itself.
             Simplify::Off => None,
             level => match grammar.simplify(level)? {
@@ -183,39 +140,6 @@ impl Engine {
             self.options.direct_walk,
         )?;
         Ok(Constraint { index: Arc::new(index), shared: self.shared.clone(), ahead: Arc::default() })
-    }
-
-    /// Reads, lowers and compiles a JSON Schema.
-    pub fn compile_json_schema(&self, schema: &str, options: &SchemaOptions) -> Result<Constraint, SchemaCompileError> {
-        let limits = &self.options.limits;
-        let grammar = json_schema::lower(&Json::parse(schema, limits)?, options, limits)?;
-        Ok(self.compile(grammar)?)
-    }
-
-    /// Reads, lowers and compiles a grammar in EBNF (or GBNF, or KBNF). [`ebnf::lower`] also has the warnings.
-    pub fn compile_ebnf(&self, text: &str, options: &EbnfOptions) -> Result<Constraint, TextCompileError> {
-        Ok(self.compile(ebnf::lower(text, options, &self.options.limits)?.grammar)?)
-    }
-
-    /// Reads, lowers and compiles a Lark grammar. Warnings are dropped; [`lark::lower`] has them.
-    pub fn compile_lark(&self, text: &str, options: &LarkOptions) -> Result<Constraint, TextCompileError> {
-        Ok(self.compile(lark::lower(text, options, &self.options.limits)?.grammar)?)
-    }
-
-    /// Reads, lowers and compiles a structural tag. Special tokens of the vocabulary may stand in its markers as themselves.
-    pub fn compile_structural_tag(
-        &self,
-        text: &str,
-        options: &StructuralTagOptions,
-    ) -> Result<Constraint, StructuralTagCompileError> {
-        let mut options = options.clone();
-        options.special_tokens.extend(self.vocab.specials().iter().map(|(_, name)| name.clone()));
-        Ok(self.compile(structural_tag::lower(text, &options, &self.options.limits)?.grammar)?)
-    }
-
-    /// Reads, lowers and compiles a regular expression.
-    pub fn compile_regex(&self, pattern: &str, options: &RegexOptions) -> Result<Constraint, RegexCompileError> {
-        Ok(self.compile(regex::lower(pattern, options, &self.options.limits)?)?)
     }
 }
 

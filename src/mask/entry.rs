@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::profile::Profile;
+use super::section::Sections;
 use super::set::{TokenSet, bit, set_bit};
 use super::walk::{Stopped, Walk, descend};
 use crate::ids::TokenId;
@@ -181,6 +182,30 @@ impl Entry {
             }
             Undecided::Counted { profile, room } => profile.resolve(parser, *room, next, walk),
         }
+    }
+}
+
+impl Entry {
+    /// As [`Entry::resolve`], rule by rule. `None` where the entry has no remainders of its own to go by.
+    pub(crate) fn resolve_in_sections(
+        entry: &Arc<Entry>,
+        parser: &mut Parser,
+        vocab: &Vocabulary,
+        (exit, next): (Exit, ConfigId),
+        (walk, sections): (&mut Walk, &mut Sections),
+    ) -> Result<(), Stopped> {
+        let Undecided::Behind(rests) = &entry.undecided else {
+            return entry.resolve(parser, vocab, (exit, next), walk);
+        };
+        for (_, rest) in rests.iter().filter(|(e, _)| *e == exit) {
+            match rest {
+                Rest::Subtrees(nodes) => {
+                    sections.resolve(parser, (vocab.trie(), entry), (nodes, next), &mut walk.words)?;
+                }
+                Rest::Remainders(trie) => sections.resolve(parser, (trie, entry), (&[0], next), &mut walk.words)?,
+            }
+        }
+        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::entry::Entry;
 use super::key::GrammarKeys;
 use super::pool::MaskPool;
+use super::section::Sections;
 use super::set::{TokenSet, set_bit};
 use super::tokens::Tokens;
 use super::walk::{Stopped, Walk};
@@ -19,6 +20,9 @@ use crate::vocab::Vocabulary;
 
 /// Memory for resolved tokens of one constraint.
 const RESOLVED_BYTES: usize = 4 << 20;
+
+/// See [`IndexState::new_configs`].
+const NEW_CONFIGS: usize = 128;
 
 /// Most tokens that are read one by one.
 const BOUNDED_TOKENS: usize = 4096;
@@ -62,6 +66,9 @@ pub(crate) struct IndexState {
     /// What [`Entry::resolve`] found, by the entry's address (it is held here, so the address stays its own), exit and what follows.
     resolved: Resolved,
     resolved_bytes: usize,
+    sections: Sections,
+    /// Most new configurations with which undecided tokens are read as a whole.
+    new_configs: usize,
     walk: Walk,
     /// Lengths of shortest completions, once asked for.
     pub(crate) lengths: Option<Box<Lengths>>,
@@ -79,7 +86,7 @@ impl Index {
         direct_walk: usize,
     ) -> Result<Index, CompileError> {
         let specials = compiled.specials().iter().map(|s| Tokens::resolve(s, &vocab)).collect::<Result<_, _>>()?;
-        let state = Mutex::new(IndexState::new(&compiled, &vocab, limits));
+        let state = Mutex::new(IndexState::new(&compiled, &vocab, limits, direct_walk));
         Ok(Index {
             compiled,
             vocab,
@@ -94,7 +101,7 @@ impl Index {
 
     /// A second state, with a parser of its own.
     pub(crate) fn fresh_state(&self) -> IndexState {
-        IndexState::new(&self.compiled, &self.vocab, &self.limits)
+        IndexState::new(&self.compiled, &self.vocab, &self.limits, self.direct_walk)
     }
 
     /// The lock over everything that grows.
@@ -257,7 +264,7 @@ impl Index {
 }
 
 impl IndexState {
-    fn new(compiled: &Arc<Compiled>, vocab: &Vocabulary, limits: &Limits) -> IndexState {
+    fn new(compiled: &Arc<Compiled>, vocab: &Vocabulary, limits: &Limits, direct_walk: usize) -> IndexState {
         IndexState {
             floor: None,
             parser: Parser::new(compiled.clone(), Some(vocab.reach() as u32), limits),
@@ -270,6 +277,8 @@ impl IndexState {
             entries: FxHashMap::default(),
             resolved: Resolved::default(),
             resolved_bytes: 0,
+            sections: Sections::default(),
+            new_configs: if direct_walk == 0 { 0 } else { NEW_CONFIGS },
             walk: Walk::default(),
             lengths: None,
         }
@@ -317,7 +326,20 @@ impl IndexState {
             return Ok(());
         }
         let from = self.walk.words.len();
-        entry.resolve(&mut self.parser, vocab, (exit, next), &mut self.walk)?;
+        // Most remainders are read with few configurations that are new; where many would be, rule by rule.
+        self.walk.most_configs = Some(self.parser.store().configs() + self.new_configs);
+        let walked = entry.resolve(&mut self.parser, vocab, (exit, next), &mut self.walk);
+        self.walk.most_configs = None;
+        match walked {
+            Err(Stopped::Budget) => {
+                self.walk.words.truncate(from);
+                // A grammar that once needed many needs many again: each failure costs less than the one before.
+                self.new_configs /= 2;
+                let both = (&mut self.walk, &mut self.sections);
+                Entry::resolve_in_sections(entry, &mut self.parser, vocab, (exit, next), both)?;
+            }
+            other => other?,
+        }
         let words: Box<[TokenId]> = self.walk.words[from..].into();
         self.resolved_bytes += words.len() * 4 + 64;
         if self.resolved_bytes > RESOLVED_BYTES {
@@ -357,6 +379,7 @@ impl IndexState {
         self.entries.clear();
         self.resolved.clear();
         self.resolved_bytes = 0;
+        self.sections.clear();
         self.wide.clear();
         self.keys = GrammarKeys::default();
         self.masks_held = 0;

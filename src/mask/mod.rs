@@ -9,6 +9,7 @@ mod index;
 mod key;
 mod pool;
 mod profile;
+mod section;
 mod set;
 mod tokens;
 mod walk;

@@ -30,6 +30,8 @@ pub(crate) struct Walk {
     /// Nodes at which a rule over the unknown frame ended, and how: what is below has to be decided by what follows.
     pub(crate) exits: Vec<(Exit, u32)>,
     stack: Vec<(u32, ConfigId)>,
+    /// Most configurations the parser may hold before a walk gives up.
+    pub(crate) most_configs: Option<usize>,
 }
 
 impl Walk {
@@ -37,6 +39,11 @@ impl Walk {
     pub(crate) fn clear(&mut self) {
         self.words.clear();
         self.exits.clear();
+    }
+
+    /// Whether the parser had to make more configurations than the caller wants to pay for.
+    fn is_spent(&self, parser: &Parser) -> bool {
+        self.most_configs.is_some_and(|most| parser.store().configs() > most)
     }
 
     /// Adds every word strictly below `node` that `config` can read. Gives up after `budget` nodes. Cost: one transition
@@ -73,7 +80,7 @@ impl Walk {
         (before, config): (ConfigId, ConfigId),
         left: &mut usize,
     ) -> Result<(), Stopped> {
-        if *left == 0 {
+        if *left == 0 || self.is_spent(parser) {
             return Err(Stopped::Budget);
         }
         *left -= 1;
@@ -127,7 +134,7 @@ impl Walk {
         self.stack.push((to, config));
         let mut at = from;
         while at < to {
-            if *left == 0 {
+            if *left == 0 || self.is_spent(parser) {
                 return Err(Stopped::Budget);
             }
             *left -= 1;

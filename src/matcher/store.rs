@@ -153,7 +153,7 @@ impl Store {
             + self.group_bytes
     }
 
-    #[cfg(test)]
+    /// How many configurations there are.
     pub(crate) fn configs(&self) -> usize {
         self.configs.len()
     }

@@ -120,7 +120,11 @@ fn engine(common: &CommonArgs) -> Result<(Tokenizer, Arc<Engine>)> {
     for warning in warnings {
         eprintln!("warning: {warning}");
     }
-    let options = EngineOptions { simplify: common.simplify.into(), ..EngineOptions::default() };
+    let options = EngineOptions {
+        simplify: common.simplify.into(),
+        simplify_texts: common.simplify.into(),
+        ..EngineOptions::default()
+    };
     Ok((tokenizer, Arc::new(Engine::new(Arc::new(vocab), options))))
 }
 

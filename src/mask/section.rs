@@ -1,0 +1,128 @@
+//! Deciding undecided tokens rule by rule. Behind an exit, each item is looked at on its own: which remainders it reads whatever
+//! follows *its* rule, and which leave that, too. What is found depends on no frame, so that expressions nested ever
+//! deeper, in grammars with long chains of rules, are not read again at every depth; only what leaves a rule is looked up
+//! with what its frame returns to.
+
+use std::sync::Arc;
+
+use indexmap::IndexSet;
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+
+use super::entry::Entry;
+use super::walk::{Stopped, Walk};
+use crate::ids::TokenId;
+use crate::matcher::{ConfigId, Exit, Item, Parser};
+use crate::vocab::Trie;
+
+/// Memory for sections of one constraint.
+const MAX_BYTES: usize = 16 << 20;
+
+/// What one item, looked at on its own, does with the words below some nodes of a trie.
+#[derive(Debug)]
+struct Section {
+    words: Box<[TokenId]>,
+    /// Behind each exit of its rule, the nodes below which what follows has to decide.
+    exits: Box<[(Exit, Places)]>,
+}
+
+/// Nodes of a trie, by number.
+type Places = u32;
+
+/// What is known of one trie.
+#[derive(Debug)]
+struct Known {
+    /// Holds the trie, so that its address stays its own.
+    _owner: Arc<Entry>,
+    places: IndexSet<Box<[u32]>, FxBuildHasher>,
+    sections: FxHashMap<(Places, ConfigId), Arc<Section>>,
+}
+
+/// Sections of all tries that were looked at this way, by the tries' addresses.
+#[derive(Debug, Default)]
+pub(crate) struct Sections {
+    tries: FxHashMap<usize, Known>,
+    bytes: usize,
+    seen: FxHashSet<(Places, ConfigId)>,
+}
+
+impl Sections {
+    /// Forgets everything: configurations have lost their meaning.
+    pub(crate) fn clear(&mut self) {
+        *self = Sections::default();
+    }
+
+    /// Adds to `words` the words of `trie` below `nodes` that `next` can read, some perhaps twice.
+    pub(crate) fn resolve(
+        &mut self,
+        parser: &mut Parser,
+        (trie, owner): (&Trie, &Arc<Entry>),
+        (nodes, next): (&[u32], ConfigId),
+        words: &mut Vec<TokenId>,
+    ) -> Result<(), Stopped> {
+        if self.bytes > MAX_BYTES {
+            self.clear();
+        }
+        let known = self.tries.entry(std::ptr::from_ref(trie) as usize).or_insert_with(|| Known {
+            _owner: owner.clone(),
+            places: IndexSet::default(),
+            sections: FxHashMap::default(),
+        });
+        let mut queue = vec![(known.places(nodes), next)];
+        self.seen.clear();
+        let mut items: Vec<Item> = Vec::new();
+        while let Some((places, next)) = queue.pop() {
+            items.clear();
+            items.extend_from_slice(parser.store().items(next));
+            for item in &items {
+                let section = known.section(parser, trie, (places, *item), &mut self.bytes)?;
+                words.extend_from_slice(&section.words);
+                for &(exit, below) in &section.exits {
+                    let behind = parser.follow(item, exit)?;
+                    if self.seen.insert((below, behind)) {
+                        queue.push((below, behind));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Known {
+    fn places(&mut self, nodes: &[u32]) -> Places {
+        match self.places.get_index_of(nodes) {
+            Some(places) => places as u32,
+            None => self.places.insert_full(nodes.into()).0 as u32,
+        }
+    }
+
+    fn section(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        (places, item): (Places, Item),
+        bytes: &mut usize,
+    ) -> Result<Arc<Section>, Stopped> {
+        let alone = parser.isolated(item);
+        let alone = parser.normal(alone);
+        if let Some(section) = self.sections.get(&(places, alone)) {
+            return Ok(section.clone());
+        }
+        let mut walk = Walk::default();
+        for &node in &self.places[places as usize] {
+            walk.run(parser, trie, node, alone, usize::MAX)?;
+        }
+        walk.exits.sort_unstable();
+        walk.exits.dedup();
+        let mut exits = Vec::new();
+        for behind in walk.exits.chunk_by(|a, b| a.0 == b.0) {
+            let nodes: Vec<u32> = behind.iter().map(|&(_, node)| node).collect();
+            *bytes += nodes.len() * 4 + 64;
+            exits.push((behind[0].0, self.places(&nodes)));
+        }
+        *bytes += walk.words.len() * 4 + 128;
+        let section = Arc::new(Section { words: walk.words.into(), exits: exits.into() });
+        self.sections.insert((places, alone), section.clone());
+        Ok(section)
+    }
+}
