@@ -23,6 +23,9 @@ const RESOLVED_BYTES: usize = 4 << 20;
 
 /// See [`IndexState::new_configs`].
 const NEW_CONFIGS: usize = 128;
+const NEW_NARROW: usize = 256;
+/// So few that it is not worth a try.
+const FEW_CONFIGS: usize = 32;
 
 /// Most tokens that are read one by one.
 const BOUNDED_TOKENS: usize = 4096;
@@ -69,6 +72,8 @@ pub(crate) struct IndexState {
     sections: Sections,
     /// Most new configurations with which undecided tokens are read as a whole.
     new_configs: usize,
+    /// The same for a walk of the whole vocabulary with few nodes.
+    new_narrow: usize,
     walk: Walk,
     /// Lengths of shortest completions, once asked for.
     pub(crate) lengths: Option<Box<Lengths>>,
@@ -168,12 +173,13 @@ impl Index {
         let items: Vec<Item> = state.parser.store().items(config).to_vec();
         state.wide.resize(state.parser.program().len(), false);
         let any_wide = items.iter().any(|i| state.wide[i.state as usize]);
-        if any_wide || self.reads_text(state, config) || !state.try_narrow(&self.vocab, config, self.direct_walk)? {
+        let apart = any_wide || state.new_narrow < FEW_CONFIGS || self.reads_text(state, config);
+        if apart || !state.try_narrow(&self.vocab, config, self.direct_walk)? {
             for &item in &items {
                 if !state.wide[item.state as usize] {
-                    let alone = state.parser.subset(&[item]);
+                    let alone = state.parser.isolated(item);
                     state.wide[item.state as usize] =
-                        self.reads_text(state, alone) || !state.try_narrow(&self.vocab, alone, self.direct_walk)?;
+                        self.reads_text(state, alone) || !state.narrow_alone(&self.vocab, item, self.direct_walk)?;
                     if !state.wide[item.state as usize] {
                         continue;
                     }
@@ -278,6 +284,7 @@ impl IndexState {
             resolved: Resolved::default(),
             resolved_bytes: 0,
             sections: Sections::default(),
+            new_narrow: NEW_NARROW,
             new_configs: if direct_walk == 0 { 0 } else { NEW_CONFIGS },
             walk: Walk::default(),
             lengths: None,
@@ -299,7 +306,27 @@ impl IndexState {
     /// Walks the vocabulary with a configuration if few nodes suffice; otherwise adds nothing and says so.
     fn try_narrow(&mut self, vocab: &Vocabulary, config: ConfigId, nodes: usize) -> Result<bool, ParserLimit> {
         let before = self.walk.words.len();
-        match self.walk.run(&mut self.parser, vocab.trie(), 0, config, nodes) {
+        let most = self.parser.store().configs() + self.new_narrow;
+        self.walk.most_configs = (nodes < usize::MAX).then_some(most);
+        let walked = self.walk.run(&mut self.parser, vocab.trie(), 0, config, nodes);
+        self.walk.most_configs = None;
+        match walked {
+            Ok(()) => Ok(true),
+            Err(Stopped::Budget) => {
+                if self.parser.store().configs() > most {
+                    self.new_narrow /= 2;
+                }
+                self.walk.words.truncate(before);
+                Ok(false)
+            }
+            Err(Stopped::Parser(limit)) => Err(limit),
+        }
+    }
+
+    /// As [`IndexState::try_narrow`] for one item, rule by rule.
+    fn narrow_alone(&mut self, vocab: &Vocabulary, item: Item, nodes: usize) -> Result<bool, ParserLimit> {
+        let before = self.walk.words.len();
+        match self.sections.narrow(&mut self.parser, vocab.trie(), (item, nodes), &mut self.walk.words) {
             Ok(()) => Ok(true),
             Err(Stopped::Budget) => {
                 self.walk.words.truncate(before);

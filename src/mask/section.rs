@@ -31,8 +31,8 @@ type Places = u32;
 /// What is known of one trie.
 #[derive(Debug)]
 struct Known {
-    /// Holds the trie, so that its address stays its own.
-    _owner: Arc<Entry>,
+    /// Holds the trie, so that its address stays its own; the vocabulary's stays anyway.
+    _owner: Option<Arc<Entry>>,
     places: IndexSet<Box<[u32]>, FxBuildHasher>,
     sections: FxHashMap<(Places, ConfigId), Arc<Section>>,
 }
@@ -62,23 +62,65 @@ impl Sections {
         if self.bytes > MAX_BYTES {
             self.clear();
         }
-        let known = self.tries.entry(std::ptr::from_ref(trie) as usize).or_insert_with(|| Known {
-            _owner: owner.clone(),
+        self.seen.clear();
+        let known = Known::of(&mut self.tries, trie, Some(owner));
+        let first = (known.places(nodes), next);
+        known.follow(parser, trie, vec![first], (&mut self.seen, &mut self.bytes), words)
+    }
+
+    /// Adds to `words` the words of the vocabulary's trie that one item can read, some perhaps twice. Gives up, once and for
+    /// all, where the item itself reads more than `budget` nodes.
+    pub(crate) fn narrow(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        (item, budget): (Item, usize),
+        words: &mut Vec<TokenId>,
+    ) -> Result<(), Stopped> {
+        if self.bytes > MAX_BYTES {
+            self.clear();
+        }
+        self.seen.clear();
+        let known = Known::of(&mut self.tries, trie, None);
+        let all = known.places(&[0]);
+        let section = known.section(parser, trie, (all, item, budget), &mut self.bytes)?;
+        words.extend_from_slice(&section.words);
+        let mut queue = Vec::new();
+        for &(exit, below) in &section.exits {
+            queue.push((below, parser.follow(&item, exit)?));
+        }
+        known.follow(parser, trie, queue, (&mut self.seen, &mut self.bytes), words)
+    }
+}
+
+impl Known {
+    fn of<'k>(tries: &'k mut FxHashMap<usize, Known>, trie: &Trie, owner: Option<&Arc<Entry>>) -> &'k mut Known {
+        tries.entry(std::ptr::from_ref(trie) as usize).or_insert_with(|| Known {
+            _owner: owner.cloned(),
             places: IndexSet::default(),
             sections: FxHashMap::default(),
-        });
-        let mut queue = vec![(known.places(nodes), next)];
-        self.seen.clear();
+        })
+    }
+
+    /// Reads on from places and configurations until nothing is undecided.
+    fn follow(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        mut queue: Vec<(Places, ConfigId)>,
+        (seen, bytes): (&mut FxHashSet<(Places, ConfigId)>, &mut usize),
+        words: &mut Vec<TokenId>,
+    ) -> Result<(), Stopped> {
         let mut items: Vec<Item> = Vec::new();
         while let Some((places, next)) = queue.pop() {
             items.clear();
             items.extend_from_slice(parser.store().items(next));
             for item in &items {
-                let section = known.section(parser, trie, (places, *item), &mut self.bytes)?;
+                let section = self.section(parser, trie, (places, *item, usize::MAX), bytes)?;
                 words.extend_from_slice(&section.words);
                 for &(exit, below) in &section.exits {
                     let behind = parser.follow(item, exit)?;
-                    if self.seen.insert((below, behind)) {
+                    if seen.insert((below, behind)) {
                         queue.push((below, behind));
                     }
                 }
@@ -86,9 +128,7 @@ impl Sections {
         }
         Ok(())
     }
-}
 
-impl Known {
     fn places(&mut self, nodes: &[u32]) -> Places {
         match self.places.get_index_of(nodes) {
             Some(places) => places as u32,
@@ -100,7 +140,7 @@ impl Known {
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        (places, item): (Places, Item),
+        (places, item, budget): (Places, Item, usize),
         bytes: &mut usize,
     ) -> Result<Arc<Section>, Stopped> {
         let alone = parser.isolated(item);
@@ -110,7 +150,7 @@ impl Known {
         }
         let mut walk = Walk::default();
         for &node in &self.places[places as usize] {
-            walk.run(parser, trie, node, alone, usize::MAX)?;
+            walk.run(parser, trie, node, alone, budget)?;
         }
         walk.exits.sort_unstable();
         walk.exits.dedup();

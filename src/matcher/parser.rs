@@ -296,11 +296,6 @@ impl Parser {
         }
     }
 
-    /// A configuration of some of another's items only.
-    pub(crate) fn subset(&mut self, items: &[Item]) -> ConfigId {
-        self.store.config(items, Done::default())
-    }
-
     /// One item alone, with nothing known about what follows its rule.
     pub(crate) fn isolated(&mut self, item: Item) -> ConfigId {
         let frame = if self.program.is_dispatch(item.state) { GATED } else { BOTTOM };
