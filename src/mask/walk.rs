@@ -111,7 +111,7 @@ impl Walk {
         left: &mut usize,
     ) -> Result<bool, Stopped> {
         let nodes = trie.node(node).end - node;
-        if nodes < SWALLOW || trie.kinds_below(node) & !parser.loops(config)? != 0 {
+        if nodes < SWALLOW || !parser.loops(config, trie.kinds_below(node))? {
             return Ok(false);
         }
         // A mask of so many words is better put together from a shared entry.

@@ -74,7 +74,9 @@ pub(crate) struct Parser {
     rows: Vec<ConfigId>,
     special_steps: FxHashMap<(ConfigId, u32), ConfigId>,
     /// See [`Parser::loops`].
-    loops: FxHashMap<ConfigId, u64>,
+    loops: FxHashMap<ConfigId, (u64, u64)>,
+    /// See [`Parser::after`].
+    after: FxHashMap<FrameId, ConfigId>,
     /// See [`Parser::token_ended`].
     pub(super) ticks: FxHashMap<ConfigId, ConfigId>,
     start: ConfigId,
@@ -122,6 +124,7 @@ impl Parser {
             rows: Vec::new(),
             special_steps: FxHashMap::default(),
             loops: FxHashMap::default(),
+            after: FxHashMap::default(),
             ticks: FxHashMap::default(),
             start: DEAD,
             reach,
@@ -152,6 +155,7 @@ impl Parser {
         self.rows.clear();
         self.special_steps.clear();
         self.loops.clear();
+        self.after.clear();
         self.ticks.clear();
         self.scratch = Scratch { slot: vec![UNKNOWN; self.compiled().rules.len()], ..Scratch::default() };
         self.begin();
@@ -183,7 +187,7 @@ impl Parser {
             + self.store.bytes()
             + self.rows.len() * 4
             + self.row_of.len() * 4
-            + self.special_steps.len() * 16
+            + (self.special_steps.len() + self.after.len() + self.loops.len()) * 16
     }
 
     /// Whether the memory budget is used up and [`Parser::clear`] is due.
@@ -364,10 +368,15 @@ impl Parser {
 
     /// The configuration in which a rule with this frame has just ended.
     pub(crate) fn after(&mut self, frame: FrameId) -> Result<ConfigId, ParserLimit> {
+        if let Some(&known) = self.after.get(&frame) {
+            return Ok(known);
+        }
         self.scratch.kernel.clear();
         self.scratch.kernel.extend_from_slice(self.store.returns(frame));
         let done = Done { root: frame == ROOT, bottom: matches!(frame, BOTTOM | GATED), gated: false };
-        self.close_with(done)
+        let after = self.close_with(done)?;
+        self.after.insert(frame, after);
+        Ok(after)
     }
 
     /// What follows where an item looked at on its own has left what could be seen: its rule's end, or a trigger's tags.
@@ -391,19 +400,26 @@ impl Parser {
         self.store.items(config).iter().any(|i| self.program.state(i.state).scannable)
     }
 
-    /// Kinds of bytes (see [`kind`]) all of which lead a configuration back to itself. Found once.
-    pub(crate) fn loops(&mut self, config: ConfigId) -> Result<u64, ParserLimit> {
-        if let Some(&known) = self.loops.get(&config) {
-            return Ok(known);
+    /// Whether all bytes of these kinds (see [`kind`]) lead a configuration back to itself. Looked at kind by kind, once.
+    pub(crate) fn loops(&mut self, config: ConfigId, kinds: u64) -> Result<bool, ParserLimit> {
+        let (mut looping, leaving) = self.loops.get(&config).copied().unwrap_or_default();
+        if kinds & leaving != 0 {
+            return Ok(false);
         }
-        let mut leaving = 0;
-        for byte in 0..=255u8 {
-            if self.step(config, byte)? != config {
-                leaving |= kind(byte);
+        let mut open = kinds & !looping;
+        while open != 0 {
+            let one = open & open.wrapping_neg();
+            for byte in (0..=255u8).filter(|&byte| kind(byte) == one) {
+                if self.step(config, byte)? != config {
+                    self.loops.insert(config, (looping, leaving | one));
+                    return Ok(false);
+                }
             }
+            looping |= one;
+            open &= !one;
         }
-        self.loops.insert(config, !leaving);
-        Ok(!leaving)
+        self.loops.insert(config, (looping, leaving));
+        Ok(true)
     }
 
     /// What the step over `byte` from `config` to `next` was.
