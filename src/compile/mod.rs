@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::ir::{Grammar, GrammarError, SpecialToken};
+use crate::ir::{Grammar, GrammarError, SpecialToken, Spent};
 use crate::limits::Limits;
 
 /// Why a grammar cannot be compiled.
@@ -164,6 +164,12 @@ impl Compiled {
     /// Special tokens of the grammar.
     pub(crate) fn specials(&self) -> &[SpecialToken] {
         &self.parsed.specials
+    }
+
+    /// Whether what one item may read can depend on what others may: an occurrence that has used up its code points goes on only
+    /// if nothing else can, so that masks cannot be put together from parts.
+    pub(crate) fn is_entangled(&self) -> bool {
+        self.meters.values().any(|meter| meter.unit == Unit::Char && meter.spent == Spent::Finish)
     }
 
     /// Whether the empty text is a sentence.

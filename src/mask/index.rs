@@ -169,6 +169,9 @@ impl Index {
         if let Some(chars) = state.parser.chars_left(config) {
             return self.build_bounded(state, config, chars as usize);
         }
+        if self.compiled.is_entangled() {
+            return self.build_whole(state, config);
+        }
         let mut dense: Vec<Arc<Entry>> = Vec::new();
         let items: Vec<Item> = state.parser.store().items(config).to_vec();
         state.wide.resize(state.parser.program().len(), false);
@@ -202,10 +205,7 @@ impl Index {
     fn build_bounded(&self, state: &mut IndexState, config: ConfigId, chars: usize) -> Result<TokenSet, ParserLimit> {
         let longest = self.vocab.of_chars(chars);
         if longest.len() > BOUNDED_TOKENS {
-            let walked = state.try_narrow(&self.vocab, config, usize::MAX)?;
-            debug_assert!(walked, "a walk without bound ends");
-            let sets = self.whole_tokens(state, config);
-            return Ok(self.assemble(std::mem::take(&mut state.walk.words), &sets));
+            return self.build_whole(state, config);
         }
         let unbounded = state.parser.unbounded(config);
         let base = self.mask(state, unbounded)?;
@@ -217,6 +217,14 @@ impl Index {
             }
         }
         Ok(base.changed(&less, &more, self.vocab.mask_words()))
+    }
+
+    /// One walk over all of the vocabulary with all of the configuration.
+    fn build_whole(&self, state: &mut IndexState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
+        let walked = state.try_narrow(&self.vocab, config, usize::MAX)?;
+        debug_assert!(walked, "a walk without bound ends");
+        let sets = self.whole_tokens(state, config);
+        Ok(self.assemble(std::mem::take(&mut state.walk.words), &sets))
     }
 
     /// Adds what is allowed as a whole: special tokens, and stop tokens where the text may end.
