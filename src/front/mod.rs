@@ -7,6 +7,8 @@ pub mod lark;
 pub mod regex;
 pub mod structural_tag;
 
+use std::fmt;
+
 use crate::ir::Grammar;
 use diagnostic::Diagnostics;
 
@@ -17,4 +19,15 @@ pub struct Lowered {
     pub grammar: Grammar,
     /// Warnings only.
     pub warnings: Diagnostics,
+}
+
+/// Errors in one line.
+fn write_list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, list: &[T]) -> fmt::Result {
+    for (i, one) in list.iter().enumerate() {
+        if i > 0 {
+            f.write_str("; ")?;
+        }
+        write!(f, "{one}")?;
+    }
+    Ok(())
 }

@@ -2,24 +2,49 @@
 
 use std::time::Instant;
 
-use louver::engine::Matcher;
+use louver::engine::{Constraint, Matcher};
 use louver::ids::TokenId;
+
+use super::record::Record;
 
 /// How it went.
 #[derive(Debug, Default)]
-pub(super) struct Fed {
+struct Fed {
     /// Mask and advance of each token, together.
-    pub(super) masks_ns: Vec<u64>,
+    masks_ns: Vec<u64>,
     /// The mask of the first token alone.
-    pub(super) first_mask_ns: Option<u64>,
+    first_mask_ns: Option<u64>,
     /// Every token was allowed.
-    pub(super) consumed: bool,
+    consumed: bool,
     /// And the grammar may end behind them.
-    pub(super) accepted: bool,
+    accepted: bool,
+}
+
+/// Feeds all of a case's tests: tokens, and whether they should be accepted. The first matcher is the end of what began at `begin`.
+pub(super) fn feed_all(
+    id: String,
+    begin: Instant,
+    constraint: &Constraint,
+    tests: &[(Vec<u32>, bool)],
+    mask: &mut [u32],
+) -> Record {
+    let mut first = Some(constraint.matcher());
+    let mut record = Record { id, ttfm_ns: nanos(begin), ..Record::default() };
+    let (mut masks, mut wrong) = (Vec::new(), Vec::new());
+    for (i, (tokens, valid)) in tests.iter().enumerate() {
+        let fed = feed(first.take().unwrap_or_else(|| constraint.matcher()), tokens, mask);
+        record.first_mask_ns = record.first_mask_ns.or(fed.first_mask_ns);
+        masks.extend(fed.masks_ns);
+        if fed.accepted != *valid {
+            wrong.push((i, *valid, fed.consumed));
+        }
+    }
+    (record.masks_ns, record.wrong) = (Some(masks), Some(wrong));
+    record
 }
 
 /// Feeds tokens up to the first that is refused. `mask` is the caller's buffer.
-pub(super) fn feed(mut matcher: Matcher, tokens: &[u32], mask: &mut [u32]) -> Fed {
+fn feed(mut matcher: Matcher, tokens: &[u32], mask: &mut [u32]) -> Fed {
     let mut fed = Fed { masks_ns: Vec::with_capacity(tokens.len()), consumed: true, ..Fed::default() };
     for (i, &token) in tokens.iter().enumerate() {
         let begin = Instant::now();

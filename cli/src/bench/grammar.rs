@@ -10,7 +10,7 @@ use louver_hf_tokenizers::Encoder;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::feed::{feed, nanos};
+use super::feed::{feed_all, nanos};
 use super::record::Record;
 use super::{GrammarArgs, workers};
 use crate::check::spec;
@@ -49,10 +49,7 @@ pub(super) fn run(args: &GrammarArgs) -> Result<ExitCode> {
         let (engine, encoder) = (&engine, &encoder);
         move |number, line: &str| match Case::read(line, &args.kind, folder, encoder) {
             Ok(case) => case.run(engine, &mut mask),
-            Err(error) => {
-                let refused_for = vec!["lines that are no case".to_owned()];
-                Record::refused(format!("line {number}"), 0, format!("line {number}: {error:#}"), refused_for)
-            }
+            Err(error) => Record::no_case(number, &error),
         }
     })?;
     Ok(ExitCode::SUCCESS)
@@ -112,19 +109,6 @@ impl Case {
                 return Record::refused(self.id, nanos(begin), error.to_string(), refused_for);
             }
         };
-        let mut first = Some(constraint.matcher());
-        let ttfm_ns = nanos(begin);
-        let mut record = Record { id: self.id, ttfm_ns, ..Record::default() };
-        let (mut masks, mut wrong) = (Vec::new(), Vec::new());
-        for (i, (tokens, valid)) in self.tests.iter().enumerate() {
-            let fed = feed(first.take().unwrap_or_else(|| constraint.matcher()), tokens, mask);
-            record.first_mask_ns = record.first_mask_ns.or(fed.first_mask_ns);
-            masks.extend(fed.masks_ns);
-            if fed.accepted != *valid {
-                wrong.push((i, *valid, fed.consumed));
-            }
-        }
-        (record.masks_ns, record.wrong) = (Some(masks), Some(wrong));
-        record
+        feed_all(self.id, begin, &constraint, &self.tests, mask)
     }
 }

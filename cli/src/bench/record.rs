@@ -38,6 +38,12 @@ impl Record {
         Record { id, ttfm_ns, error: Some(error), refused_for, ..Record::default() }
     }
 
+    /// A line that is no case.
+    pub(super) fn no_case(number: usize, error: &anyhow::Error) -> Record {
+        let refused_for = vec!["lines that are no case".to_owned()];
+        Record::refused(format!("line {number}"), 0, format!("line {number}: {error:#}"), refused_for)
+    }
+
     /// Instances that should pass and did not, and the other way round.
     pub(super) fn wrongly(&self, expected: bool) -> usize {
         self.wrong.iter().flatten().filter(|(_, valid, _)| *valid == expected).count()

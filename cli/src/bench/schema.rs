@@ -9,7 +9,7 @@ use louver::front::json_schema::{self, SchemaOptions};
 use louver::spec::json::Json;
 use louver_hf_tokenizers::Encoder;
 
-use super::feed::{feed, nanos};
+use super::feed::{feed_all, nanos};
 use super::record::{self, Record};
 use super::{SchemaArgs, python, read_case, workers};
 
@@ -23,10 +23,7 @@ pub(super) fn run(args: &SchemaArgs) -> Result<ExitCode> {
         let (engine, encoder) = (&engine, &encoder);
         move |number, line: &str| match Case::read(line, encoder) {
             Ok(case) => case.run(engine, &mut mask),
-            Err(error) => {
-                let refused_for = vec!["lines that are no case".to_owned()];
-                Record::refused(format!("line {number}"), 0, format!("line {number}: {error:#}"), refused_for)
-            }
+            Err(error) => Record::no_case(number, &error),
         }
     })?;
     Ok(ExitCode::SUCCESS)
@@ -58,20 +55,7 @@ impl Case {
             Ok(constraint) => constraint,
             Err((error, refused_for)) => return Record::refused(self.id, nanos(begin), error, refused_for),
         };
-        let mut first = Some(constraint.matcher());
-        let ttfm_ns = nanos(begin);
-        let mut record = Record { id: self.id, ttfm_ns, ..Record::default() };
-        let (mut masks, mut wrong) = (Vec::new(), Vec::new());
-        for (i, (tokens, valid)) in self.tests.iter().enumerate() {
-            let fed = feed(first.take().unwrap_or_else(|| constraint.matcher()), tokens, mask);
-            record.first_mask_ns = record.first_mask_ns.or(fed.first_mask_ns);
-            masks.extend(fed.masks_ns);
-            if fed.accepted != *valid {
-                wrong.push((i, *valid, fed.consumed));
-            }
-        }
-        (record.masks_ns, record.wrong) = (Some(masks), Some(wrong));
-        record
+        feed_all(self.id, begin, &constraint, &self.tests, mask)
     }
 }
 

@@ -11,7 +11,7 @@ use louver::spec::tools::Tool;
 use louver_formats::{Call, Catalog, LowerError, RenderError, ToolRequest, Turn, WireFormat};
 use louver_hf_tokenizers::Encoder;
 
-use super::feed::{feed, nanos};
+use super::feed::{feed_all, nanos};
 use super::record::{self, Record};
 use super::{ToolsArgs, python, read_case, workers};
 
@@ -24,10 +24,7 @@ pub(super) fn run(args: &ToolsArgs) -> Result<ExitCode> {
         let (engine, encoder, format) = (&engine, &encoder, &format);
         move |number, line: &str| match Case::read(line, format, encoder) {
             Ok(case) => case.run(engine, format, &mut mask),
-            Err(error) => {
-                let refused_for = vec!["lines that are no case".to_owned()];
-                Record::refused(format!("line {number}"), 0, format!("line {number}: {error:#}"), refused_for)
-            }
+            Err(error) => Record::no_case(number, &error),
         }
     })?;
     Ok(ExitCode::SUCCESS)
@@ -76,19 +73,7 @@ impl Case {
                 return Record { tools, ..Record::refused(self.id, nanos(begin), error, refused_for) };
             }
         };
-        let matcher = constraint.matcher();
-        let ttfm_ns = nanos(begin);
-        let fed = feed(matcher, &self.tokens, mask);
-        let wrong = if fed.accepted { Vec::new() } else { vec![(0, true, fed.consumed)] };
-        Record {
-            id: self.id,
-            tools,
-            ttfm_ns,
-            first_mask_ns: fed.first_mask_ns,
-            masks_ns: Some(fed.masks_ns),
-            wrong: Some(wrong),
-            ..Record::default()
-        }
+        Record { tools, ..feed_all(self.id, begin, &constraint, &[(self.tokens, true)], mask) }
     }
 }
 

@@ -311,13 +311,23 @@ impl Lowering<'_> {
         Expr::Ref(self.builder.rule("text", Expr::Dispatch(Box::new(body))))
     }
 
-    fn tags(&mut self, tags: &[Tag], pointer: &str) -> Option<Vec<Expr>> {
-        let mut all = Vec::with_capacity(tags.len());
-        for (i, tag) in tags.iter().enumerate() {
-            let begin = self.begin(&tag.begin);
-            all.push(self.tag(begin, tag, &format!("{pointer}/tags/{i}")));
-        }
+    /// Lowers each tag at its pointer: all of them, so that all errors are found; `None` if any has one.
+    pub(super) fn each_tag<'t, T>(
+        &mut self,
+        tags: &'t [Tag],
+        pointer: &str,
+        mut lower: impl FnMut(&mut Self, &'t Tag, &str) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let each = |(i, tag)| lower(self, tag, &format!("{pointer}/tags/{i}"));
+        let all: Vec<Option<T>> = tags.iter().enumerate().map(each).collect();
         all.into_iter().collect()
+    }
+
+    fn tags(&mut self, tags: &[Tag], pointer: &str) -> Option<Vec<Expr>> {
+        self.each_tag(tags, pointer, |this, tag, pointer| {
+            let begin = this.begin(&tag.begin);
+            this.tag(begin, tag, pointer)
+        })
     }
 
     fn triggered_tags(
@@ -327,14 +337,10 @@ impl Lowering<'_> {
         count: TagCount,
         (pointer, around): (&str, &Around),
     ) -> Option<Expr> {
-        let mut all = Vec::with_capacity(tags.len());
-        for (i, tag) in tags.iter().enumerate() {
-            let pointer = format!("{pointer}/tags/{i}");
-            all.push(self.triggered_tag(triggers, tag, &pointer));
-        }
+        let bodies = self.each_tag(tags, pointer, |this, tag, pointer| this.triggered_tag(triggers, tag, pointer));
         let mut excludes = excluded(excludes, around);
         self.check_excludes(triggers, "triggers", &excludes, pointer)?;
-        let bodies = all.into_iter().collect::<Option<Vec<(&str, RuleId)>>>()?;
+        let bodies: Vec<(&str, RuleId)> = bodies?;
         // Nothing follows a trigger that no tag begins with.
         let idle = triggers.iter().filter(|trigger| !bodies.iter().any(|(used, _)| used == trigger));
         excludes.extend(idle.map(|trigger| trigger.clone().into_bytes()));

@@ -104,13 +104,7 @@ impl StructuralTagErrors {
 
 impl fmt::Display for StructuralTagErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, error) in self.0.iter().enumerate() {
-            if i > 0 {
-                f.write_str("; ")?;
-            }
-            write!(f, "{error}")?;
-        }
-        Ok(())
+        crate::front::write_list(f, &self.0)
     }
 }
 

@@ -33,21 +33,19 @@ impl Lowering<'_> {
         count: TagCount,
         (pointer, around): (&str, &Around),
     ) -> Option<Expr> {
-        let mut all = Vec::with_capacity(tags.len());
-        for (i, tag) in tags.iter().enumerate() {
-            let pointer = format!("{pointer}/tags/{i}");
-            let at = below(&pointer, "begin");
-            all.push(match &tag.begin {
+        let tags = self.each_tag(tags, pointer, |this, tag, pointer| {
+            let at = below(pointer, "begin");
+            match &tag.begin {
                 Begin::Token(token) if triggers.contains(token) => {
-                    let begin = self.begin(&tag.begin);
-                    self.tag(begin, tag, &pointer)
+                    let begin = this.begin(&tag.begin);
+                    this.tag(begin, tag, pointer)
                 }
-                Begin::Token(_) => self.fail(&at, Reason::Contradictory("is none of the trigger tokens".into())),
-                Begin::Text(_) => self.fail(&at, Reason::Malformed("must be one of the trigger tokens".into())),
-            });
-        }
+                Begin::Token(_) => this.fail(&at, Reason::Contradictory("is none of the trigger tokens".into())),
+                Begin::Text(_) => this.fail(&at, Reason::Malformed("must be one of the trigger tokens".into())),
+            }
+        });
         let disjoint = self.disjoint(triggers.iter(), excluded, &below(pointer, "trigger_tokens"));
-        let tags = all.into_iter().collect::<Option<Vec<Expr>>>()?;
+        let tags: Vec<Expr> = tags?;
         disjoint?;
         let tag = self.shared("tag", Expr::alt(tags));
         let free = self.free_token(excluded, &triggers.iter().collect::<Vec<_>>(), around);
