@@ -251,6 +251,9 @@ impl Program {
 
     /// What a state meters: the one behind the call of a rule with a budget.
     pub(crate) fn meter(&self, state: u32) -> Option<Meter> {
+        if self.compiled.meters.is_empty() {
+            return None;
+        }
         let State { rule, is_final, scannable, calling, .. } = self.states[state as usize];
         let meter = self.compiled.meters.get(&rule)?;
         (is_final && !scannable && !calling).then_some(*meter)
@@ -258,9 +261,6 @@ impl Program {
 
     /// The count with which the state behind a call is returned to.
     pub(crate) fn count_behind(&self, state: u32, count: u32) -> u32 {
-        if self.compiled.meters.is_empty() {
-            return if self.states[state as usize].block == NO_BLOCK { 0 } else { count };
-        }
         match self.meter(state) {
             Some(meter) => meter.full,
             None if self.states[state as usize].block == NO_BLOCK => 0,

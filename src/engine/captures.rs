@@ -2,7 +2,7 @@
 
 use super::Matcher;
 use crate::mask::{Index, IndexState};
-use crate::matcher::{AdvanceError, Chart, ChartLimit, Piece};
+use crate::matcher::{AdvanceError, Chart, ChartLimit, Piece, Region};
 
 /// A text that a rule with a capture name derived.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,18 +52,18 @@ impl Matcher {
         }
         let regions = chart.regions();
         let attributes = |rule: u32| compiled.parsed.rules.get(rule as usize).map(|rule| &rule.attributes);
-        let hidden: Vec<_> = regions.iter().filter(|r| attributes(r.rule).is_some_and(|a| a.hidden)).collect();
+        let mut hidden: Vec<_> = regions.iter().filter(|r| attributes(r.rule).is_some_and(|a| a.hidden)).collect();
+        hidden.sort_by_key(|h| h.start);
         let mut out = Vec::new();
         for region in &regions {
             let Some(name) = attributes(region.rule).and_then(|a| a.capture.clone()) else { continue };
-            let inside = |at: usize| {
-                hidden.iter().any(|h| {
-                    let within = region.start <= h.start && h.end <= region.end && h.depth > region.depth;
-                    within && h.start <= at && at < h.end
-                })
-            };
-            let kept = (region.start..region.end).filter(|&at| !inside(at));
-            let bytes = kept.map(|at| text[at]).collect();
+            let within = |h: &&&Region| region.start <= h.start && h.end <= region.end && h.depth > region.depth;
+            let (mut bytes, mut at) = (Vec::new(), region.start);
+            for h in hidden.iter().filter(within) {
+                bytes.extend_from_slice(&text[at..h.start.max(at)]);
+                at = at.max(h.end);
+            }
+            bytes.extend_from_slice(&text[at..region.end]);
             out.push((region.depth, Capture { name, bytes, range: region.start..region.end }));
         }
         out.sort_by_key(|(depth, c)| (c.range.end, std::cmp::Reverse(c.range.start), std::cmp::Reverse(*depth)));

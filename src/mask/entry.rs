@@ -183,10 +183,8 @@ impl Entry {
             Undecided::Counted { profile, room } => profile.resolve(parser, *room, next, walk),
         }
     }
-}
 
-impl Entry {
-    /// As [`Entry::resolve`], rule by rule. `None` where the entry has no remainders of its own to go by.
+    /// As [`Entry::resolve`], rule by rule. Only remainders of its own are read that way.
     pub(crate) fn resolve_in_sections(
         entry: &Arc<Entry>,
         parser: &mut Parser,

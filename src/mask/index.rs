@@ -233,7 +233,7 @@ impl Index {
         for special in state.parser.specials(config).collect::<Vec<_>>() {
             match &self.specials[special as usize] {
                 Tokens::One(id) => state.walk.words.push(*id),
-                Tokens::Many { set, .. } => sets.push(set.clone()),
+                Tokens::Many(row) => sets.push(TokenSet::row(row.clone())),
             }
         }
         if state.parser.store().done(config).root {

@@ -61,7 +61,7 @@ impl TokenSet {
     }
 
     /// A row of its own.
-    pub(crate) fn row(bits: Vec<u32>) -> TokenSet {
+    pub(crate) fn row(bits: impl Into<Arc<[u32]>>) -> TokenSet {
         TokenSet::Row { base: bits.into(), remove: Arc::default(), add: Arc::default() }
     }
 

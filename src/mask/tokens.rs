@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::set::{TokenSet, bit, clear_bit, set_bit};
+use super::set::{bit, clear_bit, set_bit};
 use crate::compile::CompileError;
 use crate::ids::TokenId;
 use crate::ir::SpecialToken;
@@ -12,18 +12,15 @@ use crate::vocab::Vocabulary;
 /// The tokens one special edge stands for.
 pub(crate) enum Tokens {
     One(TokenId),
-    /// At least one, as a row to look into and as what masks are made of.
-    Many {
-        row: Arc<[u32]>,
-        set: TokenSet,
-    },
+    /// At least one, as a row.
+    Many(Arc<[u32]>),
 }
 
 impl fmt::Debug for Tokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Tokens::One(id) => write!(f, "{id}"),
-            Tokens::Many { row, .. } => {
+            Tokens::Many(row) => {
                 write!(f, "{} tokens", row.iter().map(|word| word.count_ones()).sum::<u32>())
             }
         }
@@ -64,22 +61,21 @@ impl Tokens {
         if row.iter().all(|&word| word == 0) {
             return Err(CompileError::UnknownSpecial { token: special.to_string() });
         }
-        let set = TokenSet::row(row.clone());
-        Ok(Tokens::Many { row: row.into(), set })
+        Ok(Tokens::Many(row.into()))
     }
 
     /// Whether this token is one of them.
     pub(crate) fn contains(&self, token: TokenId) -> bool {
         match self {
             Tokens::One(id) => *id == token,
-            Tokens::Many { row, .. } => bit(row, token),
+            Tokens::Many(row) => bit(row, token),
         }
     }
 
     fn each(&self, visit: &mut dyn FnMut(TokenId)) {
         match self {
             Tokens::One(id) => visit(*id),
-            Tokens::Many { row, .. } => {
+            Tokens::Many(row) => {
                 let ids = (0..row.len() as u32 * 32).map(TokenId::from_raw);
                 ids.filter(|&id| bit(row, id)).for_each(visit);
             }
@@ -90,7 +86,7 @@ impl Tokens {
     pub(crate) fn first(&self) -> TokenId {
         match self {
             Tokens::One(id) => *id,
-            Tokens::Many { row, .. } => {
+            Tokens::Many(row) => {
                 let word = row.iter().position(|&word| word != 0).expect("there is at least one");
                 TokenId::from_raw(word as u32 * 32 + row[word].trailing_zeros())
             }

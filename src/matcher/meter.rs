@@ -205,6 +205,9 @@ impl Parser {
 
     /// Fewest code points that may still come in any metered occurrence whose bound is near.
     pub(crate) fn chars_left(&self, config: ConfigId) -> Option<u32> {
+        if !self.is_metered(config) {
+            return None;
+        }
         let mut fewest = None;
         self.each_metered(self.store().items(config), &mut |meter, item| {
             let left = meter.chars_left(item.count);

@@ -11,7 +11,7 @@ mod trace;
 pub use recognizer::{Recognizer, Rejected};
 pub use trace::{Span, Tracer};
 
-pub(crate) use derive::{Chart, ChartLimit, Piece};
+pub(crate) use derive::{Chart, ChartLimit, Piece, Region};
 pub(crate) use parser::{Exit, Parser, ParserLimit, Room};
 pub(crate) use shortest::{Lengths, Step};
 pub(crate) use store::{ConfigId, DEAD, FREE, Item};
