@@ -1,1 +1,3 @@
 //! OpenAI-compatible HTTP server over mistral.rs.
+
+pub mod inspect;
