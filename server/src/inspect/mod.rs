@@ -17,5 +17,5 @@ mod routes;
 mod store;
 
 pub use record::{Outcome, Recorder, RequestSummary, TimingSummary};
-pub use routes::routes;
+pub(crate) use routes::routes;
 pub use store::{Entry, StoreError, TraceLimits, TraceStore};

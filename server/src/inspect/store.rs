@@ -147,8 +147,8 @@ impl TraceStore {
     }
 
     pub(super) fn listing(&self) -> Listing {
-        let data = self.entries();
         let kept = self.kept.lock();
+        let data = kept.traces.iter().rev().map(|(entry, _)| entry.clone()).collect();
         Listing { object: "list", data, bytes: kept.bytes, dropped: kept.dropped, limits: self.limits }
     }
 }
