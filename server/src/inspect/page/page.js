@@ -109,6 +109,7 @@ function show(text) {
   }
   stop();
   trace = found;
+  byId("recorded").value = "";
   byId("view").hidden = false;
   byId("slider").max = String(trace.steps.length - 1);
   showRequest(trace);

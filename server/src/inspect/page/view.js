@@ -17,10 +17,17 @@ export const byId = (id) => document.getElementById(id);
 // Characters that cannot be seen or that reorder what is around them.
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu;
 const NAMES = { "\n": "↵", "\r": "␍", "\t": "⇥" };
+// Of those, the ones that no running text needs: controls, and marks that turn the reading direction around.
+const MISLEADING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+
+const named = (c) => NAMES[c] ?? `‹U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}›`;
+
+/** Running text in which nothing can hide or reorder what is around it. */
+export const plain = (text) => text.replace(MISLEADING, named);
 
 /** Text in which every character can be seen. */
 export function visible(text) {
-  const shown = text.replace(UNSEEN, (c) => NAMES[c] ?? `‹U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}›`);
+  const shown = text.replace(UNSEEN, named);
   return shown === "" ? "∅" : shown.replace(/^ +| +$/g, (spaces) => "␣".repeat(spaces.length));
 }
 
@@ -29,7 +36,9 @@ const probability = (logprob) => percent(Math.exp(Math.min(0, logprob)));
 
 function pairs(list, rows) {
   const entries = rows.filter(([, value]) => value !== undefined && value !== "");
-  list.replaceChildren(...entries.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, ...[value].flat())]));
+  const shown = (part) => (typeof part === "string" ? plain(part) : part);
+  const pair = ([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, ...[value].flat().map(shown)));
+  list.replaceChildren(...entries.map(pair));
 }
 
 /** A bar that fills this share, 0 to 1, of its width. */
@@ -67,7 +76,7 @@ export function showRequest(trace) {
     ["mask, p99", us(timing.mask_p99_us)],
     ["Louver's share", typeof timing.share === "number" ? percent(timing.share) : undefined],
   ]);
-  byId("request-body").textContent = request.body === undefined ? "(not recorded)" : JSON.stringify(request.body, null, 2);
+  byId("request-body").textContent = request.body === undefined ? "(not recorded)" : plain(JSON.stringify(request.body, null, 2));
 }
 
 /** The colours of the phases that occur. */
@@ -100,7 +109,7 @@ function pretty(text) {
 }
 
 function piece(part) {
-  const body = (text) => element("pre", { dir: "auto" }, text);
+  const body = (text) => element("pre", { dir: "auto" }, plain(text));
   switch (part.kind) {
     case "call": {
       const state = part.whole ? "whole" : "open";
@@ -111,11 +120,11 @@ function piece(part) {
       return element("li", { class: `call ${state}` }, head, " ", name, id, element("ul", {}, inner));
     }
     case "cut":
-      return element("li", { class: "cut" }, `cut off in ${part.text}`, body(part.partial));
+      return element("li", { class: "cut" }, `cut off in ${plain(part.text)}`, body(part.partial));
     case "end":
       return element("li", { class: "end" }, "end of turn");
     default:
-      return element("li", { class: "leaf" }, element("span", { class: `chip ${part.kind}` }, part.kind), body(part.text));
+      return element("li", { class: "leaf" }, element("span", { class: "chip", "data-kind": part.kind }, plain(part.kind)), body(part.text));
   }
 }
 
@@ -154,7 +163,7 @@ export function showStep(trace, at) {
     token(c.text),
     String(c.token),
     [probability(c.logprob), bar(Math.exp(c.logprob), "removed")],
-    c.reason,
+    plain(c.reason),
   ]);
   showTurn(trace, at);
 }
