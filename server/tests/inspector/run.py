@@ -206,6 +206,13 @@ class Inspector(unittest.TestCase):
         self.assertIn("call", text(self.page, "#about"))
 
 
+def documented():
+    """The members of traces and of steps that the documentation names."""
+    guide = (pathlib.Path(__file__).parents[3] / "docs/INSPECTOR.md").read_text()
+    tables = guide.split("| member | meaning |")[1:]
+    return [{line.split("`")[1] for line in table.split("\n\n")[0].splitlines() if line.startswith("| `")} for table in tables]
+
+
 def plain(said):
     """What running text becomes: controls and turned directions are named."""
     return "".join(f"‹U+{ord(c):04X}›" if c in "\u0000\u001b\u202e\u202c" else c for c in said)
@@ -283,8 +290,12 @@ class Real(unittest.TestCase):
 
     def check(self, trace):
         """What must be true of every trace."""
+        whole, one = documented()
+        self.assertEqual(set(trace), whole)
         self.assertEqual([s["position"] for s in trace["steps"]], list(range(len(trace["steps"]))))
         for s in trace["steps"]:
+            self.assertLessEqual(set(s), one)
+            self.assertLessEqual(one - {"bytes"}, set(s))
             self.assertTrue(1 <= s["allowed"] <= trace["vocabulary"], s)
             self.assertTrue(-1e-6 <= s["removed_mass"] <= 1 + 1e-6, s)
             self.assertTrue(all(c["reason"] for c in s["refused"]), s)
