@@ -63,3 +63,8 @@ pub use stream::{EventStream, Finish, Generation};
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// So are the tutorial's.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/TUTORIAL.md")]
+struct Tutorial;
