@@ -9,5 +9,7 @@ mod abuse;
 mod cuts;
 #[path = "host/requests.rs"]
 mod requests;
+#[path = "host/sdk.rs"]
+mod sdk;
 #[path = "host/seeds.rs"]
 mod seeds;
