@@ -22,8 +22,10 @@ mod inspect;
 mod limits;
 mod load;
 mod metrics;
+mod request;
 mod responses;
 mod state;
+mod turn;
 
 pub use app::router;
 pub use config::{Config, ConfigError, DeviceChoice, ModelConfig, UnknownMembers};
@@ -32,4 +34,4 @@ pub use http::serve;
 pub use inspect::{Entry, Outcome, Recorder, RequestSummary, StoreError, TimingSummary, TraceLimits, TraceStore};
 pub use limits::{HttpLimits, RequestLimits, SchemaLimits, Seconds, ServerLimits};
 pub use load::{LoadError, load};
-pub use state::{App, Served};
+pub use state::{App, HostModel, Processors, Served};

@@ -1,7 +1,7 @@
 //! What surrounds every route: an id, a log line, counters, keys, and a net below panics.
 
 use std::panic::AssertUnwindSafe;
-use std::task::Poll;
+use std::task::{Poll, ready};
 use std::time::Instant;
 
 use axum::body::{Body, HttpBody};
@@ -48,9 +48,10 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     let begun = Instant::now();
     let id = RequestId::of(request.headers());
     request.extensions_mut().insert(id.clone());
-    let answering = request.extensions().get::<ConnectInfo<Peer>>().map(|peer| peer.0.answering());
+    let peer = request.extensions().get::<ConnectInfo<Peer>>();
+    let (answering, client) = (peer.map(|peer| peer.0.answering()), peer.map(|peer| peer.0.address.to_string()));
     let route = route_label(request.uri().path());
-    let span = tracing::info_span!("request", id = id.0, method = %request.method(), route);
+    let span = tracing::info_span!("request", id = id.0, method = %request.method(), route, client);
     app.metrics().active.inc();
     let mut guard = Guard { app: app.clone(), route, status: 499, begun, span: span.clone(), _answering: answering };
     let answer = AssertUnwindSafe(next.run(request).instrument(span)).catch_unwind().await;
@@ -60,7 +61,7 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     });
     guard.status = response.status().as_u16();
     if let Some(error) = response.extensions().get::<ApiError>() {
-        count_error(&app, error);
+        guard.span.in_scope(|| count_error(&app, error));
     }
     if let Ok(value) = HeaderValue::from_str(&id.0) {
         response.headers_mut().insert(REQUEST_ID, value);
@@ -116,21 +117,30 @@ impl Drop for Guard {
         let labels = RequestLabels { route: self.route, code: self.status };
         self.app.metrics().requests.get_or_create(&labels).inc();
         let milliseconds = self.begun.elapsed().as_secs_f64() * 1e3;
-        self.span.in_scope(|| tracing::info!(status = self.status, milliseconds, "done"));
+        self.span.in_scope(|| match self.route {
+            // Asked for every few seconds by machines.
+            "/healthz" | "/metrics" => tracing::debug!(status = self.status, milliseconds, "done"),
+            _ => tracing::info!(status = self.status, milliseconds, "done"),
+        });
     }
 }
 
-/// A body that ends its request's guard when it has ended or was dropped. One that is there already is left as it is.
+/// A body that ends its request's guard when it has ended or was dropped, and is made within its span. One that is there
+/// already is left as it is.
 fn watched(body: Body, guard: Guard) -> Body {
     if body.size_hint().exact().is_some() {
         return body;
     }
-    let mut guard = Some(guard);
-    let pieces = body.into_data_stream().chain(futures::stream::poll_fn(move |_| {
-        drop(guard.take());
-        Poll::Ready(None)
-    }));
-    Body::from_stream(pieces)
+    let span = guard.span.clone();
+    let (mut pieces, mut guard) = (body.into_data_stream(), Some(guard));
+    Body::from_stream(futures::stream::poll_fn(move |context| {
+        let _within = span.enter();
+        let piece = ready!(pieces.poll_next_unpin(context));
+        if piece.is_none() {
+            drop(guard.take());
+        }
+        Poll::Ready(piece)
+    }))
 }
 
 /// Lets pass who has one of the keys.
