@@ -50,7 +50,7 @@ impl Recording {
         let summary = RequestSummary {
             route: traced.route.to_owned(),
             model: served.name.clone(),
-            format: served.louver.format().map(str::to_owned),
+            format: served.louver.format().ok().map(str::to_owned),
             choice,
             body: traced.body.clone(),
         };
