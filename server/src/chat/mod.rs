@@ -17,15 +17,18 @@ use crate::app::json_response;
 use crate::error::ApiError;
 use crate::http::body::read_json;
 use crate::http::fresh_id;
+use crate::request::to_value;
 use crate::state::{App, now};
 use crate::turn;
 
 use answer::Frame;
 use request::ChatRequest;
 
+const ROUTE: &str = "/v1/chat/completions";
+
 /// The routes.
 pub(crate) fn routes() -> Router<App> {
-    Router::new().route("/v1/chat/completions", post(complete))
+    Router::new().route(ROUTE, post(complete))
 }
 
 async fn complete(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
@@ -34,10 +37,10 @@ async fn complete(State(app): State<App>, request: Request) -> Result<Response, 
     let body = read_json(&app, &parts.headers, body).await?;
     let ChatRequest { mut demand, stream } = ChatRequest::read(&body, &app)?;
     let id = fresh_id("chatcmpl-");
-    demand.trace_as(&id, "/v1/chat/completions", &body);
+    demand.id.clone_from(&id);
+    demand.source = demand.extension.trace.then(|| (ROUTE, to_value(&body)));
     drop(body);
     let (report, logprobs) = (demand.extension.report, demand.sampling.logprobs.is_some());
-    let traced = demand.traced.is_some();
     let running = turn::start(&app, demand, arrived).await?;
     let frame = Frame {
         id,
@@ -45,7 +48,6 @@ async fn complete(State(app): State<App>, request: Request) -> Result<Response, 
         model: running.served.name.clone(),
         fingerprint: running.served.fingerprint(),
         report,
-        traced,
         logprobs,
     };
     match stream {

@@ -15,7 +15,7 @@ use crate::chat::request::StreamOptions;
 use crate::error::ApiError;
 use crate::http::count_error;
 use crate::state::App;
-use crate::turn::{Progress, Running, name_traces};
+use crate::turn::{Progress, Running};
 
 /// A comment is sent after such a time of silence, so that nobody between takes the connection for dead.
 const SILENCE: Duration = Duration::from_secs(15);
@@ -124,18 +124,15 @@ impl Sender {
                 self.held[choice].extend(steps);
                 self.event(choice, event);
             }
-            Progress::End { choice, generation, steps } => {
+            Progress::End { choice, generation, steps, trace } => {
                 self.begin(choice);
                 self.held[choice].extend(steps);
                 self.usage.add(&generation);
                 let probabilities = self.probabilities(choice);
                 let mut chunk = self.chunk(choice, json!({}), probabilities, Some(finish_reason(&generation)));
                 let compiled_in = self.running.as_ref().map(|running| running.compiled_in).unwrap_or_default();
-                if self.frame.report {
-                    chunk["louver"] = report(&[&generation], compiled_in);
-                }
-                if self.frame.traced {
-                    name_traces(&mut chunk["louver"], &self.frame.id, &[choice]);
+                if let Some(report) = report(&generation, trace, self.frame.report, compiled_in) {
+                    chunk["louver"] = report;
                 }
                 self.ready.push_back(sse(&chunk));
             }
@@ -169,7 +166,9 @@ impl Sender {
         if !self.frame.logprobs {
             return Value::Null;
         }
-        logprobs(&std::mem::take(&mut self.held[choice]))
+        let steps = std::mem::take(&mut self.held[choice]);
+        let served = self.running.as_ref().map(|running| running.served.clone());
+        served.map_or(Value::Null, |served| logprobs(&steps, served.louver.engine().vocab()))
     }
 
     fn end(&mut self) {

@@ -2,11 +2,9 @@
 
 mod gate;
 mod running;
-mod trace;
 
 use std::time::Instant;
 
-use louver::spec::json::Json;
 use louver_formats::{Reasoning, ToolRequest};
 use louver_mistralrs::{Record, Run, RunOptions, TemplateInput};
 use mistralrs::SamplingParams;
@@ -18,12 +16,10 @@ use crate::http::body::blocking;
 use crate::http::phase::Phase;
 use crate::metrics::ModelLabels;
 use crate::request::options::{Extension, Sampling, Thinking};
-use crate::request::to_value;
 use crate::state::{App, Served};
 
 pub(crate) use gate::Gate;
 pub(crate) use running::{Progress, Running};
-pub(crate) use trace::{Traced, name_traces};
 
 /// How many alternatives a trace keeps of each step.
 const TRACE_TOP: usize = 8;
@@ -45,10 +41,12 @@ pub(crate) struct Demand {
     pub(crate) sampling: Sampling,
     /// What is asked of Louver.
     pub(crate) extension: Extension,
-    /// What its trace says of it, if it is recorded.
-    pub(crate) traced: Option<Traced>,
     /// Whether steps are wanted as they come rather than at the end.
     pub(crate) streamed: bool,
+    /// The answer's id, for traces.
+    pub(crate) id: String,
+    /// The route and the request as it was sent, if it is to be recorded.
+    pub(crate) source: Option<(&'static str, Value)>,
 }
 
 impl Demand {
@@ -79,11 +77,6 @@ impl Demand {
         TemplateInput { tools: self.shown.clone(), enable_thinking }
     }
 
-    /// Says what the trace is about, if the request asked for one.
-    pub(crate) fn trace_as(&mut self, id: &str, route: &'static str, body: &Json) {
-        self.traced = self.extension.trace.then(|| Traced { id: id.to_owned(), route, body: to_value(body) });
-    }
-
     fn choices(&self) -> usize {
         self.sampling.n.unwrap_or(1)
     }
@@ -101,7 +94,7 @@ impl Demand {
         }
     }
 
-    fn run(&self, max_tokens: usize) -> Run {
+    fn run(&self, max_tokens: usize, served: &Served) -> Run {
         let sampling = &self.sampling;
         let params = SamplingParams {
             temperature: sampling.temperature,
@@ -115,7 +108,7 @@ impl Demand {
             n_choices: self.choices(),
             ..SamplingParams::neutral()
         };
-        let record = match (self.traced.is_some(), sampling.logprobs) {
+        let record = match (self.source.is_some(), sampling.logprobs) {
             (true, top) => Record::Trace { top: top.unwrap_or(0).max(TRACE_TOP) },
             (false, Some(top)) => Record::Logprobs { top },
             (false, None) => Record::Nothing,
@@ -128,7 +121,7 @@ impl Demand {
             record,
             ..RunOptions::default()
         };
-        Run { sampling: Some(params), options, ..Run::default() }
+        Run { sampling: Some(params), processors: served.processors.0.clone(), options }
     }
 }
 
@@ -150,15 +143,12 @@ async fn start_by(app: &App, demand: Demand, arrived: Instant, deadline: Instant
     if app.phases().now() != Phase::Running {
         return Err(ApiError::whole(ErrorKind::Unavailable, "stopping", "the server is stopping"));
     }
-    if demand.traced.is_some() && app.traces().limits().traces == 0 {
-        return Err(ApiError::invalid("/louver/trace", "traces_off", "this server keeps no traces"));
-    }
     let served = app.model(demand.model.as_deref())?.clone();
     let max_tokens = demand.max_tokens(app, &served)?;
     let permit = app.gate().enter(demand.choices(), app.metrics()).await?;
-    let run = demand.run(max_tokens);
-    let Demand { messages, tools, traced, streamed, sampling, .. } = &demand;
-    let (messages, request, template) = (messages.clone(), tools.clone(), demand.template());
+    let run = demand.run(max_tokens, &served);
+    let template = demand.template();
+    let Demand { messages, tools: request, streamed, sampling, id, source, .. } = demand;
     let (planned_for, metrics) = (served.clone(), app.clone());
     let (plan, prompt, compiled_in) = blocking(move || {
         let begun = Instant::now();
@@ -171,8 +161,8 @@ async fn start_by(app: &App, demand: Demand, arrived: Instant, deadline: Instant
     })
     .await?;
     let streams = plan.start(&served.model.0, prompt, run).await?;
-    let live_steps = *streamed && sampling.logprobs.is_some();
-    let keep_steps = traced.is_some();
-    let options = running::Options { arrived, deadline, compiled_in, live_steps, keep_steps };
-    Ok(Running::new(app.clone(), served, streams, permit, options, traced.as_ref()))
+    let live_steps = streamed && sampling.logprobs.is_some();
+    let options = running::Options { arrived, deadline, compiled_in, live_steps };
+    let recording = source.map(|(route, body)| running::Recording { id, route, body });
+    Ok(Running::new(app.clone(), served, streams, permit, (options, recording)))
 }
