@@ -26,6 +26,7 @@ const EXAMPLE = {
   parallel_tool_calls: false,
   seed: 1,
   max_tokens: 200,
+  louver: { whitespace: "python_like" },
 };
 
 let trace = null;
