@@ -1,9 +1,11 @@
 //! What the agent examples share: loading a model, local tools that really run, and printing.
 
+mod history;
 mod lean;
 mod setup;
 mod toolbox;
 
+pub use history::{remember, run_calls};
 pub use setup::{Setup, one_spelling};
 pub use toolbox::{Tool, Toolbox, desk, travel};
 

@@ -43,6 +43,12 @@ impl Toolbox {
         }
     }
 
+    /// Only the tool of this name.
+    pub fn only(mut self, name: &str) -> Toolbox {
+        self.0.retain(|tool| tool.name == name);
+        self
+    }
+
     /// Runs a call. What cannot be done is a result too: the model should hear of it.
     pub async fn call(&self, name: &str, arguments: &str) -> Value {
         let Some(tool) = self.0.iter().find(|tool| tool.name == name) else {

@@ -4,9 +4,9 @@
 use std::time::Instant;
 
 use clap::Parser;
-use louver_examples::{Setup, Toolbox, one_spelling, printable, travel};
-use louver_mistralrs::{Call, Event, EventStream, Louver, Parallel, Plan, Reasoning, ToolChoice, Turn};
-use mistralrs::{CalledFunction, Model, RequestBuilder, TextMessageRole, ToolCallResponse, ToolCallType};
+use louver_examples::{Setup, Toolbox, one_spelling, printable, remember, travel};
+use louver_mistralrs::{Event, EventStream, Louver, Parallel, Plan, Reasoning, ToolChoice, Turn};
+use mistralrs::{Model, RequestBuilder};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
@@ -81,20 +81,6 @@ async fn turn(step: u64, mut stream: EventStream, tools: &Toolbox) -> anyhow::Re
         println!("step {step}     {} tools side by side: {alone:.2} s of work in {together:.2} s", results.len());
     }
     Ok((turn, results))
-}
-
-/// The conversation with this turn's calls and their results.
-fn remember(history: RequestBuilder, turn: Turn, results: Vec<Value>) -> RequestBuilder {
-    let response = |(index, call): (usize, &Call)| ToolCallResponse {
-        index,
-        id: call.id.clone(),
-        tp: ToolCallType::Function,
-        function: CalledFunction { name: call.name.clone(), arguments: call.arguments.clone() },
-    };
-    let calls = turn.calls.iter().enumerate().map(response).collect();
-    let history = history.add_message_with_tool_call(TextMessageRole::Assistant, turn.text, calls);
-    let results = turn.calls.iter().zip(results);
-    results.fold(history, |history, (call, result)| history.add_tool_message(result, &call.id))
 }
 
 /// The step limit is reached: a last turn in which nothing can be called.
