@@ -23,7 +23,8 @@ impl WireFormat {
     /// enforced is an error, all of them together. Cost: that of lowering the schemas of the tools that may be called.
     pub fn lower(&self, request: &ToolRequest) -> Result<Plan, LowerError> {
         request.check(self)?;
-        let mut lowering = Lowering { format: self, request, builder: GrammarBuilder::new(), faults: Vec::new() };
+        let mut lowering =
+            Lowering { format: self, request, builder: GrammarBuilder::new(), faults: Vec::new(), relaxed: Vec::new() };
         let mut lowered: Vec<Option<Lowered>> = Vec::new();
         for (k, tool) in request.tools.iter().enumerate() {
             lowered.push(lowering.arguments(k, tool));
@@ -56,6 +57,8 @@ impl WireFormat {
             }
         };
         let turn = lowering.builder.rule("turn", turn);
+        let mut relaxed = lowering.relaxed;
+        relaxed.extend(request.unflagged());
         let grammar = lowering.builder.finish(turn)?;
         let readers = lowered.into_iter().map(|l| l.map(|l| l.reader)).collect();
         let (trims, budgeted) = (self.trims(), request.reasoning_budget.is_some());
@@ -66,6 +69,7 @@ impl WireFormat {
             readers,
             trims,
             budgeted,
+            relaxed,
             format: self.clone(),
         };
         Ok(Plan { inner: Arc::new(inner) })
@@ -91,6 +95,7 @@ pub(crate) struct Lowering<'a> {
     pub(crate) request: &'a ToolRequest,
     pub(crate) builder: GrammarBuilder,
     pub(crate) faults: Vec<SchemaError>,
+    pub(crate) relaxed: Vec<SchemaError>,
 }
 
 impl Lowering<'_> {

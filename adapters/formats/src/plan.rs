@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use louver::front::json_schema::SchemaError;
 use louver::ids::{Label, RuleId};
 use louver::ir::Grammar;
 
@@ -83,6 +84,8 @@ pub(crate) struct PlanInner {
     pub(crate) trims: Trims,
     /// Whether reasoning has a budget.
     pub(crate) budgeted: bool,
+    /// What is not enforced.
+    pub(crate) relaxed: Vec<SchemaError>,
     pub(crate) format: WireFormat,
 }
 
@@ -104,6 +107,13 @@ impl Plan {
     /// The request's tools, in its order; [`Role`]s index this list.
     pub fn tools(&self) -> &[ToolPlan] {
         &self.inner.tools
+    }
+
+    /// What the request says and the grammar does not enforce, with pointers into the request: keywords that the policy
+    /// lets go (only where arguments are JSON; in other styles every keyword is enforced or refused), and the parameters
+    /// of tools that are not flagged strict where only flagged ones are to be.
+    pub fn relaxed(&self) -> &[SchemaError] {
+        &self.inner.relaxed
     }
 
     /// The wire format's name.
