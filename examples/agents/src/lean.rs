@@ -9,7 +9,7 @@ use mistralrs::{CustomLogitsProcessor, Device, Tensor};
 /// Added to a logit: of some 800 tokens with logits around 0, each of these is chosen once in 25 draws.
 const LEAN: f32 = 4.0;
 /// What turns, calls and reasoning begin and end with in the tiny model's format.
-const MARKERS: [&str; 3] = ["<tool_call>", "</think>", "<|im_end|>"];
+const MARKERS: [&str; 4] = ["<tool_call>", "\n", "</think>", "<|im_end|>"];
 
 /// The processor, for a request to the tiny model.
 pub(crate) fn towards_markers(louver: &Louver) -> Arc<dyn CustomLogitsProcessor> {

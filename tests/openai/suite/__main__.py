@@ -9,6 +9,7 @@ import traceback
 import chat
 import client
 import errors
+import examples
 import responses
 import structured
 import tools
@@ -23,7 +24,7 @@ def run(case, servers):
 
 
 def main(parts):
-    modules = (chat, tools, structured, responses, errors, client)
+    modules = (chat, tools, structured, responses, errors, client, examples)
     assert all(module.__name__ in {case.group for case in CASES} for module in modules)
     chosen = [case for case in CASES if not parts or any(part in case.name for part in parts)]
     passed, failed, skipped = 0, [], []
