@@ -12,6 +12,7 @@ use crate::error::{ApiError, ApiFault, ErrorKind};
 use crate::http::phase::Phases;
 use crate::inspect::TraceStore;
 use crate::metrics::Metrics;
+use crate::turn::Gate;
 
 /// A model that is served.
 #[derive(Debug)]
@@ -88,6 +89,7 @@ struct Inner {
     traces: Arc<TraceStore>,
     /// One permit a byte of the bodies that are read at the same time.
     bodies: Arc<Semaphore>,
+    gate: Gate,
     phases: Phases,
 }
 
@@ -96,9 +98,9 @@ impl App {
     pub fn new(config: Config, models: Vec<Served>) -> App {
         let models: Vec<Arc<Served>> = models.into_iter().map(Arc::new).collect();
         let bodies = Arc::new(Semaphore::new(config.limits.http.bodies_bytes));
-        let metrics = Metrics::new(&models);
+        let (metrics, gate) = (Metrics::new(&models), Gate::new(config.limits.requests));
         let traces = TraceStore::new(config.limits.traces);
-        App { inner: Arc::new(Inner { config, models, metrics, traces, bodies, phases: Phases::default() }) }
+        App { inner: Arc::new(Inner { config, models, metrics, traces, bodies, gate, phases: Phases::default() }) }
     }
 
     /// The configuration.
@@ -137,6 +139,10 @@ impl App {
 
     pub(crate) fn bodies(&self) -> &Arc<Semaphore> {
         &self.inner.bodies
+    }
+
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.inner.gate
     }
 
     /// Whether the server is stopping.

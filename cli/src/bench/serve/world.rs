@@ -39,7 +39,7 @@ impl World {
         let builder = TextModelBuilder::new(&config.model).with_force_cpu().with_dtype(ModelDType::F32);
         let (host, louver) = Louver::load(builder.with_prefix_cache_n(None)).await?;
         let mut served = Served::new(&config, host, louver);
-        served.processors = hostile::processors(served.louver.engine().vocab());
+        served.processors.0 = hostile::processors(served.louver.engine().vocab());
         World::serve(App::new(Config { models: vec![config], ..Config::default() }, vec![served])).await
     }
 
