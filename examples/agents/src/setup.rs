@@ -59,7 +59,7 @@ impl Setup {
 
     /// How the `step`th turn samples.
     pub fn step(&self, step: u64) -> RunOptions {
-        RunOptions { seed: Some(self.seed.wrapping_mul(1000).wrapping_add(step)) }
+        RunOptions { seed: Some(self.seed.wrapping_mul(1000).wrapping_add(step)), ..RunOptions::default() }
     }
 }
 
