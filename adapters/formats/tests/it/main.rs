@@ -4,6 +4,7 @@ mod harness;
 
 mod choices;
 mod constraint;
+mod customs;
 mod detection;
 mod docs;
 mod generation;
