@@ -1,0 +1,87 @@
+//! The routes.
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, header};
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde_json::{Value, json};
+
+use crate::error::{ApiError, ErrorKind};
+use crate::http::phase::Phase;
+use crate::http::{authorize, observe};
+use crate::state::{App, Served};
+use crate::{chat, check, inspect, responses};
+
+/// How long the host may take to say that it is there.
+const HEALTH: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// All routes, to be served by [`serve`](crate::serve) or within another axum application.
+pub fn router(app: App) -> Router {
+    Router::new()
+        .merge(chat::routes())
+        .merge(responses::routes())
+        .merge(check::routes())
+        .merge(inspect::routes())
+        .route("/v1/models", get(models))
+        .route("/v1/models/{*id}", get(model))
+        .route("/healthz", get(health))
+        .route("/metrics", get(metrics))
+        .fallback(not_found)
+        .method_not_allowed_fallback(other_method)
+        // The last is the outermost.
+        .layer(from_fn_with_state(app.clone(), authorize))
+        .layer(from_fn_with_state(app.clone(), observe))
+        .with_state(app)
+}
+
+/// An answer in JSON.
+pub(crate) fn json_response(value: &Value) -> Response {
+    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], value.to_string()).into_response()
+}
+
+async fn not_found() -> ApiError {
+    ApiError::whole(ErrorKind::NotFound, "unknown_route", "there is no such route")
+}
+
+async fn other_method() -> ApiError {
+    ApiError::whole(ErrorKind::Method, "method_not_allowed", "the route has other methods: see the Allow header")
+}
+
+fn model_object(served: &Served, name: &str) -> Value {
+    json!({"id": name, "object": "model", "created": served.created, "owned_by": "louver"})
+}
+
+async fn models(State(app): State<App>) -> Response {
+    let data: Vec<Value> = app.models().iter().map(|served| model_object(served, &served.name)).collect();
+    json_response(&json!({"object": "list", "data": data}))
+}
+
+async fn model(State(app): State<App>, Path(id): Path<String>) -> Result<Response, ApiError> {
+    let served = app.model(Some(&id))?;
+    Ok(json_response(&model_object(served, &id)))
+}
+
+/// 200 while all hosts take requests; 503 if one does not, or if the server is stopping.
+async fn health(State(app): State<App>) -> Result<Response, ApiError> {
+    let unavailable = |code, message: String| ApiError::whole(ErrorKind::Unavailable, code, message);
+    if app.phases().now() != Phase::Running {
+        return Err(unavailable("stopping", "the server is stopping".to_owned()));
+    }
+    for served in app.models() {
+        let asked = served.clone();
+        let alive = tokio::task::spawn_blocking(move || asked.is_alive());
+        if !matches!(tokio::time::timeout(HEALTH, alive).await, Ok(Ok(true))) {
+            return Err(unavailable("host_gone", format!("the host of model {:?} does not answer", served.name)));
+        }
+    }
+    Ok(json_response(&json!({"status": "ok"})))
+}
+
+async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {
+    let failed = |_| ApiError::whole(ErrorKind::Internal, "metrics", "the counters cannot be written");
+    let text = app.metrics().text().map_err(failed)?;
+    let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+    Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
+}

@@ -1,0 +1,98 @@
+//! Bodies of requests: bounded in length, time and memory, and read as JSON with exact numbers.
+
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody};
+use axum::http::{HeaderMap, header};
+use futures::StreamExt;
+use louver::spec::json::Json;
+use tokio::time::timeout;
+
+use crate::error::{ApiError, ErrorKind};
+use crate::state::App;
+
+/// Bodies longer than this are parsed where they keep nobody waiting.
+const LONG: usize = 64 << 10;
+/// Of a body that is too long, so many times the limit is read and thrown away, so that its client sees the answer.
+const DRAIN: usize = 8;
+
+/// Reads a body as JSON. Errors: 415 for another content type, 413 beyond the limit, 408 if it does not arrive in time, 400
+/// where it is not JSON.
+pub(crate) async fn read_json(app: &App, headers: &HeaderMap, body: Body) -> Result<Json, ApiError> {
+    check_type(headers)?;
+    let limits = app.config().limits.http;
+    let slow = || ApiError::whole(ErrorKind::Timeout, "body_timeout", "the body did not arrive in time");
+    let announced = body.size_hint().upper().and_then(|n| usize::try_from(n).ok());
+    if announced.is_some_and(|length| length > limits.body_bytes) {
+        drain(body, limits.body_bytes * DRAIN, limits.read_timeout_s.0).await;
+        return Err(too_long(limits.body_bytes));
+    }
+    let weight = u32::try_from(announced.unwrap_or(limits.body_bytes).max(1)).unwrap_or(u32::MAX);
+    let permit = app.bodies().clone().acquire_many_owned(weight);
+    let permit = timeout(limits.read_timeout_s.0, permit).await.map_err(|_| slow())?;
+    let bytes = timeout(limits.read_timeout_s.0, collect(body, limits.body_bytes)).await.map_err(|_| slow())??;
+    let engine = app.config().limits.engine();
+    let parse = move || {
+        let _permit = permit;
+        let invalid = |_| ApiError::whole(ErrorKind::Invalid, "invalid_json", "the body is not UTF-8");
+        let text = std::str::from_utf8(&bytes).map_err(invalid)?;
+        Ok(Json::parse(text, &engine)?)
+    };
+    if weight as usize <= LONG {
+        return parse();
+    }
+    blocking(parse).await
+}
+
+/// Runs work that takes a while where it keeps nobody waiting. A panic is an error.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let panicked = |_| ApiError::whole(ErrorKind::Internal, "internal", "internal error");
+    tokio::task::spawn_blocking(work).await.map_err(panicked)?
+}
+
+async fn collect(body: Body, limit: usize) -> Result<Vec<u8>, ApiError> {
+    let mut bytes = Vec::new();
+    let mut stream = body.into_data_stream();
+    while let Some(piece) = stream.next().await {
+        let broken = |_| ApiError::whole(ErrorKind::Invalid, "broken_body", "the body broke off");
+        let piece = piece.map_err(broken)?;
+        if bytes.len() + piece.len() > limit {
+            return Err(too_long(limit));
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
+}
+
+async fn drain(body: Body, most: usize, time: Duration) {
+    let mut seen = 0;
+    let mut stream = body.into_data_stream();
+    let reading = async {
+        while let Some(Ok(piece)) = stream.next().await {
+            seen += piece.len();
+            if seen > most {
+                break;
+            }
+        }
+    };
+    // What is left is the connection's affair.
+    let _ = timeout(time, reading).await;
+}
+
+fn too_long(limit: usize) -> ApiError {
+    let message = format!("the body is longer than {limit} bytes");
+    ApiError::whole(ErrorKind::TooLarge, "body_too_long", message)
+}
+
+/// JSON by its content type, or of no type.
+fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
+    let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
+    let kind = value.to_str().unwrap_or("").split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    if kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json")) {
+        return Ok(());
+    }
+    let message = format!("the body must be application/json, not {kind:?}");
+    Err(ApiError::whole(ErrorKind::MediaType, "unsupported_media_type", message))
+}

@@ -1,0 +1,235 @@
+//! What clients may cost. Every limit has a safe default, and exceeding it has an error of its own.
+
+use std::time::Duration;
+
+use louver::limits::Limits;
+use serde::Deserialize;
+
+/// A length of time, in TOML a positive number of seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "f64")]
+pub struct Seconds(pub Duration);
+
+/// Longest time that can be set: a year.
+const MOST_SECONDS: f64 = 31_536_000.0;
+
+impl TryFrom<f64> for Seconds {
+    type Error = String;
+
+    fn try_from(seconds: f64) -> Result<Self, String> {
+        if seconds > 0.0 && seconds <= MOST_SECONDS {
+            Ok(Seconds(Duration::from_secs_f64(seconds)))
+        } else {
+            Err(format!("must be a number of seconds above 0 and at most {MOST_SECONDS}"))
+        }
+    }
+}
+
+impl Seconds {
+    const fn whole(seconds: u64) -> Seconds {
+        Seconds(Duration::from_secs(seconds))
+    }
+}
+
+/// All limits: the file behind `--limits`, or `[limits]` in the configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerLimits {
+    /// Connections and bodies.
+    pub http: HttpLimits,
+    /// Requests.
+    pub requests: RequestLimits,
+    /// Schemas, grammars and parsers.
+    pub schema: SchemaLimits,
+}
+
+/// Limits of connections and bodies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HttpLimits {
+    /// Longest body, in bytes; a longer one is answered 413.
+    pub body_bytes: usize,
+    /// Bytes of bodies that are read at the same time, all clients together; others wait their turn.
+    pub bodies_bytes: usize,
+    /// Most connections; further ones wait to be accepted.
+    pub connections: usize,
+    /// Longest time for a body to arrive; 408 afterwards.
+    pub read_timeout_s: Seconds,
+    /// Longest time a connection may be open without a request on it.
+    pub idle_timeout_s: Seconds,
+    /// A client that takes nothing of its answer for so long is gone.
+    pub write_timeout_s: Seconds,
+}
+
+impl Default for HttpLimits {
+    fn default() -> Self {
+        HttpLimits {
+            body_bytes: 4 << 20,
+            bodies_bytes: 64 << 20,
+            connections: 1024,
+            read_timeout_s: Seconds::whole(30),
+            idle_timeout_s: Seconds::whole(75),
+            write_timeout_s: Seconds::whole(30),
+        }
+    }
+}
+
+/// Limits of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RequestLimits {
+    /// Most generations at the same time; a request with `n` choices is n of them.
+    pub concurrent: usize,
+    /// Most requests that wait for their turn; further ones are answered 429.
+    pub queue: usize,
+    /// Longest time a request waits for its turn; 429 afterwards.
+    pub queue_timeout_s: Seconds,
+    /// Longest time a request may take, the waiting included: 408, or an error event in a stream.
+    pub timeout_s: Seconds,
+    /// Most tokens of one generation: the default, and the most a request may ask for.
+    pub max_tokens: usize,
+    /// Most choices.
+    pub n: usize,
+    /// Most messages.
+    pub messages: usize,
+    /// Most tools.
+    pub tools: usize,
+    /// Most stop strings.
+    pub stop: usize,
+}
+
+impl Default for RequestLimits {
+    fn default() -> Self {
+        RequestLimits {
+            concurrent: 32,
+            queue: 256,
+            queue_timeout_s: Seconds::whole(60),
+            timeout_s: Seconds::whole(600),
+            max_tokens: 16_384,
+            n: 8,
+            messages: 4096,
+            tools: 1024,
+            stop: 16,
+        }
+    }
+}
+
+/// Limits of schemas, grammars and parsers: see [`louver::limits::Limits`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SchemaLimits {
+    /// Deepest nesting of a body, schema or grammar.
+    pub depth: usize,
+    /// Most schema nodes or grammar expressions.
+    pub nodes: usize,
+    /// Most states of one automaton while it is built.
+    pub automaton_states: usize,
+    /// Most states of one compiled grammar.
+    pub compiled_states: usize,
+    /// Most items of one parser configuration.
+    pub config_items: usize,
+    /// Memory of one grammar's parser, in bytes.
+    pub parser_bytes: usize,
+    /// Memory of one grammar's masks, in bytes.
+    pub mask_bytes: usize,
+}
+
+impl Default for SchemaLimits {
+    fn default() -> Self {
+        let Limits {
+            source_bytes: _,
+            depth,
+            nodes,
+            automaton_states,
+            compiled_states,
+            config_items,
+            parser_bytes,
+            mask_bytes,
+        } = Limits::default();
+        SchemaLimits { depth, nodes, automaton_states, compiled_states, config_items, parser_bytes, mask_bytes }
+    }
+}
+
+/// Deepest nesting that can be set: bodies are read recursively.
+const MOST_DEPTH: usize = 512;
+
+impl ServerLimits {
+    /// The engine's limits.
+    pub fn engine(&self) -> Limits {
+        let SchemaLimits { depth, nodes, automaton_states, compiled_states, config_items, parser_bytes, mask_bytes } =
+            self.schema;
+        Limits {
+            source_bytes: self.http.body_bytes,
+            depth,
+            nodes,
+            automaton_states,
+            compiled_states,
+            config_items,
+            parser_bytes,
+            mask_bytes,
+        }
+    }
+
+    /// What is wrong with the limits, if anything: which one, and what it must be.
+    pub(crate) fn fault(&self) -> Option<(&'static str, String)> {
+        let positive = [
+            ("http.body_bytes", self.http.body_bytes),
+            ("http.bodies_bytes", self.http.bodies_bytes),
+            ("http.connections", self.http.connections),
+            ("requests.concurrent", self.requests.concurrent),
+            ("requests.max_tokens", self.requests.max_tokens),
+            ("requests.n", self.requests.n),
+            ("requests.messages", self.requests.messages),
+            ("schema.depth", self.schema.depth),
+        ];
+        if let Some((name, _)) = positive.iter().find(|(_, value)| *value == 0) {
+            return Some((name, "must not be 0".to_owned()));
+        }
+        if self.http.bodies_bytes < self.http.body_bytes {
+            return Some(("http.bodies_bytes", "must be at least http.body_bytes".to_owned()));
+        }
+        // A semaphore counts the bytes of bodies.
+        if self.http.bodies_bytes > u32::MAX as usize {
+            return Some(("http.bodies_bytes", format!("must be at most {}", u32::MAX)));
+        }
+        if self.requests.n > self.requests.concurrent {
+            return Some(("requests.n", "must be at most requests.concurrent".to_owned()));
+        }
+        if self.requests.concurrent > 100_000 || self.http.connections > 1_000_000 {
+            return Some(("requests.concurrent", "must be at most 100000 (http.connections: 1000000)".to_owned()));
+        }
+        if self.schema.depth > MOST_DEPTH {
+            return Some(("schema.depth", format!("must be at most {MOST_DEPTH}")));
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_read_and_checked() {
+        let limits: ServerLimits = toml::from_str(
+            "[http]\nbody_bytes = 1000\nwrite_timeout_s = 0.5\n[requests]\nconcurrent = 4\nn = 2\n[schema]\ndepth = 64",
+        )
+        .unwrap();
+        assert_eq!((limits.http.body_bytes, limits.requests.concurrent, limits.schema.depth), (1000, 4, 64));
+        assert_eq!(limits.http.write_timeout_s, Seconds(Duration::from_millis(500)));
+        assert_eq!((limits.engine().source_bytes, limits.engine().depth), (1000, 64));
+        assert_eq!(limits.fault(), None);
+        assert_eq!(ServerLimits::default().fault(), None);
+        for (text, at) in [
+            ("[requests]\nconcurrent = 2", "requests.n"),
+            ("[http]\nbody_bytes = 0", "http.body_bytes"),
+            ("[http]\nbody_bytes = 100\nbodies_bytes = 10", "http.bodies_bytes"),
+            ("[schema]\ndepth = 100000", "schema.depth"),
+        ] {
+            assert_eq!(toml::from_str::<ServerLimits>(text).unwrap().fault().unwrap().0, at);
+        }
+        for wrong in ["[http]\nwrite_timeout_s = 0", "[http]\nbytes = 1", "[http]\nidle_timeout_s = -1.0", "x = 1"] {
+            assert!(toml::from_str::<ServerLimits>(wrong).is_err(), "{wrong}");
+        }
+    }
+}
