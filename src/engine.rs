@@ -30,7 +30,7 @@ pub use captures::Capture;
 pub use compile::{RegexCompileError, SchemaCompileError, StructuralTagCompileError, TextCompileError};
 pub use draft::{DraftError, DraftNode, DraftTree};
 pub use forced::{Piece, Tokenize};
-pub use inspect::Expected;
+pub use inspect::{Expected, Refusal};
 pub use resume::ResumeError;
 pub use shared::EngineStats;
 use shared::Shared;

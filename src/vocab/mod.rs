@@ -171,6 +171,17 @@ impl Vocabulary {
         self.special_ids.iter().find(|(id, _)| *id == token).map(|(_, name)| name.as_str())
     }
 
+    /// A token as people read it: its text, each byte as `\xNN` where the bytes are no text, the name of a special token.
+    pub fn shown(&self, token: TokenId) -> String {
+        match self.bytes(token) {
+            Some(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => text.to_owned(),
+                Err(_) => bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect(),
+            },
+            None => self.special_name(token).unwrap_or("(unused)").to_owned(),
+        }
+    }
+
     /// All special tokens.
     pub fn specials(&self) -> &[(TokenId, String)] {
         &self.special_ids

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use louver::compile::Compiled;
-use louver::engine::{Engine, EngineOptions, Matcher};
+use louver::engine::{Engine, EngineOptions, Matcher, Refusal};
 use louver::ids::TokenId;
 use louver::limits::Limits;
 use louver::matcher::{AdvanceError, Recognizer, Rejected};
@@ -126,22 +126,11 @@ fn mask(matcher: &mut Matcher, vocab: &Vocabulary, most: usize) -> Tokens {
     let ids = (0..vocab.width()).map(TokenId::new);
     let allowed: Vec<TokenId> = ids.filter(|&id| louver::mask::bit(&mask, id)).collect();
     Tokens {
-        prefix: matcher.tokens().iter().map(|&id| shown(vocab, id)).collect(),
+        prefix: matcher.tokens().iter().map(|&id| vocab.shown(id)).collect(),
         allowed: allowed.len(),
         of: (0..vocab.width()).filter(|&id| vocab.is_used(TokenId::new(id))).count(),
-        first: allowed.iter().take(most).map(|&id| (id.raw(), shown(vocab, id))).collect(),
+        first: allowed.iter().take(most).map(|&id| (id.raw(), vocab.shown(id))).collect(),
         microseconds,
-    }
-}
-
-/// A token as text; bytes that are no text as `\xNN`.
-fn shown(vocab: &Vocabulary, token: TokenId) -> String {
-    match vocab.bytes(token) {
-        Some(bytes) => match std::str::from_utf8(bytes) {
-            Ok(text) => text.to_owned(),
-            Err(_) => bytes.iter().map(|b| format!("\\x{b:02x}")).collect(),
-        },
-        None => vocab.special_name(token).unwrap_or("(unused)").to_owned(),
     }
 }
 
@@ -155,32 +144,19 @@ fn find(token: &str, vocab: &Vocabulary, encoder: &Encoder<'_>) -> Result<TokenI
         Some(id) => Ok(id),
         None => {
             let cut = encoder.encode(token).context("the token's text")?;
-            let cut: Vec<String> = cut.iter().map(|&id| format!("{:?}", shown(vocab, TokenId::from_raw(id)))).collect();
+            let cut: Vec<String> = cut.iter().map(|&id| format!("{:?}", vocab.shown(TokenId::from_raw(id)))).collect();
             bail!("{token:?} is no single token; the tokenizer cuts it into {}", cut.join(" "))
         }
     }
 }
 
 fn explain(matcher: &mut Matcher, vocab: &Vocabulary, token: TokenId) -> Result<Why> {
-    let allowed = matcher.allows(token);
-    let bytes = vocab.bytes(token).filter(|_| !vocab.is_stop(token)).unwrap_or_default();
-    let expected = matcher.expected(bytes)?;
-    let end = if expected.may_end { ", or the end of the text" } else { "" };
-    let specials =
-        if expected.specials.is_empty() { String::new() } else { format!(", or {}", expected.specials.join(", ")) };
-    let what = format!("{}{specials}{end}", expected.bytes);
-    let why = if allowed {
-        "it is allowed".to_owned()
-    } else if vocab.is_stop(token) {
-        format!("it ends the text, which may not end here; expected {what}")
-    } else if bytes.is_empty() {
-        format!("it is a special token, which bytes never spell; expected {what}")
-    } else {
-        let byte = bytes.get(expected.good).copied().unwrap_or_default();
-        let after = String::from_utf8_lossy(&bytes[..expected.good]).into_owned();
-        let behind = if after.is_empty() { String::new() } else { format!(" behind {after:?}") };
-        format!("its byte {} ({}) is not allowed{behind}; expected {what}", expected.good, louver::fsm::escape(byte))
+    let refusal = matcher.refusal(token)?;
+    let why = refusal.as_ref().map_or_else(|| "it is allowed".to_owned(), Refusal::to_string);
+    let good = match &refusal {
+        None => vocab.bytes(token).filter(|_| !vocab.is_stop(token)).map_or(0, <[u8]>::len),
+        Some(Refusal::Byte { behind, .. }) => behind.len(),
+        Some(_) => 0,
     };
-    let good = if allowed { bytes.len() } else { expected.good };
-    Ok(Why { id: token.raw(), token: shown(vocab, token), allowed, good, why })
+    Ok(Why { id: token.raw(), token: vocab.shown(token), allowed: refusal.is_none(), good, why })
 }
