@@ -2,6 +2,7 @@
 
 mod harness;
 
+mod answers;
 mod choices;
 mod constraint;
 mod customs;
