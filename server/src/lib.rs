@@ -22,8 +22,10 @@ mod inspect;
 mod limits;
 mod load;
 mod metrics;
+mod request;
 mod responses;
 mod state;
+mod turn;
 
 pub use app::router;
 pub use config::{Config, ConfigError, DeviceChoice, ModelConfig, UnknownMembers};

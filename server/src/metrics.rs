@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::Duration;
 
 use louver::engine::EngineStats;
 use louver::mask::PoolStats;
@@ -188,9 +187,4 @@ impl Collector for Engines {
         }
         Ok(())
     }
-}
-
-/// Seconds as a number.
-pub(crate) fn seconds(time: Duration) -> f64 {
-    time.as_secs_f64()
 }

@@ -11,6 +11,7 @@ use crate::config::{Config, ModelConfig};
 use crate::error::{ApiError, ApiFault, ErrorKind};
 use crate::http::phase::Phases;
 use crate::metrics::Metrics;
+use crate::turn::Gate;
 
 /// A model that is served.
 #[derive(Debug)]
@@ -86,6 +87,7 @@ struct Inner {
     metrics: Metrics,
     /// One permit a byte of the bodies that are read at the same time.
     bodies: Arc<Semaphore>,
+    gate: Gate,
     phases: Phases,
 }
 
@@ -94,8 +96,8 @@ impl App {
     pub fn new(config: Config, models: Vec<Served>) -> App {
         let models: Vec<Arc<Served>> = models.into_iter().map(Arc::new).collect();
         let bodies = Arc::new(Semaphore::new(config.limits.http.bodies_bytes));
-        let metrics = Metrics::new(&models);
-        App { inner: Arc::new(Inner { config, models, metrics, bodies, phases: Phases::default() }) }
+        let (metrics, gate) = (Metrics::new(&models), Gate::new(config.limits.requests));
+        App { inner: Arc::new(Inner { config, models, metrics, bodies, gate, phases: Phases::default() }) }
     }
 
     /// The configuration.
@@ -129,6 +131,10 @@ impl App {
 
     pub(crate) fn bodies(&self) -> &Arc<Semaphore> {
         &self.inner.bodies
+    }
+
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.inner.gate
     }
 
     /// Whether the server is stopping.

@@ -1,10 +1,58 @@
 //! `POST /v1/chat/completions`.
 
-use axum::Router;
+mod answer;
+mod request;
+mod stream;
 
-use crate::state::App;
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+
+use crate::app::json_response;
+use crate::error::ApiError;
+use crate::http::body::read_json;
+use crate::http::fresh_id;
+use crate::state::{App, now};
+use crate::turn;
+
+use answer::Frame;
+use request::ChatRequest;
 
 /// The routes.
 pub(crate) fn routes() -> Router<App> {
-    Router::new()
+    Router::new().route("/v1/chat/completions", post(complete))
+}
+
+async fn complete(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+    let arrived = Instant::now();
+    let (parts, body) = request.into_parts();
+    let body = read_json(&app, &parts.headers, body).await?;
+    let ChatRequest { demand, stream } = ChatRequest::read(&body, &app)?;
+    drop(body);
+    let (report, logprobs) = (demand.extension.report, demand.sampling.logprobs.is_some());
+    let running = turn::start(&app, demand, arrived).await?;
+    let frame = Frame {
+        id: fresh_id("chatcmpl-"),
+        created: now(),
+        model: running.served.name.clone(),
+        fingerprint: running.served.fingerprint(),
+        report,
+        logprobs,
+    };
+    match stream {
+        None => Ok(json_response(&answer::collect(running, &frame).await?)),
+        Some(options) => {
+            let events = stream::events(app, running, frame, options);
+            let headers = [
+                (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+                (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+            ];
+            Ok((headers, Body::from_stream(events)).into_response())
+        }
+    }
 }

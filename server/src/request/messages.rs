@@ -1,0 +1,257 @@
+//! Messages as OpenAI's API has them -> messages as chat templates expect them.
+
+use std::collections::HashMap;
+
+use louver::spec::json::Json;
+use serde_json::{Map, Value, json};
+
+use crate::limits::RequestLimits;
+use crate::request::members::{Faults, Members};
+
+/// The argument under which a custom tool's input stands in formats whose arguments are JSON.
+pub(crate) const CUSTOM_INPUT: &str = "input";
+
+/// Reads `messages`. Text parts are joined by line feeds; a tool's answer gets the name of the tool whose call it answers,
+/// which some templates need.
+pub(crate) fn read(body: &Members<'_>, limits: &RequestLimits, faults: &mut Faults) -> Vec<Value> {
+    let Some(entries) = body.array(faults, "messages") else {
+        if body.get("messages").is_none() {
+            body.fail(faults, "messages", "missing", "is missing");
+        }
+        return Vec::new();
+    };
+    if entries.is_empty() || entries.len() > limits.messages {
+        let message = format!("must have from 1 to {} messages", limits.messages);
+        body.fail(faults, "messages", "out_of_range", message);
+        return Vec::new();
+    }
+    let mut reader = Reader { names: HashMap::new(), faults };
+    let at = body.pointer("messages");
+    entries.iter().enumerate().filter_map(|(i, entry)| reader.message(entry, format!("{at}/{i}"))).collect()
+}
+
+struct Reader<'f> {
+    /// Names of the tools that were called, by the call's id.
+    names: HashMap<String, String>,
+    faults: &'f mut Faults,
+}
+
+impl Reader<'_> {
+    fn message(&mut self, entry: &Json, at: String) -> Option<Value> {
+        let members = Members::of(entry, at, self.faults)?;
+        let Some(role) = members.get("role") else {
+            members.fail(self.faults, "role", "missing", "is missing");
+            return None;
+        };
+        let mut out = Map::new();
+        let is_assistant = role.as_str() == Some("assistant");
+        let role = match role.as_str() {
+            // Templates know one role for what both mean.
+            Some("system" | "developer") => "system",
+            Some(role @ ("user" | "assistant" | "tool")) => role,
+            Some("function") => {
+                members.fail(self.faults, "role", "unsupported", "the role `function` is gone: use `tool`");
+                return None;
+            }
+            _ => {
+                let message = "must be \"system\", \"developer\", \"user\", \"assistant\" or \"tool\"";
+                members.fail(self.faults, "role", "unknown_value", message);
+                return None;
+            }
+        };
+        out.insert("role".to_owned(), role.into());
+        let has_calls = is_assistant && members.get("tool_calls").is_some();
+        out.insert("content".to_owned(), self.content(&members, has_calls).into());
+        if let Some(name) = members.string(self.faults, "name") {
+            out.insert("name".to_owned(), name.into());
+        }
+        match role {
+            "assistant" => self.assistant(&members, &mut out),
+            "tool" => self.tool(&members, &mut out),
+            _ => {}
+        }
+        Some(Value::Object(out))
+    }
+
+    fn content(&mut self, members: &Members<'_>, may_be_absent: bool) -> String {
+        match members.get("content") {
+            None if may_be_absent || members.get("refusal").is_some() => String::new(),
+            None => {
+                members.fail(self.faults, "content", "missing", "is missing");
+                String::new()
+            }
+            Some(Json::String(text)) => text.clone(),
+            Some(Json::Array(parts)) => {
+                let at = members.pointer("content");
+                let texts = parts.iter().enumerate().filter_map(|(i, part)| self.part(part, format!("{at}/{i}")));
+                texts.collect::<Vec<_>>().join("\n")
+            }
+            Some(_) => {
+                members.fail(self.faults, "content", "invalid_type", "must be a string or an array of text parts");
+                String::new()
+            }
+        }
+    }
+
+    fn part(&mut self, part: &Json, at: String) -> Option<String> {
+        let members = Members::of(part, at, self.faults)?;
+        let kind = members.string(self.faults, "type");
+        let text = match kind {
+            Some("text" | "input_text" | "output_text") => "text",
+            Some("refusal") => "refusal",
+            _ => {
+                let message = "only parts of type \"text\" are understood";
+                members.fail(self.faults, "type", "unsupported_content", message);
+                return None;
+            }
+        };
+        if members.get(text).is_none() {
+            members.fail(self.faults, text, "missing", "is missing");
+        }
+        members.string(self.faults, text).map(str::to_owned)
+    }
+
+    fn assistant(&mut self, members: &Members<'_>, out: &mut Map<String, Value>) {
+        if members.get("function_call").is_some() {
+            members.fail(self.faults, "function_call", "unsupported", "`function_call` is gone: use `tool_calls`");
+        }
+        if members.get("audio").is_some() {
+            members.fail(self.faults, "audio", "unsupported", "the model has no audio");
+        }
+        if let Some(reasoning) = members.string(self.faults, "reasoning_content") {
+            out.insert("reasoning_content".to_owned(), reasoning.into());
+        }
+        let Some(calls) = members.array(self.faults, "tool_calls") else { return };
+        let at = members.pointer("tool_calls");
+        let calls: Vec<Value> =
+            calls.iter().enumerate().filter_map(|(i, call)| self.call(call, format!("{at}/{i}"))).collect();
+        if !calls.is_empty() {
+            out.insert("tool_calls".to_owned(), calls.into());
+        }
+    }
+
+    fn call(&mut self, call: &Json, at: String) -> Option<Value> {
+        let members = Members::of(call, at, self.faults)?;
+        let id = members.string(self.faults, "id").unwrap_or_default();
+        let is_custom = members.get("type").and_then(Json::as_str) == Some("custom");
+        let (holder, text) = if is_custom { ("custom", "input") } else { ("function", "arguments") };
+        let Some(function) = members.object(self.faults, holder) else {
+            if members.get(holder).is_none() {
+                members.fail(self.faults, holder, "missing", "is missing");
+            }
+            return None;
+        };
+        let Some(name) = function.string(self.faults, "name") else {
+            if function.get("name").is_none() {
+                function.fail(self.faults, "name", "missing", "is missing");
+            }
+            return None;
+        };
+        let written = function.string(self.faults, text).unwrap_or_default();
+        let arguments = if is_custom {
+            json!({CUSTOM_INPUT: written})
+        } else if written.trim().is_empty() {
+            json!({})
+        } else {
+            // Templates want objects; what is none (an earlier call that was cut off) is shown as it is.
+            let parsed = serde_json::from_str::<Value>(written).ok().filter(Value::is_object);
+            parsed.unwrap_or_else(|| written.into())
+        };
+        self.names.insert(id.to_owned(), name.to_owned());
+        Some(json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}))
+    }
+
+    fn tool(&mut self, members: &Members<'_>, out: &mut Map<String, Value>) {
+        let Some(id) = members.string(self.faults, "tool_call_id") else {
+            if members.get("tool_call_id").is_none() {
+                members.fail(self.faults, "tool_call_id", "missing", "is missing");
+            }
+            return;
+        };
+        out.insert("tool_call_id".to_owned(), id.into());
+        if let (None, Some(name)) = (out.get("name"), self.names.get(id)) {
+            out.insert("name".to_owned(), name.as_str().into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use louver::limits::Limits;
+
+    use super::*;
+
+    fn messages(text: &str) -> (Vec<Value>, Vec<String>) {
+        let json = Json::parse(text, &Limits::default()).unwrap();
+        let mut faults = Faults::new();
+        let members = Members::of(&json, "", &mut faults).unwrap();
+        let found = read(&members, &RequestLimits::default(), &mut faults);
+        (found, faults.into_iter().map(|f| f.param.unwrap()).collect())
+    }
+
+    #[test]
+    fn a_conversation() {
+        let (found, faults) = messages(
+            r#"{"messages": [
+                {"role": "developer", "content": "be brief"},
+                {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+                {"role": "assistant", "content": null, "tool_calls": [
+                    {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{\"z\": 1, \"a\": 2}"}},
+                    {"id": "2", "type": "function", "function": {"name": "g", "arguments": "{\"cut"}},
+                    {"id": "3", "type": "custom", "custom": {"name": "c", "input": "x"}}]},
+                {"role": "tool", "tool_call_id": "1", "content": "r"},
+                {"role": "assistant", "content": "done", "reasoning_content": "hm"}
+            ]}"#,
+        );
+        assert_eq!(faults, [""; 0]);
+        let want = json!([
+            {"role": "system", "content": "be brief"},
+            {"role": "user", "content": "a\nb"},
+            {"role": "assistant", "content": "", "tool_calls": [
+                {"id": "1", "type": "function", "function": {"name": "f", "arguments": {"z": 1, "a": 2}}},
+                {"id": "2", "type": "function", "function": {"name": "g", "arguments": "{\"cut"}},
+                {"id": "3", "type": "function", "function": {"name": "c", "arguments": {"input": "x"}}}]},
+            {"role": "tool", "content": "r", "tool_call_id": "1", "name": "f"},
+            {"role": "assistant", "content": "done", "reasoning_content": "hm"},
+        ]);
+        assert_eq!(Value::from(found), want);
+    }
+
+    #[test]
+    fn all_faults_are_found() {
+        let (_, faults) = messages(
+            r#"{"messages": [
+                7,
+                {"content": "x"},
+                {"role": "robot", "content": "x"},
+                {"role": "user"},
+                {"role": "user", "content": 5},
+                {"role": "user", "content": [{"type": "image_url", "image_url": {}}, {"type": "text"}, "x"]},
+                {"role": "assistant"},
+                {"role": "assistant", "content": "x", "function_call": {}, "tool_calls": [{}, {"function": {}}]},
+                {"role": "tool", "content": "x"},
+                {"role": "function", "content": "x"}
+            ]}"#,
+        );
+        let want = [
+            "/messages/0",
+            "/messages/1/role",
+            "/messages/2/role",
+            "/messages/3/content",
+            "/messages/4/content",
+            "/messages/5/content/0/type",
+            "/messages/5/content/1/text",
+            "/messages/5/content/2",
+            "/messages/6/content",
+            "/messages/7/function_call",
+            "/messages/7/tool_calls/0/function",
+            "/messages/7/tool_calls/1/function/name",
+            "/messages/8/tool_call_id",
+            "/messages/9/role",
+        ];
+        assert_eq!(faults, want);
+        assert_eq!(messages(r#"{"messages": []}"#).1, ["/messages"]);
+        assert_eq!(messages("{}").1, ["/messages"]);
+        assert_eq!(messages(r#"{"messages": "hi"}"#).1, ["/messages"]);
+    }
+}

@@ -1,0 +1,164 @@
+//! One turn of the model for one request: admitted, planned, started, and its choices read as one stream.
+
+mod gate;
+mod running;
+
+use std::time::Instant;
+
+use louver_formats::{Reasoning, ToolRequest};
+use louver_mistralrs::{Record, Run, RunOptions, TemplateInput};
+use mistralrs::SamplingParams;
+use serde_json::Value;
+use tokio::time::timeout_at;
+
+use crate::error::{ApiError, ErrorKind};
+use crate::http::body::blocking;
+use crate::http::phase::Phase;
+use crate::metrics::ModelLabels;
+use crate::request::options::{Extension, Sampling, Thinking};
+use crate::state::{App, Served};
+
+pub(crate) use gate::Gate;
+pub(crate) use running::{Progress, Running};
+
+/// How many alternatives a trace keeps of each step.
+const TRACE_TOP: usize = 8;
+
+/// What a request asks of the model, whatever its route's shape.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Demand {
+    /// The model's name; the first model if there is none.
+    pub(crate) model: Option<String>,
+    /// The conversation, as chat templates take it.
+    pub(crate) messages: Vec<Value>,
+    /// What the turn may be.
+    pub(crate) tools: ToolRequest,
+    /// The tools as chat templates take them.
+    pub(crate) shown: Vec<Value>,
+    /// Whether there is reasoning.
+    pub(crate) thinking: Thinking,
+    /// How tokens are chosen, and how many.
+    pub(crate) sampling: Sampling,
+    /// What is asked of Louver.
+    pub(crate) extension: Extension,
+    /// Whether steps are wanted as they come rather than at the end.
+    pub(crate) streamed: bool,
+}
+
+impl Demand {
+    /// Fills in what the server's configuration and the other members say about the grammar.
+    pub(crate) fn settle(&mut self, app: &App) {
+        let request = &mut self.tools;
+        request.strictness = app.config().strict_tools;
+        request.limits = app.config().limits.engine();
+        request.schema_options.policy = app.config().policy;
+        if let Some(whitespace) = self.extension.whitespace {
+            request.schema_options.whitespace = whitespace;
+        }
+        request.parallel = self.extension.parallel(request.parallel);
+        request.reasoning_budget = self.extension.reasoning_budget;
+        request.reasoning = match self.thinking {
+            Thinking::Off => Reasoning::Off,
+            Thinking::On | Thinking::Unsaid => Reasoning::Optional,
+        };
+    }
+
+    /// What the chat template is given beside the messages.
+    pub(crate) fn template(&self) -> TemplateInput {
+        let enable_thinking = match self.thinking {
+            Thinking::Unsaid => None,
+            Thinking::On => Some(true),
+            Thinking::Off => Some(false),
+        };
+        TemplateInput { tools: self.shown.clone(), enable_thinking }
+    }
+
+    fn choices(&self) -> usize {
+        self.sampling.n.unwrap_or(1)
+    }
+
+    /// The length limit: what was asked for, within the server's and the model's bounds.
+    fn max_tokens(&self, app: &App, served: &Served) -> Result<usize, ApiError> {
+        let server = app.config().limits.requests.max_tokens;
+        let most = served.max_tokens.map_or(server, |model| model.min(server));
+        match self.sampling.max_tokens {
+            Some((name, tokens)) if tokens > most => {
+                let message = format!("at most {most} tokens of this model");
+                Err(ApiError::invalid(format!("/{name}"), "out_of_range", message))
+            }
+            asked => Ok(asked.map_or(most, |(_, tokens)| tokens)),
+        }
+    }
+
+    fn run(&self, max_tokens: usize) -> Run {
+        let sampling = &self.sampling;
+        let params = SamplingParams {
+            temperature: sampling.temperature,
+            top_p: sampling.top_p,
+            top_k: sampling.top_k,
+            min_p: sampling.min_p,
+            frequency_penalty: sampling.frequency_penalty,
+            presence_penalty: sampling.presence_penalty,
+            repetition_penalty: sampling.repetition_penalty,
+            max_len: Some(max_tokens),
+            n_choices: self.choices(),
+            ..SamplingParams::neutral()
+        };
+        let record = match (self.extension.trace, sampling.logprobs) {
+            (true, top) => Record::Trace { top: top.unwrap_or(0).max(TRACE_TOP) },
+            (false, Some(top)) => Record::Logprobs { top },
+            (false, None) => Record::Nothing,
+        };
+        let options = RunOptions {
+            // Always Louver's own draw: the same sampling parameters mean the same with and without a seed, and neighbours
+            // do not matter.
+            seed: Some(sampling.seed.unwrap_or_else(fresh_seed)),
+            truncation: self.extension.truncation,
+            record,
+            ..RunOptions::default()
+        };
+        Run { sampling: Some(params), options, ..Run::default() }
+    }
+}
+
+fn fresh_seed() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(0)
+}
+
+/// Admits, plans and starts a demand that was settled. `arrived` is when its request came; the request's deadline counts from
+/// there. Errors: 503 while the server is stopping, 429 where too many wait, 404 for a model that is not there, 400 for
+/// what cannot be enforced.
+pub(crate) async fn start(app: &App, demand: Demand, arrived: Instant) -> Result<Running, ApiError> {
+    let deadline = arrived + app.config().limits.requests.timeout_s.0;
+    let late = |_| ApiError::whole(ErrorKind::Timeout, "timeout", "the request took too long");
+    timeout_at(deadline.into(), start_by(app, demand, arrived, deadline)).await.map_err(late)?
+}
+
+async fn start_by(app: &App, demand: Demand, arrived: Instant, deadline: Instant) -> Result<Running, ApiError> {
+    if app.phases().now() != Phase::Running {
+        return Err(ApiError::whole(ErrorKind::Unavailable, "stopping", "the server is stopping"));
+    }
+    let served = app.model(demand.model.as_deref())?.clone();
+    let max_tokens = demand.max_tokens(app, &served)?;
+    let permit = app.gate().enter(demand.choices(), app.metrics()).await?;
+    let run = demand.run(max_tokens);
+    let Demand { messages, tools, extension, streamed, sampling, .. } = &demand;
+    let (messages, request, template) = (messages.clone(), tools.clone(), demand.template());
+    let (planned_for, metrics) = (served.clone(), app.clone());
+    let (plan, prompt, compiled_in) = blocking(move || {
+        let begun = Instant::now();
+        let plan = planned_for.louver.plan(request, template)?;
+        let compiled_in = begun.elapsed();
+        let labels = ModelLabels { model: planned_for.name.clone() };
+        metrics.metrics().compile.get_or_create(&labels).observe(compiled_in.as_secs_f64());
+        let prompt = plan.prompt(&messages)?;
+        Ok((plan, prompt, compiled_in))
+    })
+    .await?;
+    let streams = plan.start(&served.model.0, prompt, run).await?;
+    let live_steps = *streamed && sampling.logprobs.is_some();
+    let keep_steps = extension.trace;
+    let options = running::Options { arrived, deadline, compiled_in, live_steps, keep_steps };
+    Ok(Running::new(app.clone(), served, streams, permit, options))
+}
