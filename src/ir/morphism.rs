@@ -61,15 +61,16 @@ impl Homomorphism {
         Homomorphism { images: (0..=255).map(image).collect() }
     }
 
-    /// Text as it stands between the quotes of a JSON string: escaped only where it must be, and with the short escapes.
-    pub fn json_string() -> Homomorphism {
+    /// Text between two quotes, as `write` writes it with them; each ASCII character is written by itself, others stay as they are.
+    pub fn quoted(write: impl Fn(&mut String, &str)) -> Homomorphism {
         Homomorphism::new(|byte| {
             if !byte.is_ascii() {
                 return vec![byte];
             }
             let mut quoted = String::new();
-            crate::spec::json::write_string(&mut quoted, char::from(byte).encode_utf8(&mut [0; 4]));
-            quoted.as_bytes()[1..quoted.len() - 1].to_vec()
+            write(&mut quoted, char::from(byte).encode_utf8(&mut [0; 4]));
+            let inside = quoted.len().saturating_sub(1).max(1);
+            quoted.as_bytes().get(1..inside).unwrap_or_default().to_vec()
         })
     }
 

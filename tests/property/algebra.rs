@@ -162,11 +162,11 @@ fn letters_grow(map: &Homomorphism) -> bool {
 #[test]
 fn json_spellings_are_images() {
     let limits = Limits::default();
-    let json = Homomorphism::json_string();
+    let json = Homomorphism::quoted(louver::spec::json::write_string);
     let grammars = [
         r#"root ::= [^a]{0,3} "\"\n" | "\x01" root?"#,
         r#"root ::= ("\\" | [\x00-\x1f"é-ü])* "end""#,
-        r#"root ::= line{1,2} line ::= [^\n]* "\n""#,
+        "root ::= line{1,2}\nline ::= [^\\n]* \"\\n\"",
     ];
     let texts = [
         "",
@@ -214,7 +214,7 @@ fn recognizes(grammar: &Grammar, text: &[u8]) -> bool {
 /// What is not bytes, or is measured in what is written, has no image, and where that is is said; what no sentence meets does not matter.
 #[test]
 fn what_has_no_image_is_refused_with_its_rule() {
-    let (limits, json) = (Limits::default(), Homomorphism::json_string());
+    let (limits, json) = (Limits::default(), Homomorphism::quoted(louver::spec::json::write_string));
     let lower = |text: &str| louver::front::ebnf::lower(text, &Default::default(), &limits).expect("a grammar").grammar;
     let budget = lower("root ::= part \npart[max_chars=3] ::= [a-z]*").image(&json, &limits);
     assert_eq!(budget, Err(MapError::Budget { rule: "part".into() }));

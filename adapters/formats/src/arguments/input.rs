@@ -161,12 +161,12 @@ impl Lowering<'_> {
         };
         Ok(match &format.call.arguments {
             ArgumentStyle::Json => {
-                let text = self.builder.import(&quoted(&Homomorphism::json_string())?);
+                let text = self.builder.import(&quoted(&Homomorphism::quoted(louver::spec::json::write_string))?);
                 let body = self.json_object(text);
                 (self.builder.rule("input", body), Reader::default())
             }
             ArgumentStyle::Keywords => {
-                let text = self.builder.import(&quoted(&python_string())?);
+                let text = self.builder.import(&quoted(&Homomorphism::quoted(super::write::python_string))?);
                 let body = Expr::seq([Expr::text(&format!("{INPUT}=\"")), Expr::Ref(text), Expr::text("\"")]);
                 (self.builder.rule("input", body), Reader::Literal(LiteralReader::keywords()))
             }
@@ -259,18 +259,6 @@ fn spelled(marker: &Marker) -> Vec<Vec<u8>> {
         }
     }
     out
-}
-
-/// Text between the double quotes of a Python string, as [`write_input`] writes it.
-fn python_string() -> Homomorphism {
-    Homomorphism::new(|byte| {
-        if !byte.is_ascii() {
-            return vec![byte];
-        }
-        let mut quoted = String::new();
-        super::write::python_string(&mut quoted, char::from(byte).encode_utf8(&mut [0; 4]));
-        quoted.as_bytes()[1..quoted.len() - 1].to_vec()
-    })
 }
 
 #[cfg(test)]
