@@ -18,6 +18,10 @@ quick:
     cargo test -p louver -p louver-formats -p louver-hf-tokenizers
     cargo test -p louver-cli --no-default-features
 
+# The inspector's page in a headless browser, without the server: seconds.
+inspector:
+    python3 server/tests/inspector/run.py
+
 # The property tests with many more cases.
 soak cases="20000":
     PROPTEST_CASES={{cases}} cargo test -p louver --test suite property

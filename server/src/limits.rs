@@ -5,6 +5,8 @@ use std::time::Duration;
 use louver::limits::Limits;
 use serde::Deserialize;
 
+use crate::inspect::TraceLimits;
+
 /// A length of time, in TOML a positive number of seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "f64")]
@@ -41,6 +43,8 @@ pub struct ServerLimits {
     pub requests: RequestLimits,
     /// Schemas, grammars and parsers.
     pub schema: SchemaLimits,
+    /// Traces of requests that asked to be recorded.
+    pub traces: TraceLimits,
 }
 
 /// Limits of connections and bodies.

@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 use crate::config::{Config, ModelConfig};
 use crate::error::{ApiError, ApiFault, ErrorKind};
 use crate::http::phase::Phases;
+use crate::inspect::TraceStore;
 use crate::metrics::Metrics;
 use crate::turn::Gate;
 
@@ -85,6 +86,7 @@ struct Inner {
     config: Config,
     models: Vec<Arc<Served>>,
     metrics: Metrics,
+    traces: Arc<TraceStore>,
     /// One permit a byte of the bodies that are read at the same time.
     bodies: Arc<Semaphore>,
     gate: Gate,
@@ -97,7 +99,8 @@ impl App {
         let models: Vec<Arc<Served>> = models.into_iter().map(Arc::new).collect();
         let bodies = Arc::new(Semaphore::new(config.limits.http.bodies_bytes));
         let (metrics, gate) = (Metrics::new(&models), Gate::new(config.limits.requests));
-        App { inner: Arc::new(Inner { config, models, metrics, bodies, gate, phases: Phases::default() }) }
+        let traces = TraceStore::new(config.limits.traces);
+        App { inner: Arc::new(Inner { config, models, metrics, traces, bodies, gate, phases: Phases::default() }) }
     }
 
     /// The configuration.
@@ -127,6 +130,11 @@ impl App {
     /// The counters.
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.inner.metrics
+    }
+
+    /// The traces of requests that asked to be recorded.
+    pub fn traces(&self) -> &Arc<TraceStore> {
+        &self.inner.traces
     }
 
     pub(crate) fn bodies(&self) -> &Arc<Semaphore> {

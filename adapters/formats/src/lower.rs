@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use louver::front::json_schema::SchemaErrors;
+use louver::front::json_schema::{SchemaError, SchemaErrors};
 use louver::fsm::ByteSet;
 use louver::ids::RuleId;
 use louver::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, SpecialToken, Trigger};
@@ -29,6 +29,7 @@ impl WireFormat {
             request,
             builder: GrammarBuilder::new(),
             parts: PartErrors::default(),
+            relaxed: Vec::new(),
             warnings: Vec::new(),
         };
         let mut lowered: Vec<Option<Lowered>> = Vec::new();
@@ -71,6 +72,8 @@ impl WireFormat {
             }
         };
         let turn = lowering.builder.rule("turn", turn);
+        let mut relaxed = lowering.relaxed;
+        relaxed.extend(request.unflagged());
         let grammar = lowering.builder.finish(turn)?;
         let readers = lowered.into_iter().map(|l| l.map(|l| l.reader)).collect();
         let (trims, budgeted) = (self.trims(), request.reasoning_budget.is_some());
@@ -82,6 +85,7 @@ impl WireFormat {
             trims,
             budgeted,
             warnings: lowering.warnings,
+            relaxed,
             format: self.clone(),
         };
         Ok(Plan { inner: Arc::new(inner) })
@@ -110,6 +114,7 @@ pub(crate) struct Lowering<'a> {
     pub(crate) parts: PartErrors,
     /// What may be wrong.
     pub(crate) warnings: Vec<RequestFault>,
+    pub(crate) relaxed: Vec<SchemaError>,
 }
 
 impl Lowering<'_> {

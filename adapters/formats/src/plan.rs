@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use louver::front::json_schema::SchemaError;
 use louver::ids::{Label, RuleId};
 use louver::ir::Grammar;
 
@@ -86,6 +87,8 @@ pub(crate) struct PlanInner {
     /// Whether reasoning has a budget.
     pub(crate) budgeted: bool,
     pub(crate) warnings: Vec<RequestFault>,
+    /// What is not enforced.
+    pub(crate) relaxed: Vec<SchemaError>,
     pub(crate) format: WireFormat,
 }
 
@@ -114,6 +117,13 @@ impl Plan {
     /// What may be wrong with the request all the same: warnings of grammars in it, with their places.
     pub fn warnings(&self) -> &[RequestFault] {
         &self.inner.warnings
+    }
+
+    /// What the request says and the grammar does not enforce, with pointers into the request: keywords that the policy
+    /// lets go (only where arguments are JSON; in other styles every keyword is enforced or refused), and the parameters
+    /// of tools that are not flagged strict where only flagged ones are to be.
+    pub fn relaxed(&self) -> &[SchemaError] {
+        &self.inner.relaxed
     }
 
     /// The wire format's name.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 
 use louver::engine::Engine;
-use louver::front::json_schema::{SchemaErrors, SchemaOptions};
+use louver::front::json_schema::{SchemaError, SchemaErrorReason, SchemaErrors, SchemaOptions};
 use louver::front::structural_tag::StructuralTagErrors;
 use louver::ir::GrammarError;
 use louver::limits::Limits;
@@ -206,6 +206,27 @@ impl ToolRequest {
             Strictness::AsFlagged if !tool.strict => Cow::Owned(Json::from(json!({"type": "object"}))),
             Strictness::All | Strictness::AsFlagged => Cow::Borrowed(&tool.parameters),
         }
+    }
+
+    /// The parameters of tools that may be called with any object.
+    pub(crate) fn unflagged(&self) -> Vec<SchemaError> {
+        let loose = |tool: &Tool| self.strictness == Strictness::AsFlagged && !tool.strict;
+        let callable = |tool: &Tool| match &self.tool_choice {
+            ToolChoice::None => false,
+            ToolChoice::Named(name) => *name == tool.name,
+            ToolChoice::Auto | ToolChoice::Required => {
+                self.allowed.as_ref().is_none_or(|allowed| allowed.contains(&tool.name))
+            }
+        };
+        let free = |tool: &Tool| tool.parameters == Json::from(json!({"type": "object"}));
+        let tools = self.tools.iter().enumerate().filter(|(_, tool)| loose(tool) && callable(tool) && !free(tool));
+        tools
+            .map(|(k, tool)| SchemaError {
+                pointer: tool.parameters_pointer(self.position(k)),
+                keyword: String::new(),
+                reason: SchemaErrorReason::Unsupported("the tool is not flagged strict: any object".into()),
+            })
+            .collect()
     }
 
     /// Where the `k`th tool stands in the request, the model's own tools counted.

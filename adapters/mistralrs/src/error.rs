@@ -20,6 +20,22 @@ pub enum LoadError {
     /// right there.
     #[error("speculative pipelines of this mistral.rs cannot be constrained")]
     Speculative,
+    /// A file that the model should have been loaded from is not there: [`Louver::load`](crate::Louver::load) asks the host
+    /// instead.
+    #[error("the model {model:?} has no file {file} in its directory or the Hugging Face cache; use `Louver::load`")]
+    NoFile {
+        /// The model's name.
+        model: String,
+        /// The file.
+        file: String,
+    },
+    /// The host, as it was built, ends generations at a token that the wire format needs inside a turn. Models loaded with
+    /// [`Louver::load`](crate::Louver::load) do not.
+    #[error("the host ends every generation at {token:?}, which the wire format needs; use `Louver::load`")]
+    EarlyEnd {
+        /// The token.
+        token: String,
+    },
     /// Its tokenizer gives no vocabulary.
     #[error(transparent)]
     Vocabulary(#[from] louver_hf_tokenizers::LoadError),
@@ -70,6 +86,12 @@ pub enum RequestError {
     /// The request asks for something that would break the constraint or that cannot be done beside it.
     #[error("{0}")]
     Unsupported(&'static str),
+    /// What was asked for cannot become a constraint.
+    #[error(transparent)]
+    Plan(#[from] Box<PlanError>),
+    /// [`Louver`](crate::Louver) was made for a pipeline and does not know its model.
+    #[error("no model: use `Louver::load`, `Louver::for_model` or `Louver::with_model`")]
+    NoModel,
     /// The host does not take requests.
     #[error("mistral.rs does not take the request: {0}")]
     Host(String),
@@ -88,6 +110,21 @@ pub enum GenerationError {
     /// The constraint could not be kept up; the generation was ended.
     #[error("the generation was ended: {0}")]
     Fault(#[from] Fault),
+}
+
+/// A running turn cannot go on under another plan. It goes on under the one it has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExtendError {
+    /// One of the two plans has no constraint.
+    #[error("a plan without a constraint cannot be extended")]
+    Unconstrained,
+    /// The generation is over, or will be at the next token.
+    #[error("the generation is over")]
+    Over,
+    /// What has been said so far is no beginning of a turn of the other plan.
+    #[error(transparent)]
+    Resume(#[from] louver::engine::ResumeError),
 }
 
 /// Why a constraint could not be kept up. Such a generation is ended at once; no other request is touched.

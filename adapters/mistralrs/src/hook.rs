@@ -9,22 +9,31 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use candle_core::Tensor;
 use louver::engine::{Constraint, Matcher};
 use louver::ids::TokenId;
 use louver::matcher::AdvanceError;
+use louver::vocab::Vocabulary;
 use mistralrs_core::CustomLogitsProcessor;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::context::{Prompt, common_prefix};
 use crate::error::Fault;
-use crate::noise::Noise;
+use crate::plan::Prefetch;
+use crate::record::{Record, Recorder, Step};
 use crate::report::Clock;
 use crate::row::{self, Masked};
+use crate::safety::Safety;
+use crate::sampler::{self, Sampler, Scratch};
+
+/// A mask that took longer than this makes it likely that the next ones will, too.
+const SLOW_MASK: Duration = Duration::from_micros(30);
+/// For how many tokens after a slow mask the next ones are made ahead.
+const STAYS_SLOW: usize = 8;
 
 /// What the hook and the reader of one generation tell each other.
 #[derive(Debug, Default)]
@@ -33,6 +42,12 @@ pub(crate) struct Shared {
     pub(crate) cancelled: AtomicBool,
     /// The length limit was reached.
     pub(crate) cut: AtomicBool,
+    /// The mask was narrowed for the length limit's sake, against the model's wish.
+    pub(crate) pressed: AtomicBool,
+    /// Steps at which the grammar left one token.
+    pub(crate) forced: AtomicUsize,
+    /// Steps at which the model's likeliest token was refused.
+    pub(crate) refused: AtomicUsize,
     /// The first fault.
     pub(crate) fault: Mutex<Option<Fault>>,
     /// Time spent.
@@ -45,35 +60,67 @@ impl Shared {
     }
 }
 
+/// What the hook tells the reader, in order.
+pub(crate) enum Tap {
+    /// Generated tokens, and the record of the last of them.
+    Tokens {
+        /// The tokens.
+        tokens: Vec<u32>,
+        /// If steps are recorded.
+        step: Option<Box<Step>>,
+    },
+    /// The step at which a stop token was chosen.
+    Stopped(Box<Step>),
+}
+
 /// How a hook is made.
 pub(crate) struct HookOptions {
     /// None: nothing is masked, tokens are only tapped.
     pub(crate) constraint: Option<Constraint>,
+    pub(crate) vocab: Arc<Vocabulary>,
     pub(crate) stops: Vec<u32>,
     pub(crate) prompt: Prompt,
     /// Most generated tokens, the last stop token not counted.
     pub(crate) limit: Option<usize>,
-    pub(crate) noise: Option<Noise>,
+    /// Draws here; the host does if there is none.
+    pub(crate) sampler: Option<Sampler>,
+    /// Whether the mask narrows near the limit.
+    pub(crate) safe: bool,
+    pub(crate) prefetch: Prefetch,
+    pub(crate) record: Record,
     /// Where generated tokens go as they become known.
-    pub(crate) tap: Option<UnboundedSender<Vec<u32>>>,
+    pub(crate) tap: Option<UnboundedSender<Tap>>,
 }
 
 /// The processor of one generation.
 pub(crate) struct Hook {
     shared: Arc<Shared>,
     stops: Vec<u32>,
+    vocab: Arc<Vocabulary>,
     state: Mutex<State>,
+}
+
+impl std::fmt::Debug for Hook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hook").finish_non_exhaustive()
+    }
 }
 
 struct State {
     prompt: Prompt,
     limit: Option<usize>,
-    noise: Option<Noise>,
+    sampler: Option<Sampler>,
+    scratch: Scratch,
     matcher: Option<Matcher>,
     mask: Vec<u32>,
     /// Generated tokens as last seen.
     seen: Vec<u32>,
-    tap: Option<UnboundedSender<Vec<u32>>>,
+    safety: Option<Safety>,
+    prefetch: Prefetch,
+    /// Tokens to go for which masks are made ahead.
+    slow: usize,
+    recorder: Recorder,
+    tap: Option<UnboundedSender<Tap>>,
 }
 
 /// What may follow.
@@ -88,54 +135,129 @@ enum Allowed {
 
 impl Hook {
     pub(crate) fn new(options: HookOptions, shared: Arc<Shared>) -> Hook {
-        let HookOptions { constraint, stops, prompt, limit, noise, tap } = options;
-        let words = constraint.as_ref().map_or(0, |c| c.vocab().mask_words());
+        let HookOptions { constraint, vocab, stops, prompt, limit, sampler, safe, prefetch, record, tap } = options;
         let matcher = constraint.map(|c| c.matcher());
-        let state = State { prompt, limit, noise, matcher, mask: vec![0; words], seen: Vec::new(), tap };
-        Hook { shared, stops, state: Mutex::new(state) }
+        let words = if matcher.is_some() { vocab.mask_words() } else { 0 };
+        let state = State {
+            prompt,
+            limit,
+            sampler,
+            scratch: Scratch::default(),
+            matcher,
+            mask: vec![0; words],
+            seen: Vec::new(),
+            safety: safe.then(Safety::default),
+            prefetch,
+            slow: 0,
+            recorder: Recorder::new(record),
+            tap,
+        };
+        Hook { shared, stops, vocab, state: Mutex::new(state) }
     }
 
     fn row(&self, logits: &Tensor, context: &[u32]) -> candle_core::Result<Tensor> {
         let mut state = self.state.lock();
+        let state = &mut *state;
         let begun = Instant::now();
         let generated = state.prompt.generated(context);
-        state.publish(generated);
+        state.publish(generated, &self.vocab);
         let allowed = state.allowed(generated, &self.shared);
-        let State { mask, noise, .. } = &mut *state;
         let mut masked_at = begun;
-        let out = row::edit(logits, |row| {
-            match allowed {
-                Allowed::Anything => {}
-                Allowed::Stops => row::only(row, &self.stops),
-                Allowed::Masked => match row::mask(row, mask) {
-                    Masked::Fine => {}
-                    Masked::Repaired => self.shared.clock.lock().repaired += 1,
-                    Masked::Nothing => {
-                        self.shared.fail(Fault::NothingAllowed { width: row.len() });
-                        row::only(row, &self.stops);
-                    }
-                },
-            }
-            masked_at = Instant::now();
-            if let Some(noise) = noise {
-                noise.add(row, generated.len());
+        let out = row::edit(logits, |row| match allowed {
+            Allowed::Stops => row::only(row, &self.stops),
+            Allowed::Anything | Allowed::Masked => {
+                let masked = matches!(allowed, Allowed::Masked);
+                if masked {
+                    self.narrow(state, row, generated.len());
+                }
+                if state.recorder.is_on() {
+                    let mask = masked.then_some(state.mask.as_slice());
+                    state.recorder.note(generated.len(), row, mask, state.matcher.as_mut(), &self.vocab);
+                }
+                if masked && state.sampler.is_none() {
+                    self.mask(state, row);
+                }
+                masked_at = Instant::now();
+                self.draw(state, row, masked, generated.len());
             }
         })?;
         self.shared.clock.lock().step(begun, masked_at);
         Ok(out)
+    }
+
+    fn narrow(&self, state: &mut State, row: &[f32], position: usize) {
+        let room = state.limit.map_or(usize::MAX, |limit| limit - position);
+        if let (Some(safety), Some(matcher)) = (&mut state.safety, &mut state.matcher)
+            && safety.narrow(matcher, &mut state.mask, row, room)
+        {
+            self.shared.pressed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Masks the row, for a draw of the host's.
+    fn mask(&self, state: &State, row: &mut [f32]) {
+        if state.mask.iter().map(|word| word.count_ones()).sum::<u32>() == 1 {
+            self.shared.forced.fetch_add(1, Ordering::Relaxed);
+        }
+        match row::mask(row, &state.mask) {
+            Masked::Fine => {}
+            Masked::Repaired => self.shared.clock.lock().repaired += 1,
+            Masked::Nothing => {
+                self.shared.fail(Fault::NothingAllowed { width: row.len() });
+                row::only(row, &self.stops);
+            }
+        }
+    }
+
+    /// Draws, where the draw is ours, and has the mask behind the drawn token made while the model computes. The row
+    /// need not be masked for that: the host takes what was drawn.
+    fn draw(&self, state: &mut State, row: &mut [f32], masked: bool, position: usize) {
+        let Some(sampler) = &state.sampler else { return };
+        let mask = masked.then_some(state.mask.as_slice());
+        let survey = sampler::survey(row);
+        let mut drawn = sampler.draw(row, mask, position, &mut state.scratch);
+        if drawn.odd {
+            self.shared.clock.lock().repaired += 1;
+            let all = if masked { None } else { Some(vec![u32::MAX; row.len().div_ceil(32)]) };
+            row::mask(row, all.as_deref().unwrap_or(&state.mask));
+            drawn = sampler.draw(row, mask, position, &mut state.scratch);
+        }
+        let Some(token) = drawn.token else {
+            self.shared.fail(Fault::NothingAllowed { width: row.len() });
+            row::only(row, &self.stops);
+            return;
+        };
+        if sampler::misleads(survey) {
+            sampler::only(row, token);
+        }
+        if masked {
+            self.shared.forced.fetch_add(usize::from(drawn.allowed == 1), Ordering::Relaxed);
+            self.shared.refused.fetch_add(usize::from(survey.0 > drawn.best), Ordering::Relaxed);
+        }
+        if self.stops.contains(&token) {
+            if let (Some(step), Some(tap)) = (state.recorder.settle(position, token, &self.vocab), &state.tap) {
+                let _ = tap.send(Tap::Stopped(Box::new(step)));
+            }
+        } else if let Some(matcher) = &state.matcher
+            && (state.prefetch == Prefetch::Always || state.prefetch == Prefetch::Adaptive && state.slow > 0)
+        {
+            matcher.prefetch(&[TokenId::from_raw(token)]);
+        }
     }
 }
 
 impl State {
     /// Passes on tokens that were not there before. A generation that was rolled back by the host (none is in the
     /// supported pipelines) passes on nothing again.
-    fn publish(&mut self, generated: &[u32]) {
+    fn publish(&mut self, generated: &[u32], vocab: &Vocabulary) {
         let known = common_prefix(&self.seen, generated);
         if known == self.seen.len() && generated.len() > known {
             self.seen.extend_from_slice(&generated[known..]);
+            let tokens = generated[known..].to_vec();
+            let step = tokens.last().and_then(|last| self.recorder.settle(generated.len() - 1, *last, vocab));
             if let Some(tap) = &self.tap {
                 // The reader may be gone; the generation ends soon then.
-                let _ = tap.send(generated[known..].to_vec());
+                let _ = tap.send(Tap::Tokens { tokens, step: step.map(Box::new) });
             }
         }
     }
@@ -144,11 +266,11 @@ impl State {
         if shared.cancelled.load(Ordering::Relaxed) || shared.fault.lock().is_some() {
             return Allowed::Stops;
         }
-        if self.limit.is_some_and(|limit| generated.len() >= limit) {
-            shared.cut.store(true, Ordering::Relaxed);
-            return Allowed::Stops;
-        }
-        let Some(matcher) = &mut self.matcher else { return Allowed::Anything };
+        let at_limit = self.limit.is_some_and(|limit| generated.len() >= limit);
+        let Some(matcher) = &mut self.matcher else {
+            shared.cut.fetch_or(at_limit, Ordering::Relaxed);
+            return if at_limit { Allowed::Stops } else { Allowed::Anything };
+        };
         match follow(matcher, generated) {
             Ok(()) => {}
             // A stop token was taken and the host goes on regardless (it does so after a stop token at the first position).
@@ -158,9 +280,22 @@ impl State {
                 return Allowed::Stops;
             }
         }
+        let begun = Instant::now();
         matcher.fill_mask(&mut self.mask);
+        self.slow = if begun.elapsed() > SLOW_MASK { STAYS_SLOW } else { self.slow.saturating_sub(1) };
         if let Some(limit) = matcher.limit() {
             shared.fail(Fault::Limit(limit.to_owned()));
+            return Allowed::Stops;
+        }
+        if at_limit {
+            // What is whole and can only end is not cut off.
+            matcher
+                .vocab()
+                .stops()
+                .iter()
+                .for_each(|stop| self.mask[stop.raw() as usize / 32] &= !(1 << (stop.raw() % 32)));
+            let may_go_on = self.mask.iter().any(|word| *word != 0);
+            shared.cut.store(may_go_on || !matcher.is_complete(), Ordering::Relaxed);
             return Allowed::Stops;
         }
         Allowed::Masked

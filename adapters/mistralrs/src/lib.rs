@@ -29,29 +29,42 @@
 //! default on the CPU), its engine panics when it batches requests that continue cached prompts of different lengths. For
 //! concurrent requests there, load the model with `with_prefix_cache_n(None)`.
 
+mod chat;
 mod context;
 mod error;
+mod files;
 mod hook;
+mod host;
 mod model;
-mod noise;
 mod plan;
 mod prompt;
 mod reader;
+mod record;
 mod report;
 mod row;
+mod safety;
+mod sampler;
 mod stream;
 
-pub use error::{Fault, GenerationError, LoadError, PlanError, RequestError};
+pub use chat::{Chat, ChatError, RequestExt};
+pub use error::{ExtendError, Fault, GenerationError, LoadError, PlanError, RequestError};
 pub use louver::front::json_schema::{SchemaOptions, Whitespace};
 pub use louver::spec::tools::ToolChoice;
-pub use louver_formats::{Call, Cut, Event, Parallel, Reasoning, Turn};
+pub use louver_formats::{Call, Cut, Event, Parallel, Reasoning, Strictness, ToolRequest, Turn};
 pub use model::{Louver, LouverOptions};
-pub use plan::{Plan, PlanBuilder, RunOptions, ToolList};
+pub use plan::{Overlap, Plan, PlanBuilder, Prefetch, Run, RunOptions, TemplateInput, ToolList};
 pub use prompt::{ChatTemplate, PromptParts, TemplateError};
-pub use report::Timing;
+pub use record::{Candidate, Phase, Record, Step};
+pub use report::{Completion, EnforcementReport, Level, Relaxed, Timing};
+pub use safety::Truncation;
 pub use stream::{EventStream, Finish, Generation};
 
 /// The README's programs, compiled (and, where they need no model, run) with the documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// So are the tutorial's.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/TUTORIAL.md")]
+struct Tutorial;

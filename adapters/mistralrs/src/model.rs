@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use louver::engine::{Engine, EngineOptions};
-use louver_formats::{Catalog, DetectError, ModelHints, WireFormat};
+use louver_formats::{Catalog, DetectError, ModelHints, ToolRequest, WireFormat};
 use louver_hf_tokenizers::VocabOptions;
-use mistralrs::model_builder_trait::build_model_from_pipeline;
-use mistralrs::{AnyModelBuilder, Model};
-use mistralrs_core::Pipeline;
+use mistralrs::{AnyModelBuilder, Model, RequestLike};
+use mistralrs_core::{MistralRsBuilder, Pipeline};
 use tokenizers::Tokenizer;
 use tokio::sync::Mutex;
 
-use crate::error::{LoadError, RequestError};
-use crate::plan::{Plan, PlanBuilder, ToolList};
+use crate::chat::Chat;
+use crate::error::{LoadError, PlanError, RequestError};
+use crate::files;
+use crate::host::Host;
+use crate::plan::{Plan, PlanBuilder, TemplateInput, ToolList};
 use crate::prompt::{ChatTemplate, PromptParts, TemplateError};
 
 /// How a model's engine is made.
@@ -30,6 +32,7 @@ pub struct LouverOptions {
 #[derive(Clone, Debug)]
 pub struct Louver {
     pub(crate) inner: Arc<Inner>,
+    pub(crate) host: Option<Host>,
 }
 
 #[derive(Debug)]
@@ -40,7 +43,18 @@ pub(crate) struct Inner {
     pub(crate) format: Result<WireFormat, DetectError>,
     pub(crate) max_context: usize,
     pub(crate) stops: Vec<u32>,
+    /// Tokens that the host takes for ends and the wire format does not.
+    early_ends: Vec<String>,
     warnings: Vec<String>,
+}
+
+/// What a model's engine is made of.
+pub(crate) struct Parts {
+    pub(crate) tokenizer: Arc<Tokenizer>,
+    pub(crate) template: Result<ChatTemplate, TemplateError>,
+    pub(crate) max_context: usize,
+    /// The tokens that end a generation.
+    pub(crate) ends: Vec<u32>,
 }
 
 impl Inner {
@@ -68,17 +82,75 @@ impl Louver {
     }
 
     /// As [`Louver::load`], with options.
+    ///
+    /// Where the host takes tokens of the wire format for ends of the generation (Harmony's `<|channel|>`, 0.8.1), its own
+    /// end detection is switched off for the whole model: requests that go past Louver need stop tokens of their own then.
     pub async fn load_with(
         builder: impl Into<AnyModelBuilder>,
         options: LouverOptions,
     ) -> Result<(Model, Louver), LoadError> {
         let built = builder.into().build_pipeline().await;
         let (pipeline, scheduler, config) = built.map_err(|error| LoadError::Host(format!("{error:#}")))?;
-        let louver = Louver::for_pipeline(&pipeline, options).await?;
-        Ok((build_model_from_pipeline(pipeline, scheduler, config).await, louver))
+        let mut louver = Louver::for_pipeline(&pipeline, options).await?;
+        let engine = config.engine_config;
+        let mut runner = MistralRsBuilder::new(
+            pipeline,
+            scheduler,
+            engine.throughput_logging_enabled,
+            engine.search_embedding_model,
+        )
+        .with_no_kv_cache(engine.no_kv_cache)
+        .with_no_prefix_cache(engine.no_prefix_cache)
+        .with_prefix_cache_n(engine.prefix_cache_n)
+        .with_disable_eos_stop(!louver.inner.early_ends.is_empty());
+        if let Some(callback) = engine.search_callback {
+            runner = runner.with_search_callback(callback);
+        }
+        for (name, callback) in engine.tool_callbacks {
+            runner = runner.with_tool_callback(name, callback);
+        }
+        for (name, tool) in engine.tool_callbacks_with_tools {
+            runner = runner.with_tool_callback_and_tool(name, tool.callback, tool.tool);
+        }
+        if let Some(mcp) = config.mcp_client_config {
+            runner = runner.with_mcp_client(mcp);
+        }
+        if let Some(loader) = config.loader_config {
+            runner = runner.with_loader_config(loader);
+        }
+        let runner = runner.build().await;
+        louver.host = Some(Host::Runner(runner.clone()));
+        Ok((Model::new(runner), louver))
+    }
+
+    /// Louver for a model that the SDK has loaded. The host does not give its tokenizer and chat template away, so they
+    /// are read from the files it was loaded from: a directory, or the Hugging Face cache. Cost: reads and decodes the
+    /// vocabulary. Fails for models without these files (GGUF), for Harmony (see [`Louver::load`], which can switch the
+    /// host's end detection off) and for templates given to the builder by hand: use [`Louver::load`] there.
+    pub async fn for_model(model: &Model) -> Result<Louver, LoadError> {
+        Louver::for_model_with(model, LouverOptions::default()).await
+    }
+
+    /// As [`Louver::for_model`], with options.
+    pub async fn for_model_with(model: &Model, options: LouverOptions) -> Result<Louver, LoadError> {
+        let host = model.inner();
+        let id = host.get_default_model_id().map_err(LoadError::Host)?;
+        let id = id.ok_or_else(|| LoadError::Host("there is no model".to_owned()))?;
+        if id.starts_with("Speculative:") {
+            return Err(LoadError::Speculative);
+        }
+        let max_context = host.max_sequence_length(None).map_err(|error| LoadError::Host(error.to_string()))?;
+        let parts = files::read(&id, max_context)?;
+        let louver = Louver::assemble(parts, options)?;
+        match louver.inner.early_ends.first() {
+            Some(token) => Err(LoadError::EarlyEnd { token: token.clone() }),
+            None => louver.with_model(model).map_err(|error| LoadError::Host(error.to_string())),
+        }
     }
 
     /// Louver for a pipeline, before or after it is given to a `MistralRsBuilder`. Cost: decodes every token once.
+    /// [`Louver::chat`] needs the model too: see [`Louver::with_model`]. For Harmony, build the host with
+    /// `with_disable_eos_stop(true)`.
     pub async fn for_pipeline(
         pipeline: &Arc<Mutex<dyn Pipeline>>,
         options: LouverOptions,
@@ -89,30 +161,64 @@ impl Louver {
         }
         let tokenizer = pipeline.tokenizer().ok_or(LoadError::NoTokenizer)?;
         let metadata = pipeline.get_metadata();
-        // The logits' width is seen only when the first row comes; ids beyond the tokenizer's are masked there.
-        let vocab_options = VocabOptions { stop_ids: metadata.eos_tok.clone(), ..VocabOptions::default() };
-        let (vocab, warnings) = louver_hf_tokenizers::vocabulary(&tokenizer, &vocab_options)?;
         let template = match pipeline.get_chat_template() {
             Some(host) => ChatTemplate::from_host(&host),
             None => Err(TemplateError::Missing),
         };
+        let (max_context, ends) = (metadata.max_seq_len, metadata.eos_tok.clone());
+        Louver::assemble(Parts { tokenizer, template, max_context, ends }, options)
+    }
+
+    /// The same, for requests to this model: the one the pipeline was given to. An engine of it that dies later is not
+    /// started anew by [`Louver::chat`]; [`Plan::stream`] and models of [`Louver::load`] do that.
+    pub fn with_model(mut self, model: &Model) -> Result<Louver, RequestError> {
+        self.host = Some(Host::line(model.inner())?);
+        Ok(self)
+    }
+
+    fn assemble(parts: Parts, options: LouverOptions) -> Result<Louver, LoadError> {
+        let Parts { tokenizer, template, max_context, ends } = parts;
         let mut catalog = Catalog::builtin();
         options.formats.into_iter().for_each(|format| catalog.add(format));
         let format = match &options.format {
             Some(name) => Ok(catalog.get(name)?.clone()),
             None => detect(&catalog, template.as_ref().ok(), &tokenizer),
         };
+        // Formats that end every message by a marker say themselves which of them end the turn.
+        let own = format.as_ref().ok().filter(|format| format.messages.is_some());
+        let own: Option<Vec<u32>> =
+            own.and_then(|format| format.stop_tokens.iter().map(|name| tokenizer.token_to_id(name)).collect());
+        let stops = own.unwrap_or_else(|| ends.clone());
+        let early = ends.iter().filter(|id| !stops.contains(id));
+        let early_ends = early.filter_map(|id| tokenizer.id_to_token(*id)).collect();
+        // The logits' width is seen only when the first row comes; ids beyond the tokenizer's are masked there.
+        let vocab_options = VocabOptions { stop_ids: stops.clone(), ..VocabOptions::default() };
+        let (vocab, warnings) = louver_hf_tokenizers::vocabulary(&tokenizer, &vocab_options)?;
+        let stops = vocab.stops().iter().map(|id| id.raw()).collect();
         Ok(Louver {
             inner: Arc::new(Inner {
                 engine: Engine::new(Arc::new(vocab), options.engine),
                 tokenizer,
                 template,
                 format,
-                max_context: metadata.max_seq_len,
-                stops: metadata.eos_tok.clone(),
+                max_context,
+                stops,
+                early_ends,
                 warnings: warnings.iter().map(ToString::to_string).collect(),
             }),
+            host: None,
         })
+    }
+
+    /// A conversation's next turn, sent to the model: see [`Chat`].
+    pub fn chat(&self, request: impl RequestLike + Send + 'static) -> Chat {
+        Chat::new(self.clone(), request)
+    }
+
+    /// A turn as an OpenAI-shaped request asks for it. The engine's limits hold; `reasoning` is taken as given, except
+    /// that [`Reasoning::Optional`] becomes [`Reasoning::Opened`] where the chat template opens the block.
+    pub fn plan(&self, request: ToolRequest, shown: TemplateInput) -> Result<Plan, PlanError> {
+        Plan::new(self.inner.clone(), request, shown)
     }
 
     /// A turn with these tools on offer.
@@ -139,6 +245,16 @@ impl Louver {
     /// The engine.
     pub fn engine(&self) -> &Engine {
         &self.inner.engine
+    }
+
+    /// The chat template, or why there is none.
+    pub fn template(&self) -> Result<&ChatTemplate, &TemplateError> {
+        self.inner.template.as_ref()
+    }
+
+    /// Longest prompt and answer together, in tokens.
+    pub fn max_context(&self) -> usize {
+        self.inner.max_context
     }
 
     /// What could not be taken over from the tokenizer, for people.

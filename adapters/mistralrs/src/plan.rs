@@ -2,22 +2,26 @@
 
 use std::sync::Arc;
 
-use louver::engine::Constraint;
+use louver::engine::{Constraint, PrepareBudget};
 use louver::front::json_schema::SchemaOptions;
 use louver::spec::json::Json;
 use louver::spec::tools::{Tool, ToolChoice};
-use louver_formats::{Event, Parallel, Reasoning, ToolRequest, Turn};
+use louver_formats::{Event, Parallel, Reasoning, Strictness, ToolRequest, Turn};
 use mistralrs::{Model, RequestLike, SamplingParams};
-use mistralrs_core::{Constraint as HostConstraint, NormalRequest, Request, RequestMessage};
+use mistralrs_core::{Constraint as HostConstraint, NormalRequest, Request, RequestMessage, StopTokens};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::context::Prompt;
 use crate::error::{PlanError, RequestError};
-use crate::hook::{Hook, HookOptions, Shared};
+use crate::hook::{Hook, HookOptions, Shared, Tap};
+use crate::host::Line;
 use crate::model::{Inner, Louver};
-use crate::noise::Noise;
 use crate::prompt::{self, PromptParts};
 use crate::reader::Reader;
+use crate::record::Record;
+use crate::report::Relaxed;
+use crate::safety::Truncation;
+use crate::sampler::Sampler;
 use crate::stream::{self, EventStream};
 
 /// Room in the host's response channel; the reading task empties it at once.
@@ -97,49 +101,69 @@ impl<'l> PlanBuilder<'l> {
         self
     }
 
+    /// The only tools that may be called, by name.
+    pub fn allow<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.request.allowed = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Whose arguments match their schema: every tool's, by default.
+    pub fn strictness(mut self, strictness: Strictness) -> Self {
+        self.request.strictness = strictness;
+        self
+    }
+
+    /// Most characters of reasoning: see [`ToolRequest::reasoning_budget`].
+    pub fn reasoning_budget(mut self, characters: u32) -> Self {
+        self.request.reasoning_budget = Some(characters);
+        self
+    }
+
+    /// Free text ends with this, and the turn with it.
+    pub fn stop(mut self, text: impl Into<String>) -> Self {
+        self.request.stop.push(text.into());
+        self
+    }
+
+    /// Free text never contains this.
+    pub fn ban(mut self, text: impl Into<String>) -> Self {
+        self.request.bans.push(text.into());
+        self
+    }
+
     /// Compiles. Whatever cannot be enforced is an error, with the JSON pointers of all faults. Masks are built later, when
     /// they are first needed.
     pub fn build(self) -> Result<Plan, PlanError> {
         let PlanBuilder { louver, tools, reasoning, mut request } = self;
-        let inner = &louver.inner;
-        let format = inner.format.clone()?;
-        request.reasoning = match reasoning {
-            Some(Reasoning::Off) if inner.opens_reasoning(&format, Some(false)) => {
-                return Err(PlanError::AlwaysReasons);
-            }
-            Some(reasoning) => reasoning,
-            None if inner.opens_reasoning(&format, None) => Reasoning::Opened,
-            None => Reasoning::Optional,
+        let enable_thinking = match reasoning {
+            Some(Reasoning::Off) => Some(false),
+            Some(Reasoning::Required) => Some(true),
+            _ => None,
         };
+        request.reasoning = reasoning.unwrap_or_default();
         if !tools.is_null() {
             request.tools = Tool::parse_list(&Json::from(&tools))?;
         }
-        request.limits = inner.engine.options().limits.clone();
-        let lowered = format.bind(inner.engine.vocab()).lower(&request)?;
-        let constraint = inner.engine.compile(lowered.grammar())?;
-        // A turn that may not call anything is not shown the tools either.
-        let shown = match request.tool_choice {
-            ToolChoice::None => Vec::new(),
-            _ => tools.as_array().cloned().unwrap_or_default(),
-        };
-        let enable_thinking = match request.reasoning {
-            Reasoning::Off => Some(false),
-            Reasoning::Required => Some(true),
-            Reasoning::Opened | Reasoning::Optional => None,
-        };
-        Ok(Plan {
-            inner: inner.clone(),
-            constrained: Some(Constrained { constraint, lowered }),
-            tools: shown,
-            enable_thinking,
-        })
+        let tools = tools.as_array().cloned().unwrap_or_default();
+        louver.plan(request, TemplateInput { tools, enable_thinking })
     }
+}
+
+/// What the chat template is given beside the messages.
+#[derive(Clone, Debug, Default)]
+pub struct TemplateInput {
+    /// The tools in OpenAI's JSON form. A turn that may not call anything is not shown them.
+    pub tools: Vec<serde_json::Value>,
+    /// The template's `enable_thinking`; undefined if none.
+    pub enable_thinking: Option<bool>,
 }
 
 #[derive(Clone, Debug)]
 struct Constrained {
     constraint: Constraint,
     lowered: louver_formats::Plan,
+    /// Whether the turn must have a form: a forced call, or a response format.
+    formed: bool,
 }
 
 /// What a turn may be, compiled for a model. Make it once and use it for any number of requests; cheap to clone.
@@ -147,28 +171,100 @@ struct Constrained {
 pub struct Plan {
     inner: Arc<Inner>,
     constrained: Option<Constrained>,
-    tools: Vec<serde_json::Value>,
-    enable_thinking: Option<bool>,
+    shown: TemplateInput,
 }
 
-/// How a request runs, beside what the SDK's own request says.
+/// How a request is run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunOptions {
     /// Makes sampling a function of this seed, whatever else the host is doing (the host itself draws all requests from
-    /// one generator). Choice `i` of several has seed + i. With it, temperature is the only sampling parameter that may
-    /// be set; penalties are the host's and still hold.
+    /// one generator). Choice `i` of several has seed + i. Louver draws then, which is faster than the host's way; penalties
+    /// are the host's and still hold.
     pub seed: Option<u64>,
+    /// What happens near the length limit.
+    pub truncation: Truncation,
+    /// What is done ahead, on the engine's background threads.
+    pub overlap: Overlap,
+    /// What is kept of each step.
+    pub record: Record,
+}
+
+/// What is done while the model computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overlap {
+    /// The first masks are made while the host reads the prompt.
+    pub prepare: bool,
+    /// The next mask is made while the model computes. Only where Louver draws (a seed is set), so that the token is known.
+    pub prefetch: Prefetch,
+}
+
+impl Default for Overlap {
+    fn default() -> Self {
+        Overlap { prepare: true, prefetch: Prefetch::Adaptive }
+    }
+}
+
+/// When the next mask is made ahead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Prefetch {
+    /// While masks have been slow to make lately: those that are known already cost less than handing them over.
+    #[default]
+    Adaptive,
+    /// At every step.
+    Always,
+    /// Never.
+    Off,
+}
+
+/// A request to the host: see [`Plan::start`].
+#[derive(Clone, Default)]
+pub struct Run {
+    /// Sampling. `n_choices` choices are separate requests to the host; stop tokens are the plan's.
+    pub sampling: Option<SamplingParams>,
+    /// Further logits processors, which run before Louver's.
+    pub processors: Vec<Arc<dyn mistralrs::CustomLogitsProcessor>>,
+    /// The rest.
+    pub options: RunOptions,
 }
 
 impl Plan {
+    pub(crate) fn new(
+        inner: Arc<Inner>,
+        mut request: ToolRequest,
+        mut shown: TemplateInput,
+    ) -> Result<Plan, PlanError> {
+        let format = inner.format.clone()?;
+        let opens = inner.opens_reasoning(&format, shown.enable_thinking);
+        request.reasoning = match request.reasoning {
+            Reasoning::Off if opens => return Err(PlanError::AlwaysReasons),
+            Reasoning::Optional | Reasoning::Required if opens => Reasoning::Opened,
+            reasoning => reasoning,
+        };
+        request.settle(&inner.engine);
+        let lowered = format.bind(inner.engine.vocab()).lower(&request)?;
+        let constraint = inner.engine.compile(lowered.grammar())?;
+        if request.tool_choice == ToolChoice::None {
+            shown.tools.clear();
+        }
+        let forced = matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
+        let formed = forced || request.response_format.is_some() || request.answer_tag.is_some();
+        Ok(Plan { inner, constrained: Some(Constrained { constraint, lowered, formed }), shown })
+    }
+
     pub(crate) fn unconstrained(inner: Arc<Inner>, tools: ToolList) -> Plan {
         let tools = tools.0.as_array().cloned().unwrap_or_default();
-        Plan { inner, constrained: None, tools, enable_thinking: None }
+        Plan { inner, constrained: None, shown: TemplateInput { tools, enable_thinking: None } }
     }
 
     /// The grammar and its caches; none for a plan without.
     pub fn constraint(&self) -> Option<&Constraint> {
         self.constrained.as_ref().map(|c| &c.constraint)
+    }
+
+    /// What the request says and the grammar does not enforce.
+    pub fn relaxed(&self) -> Vec<Relaxed> {
+        let relaxed = self.constrained.as_ref().map(|c| c.lowered.relaxed());
+        relaxed.unwrap_or_default().iter().map(Relaxed::from).collect()
     }
 
     /// As [`Plan::stream_with`], with no options.
@@ -187,11 +283,7 @@ impl Plan {
         request: impl RequestLike,
         options: RunOptions,
     ) -> Result<EventStream, RequestError> {
-        let mut streams = self.stream_choices(model, request, options).await?;
-        match (streams.pop(), streams.is_empty()) {
-            (Some(stream), true) => Ok(stream),
-            _ => Err(RequestError::Unsupported("a single stream is asked for, but the request has several choices")),
-        }
+        single(self.stream_choices(model, request, options).await?)
     }
 
     /// Sends a request and streams each of its choices by itself: to the host they are separate requests.
@@ -201,14 +293,46 @@ impl Plan {
         mut request: impl RequestLike,
         options: RunOptions,
     ) -> Result<Vec<EventStream>, RequestError> {
-        let prompt = self.prompt(&mut request)?;
-        let mut sampling = request.take_sampling_params();
-        let choices = std::mem::replace(&mut sampling.n_choices, 1);
-        check_sampling(&sampling, options)?;
+        let (prompt, run) = self.take(&mut request, options)?;
+        self.start(model, prompt, run).await
+    }
+
+    /// What a request of the SDK holds.
+    pub(crate) fn take(
+        &self,
+        request: &mut impl RequestLike,
+        options: RunOptions,
+    ) -> Result<(Vec<u32>, Run), RequestError> {
+        let prompt = self.take_prompt(request)?;
+        let sampling = request.take_sampling_params();
+        if sampling.stop_toks.is_some() {
+            return Err(RequestError::Unsupported("stop sequences: they could end a call in the middle"));
+        }
         if !matches!(request.take_constraint(), HostConstraint::None) {
             return Err(RequestError::Unsupported("a constraint of the host beside Louver's"));
         }
         let processors = request.take_logits_processors().unwrap_or_default();
+        Ok((prompt, Run { sampling: Some(sampling), processors, options }))
+    }
+
+    /// Sends a prompt to the model and streams what it says, each choice by itself. The model is the one Louver was made for.
+    /// Needs a tokio runtime.
+    pub async fn start(&self, model: &Model, prompt: Vec<u32>, run: Run) -> Result<Vec<EventStream>, RequestError> {
+        self.start_on(Line::of(model.inner())?, prompt, run).await
+    }
+
+    pub(crate) async fn start_on(
+        &self,
+        line: Line<'_>,
+        prompt: Vec<u32>,
+        run: Run,
+    ) -> Result<Vec<EventStream>, RequestError> {
+        let Run { sampling, processors, options } = run;
+        let mut sampling = sampling.unwrap_or_else(SamplingParams::neutral);
+        let choices = std::mem::replace(&mut sampling.n_choices, 1);
+        if sampling.max_len == Some(0) {
+            return Err(RequestError::Unsupported("a length limit of 0"));
+        }
         let room = self.inner.max_context.saturating_sub(prompt.len());
         if room == 0 {
             return Err(RequestError::TooLong { tokens: prompt.len(), limit: self.inner.max_context });
@@ -216,46 +340,86 @@ impl Plan {
         let limit = sampling.max_len.unwrap_or(room).min(room);
         // One more than the limit: the last token is always a stop token, see the hook.
         sampling.max_len = Some(limit + 1);
-        let host = model.inner().get_sender(None).map_err(|error| RequestError::Host(error.to_string()))?;
+        sampling.stop_toks = Some(StopTokens::Ids(self.inner.stops.clone()));
+        if let (true, Some(constraint)) = (options.overlap.prepare, self.constraint()) {
+            constraint.prepare(PrepareBudget::default());
+        }
         let mut streams = Vec::with_capacity(choices);
-        for choice in 0..choices {
-            let seed = options.seed.map(|seed| seed.wrapping_add(choice as u64));
-            let mut sampling = sampling.clone();
-            let noise = seed.map(|seed| Noise { seed, temperature: sampling.temperature.unwrap_or(1.0) });
-            if noise.is_some() {
-                sampling.temperature = Some(0.0);
-            }
-            let shared = Arc::new(Shared::default());
+        for choice in 0..choices as u64 {
+            let seed = options.seed.map(|seed| seed.wrapping_add(choice));
+            let options = RunOptions { seed, ..options };
             let (tap, taps) = mpsc::unbounded_channel();
-            let hook = HookOptions {
-                constraint: self.constraint().cloned(),
-                stops: self.inner.stops.clone(),
-                prompt: Prompt::Known(prompt.len()),
-                limit: Some(limit),
-                noise,
-                tap: Some(tap),
-            };
+            let shared = Arc::new(Shared::default());
+            let hook = self.hook(&sampling, options, (prompt.len(), limit), Some(tap));
+            let hook = Arc::new(Hook::new(hook, shared.clone()));
             let mut processors = processors.clone();
-            processors.push(Arc::new(Hook::new(hook, shared.clone())));
+            processors.push(hook.clone());
             let (response, responses) = mpsc::channel(CHANNEL);
             let message = RequestMessage::CompletionTokens(prompt.clone());
+            let mut sampling = sampling.clone();
+            if seed.is_some() {
+                // Drawn by the hook: the host takes the largest.
+                (sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p) = (Some(0.0), None, None, None);
+            }
             let normal = NormalRequest {
                 is_streaming: true,
                 logits_processors: Some(processors),
-                ..NormalRequest::new_simple(message, sampling, response, model.inner().next_request_id(), None, None)
+                ..NormalRequest::new_simple(message, sampling, response, line.id(), None, None)
             };
-            host.send(Request::Normal(Box::new(normal)))
-                .await
-                .map_err(|error| RequestError::Host(error.to_string()))?;
+            let sent = line.sender.send(Request::Normal(Box::new(normal))).await;
+            sent.map_err(|error| RequestError::Host(error.to_string()))?;
             let (events_in, events) = mpsc::unbounded_channel();
             let (outcome_in, outcome) = oneshot::channel();
-            let reader = self.reader(seed.unwrap_or_else(fresh_seed).wrapping_add(choice as u64));
-            let reading = stream::read(responses, taps, reader, events_in, shared.clone());
+            let steps = Arc::default();
+            let reader = self.reader(seed.unwrap_or_else(fresh_seed).wrapping_add(choice));
+            let reading = stream::read(responses, taps, reader, events_in, (shared.clone(), Arc::clone(&steps)));
             tokio::spawn(async move { drop(outcome_in.send(reading.await)) });
-            let prompt_tokens = prompt.len();
-            streams.push(EventStream { events, outcome, shared, collector: Default::default(), prompt_tokens });
+            streams.push(EventStream {
+                events,
+                steps,
+                position: 0,
+                relaxed: self.constrained.is_some().then(|| self.relaxed()),
+                hook,
+                outcome,
+                shared,
+                collector: Default::default(),
+                prompt_tokens: prompt.len(),
+            });
         }
         Ok(streams)
+    }
+
+    fn hook(
+        &self,
+        sampling: &SamplingParams,
+        options: RunOptions,
+        (prompt, limit): (usize, usize),
+        tap: Option<mpsc::UnboundedSender<Tap>>,
+    ) -> HookOptions {
+        let safe = match options.truncation {
+            Truncation::Auto => self.constrained.as_ref().is_some_and(|c| c.formed),
+            Truncation::Safe => self.constrained.is_some(),
+            Truncation::Off => false,
+        };
+        let sampler = options.seed.map(|seed| Sampler {
+            seed,
+            temperature: sampling.temperature.unwrap_or(1.0),
+            top_k: sampling.top_k,
+            top_p: sampling.top_p,
+            min_p: sampling.min_p,
+        });
+        HookOptions {
+            constraint: self.constraint().cloned(),
+            vocab: self.inner.engine.vocab().clone(),
+            stops: self.inner.stops.clone(),
+            prompt: Prompt::Known(prompt),
+            limit: Some(limit),
+            sampler,
+            safe,
+            prefetch: options.overlap.prefetch,
+            record: options.record,
+            tap,
+        }
     }
 
     /// What generated tokens say, read at once. A stop token at the end may be there or not.
@@ -271,12 +435,10 @@ impl Plan {
     /// show; turn its tool parser off (`ToolChoice::None`). Prefer [`Plan::stream`].
     pub fn processor(&self) -> Arc<dyn mistralrs::CustomLogitsProcessor> {
         let hook = HookOptions {
-            constraint: self.constraint().cloned(),
-            stops: self.inner.stops.clone(),
             prompt: Prompt::unknown(),
             limit: None,
-            noise: None,
-            tap: None,
+            safe: false,
+            ..self.hook(&SamplingParams::neutral(), RunOptions::default(), (0, 0), None)
         };
         Arc::new(Hook::new(hook, Arc::new(Shared::default())))
     }
@@ -289,8 +451,20 @@ impl Plan {
         }
     }
 
-    /// The prompt's tokens: the model's own template over the request's messages and the plan's tools.
-    fn prompt(&self, request: &mut impl RequestLike) -> Result<Vec<u32>, RequestError> {
+    /// The prompt's tokens: the model's own chat template over the messages (in OpenAI's JSON form; arguments of earlier
+    /// calls as text or as objects) and the plan's tools.
+    pub fn prompt(&self, messages: &[serde_json::Value]) -> Result<Vec<u32>, RequestError> {
+        let messages: Vec<serde_json::Value> = messages.iter().map(prompt::openai_message).collect();
+        self.render(&messages, self.shown.enable_thinking)
+    }
+
+    fn render(&self, messages: &[serde_json::Value], enable_thinking: Option<bool>) -> Result<Vec<u32>, RequestError> {
+        let template = self.inner.template.as_ref().map_err(Clone::clone)?;
+        let text = template.render(&PromptParts { messages, tools: &self.shown.tools, enable_thinking })?;
+        self.inner.tokenize(&text)
+    }
+
+    fn take_prompt(&self, request: &mut impl RequestLike) -> Result<Vec<u32>, RequestError> {
         if request.take_tools().is_some() {
             return Err(RequestError::Unsupported("tools in the request: give them to Louver::tools"));
         }
@@ -302,30 +476,20 @@ impl Plan {
             RequestMessage::CompletionTokens(tokens) => return Ok(tokens),
             _ => return Err(RequestError::Unsupported("only chat messages or prompt tokens can be constrained")),
         };
-        let template = self.inner.template.as_ref().map_err(Clone::clone)?;
         let messages: Vec<serde_json::Value> = messages.iter().map(prompt::message).collect();
-        let enable_thinking = self.enable_thinking.or(enable_thinking);
-        let text = template.render(&PromptParts { messages: &messages, tools: &self.tools, enable_thinking })?;
-        self.inner.tokenize(&text)
+        self.render(&messages, self.shown.enable_thinking.or(enable_thinking))
     }
 }
 
 /// Ids of calls need not be unpredictable, only different.
-fn fresh_seed() -> u64 {
+pub(crate) fn fresh_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(0)
 }
 
-fn check_sampling(sampling: &SamplingParams, options: RunOptions) -> Result<(), RequestError> {
-    if sampling.stop_toks.is_some() {
-        return Err(RequestError::Unsupported("stop sequences: they could end a call in the middle"));
+pub(crate) fn single(mut streams: Vec<EventStream>) -> Result<EventStream, RequestError> {
+    match (streams.pop(), streams.is_empty()) {
+        (Some(stream), true) => Ok(stream),
+        _ => Err(RequestError::Unsupported("a single stream is asked for, but the request has several choices")),
     }
-    if sampling.max_len == Some(0) {
-        return Err(RequestError::Unsupported("a length limit of 0"));
-    }
-    let others = sampling.top_p.is_some() || sampling.min_p.is_some() || sampling.top_k.is_some_and(|k| k > 1);
-    if options.seed.is_some() && others {
-        return Err(RequestError::Unsupported("a seed together with top_k, top_p or min_p"));
-    }
-    Ok(())
 }

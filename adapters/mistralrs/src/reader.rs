@@ -7,15 +7,18 @@ use louver::engine::Matcher;
 use louver::ids::TokenId;
 use louver::matcher::Tracer;
 use louver::vocab::Vocabulary;
-use louver_formats::{Event, Extractor};
+use louver_formats::{Event, Extractor, Role};
 
 use crate::error::Fault;
+use crate::record::Phase;
 
 /// Reads one generation.
 pub(crate) struct Reader {
     vocab: Arc<Vocabulary>,
     mode: Mode,
     tokens: Vec<u32>,
+    /// What the last token belongs to.
+    phase: Phase,
     fault: Option<Fault>,
     spent: Duration,
 }
@@ -38,7 +41,7 @@ impl Reader {
     }
 
     fn new(vocab: Arc<Vocabulary>, mode: Mode) -> Reader {
-        Reader { vocab, mode, tokens: Vec::new(), fault: None, spent: Duration::ZERO }
+        Reader { vocab, mode, tokens: Vec::new(), phase: Phase::Free, fault: None, spent: Duration::ZERO }
     }
 
     /// Takes tokens; gives the events that are decided. Stop tokens are not part of the output.
@@ -53,7 +56,16 @@ impl Reader {
             self.tokens.push(raw);
             match &mut self.mode {
                 Mode::Constrained { matcher, tracer, extractor } => match matcher.advance_traced(token, tracer) {
-                    Ok(()) => events.extend(extractor.push(tracer.drain())),
+                    Ok(()) => {
+                        let spans = tracer.drain();
+                        // Bytes that are held back may be the beginning of a marker.
+                        self.phase = match spans.last() {
+                            _ if !tracer.held().is_empty() => Phase::Marker,
+                            Some(span) => span.label.map_or(Phase::Marker, |label| phase(Role::of(label))),
+                            None => self.phase,
+                        };
+                        events.extend(extractor.push(spans));
+                    }
                     Err(error) => self.fault = Some(Fault::Rejected { token: raw, why: error.to_string() }),
                 },
                 Mode::Text { held } => {
@@ -117,6 +129,16 @@ impl Reader {
         &self.tokens
     }
 
+    /// What the last token belongs to.
+    pub(crate) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Whether there is a grammar.
+    pub(crate) fn is_constrained(&self) -> bool {
+        matches!(self.mode, Mode::Constrained { .. })
+    }
+
     pub(crate) fn fault(&self) -> Option<&Fault> {
         self.fault.as_ref()
     }
@@ -124,6 +146,18 @@ impl Reader {
     /// Time spent reading.
     pub(crate) fn spent(&self) -> Duration {
         self.spent
+    }
+}
+
+fn phase(role: Role) -> Phase {
+    match role {
+        Role::Text => Phase::Text,
+        Role::Reasoning => Phase::Reasoning,
+        Role::Response => Phase::Response,
+        Role::Marker => Phase::Marker,
+        Role::Header(_) => Phase::Header,
+        Role::Arguments(_) => Phase::Arguments,
+        Role::Trailer(_) => Phase::Trailer,
     }
 }
 

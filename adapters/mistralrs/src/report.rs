@@ -1,6 +1,9 @@
-//! What a generation cost.
+//! What a generation cost, and what held during it.
 
 use std::time::{Duration, Instant};
+
+use louver::front::json_schema::SchemaError;
+use serde::{Deserialize, Serialize};
 
 /// Time spent in the hook.
 #[derive(Debug, Default)]
@@ -66,6 +69,67 @@ impl Timing {
         self.louver += other.louver;
         self.steps += other.steps;
     }
+}
+
+/// What was enforced in a generation, and how it came out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnforcementReport {
+    /// How much of what the request says the grammar enforced.
+    pub level: Level,
+    /// What it did not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub relaxed: Vec<Relaxed>,
+    /// How the turn came out.
+    pub completion: Completion,
+    /// Steps at which the grammar left one token.
+    pub forced_tokens: usize,
+    /// Steps at which the model's likeliest token was refused. Counted where Louver draws, that is, with a seed.
+    pub refused_tokens: usize,
+}
+
+/// How much of what a request says is enforced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// All of it.
+    Full,
+    /// All but what `relaxed` lists.
+    Partial,
+    /// Nothing: the plan has no constraint.
+    None,
+}
+
+/// Something that is not enforced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Relaxed {
+    /// JSON pointer into the request.
+    pub pointer: String,
+    /// The keyword; empty for a schema as a whole.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub keyword: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl From<&SchemaError> for Relaxed {
+    fn from(error: &SchemaError) -> Self {
+        let (pointer, keyword) = (error.pointer.clone(), error.keyword.clone());
+        Relaxed { pointer, keyword, reason: error.reason.to_string() }
+    }
+}
+
+/// How a turn came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Completion {
+    /// Whole.
+    Complete,
+    /// Whole, but the length limit pressed: the model wanted to say more.
+    Pressed,
+    /// Cut off at the length limit.
+    Truncated,
+    /// Cancelled.
+    Cancelled,
 }
 
 #[cfg(test)]

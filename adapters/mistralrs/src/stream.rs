@@ -6,13 +6,15 @@ use std::time::Instant;
 
 use louver_formats::{Event, Turn, TurnCollector};
 use mistralrs_core::Response;
+use parking_lot::Mutex;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender};
 use tokio::sync::oneshot;
 
 use crate::error::GenerationError;
-use crate::hook::Shared;
+use crate::hook::{Hook, Shared, Tap};
 use crate::reader::Reader;
-use crate::report::Timing;
+use crate::record::{Phase, Step};
+use crate::report::{Completion, EnforcementReport, Level, Relaxed, Timing};
 
 /// Why a generation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,11 +42,16 @@ pub struct Generation {
     pub timing: Timing,
     /// Rows in which the model gave unusable logits (NaN or infinite) to allowed tokens.
     pub repaired_rows: usize,
+    /// What was enforced.
+    pub report: EnforcementReport,
+    /// The steps that [`EventStream::take_steps`] has not taken, if steps are recorded.
+    pub steps: Vec<Step>,
 }
 
 /// What the reading task leaves.
 pub(crate) struct Outcome {
     finish: Finish,
+    completion: Completion,
     tokens: Vec<u32>,
     timing: Timing,
     repaired_rows: usize,
@@ -53,11 +60,23 @@ pub(crate) struct Outcome {
 /// Events of one generation as they come. Dropping it ends the generation at its next token.
 #[derive(Debug)]
 pub struct EventStream {
-    pub(crate) events: UnboundedReceiver<Event>,
+    pub(crate) events: UnboundedReceiver<Read>,
+    pub(crate) steps: Arc<Mutex<Vec<Step>>>,
+    /// The tokens read when the last event was decided.
+    pub(crate) position: usize,
+    pub(crate) relaxed: Option<Vec<Relaxed>>,
+    pub(crate) hook: Arc<Hook>,
     pub(crate) outcome: oneshot::Receiver<Result<Outcome, GenerationError>>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) collector: TurnCollector,
     pub(crate) prompt_tokens: usize,
+}
+
+/// An event, and how many tokens had been read when it was decided.
+#[derive(Debug)]
+pub(crate) struct Read {
+    position: usize,
+    event: Event,
 }
 
 impl std::fmt::Debug for Outcome {
@@ -69,11 +88,25 @@ impl std::fmt::Debug for Outcome {
 impl EventStream {
     /// The next event; none after [`Event::End`].
     pub async fn next(&mut self) -> Option<Event> {
-        let event = self.events.recv().await;
-        if let Some(event) = &event {
-            self.collector.push(event);
-        }
-        event
+        let Read { position, event } = self.events.recv().await?;
+        self.position = position;
+        self.collector.push(&event);
+        Some(event)
+    }
+
+    /// How many tokens had been read when the last event was decided.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    /// The steps recorded so far and not taken yet. The step of a token is there before the events it leads to.
+    pub fn take_steps(&self) -> Vec<Step> {
+        std::mem::take(&mut self.steps.lock())
+    }
+
+    /// The prompt's length, in tokens.
+    pub fn prompt_tokens(&self) -> usize {
+        self.prompt_tokens
     }
 
     /// Ends the generation at its next token. Events up to there still come.
@@ -85,7 +118,21 @@ impl EventStream {
     pub async fn finish(mut self) -> Result<Generation, GenerationError> {
         while self.next().await.is_some() {}
         let outcome = (&mut self.outcome).await.unwrap_or(Err(GenerationError::HostGone))?;
+        let level = match &self.relaxed {
+            None => Level::None,
+            Some(relaxed) if relaxed.is_empty() => Level::Full,
+            Some(_) => Level::Partial,
+        };
+        let report = EnforcementReport {
+            level,
+            relaxed: self.relaxed.take().unwrap_or_default(),
+            completion: outcome.completion,
+            forced_tokens: self.shared.forced.load(Ordering::Relaxed),
+            refused_tokens: self.shared.refused.load(Ordering::Relaxed),
+        };
         Ok(Generation {
+            report,
+            steps: self.take_steps(),
             turn: std::mem::take(&mut self.collector).finish(),
             finish: outcome.finish,
             prompt_tokens: self.prompt_tokens,
@@ -105,17 +152,31 @@ impl Drop for EventStream {
 /// Reads a generation to its end. Keeps the host's channel open until the first finish reason and not a moment longer.
 pub(crate) async fn read(
     mut host: Receiver<Response>,
-    mut taps: UnboundedReceiver<Vec<u32>>,
+    mut taps: UnboundedReceiver<Tap>,
     mut reader: Reader,
-    events: UnboundedSender<Event>,
-    shared: Arc<Shared>,
+    events: UnboundedSender<Read>,
+    (shared, steps): (Arc<Shared>, Arc<Mutex<Vec<Step>>>),
 ) -> Result<Outcome, GenerationError> {
     // The user may have stopped listening; the generation is read to its end all the same.
-    let send = |found: Vec<Event>| found.into_iter().for_each(|event| drop(events.send(event)));
+    let send = |position: usize, found: Vec<Event>| {
+        found.into_iter().for_each(|event| drop(events.send(Read { position, event })));
+    };
+    let take = |reader: &mut Reader, tap: Tap| match tap {
+        Tap::Tokens { tokens, step } => {
+            let found = reader.push(&tokens);
+            let phase = reader.phase();
+            steps.lock().extend(step.map(|step| Step { phase, ..*step }));
+            send(reader.tokens().len(), found);
+        }
+        Tap::Stopped(step) => {
+            let phase = if reader.is_constrained() { Phase::Marker } else { Phase::Free };
+            steps.lock().push(Step { phase, ..*step });
+        }
+    };
     let reason = loop {
         tokio::select! {
             biased;
-            Some(tokens) = taps.recv() => send(reader.push(&tokens)),
+            Some(tap) = taps.recv() => take(&mut reader, tap),
             response = host.recv() => match response {
                 None => break None,
                 Some(response) => if let Some(reason) = finish_reason(response) {
@@ -126,30 +187,38 @@ pub(crate) async fn read(
     };
     let ended = Instant::now();
     drop(host);
-    while let Ok(tokens) = taps.try_recv() {
-        send(reader.push(&tokens));
+    while let Ok(tap) = taps.try_recv() {
+        take(&mut reader, tap);
     }
     // The chunk with the reason is not sent if the text ends inside a character.
     let vanished = reason.is_none() && !(reader.may_end() && reader.host_holds_back());
-    send(reader.finish());
+    let whole = reader.may_end();
+    send(reader.tokens().len(), reader.finish());
 
     if let Some(fault) = shared.fault.lock().clone().or_else(|| reader.fault().cloned()) {
         return Err(fault.into());
     }
     let cancelled = shared.cancelled.load(Ordering::Relaxed);
     let cut = shared.cut.load(Ordering::Relaxed);
+    let pressed = shared.pressed.load(Ordering::Relaxed);
     let finish = match reason {
         Some(Err(message)) => return Err(GenerationError::Host(message)),
-        _ if cut => Finish::Length,
+        _ if cut || pressed && !cancelled => Finish::Length,
         _ if cancelled => Finish::Cancelled,
         None if vanished => return Err(GenerationError::HostGone),
         Some(Ok(reason)) if reason == "length" => Finish::Length,
         Some(Ok(reason)) if reason == "canceled" => Finish::Cancelled,
         None | Some(Ok(_)) => Finish::Stop,
     };
+    let completion = match finish {
+        Finish::Cancelled => Completion::Cancelled,
+        Finish::Stop => Completion::Complete,
+        Finish::Length if whole && pressed => Completion::Pressed,
+        Finish::Length => Completion::Truncated,
+    };
     let clock = shared.clock.lock();
     let timing = clock.timing(reader.spent(), ended);
-    Ok(Outcome { finish, tokens: reader.tokens().to_vec(), timing, repaired_rows: clock.repaired })
+    Ok(Outcome { finish, completion, tokens: reader.tokens().to_vec(), timing, repaired_rows: clock.repaired })
 }
 
 /// The finish reason of a chunk, or the host's error.

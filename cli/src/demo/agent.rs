@@ -166,7 +166,10 @@ impl<'a> Agent<'a> {
     async fn generate(&mut self, what: &str, plan: &Plan) -> anyhow::Result<Generation> {
         self.show.turn(what);
         self.turns += 1;
-        let options = RunOptions { seed: Some(self.args.seed.wrapping_mul(1000).wrapping_add(self.turns)) };
+        let options = RunOptions {
+            seed: Some(self.args.seed.wrapping_mul(1000).wrapping_add(self.turns)),
+            ..RunOptions::default()
+        };
         let request = (self.history.clone())
             .enable_thinking(false)
             .set_sampling(mistralrs::SamplingParams::neutral())

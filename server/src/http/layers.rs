@@ -91,8 +91,12 @@ fn route_label(path: &str) -> &'static str {
         "/metrics",
         "/inspect",
     ];
-    let within = |route: &&str| path.strip_prefix(route).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    ROUTES.into_iter().find(within).unwrap_or("other")
+    ROUTES.into_iter().find(|route| lies_within(path, route)).unwrap_or("other")
+}
+
+/// Whether a path is this route or below it.
+fn lies_within(path: &str, route: &str) -> bool {
+    path.strip_prefix(route).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Lives as long as a request is being answered; counts and logs it at the end, also where the client has left.
@@ -132,7 +136,7 @@ fn watched(body: Body, guard: Guard) -> Body {
 /// Lets pass who has one of the keys.
 pub(crate) async fn authorize(State(app): State<App>, request: Request, next: Next) -> Response {
     let keys = &app.config().api_keys;
-    if keys.is_empty() || OPEN.contains(&request.uri().path()) {
+    if keys.is_empty() || OPEN.iter().any(|route| lies_within(request.uri().path(), route)) {
         return next.run(request).await;
     }
     let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());

@@ -16,7 +16,7 @@ pub use write::RenderError;
 pub(crate) use write::{arguments as write, code};
 
 use louver::front::json_schema::{
-    self, LoweredParameters, Parameters, Piece, Raw, Reading, SchemaError, SchemaErrors, Syntax, Whitespace,
+    self, LoweredParameters, Parameters, Piece, Raw, Reading, Registry, SchemaError, SchemaErrors, Syntax, Whitespace,
 };
 use louver::front::regex::{SCALARS, spell_utf8};
 use louver::ids::RuleId;
@@ -122,20 +122,21 @@ fn json_schema_string(out: &mut String, text: &str) {
 }
 
 impl Lowering<'_> {
-    /// JSON text of a schema; faults are collected, with pointers into the request.
+    /// JSON text of a schema; faults, and what the policy lets go, are collected, with pointers into the request.
     pub(crate) fn json(&mut self, schema: &Json, pointer: &str) -> Option<RuleId> {
         let (options, limits) = (self.request.schema_options, &self.request.limits);
-        let lowered = json_schema::lower_into(&mut self.builder, schema, &options, limits);
-        self.settle(lowered, pointer)
+        let registry = Registry::default();
+        let lowered = json_schema::lower_into_reported(&mut self.builder, schema, &registry, &options, limits);
+        let (rule, relaxed) = self.settle(lowered, pointer)?;
+        self.relaxed.extend(relaxed.into_iter().map(|error| rebased(error, pointer)));
+        Some(rule)
     }
 
     fn settle<T>(&mut self, lowered: Result<T, SchemaErrors>, pointer: &str) -> Option<T> {
         match lowered {
             Ok(lowered) => Some(lowered),
             Err(errors) => {
-                let rebase =
-                    |error: SchemaError| SchemaError { pointer: format!("{pointer}{}", error.pointer), ..error };
-                self.parts.schemas.extend(errors.0.into_iter().map(rebase));
+                self.parts.schemas.extend(errors.0.into_iter().map(|error| rebased(error, pointer)));
                 None
             }
         }
@@ -236,6 +237,10 @@ impl Lowering<'_> {
         };
         Some(self.as_arguments(self.request.functions() + k, &builtin.name, lowered))
     }
+}
+
+fn rebased(error: SchemaError, pointer: &str) -> SchemaError {
+    SchemaError { pointer: format!("{pointer}{}", error.pointer), ..error }
 }
 
 /// Whether a name can stand before `=`.

@@ -71,7 +71,7 @@ impl ChatTemplate {
         ChatTemplate::from_sources(default.map(String::as_str), tool_use.map(String::as_str), tokens)
     }
 
-    fn from_sources(
+    pub(crate) fn from_sources(
         default: Option<&str>,
         tool_use: Option<&str>,
         tokens: [Option<String>; 3],
@@ -153,6 +153,20 @@ pub(crate) fn message<'a>(members: impl IntoIterator<Item = (&'a String, &'a Mes
         }
     }
     serde_json::Value::Object(out)
+}
+
+/// A message in OpenAI's JSON form as templates expect it: text parts joined, arguments of calls as objects.
+pub(crate) fn openai_message(message: &serde_json::Value) -> serde_json::Value {
+    let mut message = message.clone();
+    if let Some(calls) = message.get_mut("tool_calls").and_then(serde_json::Value::as_array_mut) {
+        calls.iter_mut().filter_map(serde_json::Value::as_object_mut).for_each(parse_arguments);
+    }
+    let parts = message.get("content").and_then(serde_json::Value::as_array);
+    let texts: Option<Vec<&str>> = parts.map(|parts| parts.iter().filter_map(|part| part["text"].as_str()).collect());
+    if let Some(texts) = texts {
+        message["content"] = texts.concat().into();
+    }
+    message
 }
 
 fn parse_arguments(call: &mut serde_json::Map<String, serde_json::Value>) {

@@ -114,7 +114,7 @@ pub(crate) fn ask(text: &str) -> RequestBuilder {
 }
 
 pub(crate) fn seeded(seed: u64) -> RunOptions {
-    RunOptions { seed: Some(seed) }
+    RunOptions { seed: Some(seed), ..RunOptions::default() }
 }
 
 /// Runs one request to its end.

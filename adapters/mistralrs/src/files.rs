@@ -1,0 +1,95 @@
+//! A model's tokenizer and chat template, read from the files the host loaded it from.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokenizers::Tokenizer;
+
+use crate::error::LoadError;
+use crate::model::Parts;
+use crate::prompt::{ChatTemplate, TemplateError};
+
+/// Context length where neither the host nor the files say one.
+const UNKNOWN_CONTEXT: usize = 4096;
+
+/// What `mistralrs` 0.8.1 also takes for an end of the generation, where the template contains it.
+const HOST_ENDS: [&str; 8] = [
+    "<|im_end|>",
+    "<end_of_turn>",
+    "<|end_of_text|>",
+    "<|end|>",
+    "<|eot_id|>",
+    "<|message|>",
+    "<|start|>",
+    "<|channel|>",
+];
+
+/// Reads a model's files by the name it was loaded under: a directory, or a model of the Hugging Face cache. Nothing is
+/// fetched.
+pub(crate) fn read(id: &str, max_context: Option<usize>) -> Result<Parts, LoadError> {
+    let find = finder(id);
+    let missing = |name: &str| LoadError::NoFile { model: id.to_owned(), file: name.to_owned() };
+    let path = find("tokenizer.json").ok_or_else(|| missing("tokenizer.json"))?;
+    let tokenizer =
+        Tokenizer::from_file(&path).map_err(|error| LoadError::Host(format!("{}: {error}", path.display())))?;
+    let json = |name: &str| -> Value {
+        let text = find(name).and_then(|path| std::fs::read_to_string(path).ok());
+        text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Value::Null)
+    };
+    let config = json("tokenizer_config.json");
+    let template = template(&find, &config);
+    let source = template.as_ref().map_or("", |template| template.source());
+    let mut ends: Vec<u32> = Vec::new();
+    for holder in [&json("generation_config.json"), &json("config.json")] {
+        let value = &holder["eos_token_id"];
+        let ids = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+        ends.extend(ids.iter().filter_map(|id| id.as_u64().and_then(|id| u32::try_from(id).ok())));
+    }
+    let eos = token_text(&config["eos_token"]);
+    let alternates = HOST_ENDS.into_iter().filter(|end| source.contains(end));
+    ends.extend(eos.as_deref().into_iter().chain(alternates).filter_map(|name| tokenizer.token_to_id(name)));
+    ends.sort_unstable();
+    ends.dedup();
+    let stated = json("config.json")["max_position_embeddings"].as_u64().and_then(|n| usize::try_from(n).ok());
+    let max_context = max_context.or(stated).unwrap_or(UNKNOWN_CONTEXT);
+    Ok(Parts { tokenizer: Arc::new(tokenizer), template, max_context, ends })
+}
+
+fn finder(id: &str) -> impl Fn(&str) -> Option<PathBuf> {
+    let folder = Path::new(id).is_dir().then(|| PathBuf::from(id));
+    let repo = hf_hub::Cache::from_env().model(id.to_owned());
+    move |name| match &folder {
+        Some(folder) => Some(folder.join(name)).filter(|path| path.is_file()),
+        None => repo.get(name),
+    }
+}
+
+/// `chat_template.jinja`, `chat_template.json`, or the member of the tokenizer's configuration, as the host looks for them.
+fn template(find: &impl Fn(&str) -> Option<PathBuf>, config: &Value) -> Result<ChatTemplate, TemplateError> {
+    let tokens = ["bos_token", "eos_token", "unk_token"].map(|name| token_text(&config[name]));
+    if let Some(source) = find("chat_template.jinja").and_then(|path| std::fs::read_to_string(path).ok()) {
+        return ChatTemplate::new(&source, tokens);
+    }
+    let beside = find("chat_template.json").and_then(|path| std::fs::read_to_string(path).ok());
+    let beside: Option<Value> = beside.and_then(|text| serde_json::from_str(&text).ok());
+    let value = beside.as_ref().map_or(&config["chat_template"], |value| &value["chat_template"]);
+    match value {
+        Value::String(source) => ChatTemplate::new(source, tokens),
+        Value::Array(list) => {
+            let named = |wanted: &str| {
+                let entry = list.iter().find(|entry| entry["name"] == wanted)?;
+                entry["template"].as_str()
+            };
+            match (named("default"), named("tool_use")) {
+                (None, None) => Err(TemplateError::Missing),
+                (default, tools) => ChatTemplate::from_sources(default, tools, tokens),
+            }
+        }
+        _ => Err(TemplateError::Missing),
+    }
+}
+
+fn token_text(value: &Value) -> Option<String> {
+    value.as_str().or_else(|| value["content"].as_str()).map(str::to_owned)
+}

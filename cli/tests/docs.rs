@@ -1,0 +1,364 @@
+//! The guides hold what they say: each block behind a `<!-- check: KIND -->` is checked as its kind is. Programs in Rust are compiled with
+//! the documentation tests of louver-mistralrs.
+
+#![cfg(feature = "host")]
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use louver_server::{Config, ServerLimits};
+use serde_json::Value;
+
+const LOUVER: &str = env!("CARGO_BIN_EXE_louver");
+const GUIDES: [&str; 2] = ["TUTORIAL.md", "DEPLOYING.md"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// A fenced block, or a table, that is marked for checking.
+#[derive(Debug)]
+struct Block {
+    kind: String,
+    /// What stands behind the kind in the mark.
+    argument: String,
+    text: String,
+}
+
+fn blocks(guide: &str) -> Vec<Block> {
+    let text = std::fs::read_to_string(root().join("docs").join(guide)).expect("the guide");
+    let mut out = Vec::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let Some(mark) = line.strip_prefix("<!-- check: ").and_then(|rest| rest.strip_suffix(" -->")) else { continue };
+        let (kind, argument) = mark.split_once(' ').unwrap_or((mark, ""));
+        let fenced = lines.peek().is_some_and(|line| line.starts_with("```"));
+        let body: Vec<&str> = if fenced {
+            lines.next();
+            lines.by_ref().take_while(|line| !line.starts_with("```")).collect()
+        } else {
+            lines.by_ref().take_while(|line| !line.is_empty()).collect()
+        };
+        assert!(!body.is_empty(), "{guide}: nothing behind {line}");
+        out.push(Block { kind: kind.to_owned(), argument: argument.to_owned(), text: body.join("\n") + "\n" });
+    }
+    out
+}
+
+fn of_kind(kind: &str) -> Vec<Block> {
+    let found: Vec<Block> = GUIDES.iter().flat_map(|guide| blocks(guide)).filter(|block| block.kind == kind).collect();
+    assert!(!found.is_empty(), "no block of kind {kind}");
+    found
+}
+
+fn has(program: &str) -> bool {
+    let ran = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    ran.is_ok_and(|status| status.success())
+}
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("louver-docs-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a temporary folder");
+        Folder(path)
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).expect("written");
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // A folder that stays behind in the temporary directory is no failure.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The words of a command line; quotes as a shell has them.
+fn words(line: &str) -> Vec<String> {
+    let (mut out, mut word, mut quote) = (Vec::new(), String::new(), None);
+    for c in line.chars() {
+        match (quote, c) {
+            (Some(q), c) if q == c => quote = None,
+            (None, '\'' | '"') => quote = Some(c),
+            (None, ' ') => out.push(std::mem::take(&mut word)),
+            _ => word.push(c),
+        }
+    }
+    out.push(word);
+    out.retain(|word| !word.is_empty());
+    out
+}
+
+/// The flags a subcommand has, as its help lists them.
+fn flags(subcommand: &str) -> BTreeSet<String> {
+    let help = Command::new(LOUVER).args([subcommand, "--help"]).output().expect("the binary runs");
+    assert!(help.status.success(), "louver {subcommand} --help");
+    let help = String::from_utf8(help.stdout).expect("UTF-8");
+    let named = help.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric() && c != '-'));
+    named.filter(|word| word.starts_with("--")).map(str::to_owned).collect()
+}
+
+/// What is wrong with a `louver` command line, if anything.
+fn fault(words: &[String]) -> Option<String> {
+    let subcommand = words.get(1)?;
+    if subcommand == "--version" {
+        return None;
+    }
+    let known = flags(subcommand);
+    let used = words.iter().filter(|word| word.starts_with("--"));
+    let unknown: Vec<&String> = used.filter(|word| !known.contains(word.split('=').next().unwrap_or(word))).collect();
+    (!unknown.is_empty()).then(|| format!("louver {subcommand} has no {unknown:?}"))
+}
+
+#[test]
+fn every_mark_is_of_a_kind_that_is_checked() {
+    let kinds = ["shell", "curl", "python", "config", "limits", "systemd", "container", "nginx", "metrics"];
+    for guide in GUIDES {
+        let blocks = blocks(guide);
+        assert!(blocks.len() >= 6, "{guide} has only {} marked blocks", blocks.len());
+        assert!(blocks.iter().all(|block| kinds.contains(&block.kind.as_str())), "{guide}: {blocks:#?}");
+    }
+}
+
+#[test]
+fn commands_have_the_flags_they_are_shown_with() {
+    let lines = |block: &Block| block.text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let mut seen = 0;
+    for line in of_kind("shell").iter().flat_map(lines) {
+        let words = words(&line);
+        if words[0] == "louver" {
+            assert_eq!(fault(&words), None, "{line}");
+            seen += 1;
+        } else if words[..2] == ["cargo", "add"] {
+            if let Some((_, version)) = words[2].split_once("@=") {
+                let manifest = std::fs::read_to_string(root().join("Cargo.toml")).expect("the manifest");
+                assert!(manifest.contains(&format!("mistralrs = {{ version = \"={version}\"")), "{line}");
+            }
+        } else if let Some(path) = words.iter().skip_while(|word| *word != "--path").nth(1) {
+            assert!(root().join(path).is_dir(), "{line}");
+        }
+    }
+    assert!(seen >= 5, "{seen} commands");
+    // And within sentences.
+    for guide in GUIDES {
+        let text = std::fs::read_to_string(root().join("docs").join(guide)).expect("the guide");
+        for line in text.split('`').filter(|code| code.starts_with("louver ") && code.contains(" --")) {
+            if !line.contains('\n') {
+                assert_eq!(fault(&words(line)), None, "{guide}: {line}");
+            }
+        }
+    }
+    assert!(fault(&words("louver serve --no-such-flag 1")).is_some());
+}
+
+#[test]
+fn what_explain_is_said_to_print() {
+    let explain =
+        of_kind("shell").into_iter().find(|block| block.text.starts_with("louver explain")).expect("the command");
+    let out: Output = Command::new(LOUVER).args(&words(explain.text.trim())[1..]).output().expect("the binary runs");
+    let said = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(out.status.success() && said.contains("[e]"), "{said}");
+}
+
+#[test]
+fn configurations_are_the_servers() {
+    let folder = Folder::new("config");
+    for block in of_kind("config") {
+        let config = Config::read(&folder.file("louver.toml", &block.text)).expect("a configuration");
+        config.check().expect("one that can be used");
+        assert_eq!(config.models.len(), 1);
+    }
+    for block in of_kind("limits") {
+        let path = folder.file("limits.toml", &block.text);
+        let limits = ServerLimits::read(&path).expect("limits");
+        assert_eq!(limits, ServerLimits::default(), "the guide says these are the defaults");
+        // And all of them: the names an unknown member's error lists.
+        for section in block.text.lines().filter(|line| line.starts_with('[')) {
+            let path = folder.file("unknown.toml", &format!("{section}\nno_such_limit = 1\n"));
+            let error = ServerLimits::read(&path).expect_err("an unknown member").to_string();
+            let known: Vec<&str> =
+                error.rsplit("expected").next().unwrap_or("").split('`').skip(1).step_by(2).collect();
+            assert!(known.len() > 1, "{error}");
+            for name in known {
+                assert!(block.text.lines().any(|line| line.starts_with(&format!("{name} = "))), "{section} {name}");
+            }
+        }
+        let error = ServerLimits::read(&folder.file("unknown.toml", "[no_such]\n")).expect_err("unknown").to_string();
+        for section in error.rsplit("expected").next().unwrap_or("").split('`').skip(1).step_by(2) {
+            assert!(block.text.contains(&format!("[{section}]\n")), "{section}");
+        }
+    }
+}
+
+#[test]
+fn services_and_containers_start_the_server_as_it_is() {
+    let folder = Folder::new("systemd");
+    for block in of_kind("systemd") {
+        let start = block.text.lines().find_map(|line| line.strip_prefix("ExecStart=")).expect("a command");
+        let mut command = words(start);
+        let program = std::mem::replace(&mut command[0], "louver".to_owned());
+        assert_eq!(fault(&command), None, "{start}");
+        if !has("systemd-analyze") {
+            println!("SKIPPED: there is no systemd-analyze here; the unit was read only for its command");
+            continue;
+        }
+        // The program has to be there to be verified.
+        let path = folder.file("louver-docs.service", &block.text.replace(&program, LOUVER));
+        let verified = Command::new("systemd-analyze").arg("verify").arg(&path).output().expect("it runs");
+        let said = String::from_utf8_lossy(&verified.stderr).into_owned();
+        let about: Vec<&str> = said.lines().filter(|line| line.contains("louver-docs")).collect();
+        assert!(about.is_empty(), "{about:#?}");
+    }
+    for block in of_kind("container") {
+        let json = |head: &str| block.text.lines().find_map(|line| line.strip_prefix(head)).map(str::to_owned);
+        let entry: Vec<String> = serde_json::from_str(&json("ENTRYPOINT ").expect("an entry point")).expect("JSON");
+        assert_eq!(fault(&entry), None, "{entry:?}");
+        let version = env!("CARGO_PKG_RUST_VERSION");
+        assert!(block.text.contains(&format!("FROM rust:{version}-")), "the toolchain is {version}");
+    }
+    for block in of_kind("nginx") {
+        if !has("nginx") && Command::new("nginx").arg("-v").output().is_err() {
+            println!("SKIPPED: there is no nginx here; its configuration was not read");
+            continue;
+        }
+        let log = folder.0.join("error.log");
+        let text = format!(
+            "pid {}/pid;\nevents {{}}\nhttp {{\naccess_log off;\nserver {{\nlisten 127.0.0.1:18080;\n{}}}\n}}\n",
+            folder.0.display(),
+            block.text
+        );
+        let path = folder.file("nginx.conf", &text);
+        let tested =
+            Command::new("nginx").arg("-t").arg("-e").arg(&log).arg("-c").arg(&path).output().expect("it runs");
+        assert!(tested.status.success(), "{}", String::from_utf8_lossy(&tested.stderr));
+    }
+}
+
+/// `louver serve --tiny` on a port of its own.
+struct Served {
+    process: Child,
+    address: String,
+}
+
+impl Served {
+    fn start() -> Served {
+        let mut command = Command::new(LOUVER);
+        command.args(["serve", "--tiny", "--port", "0"]).env_remove("LOUVER_API_KEY").env("RUST_LOG", "error");
+        let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the binary runs");
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+        let address = line.trim().rsplit("http://").next().unwrap_or_default().to_owned();
+        assert!(line.contains("http://"), "the server says where it listens: {line:?}");
+        Served { process, address }
+    }
+
+    /// Status and body of a request.
+    fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.address).expect("a connection");
+        stream.set_read_timeout(Some(Duration::from_secs(120))).expect("a timeout");
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            self.address,
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes())).expect("sent");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).expect("an answer");
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        // Bodies of known length only: what the guides ask for is not streamed.
+        assert!(!head.to_ascii_lowercase().contains("transfer-encoding: chunked"), "{head}");
+        (status, body.to_owned())
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn requests_work_as_shown_and_metrics_are_there() {
+    let server = Served::start();
+    for block in of_kind("curl") {
+        let body = block.text.split("-d '").nth(1).and_then(|rest| rest.rsplit_once('\'')).expect("a body").0;
+        assert!(block.text.contains(&block.argument), "the route is the mark's: {}", block.argument);
+        let (status, answer) = server.ask("POST", &block.argument, body);
+        assert_eq!(status, 200, "{answer}");
+        let (asked, answer): (Value, Value) = (json(body), json(&answer));
+        let call = &answer["choices"][0]["message"]["tool_calls"][0]["function"];
+        assert_eq!(call["name"], asked["tools"][0]["function"]["name"], "{answer}");
+        let schema = &asked["tools"][0]["function"]["parameters"];
+        let arguments = json(call["arguments"].as_str().expect("text"));
+        assert!(jsonschema::is_valid(schema, &arguments), "{arguments}");
+    }
+    let (status, metrics) = server.ask("GET", "/metrics", "");
+    assert_eq!(status, 200);
+    let names = |text: &str| -> BTreeSet<String> {
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|w| w.starts_with("louver_"));
+        words.map(str::to_owned).collect()
+    };
+    let declared =
+        metrics.lines().filter_map(|line| line.strip_prefix("# HELP ")).filter_map(|line| line.split(' ').next());
+    let declared: BTreeSet<&str> = declared.collect();
+    // Families without a sample yet are not shown: an error makes the one of errors appear.
+    let (status, _) = server.ask("POST", "/v1/chat/completions", "{");
+    assert_eq!(status, 400);
+    let (_, after) = server.ask("GET", "/metrics", "");
+    let declared: BTreeSet<String> = declared.into_iter().map(str::to_owned).chain(names(&after)).collect();
+    for block in of_kind("metrics") {
+        let documented = names(&block.text);
+        assert!(documented.len() >= 10, "{documented:?}");
+        for name in documented {
+            let plain = name.strip_suffix("_total").unwrap_or(&name);
+            let shown = declared.contains(plain) || declared.contains(&name);
+            assert!(shown, "{name} is not among {declared:#?}");
+        }
+    }
+    python(&server);
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// The client's program: compiled where there is a Python, run where that has the `openai` package (LOUVER_PYTHON names another one).
+fn python(server: &Served) {
+    let python = std::env::var("LOUVER_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    if !has(&python) {
+        println!("SKIPPED: there is no {python} here; the client's program was not read");
+        return;
+    }
+    let folder = Folder::new("python");
+    for block in of_kind("python") {
+        let program = block.text.replace("127.0.0.1:8080", &server.address);
+        assert_ne!(program, block.text, "the program asks the port of the guide");
+        let path = folder.file("agent.py", &program);
+        let compiled = Command::new(&python).args(["-m", "py_compile"]).arg(&path).output().expect("it runs");
+        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+        let package = Command::new(&python).args(["-c", "import openai"]).output().expect("it runs");
+        if !package.status.success() {
+            println!("SKIPPED: {python} has no openai package; the client's program was compiled and not run");
+            continue;
+        }
+        let ran = Command::new(&python).arg(&path).output().expect("it runs");
+        let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        let answer = said.trim().split_once(' ').map_or("", |(_, answer)| answer);
+        assert!(json(answer)["umbrella"].is_boolean(), "{said}");
+    }
+}

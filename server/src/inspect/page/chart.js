@@ -1,0 +1,55 @@
+// The strip chart: two lanes over all steps, drawn on a canvas. More steps than pixels share columns, the largest is shown.
+
+const LANE = 46;
+const GAP = 8;
+
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+/** Which step is under this point of the canvas. */
+export function stepAt(canvas, steps, clientX) {
+  const box = canvas.getBoundingClientRect();
+  const at = Math.floor(((clientX - box.left) / Math.max(1, box.width)) * steps);
+  return Math.min(steps - 1, Math.max(0, at));
+}
+
+/** Draws all steps and a line at the current one. */
+export function draw(canvas, trace, at) {
+  const scale = window.devicePixelRatio || 1;
+  const width = canvas.clientWidth;
+  const height = 2 * LANE + GAP;
+  canvas.width = Math.round(width * scale);
+  canvas.height = Math.round(height * scale);
+  const pen = canvas.getContext("2d");
+  pen.scale(scale, scale);
+  pen.clearRect(0, 0, width, height);
+  const count = trace.steps.length;
+  const most = Math.log1p(trace.vocabulary);
+  const columns = Math.max(1, Math.min(count, Math.floor(width)));
+  const wide = width / columns;
+  for (let column = 0; column < columns; column += 1) {
+    const from = Math.floor((column * count) / columns);
+    const to = Math.max(from + 1, Math.floor(((column + 1) * count) / columns));
+    let [allowed, removed] = [0, 0];
+    for (let i = from; i < to; i += 1) {
+      allowed = Math.max(allowed, trace.steps[i].allowed);
+      removed = Math.max(removed, trace.steps[i].removed);
+    }
+    const left = column * wide;
+    const inner = Math.max(1, wide > 3 ? wide - 1 : wide);
+    const tall = Math.max(1, LANE * Math.min(1, Math.log1p(allowed) / most));
+    pen.fillStyle = colour(`--${trace.steps[from].phase}`);
+    pen.fillRect(left, LANE - tall, inner, tall);
+    pen.fillStyle = colour("--removed");
+    pen.fillRect(left, height - Math.max(1, LANE * removed), inner, Math.max(1, LANE * removed));
+  }
+  pen.fillStyle = colour("--line");
+  pen.fillRect(0, LANE, width, 1);
+  pen.strokeStyle = colour("--accent");
+  pen.lineWidth = 2;
+  pen.strokeRect((at * width) / count, 1, Math.max(2, width / count), height - 2);
+  const step = trace.steps[at];
+  const said = `Step ${at + 1} of ${count}: ${step.allowed} of ${trace.vocabulary} tokens allowed, ${(100 * step.removed).toFixed(1)} percent of the probability mass removed`;
+  canvas.setAttribute("aria-label", said);
+}

@@ -1,0 +1,338 @@
+#!/usr/bin/env python3
+"""The inspector in a headless browser. Standard library only.
+
+  run.py                     the page alone, with traces made by hand
+  run.py --louver PATH       and a real request against `PATH serve --tiny`
+  run.py ... --png FILE      also writes a picture of the real request (of a made one without --louver)
+
+Exit code 0: all passed, or there is no browser and none is demanded (--need-browser); that is said plainly.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+import unittest
+
+import devtools
+from server import Louver
+from static import Static
+from traces import BROKEN, HOSTILE, call, hostile, long
+
+OPTIONS = argparse.Namespace(louver=None, png=None)
+
+
+def text(page, selector):
+    return page.run(f"document.querySelector({json.dumps(selector)}).innerText")
+
+
+def click(page, selector):
+    page.run(f"document.querySelector({json.dumps(selector)}).click()")
+
+
+class Inspector(unittest.TestCase):
+    """Cases against the page with traces made by hand."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Static([call(), long()])
+        cls.page = devtools.Page(devtools.find())
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.page.close()
+        cls.server.close()
+
+    def setUp(self):
+        self.page.complaints.clear()
+        self.page.size(1280, 900)
+        self.page.dark(False)
+        self.page.open(f"{self.server.url}/inspect")
+        self.page.wait("document.querySelectorAll('#recorded option').length > 1")
+
+    def tearDown(self):
+        self.assertEqual(self.page.complaints, [], "the console is not silent")
+        elsewhere = [url for url in self.page.requested if not url.startswith((self.server.url, "data:"))]
+        self.assertEqual(elsewhere, [], "something was asked of another server")
+
+    def pick(self, name):
+        page = self.page
+        page.run(f"(s => {{ s.value = {json.dumps(name)}; s.dispatchEvent(new Event('change')); }})(document.querySelector('#recorded'))")
+        page.wait("!document.querySelector('#view').hidden")
+
+    def paste(self, trace):
+        raw = trace if isinstance(trace, str) else json.dumps(trace)
+        self.page.run(f"document.querySelector('#pasted').value = {json.dumps(raw)}")
+        click(self.page, "#open")
+
+    def at(self):
+        return int(self.page.run("document.querySelector('#slider').value"))
+
+    def test_a_recorded_request_is_shown(self):
+        self.pick("call")
+        self.assertEqual(self.at(), 0)
+        self.assertIn("tiny", text(self.page, "#about"))
+        self.assertIn("full", text(self.page, "#about"))
+        self.assertEqual(self.page.run("document.querySelectorAll('#tokens [data-step]').length"), 10)
+        self.assertIn("2 of 548", text(self.page, "#step"))
+        self.assertIn("40.0 %", text(self.page, "#step"))
+        self.assertIn("nothing is decided yet", text(self.page, "#turn"))
+
+    def test_stepping_changes_the_view(self):
+        self.pick("call")
+        for key, at, phase in [("ArrowRight", 1, "reasoning"), ("ArrowRight", 2, "marker"), ("ArrowLeft", 1, "reasoning"), ("End", 9, "marker"), ("Home", 0, "marker")]:
+            self.page.key(key)
+            self.assertEqual(self.at(), at)
+            self.assertIn(phase, text(self.page, "#step"))
+        self.page.key("ArrowLeft")
+        self.assertEqual(self.at(), 0)
+        # The next call's beginning, its end; back again.
+        for key, at in [("n", 4), ("n", 8), ("n", 9), ("p", 8), ("p", 4), ("p", 0)]:
+            self.page.key(key, key)
+            self.assertEqual(self.at(), at, key)
+        click(self.page, "#tokens [data-step='6']")
+        self.assertEqual(self.at(), 6)
+        self.page.run("(s => { s.value = 3; s.dispatchEvent(new Event('input')); })(document.querySelector('#slider'))")
+        self.assertEqual(self.at(), 3)
+        self.assertIn("forced", text(self.page, "#step"))
+        self.assertIn("its byte 0 (H) is not allowed; expected [<]", text(self.page, "#refused"))
+        self.assertEqual(self.page.run("document.querySelectorAll('#tokens .later').length"), 6)
+
+    def test_the_turn_grows(self):
+        self.pick("call")
+        seen = []
+        for i in range(10):
+            seen.append(text(self.page, "#turn"))
+            self.page.key("ArrowRight")
+        self.assertNotIn("get_weather", seen[3])
+        self.assertIn("get_weather", seen[4])
+        self.assertIn("call …", seen[4])
+        self.assertIn('{"city": "Oslo', seen[6])
+        self.assertIn('"city": "Oslo"\n}', seen[8])
+        self.assertNotIn("call …", seen[8])
+        self.assertIn("end of turn", seen[9])
+        self.assertNotIn("end of turn", seen[8])
+
+    def test_it_plays_and_stops(self):
+        self.pick("call")
+        self.page.run("(s => { s.value = '40'; s.dispatchEvent(new Event('change')); })(document.querySelector('#speed'))")
+        self.page.key(" ", " ")
+        self.page.wait("document.querySelector('#slider').value === '9'")
+        self.page.wait("document.querySelector('#play').getAttribute('aria-pressed') === 'false'")
+        click(self.page, "#play")
+        self.assertLess(self.at(), 9, "playing at the end begins again")
+        click(self.page, "#play")
+        self.assertEqual(text(self.page, "#play"), "Play")
+
+    def test_keys_in_fields_are_typing(self):
+        self.pick("call")
+        self.page.run("document.querySelector('#paste-box').open = true; document.querySelector('#pasted').focus()")
+        for key in ("n", "ArrowRight", "End"):
+            self.page.key(key)
+        self.assertEqual(self.at(), 0)
+
+    def test_hostile_text_stays_text(self):
+        self.paste(hostile())
+        self.page.wait("!document.querySelector('#view').hidden")
+        for i, said in enumerate(HOSTILE):
+            chip = self.page.run(f"document.querySelector('#tokens [data-step=\"{i}\"]').textContent")
+            for unseen in "\u202e\u202c\u0000\u001b\u200b\u200d":
+                self.assertNotIn(unseen, chip)
+            if unseen_free(said):
+                self.assertEqual(chip, said)
+            turn = self.page.run("document.querySelector('#turn').textContent")
+            self.assertIn(plain(said), turn)
+            reason = self.page.run("document.querySelector('#refused tbody td:last-child').textContent")
+            self.assertEqual(reason, plain(said))
+            self.page.key("ArrowRight")
+        self.assertIsNone(self.page.run("window.hacked ?? null"))
+        self.assertEqual(self.page.run("document.querySelectorAll('main script, main img, main b').length"), 0)
+        chip = self.page.run("document.querySelector('#tokens [data-step=\"2\"]').textContent")
+        self.assertTrue(chip.startswith("‹U+202E›"), chip)
+        # A text that runs the other way, or is long, moves nothing out of the window.
+        self.assertLessEqual(self.page.run("document.documentElement.scrollWidth"), 1280)
+
+    def test_what_is_no_trace_is_refused(self):
+        for wrong, said in BROKEN:
+            self.paste(wrong)
+            self.page.wait(f"document.querySelector('#status').textContent.includes({json.dumps(said)})", 5)
+            self.assertTrue(self.page.run("document.querySelector('#view').hidden"), wrong)
+        self.paste(call())
+        self.page.wait("!document.querySelector('#view').hidden")
+        self.paste("{}")
+        self.page.wait("document.querySelector('#status').classList.contains('bad')")
+        self.assertFalse(self.page.run("document.querySelector('#view').hidden"), "the last good one stays")
+
+    def test_long_traces_stay_quick(self):
+        self.pick("long")
+        self.page.wait("document.querySelectorAll('#tokens [data-step]').length === 6000")
+        took = self.page.run("(() => { const t = performance.now(); for (const i of [10, 3000, 5999, 4000, 20]) { const s = document.querySelector('#slider'); s.value = i; s.dispatchEvent(new Event('input')); } return (performance.now() - t) / 5; })()")
+        self.assertLess(took, 500, "milliseconds a step")
+        self.assertEqual(self.at(), 20)
+
+    def test_it_can_be_read_narrow_and_dark(self):
+        for width, dark in [(1280, False), (1280, True), (700, False), (700, True)]:
+            self.page.size(width, 900)
+            self.page.dark(dark)
+            self.pick("call")
+            self.page.key("End")
+            self.assertLessEqual(self.page.run("document.documentElement.scrollWidth"), width)
+            low = self.page.run(CONTRAST)
+            self.assertEqual(low, [], f"too little contrast at {width}, dark {dark}")
+
+    def test_everything_can_be_reached_and_has_a_name(self):
+        self.pick("call")
+        nameless = self.page.run(
+            "[...document.querySelectorAll('button, input, select, textarea')].filter(e => !e.closest('details:not([open])'))"
+            ".filter(e => !(e.labels?.length || e.textContent.trim() || e.title)).map(e => e.id)"
+        )
+        self.assertEqual(nameless, [])
+        unreachable = self.page.run("[...document.querySelectorAll('button, input, select, textarea, #tokens')].filter(e => e.tabIndex < 0).map(e => e.id)")
+        self.assertEqual(unreachable, [])
+        self.page.key("End")
+        self.assertIn("Step 10 of 10", self.page.run("document.querySelector('#chart').getAttribute('aria-label')"))
+
+    def test_the_chart_is_drawn_and_clicked(self):
+        self.pick("call")
+        inked = self.page.run("(c => { const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; let n = 0; for (let i = 3; i < d.length; i += 4) n += d[i] > 0; return n; })(document.querySelector('#chart'))")
+        self.assertGreater(inked, 1000)
+        self.page.run("(c => { const b = c.getBoundingClientRect(); c.dispatchEvent(new MouseEvent('click', { clientX: b.left + b.width * 0.75, clientY: b.top + 5, bubbles: true })); })(document.querySelector('#chart'))")
+        self.assertEqual(self.at(), 7)
+
+    def test_a_link_opens_a_trace(self):
+        self.page.ask("Page.navigate", url="about:blank")
+        self.page.open(f"{self.server.url}/inspect#trace=call")
+        self.page.wait("!document.querySelector('#view').hidden")
+        self.assertIn("call", text(self.page, "#about"))
+
+
+def documented():
+    """The members of traces and of steps that the documentation names."""
+    guide = (pathlib.Path(__file__).parents[3] / "docs/INSPECTOR.md").read_text()
+    tables = guide.split("| member | meaning |")[1:]
+    return [{line.split("`")[1] for line in table.split("\n\n")[0].splitlines() if line.startswith("| `")} for table in tables]
+
+
+def plain(said):
+    """What running text becomes: controls and turned directions are named."""
+    return "".join(f"‹U+{ord(c):04X}›" if c in "\u0000\u001b\u202e\u202c" else c for c in said)
+
+
+def unseen_free(said):
+    return said.isprintable() and "\u200d" not in said and not said.startswith(" ")
+
+
+# Texts in the view whose contrast to what is behind them is below 4.5 (WCAG AA), with their ratio. Faded chips are meant to be faint.
+CONTRAST = """
+(() => {
+  const rgb = (c) => c.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => { const f = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b); };
+  const behind = (e) => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor); if (c.length < 4 || c[3] > 0) return c; } return [255, 255, 255]; };
+  const out = [];
+  for (const e of document.querySelectorAll('main *, header *, footer *')) {
+    const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+    if (!own || e.classList.contains('later') || e.offsetParent === null || e.matches('option')) continue;
+    const [a, b] = [light(rgb(getComputedStyle(e).color)), light(behind(e))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) out.push(`${e.tagName}.${e.className} ${e.textContent.slice(0, 20)} ${ratio.toFixed(2)}`);
+  }
+  return out;
+})()
+"""
+
+
+class Real(unittest.TestCase):
+    """A request of the page against the server and the embedded model."""
+
+    @classmethod
+    def setUpClass(cls):
+        if not OPTIONS.louver:
+            raise unittest.SkipTest("no --louver: no real request was made")
+        cls.server = Louver(OPTIONS.louver)
+        cls.page = devtools.Page(devtools.find())
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.page.close()
+        cls.server.close()
+
+    def test_a_request_is_run_recorded_and_shown(self):
+        page = self.page
+        page.complaints.clear()
+        page.open(f"{self.server.url}/inspect")
+        self.assertIn("default-src 'none'", self.server.headers("/inspect")["content-security-policy"])
+        page.run("document.querySelector('#run').click()")
+        page.wait("!document.querySelector('#view').hidden", 60)
+        count = int(page.run("document.querySelector('#slider').max")) + 1
+        self.assertGreater(count, 5)
+        listed = self.server.get("/v1/louver/traces")["data"]
+        self.assertEqual(listed[0]["calls"], ["get_weather"])
+        trace = self.server.get(f"/v1/louver/traces/{listed[0]['id']}")
+        self.assertEqual(len(trace["steps"]), count)
+        self.check(trace)
+        page.key("End")
+        self.assertIn("get_weather", text(page, "#turn"))
+        self.assertIn("end of turn", text(page, "#turn"))
+        self.assertIn("full", text(page, "#about"))
+        first = text(page, "#step")
+        page.key("Home")
+        self.assertNotEqual(first, text(page, "#step"))
+        # At some step something likely was refused, and the page says why.
+        at = next(i for i, s in enumerate(trace["steps"]) if s["refused"])
+        page.run(f"(s => {{ s.value = {at}; s.dispatchEvent(new Event('input')); }})(document.querySelector('#slider'))")
+        self.assertIn("expected", text(page, "#refused"))
+        self.assertEqual(page.complaints, [])
+        if OPTIONS.png:
+            page.key("End")
+            page.key("p", "p")
+            page.size(1280, 1000)
+            pathlib.Path(OPTIONS.png).write_bytes(page.screenshot())
+
+    def check(self, trace):
+        """What must be true of every trace."""
+        whole, one = documented()
+        self.assertEqual(set(trace), whole)
+        self.assertEqual([s["position"] for s in trace["steps"]], list(range(len(trace["steps"]))))
+        for s in trace["steps"]:
+            self.assertLessEqual(set(s), one)
+            self.assertLessEqual(one - {"bytes"}, set(s))
+            self.assertTrue(1 <= s["allowed"] <= trace["vocabulary"], s)
+            self.assertTrue(-1e-6 <= s["removed_mass"] <= 1 + 1e-6, s)
+            self.assertTrue(all(c["reason"] for c in s["refused"]), s)
+            refused = {c["token"] for c in s["refused"]}
+            self.assertNotIn(s["token"], refused)
+            self.assertFalse(refused & {c["token"] for c in s["top"]}, s)
+        tokens = [event["tokens"] for event in trace["events"]]
+        self.assertEqual(tokens, sorted(tokens))
+        self.assertLessEqual(tokens[-1], len(trace["steps"]))
+        said = "".join(e["event"]["delta"] for e in trace["events"] if e["event"]["type"] == "arguments_delta")
+        self.assertEqual(set(json.loads(said)), {"city", "days"})
+
+    def test_errors_of_the_server_are_shown(self):
+        page = self.page
+        page.open(f"{self.server.url}/inspect")
+        page.run("document.querySelector('#body').value = '{\"messages\": 5}'; document.querySelector('#run').click()")
+        page.wait("document.querySelector('#status').classList.contains('bad')")
+        self.assertIn("400", text(page, "#status"))
+        self.assertIn("/messages", text(page, "#status"))
+        self.assertTrue(page.run("document.querySelector('#view').hidden"))
+
+
+def main():
+    parser = argparse.ArgumentParser(description="The inspector in a headless browser.")
+    parser.add_argument("--louver", help="the louver binary, for a real request")
+    parser.add_argument("--png", help="where a picture goes")
+    parser.add_argument("--need-browser", action="store_true", help="fail if there is no browser")
+    parser.parse_args(namespace=OPTIONS)
+    if devtools.find() is None:
+        print("SKIPPED: there is no chromium here; nothing of the inspector was tested in a browser")
+        return 1 if OPTIONS.need_browser else 0
+    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__])
+    result = unittest.TextTestRunner(verbosity=2).run(suite)
+    passed = result.testsRun - len(result.failures) - len(result.errors)
+    print(f"inspector: {passed} passed, {len(result.failures) + len(result.errors)} failed, {len(result.skipped)} skipped")
+    return 0 if result.wasSuccessful() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
