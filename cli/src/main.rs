@@ -1,4 +1,4 @@
-//! The `louver` command: a demo agent on mistral.rs, checking inputs against specs, explaining grammars, and benchmarks.
+//! The `louver` command: a demo agent on mistral.rs, a server, checking inputs against specs, explaining grammars, and benchmarks.
 
 mod bench;
 mod check;
@@ -6,6 +6,8 @@ mod check;
 mod demo;
 mod explain;
 mod lines;
+#[cfg(feature = "host")]
+mod serve;
 
 use std::process::ExitCode;
 
@@ -24,6 +26,9 @@ enum Command {
     /// Run a tool-calling agent on a small model, constrained by Louver.
     #[cfg(feature = "host")]
     Demo(demo::DemoArgs),
+    /// Serve models with OpenAI's API.
+    #[cfg(feature = "host")]
+    Serve(serve::ServeArgs),
     /// Check inputs against JSON Schemas, regular expressions and tools.
     Check(check::CheckArgs),
     /// Show what becomes of a grammar, and what may follow a prefix.
@@ -40,6 +45,8 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         #[cfg(feature = "host")]
         Command::Demo(args) => demo::run(args),
+        #[cfg(feature = "host")]
+        Command::Serve(args) => serve::run(args),
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Bench(command) => bench::run(&command),

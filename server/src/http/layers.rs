@@ -48,9 +48,10 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     let begun = Instant::now();
     let id = RequestId::of(request.headers());
     request.extensions_mut().insert(id.clone());
-    let answering = request.extensions().get::<ConnectInfo<Peer>>().map(|peer| peer.0.answering());
+    let peer = request.extensions().get::<ConnectInfo<Peer>>();
+    let (answering, client) = (peer.map(|peer| peer.0.answering()), peer.map(|peer| peer.0.address.to_string()));
     let route = route_label(request.uri().path());
-    let span = tracing::info_span!("request", id = id.0, method = %request.method(), route);
+    let span = tracing::info_span!("request", id = id.0, method = %request.method(), route, client);
     app.metrics().active.inc();
     let mut guard = Guard { app: app.clone(), route, status: 499, begun, span: span.clone(), _answering: answering };
     let answer = AssertUnwindSafe(next.run(request).instrument(span)).catch_unwind().await;

@@ -11,7 +11,7 @@ use std::io;
 use tokio::net::TcpListener;
 
 pub(crate) use connection::Peer;
-pub(crate) use layers::{RequestId, authorize, count_error, fresh_id, observe};
+pub(crate) use layers::{authorize, count_error, fresh_id, observe};
 
 use crate::app::router;
 use crate::http::connection::Connections;

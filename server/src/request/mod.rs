@@ -41,9 +41,9 @@ fn shown_tool(mut entry: Value) -> Value {
         }
         return entry;
     }
-    let kind = entry.get("type").and_then(Value::as_str).unwrap_or("function");
-    match (kind, entry.as_object_mut()) {
-        ("function", Some(members)) => {
+    let is_function = entry.get("type").is_none_or(|kind| kind == "function");
+    match entry.as_object_mut() {
+        Some(members) if is_function => {
             members.shift_remove("type");
             members.shift_remove("strict");
             serde_json::json!({"type": "function", "function": members})

@@ -1,0 +1,270 @@
+//! `louver serve`: the OpenAI-compatible server.
+
+use std::future::Future;
+use std::io::Write;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::ValueEnum;
+use louver::front::json_schema::Policy;
+use louver_server::{Config, DeviceChoice, ModelConfig, Seconds, ServerLimits};
+use tracing_subscriber::EnvFilter;
+
+/// Keys in the environment, separated by commas.
+const KEYS: &str = "LOUVER_API_KEY";
+
+/// Serves models with OpenAI's API: chat completions, responses, models; health, metrics, an inspector.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ServeArgs {
+    /// A configuration in TOML; the flags below add to it (docs/SERVER.md).
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// A model: a directory or a Hugging Face id.
+    #[arg(long, value_name = "PATH_OR_ID")]
+    model: Option<String>,
+    /// What requests call the model [default: its id, or the directory's name].
+    #[arg(long, value_name = "NAME", requires = "model")]
+    name: Option<String>,
+    /// The tiny model of random weights, as the model `tiny`.
+    #[arg(long, conflicts_with = "model")]
+    tiny: bool,
+    /// Where the tiny model is kept [default: the platform's cache directory].
+    #[arg(long, value_name = "DIR", requires = "tiny")]
+    model_dir: Option<PathBuf>,
+    /// The model's wire format [default: found by its chat template].
+    #[arg(long, value_name = "NAME")]
+    format: Option<String>,
+    /// Quantisation while loading: 4, 8, Q4K, ...
+    #[arg(long, value_name = "TYPE")]
+    isq: Option<String>,
+    /// Where the model runs: auto, cpu, cuda, cuda:N, metal.
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<DeviceChoice>,
+    /// The address to listen at [default: 127.0.0.1].
+    #[arg(long, value_name = "ADDRESS")]
+    host: Option<IpAddr>,
+    /// The port to listen at; 0 takes any that is free [default: 8080].
+    #[arg(long)]
+    port: Option<u16>,
+    /// A key that clients may use; may be given several times. Also read from LOUVER_API_KEY, separated by commas.
+    #[arg(long, value_name = "KEY")]
+    api_key: Vec<String>,
+    /// Limits in TOML, in place of the configuration's.
+    #[arg(long, value_name = "FILE")]
+    limits: Option<PathBuf>,
+    /// Longest body, in bytes.
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
+    max_body: Option<u32>,
+    /// What happens to a schema keyword that cannot be enforced.
+    #[arg(long, value_enum)]
+    policy: Option<PolicyArg>,
+    /// Seconds that running requests have to finish after SIGTERM or SIGINT.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    grace: Option<Seconds>,
+    /// How log lines are written, to standard error. RUST_LOG sets what is logged.
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    log_format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum PolicyArg {
+    /// The request is refused.
+    Strict,
+    /// It is relaxed and reported; the caller validates the text.
+    Validate,
+    /// It is relaxed and reported.
+    BestEffort,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LogFormat {
+    /// For people.
+    Text,
+    /// A JSON object a line.
+    Json,
+}
+
+fn seconds(text: &str) -> Result<Seconds, String> {
+    let number: f64 = text.parse().map_err(|_| "must be a number of seconds".to_owned())?;
+    Seconds::try_from(number)
+}
+
+/// Serves until SIGTERM or SIGINT.
+pub(crate) fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
+    log_to_stderr(args.log_format);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let served = runtime.block_on(async {
+        let config = config(&args)?;
+        let stop = stop_signal()?;
+        let (host, port) = (config.host, config.port);
+        // The address first: whoever cannot have it need not wait for the model.
+        let listener = tokio::net::TcpListener::bind((host, port)).await;
+        let listener = listener.with_context(|| format!("cannot listen at {host}:{port}"))?;
+        let app = louver_server::load(config).await?;
+        let address = listener.local_addr()?;
+        for served in app.models() {
+            tracing::info!(model = served.name, format = served.louver.format().unwrap_or(""), "serving");
+        }
+        // For scripts; nobody may be reading.
+        let _ = writeln!(std::io::stdout(), "listening on http://{address}");
+        let _ = std::io::stdout().flush();
+        louver_server::serve(listener, app, stop).await?;
+        tracing::info!("stopped");
+        anyhow::Ok(ExitCode::SUCCESS)
+    });
+    // Clients that were given up may still hold connections.
+    runtime.shutdown_background();
+    served
+}
+
+fn log_to_stderr(format: LogFormat) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,mistralrs_core=warn"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().flatten_event(true).init(),
+    }
+}
+
+/// The configuration file, and what the flags add to it.
+fn config(args: &ServeArgs) -> anyhow::Result<Config> {
+    let mut config = match &args.config {
+        Some(path) => Config::read(path)?,
+        None => Config::default(),
+    };
+    if let Some(model) = model(args)? {
+        config.models.insert(0, model);
+    } else if let Some(first) = config.models.first_mut() {
+        overrule(args, first);
+    }
+    config.host = args.host.unwrap_or(config.host);
+    config.port = args.port.unwrap_or(config.port);
+    config.api_keys.extend(args.api_key.iter().cloned());
+    if let Ok(keys) = std::env::var(KEYS) {
+        config.api_keys.extend(keys.split(',').map(str::trim).filter(|key| !key.is_empty()).map(str::to_owned));
+    }
+    if let Some(path) = &args.limits {
+        config.limits = ServerLimits::read(path)?;
+    }
+    if let Some(bytes) = args.max_body {
+        let http = &mut config.limits.http;
+        http.body_bytes = bytes as usize;
+        http.bodies_bytes = http.bodies_bytes.max(http.body_bytes);
+    }
+    if let Some(policy) = args.policy {
+        config.policy = match policy {
+            PolicyArg::Strict => Policy::Strict,
+            PolicyArg::Validate => Policy::Validate,
+            PolicyArg::BestEffort => Policy::BestEffort,
+        };
+    }
+    config.grace_s = args.grace.unwrap_or(config.grace_s);
+    Ok(config)
+}
+
+/// The model that flags name.
+fn model(args: &ServeArgs) -> anyhow::Result<Option<ModelConfig>> {
+    let mut model = match (&args.model, args.tiny) {
+        (Some(model), _) => ModelConfig { model: model.clone(), name: args.name.clone(), ..ModelConfig::default() },
+        (None, true) => {
+            let parent = args.model_dir.clone().unwrap_or_else(louver_tiny_model::default_parent);
+            let tiny = louver_tiny_model::ensure(&parent)?;
+            ModelConfig {
+                model: tiny.dir.display().to_string(),
+                name: Some("tiny".to_owned()),
+                device: DeviceChoice::Cpu,
+                dtype: Some("f32".to_owned()),
+                ..ModelConfig::default()
+            }
+        }
+        (None, false) => return Ok(None),
+    };
+    overrule(args, &mut model);
+    Ok(Some(model))
+}
+
+/// What flags say of the first model.
+fn overrule(args: &ServeArgs, model: &mut ModelConfig) {
+    model.format = args.format.clone().or(model.format.take());
+    model.isq = args.isq.clone().or(model.isq.take());
+    model.device = args.device.unwrap_or(model.device);
+}
+
+/// Done when the process is told to stop.
+#[cfg(unix)]
+fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+/// Done when the process is told to stop.
+#[cfg(not(unix))]
+fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
+    Ok(async { drop(tokio::signal::ctrl_c().await) })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Only {
+        #[command(flatten)]
+        serve: ServeArgs,
+    }
+
+    fn parse(flags: &[&str]) -> Config {
+        let args = std::iter::once("louver").chain(flags.iter().copied());
+        config(&Only::try_parse_from(args).unwrap().serve).unwrap()
+    }
+
+    #[test]
+    fn flags_become_a_configuration() {
+        let flags = [
+            "--model",
+            "org/name",
+            "--format",
+            "qwen3",
+            "--isq",
+            "4",
+            "--device",
+            "cuda:1",
+            "--host",
+            "0.0.0.0",
+            "--port",
+            "0",
+            "--api-key",
+            "a",
+            "--api-key",
+            "b",
+            "--max-body",
+            "99000000",
+            "--policy",
+            "best_effort",
+            "--grace",
+            "2.5",
+        ];
+        let config = parse(&flags);
+        config.check().unwrap();
+        let model = &config.models[0];
+        assert_eq!((model.served_name().as_str(), model.format.as_deref()), ("org/name", Some("qwen3")));
+        assert_eq!((model.device, model.isq.as_deref()), (DeviceChoice::Cuda(1), Some("4")));
+        assert_eq!((config.port, config.policy), (0, Policy::BestEffort));
+        assert_eq!(&config.api_keys[..2], ["a", "b"]);
+        assert_eq!((config.limits.http.body_bytes, config.limits.http.bodies_bytes), (99_000_000, 99_000_000));
+        assert!(parse(&[]).check().is_err());
+        assert!(Only::try_parse_from(["louver", "--device", "tpu"]).is_err());
+        assert!(Only::try_parse_from(["louver", "--tiny", "--model", "x"]).is_err());
+    }
+}
