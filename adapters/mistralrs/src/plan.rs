@@ -256,6 +256,11 @@ impl Plan {
         Plan { inner, constrained: None, shown: TemplateInput { tools, enable_thinking: None } }
     }
 
+    /// The request as it was lowered in the model's wire format; none for a plan without a constraint.
+    pub fn lowered(&self) -> Option<&louver_formats::Plan> {
+        self.constrained.as_ref().map(|c| &c.lowered)
+    }
+
     /// The grammar and its caches; none for a plan without.
     pub fn constraint(&self) -> Option<&Constraint> {
         self.constrained.as_ref().map(|c| &c.constraint)

@@ -1,6 +1,6 @@
 //! What a turn came to -> the answer's JSON.
 
-use louver_formats::Call;
+use louver_formats::{Call, CallKind};
 use louver_mistralrs::{Finish, Generation, Phase, Step};
 use serde_json::{Map, Value, json};
 
@@ -101,7 +101,14 @@ fn whole(choice: usize, generation: &Generation, frame: &Frame) -> Value {
 }
 
 fn call_json(call: &Call) -> Value {
-    json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}})
+    match call.kind {
+        CallKind::Function => {
+            json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}})
+        }
+        CallKind::Custom => {
+            json!({"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}})
+        }
+    }
 }
 
 /// OpenAI's word for how a generation ended.

@@ -21,7 +21,9 @@ use crate::state::{App, now};
 use crate::turn;
 
 use answer::Frame;
-use request::ChatRequest;
+pub(crate) use answer::report;
+pub(crate) use request::ChatRequest;
+pub(crate) use stream::SILENCE;
 
 /// The routes.
 pub(crate) fn routes() -> Router<App> {

@@ -79,8 +79,13 @@ impl Output {
             },
             Event::CallEnd { .. } => self.close("completed"),
             Event::Incomplete { .. } => self.close("incomplete"),
-            _ => self.close("completed"),
+            _ => {}
         }
+    }
+
+    /// Nothing follows; `cut`: because the generation was cut off.
+    pub(crate) fn finish(&mut self, cut: bool) {
+        self.close(if cut { "incomplete" } else { "completed" });
     }
 
     fn index(&self) -> usize {
@@ -134,7 +139,8 @@ impl Output {
                 self.event("response.custom_tool_call_input.done", members);
             }
             Some(Open::Call { written, name, .. }) => {
-                let members = with(with(place.clone(), "arguments", written.as_str().into()), "name", name.as_str().into());
+                let members =
+                    with(with(place.clone(), "arguments", written.as_str().into()), "name", name.as_str().into());
                 self.event("response.function_call_arguments.done", members);
             }
             None => {}
@@ -219,6 +225,7 @@ mod tests {
     fn run(events: &[Event]) -> (Vec<Value>, Vec<Value>) {
         let mut output = Output::new("x");
         events.iter().for_each(|event| output.push(event));
+        output.finish(false);
         let events = output.take_events();
         (output.items, events)
     }
@@ -241,20 +248,26 @@ mod tests {
         for (n, event) in events.iter().enumerate() {
             assert_eq!(event["sequence_number"], n);
             let at = event["output_index"].as_u64().expect("an index") as usize;
-            let append = |to: &mut Value, what: &str| *to = format!("{}{}", to.as_str().unwrap(), event[what].as_str().unwrap()).into();
+            let append = |to: &mut Value, what: &str| {
+                *to = format!("{}{}", to.as_str().unwrap(), event[what].as_str().unwrap()).into()
+            };
             match event["type"].as_str().expect("a type") {
                 "response.output_item.added" => {
                     assert_eq!(at, items.len());
                     items.push(event["item"].clone());
                 }
-                "response.content_part.added" => items[at]["content"].as_array_mut().unwrap().push(event["part"].clone()),
+                "response.content_part.added" => {
+                    items[at]["content"].as_array_mut().unwrap().push(event["part"].clone())
+                }
                 "response.output_text.delta" | "response.reasoning_text.delta" => {
                     assert_eq!(event["item_id"], items[at]["id"]);
                     append(&mut items[at]["content"][0]["text"], "delta");
                 }
                 "response.function_call_arguments.delta" => append(&mut items[at]["arguments"], "delta"),
                 "response.custom_tool_call_input.delta" => append(&mut items[at]["input"], "delta"),
-                "response.output_text.done" | "response.reasoning_text.done" => assert_eq!(event["text"], items[at]["content"][0]["text"]),
+                "response.output_text.done" | "response.reasoning_text.done" => {
+                    assert_eq!(event["text"], items[at]["content"][0]["text"])
+                }
                 "response.function_call_arguments.done" => assert_eq!(event["arguments"], items[at]["arguments"]),
                 "response.custom_tool_call_input.done" => assert_eq!(event["input"], items[at]["input"]),
                 "response.content_part.done" => assert_eq!(event["part"], items[at]["content"][0]),

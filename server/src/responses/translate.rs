@@ -169,7 +169,10 @@ fn check_hosted(members: &Members<'_>, faults: &mut Faults) {
     for (k, tool) in tools.iter().enumerate() {
         let kind = tool.get("type").and_then(Json::as_str).unwrap_or_default();
         // Some have a date behind their name.
-        if HOSTED.iter().any(|hosted| kind == *hosted || kind.strip_prefix(hosted).is_some_and(|r| r.starts_with("_20"))) {
+        if HOSTED
+            .iter()
+            .any(|hosted| kind == *hosted || kind.strip_prefix(hosted).is_some_and(|r| r.starts_with("_20")))
+        {
             let message = format!("there is no tool of type {kind:?} here: give functions and custom tools");
             faults.push(ApiFault::at(format!("/tools/{k}/type"), "unsupported_tool", message));
         }
@@ -373,13 +376,24 @@ mod tests {
             (json!({"input": "x", "conversation": "c", "background": true}), vec!["/conversation", "/background"]),
             (json!({"input": "x", "background": false, "previous_response_id": null}), vec![]),
             (json!({"input": "x", "nonsense": 1, "truncation": "auto"}), vec!["/nonsense", "/truncation"]),
-            (json!({"input": "x", "tools": [{"type": "function", "name": "f"}, {"type": "web_search_preview_2025_03_11"}]}), vec!["/tools/1/type"]),
+            (
+                json!({"input": "x", "tools": [{"type": "function", "name": "f"}, {"type": "web_search_preview_2025_03_11"}]}),
+                vec!["/tools/1/type"],
+            ),
             (json!({"input": "x", "include": ["message.output_text.logprobs"]}), vec!["/include/0"]),
             (
                 json!({"input": [1, {}, {"type": "item_reference", "id": "x"}, {"type": "function_call", "name": 1}, {"type": "computer_call"},
                     {"type": "function_call_output", "call_id": "1"}]}),
-                vec!["/input/0", "/input/1/type", "/input/2/type", "/input/3/call_id", "/input/3/name", "/input/3/arguments",
-                    "/input/4/type", "/input/5/output"],
+                vec![
+                    "/input/0",
+                    "/input/1/type",
+                    "/input/2/type",
+                    "/input/3/call_id",
+                    "/input/3/name",
+                    "/input/3/arguments",
+                    "/input/4/type",
+                    "/input/5/output",
+                ],
             ),
         ] {
             let found = read(&body).err().unwrap_or_default();
