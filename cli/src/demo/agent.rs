@@ -222,7 +222,8 @@ impl<'a> Agent<'a> {
             match found {
                 Found::Call { name, arguments } => {
                     let id = format!("call_{}", calls.len());
-                    calls.push(Call { id, name, arguments: arguments.to_string() });
+                    let arguments = arguments.to_string();
+                    calls.push(Call { id, name, arguments, kind: CallKind::Function });
                 }
                 Found::Broken(why) => {
                     self.tally.calls += 1;

@@ -27,6 +27,7 @@ use crate::chat::ChatRequest;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::body::read_json;
 use crate::http::fresh_id;
+use crate::request::to_value;
 use crate::state::{App, now};
 use crate::turn::{self, Progress, Running};
 
@@ -34,10 +35,12 @@ use items::Output;
 use object::{Frame, Status};
 pub(crate) use translate::{Places, translate};
 
+const ROUTE: &str = "/v1/responses";
+
 /// The routes.
 pub(crate) fn routes() -> Router<App> {
     Router::new()
-        .route("/v1/responses", post(create))
+        .route(ROUTE, post(create))
         .route("/v1/responses/{id}", get(stored).delete(stored))
         .route("/v1/responses/{id}/cancel", post(stored))
         .route("/v1/responses/{id}/input_items", get(stored))
@@ -56,11 +59,14 @@ async fn create(State(app): State<App>, request: Request) -> Result<Response, Ap
     let arrived = Instant::now();
     let (parts, body) = request.into_parts();
     let body = read_json(&app, &parts.headers, body).await?;
-    let (ChatRequest { demand, stream }, places) = read(&body, &app)?;
+    let (ChatRequest { mut demand, stream }, places) = read(&body, &app)?;
+    let id = fresh_id("resp_");
+    demand.id.clone_from(&id);
+    demand.source = demand.extension.trace.then(|| (ROUTE, to_value(&body)));
     let report = demand.extension.report;
     let running = turn::start(&app, demand, arrived).await;
     let running = running.map_err(|error| error.map_pointers(|p| places.original(p)))?;
-    let frame = Frame::new(&fresh_id("resp_"), now(), &body, &running, report);
+    let frame = Frame::new(&id, now(), &body, &running, report);
     drop(body);
     if stream.is_none() {
         return Ok(json_response(&collect(running, &frame).await?));
@@ -87,13 +93,13 @@ async fn collect(mut running: Running, frame: &Frame) -> Result<Value, ApiError>
                 output.push(&event);
                 output.take_events();
             }
-            Progress::End { generation, .. } => {
+            Progress::End { generation, trace, .. } => {
                 output.finish(generation.finish != Finish::Stop);
-                ended = Some(generation);
+                ended = Some((generation, trace));
             }
         }
     }
     let gone = || ApiError::whole(ErrorKind::Internal, "internal", "the generation ended without a word");
-    let generation = ended.ok_or_else(gone)?;
-    Ok(frame.response(Status::Ended(&generation), output.items()))
+    let (generation, trace) = ended.ok_or_else(gone)?;
+    Ok(frame.response(Status::Ended { generation: &generation, trace }, output.items()))
 }

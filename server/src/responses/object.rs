@@ -23,7 +23,11 @@ pub(crate) struct Frame {
 #[derive(Debug)]
 pub(crate) enum Status<'a> {
     InProgress,
-    Ended(&'a Generation),
+    Ended {
+        generation: &'a Generation,
+        /// Its trace's id.
+        trace: Option<String>,
+    },
     Failed(&'a ApiError),
 }
 
@@ -72,14 +76,14 @@ impl Frame {
         response["output"] = items.into();
         match status {
             Status::InProgress => {}
-            Status::Ended(generation) => {
+            Status::Ended { generation, trace } => {
                 response["status"] = self.word(generation).into();
                 if generation.finish == Finish::Length {
                     response["incomplete_details"] = json!({"reason": "max_output_tokens"});
                 }
                 response["usage"] = self.usage(generation);
-                if self.report {
-                    response["louver"] = crate::chat::report(&[generation], self.compiled_in);
+                if let Some(report) = crate::chat::report(generation, trace, self.report, self.compiled_in) {
+                    response["louver"] = report;
                 }
             }
             Status::Failed(error) => {

@@ -65,9 +65,10 @@ impl Sender {
                 Ok(None) => self.running = None,
                 Ok(Some(Err(error))) => self.fail(&error),
                 Ok(Some(Ok(Progress::Event { event, .. }))) => self.output.push(&event),
-                Ok(Some(Ok(Progress::End { generation, .. }))) => {
+                Ok(Some(Ok(Progress::End { generation, trace, .. }))) => {
                     self.output.finish(generation.finish != Finish::Stop);
-                    let response = self.frame.response(Status::Ended(&generation), self.output.items());
+                    let response =
+                        self.frame.response(Status::Ended { generation: &generation, trace }, self.output.items());
                     let kind = match self.frame.word(&generation) {
                         "completed" => "response.completed",
                         _ => "response.incomplete",
