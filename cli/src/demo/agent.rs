@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::Context;
 use jsonschema::Validator;
 use louver::front::json_schema::{Integers, SchemaOptions, Whitespace};
-use louver_mistralrs::{Call, Finish, Generation, Louver, Plan, Reasoning, RunOptions, ToolChoice};
+use louver_mistralrs::{Call, CallKind, Finish, Generation, Louver, Plan, Reasoning, RunOptions, ToolChoice};
 use mistralrs::{CalledFunction, Model, RequestBuilder, TextMessageRole, ToolCallResponse, ToolCallType};
 use serde_json::{Value, json};
 
