@@ -240,14 +240,14 @@ impl Plan {
             Reasoning::Optional | Reasoning::Required if opens => Reasoning::Opened,
             reasoning => reasoning,
         };
-        request.limits = inner.engine.options().limits.clone();
+        request.settle(&inner.engine);
         let lowered = format.bind(inner.engine.vocab()).lower(&request)?;
         let constraint = inner.engine.compile(lowered.grammar())?;
         if request.tool_choice == ToolChoice::None {
             shown.tools.clear();
         }
         let forced = matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
-        let formed = forced || request.response_format.is_some();
+        let formed = forced || request.response_format.is_some() || request.answer_tag.is_some();
         Ok(Plan { inner, constrained: Some(Constrained { constraint, lowered, formed }), shown })
     }
 
@@ -256,9 +256,19 @@ impl Plan {
         Plan { inner, constrained: None, shown: TemplateInput { tools, enable_thinking: None } }
     }
 
+    /// The request as it was lowered in the model's wire format; none for a plan without a constraint.
+    pub fn lowered(&self) -> Option<&louver_formats::Plan> {
+        self.constrained.as_ref().map(|c| &c.lowered)
+    }
+
     /// The grammar and its caches; none for a plan without.
     pub fn constraint(&self) -> Option<&Constraint> {
         self.constrained.as_ref().map(|c| &c.constraint)
+    }
+
+    /// The grammar and what its labels mean.
+    pub(crate) fn parts(&self) -> Option<(Constraint, louver_formats::Plan)> {
+        self.constrained.as_ref().map(|c| (c.constraint.clone(), c.lowered.clone()))
     }
 
     /// What the request says and the grammar does not enforce.
@@ -351,9 +361,8 @@ impl Plan {
             let (tap, taps) = mpsc::unbounded_channel();
             let shared = Arc::new(Shared::default());
             let hook = self.hook(&sampling, options, (prompt.len(), limit), Some(tap));
-            let hook = Arc::new(Hook::new(hook, shared.clone()));
             let mut processors = processors.clone();
-            processors.push(hook.clone());
+            processors.push(Arc::new(Hook::new(hook, shared.clone())));
             let (response, responses) = mpsc::channel(CHANNEL);
             let message = RequestMessage::CompletionTokens(prompt.clone());
             let mut sampling = sampling.clone();
@@ -379,7 +388,7 @@ impl Plan {
                 steps,
                 position: 0,
                 relaxed: self.constrained.is_some().then(|| self.relaxed()),
-                hook,
+                lowered: self.constrained.as_ref().map(|c| c.lowered.clone()),
                 outcome,
                 shared,
                 collector: Default::default(),
