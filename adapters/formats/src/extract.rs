@@ -184,6 +184,11 @@ impl Extractor {
         std::mem::take(&mut self.events)
     }
 
+    /// What follows was lowered by another plan, whose tools begin with those of this one: labels keep their meaning.
+    pub fn replan(&mut self, plan: Plan) {
+        self.plan = plan;
+    }
+
     /// Calls that are whole so far.
     pub fn calls(&self) -> usize {
         self.calls

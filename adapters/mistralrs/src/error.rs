@@ -122,6 +122,9 @@ pub enum ExtendError {
     /// The generation is over, or will be at the next token.
     #[error("the generation is over")]
     Over,
+    /// The other plan does not begin with the tools of the one that runs.
+    #[error("the other plan's tools do not begin with those of the plan that runs")]
+    Tools,
     /// What has been said so far is no beginning of a turn of the other plan.
     #[error(transparent)]
     Resume(#[from] louver::engine::ResumeError),

@@ -22,7 +22,8 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::context::{Prompt, common_prefix};
-use crate::error::Fault;
+use crate::error::{ExtendError, Fault};
+use crate::extend::Changes;
 use crate::plan::Prefetch;
 use crate::record::{Record, Recorder, Step};
 use crate::report::Clock;
@@ -48,6 +49,8 @@ pub(crate) struct Shared {
     pub(crate) forced: AtomicUsize,
     /// Steps at which the model's likeliest token was refused.
     pub(crate) refused: AtomicUsize,
+    /// The plan that is to be taken over at the next step.
+    pub(crate) changes: Mutex<Changes>,
     /// The first fault.
     pub(crate) fault: Mutex<Option<Fault>>,
     /// Time spent.
@@ -71,6 +74,8 @@ pub(crate) enum Tap {
     },
     /// The step at which a stop token was chosen.
     Stopped(Box<Step>),
+    /// What follows is under this plan.
+    Plan(Box<(Constraint, louver_formats::Plan)>),
 }
 
 /// How a hook is made.
@@ -279,6 +284,18 @@ impl State {
                 shared.fail(Fault::Rejected { token, why: error.to_string() });
                 return Allowed::Stops;
             }
+        }
+        if let (false, Some(change)) = (at_limit, shared.changes.lock().take()) {
+            let reply = matcher.resumed_in(&change.constraint).map(|resumed| {
+                *matcher = resumed;
+                self.safety = self.safety.is_some().then(Safety::default);
+                if let Some(tap) = &self.tap {
+                    let _ = tap.send(Tap::Plan(Box::new((change.constraint, change.lowered))));
+                }
+                generated.len()
+            });
+            // Who asked may have left.
+            let _ = change.reply.send(reply.map_err(ExtendError::from));
         }
         let begun = Instant::now();
         matcher.fill_mask(&mut self.mask);

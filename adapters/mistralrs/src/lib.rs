@@ -32,6 +32,7 @@
 mod chat;
 mod context;
 mod error;
+mod extend;
 mod files;
 mod hook;
 mod host;

@@ -266,6 +266,11 @@ impl Plan {
         self.constrained.as_ref().map(|c| &c.constraint)
     }
 
+    /// The grammar and what its labels mean.
+    pub(crate) fn parts(&self) -> Option<(Constraint, louver_formats::Plan)> {
+        self.constrained.as_ref().map(|c| (c.constraint.clone(), c.lowered.clone()))
+    }
+
     /// What the request says and the grammar does not enforce.
     pub fn relaxed(&self) -> Vec<Relaxed> {
         let relaxed = self.constrained.as_ref().map(|c| c.lowered.relaxed());
@@ -356,9 +361,8 @@ impl Plan {
             let (tap, taps) = mpsc::unbounded_channel();
             let shared = Arc::new(Shared::default());
             let hook = self.hook(&sampling, options, (prompt.len(), limit), Some(tap));
-            let hook = Arc::new(Hook::new(hook, shared.clone()));
             let mut processors = processors.clone();
-            processors.push(hook.clone());
+            processors.push(Arc::new(Hook::new(hook, shared.clone())));
             let (response, responses) = mpsc::channel(CHANNEL);
             let message = RequestMessage::CompletionTokens(prompt.clone());
             let mut sampling = sampling.clone();
@@ -384,7 +388,7 @@ impl Plan {
                 steps,
                 position: 0,
                 relaxed: self.constrained.is_some().then(|| self.relaxed()),
-                hook,
+                lowered: self.constrained.as_ref().map(|c| c.lowered.clone()),
                 outcome,
                 shared,
                 collector: Default::default(),

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use louver::engine::Matcher;
+use louver::engine::{Constraint, Matcher};
 use louver::ids::TokenId;
-use louver::matcher::Tracer;
+use louver::matcher::{Span, Tracer};
 use louver::vocab::Vocabulary;
 use louver_formats::{Event, Extractor, Role};
 
@@ -27,7 +27,7 @@ pub(crate) struct Reader {
 
 enum Mode {
     /// What was constrained is read by the same grammar.
-    Constrained { matcher: Box<Matcher>, tracer: Tracer, extractor: Box<Extractor> },
+    Constrained { matcher: Box<Matcher>, tracer: Tracer, extractor: Box<Extractor>, given: Given },
     /// Everything is text; bytes of a character that is not whole yet are held back.
     Text { held: Vec<u8> },
 }
@@ -35,7 +35,7 @@ enum Mode {
 impl Reader {
     pub(crate) fn constrained(vocab: Arc<Vocabulary>, matcher: Matcher, extractor: Extractor) -> Reader {
         let (matcher, extractor) = (Box::new(matcher), Box::new(extractor));
-        Reader::new(vocab, Mode::Constrained { matcher, tracer: Tracer::new(), extractor })
+        Reader::new(vocab, Mode::Constrained { matcher, tracer: Tracer::new(), extractor, given: Given::default() })
     }
 
     pub(crate) fn text(vocab: Arc<Vocabulary>) -> Reader {
@@ -57,20 +57,22 @@ impl Reader {
             }
             self.tokens.push(raw);
             match &mut self.mode {
-                Mode::Constrained { matcher, tracer, extractor } => match matcher.advance_traced(token, tracer) {
-                    Ok(()) => {
-                        let spans = tracer.drain();
-                        // Bytes that are held back may be the beginning of a marker.
-                        self.phase = match spans.last() {
-                            _ if !tracer.held().is_empty() => Phase::Marker,
-                            Some(span) => span.label.map_or(Phase::Marker, |label| phase(Role::of(label))),
-                            None => self.phase,
-                        };
-                        self.reasoning += usize::from(self.phase == Phase::Reasoning);
-                        events.extend(extractor.push(spans));
+                Mode::Constrained { matcher, tracer, extractor, given } => {
+                    match matcher.advance_traced(token, tracer) {
+                        Ok(()) => {
+                            let spans = tracer.drain();
+                            // Bytes that are held back may be the beginning of a marker.
+                            self.phase = match spans.last() {
+                                _ if !tracer.held().is_empty() => Phase::Marker,
+                                Some(span) => span.label.map_or(Phase::Marker, |label| phase(Role::of(label))),
+                                None => self.phase,
+                            };
+                            self.reasoning += usize::from(self.phase == Phase::Reasoning);
+                            events.extend(extractor.push(given.fresh(spans)));
+                        }
+                        Err(error) => self.fault = Some(Fault::Rejected { token: raw, why: error.to_string() }),
                     }
-                    Err(error) => self.fault = Some(Fault::Rejected { token: raw, why: error.to_string() }),
-                },
+                }
                 Mode::Text { held } => {
                     let name = self.vocab.special_name(token).map(str::as_bytes);
                     held.extend_from_slice(self.vocab.bytes(token).or(name).unwrap_or_default());
@@ -87,12 +89,31 @@ impl Reader {
         events
     }
 
+    /// Goes on under another plan: what was read is read again by its grammar, and what was passed on is not repeated.
+    pub(crate) fn replan(&mut self, constraint: &Constraint, plan: louver_formats::Plan) -> Vec<Event> {
+        let begun = Instant::now();
+        let mut events = Vec::new();
+        if let Mode::Constrained { matcher, tracer, extractor, given } = &mut self.mode {
+            (**matcher, *tracer) = (constraint.matcher(), Tracer::new());
+            for raw in &self.tokens {
+                if let Err(error) = matcher.advance_traced(TokenId::from_raw(*raw), tracer) {
+                    self.fault.get_or_insert(Fault::Rejected { token: *raw, why: error.to_string() });
+                }
+            }
+            given.again = given.bytes;
+            extractor.replan(plan);
+            events = extractor.push(given.fresh(tracer.drain()));
+        }
+        self.spent += begun.elapsed();
+        events
+    }
+
     /// The end. The last event is [`Event::End`].
     pub(crate) fn finish(&mut self) -> Vec<Event> {
         let begun = Instant::now();
         let events = match &mut self.mode {
-            Mode::Constrained { matcher, tracer, extractor } => {
-                let mut events = extractor.push(tracer.finish());
+            Mode::Constrained { matcher, tracer, extractor, given } => {
+                let mut events = extractor.push(given.fresh(tracer.finish()));
                 events.extend(extractor.finish(matcher.is_complete()));
                 events
             }
@@ -154,6 +175,28 @@ impl Reader {
     /// Time spent reading.
     pub(crate) fn spent(&self) -> Duration {
         self.spent
+    }
+}
+
+/// Bytes of spans that the extractor has got.
+#[derive(Clone, Copy, Debug, Default)]
+struct Given {
+    bytes: usize,
+    /// Of the bytes that come, how many it has got already: those that were read again under another plan.
+    again: usize,
+}
+
+impl Given {
+    /// The spans without what the extractor has got.
+    fn fresh(&mut self, mut spans: Vec<Span>) -> Vec<Span> {
+        spans.retain_mut(|span| {
+            let known = self.again.min(span.bytes.len());
+            self.again -= known;
+            span.bytes.drain(..known);
+            self.bytes += span.bytes.len();
+            known == 0 || !span.bytes.is_empty()
+        });
+        spans
     }
 }
 

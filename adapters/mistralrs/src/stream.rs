@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender};
 use tokio::sync::oneshot;
 
 use crate::error::GenerationError;
-use crate::hook::{Hook, Shared, Tap};
+use crate::hook::{Shared, Tap};
 use crate::reader::Reader;
 use crate::record::{Phase, Step};
 use crate::report::{Completion, EnforcementReport, Level, Relaxed, Timing};
@@ -68,7 +68,8 @@ pub struct EventStream {
     /// The tokens read when the last event was decided.
     pub(crate) position: usize,
     pub(crate) relaxed: Option<Vec<Relaxed>>,
-    pub(crate) hook: Arc<Hook>,
+    /// What the grammar's labels mean.
+    pub(crate) lowered: Option<louver_formats::Plan>,
     pub(crate) outcome: oneshot::Receiver<Result<Outcome, GenerationError>>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) collector: TurnCollector,
@@ -172,6 +173,10 @@ pub(crate) async fn read(
             steps.lock().extend(step.map(|step| Step { phase, ..*step }));
             send(reader.tokens().len(), found);
         }
+        Tap::Plan(plan) => {
+            let found = reader.replan(&plan.0, plan.1);
+            send(reader.tokens().len(), found);
+        }
         Tap::Stopped(step) => {
             let phase = if reader.is_constrained() { Phase::Marker } else { Phase::Free };
             steps.lock().push(Step { phase, ..*step });
@@ -191,6 +196,7 @@ pub(crate) async fn read(
     };
     let ended = Instant::now();
     drop(host);
+    shared.changes.lock().close();
     while let Ok(tap) = taps.try_recv() {
         take(&mut reader, tap);
     }

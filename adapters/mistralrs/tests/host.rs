@@ -7,7 +7,11 @@ mod support;
 mod abuse;
 #[path = "host/cuts.rs"]
 mod cuts;
+#[path = "host/extend.rs"]
+mod extend;
 #[path = "host/requests.rs"]
 mod requests;
+#[path = "host/sdk.rs"]
+mod sdk;
 #[path = "host/seeds.rs"]
 mod seeds;

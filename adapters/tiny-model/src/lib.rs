@@ -3,7 +3,10 @@
 //! mistral.rs loads it offline in milliseconds, so the demo and the adapter's tests run the real host everywhere. The
 //! weights come from a fixed seed and are random: what the model says is noise. The logits are wider than the tokenizer
 //! on purpose, as those of real models are.
+//!
+//! [`ensure_around`] writes the same model around a given tokenizer, for measuring at the width of real vocabularies.
 
+mod around;
 mod bpe;
 mod weights;
 
@@ -12,6 +15,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
+
+pub use around::ensure_around;
 
 /// Width of the logits. Wider than the tokenizer: the ids beyond it stand for nothing.
 pub const LOGITS_WIDTH: usize = 832;
@@ -51,6 +56,14 @@ pub enum TinyModelError {
     /// The tensors could not be laid out.
     #[error("cannot serialise the tiny model: {0}")]
     Tensors(#[from] safetensors::SafeTensorError),
+    /// A given tokenizer cannot be read.
+    #[error("{}: {problem}", path.display())]
+    Tokenizer {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
 }
 
 /// Where the model lies, and whether it was there before.
@@ -79,7 +92,16 @@ pub fn default_parent() -> PathBuf {
 /// The model under `parent`, written there unless it already is. Safe against other processes doing the same: the files
 /// appear together or not at all.
 pub fn ensure(parent: &Path) -> Result<TinyModel, TinyModelError> {
-    let dir = parent.join(format!("tiny-llama-{FINGERPRINT:016x}"));
+    write(parent, &format!("tiny-llama-{FINGERPRINT:016x}"), files)
+}
+
+/// The directory `name` under `parent`, written unless it already is.
+pub(crate) fn write(
+    parent: &Path,
+    name: &str,
+    files: impl FnOnce() -> Result<Files, TinyModelError>,
+) -> Result<TinyModel, TinyModelError> {
+    let dir = parent.join(name);
     if is_whole(&dir) {
         return Ok(TinyModel { dir, fresh: false });
     }
@@ -107,6 +129,9 @@ pub fn ensure(parent: &Path) -> Result<TinyModel, TinyModelError> {
     }
 }
 
+/// Files of a model: name and content.
+pub(crate) type Files = Vec<(&'static str, Vec<u8>)>;
+
 const NAMES: [&str; 5] =
     ["config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json", "model.safetensors"];
 
@@ -114,15 +139,41 @@ fn is_whole(dir: &Path) -> bool {
     NAMES.iter().all(|name| dir.join(name).is_file())
 }
 
-/// The model's files: name and content.
-fn files() -> Result<Vec<(&'static str, Vec<u8>)>, TinyModelError> {
+/// The model's files.
+fn files() -> Result<Files, TinyModelError> {
     let tokenizer = bpe::train(include_str!("corpus.txt"));
     let first_added = tokenizer.vocab.len();
-    let id = |name: &str| ADDED.iter().position(|(text, _)| *text == name).map(|at| first_added + at);
+    let id = |name: &str| ADDED.iter().position(|(text, _)| *text == name).map(|at| (first_added + at) as u64);
+    let ends: Vec<u64> = [END_OF_TURN, END_OF_TEXT].into_iter().filter_map(id).collect();
+    let tokenizer_config = json!({
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": MAX_CONTEXT,
+        "eos_token": END_OF_TURN,
+        "pad_token": END_OF_TEXT,
+        "clean_up_tokenization_spaces": false,
+        "chat_template": TEMPLATE,
+    });
+    assemble(LOGITS_WIDTH, &ends, pretty(&tokenizer.to_json(&ADDED)), &tokenizer_config)
+}
+
+/// A chat template in the manner of the Qwen3 family.
+pub(crate) const TEMPLATE: &str = include_str!("template.jinja");
+
+fn pretty(value: &serde_json::Value) -> Vec<u8> {
+    format!("{value:#}\n").into_bytes()
+}
+
+/// The files of a model of this width that ends with one of these tokens, the first before all.
+pub(crate) fn assemble(
+    width: usize,
+    ends: &[u64],
+    tokenizer: Vec<u8>,
+    tokenizer_config: &serde_json::Value,
+) -> Result<Files, TinyModelError> {
     let config = json!({
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
-        "vocab_size": LOGITS_WIDTH,
+        "vocab_size": width,
         "hidden_size": weights::HIDDEN,
         "intermediate_size": weights::INTERMEDIATE,
         "num_hidden_layers": weights::LAYERS,
@@ -134,25 +185,16 @@ fn files() -> Result<Vec<(&'static str, Vec<u8>)>, TinyModelError> {
         "max_position_embeddings": MAX_CONTEXT,
         "tie_word_embeddings": false,
         "torch_dtype": "float32",
-        "eos_token_id": id(END_OF_TURN),
+        "eos_token_id": ends.first(),
     });
-    let tokenizer_config = json!({
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": MAX_CONTEXT,
-        "eos_token": END_OF_TURN,
-        "pad_token": END_OF_TEXT,
-        "clean_up_tokenization_spaces": false,
-        "chat_template": include_str!("template.jinja"),
-    });
-    let generation_config = json!({ "eos_token_id": [id(END_OF_TURN), id(END_OF_TEXT)] });
-    let pretty = |value: &serde_json::Value| format!("{value:#}\n").into_bytes();
+    let generation_config = json!({ "eos_token_id": ends });
     let [a, b, c, d, e] = NAMES;
     Ok(vec![
         (a, pretty(&config)),
-        (b, pretty(&tokenizer.to_json(&ADDED))),
-        (c, pretty(&tokenizer_config)),
+        (b, tokenizer),
+        (c, pretty(tokenizer_config)),
         (d, pretty(&generation_config)),
-        (e, weights::safetensors(LOGITS_WIDTH)?),
+        (e, weights::safetensors(width)?),
     ])
 }
 

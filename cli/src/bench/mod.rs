@@ -5,6 +5,8 @@ mod grammar;
 mod python;
 mod record;
 mod schema;
+#[cfg(feature = "host")]
+mod serve;
 mod summary;
 mod tools;
 mod workers;
@@ -31,6 +33,9 @@ pub(crate) enum BenchCommand {
     Tools(ToolsArgs),
     /// Grammars of any kind: lines {"id", "kind", "spec" or "spec_file", "options", "tests": [{"valid", "text" or "text_file"}]}.
     Grammar(GrammarArgs),
+    /// The server under load and abuse, and what Louver costs a generation.
+    #[cfg(feature = "host")]
+    Serve(serve::ServeArgs),
 }
 
 /// What all benchmarks take.
@@ -110,6 +115,8 @@ pub(crate) fn run(command: &BenchCommand) -> Result<ExitCode> {
         BenchCommand::Schema(args) => schema::run(args),
         BenchCommand::Tools(args) => tools::run(args),
         BenchCommand::Grammar(args) => grammar::run(args),
+        #[cfg(feature = "host")]
+        BenchCommand::Serve(args) => serve::run(args),
     }
 }
 

@@ -1,0 +1,201 @@
+//! A client of the chat route: whole answers and streams come to the same.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use futures::StreamExt;
+use serde_json::Value;
+
+/// Longest time for one request.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Asks one server. Cheap to clone; connections are kept.
+#[derive(Clone, Debug)]
+pub(super) struct Client {
+    http: reqwest::Client,
+    root: String,
+}
+
+/// A call as the answer has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Called {
+    pub(super) name: String,
+    pub(super) arguments: String,
+}
+
+/// An answer of one choice.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) text: String,
+    pub(super) reasoning: String,
+    pub(super) calls: Vec<Called>,
+    pub(super) finish: Option<String>,
+    pub(super) tokens: u64,
+    /// The member `louver`.
+    pub(super) louver: Value,
+    /// The error's body.
+    pub(super) error: Option<Value>,
+    pub(super) took: Duration,
+    /// Pieces of a stream.
+    pub(super) chunks: usize,
+}
+
+impl Client {
+    pub(super) fn new(root: String) -> Result<Client> {
+        Ok(Client { http: reqwest::Client::builder().timeout(PATIENCE).no_proxy().build()?, root })
+    }
+
+    /// A client that shares no connection with this one.
+    pub(super) fn fresh(&self) -> Result<Client> {
+        Client::new(self.root.clone())
+    }
+
+    /// Asks, and reads the answer to its end.
+    pub(super) async fn ask(&self, body: &Value) -> Result<Answer> {
+        self.read(body.to_string().into_bytes(), usize::MAX).await
+    }
+
+    /// Asks for a stream and leaves after so many chunks. Whether the stream was longer than that.
+    pub(super) async fn leave(&self, body: &Value, chunks: usize) -> Result<bool> {
+        Ok(self.read(body.to_string().into_bytes(), chunks).await?.finish.is_none())
+    }
+
+    /// Sends any bytes as the body.
+    pub(super) async fn send(&self, body: Vec<u8>) -> Result<Answer> {
+        self.read(body, usize::MAX).await
+    }
+
+    /// A route's status and text.
+    pub(super) async fn get(&self, path: &str) -> Result<(u16, String)> {
+        let response = self.http.get(format!("{}{path}", self.root)).send().await?;
+        Ok((response.status().as_u16(), response.text().await?))
+    }
+
+    async fn read(&self, body: Vec<u8>, most: usize) -> Result<Answer> {
+        let begun = Instant::now();
+        let request = self.http.post(format!("{}/v1/chat/completions", self.root));
+        let response = request.header("content-type", "application/json").body(body).send().await?;
+        let mut answer = Answer { status: response.status().as_u16(), ..Answer::default() };
+        let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        if kind.starts_with("text/event-stream") {
+            let mut bytes = response.bytes_stream();
+            let mut events = Events::default();
+            let mut done = false;
+            while answer.chunks < most {
+                let Some(piece) = bytes.next().await else { break };
+                for data in events.push(&piece?) {
+                    if data == "[DONE]" {
+                        done = true;
+                        continue;
+                    }
+                    answer.chunks += 1;
+                    answer.take_chunk(&serde_json::from_str(&data).context("a chunk is not JSON")?);
+                }
+            }
+            if !done && answer.chunks < most && answer.error.is_none() {
+                bail!("the stream ended without [DONE]");
+            }
+        } else {
+            let text = response.text().await?;
+            let value: Value = serde_json::from_str(&text).with_context(|| format!("not JSON: {text}"))?;
+            answer.take_whole(&value);
+        }
+        answer.took = begun.elapsed();
+        Ok(answer)
+    }
+}
+
+impl Answer {
+    fn take_whole(&mut self, value: &Value) {
+        self.error = value.get("error").cloned();
+        self.take_frame(value);
+        let choice = &value["choices"][0];
+        self.finish = choice["finish_reason"].as_str().map(str::to_owned);
+        let message = &choice["message"];
+        self.text = string(&message["content"]);
+        self.reasoning = string(&message["reasoning_content"]);
+        for call in message["tool_calls"].as_array().into_iter().flatten() {
+            let function = &call["function"];
+            self.calls.push(Called { name: string(&function["name"]), arguments: string(&function["arguments"]) });
+        }
+    }
+
+    fn take_chunk(&mut self, value: &Value) {
+        if let Some(error) = value.get("error") {
+            self.error = Some(error.clone());
+        }
+        self.take_frame(value);
+        let choice = &value["choices"][0];
+        if let Some(reason) = choice["finish_reason"].as_str() {
+            self.finish = Some(reason.to_owned());
+        }
+        let delta = &choice["delta"];
+        self.text.push_str(delta["content"].as_str().unwrap_or_default());
+        self.reasoning.push_str(delta["reasoning_content"].as_str().unwrap_or_default());
+        for call in delta["tool_calls"].as_array().into_iter().flatten() {
+            let index = call["index"].as_u64().unwrap_or(0) as usize;
+            let function = &call["function"];
+            if index == self.calls.len() {
+                self.calls.push(Called { name: string(&function["name"]), arguments: String::new() });
+            }
+            if let Some(known) = self.calls.get_mut(index) {
+                known.arguments.push_str(function["arguments"].as_str().unwrap_or_default());
+            }
+        }
+    }
+
+    fn take_frame(&mut self, value: &Value) {
+        if let Some(tokens) = value["usage"]["completion_tokens"].as_u64() {
+            self.tokens = tokens;
+        }
+        if let Some(louver) = value.get("louver") {
+            self.louver = louver.clone();
+        }
+    }
+
+    /// A time of the answer's report.
+    pub(super) fn timing_ns(&self, name: &str) -> Option<u64> {
+        Some((self.louver["timing"][name].as_f64()? * 1e3) as u64)
+    }
+}
+
+fn string(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// Bytes of server-sent events -> their data.
+#[derive(Debug, Default)]
+struct Events(Vec<u8>);
+
+impl Events {
+    fn push(&mut self, bytes: &[u8]) -> Vec<String> {
+        self.0.extend_from_slice(bytes);
+        let mut found = Vec::new();
+        while let Some(end) = self.0.windows(2).position(|pair| pair == b"\n\n") {
+            let event: Vec<u8> = self.0.drain(..end + 2).collect();
+            let event = String::from_utf8_lossy(&event).into_owned();
+            let data: Vec<&str> = event.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim).collect();
+            if !data.is_empty() {
+                found.push(data.join("\n"));
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_however_they_are_cut() {
+        let text = ": note\n\ndata: {\"a\":1}\n\ndata:x\ndata: y\n\ndata: [DONE]\n\n";
+        for cut in 0..text.len() {
+            let mut events = Events::default();
+            let mut found = events.push(&text.as_bytes()[..cut]);
+            found.extend(events.push(&text.as_bytes()[cut..]));
+            assert_eq!(found, ["{\"a\":1}", "x\ny", "[DONE]"]);
+        }
+    }
+}

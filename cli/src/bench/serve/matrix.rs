@@ -1,0 +1,95 @@
+//! Every kind of choice in every wire format, whole and streamed with the same seed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use futures::StreamExt;
+use louver_server::Config;
+
+use super::demands::{Choice, Demand, Demands, difference};
+use super::dice::Dice;
+use super::http::{Answer, Client};
+use super::record::{Record, nanos};
+use super::world::{self, World};
+use super::{MatrixArgs, Outcome};
+
+pub(super) async fn run(args: &MatrixArgs, seed: u64) -> Result<Outcome> {
+    let (usable, left_out) = world::formats()?;
+    let formats: Vec<String> = if args.formats.is_empty() { usable } else { args.formats.clone() };
+    if let Some(name) = formats.iter().find(|name| left_out.contains(name)) {
+        bail!("{name} has markers that the embedded model's vocabulary cannot spell");
+    }
+    let models = formats.iter().map(|name| world::model(name, Some(name))).collect::<Result<_>>()?;
+    let world = World::start(Config { models, ..Config::default() }).await?;
+    let demands = Arc::new(Demands::new()?);
+    let mut dice = Dice::new(seed);
+    let pairs: Vec<(String, Demand)> = (0..args.requests / 2)
+        .map(|i| {
+            let format = &formats[i % formats.len()];
+            let choice = Choice::ALL[i / formats.len() % Choice::ALL.len()];
+            (format!("{format} {choice:?} {i}"), demands.demand(format, choice, &mut dice))
+        })
+        .collect();
+    let asked = futures::stream::iter(pairs.into_iter().map(|(id, demand)| {
+        let (client, demands) = (world.client.clone(), demands.clone());
+        tokio::spawn(async move { pair(&client, &demands, id, &demand).await })
+    }));
+    let mut asked = asked.buffered(args.at_once.max(1));
+    let mut records = Vec::new();
+    while let Some(pair) = asked.next().await {
+        records.extend(pair.context("a client panicked")?);
+    }
+    drop(asked);
+    world.stop().await?;
+    Ok(sum(records, &formats, &left_out))
+}
+
+/// A demand asked whole and streamed.
+async fn pair(client: &Client, demands: &Demands, id: String, demand: &Demand) -> [Record; 2] {
+    let (whole, stream) = (client.ask(&demand.body(false)).await, client.ask(&demand.body(true)).await);
+    let differs = match (&whole, &stream) {
+        (Ok(whole), Ok(stream)) => difference(whole, stream),
+        _ => None,
+    };
+    let record = |answer: Result<Answer>, is_stream: bool| {
+        let id = format!("{id} {}", if is_stream { "streamed" } else { "whole" });
+        match answer {
+            Err(error) => Record { id, error: Some(format!("{error:#}")), ..Record::default() },
+            Ok(answer) => Record {
+                id,
+                status: Some(answer.status),
+                took_ns: nanos(answer.took),
+                tokens: Some(answer.tokens),
+                louver_ns: answer.timing_ns("louver_us"),
+                steps_ns: answer.timing_ns("steps_us"),
+                error: demands.fault(demand, &answer, is_stream),
+                more: Some(serde_json::json!({"finish": answer.finish, "calls": answer.calls.len()})),
+            },
+        }
+    };
+    let (whole, mut stream) = (record(whole, false), record(stream, true));
+    if let Some(differs) = differs {
+        stream.error.get_or_insert(format!("the stream is not the answer: {differs}"));
+    }
+    [whole, stream]
+}
+
+fn sum(records: Vec<Record>, formats: &[String], left_out: &[String]) -> Outcome {
+    let faulty: Vec<&Record> = records.iter().filter(|record| record.error.is_some()).collect();
+    let finish = |record: &Record| Some(record.more.as_ref()?["finish"].as_str()?.to_owned());
+    let mut ends: BTreeMap<String, usize> = BTreeMap::new();
+    records.iter().filter_map(finish).for_each(|reason| *ends.entry(reason).or_default() += 1);
+    let calls: u64 = records.iter().filter_map(|record| record.more.as_ref()?["calls"].as_u64()).sum();
+    let ends: Vec<String> = ends.into_iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+    let mut summary = vec![
+        format!("requests   {} in {} wire formats: {}", records.len(), formats.len(), formats.join(" ")),
+        format!("left out   {} whose markers must be special tokens: {}", left_out.len(), left_out.join(" ")),
+        format!("ended      {}", ends.join(", ")),
+        format!("calls      {calls}"),
+        format!("faulty     {} of {}", faulty.len(), records.len()),
+    ];
+    summary.extend(faulty.iter().take(10).map(|r| format!("  {}: {}", r.id, r.error.as_deref().unwrap_or_default())));
+    let good = faulty.is_empty() && !records.is_empty();
+    Outcome { records, summary, good }
+}

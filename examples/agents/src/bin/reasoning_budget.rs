@@ -1,0 +1,68 @@
+//! A reasoning model: it must think, but not for long; then it must call tools; then, after as much thought again, it
+//! must answer by a JSON Schema. What is reasoning, what is a call and what is the answer comes apart in the events.
+
+use clap::Parser;
+use louver_examples::{Setup, Toolbox, one_spelling, printable, remember, run_calls, travel};
+use louver_mistralrs::{Generation, Parallel, PlanBuilder, Reasoning, ToolChoice};
+use mistralrs::{Model, RequestBuilder};
+use serde_json::{Value, json};
+
+/// Most characters of reasoning in a turn.
+const BUDGET: u32 = 120;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let setup = Setup::parse();
+    let (model, louver) = setup.load().await?;
+    let tools = travel();
+    let history = setup.ask(&louver, "Is it warmer in Lima or in Tokyo, and by how much?");
+
+    println!("turn 1     reasoning of at most {BUDGET} characters, then calls");
+    let plan = louver.tools(tools.definitions()).choice(ToolChoice::Required).parallel(Parallel::AtMost(2.try_into()?));
+    let generation = think(&setup, &model, plan, history.clone(), 1).await?;
+    let history = act(history, generation, &tools).await?;
+
+    println!("turn 2     reasoning of at most {BUDGET} characters, then the answer");
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "warmer": {"enum": ["Lima", "Tokyo", "neither"]},
+            "degrees": {"type": "integer", "minimum": 0, "maximum": 60},
+            "sure": {"type": "boolean"},
+        },
+        "required": ["warmer", "degrees", "sure"],
+        "additionalProperties": false,
+    });
+    let answer = think(&setup, &model, louver.answer(&schema), history, 2).await?.turn.text;
+    let answer: Value = serde_json::from_str(&answer)?;
+    println!("answer     {answer}");
+    Ok(())
+}
+
+/// A turn that begins with reasoning.
+async fn think(
+    setup: &Setup,
+    model: &Model,
+    plan: PlanBuilder<'_>,
+    history: RequestBuilder,
+    step: u64,
+) -> anyhow::Result<Generation> {
+    let plan = plan.reasoning(Reasoning::Required).reasoning_budget(BUDGET).schema_options(one_spelling()).build()?;
+    let generation = plan.stream_with(model, history, setup.step(step)).await?.finish().await?;
+    let (turn, report) = (&generation.turn, &generation.report);
+    println!("reasoning  {} characters: {}", turn.reasoning.chars().count(), printable(&turn.reasoning));
+    println!(
+        "enforced   {:?}, {:?}, {} tokens without a choice",
+        report.level, report.completion, report.forced_tokens
+    );
+    Ok(generation)
+}
+
+/// Runs the turn's calls.
+async fn act(history: RequestBuilder, generation: Generation, tools: &Toolbox) -> anyhow::Result<RequestBuilder> {
+    let results = run_calls(&generation.turn.calls, tools).await;
+    for (call, result) in generation.turn.calls.iter().zip(&results) {
+        println!("call       {}({}) -> {result}", call.name, printable(&call.arguments));
+    }
+    Ok(remember(history, generation.turn, results))
+}

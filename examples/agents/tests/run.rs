@@ -1,0 +1,95 @@
+//! Every example as a user runs it: the binary, the tiny model, the real host.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// A directory of this test run, removed in the end. The tiny model is written below it.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        Scratch(std::env::temp_dir().join(format!("louver-examples-{name}-{}", std::process::id())))
+    }
+
+    fn run(&self, binary: &str, args: &[&str]) -> Output {
+        Command::new(binary).args(args).env("XDG_CACHE_HOME", &self.0).output().expect("the binary runs")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The lines of a run that ended well.
+fn lines(binary: &str, args: &[&str]) -> Vec<String> {
+    let name = PathBuf::from(binary).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let output = Scratch::new(&name).run(binary, args);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{name} {args:?}\n{text}\n{errors}");
+    assert!(text.starts_with("model      tiny"), "{text}");
+    text.lines().map(str::to_owned).collect()
+}
+
+/// What stands behind a head.
+fn behind<'l>(lines: &'l [String], head: &str) -> Vec<&'l str> {
+    lines.iter().filter_map(|line| line.strip_prefix(head)).collect()
+}
+
+/// `name(arguments)`, read.
+fn call(text: &str) -> (String, Value) {
+    let (name, rest) = text.split_once('(').unwrap_or_else(|| panic!("no call: {text}"));
+    let arguments = rest.strip_suffix(')').unwrap_or_else(|| panic!("no call: {text}"));
+    (name.to_owned(), serde_json::from_str(arguments).unwrap_or_else(|error| panic!("{error}: {text}")))
+}
+
+#[test]
+fn strict_call() {
+    for seed in ["1", "2", "3"] {
+        let lines = lines(env!("CARGO_BIN_EXE_strict_call"), &["--seed", seed]);
+        let calls = behind(&lines, "call       ");
+        assert!(!calls.is_empty(), "{lines:#?}");
+        for text in calls {
+            let (name, arguments) = call(text);
+            assert_eq!(name, "weather");
+            assert!(["Oslo", "Lima"].map(Value::from).contains(&arguments["city"]), "{arguments}");
+            assert!((1.0..=9.0).contains(&arguments["days"].as_f64().unwrap()), "{arguments}");
+        }
+    }
+}
+
+/// The first turn must call, every call has a result that is no error, and some turn has several calls at once.
+#[test]
+fn parallel_tools() {
+    let mut several = 0;
+    for seed in ["1", "2", "3", "4", "5", "6"] {
+        let lines = lines(env!("CARGO_BIN_EXE_parallel_tools"), &["--seed", seed, "--max-tokens", "100"]);
+        let calls = behind(&lines, "step 1     calls ");
+        let results = behind(&lines, "step 1     result ");
+        assert!((1..=3).contains(&calls.len()) && calls.len() == results.len(), "{lines:#?}");
+        for (text, result) in calls.iter().zip(&results) {
+            let (name, _) = call(text);
+            let result: Value = serde_json::from_str(result).unwrap();
+            let member = if name == "weather" { "temperatures" } else { "currency" };
+            assert!(result.get(member).is_some(), "{text}: {result}");
+        }
+        let ends = behind(&lines, "done       ").len() + behind(&lines, "answer     ").len();
+        assert_eq!(ends, 1, "{lines:#?}");
+        several += lines.iter().filter(|line| line.contains("tools side by side")).count();
+    }
+    assert!(several > 0, "no turn had several calls");
+}
+
+#[test]
+fn wrong_usage_is_refused() {
+    let scratch = Scratch::new("usage");
+    for args in [&["--format", "nope"][..], &["--max-tokens", "0"], &["--nope"]] {
+        let output = scratch.run(env!("CARGO_BIN_EXE_strict_call"), args);
+        assert!(matches!(output.status.code(), Some(1 | 2)), "{args:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(args[0].trim_start_matches("--")), "{args:?}");
+    }
+}
