@@ -94,3 +94,19 @@ async fn every_error_of_every_part() {
     assert_eq!(server.post("/v1/louver/check", json!({"model": "gpt-5"}).to_string()).await.status, 404);
     assert_eq!(server.post("/v1/louver/check", "[]").await.status, 200);
 }
+
+/// Every request of `docs/SERVER.md` can be enforced.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_of_the_page() {
+    let page = include_str!("../../../docs/SERVER.md");
+    let server = Server::start("").await;
+    let requests: Vec<&str> =
+        page.split("```json request\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(requests.len() >= 3);
+    for request in requests {
+        let request = serde_json::from_str(request).unwrap_or_else(|error| panic!("{error} in {request}"));
+        let answer = check(&server, &request).await;
+        assert_eq!(answer["ok"], true, "{request}: {answer}");
+        assert!(answer["prompt_tokens"].as_u64().unwrap() > 3);
+    }
+}
