@@ -1,6 +1,8 @@
 //! Errors as OpenAI's API has them: `{"error": {"message", "type", "param", "code"}}`, `param` a JSON pointer into the
 //! request's body. Where a request has several faults, `error` is the first and `errors` has them all.
 
+use std::fmt;
+
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -82,6 +84,16 @@ pub struct ApiFault {
     pub code: &'static str,
 }
 
+/// With its place.
+impl fmt::Display for ApiFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.param.as_deref() {
+            None | Some("") => f.write_str(&self.message),
+            Some(pointer) => write!(f, "{pointer}: {}", self.message),
+        }
+    }
+}
+
 impl ApiFault {
     /// A fault at a place of the body.
     pub fn at(pointer: impl Into<String>, code: &'static str, message: impl Into<String>) -> ApiFault {
@@ -96,7 +108,7 @@ impl ApiFault {
 
 /// An answer that is an error. Never without a fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", self.first().message)]
+#[error("{}", self.first())]
 pub struct ApiError {
     /// Decides the status.
     pub kind: ErrorKind,
@@ -143,7 +155,7 @@ impl ApiError {
     pub fn body(&self) -> Value {
         let shape = |fault: &ApiFault| {
             json!({
-                "message": fault.message, "type": self.kind.name(), "param": fault.param, "code": fault.code,
+                "message": fault.to_string(), "type": self.kind.name(), "param": fault.param, "code": fault.code,
             })
         };
         match self.others.is_empty() {
@@ -367,8 +379,7 @@ mod tests {
         let response = ApiError::invalid("/n", "too_many", "no").into_response();
         assert_eq!(response.status(), 400);
         let error = ApiError::invalid("/n", "too_many", "no").map_pointers(|p| format!("/x{p}"));
-        let shape =
-            json!({"error": {"message": "no", "type": "invalid_request_error", "param": "/x/n", "code": "too_many"}});
+        let shape = json!({"error": {"message": "/x/n: no", "type": "invalid_request_error", "param": "/x/n", "code": "too_many"}});
         assert_eq!(error.body(), shape);
         assert!(ApiError::refuse(Vec::new()).is_ok());
         let busy = ApiError::whole(ErrorKind::Busy, "queue_full", "busy").into_response();

@@ -34,4 +34,4 @@ pub use http::serve;
 pub use inspect::{Entry, Outcome, Recorder, RequestSummary, StoreError, TimingSummary, TraceLimits, TraceStore};
 pub use limits::{HttpLimits, RequestLimits, SchemaLimits, Seconds, ServerLimits};
 pub use load::{LoadError, load};
-pub use state::{App, Served};
+pub use state::{App, HostModel, Processors, Served};

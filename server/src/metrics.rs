@@ -114,8 +114,24 @@ impl Metrics {
         let mut registry = metrics.registry.lock();
         metrics.register(&mut registry);
         registry.register_collector(Box::new(Engines(models.to_vec())));
+        models.iter().for_each(|served| metrics.show_zeros(&ModelLabels { model: served.name.clone() }));
         drop(registry);
         metrics
+    }
+
+    /// Counters that have counted nothing are shown too.
+    fn show_zeros(&self, labels: &ModelLabels) {
+        let counters = [
+            &self.prompt_tokens,
+            &self.generated_tokens,
+            &self.calls,
+            &self.forced,
+            &self.refused,
+            &self.truncated,
+            &self.repaired,
+        ];
+        counters.into_iter().for_each(|counter| drop(counter.get_or_create(labels)));
+        [&self.compile, &self.mask, &self.first_token].into_iter().for_each(|times| drop(times.get_or_create(labels)));
     }
 
     fn register(&self, registry: &mut Registry) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use louver_mistralrs::Louver;
-use mistralrs::Model;
+use mistralrs::{CustomLogitsProcessor, Model};
 use tokio::sync::Semaphore;
 
 use crate::config::{Config, ModelConfig};
@@ -29,6 +29,18 @@ pub struct Served {
     pub max_tokens: Option<usize>,
     /// When it was loaded, in seconds since 1970.
     pub created: u64,
+    /// Logits processors that every generation gets, before Louver's.
+    pub processors: Processors,
+}
+
+/// Logits processors of the host.
+#[derive(Clone, Default)]
+pub struct Processors(pub Vec<Arc<dyn CustomLogitsProcessor>>);
+
+impl std::fmt::Debug for Processors {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Processors").field(&self.0.len()).finish()
+    }
 }
 
 /// The host's model. `Debug` says nothing of it: the host's type has none.
@@ -50,6 +62,7 @@ impl Served {
             louver,
             max_tokens: config.max_tokens,
             created: now(),
+            processors: Processors::default(),
         }
     }
 
@@ -99,8 +112,8 @@ impl App {
         let models: Vec<Arc<Served>> = models.into_iter().map(Arc::new).collect();
         let bodies = Arc::new(Semaphore::new(config.limits.http.bodies_bytes));
         let (metrics, gate) = (Metrics::new(&models), Gate::new(config.limits.requests));
-        let traces = TraceStore::new(config.limits.traces);
-        App { inner: Arc::new(Inner { config, models, metrics, traces, bodies, gate, phases: Phases::default() }) }
+        let (traces, phases) = (TraceStore::new(config.limits.traces), Phases::default());
+        App { inner: Arc::new(Inner { config, models, metrics, traces, bodies, gate, phases }) }
     }
 
     /// The configuration.

@@ -19,6 +19,8 @@ pub(crate) struct Reader {
     tokens: Vec<u32>,
     /// What the last token belongs to.
     phase: Phase,
+    /// Tokens of reasoning.
+    reasoning: usize,
     fault: Option<Fault>,
     spent: Duration,
 }
@@ -41,7 +43,7 @@ impl Reader {
     }
 
     fn new(vocab: Arc<Vocabulary>, mode: Mode) -> Reader {
-        Reader { vocab, mode, tokens: Vec::new(), phase: Phase::Free, fault: None, spent: Duration::ZERO }
+        Reader { vocab, mode, tokens: Vec::new(), phase: Phase::Free, reasoning: 0, fault: None, spent: Duration::ZERO }
     }
 
     /// Takes tokens; gives the events that are decided. Stop tokens are not part of the output.
@@ -65,6 +67,7 @@ impl Reader {
                                 Some(span) => span.label.map_or(Phase::Marker, |label| phase(Role::of(label))),
                                 None => self.phase,
                             };
+                            self.reasoning += usize::from(self.phase == Phase::Reasoning);
                             events.extend(extractor.push(given.fresh(spans)));
                         }
                         Err(error) => self.fault = Some(Fault::Rejected { token: raw, why: error.to_string() }),
@@ -148,6 +151,11 @@ impl Reader {
     /// What was generated, without the stop token.
     pub(crate) fn tokens(&self) -> &[u32] {
         &self.tokens
+    }
+
+    /// How many tokens were reasoning.
+    pub(crate) fn reasoning(&self) -> usize {
+        self.reasoning
     }
 
     /// What the last token belongs to.

@@ -38,6 +38,8 @@ pub struct Generation {
     pub prompt_tokens: usize,
     /// The generated tokens without the stop token.
     pub tokens: Vec<u32>,
+    /// How many of them are reasoning.
+    pub reasoning_tokens: usize,
     /// What it cost.
     pub timing: Timing,
     /// Rows in which the model gave unusable logits (NaN or infinite) to allowed tokens.
@@ -53,6 +55,7 @@ pub(crate) struct Outcome {
     finish: Finish,
     completion: Completion,
     tokens: Vec<u32>,
+    reasoning_tokens: usize,
     timing: Timing,
     repaired_rows: usize,
 }
@@ -138,6 +141,7 @@ impl EventStream {
             finish: outcome.finish,
             prompt_tokens: self.prompt_tokens,
             tokens: outcome.tokens,
+            reasoning_tokens: outcome.reasoning_tokens,
             timing: outcome.timing,
             repaired_rows: outcome.repaired_rows,
         })
@@ -224,7 +228,8 @@ pub(crate) async fn read(
     };
     let clock = shared.clock.lock();
     let timing = clock.timing(reader.spent(), ended);
-    Ok(Outcome { finish, completion, tokens: reader.tokens().to_vec(), timing, repaired_rows: clock.repaired })
+    let (tokens, reasoning_tokens) = (reader.tokens().to_vec(), reader.reasoning());
+    Ok(Outcome { finish, completion, tokens, reasoning_tokens, timing, repaired_rows: clock.repaired })
 }
 
 /// The finish reason of a chunk, or the host's error.

@@ -1,5 +1,9 @@
 //! What a turn came to -> the answer's JSON.
 
+use std::time::Duration;
+
+use louver::ids::TokenId;
+use louver::vocab::Vocabulary;
 use louver_formats::Call;
 use louver_mistralrs::{Finish, Generation, Phase, Step};
 use serde_json::{Map, Value, json};
@@ -51,18 +55,26 @@ impl Usage {
     }
 }
 
+/// A choice that is over.
+struct Ended {
+    choice: usize,
+    generation: Box<Generation>,
+    trace: Option<String>,
+}
+
 /// Waits for all choices.
 pub(crate) async fn collect(mut running: Running, frame: &Frame) -> Result<Value, ApiError> {
     let mut usage = Usage { prompt: running.prompt_tokens, ..Usage::default() };
-    let mut ended: Vec<(usize, Box<Generation>)> = Vec::new();
+    let mut ended: Vec<Ended> = Vec::new();
     while let Some(progress) = running.next().await {
-        if let Progress::End { choice, generation, .. } = progress? {
+        if let Progress::End { choice, generation, trace, .. } = progress? {
             usage.add(&generation);
-            ended.push((choice, generation));
+            ended.push(Ended { choice, generation, trace });
         }
     }
-    ended.sort_by_key(|(choice, _)| *choice);
-    let choices: Vec<Value> = ended.iter().map(|(choice, generation)| whole(*choice, generation, frame)).collect();
+    ended.sort_by_key(|ended| ended.choice);
+    let vocab = running.served.louver.engine().vocab();
+    let choices: Vec<Value> = ended.iter().map(|ended| whole(ended, frame, vocab)).collect();
     let mut answer = json!({
         "id": frame.id,
         "object": "chat.completion",
@@ -72,14 +84,19 @@ pub(crate) async fn collect(mut running: Running, frame: &Frame) -> Result<Value
         "choices": choices,
         "usage": usage.json(),
     });
-    if frame.report {
-        let generations: Vec<&Generation> = ended.iter().map(|(_, generation)| &**generation).collect();
-        answer["louver"] = report(&generations, running.compiled_in);
+    let reports: Vec<Value> = ended
+        .into_iter()
+        .filter_map(|Ended { generation, trace, .. }| report(&generation, trace, frame.report, running.compiled_in))
+        .collect();
+    match reports.len() {
+        0 => {}
+        1 => answer["louver"] = reports.into_iter().collect::<Vec<_>>().swap_remove(0),
+        _ => answer["louver"] = json!({"choices": reports}),
     }
     Ok(answer)
 }
 
-fn whole(choice: usize, generation: &Generation, frame: &Frame) -> Value {
+fn whole(Ended { choice, generation, .. }: &Ended, frame: &Frame, vocab: &Vocabulary) -> Value {
     let turn = &generation.turn;
     let mut message = Map::new();
     message.insert("role".to_owned(), "assistant".into());
@@ -95,7 +112,7 @@ fn whole(choice: usize, generation: &Generation, frame: &Frame) -> Value {
     json!({
         "index": choice,
         "message": message,
-        "logprobs": if frame.logprobs { logprobs(&generation.steps) } else { Value::Null },
+        "logprobs": if frame.logprobs { logprobs(&generation.steps, vocab) } else { Value::Null },
         "finish_reason": finish_reason(generation),
     })
 }
@@ -114,36 +131,43 @@ pub(crate) fn finish_reason(generation: &Generation) -> &'static str {
 }
 
 /// Probabilities of the tokens of the answer's text, as Chat Completions has them. Reasoning, calls and markers have none.
-pub(crate) fn logprobs(steps: &[Step]) -> Value {
+pub(crate) fn logprobs(steps: &[Step], vocab: &Vocabulary) -> Value {
     let of_text = |step: &&Step| matches!(step.phase, Phase::Text | Phase::Response | Phase::Free);
-    let content: Vec<Value> = steps.iter().filter(of_text).map(logprob).collect();
-    json!({"content": content, "refusal": null})
-}
-
-fn logprob(step: &Step) -> Value {
-    let top: Vec<Value> =
-        step.top.iter().map(|c| json!({"token": c.text, "logprob": c.logprob, "bytes": c.text.as_bytes()})).collect();
-    json!({"token": step.text, "logprob": step.logprob, "bytes": step.bytes, "top_logprobs": top})
-}
-
-/// The member `louver` of an answer: what was enforced, and what it cost.
-pub(crate) fn report(generations: &[&Generation], compiled_in: std::time::Duration) -> Value {
-    let micros = |time: std::time::Duration| (time.as_secs_f64() * 1e7).round() / 10.0;
-    let one = |generation: &Generation| {
-        let timing = &generation.timing;
-        json!({
-            "report": generation.report,
-            "timing": {
-                "compile_us": micros(compiled_in),
-                "mask_mean_us": micros(timing.mask_mean()),
-                "mask_p99_us": micros(timing.mask_quantile(0.99)),
-                "louver_us": micros(timing.louver),
-                "steps_us": micros(timing.steps),
-            },
-        })
+    let bytes = |token: u32| vocab.bytes(TokenId::from_raw(token)).map(<[u8]>::to_vec);
+    let entry =
+        |token: u32, text: &str, logprob: f32| json!({"token": text, "logprob": logprob, "bytes": bytes(token)});
+    let full = |step: &Step| {
+        let mut found = entry(step.token, &step.text, step.logprob);
+        found["top_logprobs"] = step.top.iter().map(|c| entry(c.token, &c.text, c.logprob)).collect();
+        found
     };
-    match generations {
-        [generation] => one(generation),
-        several => json!({"choices": several.iter().map(|generation| one(generation)).collect::<Vec<_>>()}),
+    json!({"content": steps.iter().filter(of_text).map(full).collect::<Vec<_>>(), "refusal": null})
+}
+
+/// The member `louver` of an answer: what was enforced, what it cost, and where its trace is.
+pub(crate) fn report(
+    generation: &Generation,
+    trace: Option<String>,
+    wanted: bool,
+    compiled_in: Duration,
+) -> Option<Value> {
+    let mut out = Map::new();
+    if wanted {
+        let timing = &generation.timing;
+        let micros = |time: Duration| (time.as_secs_f64() * 1e7).round() / 10.0;
+        out.insert("report".to_owned(), json!(generation.report));
+        let timing = json!({
+            "compile_us": micros(compiled_in),
+            "masks": timing.masks.len(),
+            "mask_us_mean": micros(timing.mask_mean()),
+            "mask_us_p99": micros(timing.mask_quantile(0.99)),
+            "louver_us": micros(timing.louver),
+            "steps_us": micros(timing.steps),
+        });
+        out.insert("timing".to_owned(), timing);
     }
+    if let Some(trace) = trace {
+        out.insert("trace".to_owned(), trace.into());
+    }
+    (!out.is_empty()).then_some(Value::Object(out))
 }

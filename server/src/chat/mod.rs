@@ -17,27 +17,33 @@ use crate::app::json_response;
 use crate::error::ApiError;
 use crate::http::body::read_json;
 use crate::http::fresh_id;
+use crate::request::to_value;
 use crate::state::{App, now};
 use crate::turn;
 
 use answer::Frame;
 use request::ChatRequest;
 
+const ROUTE: &str = "/v1/chat/completions";
+
 /// The routes.
 pub(crate) fn routes() -> Router<App> {
-    Router::new().route("/v1/chat/completions", post(complete))
+    Router::new().route(ROUTE, post(complete))
 }
 
 async fn complete(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let arrived = Instant::now();
     let (parts, body) = request.into_parts();
     let body = read_json(&app, &parts.headers, body).await?;
-    let ChatRequest { demand, stream } = ChatRequest::read(&body, &app)?;
+    let ChatRequest { mut demand, stream } = ChatRequest::read(&body, &app)?;
+    let id = fresh_id("chatcmpl-");
+    demand.id.clone_from(&id);
+    demand.source = demand.extension.trace.then(|| (ROUTE, to_value(&body)));
     drop(body);
     let (report, logprobs) = (demand.extension.report, demand.sampling.logprobs.is_some());
     let running = turn::start(&app, demand, arrived).await?;
     let frame = Frame {
-        id: fresh_id("chatcmpl-"),
+        id,
         created: now(),
         model: running.served.name.clone(),
         fingerprint: running.served.fingerprint(),

@@ -124,15 +124,15 @@ impl Sender {
                 self.held[choice].extend(steps);
                 self.event(choice, event);
             }
-            Progress::End { choice, generation, steps } => {
+            Progress::End { choice, generation, steps, trace } => {
                 self.begin(choice);
                 self.held[choice].extend(steps);
                 self.usage.add(&generation);
                 let probabilities = self.probabilities(choice);
                 let mut chunk = self.chunk(choice, json!({}), probabilities, Some(finish_reason(&generation)));
                 let compiled_in = self.running.as_ref().map(|running| running.compiled_in).unwrap_or_default();
-                if self.frame.report {
-                    chunk["louver"] = report(&[&generation], compiled_in);
+                if let Some(report) = report(&generation, trace, self.frame.report, compiled_in) {
+                    chunk["louver"] = report;
                 }
                 self.ready.push_back(sse(&chunk));
             }
@@ -166,7 +166,9 @@ impl Sender {
         if !self.frame.logprobs {
             return Value::Null;
         }
-        logprobs(&std::mem::take(&mut self.held[choice]))
+        let steps = std::mem::take(&mut self.held[choice]);
+        let served = self.running.as_ref().map(|running| running.served.clone());
+        served.map_or(Value::Null, |served| logprobs(&steps, served.louver.engine().vocab()))
     }
 
     fn end(&mut self) {

@@ -1,7 +1,7 @@
 //! What surrounds every route: an id, a log line, counters, keys, and a net below panics.
 
 use std::panic::AssertUnwindSafe;
-use std::task::Poll;
+use std::task::{Poll, ready};
 use std::time::Instant;
 
 use axum::body::{Body, HttpBody};
@@ -61,7 +61,7 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     });
     guard.status = response.status().as_u16();
     if let Some(error) = response.extensions().get::<ApiError>() {
-        count_error(&app, error);
+        guard.span.in_scope(|| count_error(&app, error));
     }
     if let Ok(value) = HeaderValue::from_str(&id.0) {
         response.headers_mut().insert(REQUEST_ID, value);
@@ -117,21 +117,30 @@ impl Drop for Guard {
         let labels = RequestLabels { route: self.route, code: self.status };
         self.app.metrics().requests.get_or_create(&labels).inc();
         let milliseconds = self.begun.elapsed().as_secs_f64() * 1e3;
-        self.span.in_scope(|| tracing::info!(status = self.status, milliseconds, "done"));
+        self.span.in_scope(|| match self.route {
+            // Asked for every few seconds by machines.
+            "/healthz" | "/metrics" => tracing::debug!(status = self.status, milliseconds, "done"),
+            _ => tracing::info!(status = self.status, milliseconds, "done"),
+        });
     }
 }
 
-/// A body that ends its request's guard when it has ended or was dropped. One that is there already is left as it is.
+/// A body that ends its request's guard when it has ended or was dropped, and is made within its span. One that is there
+/// already is left as it is.
 fn watched(body: Body, guard: Guard) -> Body {
     if body.size_hint().exact().is_some() {
         return body;
     }
-    let mut guard = Some(guard);
-    let pieces = body.into_data_stream().chain(futures::stream::poll_fn(move |_| {
-        drop(guard.take());
-        Poll::Ready(None)
-    }));
-    Body::from_stream(pieces)
+    let span = guard.span.clone();
+    let (mut pieces, mut guard) = (body.into_data_stream(), Some(guard));
+    Body::from_stream(futures::stream::poll_fn(move |context| {
+        let _within = span.enter();
+        let piece = ready!(pieces.poll_next_unpin(context));
+        if piece.is_none() {
+            drop(guard.take());
+        }
+        Poll::Ready(piece)
+    }))
 }
 
 /// Lets pass who has one of the keys.

@@ -54,9 +54,8 @@ mod tests {
 
     #[test]
     fn what_is_refused() {
-        let json = |text| Json::parse(text, &Limits::default()).unwrap();
         let check = |text: &str, unknown| {
-            let (json, mut faults) = (json(text), Faults::new());
+            let (json, mut faults) = (Json::parse(text, &Limits::default()).unwrap(), Faults::new());
             TABLE.check(&Members::of(&json, "", &mut faults).unwrap(), unknown, &mut faults);
             faults.into_iter().map(|f| f.param.unwrap()).collect::<Vec<_>>()
         };

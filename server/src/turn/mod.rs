@@ -43,6 +43,10 @@ pub(crate) struct Demand {
     pub(crate) extension: Extension,
     /// Whether steps are wanted as they come rather than at the end.
     pub(crate) streamed: bool,
+    /// The answer's id, for traces.
+    pub(crate) id: String,
+    /// The route and the request as it was sent, if it is to be recorded.
+    pub(crate) source: Option<(&'static str, Value)>,
 }
 
 impl Demand {
@@ -90,7 +94,7 @@ impl Demand {
         }
     }
 
-    fn run(&self, max_tokens: usize) -> Run {
+    fn run(&self, max_tokens: usize, served: &Served) -> Run {
         let sampling = &self.sampling;
         let params = SamplingParams {
             temperature: sampling.temperature,
@@ -104,7 +108,7 @@ impl Demand {
             n_choices: self.choices(),
             ..SamplingParams::neutral()
         };
-        let record = match (self.extension.trace, sampling.logprobs) {
+        let record = match (self.source.is_some(), sampling.logprobs) {
             (true, top) => Record::Trace { top: top.unwrap_or(0).max(TRACE_TOP) },
             (false, Some(top)) => Record::Logprobs { top },
             (false, None) => Record::Nothing,
@@ -117,7 +121,7 @@ impl Demand {
             record,
             ..RunOptions::default()
         };
-        Run { sampling: Some(params), options, ..Run::default() }
+        Run { sampling: Some(params), processors: served.processors.0.clone(), options }
     }
 }
 
@@ -142,9 +146,9 @@ async fn start_by(app: &App, demand: Demand, arrived: Instant, deadline: Instant
     let served = app.model(demand.model.as_deref())?.clone();
     let max_tokens = demand.max_tokens(app, &served)?;
     let permit = app.gate().enter(demand.choices(), app.metrics()).await?;
-    let run = demand.run(max_tokens);
-    let Demand { messages, tools, extension, streamed, sampling, .. } = &demand;
-    let (messages, request, template) = (messages.clone(), tools.clone(), demand.template());
+    let run = demand.run(max_tokens, &served);
+    let template = demand.template();
+    let Demand { messages, tools: request, streamed, sampling, id, source, .. } = demand;
     let (planned_for, metrics) = (served.clone(), app.clone());
     let (plan, prompt, compiled_in) = blocking(move || {
         let begun = Instant::now();
@@ -157,8 +161,8 @@ async fn start_by(app: &App, demand: Demand, arrived: Instant, deadline: Instant
     })
     .await?;
     let streams = plan.start(&served.model.0, prompt, run).await?;
-    let live_steps = *streamed && sampling.logprobs.is_some();
-    let keep_steps = extension.trace;
-    let options = running::Options { arrived, deadline, compiled_in, live_steps, keep_steps };
-    Ok(Running::new(app.clone(), served, streams, permit, options))
+    let live_steps = streamed && sampling.logprobs.is_some();
+    let options = running::Options { arrived, deadline, compiled_in, live_steps };
+    let recording = source.map(|(route, body)| running::Recording { id, route, body });
+    Ok(Running::new(app.clone(), served, streams, permit, (options, recording)))
 }

@@ -9,10 +9,12 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use louver_formats::Event;
 use louver_mistralrs::{Completion, EventStream, Finish, Generation, GenerationError, Step};
+use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::error::{ApiError, ErrorKind};
 use crate::http::phase::Phase;
+use crate::inspect::{Outcome, Recorder, RequestSummary, TimingSummary};
 use crate::metrics::{FinishLabels, ModelLabels};
 use crate::state::{App, Served};
 
@@ -24,8 +26,16 @@ pub(super) struct Options {
     pub(super) compiled_in: Duration,
     /// Steps come with events.
     pub(super) live_steps: bool,
-    /// The generation has all steps at its end.
-    pub(super) keep_steps: bool,
+}
+
+/// What traces of a request need.
+#[derive(Clone, Debug)]
+pub(super) struct Recording {
+    /// The answer's id.
+    pub(super) id: String,
+    pub(super) route: &'static str,
+    /// The request as it was sent.
+    pub(super) body: Value,
 }
 
 /// What happened next.
@@ -48,6 +58,8 @@ pub(crate) enum Progress {
         generation: Box<Generation>,
         /// As with events.
         steps: Vec<Step>,
+        /// The trace's id, if it was recorded.
+        trace: Option<String>,
     },
 }
 
@@ -55,7 +67,9 @@ pub(crate) enum Progress {
 struct Choice {
     index: usize,
     stream: EventStream,
+    /// Steps that went with events.
     kept: Vec<Step>,
+    recorder: Option<(String, Recorder)>,
     tally: Tally,
 }
 
@@ -82,14 +96,15 @@ impl Running {
         served: Arc<Served>,
         streams: Vec<EventStream>,
         permit: OwnedSemaphorePermit,
-        options: Options,
+        (options, recording): (Options, Option<Recording>),
     ) -> Running {
         let prompt_tokens = streams.first().map_or(0, EventStream::prompt_tokens);
         let labels = ModelLabels { model: served.name.clone() };
         app.metrics().prompt_tokens.get_or_create(&labels).inc_by(prompt_tokens as u64);
         let choices = streams.into_iter().enumerate().map(|(index, stream)| {
-            let tally = Tally::new(app.clone(), &served.name);
-            advance(Choice { index, stream, kept: Vec::new(), tally }, options)
+            let tally = Tally::new(app.clone(), &served);
+            let recorder = recording.as_ref().map(|recording| recording.begin(index, &served));
+            advance(Choice { index, stream, kept: Vec::new(), recorder, tally }, options)
         });
         let advancing = choices.collect();
         let compiled_in = options.compiled_in;
@@ -133,46 +148,97 @@ fn advance(mut choice: Choice, options: Options) -> Advance {
     Box::pin(async move {
         let index = choice.index;
         let event = choice.stream.next().await;
-        let mut steps = if options.live_steps { choice.stream.take_steps() } else { Vec::new() };
-        if options.keep_steps {
+        let steps = if options.live_steps { choice.stream.take_steps() } else { Vec::new() };
+        if choice.recorder.is_some() {
             choice.kept.extend_from_slice(&steps);
         }
-        if let Some(event) = event {
-            choice.tally.event(&event);
-            return (Some(choice), Ok(Progress::Event { choice: index, event, steps }));
+        let Some(event) = event else { return (None, choice.end(options, steps).await) };
+        choice.tally.event(&event);
+        if let Some((_, recorder)) = &mut choice.recorder {
+            recorder.event(choice.stream.position(), &event);
         }
-        let Choice { stream, mut kept, tally, .. } = choice;
-        match stream.finish().await {
-            Ok(mut generation) => {
-                tally.end(&generation);
-                if options.live_steps {
-                    steps.extend_from_slice(&generation.steps);
-                }
-                if options.keep_steps {
-                    kept.append(&mut generation.steps);
-                    generation.steps = kept;
-                }
-                (None, Ok(Progress::End { choice: index, generation: Box::new(generation), steps }))
-            }
+        (Some(choice), Ok(Progress::Event { choice: index, event, steps }))
+    })
+}
+
+impl Choice {
+    /// Reads the end. `steps`: those taken since the last event.
+    async fn end(self, options: Options, mut steps: Vec<Step>) -> Result<Progress, GenerationError> {
+        let Choice { index, stream, mut kept, recorder, tally } = self;
+        let mut generation = match stream.finish().await {
+            Ok(generation) => Box::new(generation),
             Err(error) => {
                 tally.fail();
-                (None, Err(error))
+                return Err(error);
             }
+        };
+        if options.live_steps {
+            steps.extend_from_slice(&generation.steps);
         }
-    })
+        kept.append(&mut generation.steps);
+        generation.steps = kept;
+        let trace = recorder.and_then(|(id, recorder)| record(id, recorder, &generation, &tally));
+        tally.end(&generation);
+        Ok(Progress::End { choice: index, generation, steps, trace })
+    }
+}
+
+impl Recording {
+    /// A choice's recorder, and the id its trace will have.
+    fn begin(&self, choice: usize, served: &Served) -> (String, Recorder) {
+        let id = if choice == 0 { self.id.clone() } else { format!("{}-{choice}", self.id) };
+        let summary = RequestSummary {
+            route: self.route.to_owned(),
+            model: served.name.clone(),
+            format: served.louver.format().ok().map(str::to_owned),
+            choice,
+            body: self.body.clone(),
+        };
+        (id, Recorder::new(summary))
+    }
+}
+
+/// Puts a trace into the store; its id, if it is there now.
+fn record(id: String, recorder: Recorder, generation: &Generation, tally: &Tally) -> Option<String> {
+    let outcome = Outcome {
+        prompt_tokens: generation.prompt_tokens,
+        vocabulary: tally.vocabulary,
+        finish: finish_word(generation),
+        steps: &generation.steps,
+        report: &generation.report,
+        timing: TimingSummary::from(&generation.timing),
+    };
+    match recorder.finish(tally.app.traces(), &id, &outcome) {
+        Ok(()) => Some(id),
+        Err(error) => {
+            tracing::warn!(id, "not recorded: {error}");
+            None
+        }
+    }
+}
+
+fn finish_word(generation: &Generation) -> &'static str {
+    match generation.finish {
+        Finish::Stop => "stop",
+        Finish::Length => "length",
+        Finish::Cancelled => "cancelled",
+    }
 }
 
 /// Counts a generation; one that is dropped before its end was cancelled.
 struct Tally {
     app: App,
     labels: ModelLabels,
+    /// The vocabulary's width.
+    vocabulary: usize,
     finish: &'static str,
 }
 
 impl Tally {
-    fn new(app: App, model: &str) -> Tally {
+    fn new(app: App, served: &Served) -> Tally {
         app.metrics().generations.inc();
-        Tally { app, labels: ModelLabels { model: model.to_owned() }, finish: "cancelled" }
+        let vocabulary = served.louver.engine().vocab().width();
+        Tally { app, labels: ModelLabels { model: served.name.clone() }, vocabulary, finish: "cancelled" }
     }
 
     fn event(&self, event: &Event) {
@@ -186,11 +252,7 @@ impl Tally {
     }
 
     fn end(mut self, generation: &Generation) {
-        self.finish = match generation.finish {
-            Finish::Stop => "stop",
-            Finish::Length => "length",
-            Finish::Cancelled => "cancelled",
-        };
+        self.finish = finish_word(generation);
         let metrics = self.app.metrics();
         let report = &generation.report;
         let truncated = report.completion == Completion::Truncated;

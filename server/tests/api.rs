@@ -1,0 +1,15 @@
+//! The server against the real mistral.rs with the tiny model, through HTTP.
+
+#[path = "api/support.rs"]
+mod support;
+
+#[path = "api/answers.rs"]
+mod answers;
+#[path = "api/cases.rs"]
+mod cases;
+#[path = "api/faults.rs"]
+mod faults;
+#[path = "api/http.rs"]
+mod http;
+#[path = "api/stopping.rs"]
+mod stopping;

@@ -1,0 +1,190 @@
+//! Whole answers and streams: what they have in common, and what is in them.
+
+use serde_json::{Map, Value, json};
+
+use crate::cases::check_call;
+use crate::support::{Server, ask, tools};
+
+/// What the chunks of one choice add up to: message, finish reason, logprobs.
+fn assemble(chunks: &[Value], choice: usize) -> Value {
+    let (mut content, mut reasoning) = (String::new(), String::new());
+    let mut calls: Vec<Map<String, Value>> = Vec::new();
+    let mut finish = Value::Null;
+    let mut logprobs: Vec<Value> = Vec::new();
+    let mut begun = false;
+    for chunk in chunks {
+        assert_eq!(chunk["object"], "chat.completion.chunk");
+        let of_choice = |c: &&Value| c["index"] == choice;
+        let Some(part) = chunk["choices"].as_array().unwrap().iter().find(of_choice) else { continue };
+        assert!(finish.is_null(), "something follows the finish reason: {chunk}");
+        assert_eq!(part["delta"]["role"] == "assistant", !begun, "the role comes first, and once: {chunk}");
+        begun = true;
+        let delta = &part["delta"];
+        content.push_str(delta["content"].as_str().unwrap_or(""));
+        reasoning.push_str(delta["reasoning_content"].as_str().unwrap_or(""));
+        for call in delta["tool_calls"].as_array().into_iter().flatten() {
+            let index = call["index"].as_u64().unwrap() as usize;
+            if index == calls.len() {
+                assert!(call["id"].is_string() && call["type"] == "function" && call["function"]["arguments"] == "");
+                let mut call = call.as_object().unwrap().clone();
+                call.remove("index");
+                calls.push(call);
+            } else {
+                assert!(index + 1 == calls.len() && call.get("id").is_none(), "{chunk}");
+                let piece = call["function"]["arguments"].as_str().unwrap();
+                let arguments = &mut calls[index]["function"]["arguments"];
+                *arguments = format!("{}{piece}", arguments.as_str().unwrap()).into();
+            }
+        }
+        finish = part["finish_reason"].clone();
+        logprobs.extend(part["logprobs"]["content"].as_array().cloned().unwrap_or_default());
+    }
+    json!({"content": content, "reasoning": reasoning, "calls": calls, "finish": finish, "logprobs": logprobs})
+}
+
+/// The same of a whole answer.
+fn whole(answer: &Value, choice: usize) -> Value {
+    let part = &answer["choices"][choice];
+    let message = &part["message"];
+    let or = |value: &Value, other: Value| if value.is_null() { other } else { value.clone() };
+    json!({
+        "content": or(&message["content"], "".into()),
+        "reasoning": or(&message["reasoning_content"], "".into()),
+        "calls": or(&message["tool_calls"], json!([])),
+        "finish": part["finish_reason"],
+        "logprobs": or(&part["logprobs"]["content"], json!([])),
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_adds_up_to_the_whole_answer() {
+    let server = Server::start("").await;
+    let schema = json!({"type": "object", "properties": {"a": {"type": "string", "maxLength": 5}, "b": {"type": "integer",
+        "minimum": 0, "maximum": 99}}, "required": ["a", "b"], "additionalProperties": false});
+    let response_format =
+        json!({"type": "json_schema", "json_schema": {"name": "r", "strict": true, "schema": schema}});
+    let requests = [
+        json!({}),
+        json!({"reasoning_effort": "low", "max_tokens": 120}),
+        json!({"stop": "e", "logprobs": true, "top_logprobs": 2}),
+        json!({"tools": tools(), "max_tokens": 200}),
+        json!({"tools": tools(), "tool_choice": "required", "max_tokens": 500}),
+        json!({"tools": tools(), "tool_choice": {"type": "function", "function": {"name": "weather"}}, "max_tokens": 400}),
+        json!({"response_format": response_format.clone(), "max_tokens": 300, "logprobs": true}),
+        json!({"n": 3, "temperature": 0.8, "top_k": 20}),
+        json!({"tools": tools(), "tool_choice": "required", "n": 2, "max_tokens": 30, "louver": {"truncation": "off"}}),
+    ];
+    for more in requests {
+        let mut body = ask(more);
+        let answer = server.chat(&body).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let answer = answer.json();
+        body["stream_options"] = json!({"include_usage": true});
+        let chunks = server.stream(&body).await;
+        let choices = body["n"].as_u64().unwrap_or(1) as usize;
+        for choice in 0..choices {
+            let (streamed, mut at_once) = (assemble(&chunks, choice), whole(&answer, choice));
+            if at_once["finish"] == "length" {
+                // A call that was cut off has been streamed as far as it got.
+                let calls = at_once["calls"].as_array().unwrap().len();
+                at_once["calls"] = streamed["calls"].clone();
+                assert!(streamed["calls"].as_array().unwrap().len() - calls <= 1);
+            }
+            assert_eq!(streamed, at_once, "{body}");
+            at_once["calls"].as_array().unwrap().iter().filter(|_| streamed["finish"] == "tool_calls").for_each(
+                |call| {
+                    check_call("stream", call);
+                },
+            );
+            let wants_logprobs = body["logprobs"] == true && streamed["content"] != "";
+            assert_eq!(streamed["logprobs"] != json!([]), wants_logprobs, "{body}: {streamed}");
+        }
+        assert_eq!(chunks.last().unwrap()["usage"], answer["usage"], "{body}");
+        assert_eq!(chunks.last().unwrap()["choices"], json!([]));
+        assert!(chunks[..chunks.len() - 1].iter().all(|chunk| chunk["usage"].is_null()));
+        let last = chunks.iter().rev().find(|chunk| chunk.get("louver").is_some()).unwrap();
+        assert!(last["louver"]["report"]["level"].is_string());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_obey_and_say_so() {
+    let server = Server::start("").await;
+    for seed in 0..6 {
+        let body = ask(json!({"tools": tools(), "tool_choice": "required", "max_tokens": 600, "seed": seed}));
+        let answer = server.chat(&body).await.json();
+        let calls = answer["choices"][0]["message"]["tool_calls"].as_array().unwrap().clone();
+        assert!(!calls.is_empty());
+        calls.iter().for_each(|call| check_call("required", call));
+        assert_eq!(answer["louver"]["report"]["level"], "full");
+    }
+    let loose =
+        json!([{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "required": ["x"]}}}]);
+    let answer = server.chat(&ask(json!({"tools": loose, "tool_choice": "required", "max_tokens": 400}))).await.json();
+    assert_eq!(answer["louver"]["report"]["level"], "partial", "{answer}");
+    assert_eq!(answer["louver"]["report"]["relaxed"][0]["pointer"], "/tools/0/function/parameters");
+    let calls = answer["choices"][0]["message"]["tool_calls"].as_array().unwrap();
+    assert!(calls.iter().all(|call| {
+        serde_json::from_str::<Value>(call["function"]["arguments"].as_str().unwrap()).unwrap().is_object()
+    }));
+    assert!(server.metric("louver_dispatch_fired_total").await >= 6.0);
+    assert!(server.metric("louver_mask_seconds_count").await > 100.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reasoning_is_told_from_the_answer() {
+    let server = Server::start("").await;
+    let body = ask(json!({"reasoning_effort": "high", "max_tokens": 300, "louver": {"reasoning_budget": 40}}));
+    let mut seen = 0;
+    for seed in 0..8 {
+        let mut body = body.clone();
+        body["seed"] = seed.into();
+        let answer = server.chat(&body).await.json();
+        let tokens = answer["usage"]["completion_tokens_details"]["reasoning_tokens"].as_u64().unwrap();
+        let reasoning = answer["choices"][0]["message"]["reasoning_content"].as_str().unwrap_or("");
+        assert!(reasoning.chars().count() <= 40, "{answer}");
+        assert_eq!(tokens > 0, !reasoning.is_empty(), "{answer}");
+        seen += usize::from(tokens > 0);
+    }
+    println!("{seen} of 8 with reasoning");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn seeds_decide_whatever_the_neighbours_do() {
+    let server = Server::start("").await;
+    let body = ask(json!({"seed": 77, "temperature": 1.2, "top_p": 0.95, "max_tokens": 80}));
+    let alone = whole(&server.chat(&body).await.json(), 0);
+    let others: Vec<Value> = (0..6).map(|seed| ask(json!({"seed": seed, "max_tokens": 40 + seed}))).collect();
+    let (crowd, beside) =
+        tokio::join!(futures::future::join_all(others.iter().map(|other| server.chat(other))), server.chat(&body));
+    assert!(crowd.iter().all(|answer| answer.status == 200));
+    assert_eq!(whole(&beside.json(), 0), alone);
+    let unseeded = {
+        let mut body = body.clone();
+        body.as_object_mut().unwrap().remove("seed");
+        body
+    };
+    let (one, two) = (server.chat(&unseeded).await.json(), server.chat(&unseeded).await.json());
+    assert_ne!(whole(&one, 0), whole(&two, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn traces_are_recorded_when_asked_for() {
+    let server = Server::start("").await;
+    let mut body = ask(json!({"tools": tools(), "tool_choice": "required", "n": 2, "max_tokens": 200}));
+    body["louver"]["trace"] = true.into();
+    let answer = server.chat(&body).await.json();
+    let id = answer["id"].as_str().unwrap();
+    assert_eq!(answer["louver"]["choices"][0]["trace"], *id);
+    assert_eq!(answer["louver"]["choices"][1]["trace"], format!("{id}-1"));
+    let trace = server.get(&format!("/v1/louver/traces/{id}-1")).await.json();
+    assert_eq!(trace["request"]["body"], body);
+    assert!(trace["steps"].as_array().unwrap().len() > 5);
+    let told = server.stream(&ask(json!({"logprobs": true, "louver": {"trace": true}}))).await;
+    let end = told.iter().find(|chunk| chunk.get("louver").is_some()).unwrap();
+    let trace = server.get(&format!("/v1/louver/traces/{}", end["louver"]["trace"].as_str().unwrap())).await.json();
+    let steps = trace["steps"].as_array().unwrap();
+    assert!(steps.windows(2).all(|pair| pair[0]["position"].as_u64() < pair[1]["position"].as_u64()), "{trace}");
+    assert_eq!(steps[0]["position"], 0);
+    assert_eq!(server.get("/v1/louver/traces/nope").await.status, 404);
+}

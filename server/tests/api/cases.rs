@@ -1,0 +1,119 @@
+//! A table of requests.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Server, ask, tools};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    body: Option<String>,
+    raw: Option<String>,
+    status: u16,
+    code: Option<String>,
+    param: Option<String>,
+    params: Option<Vec<String>>,
+    finish: Option<Vec<String>>,
+    /// The only tool that is called.
+    calls: Option<String>,
+    /// The report's completion; "none": there is no report.
+    completion: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Cases {
+    case: Vec<Case>,
+}
+
+impl Case {
+    fn request(&self) -> String {
+        let Some(body) = &self.body else { return self.raw.clone().unwrap() };
+        let mut request = ask(serde_json::from_str(body).unwrap_or_else(|error| panic!("{}: {error}", self.name)));
+        if request["tools"] == "TOOLS" {
+            request["tools"] = tools();
+        }
+        request.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+        request.to_string()
+    }
+
+    fn check(&self, answer: &Answer) {
+        let name = &self.name;
+        assert_eq!(answer.status, self.status, "{name}: {}", answer.text);
+        let body = answer.json();
+        if self.status != 200 {
+            return self.check_error(&body);
+        }
+        let choice = &body["choices"][0];
+        if let Some(finish) = &self.finish {
+            assert!(finish.iter().any(|word| choice["finish_reason"] == **word), "{name}: {body}");
+        }
+        let calls = choice["message"]["tool_calls"].as_array().cloned().unwrap_or_default();
+        assert_eq!(choice["finish_reason"] == "tool_calls", !calls.is_empty(), "{name}: {body}");
+        for call in &calls {
+            check_call(name, call);
+            assert!(self.calls.as_ref().is_none_or(|only| call["function"]["name"] == **only), "{name}: {body}");
+        }
+        match self.completion.as_deref() {
+            Some("none") => assert!(body.get("louver").is_none(), "{name}: {body}"),
+            Some(completion) => assert_eq!(body["louver"]["report"]["completion"], completion, "{name}: {body}"),
+            None => assert!(body["louver"]["report"]["level"].is_string(), "{name}: {body}"),
+        }
+        let usage = &body["usage"];
+        let total = usage["prompt_tokens"].as_u64().unwrap() + usage["completion_tokens"].as_u64().unwrap();
+        assert_eq!(usage["total_tokens"], total, "{name}: {body}");
+    }
+
+    fn check_error(&self, body: &Value) {
+        let name = &self.name;
+        let error = &body["error"];
+        assert!(error["message"].is_string() && error["type"].is_string(), "{name}: {body}");
+        if let Some(code) = &self.code {
+            assert_eq!(error["code"], **code, "{name}: {body}");
+        }
+        if let Some(param) = &self.param {
+            assert_eq!(error["param"], **param, "{name}: {body}");
+        }
+        if let Some(params) = &self.params {
+            let found: Vec<&str> =
+                body["errors"].as_array().unwrap().iter().filter_map(|e| e["param"].as_str()).collect();
+            assert_eq!(found, *params, "{name}: {body}");
+        }
+    }
+}
+
+/// A call is of one of the tools, and its arguments match.
+pub(crate) fn check_call(name: &str, call: &Value) {
+    let tools = tools();
+    let of_name = |tool: &&Value| tool["function"]["name"] == call["function"]["name"];
+    let tool = tools.as_array().unwrap().iter().find(of_name).unwrap_or_else(|| panic!("{name}: {call}"));
+    let arguments: Value = serde_json::from_str(call["function"]["arguments"].as_str().unwrap()).unwrap();
+    if let Err(error) = jsonschema::validate(&tool["function"]["parameters"], &arguments) {
+        panic!("{name}: {error} in {call}");
+    }
+    assert!(call["id"].as_str().is_some_and(|id| id.len() > 4) && call["type"] == "function", "{name}: {call}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_request_of_the_table() {
+    let cases: Cases = toml::from_str(include_str!("cases.toml")).unwrap();
+    let server = Server::start("[limits.requests]\nmax_tokens = 7000").await;
+    for case in &cases.case {
+        let answer = server.post("/v1/chat/completions", case.request()).await;
+        case.check(&answer);
+    }
+    let errors = cases.case.iter().filter(|case| case.status >= 400).count();
+    assert_eq!(server.metric("louver_errors_total").await, errors as f64);
+    println!("{} requests", cases.case.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn policies_of_the_server() {
+    let server = Server::start("strict_tools = \"all\"\nunknown_members = \"refuse\"").await;
+    let answer = server.chat(&ask(json!({"whatever": 1, "metadata": {}}))).await;
+    assert_eq!(answer.error(), (400, "unknown_member".to_owned(), Some("/whatever".to_owned())));
+    let loose = json!([{"type": "function", "function": {"name": "a", "parameters": {"type": "frog"}}}]);
+    let answer = server.chat(&ask(json!({"tools": loose}))).await;
+    assert_eq!(answer.error().2.as_deref(), Some("/tools/0/function/parameters/type"));
+}

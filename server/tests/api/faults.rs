@@ -1,0 +1,146 @@
+//! Clients that leave, servers that are full, hosts that break: everybody else is served.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use louver_server::Processors;
+use mistralrs::CustomLogitsProcessor;
+use serde_json::{Value, json};
+
+use crate::support::{Server, ask, data, endless, rest};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_leave_end_their_generations() {
+    let server = Server::start("").await;
+    let (answer, first) = server.begin(&endless()).await;
+    assert!(first.contains("\"role\":\"assistant\""), "{first}");
+    assert_eq!(server.metric("louver_running_generations").await, 1.0);
+    drop(answer);
+    server.wait_for("louver_running_generations", 0.0).await;
+    server.wait_for("louver_active_requests", 1.0).await; // the request for the metrics itself
+
+    // One that does not wait for a whole answer.
+    let impatient = reqwest::Client::builder().timeout(Duration::from_millis(400)).build().unwrap();
+    let request = impatient.post(format!("{}/v1/chat/completions", server.base)).body(endless().to_string());
+    assert!(request.send().await.is_err());
+    server.wait_for("louver_running_generations", 0.0).await;
+    let text = server.get("/metrics").await.text;
+    assert!(text.contains("louver_generations_total{model=\"tiny\",finish=\"cancelled\"} 2"), "{text}");
+    assert!(text.contains("code=\"499\"} 1"), "{text}");
+    assert_eq!(server.chat(&ask(json!({}))).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_server_says_so_and_stays_healthy() {
+    let limits = "[limits.requests]\nconcurrent = 1\nn = 1\nqueue = 1\nqueue_timeout_s = 0.4";
+    let server = Server::start(limits).await;
+    let (running, _) = server.begin(&endless()).await;
+    let (waiting, full) = (ask(json!({})), ask(json!({})));
+    let (late, full) = tokio::join!(server.chat(&waiting), async {
+        server.wait_for("louver_waiting_requests", 1.0).await;
+        assert_eq!(server.get("/healthz").await.status, 200);
+        server.chat(&full).await
+    });
+    assert_eq!(full.error(), (429, "queue_full".to_owned(), None));
+    assert_eq!(full.headers["retry-after"], "1");
+    assert_eq!(late.error(), (429, "queue_timeout".to_owned(), None));
+    drop(running);
+    server.wait_for("louver_running_generations", 0.0).await;
+    assert_eq!(server.chat(&ask(json!({}))).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_has_its_time() {
+    let server = Server::start("[limits.requests]\ntimeout_s = 0.5").await;
+    assert_eq!(server.chat(&endless()).await.error(), (408, "timeout".to_owned(), None));
+    let (answer, first) = server.begin(&endless()).await;
+    let text = first + &rest(answer).await;
+    let last: Value = serde_json::from_str(data(&text).last().unwrap()).unwrap();
+    assert_eq!((&last["error"]["code"], &last["error"]["type"]), (&json!("timeout"), &json!("timeout_error")));
+    server.wait_for("louver_running_generations", 0.0).await;
+}
+
+/// A processor that does something once it is told to.
+fn on_signal(
+    act: impl Fn(&mistralrs::Tensor) -> mistralrs::Tensor + Send + Sync + 'static,
+) -> (Processors, Arc<AtomicBool>) {
+    let signal = Arc::new(AtomicBool::new(false));
+    let told = signal.clone();
+    let processor: Arc<dyn CustomLogitsProcessor> = Arc::new(move |logits: &mistralrs::Tensor, _: &[u32]| {
+        Ok(if told.load(Ordering::Relaxed) { act(logits) } else { logits.clone() })
+    });
+    (Processors(vec![processor]), signal)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_are_not_numbers_are_repaired() {
+    let (processors, signal) = on_signal(|logits| {
+        let width = logits.elem_count();
+        mistralrs::Tensor::from_vec(vec![f32::NAN; width], width, &mistralrs::Device::Cpu).unwrap()
+    });
+    let server = Server::with_processors("", processors).await;
+    signal.store(true, Ordering::Relaxed);
+    let schema = json!({"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"], "additionalProperties": false});
+    let body = ask(
+        json!({"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}, "max_tokens": 300}),
+    );
+    let answer = server.chat(&body).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    let content: Value =
+        serde_json::from_str(answer.json()["choices"][0]["message"]["content"].as_str().unwrap()).unwrap();
+    assert!(content["a"].is_boolean());
+    assert!(server.metric("louver_repaired_rows_total").await > 0.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_dies_comes_back() {
+    let (processors, signal) = on_signal(|_| panic!("a processor's own bug, asked for by a test"));
+    let server = Server::with_processors("", processors).await;
+    assert_eq!(server.chat(&ask(json!({}))).await.status, 200);
+    signal.store(true, Ordering::Relaxed);
+    let answer = server.chat(&ask(json!({}))).await;
+    assert_eq!(answer.error(), (503, "host_gone".to_owned(), None));
+    signal.store(false, Ordering::Relaxed);
+    // mistral.rs starts a dead engine anew once its thread is gone.
+    let mut served = false;
+    for _ in 0..100 {
+        served = server.get("/healthz").await.status == 200 && server.chat(&ask(json!({}))).await.status == 200;
+        if served {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(served);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hostile_schemas_cost_their_own_request() {
+    let server = Server::start("[limits.schema]\nnodes = 2000\nautomaton_states = 2000\ncompiled_states = 20000").await;
+    let nested = (0..60).fold(json!({"type": "null"}), |inner, _| json!({"type": "array", "items": inner}));
+    let wide: serde_json::Map<String, Value> =
+        (0..3000).map(|i| (format!("p{i}"), json!({"type": "string"}))).collect();
+    let doubling = (0..30).fold(json!({"a": {"type": "string"}}), |mut defs, i| {
+        let inner = if i == 0 { "a".to_owned() } else { format!("d{}", i - 1) };
+        let twice = json!({"$ref": format!("#/$defs/{inner}")});
+        defs[format!("d{i}")] = json!({"anyOf": [twice, {"type": "array", "items": twice}]});
+        defs
+    });
+    let schemas = [
+        nested,
+        json!({"type": "object", "properties": wide}),
+        json!({"$defs": doubling, "$ref": "#/$defs/d29"}),
+        json!({"type": "string", "pattern": "(((a{1,100}){1,100}){1,100}){1,100}"}),
+        json!({"type": "string", "pattern": "(a|b)*a(a|b){40}"}),
+        json!({"$ref": "#"}),
+        json!({"not": {"not": {"not": {"type": "string"}}}}),
+    ];
+    for schema in schemas {
+        let format = json!({"type": "json_schema", "json_schema": {"name": "x", "schema": schema}});
+        let hostile = ask(json!({"response_format": format, "max_tokens": 20}));
+        let (answer, healthy) = tokio::join!(server.chat(&hostile), server.get("/healthz"));
+        assert_eq!(healthy.status, 200);
+        assert!(answer.status == 200 || answer.status == 400, "{}", answer.text);
+    }
+    assert_eq!(server.chat(&ask(json!({}))).await.status, 200);
+}

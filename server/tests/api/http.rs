@@ -1,0 +1,129 @@
+//! Routes, methods, keys, ids, bodies.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::support::{PATIENCE, Server, ask};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn routes_and_methods() {
+    let server = Server::start("").await;
+    assert_eq!(server.get("/healthz").await.json(), json!({"status": "ok"}));
+    let models = server.get("/v1/models").await.json();
+    assert_eq!((&models["object"], &models["data"][0]["id"]), (&json!("list"), &json!("tiny")));
+    assert_eq!(server.get("/v1/models/tiny").await.json()["object"], "model");
+    assert_eq!(server.get("/v1/models/small").await.json()["id"], "small");
+    assert_eq!(server.get("/v1/models/no/such").await.error().0, 404);
+    let answer = server.get("/v2/chat").await;
+    assert_eq!(answer.error(), (404, "unknown_route".to_owned(), None));
+    let answer = server.get("/v1/chat/completions").await;
+    assert_eq!(answer.error(), (405, "method_not_allowed".to_owned(), None));
+    assert_eq!(answer.headers["allow"], "POST");
+    let metrics = server.get("/metrics").await;
+    assert!(metrics.text.ends_with("# EOF\n"), "{}", metrics.text);
+    assert_eq!(server.metric("louver_requests_total").await, 9.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies() {
+    let server = Server::start("[limits.http]\nbody_bytes = 2000\nread_timeout_s = 0.5").await;
+    let url = format!("{}/v1/chat/completions", server.base);
+    let body = ask(json!({"max_tokens": 1}));
+    for (kind, status) in [
+        ("application/json", 200),
+        ("application/json; charset=utf-8", 200),
+        ("Application/JSON", 200),
+        ("text/plain", 415),
+        ("application/x-www-form-urlencoded", 415),
+    ] {
+        let request = server.client.post(&url).header("content-type", kind).body(body.to_string());
+        assert_eq!(server.send(request).await.status, status, "{kind}");
+    }
+    let request = server.client.post(&url).body(body.to_string());
+    assert_eq!(server.send(request).await.status, 200, "no content type");
+    let long = format!("{{\"x\": \"{}\"}}", "y".repeat(10_000));
+    let answer = server.post("/v1/chat/completions", long.clone()).await;
+    assert_eq!(answer.error(), (413, "body_too_long".to_owned(), None));
+    let pieces = futures::stream::iter(
+        long.into_bytes().chunks(100).map(|piece| Ok::<_, std::io::Error>(piece.to_vec())).collect::<Vec<_>>(),
+    );
+    let answer = server.post("/v1/chat/completions", reqwest::Body::wrap_stream(pieces)).await;
+    assert_eq!(answer.error(), (413, "body_too_long".to_owned(), None));
+    let deep = format!("{{\"x\": {}1{}}}", "[".repeat(300), "]".repeat(300));
+    assert_eq!(server.post("/v1/chat/completions", deep).await.error().1, "invalid_json");
+    assert_eq!(server.post("/v1/chat/completions", vec![0xff, 0xfe]).await.error().1, "invalid_json");
+    // A body that does not arrive.
+    let mut slow = TcpStream::connect(server.address()).await.unwrap();
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{";
+    slow.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = vec![0; 1000];
+    let read = tokio::time::timeout(PATIENCE, slow.read(&mut answer)).await.unwrap().unwrap();
+    assert!(answer[..read].starts_with(b"HTTP/1.1 408"), "{}", String::from_utf8_lossy(&answer[..read]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_ask_nothing_are_closed() {
+    let server = Server::start("[limits.http]\nidle_timeout_s = 0.3").await;
+    for sent in ["", "GET /healthz HT"] {
+        let mut connection = TcpStream::connect(server.address()).await.unwrap();
+        connection.write_all(sent.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        // Closed, with or without a last word.
+        let closed = tokio::time::timeout(PATIENCE, connection.read_to_end(&mut answer)).await;
+        assert!(closed.is_ok(), "{sent:?} stays open");
+    }
+    // A request that takes longer than that is not idle.
+    let answer = server
+        .chat(&ask(json!({"max_tokens": 600, "response_format": {"type": "json_schema", "json_schema": {
+        "name": "x", "schema": {"type": "array", "items": {"enum": [1, 2]}, "minItems": 200, "maxItems": 200}}}})))
+        .await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys() {
+    let server = Server::start("api_keys = [\"alpha\", \"beta\"]").await;
+    let get = |path: &str, key: Option<&str>| {
+        let request = server.client.get(format!("{}{path}", server.base));
+        server.send(match key {
+            Some(key) => request.header("authorization", key),
+            None => request,
+        })
+    };
+    assert_eq!(get("/healthz", None).await.status, 200);
+    let answer = get("/v1/models", None).await;
+    assert_eq!(answer.error(), (401, "missing_api_key".to_owned(), None));
+    assert_eq!(answer.headers["www-authenticate"], "Bearer");
+    for (key, status) in [
+        ("Bearer alpha", 200),
+        ("bearer beta", 200),
+        ("Bearer alph", 401),
+        ("Bearer alphaa", 401),
+        ("Bearer ", 401),
+        ("Basic alpha", 401),
+        ("alpha", 401),
+    ] {
+        assert_eq!(get("/v1/models", Some(key)).await.status, status, "{key}");
+        assert_eq!(get("/metrics", Some(key)).await.status, status, "{key}");
+    }
+    assert_eq!(get("/no/such/route", None).await.status, 401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn request_ids() {
+    let server = Server::start("").await;
+    let get =
+        |id: &str| server.send(server.client.get(format!("{}/v1/models", server.base)).header("x-request-id", id));
+    assert_eq!(get("abc-1").await.headers["x-request-id"], "abc-1");
+    let long = "x".repeat(500);
+    for bad in ["a b", long.as_str()] {
+        let made = get(bad).await.headers["x-request-id"].to_str().unwrap().to_owned();
+        assert!(made.starts_with("req_") && made.len() == 28, "{made}");
+    }
+    let (one, two) = (server.get("/nope").await, server.get("/nope").await);
+    assert_ne!(one.headers["x-request-id"], two.headers["x-request-id"]);
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
