@@ -131,6 +131,26 @@ fn every_mark_is_of_a_kind_that_is_checked() {
 }
 
 #[test]
+fn links_lead_somewhere() {
+    for guide in ["TUTORIAL.md", "DEPLOYING.md", "INSPECTOR.md"] {
+        let text = std::fs::read_to_string(root().join("docs").join(guide)).expect("the guide");
+        let links: Vec<&str> = text.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+        assert!(!links.is_empty());
+        for link in links.into_iter().filter(|link| !link.contains("://")) {
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let path = root().join("docs").join(if file.is_empty() { guide } else { file });
+            assert!(path.exists(), "{guide}: {link}");
+            if !heading.is_empty() {
+                let other = std::fs::read_to_string(&path).expect("text");
+                let slug = |line: &str| line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+                let found = other.lines().any(|line| line.starts_with('#') && slug(line) == heading);
+                assert!(found, "{guide}: {link}");
+            }
+        }
+    }
+}
+
+#[test]
 fn commands_have_the_flags_they_are_shown_with() {
     let lines = |block: &Block| block.text.lines().map(str::to_owned).collect::<Vec<_>>();
     let mut seen = 0;

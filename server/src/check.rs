@@ -1,10 +1,129 @@
 //! `POST /v1/louver/check`: a request compiled and priced, and not run.
 
-use axum::Router;
+use std::time::Instant;
 
-use crate::state::App;
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use axum::routing::post;
+use louver::spec::json::{Json, Object};
+use louver_formats::{CallKind, RequestFault};
+use louver_mistralrs::{Plan, PlanError};
+use serde_json::{Value, json};
+
+use crate::app::json_response;
+use crate::chat::ChatRequest;
+use crate::error::ApiError;
+use crate::http::body::{blocking, read_json};
+use crate::responses;
+use crate::state::{App, Served};
+use crate::turn::Demand;
 
 /// The routes.
 pub(crate) fn routes() -> Router<App> {
-    Router::new()
+    Router::new().route("/v1/louver/check", post(check))
+}
+
+/// A request of either route, as far as it was understood.
+struct Checked {
+    demand: Result<Demand, ApiError>,
+    /// Pointers of errors in the request's own shape.
+    places: responses::Places,
+    /// Whether there is a conversation to render.
+    has_messages: bool,
+}
+
+/// 200 for every body that is JSON and names a model that is there: what is wrong is in the answer.
+async fn check(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    let body = read_json(&app, &parts.headers, body).await?;
+    let served = app.model(body.get("model").and_then(Json::as_str))?.clone();
+    let checked = understand(body, &app);
+    let answer = blocking(move || Ok(checked.answer(&served))).await?;
+    Ok(json_response(&answer))
+}
+
+fn understand(body: Json, app: &App) -> Checked {
+    if body.get("input").is_some() && body.get("messages").is_none() {
+        return match responses::read(&body, app) {
+            Ok((request, places)) => Checked { demand: Ok(request.demand), places, has_messages: true },
+            // Their pointers are translated already.
+            Err(error) => Checked { demand: Err(error), places: responses::Places::default(), has_messages: true },
+        };
+    }
+    let has_messages = body.get("messages").is_some();
+    let body = if has_messages { body } else { with_message(body) };
+    let demand = ChatRequest::read(&body, app).map(|request| request.demand);
+    Checked { demand, places: responses::Places::default(), has_messages }
+}
+
+/// A request without a conversation is checked all the same.
+fn with_message(body: Json) -> Json {
+    let Json::Object(members) = &body else { return body };
+    let message = Json::from(json!([{"role": "user", "content": ""}]));
+    let kept =
+        members.iter().filter(|(name, _)| *name != "messages").map(|(name, value)| (name.to_owned(), value.clone()));
+    let members = kept.chain([("messages".to_owned(), message)]).collect();
+    Object::new(members).map_or(body, Json::Object)
+}
+
+impl Checked {
+    fn answer(self, served: &Served) -> Value {
+        let format = served.louver.format().ok();
+        let refused = |errors: Vec<Value>| json!({"ok": false, "format": format, "errors": errors});
+        let demand = match self.demand {
+            Ok(demand) => demand,
+            Err(error) => return refused(of_api(&error, &self.places)),
+        };
+        let begun = Instant::now();
+        let plan = match served.louver.plan(demand.tools.clone(), demand.template()) {
+            Ok(plan) => plan,
+            Err(PlanError::Lower(error)) => {
+                return refused(error.faults().iter().map(|fault| of_fault(fault, &self.places)).collect());
+            }
+            Err(error) => return refused(of_api(&error.into(), &self.places)),
+        };
+        let compile_us = (begun.elapsed().as_secs_f64() * 1e7).round() / 10.0;
+        let prompt_tokens = match self.has_messages.then(|| plan.prompt(&demand.messages)).transpose() {
+            Ok(prompt) => prompt.map(|prompt| prompt.len()),
+            Err(error) => return refused(of_api(&error.into(), &self.places)),
+        };
+        self.places.whole(
+            &plan,
+            json!({"ok": true, "format": format, "prompt_tokens": prompt_tokens, "compile_us": compile_us}),
+        )
+    }
+}
+
+impl responses::Places {
+    /// What there is to say of a plan.
+    fn whole(&self, plan: &Plan, mut answer: Value) -> Value {
+        let relaxed: Vec<Value> = (plan.relaxed().iter())
+            .map(|r| json!({"pointer": self.original(&r.pointer), "keyword": r.keyword, "reason": r.reason}))
+            .collect();
+        answer["relaxed"] = relaxed.into();
+        if let Some(lowered) = plan.lowered() {
+            let tool = |tool: &louver_formats::ToolPlan| {
+                let kind = if tool.kind == CallKind::Custom { "custom" } else { "function" };
+                json!({"name": tool.name, "type": kind, "callable": tool.arguments.is_some()})
+            };
+            answer["tools"] = lowered.tools().iter().map(tool).collect();
+            answer["grammar"] = json!({"rules": lowered.grammar().rules.len()});
+            answer["warnings"] = lowered.warnings().iter().map(|fault| of_fault(fault, self)).collect();
+        }
+        answer["errors"] = json!([]);
+        answer
+    }
+}
+
+fn of_fault(fault: &RequestFault, places: &responses::Places) -> Value {
+    json!({"pointer": places.original(&fault.pointer), "keyword": fault.keyword, "message": fault.message})
+}
+
+fn of_api(error: &ApiError, places: &responses::Places) -> Vec<Value> {
+    let one = |fault: &crate::error::ApiFault| {
+        let pointer = places.original(fault.param.as_deref().unwrap_or_default());
+        json!({"pointer": pointer, "keyword": null, "message": fault.message})
+    };
+    error.faults().map(one).collect()
 }

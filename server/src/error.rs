@@ -257,6 +257,7 @@ impl From<LowerError> for ApiError {
         match error {
             LowerError::Choice(error) => error.into(),
             LowerError::Schemas(errors) => errors.into(),
+            LowerError::Parts(errors) => several(errors.faults().into_iter().map(of_part).collect(), ""),
             LowerError::NoReasoning { .. } => ApiError::invalid("/louver/reasoning_budget", "no_reasoning", message),
             LowerError::NoBuiltins { .. } => ApiError::invalid("/tools", "no_builtins", message),
             LowerError::Combination { what } => {
@@ -266,6 +267,12 @@ impl From<LowerError> for ApiError {
             _ => ApiError::whole(ErrorKind::Invalid, "grammar", message),
         }
     }
+}
+
+/// A fault of a schema, a custom tool or a structural tag.
+fn of_part(fault: louver_formats::RequestFault) -> ApiFault {
+    let code = if fault.keyword.is_some() { "invalid_schema" } else { "invalid_grammar" };
+    ApiFault::at(fault.pointer, code, fault.message)
 }
 
 /// The member a combination is about, as far as its words say.
@@ -293,6 +300,9 @@ impl From<louver_formats::RequestError> for ApiError {
             }
             RequestError::Malformed { pointer, expected } => {
                 ApiError::invalid(pointer, "invalid_type", format!("must be {expected}"))
+            }
+            RequestError::StructuralTag(_) => {
+                several(error.faults().into_iter().map(of_part).collect(), "/response_format")
             }
             _ => ApiError::whole(ErrorKind::Invalid, "invalid", message),
         }

@@ -2,7 +2,7 @@
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
-use louver_formats::Event;
+use louver_formats::{CallKind, Event};
 use louver_server::{App, Config, Outcome, Recorder, RequestSummary, TimingSummary, router};
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -47,7 +47,15 @@ fn record(app: &App, id: &str, steps: usize) -> Result<(), louver_server::StoreE
         ..RequestSummary::default()
     };
     let mut recorder = Recorder::new(request);
-    recorder.event(2, &Event::CallStart { index: 0, id: "call_0".to_owned(), name: "get_weather".to_owned() });
+    recorder.event(
+        2,
+        &Event::CallStart {
+            index: 0,
+            id: "call_0".to_owned(),
+            name: "get_weather".to_owned(),
+            kind: CallKind::Function,
+        },
+    );
     recorder.event(steps, &Event::CallEnd { index: 0 });
     recorder.event(steps, &Event::End);
     let steps: Vec<Value> = (0..steps).map(|i| json!({"position": i, "text": "a"})).collect();

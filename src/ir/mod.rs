@@ -3,6 +3,7 @@
 
 mod algebra;
 mod builder;
+mod morphism;
 mod print;
 pub mod regular;
 mod simplify;
@@ -11,6 +12,7 @@ mod validate;
 
 pub use algebra::IntersectError;
 pub use builder::GrammarBuilder;
+pub use morphism::{Homomorphism, MapError};
 pub(crate) use print::MACROS;
 pub use simplify::{Pass, Simplify};
 pub use tags::{NewTrigger, TagsError};

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use louver::fsm::Dfa;
-use louver::ir::{Expr, Grammar, IntersectError};
+use louver::ir::{Expr, Grammar, Homomorphism, IntersectError, MapError};
 use louver::limits::Limits;
+use louver::spec::json::Json;
 use proptest::prelude::*;
 
 use super::{Shown, WORK, config, generate};
@@ -119,6 +120,111 @@ proptest! {
         let want: Words = of_grammar.into_iter().filter(|w| dfa.accepts(w.iter().map(|&b| b.into()))).collect();
         prop_assert_eq!(of_both, want, "of\n{}", both);
     }
+
+    /// Letters are written as other letters, some longer, some shared, one as nothing: a word is in the image exactly if it is how a sentence
+    /// is written.
+    #[test]
+    fn images_are_how_sentences_are_written(
+        Shown(grammar) in generate::byte_grammar().prop_map(Shown),
+        images in proptest::collection::vec(proptest::collection::vec(proptest::sample::select(generate::LETTERS), 0..3), 1..4),
+    ) {
+        let image_of = |byte: u8| generate::LETTERS.iter().position(|&l| l == byte).and_then(|k| images.get(k)).cloned();
+        let letters = Homomorphism::new(|byte| image_of(byte).unwrap_or_else(|| vec![byte]));
+        let image = match grammar.image(&letters, &Limits::default()) {
+            Ok(image) => image,
+            Err(MapError::Dispatch { rule }) => {
+                let has = grammar.rules.iter().any(|r| r.name == rule && format!("{:?}", r.body).contains("Dispatch"));
+                prop_assert!(has, "no dispatch in {}", rule);
+                return Ok(());
+            }
+            Err(error) => return Err(TestCaseError::fail(error.to_string())),
+        };
+        prop_assert_eq!(image.validate(), Ok(()));
+        let (Some(of_grammar), Some(of_image)) = (words(&grammar), words(&image)) else { return Ok(()) };
+        // How the short sentences are written, as far as that is short, is in the image.
+        for word in &of_grammar {
+            let written = letters.apply(word);
+            prop_assert!(written.len() > LEN || of_image.contains(&written), "{:?} of\n{}", written, image);
+        }
+        // Where nothing becomes shorter, there is nothing else.
+        if letters_grow(&letters) {
+            let want: Words = of_grammar.iter().map(|word| letters.apply(word)).filter(|w| w.len() <= LEN).collect();
+            prop_assert_eq!(of_image, want, "of\n{}", image);
+        }
+    }
+}
+
+fn letters_grow(map: &Homomorphism) -> bool {
+    generate::LETTERS.iter().all(|&letter| !map.image(letter).is_empty())
+}
+
+/// Of any grammar of text: a text is a sentence exactly if, as JSON writes it, it is one of the image.
+#[test]
+fn json_spellings_are_images() {
+    let limits = Limits::default();
+    let json = Homomorphism::quoted(louver::spec::json::write_string);
+    let grammars = [
+        r#"root ::= [^a]{0,3} "\"\n" | "\x01" root?"#,
+        r#"root ::= ("\\" | [\x00-\x1f"é-ü])* "end""#,
+        "root ::= line{1,2}\nline ::= [^\\n]* \"\\n\"",
+    ];
+    let texts = [
+        "",
+        "\"\n",
+        "bc\"\n",
+        "\u{1}\u{1}",
+        "\u{1}é\"\n",
+        "\\\u{8}\t\u{1f}üéend",
+        "end",
+        "\\\\end",
+        "a\n",
+        "\n\n",
+        "\u{7f}😀/\n\\\n",
+        "x",
+    ];
+    let (mut taken, mut refused) = (0, 0);
+    for source in grammars {
+        let grammar = louver::front::ebnf::lower(source, &Default::default(), &limits).expect("a grammar").grammar;
+        let image = grammar.image(&json, &limits).expect("an image");
+        for text in texts {
+            let mut quoted = String::new();
+            louver::spec::json::write_string(&mut quoted, text);
+            let written = &quoted.as_bytes()[1..quoted.len() - 1];
+            assert_eq!(json.apply(text.as_bytes()), written);
+            let is_sentence = recognizes(&grammar, text.as_bytes());
+            assert_eq!(recognizes(&image, written), is_sentence, "{text:?} of {source}");
+            // As it stands it is in the image only if it is how another one is written.
+            let other = match Json::parse(&format!("\"{text}\""), &limits) {
+                Ok(Json::String(other)) if json.apply(other.as_bytes()) == text.as_bytes() => Some(other),
+                _ => None,
+            };
+            let raw = other.is_some_and(|other| recognizes(&grammar, other.as_bytes()));
+            assert_eq!(recognizes(&image, text.as_bytes()), raw, "{text:?} raw, of {source}");
+            if is_sentence { taken += 1 } else { refused += 1 }
+        }
+    }
+    assert!(taken >= 8 && refused >= 8, "{taken} and {refused}");
+}
+
+fn recognizes(grammar: &Grammar, text: &[u8]) -> bool {
+    let mut oracle = Oracle::new(grammar);
+    text.iter().all(|&byte| oracle.push(Symbol::Byte(byte))) && oracle.is_complete()
+}
+
+/// What is not bytes, or is measured in what is written, has no image, and where that is is said; what no sentence meets does not matter.
+#[test]
+fn what_has_no_image_is_refused_with_its_rule() {
+    let (limits, json) = (Limits::default(), Homomorphism::quoted(louver::spec::json::write_string));
+    let lower = |text: &str| louver::front::ebnf::lower(text, &Default::default(), &limits).expect("a grammar").grammar;
+    let budget = lower("root ::= part \npart[max_chars=3] ::= [a-z]*").image(&json, &limits);
+    assert_eq!(budget, Err(MapError::Budget { rule: "part".into() }));
+    let special = lower("root ::= \"a\" part \npart ::= <x>");
+    assert_eq!(special.image(&json, &limits), Err(MapError::Special { rule: "part".into() }));
+    let mut unmet = special.clone();
+    unmet.start = louver::ids::RuleId::new(unmet.rules.len());
+    unmet.rules.push(louver::ir::Rule { name: "start".into(), body: Expr::text("\n"), attributes: Default::default() });
+    let image = unmet.image(&json, &limits).expect("an image");
+    assert!(recognizes(&image, b"\\n") && !recognizes(&image, b"\n"));
 }
 
 /// A language that counts, in which every string is as long as it says: the pairs made are those that are met.

@@ -5,6 +5,7 @@ use louver::front::json_schema::SchemaOptions;
 use louver::spec::json::Json;
 use louver::spec::tools::{Tool, ToolChoice};
 
+use crate::custom::CustomTool;
 use crate::format::WireFormat;
 use crate::plan::Plan;
 use crate::request::{Builtin, LowerError, Parallel, Reasoning, RequestError, Strictness, ToolRequest};
@@ -58,15 +59,23 @@ impl ToolConstraint {
         Ok(ToolConstraint { request: ToolRequest::parse(body)? })
     }
 
-    /// The tools on offer, in OpenAI's JSON forms; those of other types than `function` are the model's own.
+    /// The tools on offer, in OpenAI's JSON forms; those of other types than `function` and `custom` are the model's own.
     pub fn tools(mut self, tools: &Json) -> Result<Self, RequestError> {
-        (self.request.tools, self.request.builtins) = crate::request::parse_tools(tools)?;
+        let offered = crate::request::parse_tools(tools)?;
+        (self.request.tools, self.request.customs, self.request.builtins) =
+            (offered.tools, offered.customs, offered.builtins);
         Ok(self)
     }
 
     /// One more tool.
     pub fn tool(mut self, tool: Tool) -> Self {
         self.request.tools.push(tool);
+        self
+    }
+
+    /// One more tool that is called with text.
+    pub fn custom(mut self, tool: CustomTool) -> Self {
+        self.request.customs.push(tool);
         self
     }
 
@@ -158,7 +167,8 @@ impl ToolConstraint {
 
     /// The same, settled for an engine's vocabulary and compiled, with the engine's limits.
     pub fn compile(&self, engine: &Engine, format: &WireFormat) -> Result<(Plan, Constraint), ConstraintError> {
-        let request = ToolRequest { limits: engine.options().limits.clone(), ..self.request.clone() };
+        let mut request = self.request.clone();
+        request.settle(engine);
         let plan = format.bind(engine.vocab()).lower(&request)?;
         let constraint = engine.compile(plan.grammar())?;
         Ok((plan, constraint))

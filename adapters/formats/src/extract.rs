@@ -8,6 +8,7 @@ use crate::channel::Channel;
 use crate::format::WireId;
 use crate::marker::Part;
 use crate::plan::{Plan, Role};
+use crate::turn::CallKind;
 
 /// One thing the model said. Calls are numbered from 0 in the order they were made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,8 +33,11 @@ pub enum Event {
         id: String,
         /// The tool's name.
         name: String,
+        /// What kind of tool it is.
+        #[serde(default, skip_serializing_if = "CallKind::is_function")]
+        kind: CallKind,
     },
-    /// More of a call's arguments, as JSON text.
+    /// More of a call's arguments, as JSON text; of a custom tool, more of its input.
     ArgumentsDelta {
         /// The call's number.
         index: usize,
@@ -308,11 +312,13 @@ impl Extractor {
                 State::Header { seen, .. } => seen,
                 _ => Vec::new(),
             };
-        let name = self.plan.tools().get(tool).map(|t| t.name.clone()).unwrap_or_default();
+        let called = self.plan.tools().get(tool);
+        let name = called.map(|t| t.name.clone()).unwrap_or_default();
+        let kind = called.map(|t| t.kind).unwrap_or_default();
         let read = read_header(&self.plan, tool, &String::from_utf8_lossy(&header));
         let id = read.and_then(|(_, id)| id).unwrap_or(made);
         self.arguments = self.plan.inner.readers.get(tool).cloned().flatten().unwrap_or_default();
-        self.events.push(Event::CallStart { index: self.calls, id, name });
+        self.events.push(Event::CallStart { index: self.calls, id, name, kind });
     }
 
     fn arguments(&mut self, tool: usize, mut bytes: &[u8], closed: bool) {

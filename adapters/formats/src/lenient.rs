@@ -13,12 +13,12 @@ use louver::spec::json::Json;
 use louver::vocab::Vocabulary;
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::Reader;
+use crate::arguments::{Reader, read_input};
 use crate::format::WireFormat;
 use crate::plan::Plan;
 use crate::request::{LowerError, Reasoning, ToolRequest};
 use crate::scan::{Scan, Scanned};
-use crate::turn::{Call, Incomplete, Turn};
+use crate::turn::{Call, CallKind, Incomplete, Turn};
 
 /// An unconstrained output, read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,9 +133,17 @@ fn report(plan: &Plan, request: &ToolRequest, scanned: Scanned, difference: Diff
     if scanned.open_reasoning {
         reading.differences.push(Difference::OpenReasoning);
     }
-    for (k, (call, ended)) in scanned.calls.into_iter().enumerate() {
+    for (k, (mut call, ended)) in scanned.calls.into_iter().enumerate() {
+        let custom = plan.tools().iter().any(|tool| tool.name == call.name && tool.kind == CallKind::Custom);
+        if let (true, Some(input)) = (custom, read_input(&call.arguments)) {
+            (call.arguments, call.kind) = (input, CallKind::Custom);
+        }
         match plan.tools().iter().position(|tool| tool.name == call.name && tool.arguments.is_some()) {
             None => reading.differences.push(Difference::UnknownTool { call: k, name: call.name.clone() }),
+            // Not the one string that stands for an input.
+            Some(_) if custom && call.kind == CallKind::Function => {
+                reading.differences.push(Difference::Arguments { call: k, at: 0 });
+            }
             Some(tool) => {
                 let at = mismatch(request, tool, &call.arguments);
                 reading.differences.extend(at.map(|at| Difference::Arguments { call: k, at }));
@@ -156,7 +164,8 @@ fn report(plan: &Plan, request: &ToolRequest, scanned: Scanned, difference: Diff
 fn mismatch(request: &ToolRequest, tool: usize, arguments: &str) -> Option<usize> {
     let schema = match request.tools.get(tool) {
         Some(tool) => request.arguments_schema(tool).into_owned(),
-        None => request.builtins.get(tool - request.tools.len())?.parameters.clone()?,
+        None if tool < request.functions() => return input_mismatch(request, tool - request.tools.len(), arguments),
+        None => request.builtins.get(tool - request.functions())?.parameters.clone()?,
     };
     // Members in any order where that is possible: their order is no fault.
     let orders = [MemberOrder::Any, request.schema_options.order];
@@ -172,6 +181,17 @@ fn mismatch(request: &ToolRequest, tool: usize, arguments: &str) -> Option<usize
     }
 }
 
+/// Where a custom tool's input stops being a sentence of its grammar.
+fn input_mismatch(request: &ToolRequest, custom: usize, input: &str) -> Option<usize> {
+    let (grammar, _) = request.customs.get(custom)?.grammar(&request.limits).ok()??;
+    let compiled = Arc::new(Compiled::new(&grammar, &request.limits).ok()?);
+    let mut recognizer = Recognizer::with_limits(compiled, &request.limits);
+    match recognizer.push(input.as_bytes()) {
+        Ok(()) => (!recognizer.is_complete()).then_some(input.len()),
+        Err(_) => Some(refused_at(&mut recognizer, input)),
+    }
+}
+
 /// A call that was read, from its name and JSON text; none if that is no object.
 pub(crate) fn call(name: &str, arguments: &str) -> Option<Call> {
     let value = Json::parse(arguments, &Limits::default()).ok()?;
@@ -183,7 +203,7 @@ pub(crate) fn call(name: &str, arguments: &str) -> Option<Call> {
     matches!(inner, Json::Object(_)).then(|| {
         let mut text = String::new();
         crate::arguments::spaced(&mut text, &inner);
-        Call { id: String::new(), name: name.to_owned(), arguments: text }
+        Call { id: String::new(), name: name.to_owned(), arguments: text, kind: CallKind::Function }
     })
 }
 

@@ -22,28 +22,35 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod answer;
 mod arguments;
 mod budget;
 mod catalog;
 mod channel;
 mod check;
 mod constraint;
+mod custom;
 mod extract;
+mod fault;
 mod format;
 mod lenient;
 mod lower;
 mod marker;
 mod messages;
 mod plan;
+mod raw;
 mod render;
 mod request;
 mod scan;
 mod turn;
 
+pub use answer::AnswerTag;
 pub use arguments::{RenderError, python_json};
 pub use catalog::{Catalog, DetectError, Detected, ModelHints, UnknownFormat};
 pub use constraint::{ConstraintError, ToolConstraint};
+pub use custom::{CustomError, CustomErrorReason, CustomInput, CustomTool};
 pub use extract::{Cut, Event, Extractor};
+pub use fault::{PartErrors, RequestFault};
 pub use format::{
     ArgumentStyle, CallFormat, DetectRule, FormatError, KeyPart, KindPart, KindWords, MAX_GAP, Opener, ParallelPolicy,
     ReasoningFormat, SectionFormat, TagPart, TaggedStyle, TextFormat, TextPlace, WireFormat, WireId,
@@ -54,4 +61,4 @@ pub use messages::{Block, BuiltinFormat, MessagesFormat};
 pub use plan::{Plan, Role, ToolPlan};
 pub use render::RenderOptions;
 pub use request::{Builtin, LowerError, Parallel, Reasoning, RequestError, Strictness, ToolRequest};
-pub use turn::{Call, Incomplete, Turn, TurnCollector};
+pub use turn::{Call, CallKind, Incomplete, Turn, TurnCollector};

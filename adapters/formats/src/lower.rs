@@ -10,6 +10,7 @@ use louver::spec::tools::{Tool, ToolChoice, ToolChoiceError};
 
 use crate::arguments::Lowered;
 use crate::budget::all_but;
+use crate::fault::{PartErrors, RequestFault};
 use crate::format::{MAX_GAP, ParallelPolicy, ReasoningFormat, TextPlace, WireFormat};
 use crate::marker::{Atom, Glue, IdStyle, Marker, Part};
 use crate::plan::{Plan, PlanInner, Role, ToolPlan, Trims};
@@ -23,23 +24,37 @@ impl WireFormat {
     /// enforced is an error, all of them together. Cost: that of lowering the schemas of the tools that may be called.
     pub fn lower(&self, request: &ToolRequest) -> Result<Plan, LowerError> {
         request.check(self)?;
-        let mut lowering =
-            Lowering { format: self, request, builder: GrammarBuilder::new(), faults: Vec::new(), relaxed: Vec::new() };
+        let mut lowering = Lowering {
+            format: self,
+            request,
+            builder: GrammarBuilder::new(),
+            parts: PartErrors::default(),
+            relaxed: Vec::new(),
+            warnings: Vec::new(),
+        };
         let mut lowered: Vec<Option<Lowered>> = Vec::new();
         for (k, tool) in request.tools.iter().enumerate() {
             lowered.push(lowering.arguments(k, tool));
+        }
+        for (k, custom) in request.customs.iter().enumerate() {
+            lowered.push(lowering.custom_arguments(k, custom));
         }
         for (k, builtin) in request.builtins.iter().enumerate() {
             lowered.push(lowering.builtin_arguments(k, builtin));
         }
         let response = lowering.response();
-        if !lowering.faults.is_empty() {
-            return Err(LowerError::Schemas(SchemaErrors(lowering.faults)));
+        if lowering.parts.customs.is_empty() && lowering.parts.tag.is_none() && !lowering.parts.schemas.is_empty() {
+            return Err(LowerError::Schemas(SchemaErrors(lowering.parts.schemas)));
         }
-        let names = request.tools.iter().map(|tool| &tool.name).chain(request.builtins.iter().map(|b| &b.name));
-        let tools: Vec<ToolPlan> = names
-            .zip(&lowered)
-            .map(|(name, lowered)| ToolPlan { name: name.clone(), arguments: lowered.as_ref().map(|l| l.rule) })
+        if !lowering.parts.is_empty() {
+            return Err(LowerError::Parts(Box::new(lowering.parts)));
+        }
+        let tools: Vec<ToolPlan> = (request.kinds().zip(&lowered))
+            .map(|((name, kind), lowered)| ToolPlan {
+                name: name.to_owned(),
+                kind,
+                arguments: lowered.as_ref().map(|l| l.rule),
+            })
             .collect();
         let mut bodies = Vec::new();
         for (k, tool) in tools.iter().enumerate() {
@@ -65,10 +80,11 @@ impl WireFormat {
         let inner = PlanInner {
             grammar,
             tools,
-            functions: request.tools.len(),
+            functions: request.functions(),
             readers,
             trims,
             budgeted,
+            warnings: lowering.warnings,
             relaxed,
             format: self.clone(),
         };
@@ -94,7 +110,10 @@ pub(crate) struct Lowering<'a> {
     pub(crate) format: &'a WireFormat,
     pub(crate) request: &'a ToolRequest,
     pub(crate) builder: GrammarBuilder,
-    pub(crate) faults: Vec<SchemaError>,
+    /// What is wrong so far.
+    pub(crate) parts: PartErrors,
+    /// What may be wrong.
+    pub(crate) warnings: Vec<RequestFault>,
     pub(crate) relaxed: Vec<SchemaError>,
 }
 
@@ -146,11 +165,14 @@ impl Lowering<'_> {
 
     /// The rule of the answer that `response_format` asks for, if the turn may be one.
     fn response(&mut self) -> Option<RuleId> {
-        let schema = self.request.response_format.as_ref()?;
         if self.forced() {
             return None;
         }
-        let rule = self.json(schema, RESPONSE_POINTER)?;
+        let rule = match (&self.request.response_format, &self.request.answer_tag) {
+            (Some(schema), _) => self.json(schema, RESPONSE_POINTER)?,
+            (None, Some(answer)) => self.answer(answer)?,
+            (None, None) => return None,
+        };
         Some(self.builder.labelled("response", Role::Response.label(), Expr::Ref(rule)))
     }
 
@@ -158,7 +180,7 @@ impl Lowering<'_> {
     fn call(&mut self, k: usize, name: &str, arguments: RuleId) -> RuleId {
         let call = &self.format.call;
         let builtin = self.format.messages.as_ref().and_then(|m| m.builtin.as_ref());
-        let (header, also, trailer) = match builtin.filter(|_| k >= self.request.tools.len()) {
+        let (header, also, trailer) = match builtin.filter(|_| k >= self.request.functions()) {
             Some(builtin) => (&builtin.header, &builtin.also, &[][..]),
             None => (&call.header, &call.also, &call.trailer[..]),
         };

@@ -8,7 +8,9 @@ use louver::ir::Grammar;
 
 use crate::arguments::Reader;
 use crate::extract::Extractor;
+use crate::fault::RequestFault;
 use crate::format::WireFormat;
+use crate::turn::CallKind;
 
 /// What a labelled span of the output is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,13 +79,14 @@ pub struct Plan {
 pub(crate) struct PlanInner {
     pub(crate) grammar: Grammar,
     pub(crate) tools: Vec<ToolPlan>,
-    /// How many of the tools are functions; the others are the model's own.
+    /// How many of the tools are functions and custom tools; the others are the model's own.
     pub(crate) functions: usize,
     /// How each tool's arguments are read; none for those that cannot be called.
     pub(crate) readers: Vec<Option<Reader>>,
     pub(crate) trims: Trims,
     /// Whether reasoning has a budget.
     pub(crate) budgeted: bool,
+    pub(crate) warnings: Vec<RequestFault>,
     /// What is not enforced.
     pub(crate) relaxed: Vec<SchemaError>,
     pub(crate) format: WireFormat,
@@ -94,6 +97,8 @@ pub(crate) struct PlanInner {
 pub struct ToolPlan {
     /// Its name.
     pub name: String,
+    /// Its kind.
+    pub kind: CallKind,
     /// The rule of its arguments; none if this turn cannot call it.
     pub arguments: Option<RuleId>,
 }
@@ -104,9 +109,14 @@ impl Plan {
         &self.inner.grammar
     }
 
-    /// The request's tools, in its order; [`Role`]s index this list.
+    /// The request's functions, its custom tools, the model's own tools, each in the request's order; [`Role`]s index this list.
     pub fn tools(&self) -> &[ToolPlan] {
         &self.inner.tools
+    }
+
+    /// What may be wrong with the request all the same: warnings of grammars in it, with their places.
+    pub fn warnings(&self) -> &[RequestFault] {
+        &self.inner.warnings
     }
 
     /// What the request says and the grammar does not enforce, with pointers into the request: keywords that the policy

@@ -4,7 +4,7 @@ use crate::arguments::{self, RenderError};
 use crate::format::{Opener, ReasoningFormat, TextPlace, WireFormat};
 use crate::marker::Part;
 use crate::messages::{BuiltinFormat, MessagesFormat};
-use crate::turn::{Call, Turn};
+use crate::turn::{Call, CallKind, Turn};
 
 /// How a turn is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,7 +85,10 @@ impl WireFormat {
         let format = &self.call;
         let mut out = format.begin.as_ref().map(|begin| begin.write()).unwrap_or_default();
         parts(&mut out, &format.header, k, call);
-        out.push_str(&arguments::write(&format.arguments, k, &call.arguments)?);
+        out.push_str(&match call.kind {
+            CallKind::Function => arguments::write(&format.arguments, k, &call.arguments)?,
+            CallKind::Custom => arguments::write_input(&format.arguments, k, &call.arguments)?,
+        });
         parts(&mut out, &format.trailer, k, call);
         out.extend(format.end.iter().map(|end| end.write()));
         Ok(out)

@@ -1,23 +1,33 @@
 //! What a turn may be, and why a request cannot become a grammar.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::num::NonZeroU32;
 
+use louver::engine::Engine;
 use louver::front::json_schema::{SchemaError, SchemaErrorReason, SchemaErrors, SchemaOptions};
+use louver::front::structural_tag::StructuralTagErrors;
 use louver::ir::GrammarError;
 use louver::limits::Limits;
 use louver::spec::json::Json;
-use louver::spec::tools::{Tool, ToolChoice, ToolChoiceError, ToolErrors};
+use louver::spec::tools::{Tool, ToolChoice, ToolChoiceError, ToolError, ToolErrorKind, ToolErrors};
 use serde_json::json;
 
+use crate::answer::AnswerTag;
+use crate::custom::CustomTool;
+use crate::fault::PartErrors;
 use crate::format::WireFormat;
 use crate::lower::unknown;
+use crate::marker::Marker;
+use crate::turn::CallKind;
 
 /// One turn's demands.
 #[derive(Clone, Debug, Default)]
 pub struct ToolRequest {
     /// The tools on offer.
     pub tools: Vec<Tool>,
+    /// The tools on offer that are called with text.
+    pub customs: Vec<CustomTool>,
     /// The model's own tools on offer, in families that have them.
     pub builtins: Vec<Builtin>,
     /// The only tools that may be called, by name; `None`: all of them.
@@ -40,6 +50,8 @@ pub struct ToolRequest {
     /// The JSON Schema of an answer. With tools to choose from, the turn is calls or such an answer; where a call is
     /// forced, it plays no part.
     pub response_format: Option<Json>,
+    /// A structural tag that the answer obeys, instead of a schema. Not beside tools that may be called.
+    pub answer_tag: Option<AnswerTag>,
     /// How schemas are read.
     pub schema_options: SchemaOptions,
     /// What schemas may cost.
@@ -103,6 +115,9 @@ pub enum RequestError {
     /// Its `tool_choice`.
     #[error(transparent)]
     Choice(#[from] ToolChoiceError),
+    /// Its structural tag.
+    #[error(transparent)]
+    StructuralTag(#[from] StructuralTagErrors),
     /// A tool of the model's own.
     #[error("/tools/{tool}: expected {expected}")]
     Builtin {
@@ -129,7 +144,7 @@ impl ToolRequest {
         let Json::Object(members) = body else {
             return Err(malformed("", "an object"));
         };
-        let (tools, builtins) = match members.get("tools") {
+        let OfferedTools { tools, customs, builtins } = match members.get("tools") {
             None | Some(Json::Null) => Default::default(),
             Some(tools) => parse_tools(tools)?,
         };
@@ -157,15 +172,25 @@ impl ToolRequest {
                 Some(schema @ (Json::Object(_) | Json::Bool(_))) => Some(schema.clone()),
                 _ => return Err(malformed(RESPONSE_POINTER, "a JSON Schema")),
             },
-            _ => return Err(malformed("/response_format/type", "\"text\", \"json_object\" or \"json_schema\"")),
+            (Some("structural_tag"), _) => None,
+            _ => {
+                let expected = "\"text\", \"json_object\", \"json_schema\" or \"structural_tag\"";
+                return Err(malformed("/response_format/type", expected));
+            }
+        };
+        let answer_tag = match response.get("type").and_then(Json::as_str) {
+            Some("structural_tag") => Some(AnswerTag::parse(body, &Limits::default())?),
+            _ => None,
         };
         let request = ToolRequest {
             tools,
+            customs,
             builtins,
             tool_choice,
             allowed,
             parallel,
             response_format,
+            answer_tag,
             stop,
             ..ToolRequest::default()
         };
@@ -208,13 +233,57 @@ impl ToolRequest {
     pub(crate) fn position(&self, k: usize) -> usize {
         let place =
             |b: &Builtin| b.pointer.strip_prefix("/tools/").and_then(|rest| rest.split('/').next()?.parse().ok());
-        let mut taken: Vec<usize> = self.builtins.iter().filter_map(place).collect();
+        let customs = self.customs.iter().filter_map(CustomTool::place);
+        let mut taken: Vec<usize> = self.builtins.iter().filter_map(place).chain(customs).collect();
         taken.sort_unstable();
         taken.into_iter().fold(k, |at, taken| if taken <= at { at + 1 } else { at })
     }
 
+    /// Takes over what lowering has to know of an engine: its limits, and the special tokens of its vocabulary.
+    pub fn settle(&mut self, engine: &Engine) {
+        self.limits = engine.options().limits.clone();
+        if let Some(answer) = &mut self.answer_tag {
+            let known = &mut answer.options.special_tokens;
+            known.extend(engine.vocab().specials().iter().map(|(_, name)| name.clone()));
+        }
+    }
+
+    /// How many of the tools are called as functions are: all but the model's own.
+    pub(crate) fn functions(&self) -> usize {
+        self.tools.len() + self.customs.len()
+    }
+
+    /// Names and kinds in the order of a plan's tools.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = (&str, CallKind)> {
+        let functions = self.tools.iter().map(|tool| (tool.name.as_str(), CallKind::Function));
+        let customs = self.customs.iter().map(|custom| (custom.name.as_str(), CallKind::Custom));
+        functions.chain(customs).chain(self.builtins.iter().map(|b| (b.name.as_str(), CallKind::Function)))
+    }
+
     fn names(&self) -> impl Iterator<Item = &str> {
-        self.tools.iter().map(|tool| tool.name.as_str()).chain(self.builtins.iter().map(|b| b.name.as_str()))
+        self.kinds().map(|(name, _)| name)
+    }
+
+    fn check_answer(&self, format: &WireFormat) -> Result<(), LowerError> {
+        let refuse = |what| Err(LowerError::Combination { what });
+        if self.answer_tag.is_none() {
+            return Ok(());
+        }
+        if self.response_format.is_some() {
+            return refuse("a structural tag and a schema of the answer");
+        }
+        if !self.stop.is_empty() {
+            return refuse("stop strings and `response_format`");
+        }
+        if self.tool_choice != ToolChoice::None && self.names().next().is_some() {
+            // Its free text could be taken for calls.
+            return refuse("a structural tag as `response_format`, and tools that may be called");
+        }
+        let ends = format.text.end.iter().flat_map(Marker::text_heads).next();
+        if ends.is_some() {
+            return refuse("a structural tag as `response_format`, in a format that ends text with a written marker");
+        }
+        Ok(())
     }
 
     fn check_choice(&self) -> Result<(), ToolChoiceError> {
@@ -241,6 +310,13 @@ impl ToolRequest {
         if self.builtins.iter().any(|b| self.tools.iter().any(|tool| tool.name == b.name)) {
             return refuse("a tool of the model's own and another of the same name");
         }
+        let others = || self.tools.iter().map(|tool| &tool.name).chain(self.builtins.iter().map(|b| &b.name));
+        if self.customs.iter().enumerate().any(|(k, custom)| {
+            others().chain(self.customs[..k].iter().map(|c| &c.name)).any(|name| *name == custom.name)
+        }) {
+            return refuse("a custom tool and another of the same name");
+        }
+        self.check_answer(format)?;
         if self.stop.iter().chain(&self.bans).any(String::is_empty) {
             return refuse("an empty stop string or ban");
         }
@@ -264,31 +340,74 @@ impl ToolRequest {
     }
 }
 
-/// Tools of type `function`, and the model's own.
-pub(crate) fn parse_tools(tools: &Json) -> Result<(Vec<Tool>, Vec<Builtin>), RequestError> {
-    let Json::Array(entries) = tools else { return Ok((Tool::parse_list(tools)?, Vec::new())) };
-    let (mut functions, mut builtins) = (Vec::new(), Vec::new());
+/// A request's tools by kind.
+#[derive(Debug, Default)]
+pub(crate) struct OfferedTools {
+    pub(crate) tools: Vec<Tool>,
+    pub(crate) customs: Vec<CustomTool>,
+    pub(crate) builtins: Vec<Builtin>,
+}
+
+/// Tools of type `function`, those of type `custom`, and the model's own.
+pub(crate) fn parse_tools(tools: &Json) -> Result<OfferedTools, RequestError> {
+    let Json::Array(entries) = tools else {
+        return Ok(OfferedTools { tools: Tool::parse_list(tools)?, ..OfferedTools::default() });
+    };
+    let mut offered = OfferedTools::default();
+    let (mut functions, mut faults) = (Vec::new(), Vec::new());
     for (k, entry) in entries.iter().enumerate() {
-        match builtin(k, entry)? {
-            Some(builtin) => builtins.push(builtin),
-            None => functions.push((k, entry.clone())),
+        if is_custom(entry) {
+            match CustomTool::parse(k, entry) {
+                Ok(custom) => offered.customs.push(custom),
+                Err(found) => faults.extend(found),
+            }
+        } else if let Some(builtin) = builtin(k, entry)? {
+            offered.builtins.push(builtin);
+        } else {
+            functions.push((k, entry.clone()));
         }
     }
     let list = Json::Array(functions.iter().map(|(_, entry)| entry.clone()).collect());
-    let tools = Tool::parse_list(&list).map_err(|mut errors| {
-        // Places as they are in the request, the model's own tools counted.
-        for error in &mut errors.0 {
+    match Tool::parse_list(&list) {
+        Ok(tools) => offered.tools = tools,
+        Err(errors) => faults.extend(errors.0.into_iter().map(|mut error| {
+            // Places as they are in the request, the other tools counted.
+            let place = |k: usize| functions.get(k).map(|(at, _)| *at);
             let mut tokens: Vec<String> = error.pointer.split('/').map(str::to_owned).collect();
             if let Some(token) = tokens.get_mut(2)
-                && let Some((k, _)) = token.parse::<usize>().ok().and_then(|k| functions.get(k))
+                && let Some(k) = token.parse::<usize>().ok().and_then(place)
             {
                 *token = k.to_string();
             }
             error.pointer = tokens.join("/");
+            if let ToolErrorKind::Duplicate { first, .. } = &mut error.kind {
+                *first = place(*first).unwrap_or(*first);
+            }
+            error
+        })),
+    }
+    // A custom tool and any other of its name: the later one is wrong.
+    let functions = functions.iter().zip(&offered.tools).map(|((k, _), tool)| (*k, &tool.name, None));
+    let customs = offered.customs.iter().filter_map(|c| Some((c.place()?, &c.name, Some(&c.pointer))));
+    let mut named: Vec<(usize, &String, Option<&String>)> = functions.chain(customs).collect();
+    named.sort_unstable();
+    let mut first: HashMap<&String, (usize, bool)> = HashMap::new();
+    for (k, name, custom) in named {
+        match first.get(name) {
+            Some(&(first, was_custom)) if was_custom || custom.is_some() => {
+                let at = custom.map_or_else(|| format!("/tools/{k}"), String::clone);
+                let kind = ToolErrorKind::Duplicate { name: name.clone(), first };
+                faults.push(ToolError { pointer: format!("{at}/name"), kind });
+            }
+            Some(_) => {}
+            None => drop(first.insert(name, (k, custom.is_some()))),
         }
-        errors
-    })?;
-    Ok((tools, builtins))
+    }
+    if faults.is_empty() { Ok(offered) } else { Err(ToolErrors(faults).into()) }
+}
+
+fn is_custom(entry: &Json) -> bool {
+    entry.get("type").and_then(Json::as_str) == Some("custom")
 }
 
 /// A tool of another type than `function`: `{"type": "python"}`, `{"type": "browser.search", "parameters": {...}}`.
@@ -328,13 +447,20 @@ fn parse_choice(choice: &Json) -> Result<(ToolChoice, Option<Vec<String>>), Requ
         let tools =
             inner.get("tools").and_then(Json::as_array).ok_or(malformed("allowed tools with `tools`, an array"))?;
         let name = |tool: &Json| {
-            let name = tool.pointer("/function/name").or_else(|| tool.get("name")).or_else(|| tool.get("type"));
+            let nested = tool.pointer("/function/name").or_else(|| tool.pointer("/custom/name"));
+            let name = nested.or_else(|| tool.get("name")).or_else(|| tool.get("type"));
             name.and_then(Json::as_str).map(str::to_owned)
         };
         let names: Option<Vec<String>> = tools.iter().map(name).collect();
         return Ok((mode, Some(names.ok_or(malformed("allowed tools that have names"))?)));
     }
     match kind {
+        Some("custom") => {
+            let name = choice.pointer("/custom/name").or_else(|| choice.get("name")).and_then(Json::as_str);
+            let expected = "a custom tool choice that has a name";
+            let name = name.ok_or(RequestError::Malformed { pointer: "/tool_choice", expected })?;
+            Ok((ToolChoice::Named(name.to_owned()), None))
+        }
         Some(kind) if kind != "function" && choice.get("function").is_none() => {
             let name = choice.get("name").and_then(Json::as_str).unwrap_or(kind);
             Ok((ToolChoice::Named(name.to_owned()), None))
@@ -357,6 +483,10 @@ pub enum LowerError {
     /// `/tools/2/function/parameters/properties/x/not`.
     #[error(transparent)]
     Schemas(#[from] SchemaErrors),
+    /// Schemas, custom tools and a structural tag that cannot be enforced: all errors of all of them, where there are others
+    /// than those of schemas.
+    #[error(transparent)]
+    Parts(Box<PartErrors>),
     /// Reasoning was asked of a family without.
     #[error("wire format `{format}` has no reasoning block")]
     NoReasoning {

@@ -252,7 +252,8 @@ impl Scan<'_> {
                 let end = end.or_else(|| format.end.as_ref().and_then(|end| find_marker(rest, end)).map(|(at, _)| at));
                 let end = end.unwrap_or(rest.len());
                 let known = self.plan.tools().iter().position(|tool| tool.name == name);
-                let reader = known.and_then(|tool| self.plan.inner.readers.get(tool).cloned().flatten());
+                let reader =
+                    known.and_then(|tool| self.plan.inner.readers.get(tool).cloned().flatten()).map(Reader::json);
                 let any = || Reader::Tagged(Box::new(TaggedReader::new(style, Vec::new(), Kinds::ALL)));
                 Some((read_whole(reader.unwrap_or_else(any), &rest[..end]), &rest[end..]))
             }

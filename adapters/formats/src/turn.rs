@@ -27,8 +27,28 @@ pub struct Call {
     pub id: String,
     /// The tool's name.
     pub name: String,
-    /// The arguments, as JSON text.
+    /// Of a function, the arguments as JSON text; of a custom tool, its input as it is.
     pub arguments: String,
+    /// What kind of tool is called.
+    #[serde(default, skip_serializing_if = "CallKind::is_function")]
+    pub kind: CallKind,
+}
+
+/// What kind of tool a call is of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallKind {
+    /// A function, or one of the model's own tools: its arguments are JSON.
+    #[default]
+    Function,
+    /// A custom tool: its input is text.
+    Custom,
+}
+
+impl CallKind {
+    pub(crate) fn is_function(&self) -> bool {
+        *self == CallKind::Function
+    }
 }
 
 /// What a generation was cut off in.
@@ -62,8 +82,9 @@ impl TurnCollector {
         match event {
             Event::TextDelta { delta } => self.turn.text.push_str(delta),
             Event::ReasoningDelta { delta } => self.turn.reasoning.push_str(delta),
-            Event::CallStart { index, id, name } => {
-                self.open = Some((*index, Call { id: id.clone(), name: name.clone(), arguments: String::new() }));
+            Event::CallStart { index, id, name, kind } => {
+                let call = Call { id: id.clone(), name: name.clone(), arguments: String::new(), kind: *kind };
+                self.open = Some((*index, call));
             }
             Event::ArgumentsDelta { index, delta } => {
                 if let Some((open, call)) = &mut self.open

@@ -240,20 +240,25 @@ impl Plan {
             Reasoning::Optional | Reasoning::Required if opens => Reasoning::Opened,
             reasoning => reasoning,
         };
-        request.limits = inner.engine.options().limits.clone();
+        request.settle(&inner.engine);
         let lowered = format.bind(inner.engine.vocab()).lower(&request)?;
         let constraint = inner.engine.compile(lowered.grammar())?;
         if request.tool_choice == ToolChoice::None {
             shown.tools.clear();
         }
         let forced = matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
-        let formed = forced || request.response_format.is_some();
+        let formed = forced || request.response_format.is_some() || request.answer_tag.is_some();
         Ok(Plan { inner, constrained: Some(Constrained { constraint, lowered, formed }), shown })
     }
 
     pub(crate) fn unconstrained(inner: Arc<Inner>, tools: ToolList) -> Plan {
         let tools = tools.0.as_array().cloned().unwrap_or_default();
         Plan { inner, constrained: None, shown: TemplateInput { tools, enable_thinking: None } }
+    }
+
+    /// The request as it was lowered in the model's wire format; none for a plan without a constraint.
+    pub fn lowered(&self) -> Option<&louver_formats::Plan> {
+        self.constrained.as_ref().map(|c| &c.lowered)
     }
 
     /// The grammar and its caches; none for a plan without.

@@ -11,5 +11,7 @@ mod cuts;
 mod extend;
 #[path = "host/requests.rs"]
 mod requests;
+#[path = "host/sdk.rs"]
+mod sdk;
 #[path = "host/seeds.rs"]
 mod seeds;

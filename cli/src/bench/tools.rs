@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use louver::engine::{Constraint, Engine};
 use louver::spec::json::Json;
 use louver::spec::tools::Tool;
-use louver_formats::{Call, Catalog, LowerError, RenderError, ToolRequest, Turn, WireFormat};
+use louver_formats::{Call, CallKind, Catalog, LowerError, RenderError, ToolRequest, Turn, WireFormat};
 use louver_hf_tokenizers::Encoder;
 
 use super::feed::{feed_all, nanos};
@@ -53,7 +53,7 @@ impl Case {
         };
         let call = |call: &Json| -> Result<Call> {
             let arguments = python::dumps(call.get("arguments").context("a call without `arguments`")?);
-            Ok(Call { id: String::new(), name: text(call, "name")?, arguments })
+            Ok(Call { id: String::new(), name: text(call, "name")?, arguments, kind: CallKind::Function })
         };
         let calls = line.get("calls").and_then(Json::as_array).context("`calls` is missing")?;
         let calls: Vec<Call> = calls.iter().map(call).collect::<Result<_>>()?;

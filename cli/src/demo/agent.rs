@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::Context;
 use jsonschema::Validator;
 use louver::front::json_schema::{Integers, SchemaOptions, Whitespace};
-use louver_mistralrs::{Call, Finish, Generation, Louver, Plan, Reasoning, RunOptions, ToolChoice};
+use louver_mistralrs::{Call, CallKind, Finish, Generation, Louver, Plan, Reasoning, RunOptions, ToolChoice};
 use mistralrs::{CalledFunction, Model, RequestBuilder, TextMessageRole, ToolCallResponse, ToolCallType};
 use serde_json::{Value, json};
 
@@ -222,7 +222,8 @@ impl<'a> Agent<'a> {
             match found {
                 Found::Call { name, arguments } => {
                     let id = format!("call_{}", calls.len());
-                    calls.push(Call { id, name, arguments: arguments.to_string() });
+                    let arguments = arguments.to_string();
+                    calls.push(Call { id, name, arguments, kind: CallKind::Function });
                 }
                 Found::Broken(why) => {
                     self.tally.calls += 1;

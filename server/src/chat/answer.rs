@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use louver::ids::TokenId;
 use louver::vocab::Vocabulary;
-use louver_formats::Call;
+use louver_formats::{Call, CallKind};
 use louver_mistralrs::{Finish, Generation, Phase, Step};
 use serde_json::{Map, Value, json};
 
@@ -118,7 +118,14 @@ fn whole(Ended { choice, generation, .. }: &Ended, frame: &Frame, vocab: &Vocabu
 }
 
 fn call_json(call: &Call) -> Value {
-    json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}})
+    match call.kind {
+        CallKind::Function => {
+            json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}})
+        }
+        CallKind::Custom => {
+            json!({"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}})
+        }
+    }
 }
 
 /// OpenAI's word for how a generation ended.

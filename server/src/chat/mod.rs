@@ -22,7 +22,9 @@ use crate::state::{App, now};
 use crate::turn;
 
 use answer::Frame;
-use request::ChatRequest;
+pub(crate) use answer::report;
+pub(crate) use request::ChatRequest;
+pub(crate) use stream::SILENCE;
 
 const ROUTE: &str = "/v1/chat/completions";
 

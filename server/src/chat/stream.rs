@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use futures::Stream;
-use louver_formats::Event;
+use louver_formats::{CallKind, Event};
 use louver_mistralrs::Step;
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ use crate::state::App;
 use crate::turn::{Progress, Running};
 
 /// A comment is sent after such a time of silence, so that nobody between takes the connection for dead.
-const SILENCE: Duration = Duration::from_secs(15);
+pub(crate) const SILENCE: Duration = Duration::from_secs(15);
 
 /// One server-sent event.
 pub(crate) fn sse(value: &Value) -> Bytes {
@@ -38,6 +38,8 @@ struct Sender {
     usage: Usage,
     /// Choices whose role was sent.
     begun: Vec<bool>,
+    /// What kind of tool each choice calls.
+    kinds: Vec<CallKind>,
     /// Probabilities that wait for a chunk of text.
     held: Vec<Vec<Step>>,
     ready: VecDeque<Bytes>,
@@ -58,6 +60,7 @@ pub(crate) fn events(
         options,
         usage,
         begun: Vec::new(),
+        kinds: Vec::new(),
         held: Vec::new(),
         ready: VecDeque::new(),
     };
@@ -109,6 +112,7 @@ impl Sender {
     fn begin(&mut self, choice: usize) {
         if self.begun.len() <= choice {
             self.begun.resize(choice + 1, false);
+            self.kinds.resize(choice + 1, CallKind::default());
             self.held.resize_with(choice + 1, Vec::new);
         }
         if !std::mem::replace(&mut self.begun[choice], true) {
@@ -147,13 +151,25 @@ impl Sender {
                 self.ready.push_back(sse(&chunk));
             }
             Event::ReasoningDelta { delta } => self.say(choice, json!({"reasoning_content": delta})),
-            Event::CallStart { index, id, name } => {
-                let function = json!({"name": name, "arguments": ""});
-                let call = json!({"index": index, "id": id, "type": "function", "function": function});
+            Event::CallStart { index, id, name, kind } => {
+                let call = match kind {
+                    CallKind::Function => {
+                        let function = json!({"name": name, "arguments": ""});
+                        json!({"index": index, "id": id, "type": "function", "function": function})
+                    }
+                    CallKind::Custom => {
+                        let custom = json!({"name": name, "input": ""});
+                        json!({"index": index, "id": id, "type": "custom", "custom": custom})
+                    }
+                };
                 self.say(choice, json!({"tool_calls": [call]}));
+                self.kinds[choice] = kind;
             }
             Event::ArgumentsDelta { index, delta } => {
-                let call = json!({"index": index, "function": {"arguments": delta}});
+                let call = match self.kinds[choice] {
+                    CallKind::Function => json!({"index": index, "function": {"arguments": delta}}),
+                    CallKind::Custom => json!({"index": index, "custom": {"input": delta}}),
+                };
                 self.say(choice, json!({"tool_calls": [call]}));
             }
             // The finish reason and the report tell how it ended.

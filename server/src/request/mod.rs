@@ -6,6 +6,7 @@ pub(crate) mod options;
 pub(crate) mod unknown;
 
 use louver::spec::json::{Json, Number};
+use louver_formats::CustomTool;
 use serde_json::Value;
 
 /// A value as templates take it. Numbers that 64 bits cannot hold are rounded there. Recursive: bodies are of bounded depth.
@@ -30,7 +31,11 @@ fn to_number(number: &Number) -> Value {
 /// server.
 pub(crate) fn shown_tools(tools: Option<&Json>) -> Vec<Value> {
     let entries = tools.and_then(Json::as_array).unwrap_or_default();
-    entries.iter().map(|entry| shown_tool(to_value(entry))).collect()
+    let shown = |(k, entry): (usize, &Json)| match CustomTool::parse(k, entry) {
+        Ok(custom) if entry.get("type").and_then(Json::as_str) == Some("custom") => custom.as_function(),
+        _ => shown_tool(to_value(entry)),
+    };
+    entries.iter().enumerate().map(shown).collect()
 }
 
 fn shown_tool(mut entry: Value) -> Value {
@@ -65,7 +70,8 @@ mod tests {
             {"type": "function", "function": {"name": "a", "strict": true, "parameters": {"z": 1, "a": 2.50}}},
             {"type": "function", "name": "b", "strict": false},
             {"name": "c"},
-            {"type": "browser.search"}
+            {"type": "browser.search"},
+            {"type": "custom", "custom": {"name": "d", "description": "e"}}
         ]"#;
         let tools = Json::parse(text, &Limits::default()).unwrap();
         let want = json!([
@@ -73,6 +79,8 @@ mod tests {
             {"type": "function", "function": {"name": "b"}},
             {"type": "function", "function": {"name": "c"}},
             {"type": "browser.search"},
+            {"type": "function", "function": {"name": "d", "description": "e", "parameters": {"type": "object", "properties":
+                {"input": {"type": "string"}}, "required": ["input"], "additionalProperties": false}}},
         ]);
         assert_eq!(Value::from(shown_tools(Some(&tools))), want);
         let order: Vec<_> =

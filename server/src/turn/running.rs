@@ -165,9 +165,13 @@ impl Choice {
     /// Reads the end. `steps`: those taken since the last event.
     async fn end(self, options: Options, mut steps: Vec<Step>) -> Result<Progress, GenerationError> {
         let Choice { index, stream, mut kept, recorder, tally } = self;
+        let prompt_tokens = stream.prompt_tokens();
         let mut generation = match stream.finish().await {
             Ok(generation) => Box::new(generation),
             Err(error) => {
+                if let Some((id, recorder)) = recorder {
+                    record_failure(&id, recorder, prompt_tokens, &kept, (&error, &tally));
+                }
                 tally.fail();
                 return Err(error);
             }
@@ -214,6 +218,23 @@ fn record(id: String, recorder: Recorder, generation: &Generation, tally: &Tally
             tracing::warn!(id, "not recorded: {error}");
             None
         }
+    }
+}
+
+/// Puts the trace of a generation that failed into the store: its steps up to the last event.
+fn record_failure(
+    id: &str,
+    recorder: Recorder,
+    prompt_tokens: usize,
+    steps: &[Step],
+    (error, tally): (&GenerationError, &Tally),
+) {
+    let finish = format!("error: {error}");
+    let (report, timing) = (serde_json::json!({}), TimingSummary::default());
+    let vocabulary = tally.vocabulary;
+    let outcome = Outcome { prompt_tokens, vocabulary, finish: &finish, steps, report: &report, timing };
+    if let Err(error) = recorder.finish(tally.app.traces(), id, &outcome) {
+        tracing::warn!(id, "not recorded: {error}");
     }
 }
 

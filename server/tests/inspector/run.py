@@ -283,9 +283,14 @@ class Real(unittest.TestCase):
         self.assertIn("expected", text(page, "#refused"))
         self.assertEqual(page.complaints, [])
         if OPTIONS.png:
-            page.key("End")
-            page.key("p", "p")
-            page.size(1280, 1000)
+            # Somewhere within the arguments where much was refused for a reason.
+            told = lambda s: s["phase"] == "arguments" and sum("behind" in c["reason"] or c["text"].isprintable() and "expected" in c["reason"] for c in s["refused"])
+            picked = max(range(count), key=lambda i: (told(trace["steps"][i]), i))
+            page.run("document.querySelector('#slider').focus()")
+            page.key("Home")
+            for _ in range(picked):
+                page.key("ArrowRight")
+            page.size(1100, 1180)
             pathlib.Path(OPTIONS.png).write_bytes(page.screenshot())
 
     def check(self, trace):
@@ -307,6 +312,45 @@ class Real(unittest.TestCase):
         self.assertLessEqual(tokens[-1], len(trace["steps"]))
         said = "".join(e["event"]["delta"] for e in trace["events"] if e["event"]["type"] == "arguments_delta")
         self.assertEqual(set(json.loads(said)), {"city", "days"})
+
+    def test_choices_and_streams_are_recorded(self):
+        body = {
+            "messages": [{"role": "user", "content": "</script>"}],
+            "n": 2,
+            "seed": 3,
+            "max_tokens": 40,
+            "response_format": {"type": "json_schema", "json_schema": {"name": "a", "strict": True, "schema": {"type": "boolean"}}},
+            "louver": {"trace": True},
+        }
+        answer = self.server.post("/v1/chat/completions", body)
+        ids = [choice["trace"] for choice in answer["louver"]["choices"]]
+        self.assertEqual(ids, [answer["id"], answer["id"] + "-1"])
+        for choice, said in zip(ids, answer["choices"]):
+            trace = self.server.get(f"/v1/louver/traces/{choice}")
+            self.assertEqual(trace["request"]["body"], body)
+            text = "".join(e["event"]["delta"] for e in trace["events"] if e["event"]["type"] == "text_delta")
+            self.assertEqual(text, said["message"]["content"])
+            self.assertIn("".join(s["text"] for s in trace["steps"] if s["phase"] == "response").strip(), text.strip())
+        chunks = self.server.post("/v1/chat/completions", body | {"stream": True, "n": 1})
+        (name,) = [chunk["louver"]["trace"] for chunk in chunks if chunk.get("louver")]
+        streamed = self.server.get(f"/v1/louver/traces/{name}")
+        # Logits of a batch differ from those of one in their last bits.
+        exact = lambda trace: [(s["token"], s["phase"], s["allowed"], s["forced"]) for s in trace["steps"]]
+        self.assertEqual(exact(streamed), exact(self.server.get(f"/v1/louver/traces/{ids[0]}")))
+        # What did not ask for it is not recorded.
+        before = self.server.get("/v1/louver/traces")["data"]
+        self.server.post("/v1/chat/completions", body | {"louver": {}})
+        self.assertEqual(self.server.get("/v1/louver/traces")["data"], before)
+
+    def test_the_page_asks_for_a_key(self):
+        server = Louver(OPTIONS.louver, "--api-key", "secret")
+        self.addCleanup(server.close)
+        page = self.page
+        page.open(f"{server.url}/inspect")
+        page.wait("document.querySelector('#status').classList.contains('bad')")
+        self.assertIn("401", text(page, "#status"))
+        page.run("document.querySelector('#key').value = 'secret'; document.querySelector('#run').click()")
+        page.wait("!document.querySelector('#view').hidden", 60)
 
     def test_errors_of_the_server_are_shown(self):
         page = self.page

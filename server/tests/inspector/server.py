@@ -41,6 +41,17 @@ class Louver:
         with urllib.request.urlopen(self.url + path, timeout=30) as answer:
             return json.load(answer)
 
+    def post(self, path, body):
+        """The JSON of a route's answer; that of all events if it is a stream."""
+        headers = {"content-type": "application/json"}
+        request = urllib.request.Request(self.url + path, json.dumps(body).encode(), headers)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            if answer.headers["content-type"].startswith("text/event-stream"):
+                data = [line[6:] for line in answer.read().decode().splitlines() if line.startswith("data: ")]
+                assert data.pop() == "[DONE]"
+                return [json.loads(line) for line in data]
+            return json.load(answer)
+
     def headers(self, path):
         """The headers of a route's answer."""
         with urllib.request.urlopen(self.url + path, timeout=30) as answer:

@@ -1,11 +1,13 @@
 //! Argument styles: how a tool's arguments stand on the wire, and how they are read back as JSON. A style is code;
 //! families choose one by name and give its markers.
 
+mod input;
 mod json;
 mod literal;
 mod tagged;
 mod write;
 
+pub(crate) use input::{read_input, write_input};
 pub use json::python_json;
 pub(crate) use json::spaced;
 pub(crate) use literal::LiteralReader;
@@ -21,6 +23,7 @@ use louver::ids::RuleId;
 use louver::ir::Expr;
 use louver::spec::json::Json;
 
+use self::input::InputReader;
 use crate::channel::Channel;
 use crate::format::{ArgumentStyle, TagPart, TaggedStyle};
 use crate::lower::{Lowering, gap};
@@ -43,6 +46,8 @@ pub(crate) enum Reader {
     Tagged(Box<TaggedReader>),
     /// Code: the member `code` of an object.
     Code(Channel),
+    /// Text that stands in such arguments as their one string.
+    Input(Box<Reader>, InputReader),
 }
 
 impl Default for Reader {
@@ -67,6 +72,7 @@ impl Reader {
                 let begins = if channel.is_fresh() { "{\"code\": \"" } else { "" };
                 begins.to_owned() + &escaped(&channel.push(bytes))
             }
+            Reader::Input(json, input) => input.push(&json.push(bytes)),
         }
     }
 
@@ -80,6 +86,7 @@ impl Reader {
                 let begins = if channel.is_fresh() { "{\"code\": \"" } else { "" };
                 begins.to_owned() + &escaped(&channel.flush()) + "\"}"
             }
+            Reader::Input(json, input) => input.push(&json.close()) + &input.cut(),
         }
     }
 
@@ -90,6 +97,15 @@ impl Reader {
             Reader::Literal(_) => String::new(),
             Reader::Tagged(reader) => reader.cut(),
             Reader::Code(channel) => escaped(&channel.flush()),
+            Reader::Input(json, input) => input.push(&json.cut()) + &input.cut(),
+        }
+    }
+
+    /// The same, as JSON text.
+    pub(crate) fn json(self) -> Reader {
+        match self {
+            Reader::Input(json, _) => *json,
+            other => other,
         }
     }
 }
@@ -120,7 +136,7 @@ impl Lowering<'_> {
         match lowered {
             Ok(lowered) => Some(lowered),
             Err(errors) => {
-                self.faults.extend(errors.0.into_iter().map(|error| rebased(error, pointer)));
+                self.parts.schemas.extend(errors.0.into_iter().map(|error| rebased(error, pointer)));
                 None
             }
         }
@@ -219,7 +235,7 @@ impl Lowering<'_> {
                 Lowered { rule: self.builder.rule("code", text), reader: Reader::code() }
             }
         };
-        Some(self.as_arguments(self.request.tools.len() + k, &builtin.name, lowered))
+        Some(self.as_arguments(self.request.functions() + k, &builtin.name, lowered))
     }
 }
 

@@ -91,7 +91,7 @@ fn python(out: &mut String, value: &Json) {
     });
 }
 
-fn python_string(out: &mut String, text: &str) {
+pub(super) fn python_string(out: &mut String, text: &str) {
     out.push('"');
     for c in text.chars() {
         match (short_escape(c), c) {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use louver_formats::{ArgumentStyle, Call, Catalog, Opener, RenderError, TextPlace, Turn, WireFormat};
+use louver_formats::{ArgumentStyle, Call, CallKind, Catalog, Opener, RenderError, TextPlace, Turn, WireFormat};
 
 const HEAD: &str = "# Wire formats
 
@@ -20,6 +20,7 @@ fn example(format: &WireFormat) -> Turn {
         id: String::new(),
         name: name.to_owned(),
         arguments: arguments.to_owned(),
+        kind: CallKind::Function,
     };
     Turn {
         text: "Let me look.".to_owned(),

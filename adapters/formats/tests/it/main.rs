@@ -2,8 +2,10 @@
 
 mod harness;
 
+mod answers;
 mod choices;
 mod constraint;
+mod customs;
 mod detection;
 mod docs;
 mod generation;

@@ -5,7 +5,8 @@ use std::num::NonZeroU32;
 
 use louver::spec::tools::ToolChoice;
 use louver_formats::{
-    ArgumentStyle, Call, Catalog, Parallel, Plan, Reasoning, RenderError, RenderOptions, Strictness, ToolRequest, Turn,
+    ArgumentStyle, Call, CallKind, Catalog, Parallel, Plan, Reasoning, RenderError, RenderOptions, Strictness,
+    ToolRequest, Turn,
 };
 use serde_json::json;
 
@@ -34,7 +35,7 @@ const PARALLEL: [Parallel; 2] = [Parallel::Any, Parallel::One];
 const STRICT: [Strictness; 2] = [Strictness::All, Strictness::AsFlagged];
 
 fn call(name: &str, arguments: &str) -> Call {
-    Call { id: String::new(), name: name.to_owned(), arguments: arguments.to_owned() }
+    Call { id: String::new(), name: name.to_owned(), arguments: arguments.to_owned(), kind: CallKind::Function }
 }
 
 fn weather() -> Call {

@@ -9,7 +9,7 @@ use louver::ids::TokenId;
 use louver::mask::bit;
 use louver::matcher::Tracer;
 use louver::vocab::Vocabulary;
-use louver_formats::{Call, Catalog, Turn, python_json};
+use louver_formats::{Call, CallKind, Catalog, Turn, python_json};
 use serde_json::{Value, json};
 use tiktoken_rs::CoreBPE;
 
@@ -51,6 +51,7 @@ fn real_calls_on_the_models_vocabulary() {
             id: String::new(),
             name: c["name"].as_str().expect("name").to_owned(),
             arguments: python_json(&c["arguments"]),
+            kind: CallKind::Function,
         };
         let want = Turn {
             reasoning: case["question"].as_str().expect("question").to_owned(),

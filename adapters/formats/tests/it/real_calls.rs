@@ -1,6 +1,6 @@
 //! Real function-calling cases, where this machine has them: rendered in every family, accepted, and read back.
 
-use louver_formats::{ArgumentStyle, Call, Catalog, LowerError, RenderError, Turn, python_json};
+use louver_formats::{ArgumentStyle, Call, CallKind, Catalog, LowerError, RenderError, Turn, python_json};
 use serde_json::{Value, json};
 
 use crate::harness::{request, shared};
@@ -17,6 +17,7 @@ fn case_turn(case: &Value) -> Turn {
         id: String::new(),
         name: c["name"].as_str().expect("name").to_owned(),
         arguments: python_json(&c["arguments"]),
+        kind: CallKind::Function,
     };
     Turn {
         text: format!("I will look into this: {}", case["question"].as_str().expect("question")),

@@ -1,7 +1,7 @@
 //! Chat templates as models ship them, where this machine has them: the turns they write are accepted by the family
 //! found from them, and read back.
 
-use louver_formats::{Call, Catalog, ModelHints, Reasoning, ToolRequest, Turn};
+use louver_formats::{Call, CallKind, Catalog, ModelHints, Reasoning, ToolRequest, Turn};
 use minijinja::Environment;
 use serde_json::{Value, json};
 
@@ -60,6 +60,7 @@ fn turns_of_real_templates() {
             id: String::new(),
             name: name.to_owned(),
             arguments: arguments.to_owned(),
+            kind: CallKind::Function,
         };
         let calls = vec![of("get_weather", &louver_formats::python_json(&weather)), of("get_time", "{}")];
         match model {

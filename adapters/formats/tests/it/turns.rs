@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use louver::limits::Limits;
 use louver::spec::json::Json;
-use louver_formats::{Builtin, Call, Catalog, Cut, Incomplete, Plan, RenderOptions, Turn};
+use louver_formats::{Builtin, Call, CallKind, Catalog, Cut, Incomplete, Plan, RenderOptions, Turn};
 use serde::Deserialize;
 
 use crate::harness::{data, request, with};
@@ -86,7 +86,7 @@ struct CutOff {
 }
 
 fn call((name, arguments): &(String, String)) -> Call {
-    Call { id: String::new(), name: name.clone(), arguments: arguments.clone() }
+    Call { id: String::new(), name: name.clone(), arguments: arguments.clone(), kind: CallKind::Function }
 }
 
 impl Accept {

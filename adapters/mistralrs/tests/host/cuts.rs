@@ -2,7 +2,7 @@
 
 use louver_mistralrs::{Cut, Event, Finish, ToolChoice};
 
-use crate::support::{Cache, ask, check_calls, host, load, plan, run, seeded, tools, wishing};
+use crate::support::{Cache, ask, check_calls, cut_off, host, load, plan, run, seeded, tools, wishing};
 
 /// Cut at every length: exactly so many tokens, all of them known, the last one too; a call that was cut off is
 /// reported as such and is no call.
@@ -15,7 +15,7 @@ async fn length_limit_in_a_call() {
     assert_eq!(whole.finish, Finish::Stop);
     let mut cuts = Vec::new();
     for limit in 1..=whole.tokens.len() {
-        let part = run(&host, &plan, ask("Cut!").set_sampler_max_len(limit), seeded(4)).await;
+        let part = run(&host, &plan, ask("Cut!").set_sampler_max_len(limit), cut_off(4)).await;
         assert_eq!(part.tokens, whole.tokens[..limit], "limit {limit}");
         assert_eq!(part.finish, Finish::Length);
         check_calls(&part.turn, &tools());
@@ -39,7 +39,7 @@ async fn cut_call_is_an_event() {
     let whole = run(host, &plan, ask("Cut!"), seeded(2)).await;
     assert_eq!(whole.turn.calls.len(), 1);
     let request = ask("Cut!").set_sampler_max_len(whole.tokens.len() - 1);
-    let mut stream = plan.stream_with(&host.model, request, seeded(2)).await.unwrap();
+    let mut stream = plan.stream_with(&host.model, request, cut_off(2)).await.unwrap();
     let mut events = Vec::new();
     while let Some(event) = stream.next().await {
         events.push(event);

@@ -237,7 +237,6 @@ async fn refused_before_generation() {
         ask("x").set_constraint(Constraint::Regex("a".to_owned())),
         ask("x").set_sampler_stop_toks(StopTokens::Seqs(vec!["}".to_owned()])),
         ask("x").set_sampler_max_len(0),
-        ask("x").set_sampler_topp(0.5),
         ask(&long),
     ];
     for request in requests {

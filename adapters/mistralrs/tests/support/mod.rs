@@ -4,8 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use candle_core::{Device, Result, Tensor};
-use louver_mistralrs::{Generation, Louver, Plan, Reasoning, RunOptions, SchemaOptions, ToolChoice, Turn, Whitespace};
-use mistralrs::{CustomLogitsProcessor, Model, ModelDType, RequestBuilder, TextMessageRole, TextModelBuilder};
+use louver_mistralrs::{
+    Generation, Louver, Plan, Reasoning, RunOptions, SchemaOptions, ToolChoice, Truncation, Turn, Whitespace,
+};
+use mistralrs::{
+    CustomLogitsProcessor, Model, ModelDType, RequestBuilder, SamplingParams, TextMessageRole, TextModelBuilder,
+};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
@@ -109,12 +113,19 @@ pub(crate) fn plan(louver: &Louver, choice: ToolChoice) -> Plan {
     louver.tools(tools()).choice(choice).reasoning(Reasoning::Off).schema_options(options).build().unwrap()
 }
 
+/// Temperature 1 and nothing cut off; the SDK's default would take the likeliest token.
 pub(crate) fn ask(text: &str) -> RequestBuilder {
-    RequestBuilder::new().add_message(TextMessageRole::User, text).set_sampler_max_len(2000)
+    let request = RequestBuilder::new().add_message(TextMessageRole::User, text);
+    request.set_sampling(SamplingParams::neutral()).set_sampler_max_len(2000)
 }
 
 pub(crate) fn seeded(seed: u64) -> RunOptions {
     RunOptions { seed: Some(seed), ..RunOptions::default() }
+}
+
+/// As [`seeded`], cut off wherever the limit falls.
+pub(crate) fn cut_off(seed: u64) -> RunOptions {
+    RunOptions { truncation: Truncation::Off, ..seeded(seed) }
 }
 
 /// Runs one request to its end.

@@ -26,6 +26,7 @@ const EXAMPLE = {
   parallel_tool_calls: false,
   seed: 1,
   max_tokens: 200,
+  louver: { whitespace: "python_like" },
 };
 
 let trace = null;
@@ -96,7 +97,10 @@ async function run() {
   say("running …");
   const options = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(traced) };
   const answer = JSON.parse(await ask(path, options));
-  const id = [answer.louver?.trace ?? answer.id].flat()[0];
+  const id = answer.louver?.trace ?? answer.louver?.choices?.[0]?.trace;
+  if (typeof id !== "string") {
+    throw new Error("the request was run, but not recorded: the server keeps no traces, or this one was too large");
+  }
   await refresh(id);
   await load(id);
 }

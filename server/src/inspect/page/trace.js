@@ -77,7 +77,8 @@ export function read(text) {
     id: typeof value.id === "string" ? value.id : "(no id)",
     created: number(value.created, 0),
     request,
-    vocabulary: number(value.vocabulary, 0) || Math.max(1, ...steps.slice(0, 10_000).map((s) => s.allowed)),
+    // Without a constraint the ids beyond the vocabulary count as well.
+    vocabulary: steps.reduce((most, s) => Math.max(most, s.allowed), Math.max(1, number(value.vocabulary, 0))),
     promptTokens: number(value.prompt_tokens, 0),
     finish: typeof value.finish === "string" ? value.finish : "",
     report: KINDS.object(value.report) ? value.report : {},

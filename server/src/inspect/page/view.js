@@ -16,7 +16,7 @@ export const byId = (id) => document.getElementById(id);
 
 // Characters that cannot be seen or that reorder what is around them.
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu;
-const NAMES = { "\n": "↵", "\r": "␍", "\t": "⇥" };
+const NAMES = { "\n": "↵", "\r": "‹CR›", "\t": "⇥" };
 // Of those, the ones that no running text needs: controls, and marks that turn the reading direction around.
 const MISLEADING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 

@@ -1,0 +1,104 @@
+//! Structural tags as `response_format`: what they allow, what stands in front, what they do not go with.
+
+use louver::spec::json::Json;
+use louver_formats::{Catalog, LowerError, Reasoning, RequestError, ToolRequest, Turn};
+use serde_json::{Value, json};
+
+use crate::rig::{BOTH, Rig};
+
+fn parse(response_format: Value) -> Result<ToolRequest, RequestError> {
+    ToolRequest::parse(&Json::from(json!({"response_format": response_format})))
+}
+
+fn poll() -> Value {
+    json!({"type": "structural_tag", "format": {"type": "sequence", "elements": [
+        {"type": "const_string", "value": "vote: "},
+        {"type": "tag", "begin": "<b>", "content": {"type": "json_schema", "json_schema": {"enum": ["yes", "no"]}}, "end": "</b>"},
+        {"type": "any_text"}
+    ]}})
+}
+
+/// In every family that can have one: behind reasoning, in the frame of text where there is one, and nothing else.
+#[test]
+fn answers_obey_the_tag() {
+    let mut refused = Vec::new();
+    let mut checked = 0;
+    for format in Catalog::builtin().formats() {
+        for rig in BOTH.map(|which| Rig::new(format, which)) {
+            let mut request = parse(poll()).expect("a request");
+            let reasons = rig.format.reasoning.is_some();
+            request.reasoning = if reasons { Reasoning::Required } else { Reasoning::Off };
+            let plan = match rig.format.lower(&request) {
+                Ok(plan) => plan,
+                Err(LowerError::Combination { .. }) => {
+                    refused.push(format.name.clone());
+                    continue;
+                }
+                Err(error) => panic!("{}: {error}", format.name),
+            };
+            let reasoning = if reasons { "Hm." } else { "" };
+            for (text, right) in [
+                ("vote: <b>\"yes\"</b>", true),
+                ("vote: <b>\"no\"</b>. That is all.\n", true),
+                ("vote: <b>\"maybe\"</b>", false),
+                ("<b>\"yes\"</b>", false),
+                ("vote: <b>\"yes\"", false),
+            ] {
+                let turn = Turn { text: text.into(), reasoning: reasoning.into(), ..Turn::default() };
+                let wire = rig.format.render(&turn).expect("writable");
+                let units = rig.units(&wire);
+                let session = rig.session(&plan, &units, &[0]);
+                let run = session.run(&session.tokens(&units, 0), 1);
+                assert_eq!(run.taken.is_ok() && run.complete, right, "{}: {wire:?}", format.name);
+                if right {
+                    assert_eq!(run.turn, turn, "{}", format.name);
+                }
+                checked += 1;
+            }
+        }
+    }
+    refused.dedup();
+    assert_eq!(refused, ["cohere", "kimi_k3"]);
+    assert!(checked > 200, "{checked}");
+}
+
+#[test]
+fn what_a_tag_does_not_go_with() {
+    let tools = json!([{"type": "function", "name": "f"}]);
+    let body = |choice: &str, stop: Value| json!({"tools": tools, "tool_choice": choice, "stop": stop, "response_format": poll()});
+    let lower = |body: Value| {
+        let request = ToolRequest::parse(&Json::from(body)).expect("a request");
+        Catalog::builtin().get("qwen3").expect("format").lower(&request)
+    };
+    for refused in [body("auto", json!([])), body("required", json!([])), body("none", json!("x"))] {
+        assert!(matches!(lower(refused.clone()), Err(LowerError::Combination { .. })), "{refused}");
+    }
+    lower(body("none", json!([]))).expect("a plan");
+}
+
+#[test]
+fn errors_have_places_in_the_request() {
+    let places = |format: Value| -> Vec<String> {
+        let faults = match parse(format) {
+            Err(error) => error.faults(),
+            Ok(request) => Catalog::builtin().get("qwen3").expect("format").lower(&request).unwrap_err().faults(),
+        };
+        faults.into_iter().map(|fault| fault.pointer).collect()
+    };
+    let schema = json!({"type": "objet"});
+    for (format, want) in [
+        (json!({"type": "structural_tag"}), "/response_format"),
+        (json!({"type": "structural_tag", "format": {"type": "nothing"}}), "/response_format/format/type"),
+        (
+            json!({"type": "structural_tag", "format": {"type": "json_schema", "json_schema": schema}}),
+            "/response_format/format/json_schema/type",
+        ),
+        (
+            json!({"type": "structural_tag", "structures": [{"begin": "<a>", "schema": schema, "end": "</a>"}], "triggers": ["<a>"]}),
+            "/response_format/structures/0/schema/type",
+        ),
+        (json!({"type": "markdown"}), "/response_format/type"),
+    ] {
+        assert_eq!(places(format.clone()), [want], "{format}");
+    }
+}

@@ -1,0 +1,322 @@
+//! Custom tools in every format: `data/customs.toml`, requests that have them, and what is refused.
+
+use louver::spec::json::Json;
+use louver::spec::tools::ToolChoice;
+use louver_formats::{
+    Call, CallKind, Catalog, Cut, Difference, LowerError, RenderOptions, RequestError, ToolRequest, Turn, WireFormat,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::harness::{as_text, data};
+use crate::rig::{BOTH, Rig};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    case: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    /// JSON.
+    format: Option<String>,
+    accepts: Vec<String>,
+    #[serde(default)]
+    refuses: Vec<String>,
+}
+
+impl Case {
+    /// Two functions and, between them, the custom tool.
+    fn request(&self, choice: Value) -> ToolRequest {
+        let mut custom = json!({"name": "write", "description": "Writes."});
+        if let Some(format) = &self.format {
+            custom["format"] = serde_json::from_str(format).expect("JSON");
+        }
+        let function = |name: &str| {
+            json!({"type": "function", "function": {"name": name, "parameters": {"type": "object",
+            "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": false}}})
+        };
+        let body = json!({
+            "tools": [function("weather"), {"type": "custom", "custom": custom}, function("writer")],
+            "tool_choice": choice,
+        });
+        ToolRequest::parse(&Json::from(body)).expect("a request")
+    }
+}
+
+fn custom(input: &str) -> Call {
+    Call { id: String::new(), name: "write".to_owned(), arguments: input.to_owned(), kind: CallKind::Custom }
+}
+
+fn turn(calls: Vec<Call>) -> Turn {
+    Turn { calls, ..Turn::default() }
+}
+
+fn without_ids(mut turn: Turn) -> Turn {
+    turn.calls.iter_mut().for_each(|call| call.id.clear());
+    turn
+}
+
+fn formats() -> impl Iterator<Item = &'static WireFormat> {
+    static CATALOG: std::sync::OnceLock<Catalog> = std::sync::OnceLock::new();
+    CATALOG.get_or_init(Catalog::builtin).formats().iter()
+}
+
+/// Whether the format can write the text at all: a delimiter in it cannot be written where strings stand as they are.
+fn written(format: &WireFormat, calls: Vec<Call>) -> Option<String> {
+    format.render_with(&turn(calls), RenderOptions::default()).ok()
+}
+
+#[test]
+fn inputs_are_read_back_in_every_format() {
+    let file: File = toml::from_str(&data("customs.toml")).expect("cases");
+    let (mut wrong, mut accepted, mut refused) = (Vec::new(), 0, 0);
+    let choice = json!({"type": "custom", "custom": {"name": "write"}});
+    for case in &file.case {
+        for (format, which) in formats().flat_map(|format| BOTH.map(|which| (format, which))) {
+            let rig = Rig::new(format, which);
+            let at = |text: &str| format!("{}: {text:?} in {}, {which:?}", case.name, format.name);
+            let plan = match rig.format.lower(&case.request(choice.clone())) {
+                Ok(plan) => plan,
+                Err(error) => {
+                    wrong.push(at(&error.to_string()));
+                    continue;
+                }
+            };
+            for input in &case.accepts {
+                let wire = written(&rig.format, vec![custom(input)]).expect("writable");
+                let units = rig.units(&wire);
+                let seeds = [0, 1];
+                let session = rig.session(&plan, &units, &seeds);
+                for seed in seeds {
+                    let run = session.run(&session.tokens(&units, seed), 1 + seed as usize);
+                    if run.taken.is_err() || !run.complete {
+                        wrong.push(format!("{} is refused: {wire:?}", at(input)));
+                    } else if without_ids(run.turn.clone()) != turn(vec![custom(input)]) {
+                        wrong.push(format!("{} is read as {:?}", at(input), run.turn));
+                    }
+                    accepted += 1;
+                }
+            }
+            for input in &case.refuses {
+                let Some(wire) = written(&rig.format, vec![custom(input)]) else { continue };
+                let units = rig.units(&wire);
+                let session = rig.session(&plan, &units, &[0]);
+                let run = session.run(&session.tokens(&units, 0), 1);
+                if run.taken.is_ok() && run.complete {
+                    wrong.push(format!("{} is accepted: {wire:?}", at(input)));
+                }
+                refused += 1;
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(accepted > 2_000 && refused > 1_000, "{accepted} and {refused}");
+}
+
+/// Functions and custom tools in one turn, in either order, where the family makes several calls.
+#[test]
+fn beside_functions() {
+    let file: File = toml::from_str(&data("customs.toml")).expect("cases");
+    let case = file.case.iter().find(|case| case.name == "a Lark grammar").expect("the case");
+    let function = |city: &str| Call {
+        id: String::new(),
+        name: "weather".to_owned(),
+        arguments: format!("{{\"city\": \"{city}\"}}"),
+        kind: CallKind::Function,
+    };
+    let mut checked = 0;
+    for format in formats() {
+        let rig = Rig::new(format, BOTH[1]);
+        let plan = rig.format.lower(&case.request(json!("required"))).expect("a plan");
+        let kinds: Vec<(&str, CallKind)> = plan.tools().iter().map(|tool| (&*tool.name, tool.kind)).collect();
+        let (function_kind, custom_kind) = (CallKind::Function, CallKind::Custom);
+        assert_eq!(kinds, [("weather", function_kind), ("writer", function_kind), ("write", custom_kind)]);
+        for calls in [vec![function("Rome"), custom("1+1")], vec![custom("(2)"), function("Ω"), custom("3*4")]] {
+            let wire = written(&rig.format, calls.clone()).expect("writable");
+            let units = rig.units(&wire);
+            let session = rig.session(&plan, &units, &[0]);
+            let run = session.run(&session.tokens(&units, 0), 1);
+            if rig.format.call.parallel == louver_formats::ParallelPolicy::One {
+                assert!(run.taken.is_err(), "{}: {wire:?}", format.name);
+            } else {
+                assert!(run.taken.is_ok() && run.complete, "{}: {wire:?}", format.name);
+                assert_eq!(without_ids(run.turn), turn(calls), "{}", format.name);
+            }
+            checked += 1;
+        }
+    }
+    assert!(checked >= 50, "{checked}");
+}
+
+/// Cut off inside the input: what is there is the beginning of the input, not of its spelling.
+#[test]
+fn cut_inside_the_input() {
+    let case = Case { name: String::new(), format: None, accepts: Vec::new(), refuses: Vec::new() };
+    let rig = Rig::new(Catalog::builtin().get("qwen3").expect("format"), BOTH[0]);
+    let plan = rig.format.lower(&case.request(json!("auto"))).expect("a plan");
+    let wire = "<tool_call>\n{\"name\": \"write\", \"arguments\": {\"input\": \"a\\nb\\\"c\\";
+    let units = rig.units(wire);
+    let session = rig.session(&plan, &units, &[0]);
+    let run = session.run(&session.tokens(&units, 0), 1);
+    assert_eq!(run.taken, Ok(()));
+    let incomplete = run.turn.incomplete.expect("cut off");
+    let call = incomplete.call.expect("a call");
+    assert_eq!((incomplete.why, &*call.arguments, call.kind), (Cut::CallArguments, "a\nb\"c", CallKind::Custom));
+    assert!(run.turn.calls.is_empty());
+}
+
+#[test]
+fn faults_have_places() {
+    let parse = |tools: Value| ToolRequest::parse(&Json::from(json!({"tools": tools})));
+    let RequestError::Tools(errors) = parse(json!([
+        {"type": "custom"},
+        {"type": "custom", "custom": 1},
+        {"type": "custom", "custom": {"name": "", "description": 1, "format": {"type": "gramar"}}},
+        {"type": "custom", "name": "a", "format": {"type": "grammar", "syntax": "lark"}},
+        {"type": "custom", "name": "b", "format": {"type": "grammar", "grammar": {"syntax": "peg", "definition": ""}}},
+        {"type": "custom", "name": "c", "format": []},
+        {"type": "function", "name": "d"},
+        {"type": "custom", "custom": {"name": "d"}},
+        {"type": "custom", "custom": {"name": "e"}},
+        {"type": "function", "name": "f", "strict": 1},
+        {"type": "function", "name": "e"},
+    ]))
+    .unwrap_err() else {
+        panic!("other errors")
+    };
+    let pointers: Vec<&str> = errors.0.iter().map(|error| error.pointer.as_str()).collect();
+    let want = [
+        "/tools/0",
+        "/tools/1/custom",
+        "/tools/2/custom/name",
+        "/tools/2/custom/description",
+        "/tools/2/custom/format/type",
+        "/tools/3/format/definition",
+        "/tools/4/format/grammar/syntax",
+        "/tools/5/format",
+        "/tools/9/strict",
+    ];
+    assert_eq!(pointers, want);
+    let error = parse(json!([
+        {"type": "function", "name": "d"},
+        {"type": "custom", "custom": {"name": "d"}},
+        {"type": "custom", "name": "e"},
+        {"type": "function", "name": "e"},
+    ]));
+    let faults: Vec<String> = error.unwrap_err().faults().iter().map(ToString::to_string).collect();
+    let want = [
+        "/tools/1/custom/name: \"d\" is already the name of /tools/0",
+        "/tools/3/name: \"e\" is already the name of /tools/2",
+    ];
+    assert_eq!(faults, want);
+}
+
+/// Grammars that are none, and what cannot stand in arguments: all of them at once, beside the faults of schemas.
+#[test]
+fn grammars_that_cannot_be_enforced() {
+    let custom = |name: &str, syntax: &str, text: &str| {
+        json!({"type": "custom", "custom": {"name": name, "format":
+        {"type": "grammar", "grammar": {"syntax": syntax, "definition": text}}}})
+    };
+    let body = json!({"tools": [
+        custom("a", "lark", "start: \"x\" oter\nother: \"y\"\n"),
+        {"type": "function", "function": {"name": "s", "parameters": {"type": "objet"}}},
+        custom("b", "regex", "a(b"),
+        custom("c", "lark", "start: <|image|>\n"),
+        custom("d", "lark", "start[max_tokens=3]: /[a-z]+/\n"),
+        custom("e", "regex", "a\\bb"),
+        custom("f", "lark", "start: NEVER\nNEVER: \"a\" & \"b\"\n"),
+        custom("fine", "regex", "[0-9]+"),
+    ]});
+    let request = ToolRequest::parse(&Json::from(body)).expect("a request");
+    let error = as_text("qwen3").lower(&request).unwrap_err();
+    assert!(matches!(error, LowerError::Parts(_)), "{error}");
+    let faults = error.faults();
+    let of = |k: usize, what: &str| {
+        let at = format!("/tools/{k}/custom/format/grammar/definition");
+        let found = faults.iter().any(|fault| fault.pointer == at && fault.message.contains(what));
+        assert!(found, "{k}: {what} in {faults:?}");
+    };
+    of(0, "line 1, column 12: ");
+    of(0, "oter");
+    of(2, "");
+    of(3, "special token");
+    of(4, "budget");
+    of(5, "");
+    of(6, "");
+    assert!(!faults.iter().any(|fault| fault.pointer.starts_with("/tools/7")), "{faults:?}");
+    let schema =
+        faults.iter().find(|fault| fault.pointer == "/tools/1/function/parameters/type").expect("the schema's");
+    assert_eq!(schema.keyword.as_deref(), Some("type"));
+    // What cannot be called is not looked at.
+    let request = ToolRequest { tool_choice: ToolChoice::Named("fine".to_owned()), ..request };
+    as_text("qwen3").lower(&request).expect("a plan");
+}
+
+#[test]
+fn choices_name_custom_tools() {
+    let tools = json!([{"type": "custom", "custom": {"name": "w"}}, {"type": "function", "name": "f"}]);
+    let parse = |choice: Value| ToolRequest::parse(&Json::from(json!({"tools": tools, "tool_choice": choice})));
+    for choice in [json!({"type": "custom", "custom": {"name": "w"}}), json!({"type": "custom", "name": "w"})] {
+        assert_eq!(parse(choice).expect("a request").tool_choice, ToolChoice::Named("w".to_owned()));
+    }
+    let nested = json!({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [
+        {"type": "custom", "custom": {"name": "w"}}, {"type": "function", "function": {"name": "f"}}]}});
+    let flat = json!({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "custom", "name": "w"}]});
+    assert_eq!(parse(nested).expect("a request").allowed, Some(vec!["w".to_owned(), "f".to_owned()]));
+    assert_eq!(parse(flat).expect("a request").allowed, Some(vec!["w".to_owned()]));
+    for choice in [json!({"type": "custom"}), json!({"type": "custom", "name": "x"})] {
+        let faults = parse(choice).unwrap_err().faults();
+        assert_eq!(faults[0].pointer, "/tool_choice");
+    }
+}
+
+/// The function that stands for a custom tool in a template takes what the grammar of the wire has.
+#[test]
+fn what_templates_are_shown() {
+    let file: File = toml::from_str(&data("customs.toml")).expect("cases");
+    for case in &file.case {
+        let request = case.request(json!("auto"));
+        let shown = request.customs[0].as_function();
+        let schema = &shown["function"]["parameters"];
+        let validator = jsonschema::validator_for(schema).expect("a schema");
+        assert!(case.accepts.iter().all(|input| validator.is_valid(&json!({"input": input}))));
+        assert!(!validator.is_valid(&json!({})) && !validator.is_valid(&json!({"input": 1})));
+        assert_eq!(shown["function"]["name"], "write");
+        if let Some(format) = &case.format {
+            let format: Value = serde_json::from_str(format).expect("JSON");
+            let definition = format.pointer("/grammar/definition").or(format.get("definition"));
+            let description = schema["properties"]["input"]["description"].as_str().unwrap_or_default();
+            assert!(definition.is_none_or(|text| description.contains(text.as_str().expect("text"))), "{shown}");
+        }
+    }
+}
+
+/// Without a constraint, a call of a custom tool is read all the same, and what is wrong with its input is said.
+#[test]
+fn unconstrained_output_is_read() {
+    let format = Some(r#"{"type": "grammar", "grammar": {"syntax": "regex", "definition": "[0-9]+"}}"#.to_owned());
+    let case = Case { name: String::new(), format, accepts: Vec::new(), refuses: Vec::new() };
+    let request = case.request(json!("auto"));
+    let read = |arguments: &str| {
+        let text = format!("<tool_call>\n{{\"name\": \"write\", \"arguments\":   {arguments}}}\n</tool_call>");
+        Catalog::builtin().get("qwen3").expect("format").read(&request, &text).expect("readable")
+    };
+    let reading = read(r#"{"input": "12"}"#);
+    assert_eq!(without_ids(reading.turn), turn(vec![custom("12")]));
+    assert!(
+        !reading.differences.iter().any(|d| matches!(d, Difference::Arguments { .. })),
+        "{:?}",
+        reading.differences
+    );
+    let reading = read(r#"{"input": "1x"}"#);
+    assert_eq!(without_ids(reading.turn), turn(vec![custom("1x")]));
+    assert!(reading.differences.contains(&Difference::Arguments { call: 0, at: 1 }), "{:?}", reading.differences);
+    let reading = read(r#"{"text": "1"}"#);
+    assert_eq!(reading.turn.calls[0].kind, CallKind::Function);
+    assert!(reading.differences.contains(&Difference::Arguments { call: 0, at: 0 }), "{:?}", reading.differences);
+}

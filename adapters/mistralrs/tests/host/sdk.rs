@@ -1,0 +1,163 @@
+//! The extension of the SDK: models, chats, limits, records and reports.
+
+use louver_mistralrs::{
+    Completion, Finish, Level, LoadError, Louver, LouverOptions, Overlap, Parallel, Phase, Prefetch, Reasoning, Record,
+    RequestError, RequestExt, RunOptions, Strictness, ToolChoice, Truncation,
+};
+use mistralrs::{Function, RequestBuilder, TextMessageRole, Tool, ToolType};
+use serde_json::json;
+
+use crate::support::{answer, ask, builder, check_calls, check_json, host, plan, run, seeded, tools};
+
+fn sdk_tool() -> Tool {
+    let parameters = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1, "maximum": 9}},
+        "required": ["n"], "additionalProperties": false});
+    let parameters = serde_json::from_value(parameters).unwrap();
+    let function = Function { name: "count".into(), description: None, parameters: Some(parameters) };
+    Tool { tp: ToolType::Function, function }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chat_in_a_few_lines() {
+    let host = host().await;
+    let request = RequestBuilder::new().add_message(TextMessageRole::User, "Count.").set_tools(vec![sdk_tool()]);
+    let request = request.set_sampler_max_len(400);
+    let chat = request.louver(&host.louver).required().reasoning(Reasoning::Off).parallel(Parallel::One).seed(7);
+    let generation = chat.send().await.unwrap();
+    let [call] = &generation.turn.calls[..] else { panic!("{:?}", generation.turn) };
+    assert_eq!(call.name, "count");
+    let n = serde_json::from_str::<serde_json::Value>(&call.arguments).unwrap()["n"].as_u64().unwrap();
+    assert!((1..=9).contains(&n));
+    assert_eq!((generation.report.level, generation.report.completion), (Level::Full, Completion::Complete));
+    assert!(generation.report.forced_tokens > 0 && generation.report.refused_tokens > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_is_loaded_already() {
+    let host = host().await;
+    let louver = Louver::for_model(&host.model).await.unwrap();
+    assert_eq!(louver.format().unwrap(), "qwen3");
+    assert_eq!(louver.engine().vocab().fingerprint(), host.louver.engine().vocab().fingerprint());
+    assert_eq!(louver.max_context(), host.louver.max_context());
+    let of = |louver: &Louver| louver.chat(ask("Well?")).tools(tools()).required().reasoning(Reasoning::Off).seed(3);
+    let (a, b) = (of(&louver).send().await.unwrap(), of(&host.louver).send().await.unwrap());
+    assert_eq!((a.turn, a.tokens, a.prompt_tokens), (b.turn, b.tokens, b.prompt_tokens));
+    // Without a model, a chat has nowhere to go; a model of other files is not guessed at.
+    let (pipeline, ..) = mistralrs::AnyModelBuilder::from(builder()).build_pipeline().await.unwrap();
+    let unbound = Louver::for_pipeline(&pipeline, LouverOptions::default()).await.unwrap();
+    assert!(matches!(unbound.chat(ask("Well?")).stream().await, Err(RequestError::NoModel)));
+    let unknown =
+        Louver::for_model_with(&host.model, LouverOptions { format: Some("nope".into()), ..Default::default() });
+    assert!(matches!(unknown.await, Err(LoadError::Format(_))));
+}
+
+/// Near the length limit the mask narrows: whatever the limit, a call that can be finished is.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_must_be_whole_is_whole_at_every_limit() {
+    let host = host().await;
+    let plan = plan(&host.louver, ToolChoice::Named("weather".to_owned()));
+    let free = run(host, &plan, ask("Well?"), seeded(1)).await;
+    let (mut pressed, mut truncated) = (0, 0);
+    for limit in (8..free.tokens.len() + 8).step_by(3) {
+        let safe = run(host, &plan, ask("Well?").set_sampler_max_len(limit), seeded(1)).await;
+        let off = RunOptions { truncation: Truncation::Off, ..seeded(1) };
+        let off = run(host, &plan, ask("Well?").set_sampler_max_len(limit), off).await;
+        assert!(safe.tokens.len() <= limit && off.tokens.len() <= limit);
+        match safe.report.completion {
+            Completion::Complete => assert_eq!(safe.finish, Finish::Stop),
+            Completion::Pressed => {
+                pressed += 1;
+                assert_eq!(safe.finish, Finish::Length);
+            }
+            completion => {
+                truncated += 1;
+                assert_eq!((completion, safe.finish), (Completion::Truncated, Finish::Length));
+                assert!(safe.turn.calls.is_empty(), "a call that was cut off is none");
+                assert_eq!(off.report.completion, Completion::Truncated, "{limit}");
+                continue;
+            }
+        }
+        assert_eq!(safe.turn.calls.len(), 1);
+        check_calls(&safe.turn, &tools());
+    }
+    assert!(pressed > 3 && truncated > 0, "{pressed} {truncated}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn steps_are_recorded() {
+    let host = host().await;
+    let plan = host.louver.tools(tools()).choice(ToolChoice::Required).parallel(Parallel::One);
+    let plan = plan.reasoning(Reasoning::Off).build().unwrap();
+    let options = RunOptions { record: Record::Trace { top: 3 }, ..seeded(11) };
+    let mut stream = plan.stream_with(&host.model, ask("Well?"), options).await.unwrap();
+    let (mut steps, mut last) = (Vec::new(), 0);
+    while stream.next().await.is_some() {
+        assert!(stream.position() >= last);
+        last = stream.position();
+        steps.extend(stream.take_steps());
+        assert!(steps.len() >= last, "a step is there before the events it leads to");
+    }
+    let generation = stream.finish().await.unwrap();
+    steps.extend(generation.steps);
+    let chosen: Vec<u32> = steps.iter().map(|step| step.token).collect();
+    assert_eq!(chosen[..generation.tokens.len()], generation.tokens);
+    // The stop token's step is the last.
+    assert_eq!(chosen.len(), generation.tokens.len() + 1);
+    for (at, step) in steps.iter().enumerate() {
+        assert_eq!(step.position, at);
+        assert!(step.allowed >= 1 && step.forced == (step.allowed == 1));
+        assert!(step.logprob <= 1e-4 && (0.0..=1.0).contains(&step.removed_mass), "{step:?}");
+        assert!(step.top.windows(2).all(|pair| pair[0].logprob >= pair[1].logprob));
+        assert!(step.refused.iter().all(|c| c.reason.as_ref().is_some_and(|why| !why.is_empty())));
+        assert!(!step.refused.iter().any(|c| c.token == step.token));
+        if step.forced {
+            assert!(step.logprob.abs() < 1e-4 && step.top.len() == 1 && step.top[0].token == step.token);
+        }
+    }
+    let phases: std::collections::HashSet<Phase> = steps.iter().map(|step| step.phase).collect();
+    assert!(phases.contains(&Phase::Header) && phases.contains(&Phase::Arguments) && phases.contains(&Phase::Marker));
+    assert!(!phases.contains(&Phase::Free));
+    assert_eq!(generation.report.forced_tokens, steps.iter().filter(|step| step.forced).count());
+    // Recording and looking ahead change nothing.
+    for prefetch in [Prefetch::Always, Prefetch::Off] {
+        let overlap = Overlap { prepare: prefetch == Prefetch::Always, prefetch };
+        let again = run(host, &plan, ask("Well?"), RunOptions { overlap, ..seeded(11) }).await;
+        assert_eq!(again.tokens, generation.tokens);
+        assert!(again.steps.is_empty());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_enforced_is_reported() {
+    let host = host().await;
+    let mut mixed = tools();
+    mixed[0]["function"]["strict"] = true.into();
+    let plan = host.louver.tools(mixed).choice(ToolChoice::Named("book".to_owned())).reasoning(Reasoning::Off);
+    let plan = plan.strictness(Strictness::AsFlagged).build().unwrap();
+    let generation = run(host, &plan, ask("Well?").set_sampler_max_len(300), seeded(1)).await;
+    assert_eq!(generation.report.level, Level::Partial);
+    let [relaxed] = &generation.report.relaxed[..] else { panic!("{:?}", generation.report) };
+    assert_eq!(relaxed.pointer, "/tools/1/function/parameters");
+    for call in &generation.turn.calls {
+        check_json(&call.arguments, &json!({"type": "object"}));
+    }
+    let free = host.louver.unconstrained(tools());
+    let generation = run(host, &free, ask("Well?").set_sampler_max_len(20), seeded(1)).await;
+    assert_eq!(generation.report.level, Level::None);
+}
+
+/// With a seed, sampling is ours: what cuts the distribution holds too.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_token_is_left_by_top_k() {
+    let host = host().await;
+    let plan = host.louver.answer(&answer()).reasoning(Reasoning::Off).build().unwrap();
+    let greedy = run(host, &plan, ask("Well?").set_sampler_temperature(0.0), seeded(1)).await;
+    let top = run(host, &plan, ask("Well?").set_sampler_topk(1), seeded(2)).await;
+    let nucleus = run(host, &plan, ask("Well?").set_sampler_topp(1e-9), seeded(3)).await;
+    assert_eq!(greedy.tokens, top.tokens);
+    assert_eq!(greedy.tokens, nucleus.tokens);
+    check_json(&greedy.turn.text, &answer());
+    // The host's own greedy draw agrees.
+    let hosts = run(host, &plan, ask("Well?").set_sampler_temperature(0.0), RunOptions::default()).await;
+    assert_eq!(greedy.tokens, hosts.tokens);
+}

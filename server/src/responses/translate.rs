@@ -1,0 +1,403 @@
+//! A Responses body as the Chat Completions body that means the same, and where its members stood.
+
+use louver::spec::json::{Json, Object};
+
+use crate::config::UnknownMembers;
+use crate::error::{ApiError, ApiFault};
+use crate::request::members::{Faults, Members};
+use crate::request::unknown::Table;
+
+/// A body in the shape of Chat Completions.
+#[derive(Debug)]
+pub(crate) struct Translated {
+    pub(crate) body: Json,
+    pub(crate) places: Places,
+}
+
+/// Pointers into the Chat Completions body and the pointers they stand for, the longer ones later.
+#[derive(Debug, Default)]
+pub(crate) struct Places(Vec<(String, String)>);
+
+impl Places {
+    /// Where a place stood in the Responses body.
+    pub(crate) fn original(&self, pointer: &str) -> String {
+        let below = |from: &str| pointer.strip_prefix(from).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let found = self.0.iter().filter_map(|(from, to)| Some((from.len(), to, below(from)?))).max_by_key(|f| f.0);
+        found.map_or_else(|| pointer.to_owned(), |(_, to, rest)| format!("{to}{rest}"))
+    }
+
+    fn put(&mut self, from: impl Into<String>, to: impl Into<String>) {
+        self.0.push((from.into(), to.into()));
+    }
+}
+
+/// Members that mean the same in both.
+const SAME: [&str; 15] = [
+    "model",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "frequency_penalty",
+    "presence_penalty",
+    "repetition_penalty",
+    "seed",
+    "stop",
+    "stream",
+    "louver",
+];
+
+const NOT_STORED: &str = "answers are not stored: send the whole conversation in `input`";
+
+const TABLE: Table = Table {
+    known: &[
+        "model",
+        "input",
+        "instructions",
+        "tools",
+        "tool_choice",
+        "parallel_tool_calls",
+        "text",
+        "reasoning",
+        "max_output_tokens",
+        "temperature",
+        "top_p",
+        "top_k",
+        "min_p",
+        "frequency_penalty",
+        "presence_penalty",
+        "repetition_penalty",
+        "seed",
+        "stop",
+        "stream",
+        "louver",
+        "truncation",
+        "include",
+    ],
+    ignored: &[
+        "metadata",
+        "user",
+        "store",
+        "stream_options",
+        "safety_identifier",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "prompt_cache_options",
+        "service_tier",
+    ],
+    refused: &[
+        ("previous_response_id", NOT_STORED),
+        ("conversation", NOT_STORED),
+        ("background", "answers are not made in the background"),
+        ("prompt", "there are no stored prompts"),
+        ("max_tool_calls", "there are no tools that the server calls"),
+        ("top_logprobs", "not supported here: use /v1/chat/completions"),
+        ("context_management", "contexts are not compacted"),
+        ("moderation", "there is no moderation"),
+    ],
+};
+
+/// Tools that are OpenAI's own services.
+const HOSTED: [&str; 14] = [
+    "web_search",
+    "web_search_preview",
+    "file_search",
+    "computer",
+    "computer_use_preview",
+    "code_interpreter",
+    "image_generation",
+    "mcp",
+    "local_shell",
+    "shell",
+    "apply_patch",
+    "namespace",
+    "tool_search",
+    "programmatic_tool_calling",
+];
+
+/// Translates a body. Errors: every fault of what is only in Responses; the rest is found where Chat Completions is read.
+pub(crate) fn translate(body: &Json, unknown: UnknownMembers) -> Result<Translated, ApiError> {
+    let mut faults = Faults::new();
+    let Some(members) = Members::of(body, "", &mut faults) else {
+        return Err(ApiError::refuse(faults).err().unwrap_or_else(nothing));
+    };
+    TABLE.check(&members, unknown, &mut faults);
+    check_hosted(&members, &mut faults);
+    check_rest(&members, &mut faults);
+    let mut out: Vec<(String, Json)> = Vec::new();
+    for name in SAME {
+        out.extend(members.get(name).map(|value| (name.to_owned(), value.clone())));
+    }
+    let mut places = Places::default();
+    places.put("/max_completion_tokens", "/max_output_tokens");
+    out.extend(members.get("max_output_tokens").map(|n| ("max_completion_tokens".to_owned(), n.clone())));
+    if let Some(reasoning) = members.object(&mut faults, "reasoning") {
+        places.put("/reasoning_effort", "/reasoning/effort");
+        out.extend(reasoning.get("effort").map(|effort| ("reasoning_effort".to_owned(), effort.clone())));
+    }
+    if let Some(text) = members.object(&mut faults, "text") {
+        out.extend(format(&text, &mut places, &mut faults).map(|format| ("response_format".to_owned(), format)));
+    }
+    let mut messages = Messages { list: Vec::new(), places, faults };
+    messages.read(&members);
+    let Messages { list, places, faults } = messages;
+    ApiError::refuse(faults)?;
+    out.push(("messages".to_owned(), Json::Array(list)));
+    let body = object(out);
+    Ok(Translated { body, places })
+}
+
+/// An error must have a fault.
+fn nothing() -> ApiError {
+    ApiError::invalid("", "invalid", "refused without a reason")
+}
+
+/// An object of members whose names are distinct.
+fn object(members: Vec<(String, Json)>) -> Json {
+    Json::Object(Object::new(members).unwrap_or_default())
+}
+
+fn text(text: &str) -> Json {
+    Json::String(text.to_owned())
+}
+
+fn check_hosted(members: &Members<'_>, faults: &mut Faults) {
+    let tools = members.get("tools").and_then(Json::as_array).unwrap_or_default();
+    for (k, tool) in tools.iter().enumerate() {
+        let kind = tool.get("type").and_then(Json::as_str).unwrap_or_default();
+        // Some have a date behind their name.
+        if HOSTED
+            .iter()
+            .any(|hosted| kind == *hosted || kind.strip_prefix(hosted).is_some_and(|r| r.starts_with("_20")))
+        {
+            let message = format!("there is no tool of type {kind:?} here: give functions and custom tools");
+            faults.push(ApiFault::at(format!("/tools/{k}/type"), "unsupported_tool", message));
+        }
+    }
+}
+
+fn check_rest(members: &Members<'_>, faults: &mut Faults) {
+    if members.word(faults, "truncation", &["disabled", "auto"]) == Some("auto") {
+        members.fail(faults, "truncation", "unsupported", "conversations are not shortened");
+    }
+    let include = members.array(faults, "include").unwrap_or_default();
+    for (k, what) in include.iter().enumerate() {
+        // Nothing is encrypted and nothing is searched; probabilities would be missed.
+        if what.as_str() == Some("message.output_text.logprobs") {
+            let message = "not supported here: use /v1/chat/completions";
+            faults.push(ApiFault::at(format!("/include/{k}"), "unsupported", message));
+        }
+    }
+}
+
+/// `text.format` as `response_format`.
+fn format(members: &Members<'_>, places: &mut Places, faults: &mut Faults) -> Option<Json> {
+    places.put("/response_format", "/text/format");
+    let format = members.object(faults, "format")?;
+    if format.get("type").and_then(Json::as_str) != Some("json_schema") {
+        return members.get("format").cloned();
+    }
+    places.put("/response_format/json_schema", "/text/format");
+    let inner = ["name", "description", "schema", "strict"].into_iter();
+    let inner = inner.filter_map(|name| Some((name.to_owned(), format.get(name)?.clone())));
+    Some(object(vec![("type".to_owned(), text("json_schema")), ("json_schema".to_owned(), object(inner.collect()))]))
+}
+
+struct Messages {
+    list: Vec<Json>,
+    places: Places,
+    faults: Faults,
+}
+
+impl Messages {
+    fn read(&mut self, body: &Members<'_>) {
+        self.places.put("/messages", "/input");
+        if let Some(instructions) = body.string(&mut self.faults, "instructions") {
+            self.message("/instructions", vec![("role", text("system")), ("content", text(instructions))]);
+        }
+        match body.get("input") {
+            None => body.fail(&mut self.faults, "input", "missing", "is missing"),
+            Some(Json::String(input)) => {
+                self.message("/input", vec![("role", text("user")), ("content", text(input))]);
+                self.places.put(format!("/messages/{}/content", self.list.len() - 1), "/input");
+            }
+            Some(Json::Array(items)) if !items.is_empty() => {
+                items.iter().enumerate().for_each(|(j, item)| self.item(item, format!("/input/{j}")));
+            }
+            Some(_) => body.fail(&mut self.faults, "input", "invalid_type", "must be a string or a list of items"),
+        }
+    }
+
+    fn message(&mut self, at: &str, members: Vec<(&str, Json)>) {
+        self.places.put(format!("/messages/{}", self.list.len()), at);
+        self.list.push(object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()));
+    }
+
+    fn item(&mut self, item: &Json, at: String) {
+        let Some(members) = Members::of(item, &*at, &mut self.faults) else { return };
+        let kind = members.string(&mut self.faults, "type");
+        match kind.or_else(|| members.get("role").map(|_| "message")) {
+            Some("message") => {
+                let copied = ["role", "content"].into_iter();
+                let copied = copied.filter_map(|name| Some((name, members.get(name)?.clone()))).collect();
+                self.message(&at, copied);
+            }
+            Some("function_call") => self.call(&members, "function", "arguments"),
+            Some("custom_tool_call") => self.call(&members, "custom", "input"),
+            Some("function_call_output" | "custom_tool_call_output") => {
+                let id = self.required(&members, "call_id");
+                let output = members.get("output").cloned();
+                if output.is_none() {
+                    members.fail(&mut self.faults, "output", "missing", "is missing");
+                }
+                let output = output.unwrap_or(Json::Null);
+                self.message(&at, vec![("role", text("tool")), ("tool_call_id", text(&id)), ("content", output)]);
+                self.places.put(format!("/messages/{}/content", self.list.len() - 1), format!("{at}/output"));
+            }
+            // What the model thought in earlier turns; templates leave it out.
+            Some("reasoning") => {}
+            Some("item_reference") => {
+                members.fail(&mut self.faults, "type", "unsupported", NOT_STORED);
+            }
+            Some(other) => {
+                let message = format!("items of type {other:?} are not understood");
+                members.fail(&mut self.faults, "type", "unsupported", message);
+            }
+            None => members.fail(&mut self.faults, "type", "missing", "is missing"),
+        }
+    }
+
+    fn required(&mut self, members: &Members<'_>, name: &str) -> String {
+        let value = members.string(&mut self.faults, name);
+        if members.get(name).is_none() {
+            members.fail(&mut self.faults, name, "missing", "is missing");
+        }
+        value.unwrap_or_default().to_owned()
+    }
+
+    /// A call belongs to the assistant's message before it, if there is one.
+    fn call(&mut self, members: &Members<'_>, kind: &str, written: &str) {
+        let (id, name) = (self.required(members, "call_id"), self.required(members, "name"));
+        let value = self.required(members, written);
+        let holder = object(vec![("name".to_owned(), text(&name)), (written.to_owned(), text(&value))]);
+        let members = vec![("id".to_owned(), text(&id)), ("type".to_owned(), text(kind)), (kind.to_owned(), holder)];
+        let call = object(members);
+        let last = self.list.last_mut().filter(|last| last.get("role").and_then(Json::as_str) == Some("assistant"));
+        if let Some(Json::Object(last)) = last {
+            let mut calls = last.get("tool_calls").and_then(Json::as_array).unwrap_or_default().to_vec();
+            calls.push(call);
+            let kept = last.iter().filter(|(name, _)| *name != "tool_calls");
+            let mut members: Vec<(String, Json)> = kept.map(|(n, v)| (n.to_owned(), v.clone())).collect();
+            members.push(("tool_calls".to_owned(), Json::Array(calls)));
+            *last = Object::new(members).unwrap_or_default();
+            return;
+        }
+        self.list.push(object(vec![
+            ("role".to_owned(), text("assistant")),
+            ("tool_calls".to_owned(), Json::Array(vec![call])),
+        ]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use louver::limits::Limits;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(body: &Value) -> Result<Translated, Vec<String>> {
+        let body = Json::parse(&body.to_string(), &Limits::default()).unwrap();
+        let places = |error: ApiError| error.faults().map(|fault| fault.param.clone().unwrap_or_default()).collect();
+        translate(&body, UnknownMembers::Refuse).map_err(places)
+    }
+
+    #[test]
+    fn a_conversation() {
+        let body = json!({
+            "model": "m", "instructions": "Be brief.", "max_output_tokens": 9, "reasoning": {"effort": "none", "summary": "auto"},
+            "temperature": 0.5, "store": true, "include": ["reasoning.encrypted_content"],
+            "text": {"format": {"type": "json_schema", "name": "n", "strict": true, "schema": {"type": "object"}}},
+            "tools": [{"type": "function", "name": "f"}, {"type": "custom", "name": "c"}],
+            "input": [
+                {"role": "user", "content": "hi"},
+                {"type": "reasoning", "id": "rs_1", "summary": []},
+                {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "ok", "annotations": []}]},
+                {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"},
+                {"type": "custom_tool_call", "call_id": "2", "name": "c", "input": "x"},
+                {"type": "function_call_output", "call_id": "1", "output": "r"},
+                {"type": "custom_tool_call_output", "call_id": "2", "output": [{"type": "input_text", "text": "s"}]},
+                {"type": "function_call", "call_id": "3", "name": "f", "arguments": "{}"}
+            ]
+        });
+        let translated = read(&body).unwrap();
+        let want = json!({
+            "model": "m", "tools": [{"type": "function", "name": "f"}, {"type": "custom", "name": "c"}], "temperature": 0.5,
+            "max_completion_tokens": 9, "reasoning_effort": "none",
+            "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}, "strict": true}},
+            "messages": [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": "hi"},
+                {"role": "assistant", "content": [{"type": "output_text", "text": "ok", "annotations": []}], "tool_calls": [
+                    {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}},
+                    {"id": "2", "type": "custom", "custom": {"name": "c", "input": "x"}}]},
+                {"role": "tool", "tool_call_id": "1", "content": "r"},
+                {"role": "tool", "tool_call_id": "2", "content": [{"type": "input_text", "text": "s"}]},
+                {"role": "assistant", "tool_calls": [{"id": "3", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}
+            ]
+        });
+        assert_eq!(crate::request::to_value(&translated.body), want);
+        for (from, to) in [
+            ("/messages/1/content", "/input/0/content"),
+            ("/messages/2/content/0/type", "/input/2/content/0/type"),
+            ("/messages/3/content", "/input/5/output"),
+            ("/messages/4/content/0/text", "/input/6/output/0/text"),
+            ("/messages", "/input"),
+            ("/response_format/json_schema/schema/type", "/text/format/schema/type"),
+            ("/response_format/type", "/text/format/type"),
+            ("/max_completion_tokens", "/max_output_tokens"),
+            ("/reasoning_effort", "/reasoning/effort"),
+            ("/tools/0/parameters", "/tools/0/parameters"),
+        ] {
+            assert_eq!(translated.places.original(from), to);
+        }
+    }
+
+    #[test]
+    fn faults_have_places() {
+        for (body, want) in [
+            (json!([]), vec![""]),
+            (json!({}), vec!["/input"]),
+            (json!({"input": []}), vec!["/input"]),
+            (json!({"input": 5, "previous_response_id": "resp_1"}), vec!["/previous_response_id", "/input"]),
+            (json!({"input": "x", "conversation": "c", "background": true}), vec!["/conversation", "/background"]),
+            (json!({"input": "x", "background": false, "previous_response_id": null}), vec![]),
+            (json!({"input": "x", "nonsense": 1, "truncation": "auto"}), vec!["/nonsense", "/truncation"]),
+            (
+                json!({"input": "x", "tools": [{"type": "function", "name": "f"}, {"type": "web_search_preview_2025_03_11"}]}),
+                vec!["/tools/1/type"],
+            ),
+            (json!({"input": "x", "include": ["message.output_text.logprobs"]}), vec!["/include/0"]),
+            (
+                json!({"input": [1, {}, {"type": "item_reference", "id": "x"}, {"type": "function_call", "name": 1}, {"type": "computer_call"},
+                    {"type": "function_call_output", "call_id": "1"}]}),
+                vec![
+                    "/input/0",
+                    "/input/1/type",
+                    "/input/2/type",
+                    "/input/3/call_id",
+                    "/input/3/name",
+                    "/input/3/arguments",
+                    "/input/4/type",
+                    "/input/5/output",
+                ],
+            ),
+        ] {
+            let found = read(&body).err().unwrap_or_default();
+            assert_eq!(found, want, "{body}");
+        }
+    }
+}
