@@ -198,9 +198,9 @@ impl Entry {
         for (_, rest) in rests.iter().filter(|(e, _)| *e == exit) {
             match rest {
                 Rest::Subtrees(nodes) => {
-                    sections.resolve(parser, (vocab.trie(), entry), (nodes, next), &mut walk.words)?;
+                    sections.resolve(parser, (vocab.trie(), entry), (nodes, next), walk)?;
                 }
-                Rest::Remainders(trie) => sections.resolve(parser, (trie, entry), (&[0], next), &mut walk.words)?,
+                Rest::Remainders(trie) => sections.resolve(parser, (trie, entry), (&[0], next), walk)?,
             }
         }
         Ok(())

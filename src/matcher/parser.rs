@@ -280,6 +280,20 @@ impl Parser {
         self.store.items(config).iter().for_each(|i| self.program.expand(i.state));
     }
 
+    /// Bytes that a state reads.
+    pub(crate) fn reads_of(&mut self, state: u32) -> ByteSet {
+        self.program.expand(state);
+        let mut set = ByteSet::EMPTY;
+        self.program.byte_edges(state).iter().for_each(|e| set.insert_range(e.lo, e.hi));
+        set
+    }
+
+    /// Whether a configuration of an item looked at on its own has no items of rules that were called since.
+    #[inline]
+    pub(crate) fn is_alone(&self, config: ConfigId) -> bool {
+        self.store.items(config).iter().all(Item::is_alone)
+    }
+
     /// Bytes that may follow. Exact: every state can reach the end of its rule.
     pub(crate) fn allowed(&mut self, config: ConfigId) -> ByteSet {
         let mut set = ByteSet::EMPTY;
