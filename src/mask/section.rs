@@ -10,6 +10,7 @@ use indexmap::IndexMap;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::entry::Entry;
+use super::set::{bit, set_bit};
 use super::walk::{Stopped, Walk};
 use crate::compile::NO_BLOCK;
 use crate::fsm::ByteSet;
@@ -23,6 +24,8 @@ const MAX_BYTES: usize = 32 << 20;
 const MAX_DEPTH: usize = 48;
 /// Parts of the vocabulary's trie; a larger subtree is looked at on its own.
 const LARGE: usize = 16;
+/// So few words that what is below them is looked at in any case.
+const FEW: usize = 32;
 /// Numbers of a row to a word from which on a rule's own words become a row, which callers share.
 const ROW: usize = 4;
 
@@ -72,10 +75,10 @@ impl Words {
     }
 }
 
-/// Nodes of a trie, by number.
+/// A set of nodes of a trie, by number: what is below their parents is undecided, as far as it goes through them.
 type Places = u32;
 
-/// The children of some nodes.
+/// Nodes of a trie, to be looked at by the bytes that lead to them.
 #[derive(Debug, Default)]
 struct Children {
     /// Bytes that lead to one.
@@ -86,20 +89,22 @@ struct Children {
 
 impl Children {
     fn of(trie: &Trie, nodes: &[u32]) -> Children {
-        let (mut first, mut children) = (ByteSet::EMPTY, Vec::new());
-        for &node in nodes {
-            let (mut child, end) = (node + 1, trie.node(node).end);
-            while child < end {
-                let &crate::vocab::Node { byte, end, .. } = trie.node(child);
-                first.insert(byte);
-                children.push((byte, child));
-                child = end;
-            }
+        let mut first = ByteSet::EMPTY;
+        let mut nodes: Vec<(u8, u32)> = nodes.iter().map(|&node| (trie.node(node).byte, node)).collect();
+        nodes.iter().for_each(|&(byte, _)| first.insert(byte));
+        if !nodes.is_sorted() {
+            nodes.sort_unstable();
         }
-        if nodes.len() > 1 {
-            children.sort_unstable();
-        }
-        Children { first, nodes: children.into() }
+        Children { first, nodes: nodes.into() }
+    }
+}
+
+/// Calls `visit` with each child of a node.
+fn each_child(trie: &Trie, node: u32, mut visit: impl FnMut(u32)) {
+    let (mut child, end) = (node + 1, trie.node(node).end);
+    while child < end {
+        visit(child);
+        child = trie.node(child).end;
     }
 }
 
@@ -110,6 +115,7 @@ struct Known {
     _owner: Option<Arc<Entry>>,
     places: IndexMap<Box<[u32]>, Arc<Children>, FxBuildHasher>,
     sections: FxHashMap<(Places, State), Arc<Section>>,
+    all: Option<Places>,
 }
 
 /// A state and its counter, moved to where no word can tell the difference.
@@ -128,7 +134,7 @@ struct Shared {
     bytes: usize,
     /// Length of a row.
     width: usize,
-    /// Nodes below a node from which on it is looked at on its own: others have come by there, too.
+    /// Nodes of a subtree from which on it is looked at on its own: others have come by there, too.
     large: u32,
     /// Bytes that a state reads, once asked for.
     reads: Vec<Option<ByteSet>>,
@@ -180,8 +186,9 @@ impl Sections {
             self.clear();
         }
         let known = Known::of(&mut self.tries, trie, Some(owner));
-        let first = known.places(trie, nodes, &mut self.shared);
-        known.follow(parser, trie, vec![(first, next)], &mut self.shared, (out, &mut Vec::new()))
+        let mut queue = Vec::new();
+        known.below(trie, (nodes.iter().copied(), None), &mut self.shared, |places| queue.push((places, next)));
+        known.follow(parser, trie, queue, &mut self.shared, (out, &mut Vec::new()))
     }
 
     /// Adds to `out` the words of the vocabulary's trie that one item can read, some perhaps twice. Gives up, once and for
@@ -197,7 +204,7 @@ impl Sections {
             self.clear();
         }
         let known = Known::of(&mut self.tries, trie, None);
-        let all = known.places(trie, &[0], &mut self.shared);
+        let all = known.all(trie, &mut self.shared);
         let section = known.section(parser, trie, (all, item, budget), &mut self.shared)?;
         section.words.add_to(out);
         let mut queue = Vec::new();
@@ -214,6 +221,7 @@ impl Known {
             _owner: owner.cloned(),
             places: IndexMap::default(),
             sections: FxHashMap::default(),
+            all: None,
         })
     }
 
@@ -273,33 +281,54 @@ impl Known {
         Ok(())
     }
 
-    /// As [`Known::places`], but each node with much below it is a place of its own.
-    fn places_apart(
+    /// All of the trie.
+    fn all(&mut self, trie: &Trie, shared: &mut Shared) -> Places {
+        if let Some(all) = self.all {
+            return all;
+        }
+        let mut nodes = Vec::new();
+        each_child(trie, 0, |child| nodes.push(child));
+        let all = self.places(trie, nodes, shared);
+        self.all = Some(all);
+        all
+    }
+
+    /// Calls `add` with what is below some nodes, but for subtrees all of whose words are in a row: nothing can be found there.
+    /// What is large is a place of its own.
+    fn below(
         &mut self,
         trie: &Trie,
-        nodes: impl Iterator<Item = u32>,
+        (nodes, found): (impl Iterator<Item = u32>, Option<&[u32]>),
         shared: &mut Shared,
         mut add: impl FnMut(Places),
     ) {
-        let mut small: Vec<u32> = Vec::new();
+        let (mut small, mut large): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
         for node in nodes {
-            if trie.node(node).end - node > shared.large {
-                add(self.places(trie, &[node], shared));
-            } else {
-                small.push(node);
-            }
+            each_child(trie, node, |child| {
+                let decided = |row: &[u32]| trie.words_below(child).iter().all(|&word| bit(row, word));
+                if trie.node(child).end - child > shared.large {
+                    large.push(child);
+                } else if !found.is_some_and(decided) {
+                    small.push(child);
+                }
+            });
+        }
+        for child in large {
+            add(self.places(trie, vec![child], shared));
         }
         if !small.is_empty() {
-            add(self.places(trie, &small, shared));
+            add(self.places(trie, small, shared));
         }
     }
 
-    fn places(&mut self, trie: &Trie, nodes: &[u32], shared: &mut Shared) -> Places {
-        match self.places.get_index_of(nodes) {
+    fn places(&mut self, trie: &Trie, mut nodes: Vec<u32>, shared: &mut Shared) -> Places {
+        nodes.sort_unstable();
+        nodes.dedup();
+        match self.places.get_index_of(&nodes[..]) {
             Some(places) => places as u32,
             None => {
-                let children = Children::of(trie, nodes);
-                shared.bytes += nodes.len() * 4 + children.nodes.len() * 8 + 128;
+                let children = Children::of(trie, &nodes);
+                shared.bytes += nodes.len() * 12 + 128;
                 self.places.insert_full(nodes.into(), Arc::new(children)).0 as u32
             }
         }
@@ -352,23 +381,27 @@ impl Known {
                 walk.enter(parser, trie, child, (alone, next), &mut left)?;
             }
         }
-        let mut exits: Vec<(Exit, Places)> = Vec::new();
-        let mut ends = std::mem::take(&mut walk.exits);
+        let (mut ends, mut called) = (std::mem::take(&mut walk.exits), std::mem::take(&mut walk.called));
         ends.sort_unstable();
         ends.dedup();
-        for behind in ends.chunk_by(|a, b| a.0 == b.0) {
-            let nodes = behind.iter().map(|&(_, node)| node);
-            self.places_apart(trie, nodes, shared, |places| exits.push((behind[0].0, places)));
-        }
-        let mut called = std::mem::take(&mut walk.called);
         called.sort_unstable();
+        // Whatever is read below words that are found anyway need not be found again.
+        let found = (walk.words.len() > FEW && !(ends.is_empty() && called.is_empty())).then(|| {
+            let mut row = vec![0; shared.width];
+            walk.words.iter().for_each(|&word| set_bit(&mut row, word));
+            row
+        });
         if walk.words.len() > shared.width / ROW {
             walk.fold_words(0, shared.width);
         }
-        let mut queue = Vec::new();
+        let (mut exits, mut queue): (Vec<(Exit, Places)>, Vec<(Places, ConfigId)>) = (Vec::new(), Vec::new());
+        for behind in ends.chunk_by(|a, b| a.0 == b.0) {
+            let nodes = behind.iter().map(|&(_, node)| node);
+            self.below(trie, (nodes, found.as_deref()), shared, |places| exits.push((behind[0].0, places)));
+        }
         for same in called.chunk_by(|a, b| a.0 == b.0) {
             let nodes = same.iter().map(|&(_, node)| node);
-            self.places_apart(trie, nodes, shared, |places| queue.push((places, same[0].0)));
+            self.below(trie, (nodes, found.as_deref()), shared, |places| queue.push((places, same[0].0)));
         }
         if !queue.is_empty() {
             self.follow(parser, trie, queue, shared, (walk, &mut exits))?;
