@@ -1,6 +1,6 @@
 """Chat completions: text, streams, sampling, usage."""
 
-from cases import QUESTION, Collected, case, chat, table
+from cases import QUESTION, TOOLS, Collected, case, chat, table
 
 
 def text_request(**more):
@@ -165,12 +165,14 @@ def log_probabilities_in_a_stream(servers):
 
 @case
 def reasoning_has_a_place_of_its_own(servers):
-    request = chat(reasoning_effort="low", max_completion_tokens=300, extra_body={"louver": {"reasoning_budget": 40}})
+    louver = {"louver": {"reasoning_budget": 40, "whitespace": "python_like"}}
+    request = chat(tools=TOOLS, tool_choice="required", reasoning_effort="low", extra_body=louver)
     for seed in range(1, 30):
         message = servers.client.chat.completions.create(**request | {"seed": seed}).choices[0].message
         reasoning = getattr(message, "reasoning_content", None)
         if reasoning:
             assert "<think>" not in (message.content or "") and "</think>" not in reasoning
+            assert len(reasoning) <= 50 and message.tool_calls, message
             stream = Collected(servers.client.chat.completions.create(**request | {"seed": seed, "stream": True}))
             assert stream.reasoning == reasoning and stream.content == (message.content or "")
             return

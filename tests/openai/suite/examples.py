@@ -13,10 +13,10 @@ FOLDER = pathlib.Path(__file__).resolve().parents[3] / "examples" / "python"
 
 @table(
     [
-        ("strict_call.py", ["call       weather("]),
-        ("agent.py", ["step 1     ", "result   "]),
-        ("structured.py", ["report     Report(city="]),
-        ("grammar_tool.py", ["robot      "]),
+        ("strict_call", "strict_call.py", ["call       weather("]),
+        ("agent", "agent.py", ["step 1     ", "result   "]),
+        ("structured", "structured.py", ["report     Report(city="]),
+        ("grammar_tool", "grammar_tool.py", ["robot      "]),
     ]
 )
 def program(servers, name, heads):

@@ -102,7 +102,7 @@ class Servers:
             limits = self._folder / "limits.toml"
             limits.write_text(
                 "[http]\nbody_bytes = 20000\n"
-                "[requests]\nconcurrent = 1\nqueue = 0\nn = 2\nmax_tokens = 3000\ntools = 3\n"
+                "[requests]\nconcurrent = 1\nqueue = 0\nn = 1\nmax_tokens = 3000\ntools = 3\n"
             )
             self._narrow = Server(self._folder, "narrow", ["--api-key", KEY, "--limits", str(limits)])
         return self._narrow
