@@ -159,11 +159,10 @@ fn commands_have_the_flags_they_are_shown_with() {
         if words[0] == "louver" {
             assert_eq!(fault(&words), None, "{line}");
             seen += 1;
-        } else if words[..2] == ["cargo", "add"] {
-            if let Some((_, version)) = words[2].split_once("@=") {
-                let manifest = std::fs::read_to_string(root().join("Cargo.toml")).expect("the manifest");
-                assert!(manifest.contains(&format!("mistralrs = {{ version = \"={version}\"")), "{line}");
-            }
+        }
+        if let Some((name, version)) = words.iter().find_map(|word| word.split_once("@=")) {
+            let manifest = std::fs::read_to_string(root().join("Cargo.toml")).expect("the manifest");
+            assert!(manifest.contains(&format!("{name} = {{ version = \"={version}\"")), "{line}");
         }
         if let Some(path) = words.iter().skip_while(|word| *word != "--path").nth(1) {
             let inside = path.strip_prefix("../louver/").unwrap_or(path);
