@@ -188,7 +188,10 @@ fn what_explain_is_said_to_print() {
         of_kind("shell").into_iter().find(|block| block.text.starts_with("louver explain")).expect("the command");
     let out: Output = Command::new(LOUVER).args(&words(explain.text.trim())[1..]).output().expect("the binary runs");
     let said = String::from_utf8_lossy(&out.stdout).into_owned();
-    assert!(out.status.success() && said.contains("[e]"), "{said}");
+    let found = said.lines().find_map(|line| line.trim().strip_prefix("bytes: "));
+    let guide = std::fs::read_to_string(root().join("docs/TUTORIAL.md")).expect("the guide");
+    let told = guide.split("The bytes that may follow are `").nth(1).and_then(|rest| rest.split('`').next());
+    assert!(out.status.success() && found.is_some() && found == told, "{told:?} {said}");
 }
 
 #[test]
