@@ -22,7 +22,8 @@ pub struct Config {
     pub api_keys: Vec<String>,
     /// What happens to a schema keyword that cannot be enforced.
     pub policy: Policy,
-    /// Whose arguments match their schema, unless a request's own `strict` says so.
+    /// Whose arguments match their schema: every tool's (`all`), or those of tools that are `strict` (`as_flagged`, as in
+    /// OpenAI's API).
     #[serde(deserialize_with = "strictness")]
     pub strict_tools: Strictness,
     /// What happens to members of a request that mean nothing to the server.

@@ -7,9 +7,13 @@ mod support;
 mod answers;
 #[path = "api/cases.rs"]
 mod cases;
+#[path = "api/check.rs"]
+mod check;
 #[path = "api/faults.rs"]
 mod faults;
 #[path = "api/http.rs"]
 mod http;
+#[path = "api/responses.rs"]
+mod responses;
 #[path = "api/stopping.rs"]
 mod stopping;

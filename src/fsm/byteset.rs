@@ -75,6 +75,11 @@ impl ByteSet {
         ByteSet(std::array::from_fn(|i| self.0[i] & other.0[i]))
     }
 
+    /// Whether some byte is in both.
+    pub fn meets(&self, other: &ByteSet) -> bool {
+        self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
+    }
+
     /// The bytes not in the set.
     #[must_use]
     pub fn complement(&self) -> ByteSet {

@@ -198,9 +198,9 @@ impl Entry {
         for (_, rest) in rests.iter().filter(|(e, _)| *e == exit) {
             match rest {
                 Rest::Subtrees(nodes) => {
-                    sections.resolve(parser, (vocab.trie(), entry), (nodes, next), &mut walk.words)?;
+                    sections.resolve(parser, (vocab.trie(), entry), (nodes, next), walk)?;
                 }
-                Rest::Remainders(trie) => sections.resolve(parser, (trie, entry), (&[0], next), &mut walk.words)?,
+                Rest::Remainders(trie) => sections.resolve(parser, (trie, entry), (&[0], next), walk)?,
             }
         }
         Ok(())
@@ -235,17 +235,29 @@ impl Undecided {
     /// What is undecided below these nodes, accepted tokens left out (free text may end after any of its bytes; nearly
     /// everything below is accepted anyway), and whether no token is undecided twice.
     fn below(vocab: &Vocabulary, mut exits: Vec<(Exit, u32)>, accepted: &TokenSet) -> (Undecided, bool) {
+        if exits.is_empty() {
+            return (Undecided::Behind(Box::default()), true);
+        }
         let trie = vocab.trie();
         let mut row = vec![0; vocab.mask_words()];
         accepted.write(&mut row);
         let words = trie.words_below(0);
-        let open: Vec<u32> = (0..words.len() as u32).filter(|&i| !bit(&row, words[i as usize])).collect();
+        // How many are open before each.
+        let mut before: Vec<u32> = Vec::with_capacity(words.len() + 1);
+        let mut open: Vec<u32> = Vec::new();
+        for (i, &word) in words.iter().enumerate() {
+            before.push(open.len() as u32);
+            if !bit(&row, word) {
+                open.push(i as u32);
+            }
+        }
+        before.push(open.len() as u32);
         row.fill(0);
         let mut simple = true;
         exits.sort_unstable();
         let mut rests = Vec::new();
         for exits in exits.chunk_by(|a, b| a.0 == b.0) {
-            if let Some(rest) = Rest::of(vocab, (words, &open), exits, |id| {
+            if let Some(rest) = Rest::of(vocab, (words, &open, &before), exits, |id| {
                 simple &= !bit(&row, id);
                 set_bit(&mut row, id);
             }) {
@@ -261,10 +273,11 @@ impl Undecided {
 }
 
 impl Rest {
-    /// What is open below some nodes, if anything; `each` gets every token. `open` are positions in the list of all words.
+    /// What is open below some nodes, if anything; `each` gets every token. `open` are positions in the list of all words;
+    /// `before` says how many of those are before each.
     fn of(
         vocab: &Vocabulary,
-        (words, open): (&[TokenId], &[u32]),
+        (words, open, before): (&[TokenId], &[u32], &[u32]),
         exits: &[(Exit, u32)],
         mut each: impl FnMut(TokenId),
     ) -> Option<Rest> {
@@ -272,8 +285,7 @@ impl Rest {
         let (mut remainders, mut nodes): (Vec<(&[u8], TokenId)>, Vec<u32>) = (Vec::new(), Vec::new());
         for &(_, node) in exits {
             let range = trie.range_below(node);
-            let from = open.partition_point(|&i| (i as usize) < range.start);
-            let to = open.partition_point(|&i| (i as usize) < range.end);
+            let (from, to) = (before[range.start] as usize, before[range.end] as usize);
             if from == to {
                 continue;
             }

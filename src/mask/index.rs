@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::entry::Entry;
 use super::key::GrammarKeys;
 use super::pool::MaskPool;
-use super::section::Sections;
+use super::section::{Sections, Words};
 use super::set::{TokenSet, set_bit};
 use super::tokens::Tokens;
 use super::walk::{Stopped, Walk};
@@ -30,7 +30,7 @@ const FEW_CONFIGS: usize = 32;
 /// Most tokens that are read one by one.
 const BOUNDED_TOKENS: usize = 4096;
 
-type Resolved = FxHashMap<(usize, Exit, ConfigId), (Arc<Entry>, Box<[TokenId]>)>;
+type Resolved = FxHashMap<(usize, Exit, ConfigId), (Arc<Entry>, Words)>;
 
 /// First bytes from which on a configuration reads text, in a vocabulary of so many times the budget of a direct walk.
 const TEXT_BYTES: usize = 48;
@@ -197,6 +197,9 @@ impl Index {
         }
         let mut sets = self.whole_tokens(state, config);
         sets.extend(dense.iter().map(|entry| entry.accepted.clone()));
+        state.walk.rows.sort_unstable_by_key(|row| row.as_ptr());
+        state.walk.rows.dedup_by_key(|row| row.as_ptr());
+        sets.extend(state.walk.rows.drain(..).map(TokenSet::row));
         Ok(self.assemble(std::mem::take(&mut state.walk.words), &sets))
     }
 
@@ -265,11 +268,8 @@ impl Index {
             [] if words.len() <= row / 2 => TokenSet::List(words.into()),
             [set] => set.changed(&[], &words, row),
             _ => {
-                let (mut bits, mut one) = (vec![0; row], vec![0; row]);
-                for set in sets {
-                    set.write(&mut one);
-                    bits.iter_mut().zip(&one).for_each(|(a, b)| *a |= b);
-                }
+                let mut bits = vec![0; row];
+                sets.iter().for_each(|set| set.add_to(&mut bits));
                 words.iter().for_each(|&id| set_bit(&mut bits, id));
                 TokenSet::row(bits)
             }
@@ -291,7 +291,7 @@ impl IndexState {
             entries: FxHashMap::default(),
             resolved: Resolved::default(),
             resolved_bytes: 0,
-            sections: Sections::default(),
+            sections: Sections::new(vocab),
             new_narrow: NEW_NARROW,
             new_configs: if direct_walk == 0 { 0 } else { NEW_CONFIGS },
             walk: Walk::default(),
@@ -333,11 +333,11 @@ impl IndexState {
 
     /// As [`IndexState::try_narrow`] for one item, rule by rule.
     fn narrow_alone(&mut self, vocab: &Vocabulary, item: Item, nodes: usize) -> Result<bool, ParserLimit> {
-        let before = self.walk.words.len();
-        match self.sections.narrow(&mut self.parser, vocab.trie(), (item, nodes), &mut self.walk.words) {
+        let before = self.walk.found();
+        match self.sections.narrow(&mut self.parser, vocab.trie(), (item, nodes), &mut self.walk) {
             Ok(()) => Ok(true),
             Err(Stopped::Budget) => {
-                self.walk.words.truncate(before);
+                self.walk.forget(before);
                 Ok(false)
             }
             Err(Stopped::Parser(limit)) => Err(limit),
@@ -357,17 +357,17 @@ impl IndexState {
     ) -> Result<(), Stopped> {
         let key = (Arc::as_ptr(entry) as usize, exit, next);
         if let Some((_, words)) = self.resolved.get(&key) {
-            self.walk.words.extend_from_slice(words);
+            words.add_to(&mut self.walk);
             return Ok(());
         }
-        let from = self.walk.words.len();
+        let from = self.walk.found();
         // Most remainders are read with few configurations that are new; where many would be, rule by rule.
         self.walk.most_configs = Some(self.parser.store().configs() + self.new_configs);
         let walked = entry.resolve(&mut self.parser, vocab, (exit, next), &mut self.walk);
         self.walk.most_configs = None;
         match walked {
             Err(Stopped::Budget) => {
-                self.walk.words.truncate(from);
+                self.walk.forget(from);
                 // A grammar that once needed many needs many again: each failure costs less than the one before.
                 self.new_configs /= 2;
                 let both = (&mut self.walk, &mut self.sections);
@@ -375,11 +375,11 @@ impl IndexState {
             }
             other => other?,
         }
-        let words: Box<[TokenId]> = self.walk.words[from..].into();
-        self.resolved_bytes += words.len() * 4 + 64;
+        let words = Words::of(&mut self.walk, from, vocab.mask_words());
+        self.resolved_bytes += words.bytes();
         if self.resolved_bytes > RESOLVED_BYTES {
             self.resolved.clear();
-            self.resolved_bytes = words.len() * 4 + 64;
+            self.resolved_bytes = words.bytes();
         }
         self.resolved.insert(key, (entry.clone(), words));
         Ok(())

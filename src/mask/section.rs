@@ -1,95 +1,217 @@
 //! Deciding undecided tokens rule by rule. Behind an exit, each item is looked at on its own: which remainders it reads whatever
 //! follows *its* rule, and which leave that, too. What is found depends on no frame, so that expressions nested ever
 //! deeper, in grammars with long chains of rules, are not read again at every depth; only what leaves a rule is looked up
-//! with what its frame returns to.
+//! with what its frame returns to. A section itself is made that way: it walks with its own rule, and asks for the sections
+//! of the rules that are called on the way, which other callers have asked for as well.
 
 use std::sync::Arc;
 
-use indexmap::IndexSet;
+use indexmap::IndexMap;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::entry::Entry;
+use super::set::{bit, set_bit};
 use super::walk::{Stopped, Walk};
+use crate::compile::NO_BLOCK;
+use crate::fsm::ByteSet;
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Exit, Item, Parser};
-use crate::vocab::Trie;
+use crate::vocab::{Trie, Vocabulary};
 
 /// Memory for sections of one constraint.
-const MAX_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 32 << 20;
+/// Sections within sections; deeper, a walk reads called rules with their callers.
+const MAX_DEPTH: usize = 48;
+/// Parts of the vocabulary's trie; a larger subtree is looked at on its own.
+const LARGE: usize = 16;
+/// So few words that what is below them is looked at in any case.
+const FEW: usize = 32;
+/// Numbers of a row to a word from which on a rule's own words become a row, which callers share.
+const ROW: usize = 4;
 
 /// What one item, looked at on its own, does with the words below some nodes of a trie.
 #[derive(Debug)]
 struct Section {
-    words: Box<[TokenId]>,
+    words: Words,
     /// Behind each exit of its rule, the nodes below which what follows has to decide.
     exits: Box<[(Exit, Places)]>,
 }
 
-/// Nodes of a trie, by number.
+/// A set of words that is kept: single ones, and rows. A word may be in several of those.
+#[derive(Debug, Default)]
+pub(crate) struct Words {
+    few: Box<[TokenId]>,
+    rows: Box<[Arc<[u32]>]>,
+}
+
+impl Words {
+    /// What a walk has found behind its first `from` words and rows.
+    pub(crate) fn of(walk: &mut Walk, from: (usize, usize), width: usize) -> Words {
+        let words = &mut walk.words[from.0..];
+        words.sort_unstable();
+        let few = words.chunk_by(|a, b| a == b).count();
+        if few > width {
+            walk.fold_words(from.0, width);
+        }
+        let words = walk.words[from.0..].chunk_by(|a, b| a == b);
+        let few: Box<[TokenId]> = words.map(|same| same[0]).collect();
+        let rows = &mut walk.rows[from.1..];
+        rows.sort_unstable_by_key(|row| row.as_ptr());
+        let mut rows = rows.to_vec();
+        rows.dedup_by_key(|row| row.as_ptr());
+        Words { few, rows: rows.into() }
+    }
+
+    /// Adds them to what a walk has found.
+    pub(crate) fn add_to(&self, walk: &mut Walk) {
+        walk.words.extend_from_slice(&self.few);
+        walk.rows.extend_from_slice(&self.rows);
+    }
+
+    /// Memory held, in bytes. Rows that others have as well are theirs.
+    pub(crate) fn bytes(&self) -> usize {
+        let own = self.rows.iter().filter(|row| Arc::strong_count(row) == 1);
+        self.few.len() * 4 + own.map(|row| row.len() * 4).sum::<usize>() + self.rows.len() * 16 + 64
+    }
+}
+
+/// A set of nodes of a trie, by number: what is below their parents is undecided, as far as it goes through them.
 type Places = u32;
+
+/// Nodes of a trie, to be looked at by the bytes that lead to them.
+#[derive(Debug, Default)]
+struct Children {
+    /// Bytes that lead to one.
+    first: ByteSet,
+    /// By byte, in ascending order.
+    nodes: Box<[(u8, u32)]>,
+}
+
+impl Children {
+    fn of(trie: &Trie, nodes: &[u32]) -> Children {
+        let mut first = ByteSet::EMPTY;
+        let mut nodes: Vec<(u8, u32)> = nodes.iter().map(|&node| (trie.node(node).byte, node)).collect();
+        nodes.iter().for_each(|&(byte, _)| first.insert(byte));
+        if !nodes.is_sorted() {
+            nodes.sort_unstable();
+        }
+        Children { first, nodes: nodes.into() }
+    }
+}
+
+/// Calls `visit` with each child of a node.
+fn each_child(trie: &Trie, node: u32, mut visit: impl FnMut(u32)) {
+    let (mut child, end) = (node + 1, trie.node(node).end);
+    while child < end {
+        visit(child);
+        child = trie.node(child).end;
+    }
+}
 
 /// What is known of one trie.
 #[derive(Debug)]
 struct Known {
     /// Holds the trie, so that its address stays its own; the vocabulary's stays anyway.
     _owner: Option<Arc<Entry>>,
-    places: IndexSet<Box<[u32]>, FxBuildHasher>,
-    sections: FxHashMap<(Places, ConfigId), Arc<Section>>,
+    places: IndexMap<Box<[u32]>, Arc<Children>, FxBuildHasher>,
+    sections: FxHashMap<(Places, State), Arc<Section>>,
+    all: Option<Places>,
 }
+
+/// A state and its counter, moved to where no word can tell the difference.
+type State = (u32, u32);
 
 /// Sections of all tries that were looked at this way, by the tries' addresses.
 #[derive(Debug, Default)]
 pub(crate) struct Sections {
     tries: FxHashMap<usize, Known>,
+    shared: Shared,
+}
+
+/// What does not depend on the trie, and buffers.
+#[derive(Debug, Default)]
+struct Shared {
     bytes: usize,
-    seen: FxHashSet<(Places, ConfigId)>,
+    /// Length of a row.
+    width: usize,
+    /// Nodes of a subtree from which on it is looked at on its own: others have come by there, too.
+    large: u32,
+    /// Bytes that a state reads, once asked for.
+    reads: Vec<Option<ByteSet>>,
+    depth: usize,
+    seen: Vec<Seen>,
+    walks: Vec<Walk>,
+}
+
+/// What has been looked at while one question is answered.
+#[derive(Debug, Default)]
+struct Seen {
+    configs: FxHashSet<(Places, ConfigId)>,
+    items: FxHashSet<(Places, Item)>,
+    /// By their addresses: a section's words are added once, whatever follows it.
+    sections: FxHashSet<usize>,
+}
+
+impl Shared {
+    /// Bytes that a state reads.
+    fn reads(&mut self, parser: &mut Parser, state: u32) -> ByteSet {
+        if self.reads.len() <= state as usize {
+            self.reads.resize(state as usize + 1, None);
+        }
+        *self.reads[state as usize].get_or_insert_with(|| parser.reads_of(state))
+    }
 }
 
 impl Sections {
-    /// Forgets everything: configurations have lost their meaning.
-    pub(crate) fn clear(&mut self) {
-        *self = Sections::default();
+    pub(crate) fn new(vocab: &Vocabulary) -> Sections {
+        let (width, large) = (vocab.mask_words(), (vocab.trie().len() / LARGE) as u32);
+        Sections { tries: FxHashMap::default(), shared: Shared { width, large, ..Shared::default() } }
     }
 
-    /// Adds to `words` the words of `trie` below `nodes` that `next` can read, some perhaps twice.
+    /// Forgets everything: configurations have lost their meaning.
+    pub(crate) fn clear(&mut self) {
+        let Shared { width, large, .. } = self.shared;
+        *self = Sections { tries: FxHashMap::default(), shared: Shared { width, large, ..Shared::default() } };
+    }
+
+    /// Adds to `out` the words of `trie` below `nodes` that `next` can read, some perhaps twice.
     pub(crate) fn resolve(
         &mut self,
         parser: &mut Parser,
         (trie, owner): (&Trie, &Arc<Entry>),
         (nodes, next): (&[u32], ConfigId),
-        words: &mut Vec<TokenId>,
+        out: &mut Walk,
     ) -> Result<(), Stopped> {
-        if self.bytes > MAX_BYTES {
+        if self.shared.bytes > MAX_BYTES {
             self.clear();
         }
-        self.seen.clear();
         let known = Known::of(&mut self.tries, trie, Some(owner));
-        let first = (known.places(nodes), next);
-        known.follow(parser, trie, vec![first], (&mut self.seen, &mut self.bytes), words)
+        let mut queue = Vec::new();
+        known.below(trie, (nodes.iter().copied(), None), &mut self.shared, |places| queue.push((places, next)));
+        known.follow(parser, trie, queue, &mut self.shared, (out, &mut Vec::new()))
     }
 
-    /// Adds to `words` the words of the vocabulary's trie that one item can read, some perhaps twice. Gives up, once and for
+    /// Adds to `out` the words of the vocabulary's trie that one item can read, some perhaps twice. Gives up, once and for
     /// all, where the item itself reads more than `budget` nodes.
     pub(crate) fn narrow(
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
         (item, budget): (Item, usize),
-        words: &mut Vec<TokenId>,
+        out: &mut Walk,
     ) -> Result<(), Stopped> {
-        if self.bytes > MAX_BYTES {
+        if self.shared.bytes > MAX_BYTES {
             self.clear();
         }
-        self.seen.clear();
         let known = Known::of(&mut self.tries, trie, None);
-        let all = known.places(&[0]);
-        let section = known.section(parser, trie, (all, item, budget), &mut self.bytes)?;
-        words.extend_from_slice(&section.words);
+        let all = known.all(trie, &mut self.shared);
+        let section = known.section(parser, trie, (all, item, budget), &mut self.shared)?;
+        section.words.add_to(out);
         let mut queue = Vec::new();
         for &(exit, below) in &section.exits {
             queue.push((below, parser.follow(&item, exit)?));
         }
-        known.follow(parser, trie, queue, (&mut self.seen, &mut self.bytes), words)
+        known.follow(parser, trie, queue, &mut self.shared, (out, &mut Vec::new()))
     }
 }
 
@@ -97,30 +219,60 @@ impl Known {
     fn of<'k>(tries: &'k mut FxHashMap<usize, Known>, trie: &Trie, owner: Option<&Arc<Entry>>) -> &'k mut Known {
         tries.entry(std::ptr::from_ref(trie) as usize).or_insert_with(|| Known {
             _owner: owner.cloned(),
-            places: IndexSet::default(),
+            places: IndexMap::default(),
             sections: FxHashMap::default(),
+            all: None,
         })
     }
 
-    /// Reads on from places and configurations until nothing is undecided.
+    /// Reads on from places and configurations until nothing is undecided, or only what follows an item looked at on its own
+    /// decides: that goes to `exits`.
     fn follow(
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
         mut queue: Vec<(Places, ConfigId)>,
-        (seen, bytes): (&mut FxHashSet<(Places, ConfigId)>, &mut usize),
-        words: &mut Vec<TokenId>,
+        shared: &mut Shared,
+        (out, exits): (&mut Walk, &mut Vec<(Exit, Places)>),
     ) -> Result<(), Stopped> {
-        let mut items: Vec<Item> = Vec::new();
+        let mut seen = shared.seen.pop().unwrap_or_default();
+        let result = self.follow_unseen(parser, trie, (&mut queue, &mut seen), shared, (out, exits));
+        seen.configs.clear();
+        seen.items.clear();
+        seen.sections.clear();
+        shared.seen.push(seen);
+        result
+    }
+
+    fn follow_unseen(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        (queue, seen): (&mut Vec<(Places, ConfigId)>, &mut Seen),
+        shared: &mut Shared,
+        (out, exits): (&mut Walk, &mut Vec<(Exit, Places)>),
+    ) -> Result<(), Stopped> {
         while let Some((places, next)) = queue.pop() {
-            items.clear();
-            items.extend_from_slice(parser.store().items(next));
-            for item in &items {
-                let section = self.section(parser, trie, (places, *item, usize::MAX), bytes)?;
-                words.extend_from_slice(&section.words);
+            let first = self.places[places as usize].first;
+            for i in 0..parser.store().items(next).len() {
+                let item = parser.store().items(next)[i];
+                if !shared.reads(parser, item.state).meets(&first) || !seen.items.insert((places, item)) {
+                    continue;
+                }
+                let section = self.section(parser, trie, (places, item, usize::MAX), shared)?;
+                if seen.sections.insert(Arc::as_ptr(&section) as usize) {
+                    section.words.add_to(out);
+                }
+                if item.is_alone() {
+                    exits.extend_from_slice(&section.exits);
+                    continue;
+                }
                 for &(exit, below) in &section.exits {
-                    let behind = parser.follow(item, exit)?;
-                    if seen.insert((below, behind)) {
+                    let behind = parser.follow(&item, exit)?;
+                    if seen.configs.insert((below, behind)) {
+                        if parser.store().done(behind).open() {
+                            exits.extend(parser.exits(behind).map(|exit| (exit, below)));
+                        }
                         queue.push((below, behind));
                     }
                 }
@@ -129,10 +281,56 @@ impl Known {
         Ok(())
     }
 
-    fn places(&mut self, nodes: &[u32]) -> Places {
-        match self.places.get_index_of(nodes) {
+    /// All of the trie.
+    fn all(&mut self, trie: &Trie, shared: &mut Shared) -> Places {
+        if let Some(all) = self.all {
+            return all;
+        }
+        let mut nodes = Vec::new();
+        each_child(trie, 0, |child| nodes.push(child));
+        let all = self.places(trie, nodes, shared);
+        self.all = Some(all);
+        all
+    }
+
+    /// Calls `add` with what is below some nodes, but for subtrees all of whose words are in a row: nothing can be found there.
+    /// What is large is a place of its own.
+    fn below(
+        &mut self,
+        trie: &Trie,
+        (nodes, found): (impl Iterator<Item = u32>, Option<&[u32]>),
+        shared: &mut Shared,
+        mut add: impl FnMut(Places),
+    ) {
+        let (mut small, mut large): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
+        for node in nodes {
+            each_child(trie, node, |child| {
+                let decided = |row: &[u32]| trie.words_below(child).iter().all(|&word| bit(row, word));
+                if trie.node(child).end - child > shared.large {
+                    large.push(child);
+                } else if !found.is_some_and(decided) {
+                    small.push(child);
+                }
+            });
+        }
+        for child in large {
+            add(self.places(trie, vec![child], shared));
+        }
+        if !small.is_empty() {
+            add(self.places(trie, small, shared));
+        }
+    }
+
+    fn places(&mut self, trie: &Trie, mut nodes: Vec<u32>, shared: &mut Shared) -> Places {
+        nodes.sort_unstable();
+        nodes.dedup();
+        match self.places.get_index_of(&nodes[..]) {
             Some(places) => places as u32,
-            None => self.places.insert_full(nodes.into()).0 as u32,
+            None => {
+                let children = Children::of(trie, &nodes);
+                shared.bytes += nodes.len() * 12 + 128;
+                self.places.insert_full(nodes.into(), Arc::new(children)).0 as u32
+            }
         }
     }
 
@@ -141,28 +339,75 @@ impl Known {
         parser: &mut Parser,
         trie: &Trie,
         (places, item, budget): (Places, Item, usize),
-        bytes: &mut usize,
+        shared: &mut Shared,
     ) -> Result<Arc<Section>, Stopped> {
-        let alone = parser.isolated(item);
-        let alone = parser.normal(alone);
-        if let Some(section) = self.sections.get(&(places, alone)) {
+        // Where nothing is counted, an item looked at on its own is its state.
+        let plain = parser.program().state(item.state).block == NO_BLOCK && parser.compiled().meters.is_empty();
+        let alone = if plain { None } else { Some(parser.isolated(item)).map(|alone| parser.normal(alone)) };
+        let key = alone.map_or((item.state, 0), |alone| {
+            let Item { state, count, .. } = parser.store().items(alone)[0];
+            (state, count)
+        });
+        if let Some(section) = self.sections.get(&(places, key)) {
             return Ok(section.clone());
         }
-        let mut walk = Walk::default();
-        for &node in &self.places[places as usize] {
-            walk.run(parser, trie, node, alone, budget)?;
-        }
-        walk.exits.sort_unstable();
-        walk.exits.dedup();
-        let mut exits = Vec::new();
-        for behind in walk.exits.chunk_by(|a, b| a.0 == b.0) {
-            let nodes: Vec<u32> = behind.iter().map(|&(_, node)| node).collect();
-            *bytes += nodes.len() * 4 + 64;
-            exits.push((behind[0].0, self.places(&nodes)));
-        }
-        *bytes += walk.words.len() * 4 + 128;
-        let section = Arc::new(Section { words: walk.words.into(), exits: exits.into() });
-        self.sections.insert((places, alone), section.clone());
+        let alone = alone.unwrap_or_else(|| parser.isolated(item));
+        let mut walk = shared.walks.pop().unwrap_or_default();
+        shared.depth += 1;
+        let made = self.make(parser, trie, (places, alone, budget), shared, &mut walk);
+        shared.depth -= 1;
+        walk.clear();
+        shared.walks.push(walk);
+        let section = Arc::new(made?);
+        shared.bytes += section.words.bytes() + section.exits.len() * 16 + 128;
+        self.sections.insert((places, key), section.clone());
         Ok(section)
+    }
+
+    fn make(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        (places, alone, budget): (Places, ConfigId, usize),
+        shared: &mut Shared,
+        walk: &mut Walk,
+    ) -> Result<Section, Stopped> {
+        walk.apart = shared.depth < MAX_DEPTH && parser.compiled().meters.is_empty();
+        let children = self.places[places as usize].clone();
+        let mut left = budget;
+        for same in children.nodes.chunk_by(|a, b| a.0 == b.0) {
+            let next = parser.step(alone, same[0].0)?;
+            for &(_, child) in same {
+                walk.enter(parser, trie, child, (alone, next), &mut left)?;
+            }
+        }
+        let (mut ends, mut called) = (std::mem::take(&mut walk.exits), std::mem::take(&mut walk.called));
+        ends.sort_unstable();
+        ends.dedup();
+        called.sort_unstable();
+        // Whatever is read below words that are found anyway need not be found again.
+        let found = (walk.words.len() > FEW && !(ends.is_empty() && called.is_empty())).then(|| {
+            let mut row = vec![0; shared.width];
+            walk.words.iter().for_each(|&word| set_bit(&mut row, word));
+            row
+        });
+        if walk.words.len() > shared.width / ROW {
+            walk.fold_words(0, shared.width);
+        }
+        let (mut exits, mut queue): (Vec<(Exit, Places)>, Vec<(Places, ConfigId)>) = (Vec::new(), Vec::new());
+        for behind in ends.chunk_by(|a, b| a.0 == b.0) {
+            let nodes = behind.iter().map(|&(_, node)| node);
+            self.below(trie, (nodes, found.as_deref()), shared, |places| exits.push((behind[0].0, places)));
+        }
+        for same in called.chunk_by(|a, b| a.0 == b.0) {
+            let nodes = same.iter().map(|&(_, node)| node);
+            self.below(trie, (nodes, found.as_deref()), shared, |places| queue.push((places, same[0].0)));
+        }
+        if !queue.is_empty() {
+            self.follow(parser, trie, queue, shared, (walk, &mut exits))?;
+        }
+        exits.sort_unstable();
+        exits.dedup();
+        Ok(Section { words: Words::of(walk, (0, 0), shared.width), exits: exits.into() })
     }
 }

@@ -110,6 +110,20 @@ impl TokenSet {
         }
     }
 
+    /// Adds what is in this set to a row.
+    pub(crate) fn add_to(&self, bits: &mut [u32]) {
+        match self {
+            TokenSet::List(ids) => ids.iter().for_each(|&id| set_bit(bits, id)),
+            TokenSet::Row { base, remove, add } => {
+                // What is not to be added but there already stays.
+                let kept: Vec<TokenId> = remove.iter().copied().filter(|&id| bit(bits, id)).collect();
+                bits.iter_mut().zip(&**base).for_each(|(a, b)| *a |= b);
+                remove.iter().for_each(|&id| clear_bit(bits, id));
+                kept.into_iter().chain(add.iter().copied()).for_each(|id| set_bit(bits, id));
+            }
+        }
+    }
+
     /// Memory held, in bytes. A shared row counts a quarter for each user: cheap, and errs on the safe side.
     pub(crate) fn bytes(&self) -> usize {
         match self {

@@ -1,5 +1,8 @@
 //! Walking a trie with the parser: which of its words can follow.
 
+use std::sync::Arc;
+
+use super::set::set_bit;
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, Exit, Parser, ParserLimit};
 use crate::vocab::Trie;
@@ -27,8 +30,14 @@ impl From<ParserLimit> for Stopped {
 pub(crate) struct Walk {
     /// Words that can follow (each once per walk).
     pub(crate) words: Vec<TokenId>,
+    /// Rows of further words, found as a whole.
+    pub(crate) rows: Vec<Arc<[u32]>>,
     /// Nodes at which a rule over the unknown frame ended, and how: what is below has to be decided by what follows.
     pub(crate) exits: Vec<(Exit, u32)>,
+    /// Walk with a rule looked at on its own, and leave what it calls to others.
+    pub(crate) apart: bool,
+    /// Configurations with items of called rules, and the nodes at which they were left.
+    pub(crate) called: Vec<(ConfigId, u32)>,
     stack: Vec<(u32, ConfigId)>,
     /// Most configurations the parser may hold before a walk gives up.
     pub(crate) most_configs: Option<usize>,
@@ -38,7 +47,27 @@ impl Walk {
     /// Forgets what was found.
     pub(crate) fn clear(&mut self) {
         self.words.clear();
+        self.rows.clear();
         self.exits.clear();
+        self.called.clear();
+    }
+
+    /// How many words and rows were found.
+    pub(crate) fn found(&self) -> (usize, usize) {
+        (self.words.len(), self.rows.len())
+    }
+
+    /// Forgets all but the first words and rows.
+    pub(crate) fn forget(&mut self, (words, rows): (usize, usize)) {
+        self.words.truncate(words);
+        self.rows.truncate(rows);
+    }
+
+    /// Makes a row of so many numbers of all words but the first.
+    pub(crate) fn fold_words(&mut self, from: usize, width: usize) {
+        let mut row = vec![0; width];
+        self.words.drain(from..).for_each(|id| set_bit(&mut row, id));
+        self.rows.push(row.into());
     }
 
     /// Whether the parser had to make more configurations than the caller wants to pay for.
@@ -72,7 +101,7 @@ impl Walk {
     }
 
     /// Visits one node that was reached with `config`, and its subtree.
-    fn enter(
+    pub(crate) fn enter(
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
@@ -97,6 +126,10 @@ impl Walk {
             if !parser.reads(config) {
                 return Ok(());
             }
+        }
+        if self.apart && !parser.is_alone(config) {
+            self.called.push((config, node));
+            return Ok(());
         }
         self.below(parser, trie, node + 1, end, config, left)
     }
@@ -164,6 +197,11 @@ impl Walk {
                     at = node.end;
                     continue;
                 }
+            }
+            if self.apart && !parser.is_alone(next) {
+                self.called.push((next, at - 1));
+                at = node.end;
+                continue;
             }
             self.stack.push((node.end, next));
         }

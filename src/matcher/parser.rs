@@ -74,7 +74,7 @@ pub(crate) struct Parser {
     rows: Vec<ConfigId>,
     special_steps: FxHashMap<(ConfigId, u32), ConfigId>,
     /// See [`Parser::loops`].
-    loops: FxHashMap<ConfigId, (u64, u64)>,
+    loops: Vec<(u64, u64)>,
     /// See [`Parser::after`].
     after: FxHashMap<FrameId, ConfigId>,
     /// See [`Parser::token_ended`].
@@ -123,7 +123,7 @@ impl Parser {
             row_of: Vec::new(),
             rows: Vec::new(),
             special_steps: FxHashMap::default(),
-            loops: FxHashMap::default(),
+            loops: Vec::new(),
             after: FxHashMap::default(),
             ticks: FxHashMap::default(),
             start: DEAD,
@@ -280,6 +280,20 @@ impl Parser {
         self.store.items(config).iter().for_each(|i| self.program.expand(i.state));
     }
 
+    /// Bytes that a state reads.
+    pub(crate) fn reads_of(&mut self, state: u32) -> ByteSet {
+        self.program.expand(state);
+        let mut set = ByteSet::EMPTY;
+        self.program.byte_edges(state).iter().for_each(|e| set.insert_range(e.lo, e.hi));
+        set
+    }
+
+    /// Whether a configuration of an item looked at on its own has no items of rules that were called since.
+    #[inline]
+    pub(crate) fn is_alone(&self, config: ConfigId) -> bool {
+        self.store.items(config).iter().all(Item::is_alone)
+    }
+
     /// Bytes that may follow. Exact: every state can reach the end of its rule.
     pub(crate) fn allowed(&mut self, config: ConfigId) -> ByteSet {
         let mut set = ByteSet::EMPTY;
@@ -402,23 +416,29 @@ impl Parser {
 
     /// Whether all bytes of these kinds (see [`kind`]) lead a configuration back to itself. Looked at kind by kind, once.
     pub(crate) fn loops(&mut self, config: ConfigId, kinds: u64) -> Result<bool, ParserLimit> {
-        let (mut looping, leaving) = self.loops.get(&config).copied().unwrap_or_default();
+        let (mut looping, leaving) = self.loops.get(config as usize).copied().unwrap_or_default();
         if kinds & leaving != 0 {
             return Ok(false);
         }
         let mut open = kinds & !looping;
+        if open == 0 {
+            return Ok(true);
+        }
+        if self.loops.len() <= config as usize {
+            self.loops.resize(config as usize + 1, (0, 0));
+        }
         while open != 0 {
             let one = open & open.wrapping_neg();
             for byte in (0..=255u8).filter(|&byte| kind(byte) == one) {
                 if self.step(config, byte)? != config {
-                    self.loops.insert(config, (looping, leaving | one));
+                    self.loops[config as usize] = (looping, leaving | one);
                     return Ok(false);
                 }
             }
             looping |= one;
             open &= !one;
         }
-        self.loops.insert(config, (looping, leaving));
+        self.loops[config as usize] = (looping, leaving);
         Ok(true)
     }
 

@@ -37,6 +37,14 @@ pub(crate) struct Item {
     pub(crate) frame: FrameId,
 }
 
+impl Item {
+    /// Whether the item is of a rule looked at on its own.
+    #[inline]
+    pub(crate) fn is_alone(&self) -> bool {
+        matches!(self.frame, BOTTOM | GATED)
+    }
+}
+
 /// Which labelled rule bytes belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {

@@ -72,8 +72,13 @@ pub(crate) enum Tap {
         /// If steps are recorded.
         step: Option<Box<Step>>,
     },
-    /// The step at which a stop token was chosen.
-    Stopped(Box<Step>),
+    /// The stop token that was drawn. Some formats have markers that end the turn: it may be part of what is read.
+    Stopped {
+        /// The token.
+        token: u32,
+        /// If steps are recorded.
+        step: Option<Box<Step>>,
+    },
     /// What follows is under this plan.
     Plan(Box<(Constraint, louver_formats::Plan)>),
 }
@@ -240,8 +245,9 @@ impl Hook {
             self.shared.refused.fetch_add(usize::from(survey.0 > drawn.best), Ordering::Relaxed);
         }
         if self.stops.contains(&token) {
-            if let (Some(step), Some(tap)) = (state.recorder.settle(position, token, &self.vocab), &state.tap) {
-                let _ = tap.send(Tap::Stopped(Box::new(step)));
+            let step = state.recorder.settle(position, token, &self.vocab).map(Box::new);
+            if let Some(tap) = &state.tap {
+                let _ = tap.send(Tap::Stopped { token, step });
             }
         } else if let Some(matcher) = &state.matcher
             && (state.prefetch == Prefetch::Always || state.prefetch == Prefetch::Adaptive && state.slow > 0)
@@ -305,17 +311,23 @@ impl State {
             return Allowed::Stops;
         }
         if at_limit {
-            // What is whole and can only end is not cut off.
-            matcher
-                .vocab()
-                .stops()
-                .iter()
-                .for_each(|stop| self.mask[stop.raw() as usize / 32] &= !(1 << (stop.raw() % 32)));
-            let may_go_on = self.mask.iter().any(|word| *word != 0);
-            shared.cut.store(may_go_on || !matcher.is_complete(), Ordering::Relaxed);
-            return Allowed::Stops;
+            return self.last(shared);
         }
         Allowed::Masked
+    }
+
+    /// At the length limit: the mask is there. What can only end is not cut off. A stop token that the grammar
+    /// asks for, as some formats do at the end of a call, costs nothing.
+    fn last(&mut self, shared: &Shared) -> Allowed {
+        let Some(matcher) = &self.matcher else { return Allowed::Stops };
+        let mut ends = vec![0; self.mask.len()];
+        for stop in matcher.vocab().stops() {
+            ends[stop.raw() as usize / 32] |= 1 << (stop.raw() % 32);
+        }
+        let may_go_on = self.mask.iter().zip(&ends).any(|(mask, ends)| mask & !ends != 0);
+        shared.cut.store(may_go_on, Ordering::Relaxed);
+        self.mask.iter_mut().zip(&ends).for_each(|(mask, ends)| *mask &= ends);
+        if self.mask.iter().any(|word| *word != 0) { Allowed::Masked } else { Allowed::Stops }
     }
 }
 

@@ -108,6 +108,21 @@ impl Reader {
         events
     }
 
+    /// The stop token that ended the generation, where the turn is whole only with it: formats whose calls end with a stop
+    /// token. Where the host drew it, it is the one that may stand there.
+    pub(crate) fn stop(&mut self, token: Option<u32>) -> Vec<Event> {
+        let Mode::Constrained { matcher, tracer, extractor, given } = &mut self.mode else { return Vec::new() };
+        if self.fault.is_some() || matcher.is_complete() {
+            return Vec::new();
+        }
+        let stops = self.vocab.stops().iter().copied().filter(|stop| token.is_none_or(|token| token == stop.raw()));
+        let fitting: Vec<TokenId> = stops.filter(|stop| matcher.allows(*stop)).collect();
+        match fitting[..] {
+            [stop] if matcher.advance_traced(stop, tracer).is_ok() => extractor.push(given.fresh(tracer.drain())),
+            _ => Vec::new(),
+        }
+    }
+
     /// The end. The last event is [`Event::End`].
     pub(crate) fn finish(&mut self) -> Vec<Event> {
         let begun = Instant::now();

@@ -177,9 +177,10 @@ pub(crate) async fn read(
             let found = reader.replan(&plan.0, plan.1);
             send(reader.tokens().len(), found);
         }
-        Tap::Stopped(step) => {
+        Tap::Stopped { token, step } => {
             let phase = if reader.is_constrained() { Phase::Marker } else { Phase::Free };
-            steps.lock().push(Step { phase, ..*step });
+            steps.lock().extend(step.map(|step| Step { phase, ..*step }));
+            send(reader.tokens().len(), reader.stop(Some(token)));
         }
     };
     let reason = loop {
@@ -202,6 +203,9 @@ pub(crate) async fn read(
     }
     // The chunk with the reason is not sent if the text ends inside a character.
     let vanished = reason.is_none() && !(reader.may_end() && reader.host_holds_back());
+    if matches!(reason, Some(Ok(_))) && !shared.cancelled.load(Ordering::Relaxed) {
+        send(reader.tokens().len(), reader.stop(None));
+    }
     let whole = reader.may_end();
     send(reader.tokens().len(), reader.finish());
 

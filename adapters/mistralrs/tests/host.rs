@@ -9,6 +9,8 @@ mod abuse;
 mod cuts;
 #[path = "host/extend.rs"]
 mod extend;
+#[path = "host/harmony.rs"]
+mod harmony;
 #[path = "host/requests.rs"]
 mod requests;
 #[path = "host/sdk.rs"]

@@ -198,3 +198,52 @@ impl AsyncWrite for Connection {
         self.watch_write(context, done)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+    use crate::limits::Seconds;
+
+    #[tokio::test]
+    async fn whoever_takes_nothing_is_given_up() {
+        let limits = HttpLimits {
+            idle_timeout_s: Seconds(Duration::from_millis(50)),
+            write_timeout_s: Seconds(Duration::from_millis(100)),
+            connections: 1,
+            ..HttpLimits::default()
+        };
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut connections = Connections::new(listener, limits);
+        let _client = TcpStream::connect(address).await.unwrap();
+        let (mut connection, peer) = connections.accept().await;
+        let answering = peer.answering();
+
+        // Not idle while a request is answered, but stalled once the system's buffers are full.
+        let piece = vec![0; 64 << 10];
+        let begun = Instant::now();
+        let error = loop {
+            let written = poll_fn(|context| Pin::new(&mut connection).poll_write(context, &piece)).await;
+            match written {
+                Ok(_) => assert!(begun.elapsed() < Duration::from_secs(30)),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+
+        // Idle afterwards.
+        drop(answering);
+        let mut space = [0; 16];
+        let mut buffer = ReadBuf::new(&mut space);
+        let read = poll_fn(|context| Pin::new(&mut connection).poll_read(context, &mut buffer)).await;
+        assert_eq!(read.unwrap_err().kind(), io::ErrorKind::TimedOut);
+
+        // There is one slot: the next connection waits for it.
+        let _second = TcpStream::connect(address).await.unwrap();
+        assert!(tokio::time::timeout(Duration::from_millis(50), connections.accept()).await.is_err());
+        drop(connection);
+        assert!(tokio::time::timeout(Duration::from_secs(5), connections.accept()).await.is_ok());
+    }
+}

@@ -131,6 +131,7 @@ pub(crate) fn translate(body: &Json, unknown: UnknownMembers) -> Result<Translat
     for name in SAME {
         out.extend(members.get(name).map(|value| (name.to_owned(), value.clone())));
     }
+    out.iter_mut().filter(|(name, _)| name == "tools").for_each(|(_, tools)| flag_strict(tools));
     let mut places = Places::default();
     places.put("/max_completion_tokens", "/max_output_tokens");
     out.extend(members.get("max_output_tokens").map(|n| ("max_completion_tokens".to_owned(), n.clone())));
@@ -162,6 +163,22 @@ fn object(members: Vec<(String, Json)>) -> Json {
 
 fn text(text: &str) -> Json {
     Json::String(text.to_owned())
+}
+
+/// In this API functions are strict unless they say otherwise.
+fn flag_strict(tools: &mut Json) {
+    let Json::Array(tools) = tools else { return };
+    for tool in tools {
+        let Json::Object(members) = tool else { continue };
+        let is_function = members.get("type").and_then(Json::as_str) == Some("function");
+        let says = |members: &Object| members.get("strict").is_some_and(|strict| *strict != Json::Null);
+        let is_wrapped = members.get("function").is_some();
+        if is_function && !is_wrapped && !says(members) {
+            let kept = members.iter().filter(|(name, _)| *name != "strict");
+            let kept = kept.map(|(name, value)| (name.to_owned(), value.clone()));
+            *tool = object(kept.chain([("strict".to_owned(), Json::Bool(true))]).collect());
+        }
+    }
 }
 
 fn check_hosted(members: &Members<'_>, faults: &mut Faults) {
@@ -335,7 +352,7 @@ mod tests {
         });
         let translated = read(&body).unwrap();
         let want = json!({
-            "model": "m", "tools": [{"type": "function", "name": "f"}, {"type": "custom", "name": "c"}], "temperature": 0.5,
+            "model": "m", "tools": [{"type": "function", "name": "f", "strict": true}, {"type": "custom", "name": "c"}], "temperature": 0.5,
             "max_completion_tokens": 9, "reasoning_effort": "none",
             "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}, "strict": true}},
             "messages": [

@@ -24,7 +24,7 @@ async fn routes_and_methods() {
     assert_eq!(answer.headers["allow"], "POST");
     let metrics = server.get("/metrics").await;
     assert!(metrics.text.ends_with("# EOF\n"), "{}", metrics.text);
-    assert_eq!(server.metric("louver_requests_total").await, 9.0);
+    assert_eq!(server.metric("louver_requests_total").await, 8.0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -342,6 +342,27 @@ class Real(unittest.TestCase):
         self.server.post("/v1/chat/completions", body | {"louver": {}})
         self.assertEqual(self.server.get("/v1/louver/traces")["data"], before)
 
+    def test_responses_and_custom_tools(self):
+        page = self.page
+        page.complaints.clear()
+        page.open(f"{self.server.url}/inspect")
+        grammar = {"type": "grammar", "syntax": "regex", "definition": r"\{\"a\": [0-9]{3}\}"}
+        body = {
+            "input": "Say a number.",
+            "tools": [{"type": "custom", "name": "numbers", "format": grammar}],
+            "tool_choice": "required",
+            "parallel_tool_calls": False,
+            "max_output_tokens": 300,
+            "reasoning": {"effort": "none"},
+        }
+        page.run(f"document.querySelector('#body').value = {json.dumps(json.dumps(body))}; document.querySelector('#run').click()")
+        page.wait("!document.querySelector('#view').hidden || document.querySelector('#status').classList.contains('bad')", 60)
+        self.assertNotIn("bad", page.run("document.querySelector('#status').className"), text(page, "#status"))
+        page.key("End")
+        self.assertIn("/v1/responses", text(page, "#about"))
+        self.assertRegex(text(page, "#turn"), r'numbers(.|\n)*input\s*\{"a": [0-9]{3}\}')
+        self.assertEqual(page.complaints, [])
+
     def test_the_page_asks_for_a_key(self):
         server = Louver(OPTIONS.louver, "--api-key", "secret")
         self.addCleanup(server.close)

@@ -114,7 +114,8 @@ export function turnAt(trace, at) {
         more("reasoning", delta);
         break;
       case "call_start": {
-        const begun = { kind: "call", name: String(event.name ?? ""), id: String(event.id ?? ""), text: "", whole: false };
+        const said = { name: String(event.name ?? ""), id: String(event.id ?? ""), custom: event.kind === "custom" };
+        const begun = { kind: "call", ...said, text: "", whole: false };
         calls.set(event.index, begun);
         pieces.push(begun);
         break;

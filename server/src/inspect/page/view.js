@@ -116,7 +116,9 @@ function piece(part) {
       const head = element("span", { class: `chip ${part.whole ? "arguments" : "header"}` }, part.whole ? "call" : "call …");
       const name = element("strong", { dir: "ltr" }, visible(part.name));
       const id = element("small", {}, ` ${visible(part.id)} `);
-      const inner = element("li", { class: "leaf" }, element("small", {}, "arguments"), body(part.whole ? pretty(part.text) : part.text));
+      // The input of a custom tool is text, also where it looks like JSON.
+      const said = part.whole && !part.custom ? pretty(part.text) : part.text;
+      const inner = element("li", { class: "leaf" }, element("small", {}, part.custom ? "input" : "arguments"), body(said));
       return element("li", { class: `call ${state}` }, head, " ", name, id, element("ul", {}, inner));
     }
     case "cut":

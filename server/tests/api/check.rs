@@ -1,0 +1,112 @@
+//! `/v1/louver/check`: what can be enforced, what cannot, and what it costs.
+
+use serde_json::{Value, json};
+
+use crate::support::{Server, tools};
+
+async fn check(server: &Server, body: &Value) -> Value {
+    let answer = server.post("/v1/louver/check", body.to_string()).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    answer.json()
+}
+
+fn places(answer: &Value) -> Vec<&str> {
+    answer["errors"].as_array().unwrap().iter().map(|error| error["pointer"].as_str().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_can_be_enforced() {
+    let server = Server::start("").await;
+    let messages = json!([{"role": "user", "content": "hello"}]);
+    let chat = json!({"model": "tiny", "messages": messages, "tools": tools(), "tool_choice": {"type": "function", "function": {"name": "book"}}});
+    let answer = check(&server, &chat).await;
+    assert_eq!(
+        (&answer["ok"], &answer["errors"], &answer["relaxed"]),
+        (&json!(true), &json!([]), &json!([])),
+        "{answer}"
+    );
+    assert!(answer["format"].is_string() && answer["compile_us"].as_f64().unwrap() > 0.0, "{answer}");
+    assert!(answer["grammar"]["rules"].as_u64().unwrap() > 5, "{answer}");
+    let want = json!([
+        {"name": "weather", "type": "function", "callable": false},
+        {"name": "book", "type": "function", "callable": true},
+    ]);
+    assert_eq!(answer["tools"], want);
+    // The prompt is the one that is sent.
+    let sent = server
+        .chat(&json!({"messages": messages, "tools": tools(), "tool_choice": chat["tool_choice"], "max_tokens": 300}))
+        .await;
+    assert_eq!(answer["prompt_tokens"], sent.json()["usage"]["prompt_tokens"]);
+    // Without a conversation there is no prompt.
+    let answer = check(&server, &json!({"tools": tools()})).await;
+    assert_eq!((&answer["ok"], &answer["prompt_tokens"]), (&json!(true), &Value::Null), "{answer}");
+    // A request to /v1/responses, with a custom tool.
+    let custom = json!({"type": "custom", "name": "c", "format": {"type": "grammar", "syntax": "regex", "definition": "[a-z]+"}});
+    let answer = check(&server, &json!({"input": "hello", "tools": [custom]})).await;
+    assert_eq!((&answer["ok"], &answer["tools"][0]["type"]), (&json!(true), &json!("custom")), "{answer}");
+    assert!(answer["prompt_tokens"].as_u64().unwrap() > 3);
+    // What is let go is said.
+    let loose =
+        json!([{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "required": ["x"]}}}]);
+    let answer = check(&server, &json!({"tools": loose})).await;
+    assert_eq!(answer["relaxed"][0]["pointer"], "/tools/0/function/parameters", "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_error_of_every_part() {
+    let server = Server::start("").await;
+    let strict = |name: &str, schema: Value| json!({"type": "function", "function": {"name": name, "strict": true, "parameters": schema}});
+    let body = json!({
+        "messages": [{"role": "user", "content": "x"}],
+        "tools": [
+            strict("a", json!({"type": "object", "properties": {"x": {"type": "strin"}, "y": {"minLength": -1}}})),
+            {"type": "custom", "custom": {"name": "b", "format": {"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: nowhere\n"}}}},
+            strict("c", json!({"$ref": "#/nowhere"})),
+        ],
+        "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"pattern": "("}}},
+    });
+    let answer = check(&server, &body).await;
+    assert_eq!(answer["ok"], false);
+    let mut found = places(&answer);
+    found.sort_unstable();
+    let want = [
+        "/response_format/json_schema/schema/pattern",
+        "/tools/0/function/parameters/properties/x/type",
+        "/tools/0/function/parameters/properties/y/minLength",
+        "/tools/1/custom/format/grammar/definition",
+        "/tools/2/function/parameters/$ref",
+    ];
+    assert_eq!(found, want, "{answer}");
+    let of = |pointer: &str| answer["errors"].as_array().unwrap().iter().find(|e| e["pointer"] == pointer).unwrap();
+    assert_eq!(of(want[1])["keyword"], "type");
+    assert!(of(want[3])["message"].as_str().unwrap().starts_with("line 1, column 8: "), "{answer}");
+    // Members are wrong before schemas are looked at.
+    let answer = check(&server, &json!({"messages": [], "temperature": 9})).await;
+    assert_eq!((&answer["ok"], places(&answer)), (&json!(false), vec!["/temperature", "/messages"]));
+    // In the places of the body that was sent.
+    let schema = json!({"type": "json_schema", "name": "n", "schema": {"type": "frog"}});
+    let answer = check(&server, &json!({"input": "x", "text": {"format": schema}})).await;
+    assert_eq!(places(&answer), ["/text/format/schema/type"]);
+    let answer = check(&server, &json!({"input": 5, "background": true})).await;
+    assert_eq!(places(&answer), ["/background", "/input"]);
+    // What is no request at all has the usual errors.
+    assert_eq!(server.post("/v1/louver/check", "{").await.status, 400);
+    assert_eq!(server.post("/v1/louver/check", json!({"model": "gpt-5"}).to_string()).await.status, 404);
+    assert_eq!(server.post("/v1/louver/check", "[]").await.status, 200);
+}
+
+/// Every request of `docs/SERVER.md` can be enforced.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_of_the_page() {
+    let page = include_str!("../../../docs/SERVER.md");
+    let server = Server::start("").await;
+    let requests: Vec<&str> =
+        page.split("```json request\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(requests.len() >= 3);
+    for request in requests {
+        let request = serde_json::from_str(request).unwrap_or_else(|error| panic!("{error} in {request}"));
+        let answer = check(&server, &request).await;
+        assert_eq!(answer["ok"], true, "{request}: {answer}");
+        assert!(answer["prompt_tokens"].as_u64().unwrap() > 3);
+    }
+}

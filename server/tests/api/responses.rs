@@ -1,0 +1,269 @@
+//! `/v1/responses`: a table of requests, each whole and streamed.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Server, data, seed, tools};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    body: String,
+    status: u16,
+    param: Option<String>,
+    params: Option<Vec<String>>,
+    /// The response's status: any of these.
+    words: Option<Vec<String>>,
+    /// The only types of items.
+    items: Option<Vec<String>>,
+    /// What the text must match, as a regular expression of JSON Schema.
+    text: Option<String>,
+    /// What a custom tool's input must match.
+    input: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Cases {
+    case: Vec<Case>,
+}
+
+/// The functions, as this API has them.
+fn flat_tools() -> Value {
+    let flat = |tool: &Value| {
+        let mut flat = tool["function"].clone();
+        flat["type"] = "function".into();
+        flat
+    };
+    tools().as_array().unwrap().iter().map(flat).collect()
+}
+
+impl Case {
+    fn request(&self) -> Value {
+        let mut request = json!({
+            "model": "tiny",
+            "input": "hello",
+            "max_output_tokens": 60,
+            "seed": seed(),
+            "reasoning": {"effort": "none"},
+            "louver": {"whitespace": "python_like"},
+        });
+        let more: Value = serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        for (name, value) in more.as_object().unwrap() {
+            match (name.as_str(), value) {
+                ("louver", Value::Object(members)) => request[name].as_object_mut().unwrap().extend(members.clone()),
+                _ => request[name] = value.clone(),
+            }
+        }
+        if request["tools"] == "TOOLS" {
+            request["tools"] = flat_tools();
+        }
+        request.as_object_mut().unwrap().retain(|name, value| !value.is_null() || name == "previous_response_id");
+        request
+    }
+
+    fn check_error(&self, answer: &Answer) {
+        let (name, body) = (&self.name, answer.json());
+        if let Some(param) = &self.param {
+            assert_eq!(body["error"]["param"], **param, "{name}: {body}");
+        }
+        if let Some(params) = &self.params {
+            let mut found: Vec<&str> =
+                body["errors"].as_array().unwrap().iter().map(|e| e["param"].as_str().unwrap()).collect();
+            let mut want: Vec<&str> = params.iter().map(String::as_str).collect();
+            found.sort_unstable();
+            want.sort_unstable();
+            assert_eq!(found, want, "{name}: {body}");
+        }
+    }
+
+    fn check(&self, response: &Value) {
+        let name = &self.name;
+        assert_eq!(
+            (&response["object"], &response["store"], &response["error"]),
+            (&json!("response"), &json!(false), &Value::Null)
+        );
+        assert!(response["id"].as_str().unwrap().starts_with("resp_"), "{name}");
+        let word = response["status"].as_str().unwrap();
+        assert!(self.words.as_ref().is_none_or(|words| words.iter().any(|w| w == word)), "{name}: {response}");
+        let reason = if word == "incomplete" { json!({"reason": "max_output_tokens"}) } else { Value::Null };
+        assert_eq!(response["incomplete_details"], reason, "{name}");
+        assert!(response["louver"]["report"]["level"].is_string(), "{name}");
+        let usage = &response["usage"];
+        let count = |member: &str| usage[member].as_u64().unwrap_or_else(|| panic!("{name}: {usage}"));
+        assert_eq!(count("total_tokens"), count("input_tokens") + count("output_tokens"));
+        let items = response["output"].as_array().unwrap();
+        for item in items {
+            let kind = item["type"].as_str().unwrap();
+            assert!(self.items.as_ref().is_none_or(|kinds| kinds.iter().any(|k| k == kind)), "{name}: {item}");
+            self.check_item(kind, item);
+        }
+        assert!(self.items.as_ref().is_none_or(|kinds| kinds.is_empty() == items.is_empty()), "{name}: {response}");
+    }
+
+    fn check_item(&self, kind: &str, item: &Value) {
+        let name = &self.name;
+        match kind {
+            "function_call" => {
+                let tools = flat_tools();
+                let tool = tools.as_array().unwrap().iter().find(|tool| tool["name"] == item["name"]).expect("a tool");
+                let arguments = serde_json::from_str(item["arguments"].as_str().unwrap()).unwrap();
+                jsonschema::validate(&tool["parameters"], &arguments).unwrap_or_else(|error| panic!("{name}: {error}"));
+                assert_eq!(item["status"], "completed");
+            }
+            "custom_tool_call" => {
+                let schema = json!({"type": "string", "pattern": self.input.as_ref().expect("a pattern")});
+                assert!(jsonschema::is_valid(&schema, &item["input"]), "{name}: {item}");
+            }
+            "message" => {
+                let text = &item["content"][0]["text"];
+                let schema = json!({"type": "string", "pattern": self.text.as_deref().unwrap_or("")});
+                assert!(jsonschema::is_valid(&schema, text), "{name}: {item}");
+            }
+            other => assert_eq!(other, "reasoning", "{name}"),
+        }
+    }
+}
+
+/// The typed events of a stream.
+fn typed(answer: &Answer) -> Vec<Value> {
+    assert_eq!(answer.headers["content-type"], "text/event-stream");
+    let events: Vec<Value> = data(&answer.text).iter().map(|event| serde_json::from_str(event).unwrap()).collect();
+    let names: Vec<&str> = answer.text.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
+    let types: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(names, types);
+    for (n, event) in events.iter().enumerate() {
+        assert_eq!(event["sequence_number"], n, "{event}");
+    }
+    events
+}
+
+/// What the deltas add up to, item by item.
+fn added_up(events: &[Value]) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
+    for event in events {
+        match event["type"].as_str().unwrap() {
+            "response.output_item.added" => texts.push(String::new()),
+            kind if kind.ends_with(".delta") => {
+                let at = event["output_index"].as_u64().unwrap() as usize;
+                texts[at].push_str(event["delta"].as_str().unwrap());
+            }
+            _ => {}
+        }
+    }
+    texts
+}
+
+/// The same, of whole items.
+fn written(item: &Value) -> &str {
+    let places = [&item["arguments"], &item["input"], &item["content"][0]["text"]];
+    places.into_iter().find_map(Value::as_str).expect("a text")
+}
+
+/// Without what is made anew for each response.
+fn comparable(response: &Value) -> Value {
+    let mut response = response.clone();
+    for name in ["id", "created_at", "louver"] {
+        response.as_object_mut().unwrap().remove(name);
+    }
+    for item in response["output"].as_array_mut().unwrap() {
+        item.as_object_mut().unwrap().remove("id");
+    }
+    response
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_request_of_the_table() {
+    let cases: Cases = toml::from_str(include_str!("responses.toml")).unwrap();
+    let server = Server::start("").await;
+    for case in &cases.case {
+        let mut request = case.request();
+        let answer = server.post("/v1/responses", request.to_string()).await;
+        assert_eq!(answer.status, case.status, "{}: {}", case.name, answer.text);
+        if case.status != 200 {
+            case.check_error(&answer);
+            continue;
+        }
+        let whole = answer.json();
+        case.check(&whole);
+        request["stream"] = true.into();
+        let answer = server.post("/v1/responses", request.to_string()).await;
+        let events = typed(&answer);
+        assert_eq!(
+            (&events[0]["type"], &events[1]["type"]),
+            (&json!("response.created"), &json!("response.in_progress"))
+        );
+        assert_eq!(
+            (&events[0]["response"]["status"], &events[0]["response"]["output"]),
+            (&json!("in_progress"), &json!([]))
+        );
+        let last = events.last().unwrap();
+        assert_eq!(last["type"], format!("response.{}", whole["status"].as_str().unwrap()), "{}", case.name);
+        assert_eq!(comparable(&last["response"]), comparable(&whole), "{}", case.name);
+        let texts = added_up(&events);
+        let items = last["response"]["output"].as_array().unwrap();
+        assert!(texts.len() - items.len() <= usize::from(whole["status"] == "incomplete"), "{}: {texts:?}", case.name);
+        assert!(items.iter().zip(&texts).all(|(item, text)| written(item) == text), "{}: {texts:?}", case.name);
+        let done: Vec<&Value> =
+            events.iter().filter(|e| e["type"] == "response.output_item.done").map(|e| &e["item"]).collect();
+        assert_eq!(done, items.iter().collect::<Vec<_>>(), "{}", case.name);
+    }
+    println!("{} requests", cases.case.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reasoning_is_an_item() {
+    let server = Server::start("").await;
+    let mut seen = 0;
+    for seed in 0..6 {
+        let body = json!({"input": "hello", "max_output_tokens": 300, "seed": seed, "reasoning": {"effort": "high"},
+            "louver": {"reasoning_budget": 30}});
+        let response = server.post("/v1/responses", body.to_string()).await.json();
+        let items = response["output"].as_array().unwrap();
+        let tokens = response["usage"]["output_tokens_details"]["reasoning_tokens"].as_u64().unwrap();
+        let thought = items.iter().find(|item| item["type"] == "reasoning");
+        assert_eq!(tokens > 0, thought.is_some(), "{response}");
+        if let Some(item) = thought {
+            assert_eq!((&items[0], &item["content"][0]["type"]), (item, &json!("reasoning_text")));
+            seen += 1;
+        }
+    }
+    println!("{seen} of 6 with reasoning");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_stored() {
+    let server = Server::start("").await;
+    let made = server.post("/v1/responses", json!({"input": "x", "max_output_tokens": 5}).to_string()).await.json();
+    for path in
+        [format!("/v1/responses/{}", made["id"].as_str().unwrap()), "/v1/responses/resp_0/input_items".to_owned()]
+    {
+        assert_eq!(server.get(&path).await.error().0, 404);
+    }
+    assert_eq!(server.get("/v1/responses").await.status, 405);
+}
+
+/// The same custom tool through Chat Completions, whole and streamed.
+#[tokio::test(flavor = "multi_thread")]
+async fn custom_tools_in_chat_completions() {
+    let server = Server::start("").await;
+    let format = json!({"type": "grammar", "grammar": {"syntax": "regex", "definition": "[a-c]{2,5}\\n"}});
+    let body = crate::support::ask(json!({
+        "tools": [{"type": "custom", "custom": {"name": "say", "description": "Says.", "format": format}}],
+        "tool_choice": {"type": "custom", "custom": {"name": "say"}}, "max_tokens": 100,
+    }));
+    let answer = server.chat(&body).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    let call = answer.json()["choices"][0]["message"]["tool_calls"][0].clone();
+    assert_eq!((&call["type"], &call["custom"]["name"]), (&json!("custom"), &json!("say")));
+    let input = call["custom"]["input"].as_str().unwrap();
+    assert!(jsonschema::is_valid(&json!({"pattern": "^[a-c]{2,5}\n$"}), &json!(input)), "{input:?}");
+    let chunks = server.stream(&body).await;
+    let deltas = chunks
+        .iter()
+        .flat_map(|chunk| chunk["choices"][0]["delta"]["tool_calls"].as_array().cloned().unwrap_or_default());
+    let deltas: Vec<Value> = deltas.collect();
+    assert_eq!((&deltas[0]["type"], &deltas[0]["custom"]), (&json!("custom"), &json!({"name": "say", "input": ""})));
+    let streamed: String = deltas.iter().map(|delta| delta["custom"]["input"].as_str().unwrap()).collect();
+    assert_eq!(streamed, input);
+}
