@@ -30,8 +30,8 @@
 //! * Without paged attention and with its prefix cache on (both are the default there), its engine panics when it batches requests
 //!   that continue cached prompts of different lengths: load the model with `with_prefix_cache_n(None)`.
 //! * In a batch of several sequences, every one gets the attention of the last: what a request is told then depends on its
-//!   neighbours, and is not what the model would say. Structure is not touched. Run one generation at a time there, as `louver serve` does;
-//!   on CUDA and Metal other kernels are used.
+//!   neighbours, and is not what the model would say. Structure is not touched. The fault lies in the attention kernel for the CPU. Run one
+//!   generation at a time there, as `louver serve` does.
 
 mod chat;
 mod context;
