@@ -84,6 +84,43 @@ fn parallel_tools() {
     assert!(several > 0, "no turn had several calls");
 }
 
+/// Thought of a bounded length, calls, thought again, an answer by its schema.
+#[test]
+fn reasoning_budget() {
+    for seed in ["1", "2", "3"] {
+        let lines = lines(env!("CARGO_BIN_EXE_reasoning_budget"), &["--seed", seed]);
+        let thoughts = behind(&lines, "reasoning  ");
+        let lengths: Vec<usize> =
+            thoughts.iter().filter_map(|text| text.split(' ').next()?.parse::<usize>().ok()).collect();
+        assert!(lengths.len() == 2 && lengths.iter().all(|length| *length <= 120), "{lines:#?}");
+        let calls = behind(&lines, "call       ");
+        assert!((1..=2).contains(&calls.len()), "{lines:#?}");
+        for line in calls {
+            call(line.split_once(" -> ").expect("a result").0);
+        }
+        let answer: Value = serde_json::from_str(behind(&lines, "answer     ")[0]).unwrap();
+        assert!(["Lima", "Tokyo", "neither"].map(Value::from).contains(&answer["warmer"]), "{answer}");
+        assert!(answer["sure"].is_boolean() && (0.0..=60.0).contains(&answer["degrees"].as_f64().unwrap()), "{answer}");
+    }
+}
+
+/// Tools that are loaded in a turn are called in the same turn, sooner or later, with arguments they can work with.
+#[test]
+fn dynamic_tools() {
+    let mut live = 0;
+    for seed in ["1", "2", "3", "4", "5", "6"] {
+        let lines = lines(env!("CARGO_BIN_EXE_dynamic_tools"), &["--seed", seed, "--max-tokens", "200"]);
+        let calls = behind(&lines, "calls      ");
+        assert!(calls[0].starts_with("load_tools("), "{lines:#?}");
+        assert!(!behind(&lines, "added      ").is_empty(), "{lines:#?}");
+        live += behind(&lines, "live       ").len();
+        for result in behind(&lines, "result     ") {
+            assert!(result.contains("saved") || result.contains("sum"), "{lines:#?}");
+        }
+    }
+    assert!(live > 0, "no tool joined a running turn");
+}
+
 #[test]
 fn wrong_usage_is_refused() {
     let scratch = Scratch::new("usage");

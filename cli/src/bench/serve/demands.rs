@@ -208,7 +208,7 @@ impl Demands {
         if must && answer.calls.is_empty() && !cut {
             return Some("no call, although one was required".to_owned());
         }
-        if (finish == "tool_calls") != !answer.calls.is_empty() && !cut {
+        if (finish == "tool_calls") == answer.calls.is_empty() && !cut {
             return Some(format!("{} calls and the finish reason {finish}", answer.calls.len()));
         }
         None

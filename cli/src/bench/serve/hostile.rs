@@ -19,7 +19,7 @@ pub(super) fn processors(vocab: &louver::vocab::Vocabulary) -> Vec<Arc<dyn Custo
     let has = |context: &[u32], marker: &[u32]| context.windows(marker.len()).any(|window| window == marker);
     let odd = move |logits: &Tensor, context: &[u32]| {
         let width = logits.elem_count();
-        if has(context, &nan) && context.len() % 2 == 0 {
+        if has(context, &nan) && context.len().is_multiple_of(2) {
             return Tensor::from_vec(vec![f32::NAN; width], width, &Device::Cpu);
         }
         if !has(context, &end) {

@@ -75,7 +75,7 @@ fn sum(records: Vec<Record>, connections: usize, took: Duration, health: u16) ->
     let failed: Vec<&Record> = faulty.collect();
     let tokens: u64 = records.iter().filter_map(|record| record.tokens).sum();
     let seconds = took.as_secs_f64();
-    let compile = |record: &Record| Some(record.more.as_ref()?["compile_ns"].as_u64()?);
+    let compile = |record: &Record| record.more.as_ref()?["compile_ns"].as_u64();
     let overhead = |record: &Record| Some(record.louver_ns? + compile(record).unwrap_or(0));
     let (louver, steps): (u64, u64) =
         records.iter().filter_map(|r| Some((r.louver_ns?, r.steps_ns?))).fold((0, 0), |(a, b), (c, d)| (a + c, b + d));

@@ -24,21 +24,29 @@ pub(super) async fn run(args: &MatrixArgs, seed: u64) -> Result<Outcome> {
     let world = World::start(Config { models, ..Config::default() }).await?;
     let demands = Arc::new(Demands::new()?);
     let mut dice = Dice::new(seed);
-    let pairs: Vec<(String, Demand)> = (0..args.requests / 2)
-        .map(|i| {
-            let format = &formats[i % formats.len()];
-            let choice = Choice::ALL[i / formats.len() % Choice::ALL.len()];
-            (format!("{format} {choice:?} {i}"), demands.demand(format, choice, &mut dice))
-        })
-        .collect();
-    let asked = futures::stream::iter(pairs.into_iter().map(|(id, demand)| {
+    let mut lanes: Vec<Vec<(String, Demand)>> = vec![Vec::new(); formats.len()];
+    for i in 0..args.requests / 2 {
+        let lane = i % formats.len();
+        let choice = Choice::ALL[i / formats.len() % Choice::ALL.len()];
+        let id = format!("{} {choice:?} {i}", formats[lane]);
+        lanes[lane].push((id, demands.demand(&formats[lane], choice, &mut dice)));
+    }
+    // One request at a time to each model: mistralrs 0.8.1 mixes up the sequences of a batch on the CPU, so that what is said
+    // twice would not be the same.
+    let asked = futures::stream::iter(lanes.into_iter().map(|lane| {
         let (client, demands) = (world.client.clone(), demands.clone());
-        tokio::spawn(async move { pair(&client, &demands, id, &demand).await })
+        tokio::spawn(async move {
+            let mut records = Vec::with_capacity(2 * lane.len());
+            for (id, demand) in lane {
+                records.extend(pair(&client, &demands, id, &demand).await);
+            }
+            records
+        })
     }));
-    let mut asked = asked.buffered(args.at_once.max(1));
+    let mut asked = asked.buffer_unordered(args.at_once.max(1));
     let mut records = Vec::new();
-    while let Some(pair) = asked.next().await {
-        records.extend(pair.context("a client panicked")?);
+    while let Some(lane) = asked.next().await {
+        records.extend(lane.context("a client panicked")?);
     }
     drop(asked);
     world.stop().await?;

@@ -58,8 +58,8 @@ pub(crate) struct MatrixArgs {
     /// Only these wire formats.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     formats: Vec<String>,
-    /// Requests at the same time.
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    /// Wire formats at the same time, each a model of its own.
+    #[arg(long, value_name = "N", default_value_t = 4)]
     at_once: usize,
 }
 
@@ -75,6 +75,10 @@ pub(crate) struct FaultsArgs {
     /// Requests at the same time.
     #[arg(long, value_name = "N", default_value_t = 8)]
     at_once: usize,
+    /// Generations the server runs at the same time. With one, answers must be those of a quiet server, word for word; with
+    /// more, valid (mistralrs 0.8.1 mixes up the sequences of a batch on the CPU).
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    generations: usize,
 }
 
 /// `louver bench serve load`.

@@ -10,7 +10,7 @@ use louver::spec::json::Json;
 use louver_formats::{Catalog, Reasoning, ToolRequest};
 use louver_hf_tokenizers::VocabOptions;
 use louver_mistralrs::Louver;
-use louver_server::{App, Config, DeviceChoice, ModelConfig, Served};
+use louver_server::{App, Config, DeviceChoice, ModelConfig, Served, ServerLimits};
 use mistralrs::{ModelDType, TextModelBuilder};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -34,13 +34,15 @@ impl World {
     }
 
     /// Serves the embedded model alone, as `tiny`, with the hostile processors in front of Louver's.
-    pub(super) async fn start_hostile() -> Result<World> {
+    pub(super) async fn start_hostile(generations: usize) -> Result<World> {
         let config = model("tiny", None)?;
         let builder = TextModelBuilder::new(&config.model).with_force_cpu().with_dtype(ModelDType::F32);
         let (host, louver) = Louver::load(builder.with_prefix_cache_n(None)).await?;
         let mut served = Served::new(&config, host, louver);
         served.processors.0 = hostile::processors(served.louver.engine().vocab());
-        World::serve(App::new(Config { models: vec![config], ..Config::default() }, vec![served])).await
+        let mut limits = ServerLimits::default();
+        (limits.requests.concurrent, limits.requests.n) = (generations, limits.requests.n.min(generations));
+        World::serve(App::new(Config { models: vec![config], limits, ..Config::default() }, vec![served])).await
     }
 
     async fn serve(app: App) -> Result<World> {
@@ -79,7 +81,7 @@ pub(super) fn model(name: &str, format: Option<&str>) -> Result<ModelConfig> {
 /// The wire formats whose grammars the embedded model's vocabulary can spell; the others have markers that must be special
 /// tokens of their own.
 pub(super) fn formats() -> Result<(Vec<String>, Vec<String>)> {
-    let loaded = louver_hf_tokenizers::load(&tiny()?.join("tokenizer.json"), &VocabOptions::default())?;
+    let loaded = louver_hf_tokenizers::load(tiny()?.join("tokenizer.json"), &VocabOptions::default())?;
     let engine = Engine::new(Arc::new(loaded.vocab), EngineOptions::default());
     let tools = r#"{"tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]}"#;
     let request = ToolRequest::parse(&Json::parse(tools, &engine.options().limits)?)?;

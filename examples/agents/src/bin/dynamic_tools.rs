@@ -24,7 +24,10 @@ async fn main() -> anyhow::Result<()> {
             println!("done       after {step} of at most {STEPS} steps");
             return Ok(());
         }
-        let results = run_calls(&turn.calls, &found).await;
+        let mut results = run_calls(&turn.calls, &found).await;
+        for (call, result) in turn.calls.iter().zip(&mut results).filter(|(call, _)| call.name == "load_tools") {
+            *result = json!({"loaded": found.names(), "for": call.arguments});
+        }
         for (call, result) in turn.calls.iter().zip(&results).filter(|(call, _)| call.name != "load_tools") {
             println!("result     {} -> {result}", call.name);
         }
