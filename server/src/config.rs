@@ -104,6 +104,8 @@ pub struct ModelConfig {
     pub tokenizer: Option<PathBuf>,
     /// The revision on the hub.
     pub revision: Option<String>,
+    /// Whether the host may compute several generations together.
+    pub batching: Batching,
     /// Most sequences the host batches.
     pub max_sequences: Option<usize>,
     /// Prefixes the host keeps. None by default: mistral.rs 0.8.1 panics where it batches requests that continue cached
@@ -114,6 +116,20 @@ pub struct ModelConfig {
 }
 
 impl ModelConfig {
+    /// Whether the host computes one generation at a time.
+    pub fn is_one_at_a_time(&self) -> bool {
+        let on_cpu = || match self.device {
+            DeviceChoice::Cpu => true,
+            DeviceChoice::Auto => mistralrs::best_device(false).map_or(true, |device| device.is_cpu()),
+            DeviceChoice::Cuda(_) | DeviceChoice::Metal(_) => false,
+        };
+        match self.batching {
+            Batching::Auto => on_cpu(),
+            Batching::On => false,
+            Batching::Off => true,
+        }
+    }
+
     /// What requests call it.
     pub fn served_name(&self) -> String {
         let by_path = || Path::new(&self.model).file_name().map(|name| name.to_string_lossy().into_owned());
@@ -121,6 +137,22 @@ impl ModelConfig {
         let found = self.name.clone().or_else(|| by_path().filter(|_| is_directory));
         found.unwrap_or_else(|| self.model.clone())
     }
+}
+
+/// Whether the host may compute several generations of a model together.
+///
+/// On the CPU, mistral.rs 0.8.1 must not: its attention mixes the sequences of a batch up, so that a generation depends on its
+/// neighbours and on what they were asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Batching {
+    /// Not on the CPU.
+    #[default]
+    Auto,
+    /// Always.
+    On,
+    /// Never.
+    Off,
 }
 
 /// Where a model runs.

@@ -28,7 +28,7 @@ mod state;
 mod turn;
 
 pub use app::router;
-pub use config::{Config, ConfigError, DeviceChoice, ModelConfig, UnknownMembers};
+pub use config::{Batching, Config, ConfigError, DeviceChoice, ModelConfig, UnknownMembers};
 pub use error::{ApiError, ApiFault, ErrorKind};
 pub use http::serve;
 pub use inspect::{Entry, Outcome, Recorder, RequestSummary, StoreError, TimingSummary, TraceLimits, TraceStore};

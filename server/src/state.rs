@@ -11,6 +11,7 @@ use crate::config::{Config, ModelConfig};
 use crate::error::{ApiError, ApiFault, ErrorKind};
 use crate::http::phase::Phases;
 use crate::inspect::TraceStore;
+use crate::limits::RequestLimits;
 use crate::metrics::Metrics;
 use crate::turn::Gate;
 
@@ -31,6 +32,9 @@ pub struct Served {
     pub created: u64,
     /// Logits processors that every generation gets, before Louver's.
     pub processors: Processors,
+    /// The host computes one generation at a time: see [`Batching`](crate::Batching).
+    pub one_at_a_time: bool,
+    gate: Option<Gate>,
 }
 
 /// Logits processors of the host.
@@ -63,7 +67,14 @@ impl Served {
             max_tokens: config.max_tokens,
             created: now(),
             processors: Processors::default(),
+            one_at_a_time: config.is_one_at_a_time(),
+            gate: None,
         }
+    }
+
+    /// The model's own gate, where it runs one generation at a time.
+    pub(crate) fn gate(&self) -> Option<&Gate> {
+        self.gate.as_ref()
     }
 
     /// What answers carry as `system_fingerprint`: the same as long as model, wire format and version are.
@@ -109,7 +120,9 @@ struct Inner {
 impl App {
     /// The server's state. The models are those of the configuration, in its order.
     pub fn new(config: Config, models: Vec<Served>) -> App {
-        let models: Vec<Arc<Served>> = models.into_iter().map(Arc::new).collect();
+        let alone = RequestLimits { concurrent: 1, ..config.limits.requests };
+        let gated = |served: Served| Served { gate: served.one_at_a_time.then(|| Gate::new(alone)), ..served };
+        let models: Vec<Arc<Served>> = models.into_iter().map(|served| Arc::new(gated(served))).collect();
         let bodies = Arc::new(Semaphore::new(config.limits.http.bodies_bytes));
         let (metrics, gate) = (Metrics::new(&models), Gate::new(config.limits.requests));
         let (traces, phases) = (TraceStore::new(config.limits.traces), Phases::default());

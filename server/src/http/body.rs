@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, HttpBody};
+use axum::body::{Body, BodyDataStream, HttpBody};
 use axum::http::{HeaderMap, header};
 use futures::StreamExt;
 use louver::spec::json::Json;
 use tokio::time::timeout;
 
 use crate::error::{ApiError, ErrorKind};
+use crate::limits::HttpLimits;
 use crate::state::App;
 
 /// Bodies longer than this are parsed where they keep nobody waiting.
@@ -24,13 +25,13 @@ pub(crate) async fn read_json(app: &App, headers: &HeaderMap, body: Body) -> Res
     let slow = || ApiError::whole(ErrorKind::Timeout, "body_timeout", "the body did not arrive in time");
     let announced = body.size_hint().upper().and_then(|n| usize::try_from(n).ok());
     if announced.is_some_and(|length| length > limits.body_bytes) {
-        drain(body, limits.body_bytes * DRAIN, limits.read_timeout_s.0).await;
+        drain(&mut body.into_data_stream(), limits.body_bytes * DRAIN, limits.read_timeout_s.0).await;
         return Err(too_long(limits.body_bytes));
     }
     let weight = u32::try_from(announced.unwrap_or(limits.body_bytes).max(1)).unwrap_or(u32::MAX);
     let permit = app.bodies().clone().acquire_many_owned(weight);
     let permit = timeout(limits.read_timeout_s.0, permit).await.map_err(|_| slow())?;
-    let bytes = timeout(limits.read_timeout_s.0, collect(body, limits.body_bytes)).await.map_err(|_| slow())??;
+    let bytes = timeout(limits.read_timeout_s.0, collect(body, &limits)).await.map_err(|_| slow())??;
     let engine = app.config().limits.engine();
     let parse = move || {
         let _permit = permit;
@@ -52,13 +53,15 @@ pub(crate) async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(panicked)?
 }
 
-async fn collect(body: Body, limit: usize) -> Result<Vec<u8>, ApiError> {
+async fn collect(body: Body, limits: &HttpLimits) -> Result<Vec<u8>, ApiError> {
+    let limit = limits.body_bytes;
     let mut bytes = Vec::new();
     let mut stream = body.into_data_stream();
     while let Some(piece) = stream.next().await {
         let broken = |_| ApiError::whole(ErrorKind::Invalid, "broken_body", "the body broke off");
         let piece = piece.map_err(broken)?;
         if bytes.len() + piece.len() > limit {
+            drain(&mut stream, limit * DRAIN, limits.read_timeout_s.0).await;
             return Err(too_long(limit));
         }
         bytes.extend_from_slice(&piece);
@@ -66,9 +69,8 @@ async fn collect(body: Body, limit: usize) -> Result<Vec<u8>, ApiError> {
     Ok(bytes)
 }
 
-async fn drain(body: Body, most: usize, time: Duration) {
+async fn drain(stream: &mut BodyDataStream, most: usize, time: Duration) {
     let mut seen = 0;
-    let mut stream = body.into_data_stream();
     let reading = async {
         while let Some(Ok(piece)) = stream.next().await {
             seen += piece.len();

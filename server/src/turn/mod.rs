@@ -19,6 +19,7 @@ use crate::request::options::{Extension, Sampling, Thinking};
 use crate::state::{App, Served};
 
 pub(crate) use gate::Gate;
+use running::Permits;
 pub(crate) use running::{Progress, Running};
 
 /// How many alternatives a trace keeps of each step.
@@ -145,7 +146,8 @@ async fn start_by(app: &App, demand: Demand, arrived: Instant, deadline: Instant
     }
     let served = app.model(demand.model.as_deref())?.clone();
     let max_tokens = demand.max_tokens(app, &served)?;
-    let permit = app.gate().enter(demand.choices(), app.metrics()).await?;
+    let choices = demand.choices();
+    let permits = enter(app, &served, choices).await?;
     let run = demand.run(max_tokens, &served);
     let template = demand.template();
     let Demand { messages, tools: request, streamed, sampling, id, source, .. } = demand;
@@ -160,9 +162,37 @@ async fn start_by(app: &App, demand: Demand, arrived: Instant, deadline: Instant
         Ok((plan, prompt, compiled_in))
     })
     .await?;
+    let (run, later) = match served.one_at_a_time && choices > 1 {
+        false => (run, None),
+        true => {
+            let run = one_choice(run);
+            let later =
+                running::Later { plan: plan.clone(), prompt: prompt.clone(), run: run.clone(), next: 1, choices };
+            (run, Some(later))
+        }
+    };
     let streams = plan.start(&served.model.0, prompt, run).await?;
     let live_steps = streamed && sampling.logprobs.is_some();
     let options = running::Options { arrived, deadline, compiled_in, live_steps };
     let recording = source.map(|(route, body)| running::Recording { id, route, body });
-    Ok(Running::new(app.clone(), served, streams, permit, (options, recording)))
+    Ok(Running::new((app.clone(), served), streams, later, permits, (options, recording)))
+}
+
+/// The first choice of a request.
+fn one_choice(mut run: Run) -> Run {
+    if let Some(sampling) = &mut run.sampling {
+        sampling.n_choices = 1;
+    }
+    run
+}
+
+/// Waits for a place: the model's own, where it runs one generation at a time, and the server's.
+async fn enter(app: &App, served: &Served, choices: usize) -> Result<Permits, ApiError> {
+    match served.gate() {
+        None => Ok([app.gate().enter(choices, app.metrics()).await?].into()),
+        Some(gate) => {
+            let own = gate.enter(1, app.metrics()).await?;
+            Ok([own, app.gate().enter(1, app.metrics()).await?].into())
+        }
+    }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use louver_formats::Event;
-use louver_mistralrs::{Completion, EventStream, Finish, Generation, GenerationError, Step};
+use louver_mistralrs::{Completion, EventStream, Finish, Generation, GenerationError, Plan, Run, Step};
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -63,17 +63,45 @@ pub(crate) enum Progress {
     },
 }
 
+/// Places that are taken until the host has ended every generation of a request.
+pub(super) type Permits = Arc<[OwnedSemaphorePermit]>;
+
+/// What all choices of a request share.
+#[derive(Clone)]
+struct Shared {
+    app: App,
+    served: Arc<Served>,
+    recording: Option<Recording>,
+    options: Options,
+    permits: Permits,
+}
+
+/// Choices that are begun when the one before is over.
+#[derive(Clone)]
+pub(super) struct Later {
+    pub(super) plan: Plan,
+    pub(super) prompt: Vec<u32>,
+    /// For one choice: the first.
+    pub(super) run: Run,
+    /// The next to begin.
+    pub(super) next: usize,
+    /// How many there are.
+    pub(super) choices: usize,
+}
+
 /// One choice.
 struct Choice {
     index: usize,
-    stream: EventStream,
+    /// None at its end.
+    stream: Option<EventStream>,
     /// Steps that went with events.
     kept: Vec<Step>,
     recorder: Option<(String, Recorder)>,
     tally: Tally,
+    permits: Permits,
 }
 
-type Advance = Pin<Box<dyn Future<Output = (Option<Choice>, Result<Progress, GenerationError>)> + Send>>;
+type Advance = Pin<Box<dyn Future<Output = (Option<Choice>, Result<Progress, ApiError>)> + Send>>;
 
 /// The generations of a request.
 pub(crate) struct Running {
@@ -83,48 +111,48 @@ pub(crate) struct Running {
     pub(crate) prompt_tokens: usize,
     /// Time to lower and compile the grammar.
     pub(crate) compiled_in: Duration,
-    app: App,
     advancing: FuturesUnordered<Advance>,
-    options: Options,
+    shared: Shared,
+    later: Option<Later>,
     begun: bool,
-    _permit: OwnedSemaphorePermit,
 }
 
 impl Running {
     pub(super) fn new(
-        app: App,
-        served: Arc<Served>,
+        (app, served): (App, Arc<Served>),
         streams: Vec<EventStream>,
-        permit: OwnedSemaphorePermit,
+        later: Option<Later>,
+        permits: Permits,
         (options, recording): (Options, Option<Recording>),
     ) -> Running {
         let prompt_tokens = streams.first().map_or(0, EventStream::prompt_tokens);
         let labels = ModelLabels { model: served.name.clone() };
         app.metrics().prompt_tokens.get_or_create(&labels).inc_by(prompt_tokens as u64);
-        let choices = streams.into_iter().enumerate().map(|(index, stream)| {
-            let tally = Tally::new(app.clone(), &served);
-            let recorder = recording.as_ref().map(|recording| recording.begin(index, &served));
-            advance(Choice { index, stream, kept: Vec::new(), recorder, tally }, options)
-        });
-        let advancing = choices.collect();
+        let shared = Shared { app, served: served.clone(), recording, options, permits };
+        let choices = streams.into_iter().enumerate();
+        let advancing = choices.map(|(index, stream)| advance(shared.choice(index, stream), options)).collect();
         let compiled_in = options.compiled_in;
-        Running { served, prompt_tokens, compiled_in, app, advancing, options, begun: false, _permit: permit }
+        Running { served, prompt_tokens, compiled_in, advancing, shared, later, begun: false }
     }
 
     /// What happens next; `None` when all choices are over. An error is the request's: its generations are cancelled. Safe to
     /// drop and to call again.
     pub(crate) async fn next(&mut self) -> Option<Result<Progress, ApiError>> {
-        let late = tokio::time::sleep_until(self.options.deadline.into());
-        let app = self.app.clone();
+        let options = self.shared.options;
+        let late = tokio::time::sleep_until(options.deadline.into());
+        let app = self.shared.app.clone();
         let error = tokio::select! {
             biased;
             next = self.advancing.next() => match next? {
                 (choice, Ok(progress)) => {
                     self.note_first();
-                    self.advancing.extend(choice.map(|choice| advance(choice, self.options)));
+                    match choice {
+                        Some(choice) => self.advancing.push(advance(choice, options)),
+                        None => self.begin_next(),
+                    }
                     return Some(Ok(progress));
                 }
-                (_, Err(error)) => error.into(),
+                (_, Err(error)) => error,
             },
             () = late => ApiError::whole(ErrorKind::Timeout, "timeout", "the request took too long"),
             () = app.phases().reached(Phase::Cancelling) => {
@@ -132,30 +160,62 @@ impl Running {
             }
         };
         self.advancing.clear();
+        self.later = None;
         Some(Err(error))
+    }
+
+    /// Begins the next choice, if choices come one after the other.
+    fn begin_next(&mut self) {
+        let Some(later) = self.later.as_mut().filter(|later| later.next < later.choices) else { return };
+        let (index, starting, shared) = (later.next, later.clone(), self.shared.clone());
+        later.next += 1;
+        self.advancing.push(Box::pin(async move {
+            match starting.start(&shared.served).await {
+                Ok(stream) => advance(shared.choice(index, stream), shared.options).await,
+                Err(error) => (None, Err(error)),
+            }
+        }));
     }
 
     fn note_first(&mut self) {
         if !std::mem::replace(&mut self.begun, true) {
             let labels = ModelLabels { model: self.served.name.clone() };
-            let time = self.options.arrived.elapsed().as_secs_f64();
-            self.app.metrics().first_token.get_or_create(&labels).observe(time);
+            let time = self.shared.options.arrived.elapsed().as_secs_f64();
+            self.shared.app.metrics().first_token.get_or_create(&labels).observe(time);
         }
+    }
+}
+
+impl Later {
+    /// The stream of the choice that is next.
+    async fn start(mut self, served: &Served) -> Result<EventStream, ApiError> {
+        self.run.options.seed = self.run.options.seed.map(|seed| seed.wrapping_add(self.next as u64));
+        let mut streams = self.plan.start(&served.model.0, self.prompt, self.run).await?;
+        streams.pop().ok_or_else(|| GenerationError::HostGone.into())
+    }
+}
+
+impl Shared {
+    fn choice(&self, index: usize, stream: EventStream) -> Choice {
+        let tally = Tally::new(self.app.clone(), &self.served);
+        let recorder = self.recording.as_ref().map(|recording| recording.begin(index, &self.served));
+        Choice { index, stream: Some(stream), kept: Vec::new(), recorder, tally, permits: self.permits.clone() }
     }
 }
 
 fn advance(mut choice: Choice, options: Options) -> Advance {
     Box::pin(async move {
         let index = choice.index;
-        let event = choice.stream.next().await;
-        let steps = if options.live_steps { choice.stream.take_steps() } else { Vec::new() };
+        let Some(stream) = &mut choice.stream else { return (None, Err(GenerationError::HostGone.into())) };
+        let event = stream.next().await;
+        let (steps, position) = (if options.live_steps { stream.take_steps() } else { Vec::new() }, stream.position());
         if choice.recorder.is_some() {
             choice.kept.extend_from_slice(&steps);
         }
         let Some(event) = event else { return (None, choice.end(options, steps).await) };
         choice.tally.event(&event);
         if let Some((_, recorder)) = &mut choice.recorder {
-            recorder.event(choice.stream.position(), &event);
+            recorder.event(position, &event);
         }
         (Some(choice), Ok(Progress::Event { choice: index, event, steps }))
     })
@@ -163,17 +223,19 @@ fn advance(mut choice: Choice, options: Options) -> Advance {
 
 impl Choice {
     /// Reads the end. `steps`: those taken since the last event.
-    async fn end(self, options: Options, mut steps: Vec<Step>) -> Result<Progress, GenerationError> {
-        let Choice { index, stream, mut kept, recorder, tally } = self;
+    async fn end(mut self, options: Options, mut steps: Vec<Step>) -> Result<Progress, ApiError> {
+        let Some(stream) = self.stream.take() else { return Err(GenerationError::HostGone.into()) };
+        let (index, mut kept, recorder) = (self.index, std::mem::take(&mut self.kept), self.recorder.take());
+        let tally = &mut self.tally;
         let prompt_tokens = stream.prompt_tokens();
         let mut generation = match stream.finish().await {
             Ok(generation) => Box::new(generation),
             Err(error) => {
                 if let Some((id, recorder)) = recorder {
-                    record_failure(&id, recorder, prompt_tokens, &kept, (&error, &tally));
+                    record_failure(&id, recorder, prompt_tokens, &kept, (&error, tally));
                 }
                 tally.fail();
-                return Err(error);
+                return Err(error.into());
             }
         };
         if options.live_steps {
@@ -181,9 +243,22 @@ impl Choice {
         }
         kept.append(&mut generation.steps);
         generation.steps = kept;
-        let trace = recorder.and_then(|(id, recorder)| record(id, recorder, &generation, &tally));
+        let trace = recorder.and_then(|(id, recorder)| record(id, recorder, &generation, tally));
         tally.end(&generation);
         Ok(Progress::End { choice: index, generation, steps, trace })
+    }
+}
+
+impl Drop for Choice {
+    /// One that was not read to its end is cancelled; its place is free when the host has ended it.
+    fn drop(&mut self) {
+        let (Some(stream), Ok(runtime)) = (self.stream.take(), tokio::runtime::Handle::try_current()) else { return };
+        stream.cancel();
+        let permits = self.permits.clone();
+        runtime.spawn(async move {
+            drop(stream.finish().await);
+            drop(permits);
+        });
     }
 }
 
@@ -268,11 +343,11 @@ impl Tally {
         }
     }
 
-    fn fail(mut self) {
+    fn fail(&mut self) {
         self.finish = "error";
     }
 
-    fn end(mut self, generation: &Generation) {
+    fn end(&mut self, generation: &Generation) {
         self.finish = finish_word(generation);
         let metrics = self.app.metrics();
         let report = &generation.report;
