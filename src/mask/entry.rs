@@ -238,28 +238,16 @@ impl Undecided {
         if exits.is_empty() {
             return (Undecided::Behind(Box::default()), true);
         }
-        let trie = vocab.trie();
         let mut row = vec![0; vocab.mask_words()];
         accepted.write(&mut row);
-        let words = trie.words_below(0);
-        // How many are open before each.
-        let mut before: Vec<u32> = Vec::with_capacity(words.len() + 1);
-        let mut open: Vec<u32> = Vec::new();
-        for (i, &word) in words.iter().enumerate() {
-            before.push(open.len() as u32);
-            if !bit(&row, word) {
-                open.push(i as u32);
-            }
-        }
-        before.push(open.len() as u32);
-        row.fill(0);
+        let mut seen = vec![0; row.len()];
         let mut simple = true;
         exits.sort_unstable();
         let mut rests = Vec::new();
         for exits in exits.chunk_by(|a, b| a.0 == b.0) {
-            if let Some(rest) = Rest::of(vocab, (words, &open, &before), exits, |id| {
-                simple &= !bit(&row, id);
-                set_bit(&mut row, id);
+            if let Some(rest) = Rest::of(vocab, &row, exits, |id| {
+                simple &= !bit(&seen, id);
+                set_bit(&mut seen, id);
             }) {
                 rests.push((exits[0].0, rest));
             }
@@ -273,26 +261,38 @@ impl Undecided {
 }
 
 impl Rest {
-    /// What is open below some nodes, if anything; `each` gets every token. `open` are positions in the list of all words;
-    /// `before` says how many of those are before each.
-    fn of(
-        vocab: &Vocabulary,
-        (words, open, before): (&[TokenId], &[u32], &[u32]),
-        exits: &[(Exit, u32)],
-        mut each: impl FnMut(TokenId),
-    ) -> Option<Rest> {
+    /// What is open below some nodes (that is, not in the row `accepted`), if anything; `each` gets every token. The nodes are
+    /// in ascending order.
+    fn of(vocab: &Vocabulary, accepted: &[u32], exits: &[(Exit, u32)], mut each: impl FnMut(TokenId)) -> Option<Rest> {
         let trie = vocab.trie();
         let (mut remainders, mut nodes): (Vec<(&[u8], TokenId)>, Vec<u32>) = (Vec::new(), Vec::new());
+        // Open words of one subtree, and how many of them are before each of its words.
+        let (mut open, mut before): (Vec<TokenId>, Vec<u32>) = (Vec::new(), Vec::new());
+        let mut subtree = 0..0;
+        let mut end = 0;
         for &(_, node) in exits {
+            if node >= end {
+                end = trie.node(node).end;
+                subtree = trie.range_below(node);
+                open.clear();
+                before.clear();
+                for &word in strictly_below(trie, node) {
+                    before.push(open.len() as u32);
+                    if !bit(accepted, word) {
+                        open.push(word);
+                    }
+                }
+                before.push(open.len() as u32);
+            }
             let range = trie.range_below(node);
-            let (from, to) = (before[range.start] as usize, before[range.end] as usize);
-            if from == to {
+            let at = |word: usize| before[word - subtree.start] as usize;
+            let left = &open[at(range.start)..at(range.end)];
+            if left.is_empty() {
                 continue;
             }
             nodes.push(node);
             let depth = usize::from(trie.node(node).depth);
-            let left = open[from..to].iter().map(|&i| words[i as usize]);
-            remainders.extend(left.filter_map(|id| Some((&vocab.bytes(id)?[depth..], id))));
+            remainders.extend(left.iter().filter_map(|&id| Some((&vocab.bytes(id)?[depth..], id))));
         }
         remainders.iter().for_each(|&(_, id)| each(id));
         match nodes.len() {

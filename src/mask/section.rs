@@ -47,14 +47,11 @@ pub(crate) struct Words {
 impl Words {
     /// What a walk has found behind its first `from` words and rows.
     pub(crate) fn of(walk: &mut Walk, from: (usize, usize), width: usize) -> Words {
-        let words = &mut walk.words[from.0..];
-        words.sort_unstable();
-        let few = words.chunk_by(|a, b| a == b).count();
-        if few > width {
+        walk.distinct(from.0, width);
+        if walk.words.len() - from.0 > width {
             walk.fold_words(from.0, width);
         }
-        let words = walk.words[from.0..].chunk_by(|a, b| a == b);
-        let few: Box<[TokenId]> = words.map(|same| same[0]).collect();
+        let few = walk.words[from.0..].into();
         let rows = &mut walk.rows[from.1..];
         rows.sort_unstable_by_key(|row| row.as_ptr());
         let mut rows = rows.to_vec();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::set::set_bit;
+use super::set::{bit, clear_bit, set_bit};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, Exit, Parser, ParserLimit};
 use crate::vocab::Trie;
@@ -38,6 +38,8 @@ pub(crate) struct Walk {
     pub(crate) apart: bool,
     /// Configurations with items of called rules, and the nodes at which they were left.
     pub(crate) called: Vec<(ConfigId, u32)>,
+    /// A row that is empty between uses.
+    marks: Vec<u32>,
     stack: Vec<(u32, ConfigId)>,
     /// Most configurations the parser may hold before a walk gives up.
     pub(crate) most_configs: Option<usize>,
@@ -61,6 +63,22 @@ impl Walk {
     pub(crate) fn forget(&mut self, (words, rows): (usize, usize)) {
         self.words.truncate(words);
         self.rows.truncate(rows);
+    }
+
+    /// Keeps each word but the first once; a row has so many numbers.
+    pub(crate) fn distinct(&mut self, from: usize, width: usize) {
+        self.marks.resize(width, 0);
+        let mut to = from;
+        for at in from..self.words.len() {
+            let word = self.words[at];
+            if !bit(&self.marks, word) {
+                set_bit(&mut self.marks, word);
+                self.words[to] = word;
+                to += 1;
+            }
+        }
+        self.words.truncate(to);
+        self.words[from..].iter().for_each(|&word| clear_bit(&mut self.marks, word));
     }
 
     /// Makes a row of so many numbers of all words but the first.

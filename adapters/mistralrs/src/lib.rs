@@ -25,9 +25,13 @@
 //! there too; the prompt is rendered from the model's own chat template and sent as tokens, and the host's tool parser,
 //! grammars and reasoning parser stay out of the way.
 //!
-//! A bug of mistral.rs 0.8.1 that Louver cannot mend: without paged attention and with its prefix cache on (both are the
-//! default on the CPU), its engine panics when it batches requests that continue cached prompts of different lengths. For
-//! concurrent requests there, load the model with `with_prefix_cache_n(None)`.
+//! Bugs of mistral.rs 0.8.1 that Louver cannot mend, both on the CPU:
+//!
+//! * Without paged attention and with its prefix cache on (both are the default there), its engine panics when it batches requests
+//!   that continue cached prompts of different lengths: load the model with `with_prefix_cache_n(None)`.
+//! * In a batch of several sequences, every one gets the attention of the last: what a request is told then depends on its
+//!   neighbours, and is not what the model would say. Structure is not touched. The fault lies in the attention kernel for the CPU. Run one
+//!   generation at a time there, as `louver serve` does.
 
 mod chat;
 mod context;

@@ -267,3 +267,52 @@ async fn custom_tools_in_chat_completions() {
     let streamed: String = deltas.iter().map(|delta| delta["custom"]["input"].as_str().unwrap()).collect();
     assert_eq!(streamed, input);
 }
+
+/// A request that runs on for thousands of tokens.
+fn endless() -> Value {
+    let schema = json!({"type": "array", "items": {"enum": [1, 2, 3]}, "minItems": 3000});
+    json!({"input": "hello", "max_output_tokens": 7000, "seed": seed(), "reasoning": {"effort": "none"},
+        "louver": {"whitespace": "python_like"},
+        "text": {"format": {"type": "json_schema", "name": "x", "schema": schema}}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_takes_too_long_fails_with_what_there_is() {
+    let server = Server::start("[limits.requests]\ntimeout_s = 1.0\nmax_tokens = 7000").await;
+    let mut body = endless();
+    let answer = server.post("/v1/responses", body.to_string()).await;
+    assert_eq!(answer.error().0, 408);
+    body["stream"] = true.into();
+    let events = typed(&server.post("/v1/responses", body.to_string()).await);
+    let last = events.last().unwrap();
+    assert_eq!((&last["type"], &last["response"]["status"]), (&json!("response.failed"), &json!("failed")));
+    assert!(last["response"]["error"]["message"].is_string() && last["response"]["usage"].is_null());
+    assert!(added_up(&events)[0].starts_with('['));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_leave_end_their_responses() {
+    let server = Server::start("[limits.requests]\nmax_tokens = 7000").await;
+    let mut body = endless();
+    body["stream"] = true.into();
+    let request =
+        server.client.post(format!("{}/v1/responses", server.base)).header("content-type", "application/json");
+    let mut answer = request.body(body.to_string()).send().await.unwrap();
+    let first = answer.chunk().await.unwrap().unwrap();
+    assert!(first.starts_with(b"event: response.created\n"));
+    assert_eq!(server.metric("louver_running_generations").await, 1.0);
+    drop(answer);
+    server.wait_for("louver_running_generations", 0.0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn responses_are_traced() {
+    let server = Server::start("").await;
+    let body =
+        json!({"input": "hello", "max_output_tokens": 20, "reasoning": {"effort": "none"}, "louver": {"trace": true}});
+    let response = server.post("/v1/responses", body.to_string()).await.json();
+    let id = response["louver"]["trace"].as_str().unwrap();
+    assert_eq!(response["id"], id);
+    let trace = server.get(&format!("/v1/louver/traces/{id}")).await.json();
+    assert_eq!((&trace["request"]["body"], &trace["request"]["route"]), (&body, &json!("/v1/responses")));
+}
