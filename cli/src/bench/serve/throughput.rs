@@ -157,7 +157,9 @@ impl Bench {
         let mut timing = Timing::default();
         ran.iter().for_each(|(_, one)| timing.add(one));
         let tokens = ran.iter().map(|(tokens, _)| tokens).sum::<usize>();
-        if way != Way::Host && tokens != at_once * self.tokens {
+        // What runs free may end sooner side by side than alone: the host mixes up the sequences of a batch on the CPU.
+        let held = matches!(way, Way::Constrained | Way::NotAhead);
+        if held && tokens != at_once * self.tokens {
             bail!("{tokens} tokens in place of {}", at_once * self.tokens);
         }
         Ok(Run { rate: tokens as f64 / took.as_secs_f64(), timing, took, tokens })
