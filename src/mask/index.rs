@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::entry::Entry;
+use super::joint::Joint;
 use super::key::GrammarKeys;
 use super::pool::MaskPool;
 use super::section::{Sections, Words};
@@ -70,6 +71,7 @@ pub(crate) struct IndexState {
     resolved: Resolved,
     resolved_bytes: usize,
     sections: Sections,
+    joint: Joint,
     /// Most new configurations with which undecided tokens are read as a whole.
     new_configs: usize,
     /// The same for a walk of the whole vocabulary with few nodes.
@@ -292,6 +294,7 @@ impl IndexState {
             resolved: Resolved::default(),
             resolved_bytes: 0,
             sections: Sections::new(vocab),
+            joint: Joint::default(),
             new_narrow: NEW_NARROW,
             new_configs: if direct_walk == 0 { 0 } else { NEW_CONFIGS },
             walk: Walk::default(),
@@ -334,7 +337,11 @@ impl IndexState {
     /// As [`IndexState::try_narrow`] for one item, rule by rule.
     fn narrow_alone(&mut self, vocab: &Vocabulary, item: Item, nodes: usize) -> Result<bool, ParserLimit> {
         let before = self.walk.found();
-        match self.sections.narrow(&mut self.parser, vocab.trie(), (item, nodes), &mut self.walk) {
+        let read = match self.new_narrow < FEW_CONFIGS {
+            true => self.sections.narrow(&mut self.parser, vocab.trie(), (item, nodes), &mut self.walk),
+            false => self.joint.narrow(&mut self.parser, vocab.trie(), (item, nodes), &mut self.walk.words),
+        };
+        match read {
             Ok(()) => Ok(true),
             Err(Stopped::Budget) => {
                 self.walk.forget(before);
@@ -365,6 +372,7 @@ impl IndexState {
         self.walk.most_configs = Some(self.parser.store().configs() + self.new_configs);
         let walked = entry.resolve(&mut self.parser, vocab, (exit, next), &mut self.walk);
         self.walk.most_configs = None;
+        let walked_whole = walked.is_ok();
         match walked {
             Err(Stopped::Budget) => {
                 self.walk.forget(from);
@@ -375,7 +383,10 @@ impl IndexState {
             }
             other => other?,
         }
-        let words = Words::of(&mut self.walk, from, vocab.mask_words());
+        let words = match walked_whole {
+            true => Words::single(&self.walk, from),
+            false => Words::of(&mut self.walk, from, vocab.mask_words()),
+        };
         self.resolved_bytes += words.bytes();
         if self.resolved_bytes > RESOLVED_BYTES {
             self.resolved.clear();
@@ -415,6 +426,7 @@ impl IndexState {
         self.resolved.clear();
         self.resolved_bytes = 0;
         self.sections.clear();
+        self.joint.clear();
         self.wide.clear();
         self.keys = GrammarKeys::default();
         self.masks_held = 0;

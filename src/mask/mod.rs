@@ -6,6 +6,7 @@
 
 mod entry;
 mod index;
+mod joint;
 mod key;
 mod pool;
 mod profile;

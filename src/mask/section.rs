@@ -45,6 +45,11 @@ pub(crate) struct Words {
 }
 
 impl Words {
+    /// The single words a walk has found behind its first ones, which are distinct.
+    pub(crate) fn single(walk: &Walk, from: (usize, usize)) -> Words {
+        Words { few: walk.words[from.0..].into(), rows: Box::default() }
+    }
+
     /// What a walk has found behind its first `from` words and rows.
     pub(crate) fn of(walk: &mut Walk, from: (usize, usize), width: usize) -> Words {
         walk.distinct(from.0, width);
