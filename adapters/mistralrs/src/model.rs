@@ -216,7 +216,7 @@ impl Louver {
     }
 
     /// A turn as an OpenAI-shaped request asks for it. The engine's limits hold; `reasoning` is taken as given, except
-    /// that [`Reasoning::Optional`] becomes [`Reasoning::Opened`] where the chat template opens the block.
+    /// that [`Reasoning::Optional`](louver_formats::Reasoning::Optional) becomes [`Reasoning::Opened`](louver_formats::Reasoning::Opened) where the chat template opens the block.
     pub fn plan(&self, request: ToolRequest, shown: TemplateInput) -> Result<Plan, PlanError> {
         Plan::new(self.inner.clone(), request, shown)
     }
