@@ -27,6 +27,8 @@ const NEW_CONFIGS: usize = 128;
 const NEW_NARROW: usize = 256;
 /// So few that it is not worth a try.
 const FEW_CONFIGS: usize = 32;
+/// With so many mutually recursive rules, everything is read rule by rule from the beginning.
+const MANY_MUTUAL: usize = 24;
 
 /// Most tokens that are read one by one.
 const BOUNDED_TOKENS: usize = 4096;
@@ -281,6 +283,7 @@ impl Index {
 
 impl IndexState {
     fn new(compiled: &Arc<Compiled>, vocab: &Vocabulary, limits: &Limits, direct_walk: usize) -> IndexState {
+        let chained = compiled.largest_component() >= MANY_MUTUAL;
         IndexState {
             floor: None,
             parser: Parser::new(compiled.clone(), Some(vocab.reach() as u32), limits),
@@ -295,8 +298,8 @@ impl IndexState {
             resolved_bytes: 0,
             sections: Sections::new(vocab),
             joint: Joint::default(),
-            new_narrow: NEW_NARROW,
-            new_configs: if direct_walk == 0 { 0 } else { NEW_CONFIGS },
+            new_narrow: if chained { 0 } else { NEW_NARROW },
+            new_configs: if chained || direct_walk == 0 { 0 } else { NEW_CONFIGS },
             walk: Walk::default(),
             lengths: None,
         }
