@@ -19,7 +19,7 @@ use crate::compile::{CompileError, Compiled};
 use crate::ids::TokenId;
 use crate::ir::{Grammar, Simplify};
 use crate::limits::Limits;
-use crate::mask::{Index, IndexState, MaskPool, PoolStats, TokenSet};
+use crate::mask::{Index, IndexState, MaskPool, PoolStats, TokenSet, Ways};
 use crate::matcher::{AdvanceError, ConfigId, DEAD, ParserLimit, Tracer};
 use crate::vocab::Vocabulary;
 
@@ -46,6 +46,10 @@ pub struct EngineOptions {
     /// Nodes of the vocabulary's trie that a new mask may cost by one direct walk before it is put together from pooled
     /// entries of single states instead. Changes no mask; 0 always uses entries.
     pub direct_walk: usize,
+    /// Grammars with so many mutually recursive rules, as the expressions of a programming language have, are read rule by rule from the first
+    /// mask on, so that what one place of an expression has cost is known in the others; grammars with fewer are where that turns out to pay. Changes no
+    /// mask; 0 reads all that way.
+    pub mutual_rules: usize,
     /// How much a grammar is simplified before it is compiled. Changes no mask.
     pub simplify: Simplify,
     /// The same for grammars that people write as text: EBNF and Lark. `Full` by default: one chain of rules per level of an
@@ -65,6 +69,7 @@ impl Default for EngineOptions {
             limits: Limits::default(),
             pool_bytes: 256 << 20,
             direct_walk: 1024,
+            mutual_rules: 24,
             simplify: Simplify::default(),
             simplify_texts: Simplify::Full,
             batch_threads: parallelism.min(8),
@@ -137,7 +142,7 @@ impl Engine {
             self.vocab.clone(),
             self.pool.clone(),
             &self.options.limits,
-            self.options.direct_walk,
+            Ways { direct_walk: self.options.direct_walk, mutual_rules: self.options.mutual_rules },
         )?;
         Ok(Constraint { index: Arc::new(index), shared: self.shared.clone(), ahead: Arc::default() })
     }

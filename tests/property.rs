@@ -69,9 +69,10 @@ proptest! {
     ) {
         let vocab = Arc::new(vocab.build());
         let mut oracle = Oracle::new(&grammar);
-        // Masks by direct walks, and put together from entries of single states.
-        for direct_walk in [EngineOptions::default().direct_walk, 0] {
-            let Some(constraint) = compile(&grammar, &vocab, &oracle, direct_walk)? else { return Ok(()) };
+        // Masks by direct walks, put together from entries of single states, and rule by rule.
+        let default = EngineOptions::default();
+        for ways in [(default.direct_walk, default.mutual_rules), (0, default.mutual_rules), (default.direct_walk, 0), (3, 0)] {
+            let Some(constraint) = compile(&grammar, &vocab, &oracle, ways)? else { return Ok(()) };
             oracle.back_to(0);
             short_prefixes(&constraint, &mut oracle)?;
             walk(&constraint, &mut oracle, &path)?;
@@ -94,7 +95,7 @@ proptest! {
         }
         let vocab = Arc::new(vocab.build());
         let mut oracle = Oracle::new(&grammar);
-        let Some(constraint) = compile(&grammar, &vocab, &oracle, 0)? else { return Ok(()) };
+        let Some(constraint) = compile(&grammar, &vocab, &oracle, (0, 0))? else { return Ok(()) };
         oracle.back_to(0);
         short_prefixes(&constraint, &mut oracle)?;
         walk(&constraint, &mut oracle, &path)?;
@@ -139,10 +140,10 @@ fn compile(
     grammar: &Grammar,
     vocab: &Arc<Vocabulary>,
     oracle: &Oracle,
-    direct_walk: usize,
+    (direct_walk, mutual_rules): (usize, usize),
 ) -> Result<Option<Constraint>, TestCaseError> {
-    let engine =
-        Engine::new(vocab.clone(), EngineOptions { limits: limits(), direct_walk, ..EngineOptions::default() });
+    let options = EngineOptions { limits: limits(), direct_walk, mutual_rules, ..EngineOptions::default() };
+    let engine = Engine::new(vocab.clone(), options);
     match engine.compile(grammar) {
         Ok(constraint) => {
             prop_assert!(oracle.derives_something(), "compiled, but no sentence exists");

@@ -27,8 +27,13 @@ const NEW_CONFIGS: usize = 128;
 const NEW_NARROW: usize = 256;
 /// So few that it is not worth a try.
 const FEW_CONFIGS: usize = 32;
-/// With so many mutually recursive rules, everything is read rule by rule from the beginning.
-const MANY_MUTUAL: usize = 24;
+
+/// In which ways masks are made: see the options of an engine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ways {
+    pub(crate) direct_walk: usize,
+    pub(crate) mutual_rules: usize,
+}
 
 /// Most tokens that are read one by one.
 const BOUNDED_TOKENS: usize = 4096;
@@ -50,7 +55,7 @@ pub(crate) struct Index {
     limits: Limits,
     mask_bytes: usize,
     /// Trie nodes a configuration may cost before its wide states get pooled entries instead.
-    direct_walk: usize,
+    ways: Ways,
     state: Mutex<IndexState>,
 }
 
@@ -92,10 +97,10 @@ impl Index {
         vocab: Arc<Vocabulary>,
         pool: Arc<MaskPool>,
         limits: &Limits,
-        direct_walk: usize,
+        ways: Ways,
     ) -> Result<Index, CompileError> {
         let specials = compiled.specials().iter().map(|s| Tokens::resolve(s, &vocab)).collect::<Result<_, _>>()?;
-        let state = Mutex::new(IndexState::new(&compiled, &vocab, limits, direct_walk));
+        let state = Mutex::new(IndexState::new(&compiled, &vocab, limits, ways));
         Ok(Index {
             compiled,
             vocab,
@@ -103,14 +108,14 @@ impl Index {
             specials,
             limits: limits.clone(),
             mask_bytes: limits.mask_bytes,
-            direct_walk,
+            ways,
             state,
         })
     }
 
     /// A second state, with a parser of its own.
     pub(crate) fn fresh_state(&self) -> IndexState {
-        IndexState::new(&self.compiled, &self.vocab, &self.limits, self.direct_walk)
+        IndexState::new(&self.compiled, &self.vocab, &self.limits, self.ways)
     }
 
     /// The lock over everything that grows.
@@ -181,12 +186,12 @@ impl Index {
         state.wide.resize(state.parser.program().len(), false);
         let any_wide = items.iter().any(|i| state.wide[i.state as usize]);
         let apart = any_wide || state.new_narrow < FEW_CONFIGS || self.reads_text(state, config);
-        if apart || !state.try_narrow(&self.vocab, config, self.direct_walk)? {
+        if apart || !state.try_narrow(&self.vocab, config, self.ways.direct_walk)? {
             for &item in &items {
                 if !state.wide[item.state as usize] {
                     let alone = state.parser.isolated(item);
-                    state.wide[item.state as usize] =
-                        self.reads_text(state, alone) || !state.narrow_alone(&self.vocab, item, self.direct_walk)?;
+                    state.wide[item.state as usize] = self.reads_text(state, alone)
+                        || !state.narrow_alone(&self.vocab, item, self.ways.direct_walk)?;
                     if !state.wide[item.state as usize] {
                         continue;
                     }
@@ -251,7 +256,7 @@ impl Index {
 
     /// Whether so many bytes may come next that a direct walk is certainly too long, without walking.
     fn reads_text(&self, state: &mut IndexState, config: ConfigId) -> bool {
-        self.vocab.trie().len() > TEXT_NODES * self.direct_walk && state.parser.allowed(config).len() >= TEXT_BYTES
+        self.vocab.trie().len() > TEXT_NODES * self.ways.direct_walk && state.parser.allowed(config).len() >= TEXT_BYTES
     }
 
     /// The entry of a wide state: this grammar's, else the pool's.
@@ -282,8 +287,8 @@ impl Index {
 }
 
 impl IndexState {
-    fn new(compiled: &Arc<Compiled>, vocab: &Vocabulary, limits: &Limits, direct_walk: usize) -> IndexState {
-        let chained = compiled.largest_component() >= MANY_MUTUAL;
+    fn new(compiled: &Arc<Compiled>, vocab: &Vocabulary, limits: &Limits, ways: Ways) -> IndexState {
+        let chained = compiled.largest_component() >= ways.mutual_rules;
         IndexState {
             floor: None,
             parser: Parser::new(compiled.clone(), Some(vocab.reach() as u32), limits),
@@ -299,7 +304,7 @@ impl IndexState {
             sections: Sections::new(vocab),
             joint: Joint::default(),
             new_narrow: if chained { 0 } else { NEW_NARROW },
-            new_configs: if chained || direct_walk == 0 { 0 } else { NEW_CONFIGS },
+            new_configs: if chained || ways.direct_walk == 0 { 0 } else { NEW_CONFIGS },
             walk: Walk::default(),
             lengths: None,
         }

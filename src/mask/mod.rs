@@ -18,7 +18,7 @@ mod walk;
 pub use pool::PoolStats;
 pub use set::bit;
 
-pub(crate) use index::{Index, IndexState};
+pub(crate) use index::{Index, IndexState, Ways};
 pub(crate) use pool::MaskPool;
 pub(crate) use set::{TokenSet, set_bit};
 pub(crate) use tokens::Tokens;

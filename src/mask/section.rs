@@ -265,11 +265,12 @@ impl Known {
                 if seen.sections.insert(Arc::as_ptr(&section) as usize) {
                     section.words.add_to(out);
                 }
-                if item.is_alone() {
-                    exits.extend_from_slice(&section.exits);
-                    continue;
-                }
                 for &(exit, below) in &section.exits {
+                    // A dispatch that is called last stands in its caller's place: its gates are not the caller's.
+                    if item.leaves_by(exit) {
+                        exits.push((exit, below));
+                        continue;
+                    }
                     let behind = parser.follow(&item, exit)?;
                     if seen.configs.insert((below, behind)) {
                         if parser.store().done(behind).open() {

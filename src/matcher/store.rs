@@ -11,6 +11,7 @@ use std::hash::{Hash, Hasher};
 
 use crate::compile::Program;
 use crate::ids::Label;
+use crate::matcher::Exit;
 
 /// An interned configuration.
 pub(crate) type ConfigId = u32;
@@ -42,6 +43,12 @@ impl Item {
     #[inline]
     pub(crate) fn is_alone(&self) -> bool {
         matches!(self.frame, BOTTOM | GATED)
+    }
+
+    /// Whether the item is of a rule looked at on its own, and leaves that rule by this exit.
+    #[inline]
+    pub(crate) fn leaves_by(&self, exit: Exit) -> bool {
+        self.frame == GATED || self.frame == BOTTOM && exit == Exit::End
     }
 }
 

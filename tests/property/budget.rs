@@ -47,13 +47,14 @@ proptest! {
         (Shown(grammar), Shown(plain)) in budgeted(),
         words in generate::vocabulary(),
         path in vec(any::<u16>(), 12),
-        direct in prop_oneof![Just(0usize), Just(300)],
+        (direct_walk, mutual_rules) in prop_oneof![Just((0usize, 24usize)), Just((300, 24)), Just((300, 0)), Just((2, 0))],
     ) {
         let vocab = Arc::new(words.build());
         let mut oracle = Oracle::new(&plain);
         // Ambiguous recursion with a budget at every level has as many states as there are ways to count.
         let limits = Limits { config_items: 200, parser_bytes: 1 << 20, ..Limits::default() };
-        let engine = Engine::new(vocab.clone(), EngineOptions { limits, direct_walk: direct, ..EngineOptions::default() });
+        let options = EngineOptions { limits, direct_walk, mutual_rules, ..EngineOptions::default() };
+        let engine = Engine::new(vocab.clone(), options);
         let Ok(constraint) = engine.compile(&grammar) else { return Ok(()) };
         let finishes = grammar.rules.iter().filter_map(|r| r.attributes.budget).all(|b| b.spent == Spent::Finish && b.tokens != Some(0));
         follow(&constraint, finishes.then_some(&mut oracle), &path)?;
@@ -65,11 +66,11 @@ proptest! {
         budget in budget(),
         words in generate::vocabulary(),
         path in vec(any::<u16>(), 16),
-        direct in prop_oneof![Just(0usize), Just(300)],
+        (direct_walk, mutual_rules) in prop_oneof![Just((0usize, 24usize)), Just((300, 24)), Just((300, 0)), Just((2, 0))],
         dispatch in any::<bool>(),
     ) {
         let vocab = Arc::new(words.build());
-        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk: direct, ..EngineOptions::default() });
+        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, mutual_rules, ..EngineOptions::default() });
         let constraint = engine.compile(text(budget, dispatch)).unwrap();
         let mut state = Some(Counted::Before);
         let mut matcher = constraint.matcher();
