@@ -51,15 +51,6 @@ async fn a_model_that_is_loaded_already() {
     assert!(matches!(unknown.await, Err(LoadError::Format(_))));
 }
 
-/// Rows of a speculative pipeline are sampled with the context of the first (0.8.1): no processor is right there.
-#[tokio::test(flavor = "multi_thread")]
-async fn speculative_pipelines_are_refused() {
-    let config = mistralrs::SpeculativeConfig { gamma: 2 };
-    let model = mistralrs::TextSpeculativeBuilder::new(builder(), builder(), config).unwrap().build().await.unwrap();
-    let refused = Louver::for_model(&model).await;
-    assert!(matches!(refused, Err(LoadError::Speculative)), "{refused:?}");
-}
-
 /// Near the length limit the mask narrows: whatever the limit, a call that can be finished is.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_must_be_whole_is_whole_at_every_limit() {
