@@ -6,12 +6,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use louver_server::Config;
-use serde_json::json;
 
 use super::demands::{Choice, Demands};
 use super::dice::Dice;
 use super::http::Client;
-use super::record::{Record, nanos, quantile};
+use super::record::{Record, quantile};
 use super::world::{self, World};
 use super::{LoadArgs, Outcome};
 
@@ -46,20 +45,8 @@ async fn one(client: &Client, demands: &Demands, mut dice: Dice, number: usize, 
         let demand = demands.demand("tiny", choice, &mut dice);
         let stream = dice.below(2) == 1;
         let id = format!("connection {number} request {} {choice:?}", records.len());
-        let record = match client.ask(&demand.body(stream)).await {
-            Err(error) => Record { id, error: Some(format!("{error:#}")), ..Record::default() },
-            Ok(answer) => Record {
-                id,
-                status: Some(answer.status),
-                took_ns: nanos(answer.took),
-                tokens: Some(answer.tokens),
-                louver_ns: answer.timing_ns("louver_us"),
-                steps_ns: answer.timing_ns("steps_us"),
-                error: demands.fault(&demand, &answer, stream),
-                more: answer.timing_ns("compile_us").map(|compile| json!({"compile_ns": compile})),
-            },
-        };
-        records.push(record);
+        let answer = client.ask(&demand.body(stream)).await;
+        records.push(Record::of(id, &answer, |answer| demands.fault(&demand, answer, stream)));
     }
     records
 }
@@ -75,8 +62,7 @@ fn sum(records: Vec<Record>, connections: usize, took: Duration, health: u16) ->
     let failed: Vec<&Record> = faulty.collect();
     let tokens: u64 = records.iter().filter_map(|record| record.tokens).sum();
     let seconds = took.as_secs_f64();
-    let compile = |record: &Record| record.more.as_ref()?["compile_ns"].as_u64();
-    let overhead = |record: &Record| Some(record.louver_ns? + compile(record).unwrap_or(0));
+    let overhead = |record: &Record| Some(record.louver_ns? + record.compile_ns.unwrap_or(0));
     let (louver, steps): (u64, u64) =
         records.iter().filter_map(|r| Some((r.louver_ns?, r.steps_ns?))).fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
     let mut summary = vec![
@@ -89,7 +75,7 @@ fn sum(records: Vec<Record>, connections: usize, took: Duration, health: u16) ->
         format!("status     {}", statuses.join(", ")),
         figures("latency", records.iter().map(|record| record.took_ns).collect()),
         figures("Louver", records.iter().filter_map(overhead).collect()),
-        figures("compile", records.iter().filter_map(compile).collect()),
+        figures("compile", records.iter().filter_map(|record| record.compile_ns).collect()),
         format!("share      {:.2} % of the step time is Louver's", 100.0 * louver as f64 / steps.max(1) as f64),
         format!("health     {health} afterwards"),
         format!("faulty     {}", failed.len()),

@@ -10,7 +10,7 @@ use louver_server::Config;
 use super::demands::{Choice, Demand, Demands, difference};
 use super::dice::Dice;
 use super::http::{Answer, Client};
-use super::record::{Record, nanos};
+use super::record::Record;
 use super::world::{self, World};
 use super::{MatrixArgs, Outcome};
 
@@ -60,23 +60,11 @@ async fn pair(client: &Client, demands: &Demands, id: String, demand: &Demand) -
         (Ok(whole), Ok(stream)) => difference(whole, stream),
         _ => None,
     };
-    let record = |answer: Result<Answer>, is_stream: bool| {
+    let record = |answer: &Result<Answer>, is_stream: bool| {
         let id = format!("{id} {}", if is_stream { "streamed" } else { "whole" });
-        match answer {
-            Err(error) => Record { id, error: Some(format!("{error:#}")), ..Record::default() },
-            Ok(answer) => Record {
-                id,
-                status: Some(answer.status),
-                took_ns: nanos(answer.took),
-                tokens: Some(answer.tokens),
-                louver_ns: answer.timing_ns("louver_us"),
-                steps_ns: answer.timing_ns("steps_us"),
-                error: demands.fault(demand, &answer, is_stream),
-                more: Some(serde_json::json!({"finish": answer.finish, "calls": answer.calls.len()})),
-            },
-        }
+        Record::of(id, answer, |answer| demands.fault(demand, answer, is_stream))
     };
-    let (whole, mut stream) = (record(whole, false), record(stream, true));
+    let (whole, mut stream) = (record(&whole, false), record(&stream, true));
     if let Some(differs) = differs {
         stream.error.get_or_insert(format!("the stream is not the answer: {differs}"));
     }
@@ -85,10 +73,9 @@ async fn pair(client: &Client, demands: &Demands, id: String, demand: &Demand) -
 
 fn sum(records: Vec<Record>, formats: &[String], left_out: &[String]) -> Outcome {
     let faulty: Vec<&Record> = records.iter().filter(|record| record.error.is_some()).collect();
-    let finish = |record: &Record| Some(record.more.as_ref()?["finish"].as_str()?.to_owned());
     let mut ends: BTreeMap<String, usize> = BTreeMap::new();
-    records.iter().filter_map(finish).for_each(|reason| *ends.entry(reason).or_default() += 1);
-    let calls: u64 = records.iter().filter_map(|record| record.more.as_ref()?["calls"].as_u64()).sum();
+    records.iter().filter_map(|record| record.finish.clone()).for_each(|reason| *ends.entry(reason).or_default() += 1);
+    let calls: u64 = records.iter().filter_map(|record| record.calls).sum();
     let ends: Vec<String> = ends.into_iter().map(|(reason, count)| format!("{reason} {count}")).collect();
     let mut summary = vec![
         format!("requests   {} in {} wire formats: {}", records.len(), formats.len(), formats.join(" ")),

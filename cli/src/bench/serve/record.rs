@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use anyhow::Result;
 use serde::Serialize;
-use serde_json::Value;
+
+use super::http::Answer;
 
 /// One line.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -24,12 +26,43 @@ pub(super) struct Record {
     /// Time of all steps, Louver's work included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) steps_ns: Option<u64>,
+    /// Time to lower and compile the grammar.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) compile_ns: Option<u64>,
+    /// The finish reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) finish: Option<String>,
+    /// Calls of tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) calls: Option<u64>,
     /// What is wrong with the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
-    /// More figures.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub(super) more: Option<Value>,
+    /// Of several generations at the same time, all together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tokens_per_second: Option<f64>,
+}
+
+impl Record {
+    /// What an answer gave, or that there was none. `fault`: what is wrong with an answer.
+    pub(super) fn of(id: String, answer: &Result<Answer>, fault: impl FnOnce(&Answer) -> Option<String>) -> Record {
+        match answer {
+            Err(error) => Record { id, error: Some(format!("{error:#}")), ..Record::default() },
+            Ok(answer) => Record {
+                id,
+                status: Some(answer.status),
+                took_ns: nanos(answer.took),
+                tokens: Some(answer.tokens),
+                louver_ns: answer.timing_ns("louver_us"),
+                steps_ns: answer.timing_ns("steps_us"),
+                compile_ns: answer.timing_ns("compile_us"),
+                finish: answer.finish.clone(),
+                calls: Some(answer.calls.len() as u64),
+                error: fault(answer),
+                tokens_per_second: None,
+            },
+        }
+    }
 }
 
 /// In nanoseconds.

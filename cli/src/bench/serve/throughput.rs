@@ -211,7 +211,7 @@ impl Run {
             tokens: Some(self.tokens as u64),
             louver_ns: Some(nanos(self.timing.louver)),
             steps_ns: Some(nanos(self.timing.steps)),
-            more: Some(json!({"tokens_per_second": self.rate})),
+            tokens_per_second: Some(self.rate),
             ..Record::default()
         }
     }
