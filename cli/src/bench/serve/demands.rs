@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::dice::Dice;
 use super::http::Answer;
 
-/// Longest generation, in tokens.
-const MOST_TOKENS: u32 = 200;
+/// Longest generation, in tokens, where nothing else is said.
+pub(super) const MOST_TOKENS: u32 = 200;
 
 /// What a request demands of its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,8 +134,8 @@ impl Demands {
         Ok(Demands { sets: sets.collect::<Result<_>>()?, answer: (answer, validator) })
     }
 
-    /// A request to a model. The same dice give the same one.
-    pub(super) fn demand(&self, model: &str, choice: Choice, dice: &mut Dice) -> Demand {
+    /// A request to a model, for so many tokens. The same dice give the same one.
+    pub(super) fn demand(&self, model: &str, choice: Choice, most_tokens: u32, dice: &mut Dice) -> Demand {
         let set = dice.below(self.sets.len());
         let tools = &self.sets[set];
         let one = &tools[dice.below(tools.len())].name;
@@ -156,7 +156,7 @@ impl Demands {
         let mut body = json!({
             "model": model,
             "messages": [{"role": "user", "content": "Plan a day in Oslo."}],
-            "max_completion_tokens": MOST_TOKENS,
+            "max_completion_tokens": most_tokens,
             "seed": dice.roll() >> 12,
             "reasoning_effort": "none",
             "louver": {"whitespace": "python_like"},
@@ -251,7 +251,7 @@ mod tests {
     fn faults_are_found() {
         let demands = Demands::new().unwrap();
         let mut dice = Dice::new(3);
-        let mut demand = demands.demand("m", Choice::Required, &mut dice);
+        let mut demand = demands.demand("m", Choice::Required, MOST_TOKENS, &mut dice);
         (demand.set, demand.callable, demand.most) = (0, vec!["book".to_owned()], Some(1));
         let good = answer("book", r#"{"code": "AB-123", "breakfast": true}"#, "tool_calls");
         assert_eq!(demands.fault(&demand, &good, false), None);

@@ -4,17 +4,31 @@ use std::sync::Arc;
 
 use mistralrs::{CustomLogitsProcessor, Device, Tensor};
 
-/// A message with this makes every other row NaN.
-pub(super) const NAN: &str = "\u{2622}";
-/// A message with this makes the model propose the end of its turn at every step.
-pub(super) const END_FIRST: &str = "\u{2620}";
+/// What makes the model odd, for requests whose message has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Marker {
+    /// Every other row is NaN.
+    Nan,
+    /// The model proposes the end of its turn at every step.
+    EndFirst,
+}
+
+impl Marker {
+    /// What the message has.
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Marker::Nan => "\u{2622}",
+            Marker::EndFirst => "\u{2620}",
+        }
+    }
+}
 
 /// The processors. A marker is one of the model's tokens for each of its bytes: no merge of the embedded tokenizer has them.
 pub(super) fn processors(vocab: &louver::vocab::Vocabulary) -> Vec<Arc<dyn CustomLogitsProcessor>> {
-    let bytes = |text: &str| -> Vec<u32> {
-        text.bytes().filter_map(|byte| vocab.find(&[byte])).map(|token| token.raw()).collect()
+    let bytes = |marker: Marker| -> Vec<u32> {
+        marker.text().bytes().filter_map(|byte| vocab.find(&[byte])).map(|token| token.raw()).collect()
     };
-    let (nan, end) = (bytes(NAN), bytes(END_FIRST));
+    let (nan, end) = (bytes(Marker::Nan), bytes(Marker::EndFirst));
     let stops: Vec<usize> = vocab.stops().iter().map(|stop| stop.raw() as usize).collect();
     let has = |context: &[u32], marker: &[u32]| context.windows(marker.len()).any(|window| window == marker);
     let odd = move |logits: &Tensor, context: &[u32]| {

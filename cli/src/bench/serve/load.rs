@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use louver_server::Config;
 
-use super::demands::{Choice, Demands};
+use super::demands::{Choice, Demands, MOST_TOKENS};
 use super::dice::Dice;
 use super::http::Client;
 use super::record::{Record, quantile};
@@ -42,7 +42,7 @@ async fn one(client: &Client, demands: &Demands, mut dice: Dice, number: usize, 
     let mut records = Vec::new();
     while Instant::now() < end {
         let choice = Choice::ALL[dice.below(Choice::ALL.len())];
-        let demand = demands.demand("tiny", choice, &mut dice);
+        let demand = demands.demand("tiny", choice, MOST_TOKENS, &mut dice);
         let stream = dice.below(2) == 1;
         let id = format!("connection {number} request {} {choice:?}", records.len());
         let answer = client.ask(&demand.body(stream)).await;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use futures::StreamExt;
 use louver_server::Config;
 
-use super::demands::{Choice, Demand, Demands, difference};
+use super::demands::{Choice, Demand, Demands, MOST_TOKENS, difference};
 use super::dice::Dice;
 use super::http::{Answer, Client};
 use super::record::Record;
@@ -29,7 +29,7 @@ pub(super) async fn run(args: &MatrixArgs, seed: u64) -> Result<Outcome> {
         let lane = i % formats.len();
         let choice = Choice::ALL[i / formats.len() % Choice::ALL.len()];
         let id = format!("{} {choice:?} {i}", formats[lane]);
-        lanes[lane].push((id, demands.demand(&formats[lane], choice, &mut dice)));
+        lanes[lane].push((id, demands.demand(&formats[lane], choice, MOST_TOKENS, &mut dice)));
     }
     // One request at a time to each model: mistralrs 0.8.1 mixes up the sequences of a batch on the CPU, so that what is said
     // twice would not be the same.

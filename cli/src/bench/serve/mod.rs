@@ -73,11 +73,14 @@ pub(crate) struct FaultsArgs {
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     soak: usize,
     /// Requests at the same time.
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value_t = 16)]
     at_once: usize,
-    /// Generations the server runs at the same time. With one, answers must be those of a quiet server, word for word; with
+    /// Models the server has, all the same: each computes by itself.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = positive)]
+    models: usize,
+    /// Generations of a model at the same time. With one, answers must be those of a quiet server, word for word; with
     /// more, valid (mistralrs 0.8.1 mixes up the sequences of a batch on the CPU).
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = positive)]
     generations: usize,
 }
 
@@ -104,6 +107,11 @@ pub(crate) struct ThroughputArgs {
     /// How often each arrangement is measured, in turns with the others.
     #[arg(long, value_name = "N", default_value_t = 15)]
     rounds: usize,
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    let number = text.parse::<std::num::NonZeroUsize>();
+    number.map(usize::from).map_err(|error| error.to_string())
 }
 
 pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode> {

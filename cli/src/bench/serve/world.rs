@@ -10,7 +10,7 @@ use louver::spec::json::Json;
 use louver_formats::{Catalog, Reasoning, ToolRequest};
 use louver_hf_tokenizers::VocabOptions;
 use louver_mistralrs::Louver;
-use louver_server::{App, Config, DeviceChoice, ModelConfig, Served, ServerLimits};
+use louver_server::{App, Batching, Config, DeviceChoice, ModelConfig, Served, ServerLimits};
 use mistralrs::{ModelDType, TextModelBuilder};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -23,6 +23,8 @@ use super::http::Client;
 pub(super) struct World {
     pub(super) client: Client,
     pub(super) address: SocketAddr,
+    /// What requests call the models.
+    pub(super) models: Vec<String>,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<std::io::Result<()>>,
 }
@@ -33,24 +35,34 @@ impl World {
         World::serve(louver_server::load(config).await?).await
     }
 
-    /// Serves the embedded model alone, as `tiny`, with the hostile processors in front of Louver's.
-    pub(super) async fn start_hostile(generations: usize) -> Result<World> {
-        let config = model("tiny", None)?;
-        let builder = TextModelBuilder::new(&config.model).with_force_cpu().with_dtype(ModelDType::F32);
-        let (host, louver) = Louver::load(builder.with_prefix_cache_n(None)).await?;
-        let mut served = Served::new(&config, host, louver);
-        served.processors.0 = hostile::processors(served.louver.engine().vocab());
+    /// Serves the embedded model so many times over, each with so many generations at the same time and with the hostile
+    /// processors in front of Louver's.
+    pub(super) async fn start_hostile(models: usize, generations: usize) -> Result<World> {
+        let batching = if generations > 1 { Batching::On } else { Batching::Off };
+        let mut configs = Vec::with_capacity(models);
+        let mut all = Vec::with_capacity(models);
+        for number in 0..models {
+            let config = ModelConfig { batching, ..model(&format!("tiny{number}"), None)? };
+            let builder = TextModelBuilder::new(&config.model).with_force_cpu().with_dtype(ModelDType::F32);
+            let (host, louver) = Louver::load(builder.with_prefix_cache_n(None)).await?;
+            let mut served = Served::new(&config, host, louver);
+            served.processors.0 = hostile::processors(served.louver.engine().vocab());
+            configs.push(config);
+            all.push(served);
+        }
         let mut limits = ServerLimits::default();
-        (limits.requests.concurrent, limits.requests.n) = (generations, limits.requests.n.min(generations));
-        World::serve(App::new(Config { models: vec![config], limits, ..Config::default() }, vec![served])).await
+        limits.requests.concurrent = models * generations;
+        limits.requests.n = limits.requests.n.min(limits.requests.concurrent);
+        World::serve(App::new(Config { models: configs, limits, ..Config::default() }, all)).await
     }
 
     async fn serve(app: App) -> Result<World> {
+        let models = app.models().iter().map(|served| served.name.clone()).collect();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = tokio::spawn(louver_server::serve(listener, app, async move { drop(stopped.await) }));
-        Ok(World { client: Client::new(format!("http://{address}"))?, address, stop, serving })
+        Ok(World { client: Client::new(format!("http://{address}"))?, address, models, stop, serving })
     }
 
     /// Stops, and waits until it has.

@@ -37,13 +37,13 @@ pub(super) fn large() -> Vec<u8> {
 }
 
 /// An answer of a schema that no request has had before.
-pub(super) fn fresh(number: u64) -> Value {
+pub(super) fn fresh(model: &str, number: u64) -> Value {
     let schema = json!({
         "type": "object", "properties": {"id": {"const": format!("{number:x}")}}, "required": ["id"],
         "additionalProperties": false,
     });
     json!({
-        "model": "tiny",
+        "model": model,
         "messages": [{"role": "user", "content": "Which one?"}],
         "max_completion_tokens": 100,
         "seed": number >> 12,
@@ -54,7 +54,7 @@ pub(super) fn fresh(number: u64) -> Value {
 }
 
 /// A request with a schema that is meant to cost much: its name and the body. Numbers are as they are written.
-pub(super) fn hostile(which: usize) -> (&'static str, Vec<u8>) {
+pub(super) fn hostile(model: &str, which: usize) -> (&'static str, Vec<u8>) {
     let schemas: [(&str, fn() -> String); 20] = [
         ("a long array", || r#"{"type": "array", "minItems": 1000000000}"#.to_owned()),
         ("a long string", || r#"{"type": "string", "minLength": 1000000000, "maxLength": 1000000000}"#.to_owned()),
@@ -95,7 +95,7 @@ pub(super) fn hostile(which: usize) -> (&'static str, Vec<u8>) {
     ];
     let (name, schema) = schemas[which % schemas.len()];
     let body = format!(
-        r#"{{"model": "tiny", "messages": [{{"role": "user", "content": "x"}}], "max_completion_tokens": 24, "seed": 1,
+        r#"{{"model": "{model}", "messages": [{{"role": "user", "content": "x"}}], "max_completion_tokens": 24, "seed": 1,
         "reasoning_effort": "none", "response_format": {{"type": "json_schema", "json_schema": {{"name": "x", "strict": true,
         "schema": {}}}}}}}"#,
         schema()
@@ -116,11 +116,11 @@ mod tests {
         assert!((0..18).all(|which| malformed(which).len() < 1_000_000));
         assert!((2..18).any(|which| serde_json::from_slice::<Value>(&malformed(which)).is_ok()));
         for which in 0..20 {
-            let (name, body) = hostile(which);
+            let (name, body) = hostile("tiny", which);
             let text = String::from_utf8(body).unwrap();
             assert!(text.len() < 2_000_000 && text.contains("json_schema"), "{name}");
         }
         assert!(large().len() > 10_000_000);
-        assert_ne!(fresh(1), fresh(2));
+        assert_ne!(fresh("tiny", 1), fresh("tiny", 2));
     }
 }
