@@ -1,84 +1,71 @@
 //! `louver bench serve` at a small size: the binary, the tiny model, the real host and server.
 #![cfg(feature = "host")]
 
-use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// A directory of this test run, removed in the end.
-struct Scratch(PathBuf);
+mod support;
 
-impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let dir = std::env::temp_dir().join(format!("louver-bench-serve-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).expect("a directory");
-        Scratch(dir)
-    }
+use support::Folder;
 
-    /// The output, and the lines of the results.
-    fn bench(&self, args: &[&str]) -> (Output, Vec<Value>) {
-        let out = self.0.join("out.jsonl");
-        let ran = Command::new(env!("CARGO_BIN_EXE_louver"))
-            .args(["bench", "serve"])
-            .args(args)
-            .arg("--out")
-            .arg(&out)
-            .env("XDG_CACHE_HOME", &self.0)
-            .output()
-            .expect("the binary runs");
-        let lines = std::fs::read_to_string(&out).unwrap_or_default();
-        let lines = lines.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
-        (ran, lines)
-    }
-
-    /// The lines of a run that ended well.
-    fn good(&self, args: &[&str]) -> (String, Vec<Value>) {
-        let (ran, lines) = self.bench(args);
-        let text = String::from_utf8_lossy(&ran.stdout).into_owned();
-        assert_eq!(ran.status.code(), Some(0), "{text}\n{}", String::from_utf8_lossy(&ran.stderr));
-        assert!(text.ends_with("all is as it should be\n") && lines.iter().all(|line| line.get("error").is_none()));
-        (text, lines)
-    }
+/// The output, and the lines of the results.
+fn bench(folder: &Folder, args: &[&str]) -> (Output, Vec<Value>) {
+    let out = folder.0.join("out.jsonl");
+    let ran = Command::new(env!("CARGO_BIN_EXE_louver"))
+        .args(["bench", "serve"])
+        .args(args)
+        .arg("--out")
+        .arg(&out)
+        .env("XDG_CACHE_HOME", &folder.0)
+        .output()
+        .expect("the binary runs");
+    let lines = std::fs::read_to_string(&out).unwrap_or_default();
+    let lines = lines.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
+    (ran, lines)
 }
 
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// The lines of a run that ended well.
+fn good(folder: &Folder, args: &[&str]) -> (String, Vec<Value>) {
+    let (ran, lines) = bench(folder, args);
+    let text = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert_eq!(ran.status.code(), Some(0), "{text}\n{}", String::from_utf8_lossy(&ran.stderr));
+    assert!(text.ends_with("all is as it should be\n") && lines.iter().all(|line| line.get("error").is_none()));
+    (text, lines)
 }
 
 #[test]
 fn matrix() {
     let (text, lines) =
-        Scratch::new("matrix").good(&["matrix", "--requests", "48", "--formats", "qwen3,llama3_function"]);
+        good(&Folder::new("matrix"), &["matrix", "--requests", "48", "--formats", "qwen3,llama3_function"]);
     assert_eq!(lines.len(), 48);
     assert!(lines.iter().all(|line| line["status"] == 200 && line["tokens"].as_u64() > Some(0)), "{text}");
     assert!(lines.iter().any(|line| line["calls"].as_u64() > Some(0)), "{text}");
-    let (ran, _) = Scratch::new("matrix-usage").bench(&["matrix", "--formats", "nope"]);
+    let (ran, _) = bench(&Folder::new("matrix-usage"), &["matrix", "--formats", "nope"]);
     assert_eq!(ran.status.code(), Some(2));
 }
 
 #[test]
 fn faults() {
-    let (text, lines) = Scratch::new("faults").good(&["faults", "--requests", "64", "--soak", "0"]);
-    assert_eq!(lines.len(), 64);
+    let (text, lines) = good(&Folder::new("faults"), &["faults", "--requests", "64", "--soak", "16"]);
+    assert_eq!(lines.len(), 80);
     assert!(text.contains("0 failed") && text.contains("nothing runs"), "{text}");
     let left =
         |line: &&Value| ["Leave", "GiveUp", "HangUp"].iter().any(|head| line["id"].as_str().unwrap().starts_with(head));
-    assert_eq!(lines.iter().filter(left).count(), 16);
+    assert_eq!(lines.iter().filter(left).count(), 20);
+    assert!(lines.iter().filter(|line| line["tokens"].as_u64() > Some(0)).count() >= 40, "{text}");
 }
 
 #[test]
 fn load() {
-    let (text, lines) = Scratch::new("load").good(&["load", "--connections", "4", "--seconds", "3"]);
+    let (text, lines) = good(&Folder::new("load"), &["load", "--connections", "4", "--seconds", "3"]);
     assert!(!lines.is_empty() && lines.iter().all(|line| line["status"] == 200), "{text}");
     assert!(lines.iter().any(|line| line["louver_ns"].as_u64() > Some(0)), "{text}");
 }
 
 #[test]
 fn throughput() {
-    let (text, lines) = Scratch::new("throughput").good(&["throughput", "--tokens", "24", "--rounds", "2"]);
+    let (text, lines) = good(&Folder::new("throughput"), &["throughput", "--tokens", "24", "--rounds", "2"]);
     // Two shapes, one and eight at once, four ways, two rounds.
     assert_eq!(lines.len(), 32, "{text}");
     assert!(lines.iter().all(|line| line["tokens_per_second"].as_f64() > Some(0.0)), "{text}");

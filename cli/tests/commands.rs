@@ -5,36 +5,16 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
-/// A folder that goes away with the test.
-struct Folder(PathBuf);
+mod support;
 
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("louver-cli-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a temporary folder");
-        Folder(path)
-    }
-
-    fn file(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
-        std::fs::write(&path, text).expect("written");
-        path
-    }
-
-    fn lines(&self, name: &str, values: &[Value]) -> PathBuf {
-        self.file(name, &values.iter().map(|v| format!("{v}\n")).collect::<String>())
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // A folder that stays behind in the temporary directory is no failure.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use support::Folder;
 
 fn louver(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_louver")).args(args).stdin(Stdio::null()).output().expect("the binary runs")
+}
+
+fn write_lines(folder: &Folder, name: &str, values: &[Value]) -> PathBuf {
+    folder.file(name, &values.iter().map(|v| format!("{v}\n")).collect::<String>())
 }
 
 fn read_lines(path: &Path) -> Vec<Value> {
@@ -146,7 +126,7 @@ fn check_cases_gives_a_verdict_or_an_error_on_every_line() {
         (json!({"id": "m"}), json!("kind")),
     ];
     let (lines, wants): (Vec<Value>, Vec<Value>) = cases.into_iter().unzip();
-    let input = folder.lines("in.jsonl", &lines);
+    let input = write_lines(&folder, "in.jsonl", &lines);
     let out = folder.0.join("out.jsonl");
     let run = louver(&["check", "--cases", path(&input), "--out", path(&out)]);
     assert!(run.status.success(), "{run:?}");
@@ -214,14 +194,18 @@ fn bench_schema_measures_and_judges() {
     let folder = Folder::new("bench-schema");
     let tokenizer = tokenizer(&folder);
     let object = json!({"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]});
-    let cases = folder.lines("in.jsonl", &[
-        json!({"id": "ok", "schema": object, "tests": [
+    let cases = write_lines(
+        &folder,
+        "in.jsonl",
+        &[
+            json!({"id": "ok", "schema": object, "tests": [
             {"valid": true, "data": {"a": true}}, {"valid": false, "data": {"a": 1}}, {"valid": false, "data": {}}]}),
-        json!({"id": "wrong", "schema": object, "tests": [{"valid": false, "data": {"a": false}}, {"valid": true, "data": 1}]}),
-        json!({"id": "refused", "schema": {"properties": {"x": {"type": "weird"}}}, "tests": [{"valid": true, "data": 1}]}),
-        json!({"id": "none", "schema": {"type": "null"}}),
-        json!(["no case"]),
-    ]);
+            json!({"id": "wrong", "schema": object, "tests": [{"valid": false, "data": {"a": false}}, {"valid": true, "data": 1}]}),
+            json!({"id": "refused", "schema": {"properties": {"x": {"type": "weird"}}}, "tests": [{"valid": true, "data": 1}]}),
+            json!({"id": "none", "schema": {"type": "null"}}),
+            json!(["no case"]),
+        ],
+    );
     for threads in ["1", "3"] {
         let out = folder.0.join("out.jsonl");
         let args = [
@@ -263,7 +247,8 @@ fn bench_tools_feeds_calls_in_the_format() {
     let tools = json!([{"type": "function", "function": {"name": "get", "parameters": {"type": "object",
         "properties": {"n": {"type": "integer"}}, "required": ["n"]}}}]);
     let calls = |n: Value| json!([{"name": "get", "arguments": {"n": n}}, {"name": "get", "arguments": {"n": 2}}]);
-    let cases = folder.lines(
+    let cases = write_lines(
+        &folder,
         "in.jsonl",
         &[
             json!({"id": "a", "question": "Which?", "tools": tools, "calls": calls(json!(1))}),

@@ -1,31 +1,18 @@
 //! `louver demo` as a user runs it: the binary, the tiny model, the real host.
 #![cfg(feature = "host")]
 
-use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// A directory of this test run, removed in the end.
-struct Scratch(PathBuf);
+mod support;
 
-impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let dir = std::env::temp_dir().join(format!("louver-demo-{name}-{}", std::process::id()));
-        Scratch(dir)
-    }
+use support::Folder;
 
-    fn demo(&self, args: &[&str]) -> Output {
-        let dir = self.0.display().to_string();
-        let binary = Command::new(env!("CARGO_BIN_EXE_louver")).args(["demo", "--model-dir", &dir]).args(args).output();
-        binary.expect("the binary runs")
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+fn demo(folder: &Folder, args: &[&str]) -> Output {
+    let dir = folder.0.display().to_string();
+    let binary = Command::new(env!("CARGO_BIN_EXE_louver")).args(["demo", "--model-dir", &dir]).args(args).output();
+    binary.expect("the binary runs")
 }
 
 fn events(output: &Output) -> Vec<Value> {
@@ -39,10 +26,10 @@ fn of_type<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
 
 #[test]
 fn constrained_runs_are_valid_and_repeatable() {
-    let scratch = Scratch::new("constrained");
-    let first = scratch.demo(&["--json", "--seed", "7"]);
+    let folder = Folder::new("constrained");
+    let first = demo(&folder, &["--json", "--seed", "7"]);
     assert_eq!(first.status.code(), Some(0), "{}", String::from_utf8_lossy(&first.stderr));
-    let (first, second) = (events(&first), events(&scratch.demo(&["--json", "--seed", "7"])));
+    let (first, second) = (events(&first), events(&demo(&folder, &["--json", "--seed", "7"])));
     assert_eq!((&first[0]["fresh"], &second[0]["fresh"]), (&Value::Bool(true), &Value::Bool(false)));
     let summary = first.last().expect("a summary");
     assert!(summary["calls"].as_u64() >= Some(2) && summary["calls"] == summary["valid"], "{summary}");
@@ -58,7 +45,7 @@ fn constrained_runs_are_valid_and_repeatable() {
 
 #[test]
 fn text_output_ends_with_the_report() {
-    let output = Scratch::new("text").demo(&["--tool-choice", "calculate", "What is 2 + 2?"]);
+    let output = demo(&Folder::new("text"), &["--tool-choice", "calculate", "What is 2 + 2?"]);
     assert_eq!(output.status.code(), Some(0));
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(text.contains("What is 2 + 2?") && text.contains("random"), "{text}");
@@ -70,7 +57,7 @@ fn text_output_ends_with_the_report() {
 
 #[test]
 fn without_louver_it_breaks() {
-    let output = Scratch::new("free").demo(&["--json", "--unconstrained", "--max-tokens", "200"]);
+    let output = demo(&Folder::new("free"), &["--json", "--unconstrained", "--max-tokens", "200"]);
     assert_eq!(output.status.code(), Some(1));
     let events = events(&output);
     let summary = events.last().expect("a summary");
@@ -80,7 +67,7 @@ fn without_louver_it_breaks() {
 
 #[test]
 fn a_call_that_is_cut_off_is_no_call() {
-    let output = Scratch::new("cut").demo(&["--json", "--max-tokens", "12"]);
+    let output = demo(&Folder::new("cut"), &["--json", "--max-tokens", "12"]);
     assert_eq!(output.status.code(), Some(1));
     let events = events(&output);
     assert!(!of_type(&events, "incomplete").is_empty());
@@ -90,9 +77,9 @@ fn a_call_that_is_cut_off_is_no_call() {
 
 #[test]
 fn wrong_usage_is_told_apart() {
-    let scratch = Scratch::new("usage");
+    let folder = Folder::new("usage");
     for args in [&["--tool-choice", "nope"][..], &["--format", "nope"], &["--max-tokens", "0"]] {
-        let output = scratch.demo(args);
+        let output = demo(&folder, args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(String::from_utf8_lossy(&output.stderr).contains("nope") || args[0] == "--max-tokens");
     }

@@ -13,6 +13,10 @@ use std::time::Duration;
 use louver_server::{Config, ServerLimits};
 use serde_json::Value;
 
+mod support;
+
+use support::Folder;
+
 const LOUVER: &str = env!("CARGO_BIN_EXE_louver");
 const GUIDES: [&str; 2] = ["TUTORIAL.md", "DEPLOYING.md"];
 
@@ -58,29 +62,6 @@ fn of_kind(kind: &str) -> Vec<Block> {
 fn has(program: &str) -> bool {
     let ran = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     ran.is_ok_and(|status| status.success())
-}
-
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("louver-docs-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a temporary folder");
-        Folder(path)
-    }
-
-    fn file(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
-        std::fs::write(&path, text).expect("written");
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // A folder that stays behind in the temporary directory is no failure.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 /// The words of a command line; quotes as a shell has them.

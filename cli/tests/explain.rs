@@ -5,6 +5,10 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
+mod support;
+
+use support::Folder;
+
 fn louver(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_louver")).args(args).stdin(Stdio::null()).output().expect("the binary runs")
 }
@@ -22,24 +26,20 @@ fn explained(args: &[&str]) -> Value {
 }
 
 /// A file that goes away with the test.
-struct File(PathBuf);
+struct File {
+    _folder: Folder,
+    path: PathBuf,
+}
 
 impl File {
     fn new(name: &str, text: &str) -> File {
-        let path = std::env::temp_dir().join(format!("louver-explain-{}-{name}", std::process::id()));
-        std::fs::write(&path, text).expect("written");
-        File(path)
+        let folder = Folder::new(name);
+        let path = folder.file(name, text);
+        File { _folder: folder, path }
     }
 
     fn path(&self) -> &str {
-        self.0.to_str().expect("a path of UTF-8")
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        // A file that stays behind in the temporary directory is no failure.
-        let _ = std::fs::remove_file(&self.0);
+        self.path.to_str().expect("a path of UTF-8")
     }
 }
 
@@ -158,7 +158,7 @@ fn dispatches_and_drawings() {
     assert_eq!(text["fired_states"], 2, "{text}");
     assert!(text["text_states"].as_u64().expect("a number") > "<tool_call>".len() as u64, "{text}");
     assert_eq!(report["at"]["bytes"], "[\\n]");
-    let drawing = std::fs::read_to_string(&dot.0).expect("a drawing");
+    let drawing = std::fs::read_to_string(&dot.path).expect("a drawing");
     assert!(drawing.starts_with("digraph louver {") && drawing.ends_with("}\n"));
     assert!(
         drawing.contains("label=\"call of f\"") && drawing.contains("label=\"[header of f]\", style=dashed"),
