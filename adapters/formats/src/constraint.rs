@@ -180,3 +180,9 @@ impl From<ToolRequest> for ToolConstraint {
         ToolConstraint { request }
     }
 }
+
+impl From<ToolConstraint> for ToolRequest {
+    fn from(constraint: ToolConstraint) -> Self {
+        constraint.request
+    }
+}

@@ -1,6 +1,6 @@
 //! A loaded model's engine.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use louver::engine::{Engine, EngineOptions};
 use louver_formats::{Catalog, DetectError, ModelHints, ToolRequest, WireFormat};
@@ -46,6 +46,8 @@ pub(crate) struct Inner {
     /// Tokens that the host takes for ends and the wire format does not.
     early_ends: Vec<String>,
     warnings: Vec<String>,
+    /// Whether prompts end inside a reasoning block: with `enable_thinking` false, true, undefined.
+    opens: [OnceLock<bool>; 3],
 }
 
 /// What a model's engine is made of.
@@ -66,12 +68,17 @@ impl Inner {
 }
 
 impl Inner {
-    /// Whether a prompt ends inside a reasoning block: the template writes the marker that opens it.
-    pub(crate) fn opens_reasoning(&self, format: &WireFormat, enable_thinking: Option<bool>) -> bool {
-        let Ok(template) = &self.template else { return false };
-        let messages = [serde_json::json!({"role": "user", "content": ""})];
-        let parts = PromptParts { messages: &messages, tools: &[], enable_thinking };
-        template.render(&parts).is_ok_and(|prompt| format.prompt_opens_reasoning(&prompt))
+    /// Whether a prompt ends inside a reasoning block: the template writes the marker that opens it. Rendered once for each
+    /// value of `enable_thinking`.
+    pub(crate) fn opens_reasoning(&self, enable_thinking: Option<bool>) -> bool {
+        let opens = || {
+            let (Ok(template), Ok(format)) = (&self.template, &self.format) else { return false };
+            let messages = [serde_json::json!({"role": "user", "content": ""})];
+            let parts = PromptParts { messages: &messages, tools: &[], enable_thinking };
+            template.render(&parts).is_ok_and(|prompt| format.prompt_opens_reasoning(&prompt))
+        };
+        let known = &self.opens[enable_thinking.map_or(2, usize::from)];
+        *known.get_or_init(opens)
     }
 }
 
@@ -205,6 +212,7 @@ impl Louver {
                 stops,
                 early_ends,
                 warnings: warnings.iter().map(ToString::to_string).collect(),
+                opens: Default::default(),
             }),
             host: None,
         })

@@ -6,7 +6,7 @@ use louver::engine::{Constraint, PrepareBudget};
 use louver::front::json_schema::SchemaOptions;
 use louver::spec::json::Json;
 use louver::spec::tools::{Tool, ToolChoice};
-use louver_formats::{Event, Parallel, Reasoning, Strictness, ToolRequest, Turn};
+use louver_formats::{Event, Parallel, Reasoning, Strictness, ToolConstraint, ToolRequest, Turn};
 use mistralrs::{Model, RequestLike, SamplingParams};
 use mistralrs_core::{Constraint as HostConstraint, NormalRequest, Request, RequestMessage, StopTokens};
 use tokio::sync::{mpsc, oneshot};
@@ -56,91 +56,84 @@ impl From<&Vec<mistralrs::Tool>> for ToolList {
     }
 }
 
-/// Collects what a turn may be.
+/// Collects what a turn may be: a [`ToolConstraint`] for a model, with the tools as its chat template sees them.
 #[derive(Clone, Debug)]
 pub struct PlanBuilder<'l> {
     louver: &'l Louver,
     tools: serde_json::Value,
-    reasoning: Option<Reasoning>,
-    request: ToolRequest,
+    constraint: ToolConstraint,
 }
 
 impl<'l> PlanBuilder<'l> {
     pub(crate) fn new(louver: &'l Louver, tools: ToolList) -> Self {
-        PlanBuilder { louver, tools: tools.0, reasoning: None, request: ToolRequest::default() }
+        PlanBuilder { louver, tools: tools.0, constraint: ToolConstraint::new() }
+    }
+
+    fn with(self, demand: impl FnOnce(ToolConstraint) -> ToolConstraint) -> Self {
+        PlanBuilder { constraint: demand(self.constraint), ..self }
     }
 
     /// Whether and which tools must be called.
-    pub fn choice(mut self, choice: ToolChoice) -> Self {
-        self.request.tool_choice = choice;
-        self
+    pub fn choice(self, choice: ToolChoice) -> Self {
+        self.with(|constraint| constraint.choice(choice))
     }
 
     /// How many calls the turn may have.
-    pub fn parallel(mut self, parallel: Parallel) -> Self {
-        self.request.parallel = parallel;
-        self
+    pub fn parallel(self, parallel: Parallel) -> Self {
+        self.with(|constraint| constraint.parallel(parallel))
     }
 
     /// What the reasoning block may be. [`Reasoning::Off`] also tells the chat template to leave it out. By default there
     /// may be one, and the turn begins inside it where the chat template opens it.
-    pub fn reasoning(mut self, reasoning: Reasoning) -> Self {
-        self.reasoning = Some(reasoning);
-        self
+    pub fn reasoning(self, reasoning: Reasoning) -> Self {
+        self.with(|constraint| constraint.reasoning(reasoning))
     }
 
     /// The JSON Schema of the answer.
-    pub fn response_format(mut self, schema: &serde_json::Value) -> Self {
-        self.request.response_format = Some(Json::from(schema));
-        self
+    pub fn response_format(self, schema: &serde_json::Value) -> Self {
+        self.with(|constraint| constraint.response_format(Json::from(schema)))
     }
 
     /// How schemas are read.
-    pub fn schema_options(mut self, options: SchemaOptions) -> Self {
-        self.request.schema_options = options;
-        self
+    pub fn schema_options(self, options: SchemaOptions) -> Self {
+        self.with(|constraint| constraint.schema_options(options))
     }
 
     /// The only tools that may be called, by name.
-    pub fn allow<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.request.allowed = Some(names.into_iter().map(Into::into).collect());
-        self
+    pub fn allow<N: Into<String>>(self, names: impl IntoIterator<Item = N>) -> Self {
+        self.with(|constraint| constraint.allow(names))
     }
 
     /// Whose arguments match their schema: every tool's, by default.
-    pub fn strictness(mut self, strictness: Strictness) -> Self {
-        self.request.strictness = strictness;
-        self
+    pub fn strictness(self, strictness: Strictness) -> Self {
+        self.with(|constraint| constraint.strictness(strictness))
     }
 
     /// Most characters of reasoning: see [`ToolRequest::reasoning_budget`].
-    pub fn reasoning_budget(mut self, characters: u32) -> Self {
-        self.request.reasoning_budget = Some(characters);
-        self
+    pub fn reasoning_budget(self, characters: u32) -> Self {
+        self.with(|constraint| constraint.reasoning_budget(characters))
     }
 
     /// Free text ends with this, and the turn with it.
-    pub fn stop(mut self, text: impl Into<String>) -> Self {
-        self.request.stop.push(text.into());
-        self
+    pub fn stop(self, text: impl Into<String>) -> Self {
+        self.with(|constraint| constraint.stop(text))
     }
 
     /// Free text never contains this.
-    pub fn ban(mut self, text: impl Into<String>) -> Self {
-        self.request.bans.push(text.into());
-        self
+    pub fn ban(self, text: impl Into<String>) -> Self {
+        self.with(|constraint| constraint.ban(text))
     }
 
     /// Compiles. Whatever cannot be enforced is an error, with the JSON pointers of all faults. Masks are built later, when
     /// they are first needed.
     pub fn build(self) -> Result<Plan, PlanError> {
-        let PlanBuilder { louver, tools, reasoning, mut request } = self;
-        let enable_thinking = match reasoning {
-            Some(Reasoning::Off) => Some(false),
-            Some(Reasoning::Required) => Some(true),
-            _ => None,
+        let PlanBuilder { louver, tools, constraint } = self;
+        let mut request = ToolRequest::from(constraint);
+        let enable_thinking = match request.reasoning {
+            Reasoning::Off => Some(false),
+            Reasoning::Required => Some(true),
+            Reasoning::Optional | Reasoning::Opened => None,
         };
-        request.reasoning = reasoning.unwrap_or_default();
         if !tools.is_null() {
             request.tools = Tool::parse_list(&Json::from(&tools))?;
         }
@@ -234,7 +227,7 @@ impl Plan {
         mut shown: TemplateInput,
     ) -> Result<Plan, PlanError> {
         let format = inner.format.clone()?;
-        let opens = inner.opens_reasoning(&format, shown.enable_thinking);
+        let opens = inner.opens_reasoning(shown.enable_thinking);
         request.reasoning = match request.reasoning {
             Reasoning::Off if opens => return Err(PlanError::AlwaysReasons),
             Reasoning::Optional | Reasoning::Required if opens => Reasoning::Opened,
