@@ -81,10 +81,7 @@ fn template(find: &impl Fn(&str) -> Option<PathBuf>, config: &Value) -> Result<C
                 let entry = list.iter().find(|entry| entry["name"] == wanted)?;
                 entry["template"].as_str()
             };
-            match (named("default"), named("tool_use")) {
-                (None, None) => Err(TemplateError::Missing),
-                (default, tools) => ChatTemplate::from_sources(default, tools, tokens),
-            }
+            ChatTemplate::from_sources(named("default"), named("tool_use"), tokens)
         }
         _ => Err(TemplateError::Missing),
     }

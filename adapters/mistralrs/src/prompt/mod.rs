@@ -15,9 +15,6 @@ pub enum TemplateError {
     /// The model has none.
     #[error("the model has no chat template")]
     Missing,
-    /// It is a list of templates and none of them takes tools.
-    #[error("the model's chat template does not take tools")]
-    NoTools,
     /// Its source is wrong, or it refuses the messages.
     #[error("chat template: {0}")]
     Render(String),
@@ -65,17 +62,18 @@ impl ChatTemplate {
             by_name.and_then(|t| t.get("template")).or_else(|| list.iter().find_map(|t| t.get(wanted)))
         };
         let (default, tool_use) = (named(DEFAULT), named(TOOL_USE));
-        if default.or(tool_use).is_none() {
-            return Err(TemplateError::Missing);
-        }
         ChatTemplate::from_sources(default.map(String::as_str), tool_use.map(String::as_str), tokens)
     }
 
+    /// A template by its sources: the usual one, and the one for tools. One of them must be there.
     pub(crate) fn from_sources(
         default: Option<&str>,
         tool_use: Option<&str>,
         tokens: [Option<String>; 3],
     ) -> Result<ChatTemplate, TemplateError> {
+        if default.or(tool_use).is_none() {
+            return Err(TemplateError::Missing);
+        }
         let mut env = Environment::new();
         // As transformers sets up Jinja for chat templates.
         env.set_trim_blocks(true);
@@ -103,11 +101,8 @@ impl ChatTemplate {
 
     /// The prompt's text, up to where the model's turn begins.
     pub fn render(&self, parts: &PromptParts<'_>) -> Result<String, TemplateError> {
-        let name = match (parts.tools, &self.default, &self.tool_use) {
-            ([_, ..], None, None) | ([], None, None) => return Err(TemplateError::Missing),
-            ([_, ..], _, Some(_)) | ([], None, Some(_)) => TOOL_USE,
-            (_, Some(_), _) => DEFAULT,
-        };
+        let for_tools = if parts.tools.is_empty() { self.default.is_none() } else { self.tool_use.is_some() };
+        let name = if for_tools { TOOL_USE } else { DEFAULT };
         let list = |items: &[serde_json::Value]| -> Value { items.iter().map(json::to_template).collect() };
         let [bos, eos, unk] = &self.tokens;
         let mut values = context! {
