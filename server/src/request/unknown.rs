@@ -6,7 +6,26 @@ use crate::config::UnknownMembers;
 use crate::error::ApiFault;
 use crate::request::members::{Faults, Members};
 
-/// What a route knows of its members.
+/// Members that every route reads, and that mean the same in all.
+pub(crate) const COMMON: [&str; 15] = [
+    "model",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "frequency_penalty",
+    "presence_penalty",
+    "repetition_penalty",
+    "seed",
+    "stop",
+    "stream",
+    "louver",
+];
+
+/// What a route knows of its members beside [`COMMON`].
 pub(crate) struct Table {
     /// Read by the route.
     pub(crate) known: &'static [&'static str],
@@ -27,7 +46,8 @@ impl Table {
                 }
                 continue;
             }
-            let is_known = self.known.contains(&name) || self.ignored.contains(&name);
+            let is_known =
+                [&COMMON, self.known].iter().any(|known| known.contains(&name)) || self.ignored.contains(&name);
             if !is_known && unknown == UnknownMembers::Refuse {
                 faults.push(ApiFault::at(members.pointer(name), "unknown_member", "there is no such member"));
             }
@@ -59,7 +79,7 @@ mod tests {
             TABLE.check(&Members::of(&json, "", &mut faults).unwrap(), unknown, &mut faults);
             faults.into_iter().map(|f| f.param.unwrap()).collect::<Vec<_>>()
         };
-        let text = r#"{"a": 1, "user": 2, "bias": {"1": 2}, "x": 3}"#;
+        let text = r#"{"a": 1, "seed": 1, "user": 2, "bias": {"1": 2}, "x": 3}"#;
         assert_eq!(check(text, UnknownMembers::Ignore), ["/bias"]);
         assert_eq!(check(text, UnknownMembers::Refuse), ["/bias", "/x"]);
         assert_eq!(check(r#"{"bias": {}, "x": null}"#, UnknownMembers::Refuse), [""; 0]);

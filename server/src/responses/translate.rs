@@ -5,7 +5,7 @@ use louver::spec::json::{Json, Object};
 use crate::config::UnknownMembers;
 use crate::error::{ApiError, ApiFault};
 use crate::request::members::{Faults, Members};
-use crate::request::unknown::Table;
+use crate::request::unknown::{COMMON, Table};
 
 /// A body in the shape of Chat Completions.
 #[derive(Debug)]
@@ -31,52 +31,10 @@ impl Places {
     }
 }
 
-/// Members that mean the same in both.
-const SAME: [&str; 15] = [
-    "model",
-    "tools",
-    "tool_choice",
-    "parallel_tool_calls",
-    "temperature",
-    "top_p",
-    "top_k",
-    "min_p",
-    "frequency_penalty",
-    "presence_penalty",
-    "repetition_penalty",
-    "seed",
-    "stop",
-    "stream",
-    "louver",
-];
-
 const NOT_STORED: &str = "answers are not stored: send the whole conversation in `input`";
 
 const TABLE: Table = Table {
-    known: &[
-        "model",
-        "input",
-        "instructions",
-        "tools",
-        "tool_choice",
-        "parallel_tool_calls",
-        "text",
-        "reasoning",
-        "max_output_tokens",
-        "temperature",
-        "top_p",
-        "top_k",
-        "min_p",
-        "frequency_penalty",
-        "presence_penalty",
-        "repetition_penalty",
-        "seed",
-        "stop",
-        "stream",
-        "louver",
-        "truncation",
-        "include",
-    ],
+    known: &["input", "instructions", "text", "reasoning", "max_output_tokens", "truncation", "include"],
     ignored: &[
         "metadata",
         "user",
@@ -128,7 +86,7 @@ pub(crate) fn translate(body: &Json, unknown: UnknownMembers) -> Result<Translat
     check_hosted(&members, &mut faults);
     check_rest(&members, &mut faults);
     let mut out: Vec<(String, Json)> = Vec::new();
-    for name in SAME {
+    for name in COMMON {
         out.extend(members.get(name).map(|value| (name.to_owned(), value.clone())));
     }
     out.iter_mut().filter(|(name, _)| name == "tools").for_each(|(_, tools)| flag_strict(tools));
