@@ -7,10 +7,8 @@ mod stream;
 use std::time::Instant;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::post;
 
 use crate::app::json_response;
@@ -24,7 +22,6 @@ use crate::turn;
 use answer::Frame;
 pub(crate) use answer::report;
 pub(crate) use request::ChatRequest;
-pub(crate) use stream::SILENCE;
 
 const ROUTE: &str = "/v1/chat/completions";
 
@@ -54,13 +51,6 @@ async fn complete(State(app): State<App>, request: Request) -> Result<Response, 
     };
     match stream {
         None => Ok(json_response(&answer::collect(running, &frame).await?)),
-        Some(options) => {
-            let events = stream::events(app, running, frame, options);
-            let headers = [
-                (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
-                (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-            ];
-            Ok((headers, Body::from_stream(events)).into_response())
-        }
+        Some(options) => Ok(stream::answer(app, running, frame, options)),
     }
 }

@@ -1,11 +1,10 @@
 //! What a turn says, as server-sent events while it says it.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
-use std::time::Duration;
 
 use axum::body::Bytes;
-use futures::Stream;
+use axum::response::Response;
+use louver::vocab::Vocabulary;
 use louver_formats::{CallKind, Event};
 use louver_mistralrs::Step;
 use serde_json::{Value, json};
@@ -13,26 +12,19 @@ use serde_json::{Value, json};
 use crate::chat::answer::{Frame, Usage, finish_reason, logprobs, report};
 use crate::chat::request::StreamOptions;
 use crate::error::ApiError;
-use crate::http::count_error;
 use crate::state::App;
-use crate::turn::{Progress, Running};
-
-/// A comment is sent after such a time of silence, so that nobody between takes the connection for dead.
-pub(crate) const SILENCE: Duration = Duration::from_secs(15);
+use crate::turn::{Progress, Running, Teller, told};
 
 /// One server-sent event.
-pub(crate) fn sse(value: &Value) -> Bytes {
+fn sse(value: &Value) -> Bytes {
     format!("data: {value}\n\n").into()
 }
 
 /// The end of every stream that did not fail.
 const DONE: &[u8] = b"data: [DONE]\n\n";
 
-/// What is sent next.
+/// Says what happens.
 struct Sender {
-    app: App,
-    /// None once all has been said.
-    running: Option<Running>,
     frame: Frame,
     options: StreamOptions,
     usage: Usage,
@@ -42,50 +34,16 @@ struct Sender {
     kinds: Vec<CallKind>,
     /// Probabilities that wait for a chunk of text.
     held: Vec<Vec<Step>>,
-    ready: VecDeque<Bytes>,
 }
 
-/// The answer's chunks. Dropping the stream cancels the generations.
-pub(crate) fn events(
-    app: App,
-    running: Running,
-    frame: Frame,
-    options: StreamOptions,
-) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static {
+/// The streamed answer.
+pub(super) fn answer(app: App, running: Running, frame: Frame, options: StreamOptions) -> Response {
     let usage = Usage { prompt: running.prompt_tokens, ..Usage::default() };
-    let sender = Sender {
-        app,
-        running: Some(running),
-        frame,
-        options,
-        usage,
-        begun: Vec::new(),
-        kinds: Vec::new(),
-        held: Vec::new(),
-        ready: VecDeque::new(),
-    };
-    futures::stream::unfold(sender, |mut sender| async move {
-        let piece = sender.next().await?;
-        Some((Ok(piece), sender))
-    })
+    let sender = Sender { frame, options, usage, begun: Vec::new(), kinds: Vec::new(), held: Vec::new() };
+    told(app, running, sender, VecDeque::new())
 }
 
 impl Sender {
-    async fn next(&mut self) -> Option<Bytes> {
-        loop {
-            if let Some(piece) = self.ready.pop_front() {
-                return Some(piece);
-            }
-            let running = self.running.as_mut()?;
-            match tokio::time::timeout(SILENCE, running.next()).await {
-                Err(_) => return Some(Bytes::from_static(b": still there\n\n")),
-                Ok(None) => self.end(),
-                Ok(Some(Err(error))) => self.fail(&error),
-                Ok(Some(Ok(progress))) => self.progress(progress),
-            }
-        }
-    }
-
     /// A choice's chunk.
     fn chunk(&mut self, choice: usize, delta: Value, logprobs: Value, finish: Option<&str>) -> Value {
         let mut chunk = json!({
@@ -102,55 +60,31 @@ impl Sender {
         chunk
     }
 
-    fn say(&mut self, choice: usize, delta: Value) {
-        self.begin(choice);
+    fn say(&mut self, choice: usize, delta: Value, out: &mut VecDeque<Bytes>) {
         let chunk = self.chunk(choice, delta, Value::Null, None);
-        self.ready.push_back(sse(&chunk));
+        out.push_back(sse(&chunk));
     }
 
     /// The first chunk of a choice has its role.
-    fn begin(&mut self, choice: usize) {
+    fn begin(&mut self, choice: usize, out: &mut VecDeque<Bytes>) {
         if self.begun.len() <= choice {
             self.begun.resize(choice + 1, false);
             self.kinds.resize(choice + 1, CallKind::default());
             self.held.resize_with(choice + 1, Vec::new);
         }
         if !std::mem::replace(&mut self.begun[choice], true) {
-            let chunk = self.chunk(choice, json!({"role": "assistant", "content": null}), Value::Null, None);
-            self.ready.push_back(sse(&chunk));
+            self.say(choice, json!({"role": "assistant", "content": null}), out);
         }
     }
 
-    fn progress(&mut self, progress: Progress) {
-        match progress {
-            Progress::Event { choice, event, steps } => {
-                self.begin(choice);
-                self.held[choice].extend(steps);
-                self.event(choice, event);
-            }
-            Progress::End { choice, generation, steps, trace } => {
-                self.begin(choice);
-                self.held[choice].extend(steps);
-                self.usage.add(&generation);
-                let probabilities = self.probabilities(choice);
-                let mut chunk = self.chunk(choice, json!({}), probabilities, Some(finish_reason(&generation)));
-                let compiled_in = self.running.as_ref().map(|running| running.compiled_in).unwrap_or_default();
-                if let Some(report) = report(&generation, trace, self.frame.report, compiled_in) {
-                    chunk["louver"] = report;
-                }
-                self.ready.push_back(sse(&chunk));
-            }
-        }
-    }
-
-    fn event(&mut self, choice: usize, event: Event) {
+    fn event(&mut self, choice: usize, event: Event, vocab: &Vocabulary, out: &mut VecDeque<Bytes>) {
         match event {
             Event::TextDelta { delta } => {
-                let probabilities = self.probabilities(choice);
+                let probabilities = self.probabilities(choice, vocab);
                 let chunk = self.chunk(choice, json!({"content": delta}), probabilities, None);
-                self.ready.push_back(sse(&chunk));
+                out.push_back(sse(&chunk));
             }
-            Event::ReasoningDelta { delta } => self.say(choice, json!({"reasoning_content": delta})),
+            Event::ReasoningDelta { delta } => self.say(choice, json!({"reasoning_content": delta}), out),
             Event::CallStart { index, id, name, kind } => {
                 let call = match kind {
                     CallKind::Function => {
@@ -162,7 +96,7 @@ impl Sender {
                         json!({"index": index, "id": id, "type": "custom", "custom": custom})
                     }
                 };
-                self.say(choice, json!({"tool_calls": [call]}));
+                self.say(choice, json!({"tool_calls": [call]}), out);
                 self.kinds[choice] = kind;
             }
             Event::ArgumentsDelta { index, delta } => {
@@ -170,7 +104,7 @@ impl Sender {
                     CallKind::Function => json!({"index": index, "function": {"arguments": delta}}),
                     CallKind::Custom => json!({"index": index, "custom": {"input": delta}}),
                 };
-                self.say(choice, json!({"tool_calls": [call]}));
+                self.say(choice, json!({"tool_calls": [call]}), out);
             }
             // The finish reason and the report tell how it ended.
             _ => {}
@@ -178,17 +112,38 @@ impl Sender {
     }
 
     /// The probabilities that were not sent yet.
-    fn probabilities(&mut self, choice: usize) -> Value {
+    fn probabilities(&mut self, choice: usize, vocab: &Vocabulary) -> Value {
         if !self.frame.logprobs {
             return Value::Null;
         }
-        let steps = std::mem::take(&mut self.held[choice]);
-        let served = self.running.as_ref().map(|running| running.served.clone());
-        served.map_or(Value::Null, |served| logprobs(&steps, served.louver.engine().vocab()))
+        logprobs(&std::mem::take(&mut self.held[choice]), vocab)
+    }
+}
+
+impl Teller for Sender {
+    fn progress(&mut self, running: &Running, progress: Progress, out: &mut VecDeque<Bytes>) {
+        let vocab = running.served.louver.engine().vocab();
+        match progress {
+            Progress::Event { choice, event, steps } => {
+                self.begin(choice, out);
+                self.held[choice].extend(steps);
+                self.event(choice, event, vocab, out);
+            }
+            Progress::End { choice, generation, steps, trace } => {
+                self.begin(choice, out);
+                self.held[choice].extend(steps);
+                self.usage.add(&generation);
+                let probabilities = self.probabilities(choice, vocab);
+                let mut chunk = self.chunk(choice, json!({}), probabilities, Some(finish_reason(&generation)));
+                if let Some(report) = report(&generation, trace, self.frame.report, running.compiled_in) {
+                    chunk["louver"] = report;
+                }
+                out.push_back(sse(&chunk));
+            }
+        }
     }
 
-    fn end(&mut self) {
-        self.running = None;
+    fn end(&mut self, out: &mut VecDeque<Bytes>) {
         if self.options.include_usage {
             let usage = json!({
                 "id": self.frame.id,
@@ -199,15 +154,12 @@ impl Sender {
                 "choices": [],
                 "usage": self.usage.json(),
             });
-            self.ready.push_back(sse(&usage));
+            out.push_back(sse(&usage));
         }
-        self.ready.push_back(Bytes::from_static(DONE));
+        out.push_back(Bytes::from_static(DONE));
     }
 
-    /// Says what went wrong; nothing follows, so that nobody takes the answer for whole.
-    fn fail(&mut self, error: &ApiError) {
-        self.running = None;
-        count_error(&self.app, error);
-        self.ready.push_back(sse(&error.body()));
+    fn fail(&mut self, error: &ApiError, out: &mut VecDeque<Bytes>) {
+        out.push_back(sse(&error.body()));
     }
 }

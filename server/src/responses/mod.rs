@@ -13,10 +13,8 @@ mod translate;
 use std::time::Instant;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderValue, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{get, post};
 use louver::spec::json::Json;
 use louver_mistralrs::Finish;
@@ -71,11 +69,7 @@ async fn create(State(app): State<App>, request: Request) -> Result<Response, Ap
     if stream.is_none() {
         return Ok(json_response(&collect(running, &frame).await?));
     }
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-    ];
-    Ok((headers, Body::from_stream(stream::events(app, running, frame))).into_response())
+    Ok(stream::answer(app, running, frame))
 }
 
 async fn stored(Path(id): Path<String>) -> ApiError {

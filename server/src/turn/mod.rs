@@ -2,6 +2,7 @@
 
 mod gate;
 mod running;
+mod told;
 
 use std::time::Instant;
 
@@ -21,6 +22,7 @@ use crate::state::{App, Served};
 pub(crate) use gate::Gate;
 use running::Permits;
 pub(crate) use running::{Progress, Running};
+pub(crate) use told::{Teller, told};
 
 /// How many alternatives a trace keeps of each step.
 const TRACE_TOP: usize = 8;
