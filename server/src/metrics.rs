@@ -65,6 +65,8 @@ pub(crate) struct Metrics {
     pub(crate) refused: ByModel,
     pub(crate) truncated: ByModel,
     pub(crate) repaired: ByModel,
+    pub(crate) violations: ByModel,
+    pub(crate) unchecked: ByModel,
     pub(crate) compile: Times,
     pub(crate) mask: Times,
     pub(crate) first_token: Times,
@@ -105,6 +107,8 @@ impl Metrics {
             refused: Family::default(),
             truncated: Family::default(),
             repaired: Family::default(),
+            violations: Family::default(),
+            unchecked: Family::default(),
             compile: Family::new_with_constructor(short),
             mask: Family::new_with_constructor(short),
             first_token: Family::new_with_constructor(long),
@@ -129,6 +133,8 @@ impl Metrics {
             &self.refused,
             &self.truncated,
             &self.repaired,
+            &self.violations,
+            &self.unchecked,
         ];
         counters.into_iter().for_each(|counter| drop(counter.get_or_create(labels)));
         [&self.compile, &self.mask, &self.first_token].into_iter().for_each(|times| drop(times.get_or_create(labels)));
@@ -150,6 +156,10 @@ impl Metrics {
         let truncated = "Generations that a length limit ended before their grammar did";
         registry.register("truncated", truncated, self.truncated.clone());
         registry.register("repaired_rows", "Rows of logits that were unusable", self.repaired.clone());
+        let violations = "Calls and answers against a schema that was relaxed, found by the policy validate";
+        registry.register("violations", violations, self.violations.clone());
+        let unchecked = "Calls and answers that the policy validate could not validate";
+        registry.register("unchecked", unchecked, self.unchecked.clone());
         let compile = "Time to lower and compile a request's grammar";
         registry.register("compile_seconds", compile, self.compile.clone());
         registry.register("mask_seconds", "Time to make and apply one mask", self.mask.clone());

@@ -58,7 +58,7 @@ pub use format::{
 pub use lenient::{Difference, ReadError, Reading};
 pub use marker::{GapPart, Glue, IdPart, IdStyle, Marker, MaybePart, NamePart, NameStyle, Part, Step};
 pub use messages::{Block, BuiltinFormat, MessagesFormat};
-pub use plan::{Plan, Role, ToolPlan};
+pub use plan::{Loose, Plan, Role, ToolPlan};
 pub use render::RenderOptions;
 pub use request::{Builtin, LowerError, Parallel, Reasoning, RequestError, Strictness, ToolRequest};
 pub use turn::{Call, CallKind, Incomplete, Turn, TurnCollector};

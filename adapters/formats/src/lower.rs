@@ -13,7 +13,7 @@ use crate::budget::all_but;
 use crate::fault::{PartErrors, RequestFault};
 use crate::format::{MAX_GAP, ParallelPolicy, ReasoningFormat, TextPlace, WireFormat};
 use crate::marker::{Atom, Glue, IdStyle, Marker, Part};
-use crate::plan::{Plan, PlanInner, Role, ToolPlan, Trims};
+use crate::plan::{Loose, Plan, PlanInner, Role, ToolPlan, Trims};
 use crate::request::{LowerError, Parallel, RESPONSE_POINTER, Reasoning, ToolRequest};
 
 /// Most calls a bounded number of calls with text between them may have.
@@ -32,17 +32,30 @@ impl WireFormat {
             relaxed: Vec::new(),
             warnings: Vec::new(),
         };
-        let mut lowered: Vec<Option<Lowered>> = Vec::new();
+        let unflagged = request.unflagged();
+        let (mut lowered, mut loose): (Vec<Option<Lowered>>, Vec<Loose>) = (Vec::new(), Vec::new());
         for (k, tool) in request.tools.iter().enumerate() {
+            let known = lowering.relaxed.len();
             lowered.push(lowering.arguments(k, tool));
+            if lowering.relaxed.len() > known || unflagged.iter().any(|(unflagged, _)| *unflagged == k) {
+                loose.push(Loose { tool: Some(k), schema: tool.parameters.clone() });
+            }
         }
         for (k, custom) in request.customs.iter().enumerate() {
             lowered.push(lowering.custom_arguments(k, custom));
         }
         for (k, builtin) in request.builtins.iter().enumerate() {
+            let known = lowering.relaxed.len();
             lowered.push(lowering.builtin_arguments(k, builtin));
+            if let Some(schema) = builtin.parameters.as_ref().filter(|_| lowering.relaxed.len() > known) {
+                loose.push(Loose { tool: Some(request.functions() + k), schema: schema.clone() });
+            }
         }
+        let known = lowering.relaxed.len();
         let response = lowering.response();
+        if let Some(schema) = request.response_format.as_ref().filter(|_| lowering.relaxed.len() > known) {
+            loose.push(Loose { tool: None, schema: schema.clone() });
+        }
         if lowering.parts.customs.is_empty() && lowering.parts.tag.is_none() && !lowering.parts.schemas.is_empty() {
             return Err(LowerError::Schemas(SchemaErrors(lowering.parts.schemas)));
         }
@@ -73,7 +86,7 @@ impl WireFormat {
         };
         let turn = lowering.builder.rule("turn", turn);
         let mut relaxed = lowering.relaxed;
-        relaxed.extend(request.unflagged());
+        relaxed.extend(unflagged.into_iter().map(|(_, error)| error));
         let grammar = lowering.builder.finish(turn)?;
         let readers = lowered.into_iter().map(|l| l.map(|l| l.reader)).collect();
         let (trims, budgeted) = (self.trims(), request.reasoning_budget.is_some());
@@ -86,6 +99,7 @@ impl WireFormat {
             budgeted,
             warnings: lowering.warnings,
             relaxed,
+            loose,
             format: self.clone(),
         };
         Ok(Plan { inner: Arc::new(inner) })

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use louver::front::json_schema::SchemaError;
 use louver::ids::{Label, RuleId};
 use louver::ir::Grammar;
+use louver::spec::json::Json;
 
 use crate::arguments::Reader;
 use crate::extract::Extractor;
@@ -89,7 +90,18 @@ pub(crate) struct PlanInner {
     pub(crate) warnings: Vec<RequestFault>,
     /// What is not enforced.
     pub(crate) relaxed: Vec<SchemaError>,
+    /// The schemas it is said of.
+    pub(crate) loose: Vec<Loose>,
     pub(crate) format: WireFormat,
+}
+
+/// A schema of the request that the grammar does not enforce as a whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loose {
+    /// The tool whose arguments it describes, an index into [`Plan::tools`]; none for the answer.
+    pub tool: Option<usize>,
+    /// The schema as it was sent.
+    pub schema: Json,
 }
 
 /// One tool in a plan.
@@ -124,6 +136,11 @@ impl Plan {
     /// of tools that are not flagged strict where only flagged ones are to be.
     pub fn relaxed(&self) -> &[SchemaError] {
         &self.inner.relaxed
+    }
+
+    /// The schemas that [`Plan::relaxed`] speaks of: what is said in calls of these tools, or as the answer, may violate them.
+    pub fn loose(&self) -> &[Loose] {
+        &self.inner.loose
     }
 
     /// The wire format's name.

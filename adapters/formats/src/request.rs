@@ -209,7 +209,7 @@ impl ToolRequest {
     }
 
     /// The parameters of tools that may be called with any object.
-    pub(crate) fn unflagged(&self) -> Vec<SchemaError> {
+    pub(crate) fn unflagged(&self) -> Vec<(usize, SchemaError)> {
         let loose = |tool: &Tool| self.strictness == Strictness::AsFlagged && !tool.strict;
         let callable = |tool: &Tool| match &self.tool_choice {
             ToolChoice::None => false,
@@ -221,10 +221,10 @@ impl ToolRequest {
         let free = |tool: &Tool| tool.parameters == Json::from(json!({"type": "object"}));
         let tools = self.tools.iter().enumerate().filter(|(_, tool)| loose(tool) && callable(tool) && !free(tool));
         tools
-            .map(|(k, tool)| SchemaError {
-                pointer: tool.parameters_pointer(self.position(k)),
-                keyword: String::new(),
-                reason: SchemaErrorReason::Unsupported("the tool is not flagged strict: any object".into()),
+            .map(|(k, tool)| {
+                let pointer = tool.parameters_pointer(self.position(k));
+                let reason = SchemaErrorReason::Unsupported("the tool is not flagged strict: any object".into());
+                (k, SchemaError { pointer, keyword: String::new(), reason })
             })
             .collect()
     }

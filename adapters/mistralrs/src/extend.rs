@@ -69,6 +69,7 @@ impl EventStream {
         let position = replied.await.unwrap_or(Err(ExtendError::Over))?;
         self.lowered = Some(lowered);
         self.relaxed = Some(plan.relaxed());
+        self.checks = plan.checks();
         Ok(position)
     }
 }

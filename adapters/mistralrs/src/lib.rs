@@ -50,6 +50,7 @@ mod row;
 mod safety;
 mod sampler;
 mod stream;
+mod validate;
 
 pub use chat::{Chat, ChatError, RequestExt};
 pub use error::{ExtendError, Fault, GenerationError, LoadError, PlanError, RequestError};
@@ -60,7 +61,7 @@ pub use model::{Louver, LouverOptions};
 pub use plan::{Overlap, Plan, PlanBuilder, Prefetch, Run, RunOptions, TemplateInput, ToolList};
 pub use prompt::{ChatTemplate, PromptParts, TemplateError};
 pub use record::{Candidate, Phase, Record, Step};
-pub use report::{Completion, EnforcementReport, Level, Relaxed, Timing};
+pub use report::{Completion, EnforcementReport, Level, Part, Relaxed, Timing, Violation, ViolationKind};
 pub use safety::Truncation;
 pub use stream::{EventStream, Finish, Generation};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use louver::engine::{Constraint, PrepareBudget};
-use louver::front::json_schema::SchemaOptions;
+use louver::front::json_schema::{Policy, SchemaOptions};
 use louver::spec::json::Json;
 use louver::spec::tools::{Tool, ToolChoice};
 use louver_formats::{Event, Parallel, Reasoning, Strictness, ToolConstraint, ToolRequest, Turn};
@@ -23,6 +23,7 @@ use crate::report::Relaxed;
 use crate::safety::Truncation;
 use crate::sampler::Sampler;
 use crate::stream::{self, EventStream};
+use crate::validate::Checks;
 
 /// Room in the host's response channel; the reading task empties it at once.
 const CHANNEL: usize = 10_000;
@@ -157,6 +158,8 @@ struct Constrained {
     lowered: louver_formats::Plan,
     /// Whether the turn must have a form: a forced call, or a response format.
     formed: bool,
+    /// What is validated when it has been said, where the policy asks for it.
+    checks: Option<Arc<Checks>>,
 }
 
 /// What a turn may be, compiled for a model. Make it once and use it for any number of requests; cheap to clone.
@@ -241,7 +244,9 @@ impl Plan {
         }
         let forced = matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
         let formed = forced || request.response_format.is_some() || request.answer_tag.is_some();
-        Ok(Plan { inner, constrained: Some(Constrained { constraint, lowered, formed }), shown })
+        let validates = request.schema_options.policy == Policy::Validate && !lowered.loose().is_empty();
+        let checks = validates.then(|| Arc::new(Checks::new(&lowered, &request.schema_options)));
+        Ok(Plan { inner, constrained: Some(Constrained { constraint, lowered, formed, checks }), shown })
     }
 
     pub(crate) fn unconstrained(inner: Arc<Inner>, tools: ToolList) -> Plan {
@@ -264,7 +269,13 @@ impl Plan {
         self.constrained.as_ref().map(|c| (c.constraint.clone(), c.lowered.clone()))
     }
 
-    /// What the request says and the grammar does not enforce.
+    /// What is validated when it has been said.
+    pub(crate) fn checks(&self) -> Option<Arc<Checks>> {
+        self.constrained.as_ref()?.checks.clone()
+    }
+
+    /// What the request says and the grammar does not enforce. With the policy `validate`, the report of a generation says what
+    /// was said against it.
     pub fn relaxed(&self) -> Vec<Relaxed> {
         let relaxed = self.constrained.as_ref().map(|c| c.lowered.relaxed());
         relaxed.unwrap_or_default().iter().map(Relaxed::from).collect()
@@ -381,6 +392,7 @@ impl Plan {
                 steps,
                 position: 0,
                 relaxed: self.constrained.is_some().then(|| self.relaxed()),
+                checks: self.checks(),
                 lowered: self.constrained.as_ref().map(|c| c.lowered.clone()),
                 outcome,
                 shared,

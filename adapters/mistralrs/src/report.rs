@@ -79,6 +79,9 @@ pub struct EnforcementReport {
     /// What it did not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub relaxed: Vec<Relaxed>,
+    /// With the policy `validate`: what was said against the schemas that `relaxed` speaks of, found when it had been said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub violations: Vec<Violation>,
     /// How the turn came out.
     pub completion: Completion,
     /// Steps at which the grammar left one token.
@@ -116,6 +119,45 @@ impl From<&SchemaError> for Relaxed {
         let (pointer, keyword) = (error.pointer.clone(), error.keyword.clone());
         Relaxed { pointer, keyword, reason: error.reason.to_string() }
     }
+}
+
+/// Something that was said against its schema.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Violation {
+    /// Where.
+    #[serde(flatten)]
+    pub part: Part,
+    /// Whether it is known to be wrong.
+    pub kind: ViolationKind,
+    /// JSON pointer into what was said; empty for all of it.
+    pub pointer: String,
+    /// What is wrong, for people.
+    pub message: String,
+}
+
+/// A part of a turn that has a schema.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "part", rename_all = "snake_case")]
+pub enum Part {
+    /// The arguments of a call.
+    Call {
+        /// Which of the turn's calls, from 0.
+        index: usize,
+        /// The tool's name.
+        tool: String,
+    },
+    /// The answer that a response format asks for.
+    ResponseFormat,
+}
+
+/// Whether a violation is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ViolationKind {
+    /// The text is not what the schema says.
+    Violated,
+    /// It is not known: the schema cannot be validated, or not within bounds.
+    Unchecked,
 }
 
 /// How a turn came out.

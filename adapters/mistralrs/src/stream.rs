@@ -15,6 +15,7 @@ use crate::hook::{Shared, Tap};
 use crate::reader::Reader;
 use crate::record::{Phase, Step};
 use crate::report::{Completion, EnforcementReport, Level, Relaxed, Timing};
+use crate::validate::Checks;
 
 /// Why a generation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,6 +69,8 @@ pub struct EventStream {
     /// The tokens read when the last event was decided.
     pub(crate) position: usize,
     pub(crate) relaxed: Option<Vec<Relaxed>>,
+    /// What is validated when it has been said.
+    pub(crate) checks: Option<Arc<Checks>>,
     /// What the grammar's labels mean.
     pub(crate) lowered: Option<louver_formats::Plan>,
     pub(crate) outcome: oneshot::Receiver<Result<Outcome, GenerationError>>,
@@ -127,8 +130,20 @@ impl EventStream {
             Some(relaxed) if relaxed.is_empty() => Level::Full,
             Some(_) => Level::Partial,
         };
+        let turn = std::mem::take(&mut self.collector).finish();
+        let is_whole = matches!(outcome.completion, Completion::Complete | Completion::Pressed);
+        let violations = match self.checks.take() {
+            None => Vec::new(),
+            // Up to a second of work, which nobody else should wait for.
+            Some(checks) => {
+                let turn = turn.clone();
+                let validating = tokio::task::spawn_blocking(move || checks.violations(&turn, is_whole));
+                validating.await.map_err(|_| GenerationError::HostGone)?
+            }
+        };
         let report = EnforcementReport {
             level,
+            violations,
             relaxed: self.relaxed.take().unwrap_or_default(),
             completion: outcome.completion,
             forced_tokens: self.shared.forced.load(Ordering::Relaxed),
@@ -137,7 +152,7 @@ impl EventStream {
         Ok(Generation {
             report,
             steps: self.take_steps(),
-            turn: std::mem::take(&mut self.collector).finish(),
+            turn,
             finish: outcome.finish,
             prompt_tokens: self.prompt_tokens,
             tokens: outcome.tokens,

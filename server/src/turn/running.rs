@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use louver_formats::Event;
-use louver_mistralrs::{Completion, EventStream, Finish, Generation, GenerationError, Plan, Run, Step};
+use louver_mistralrs::{
+    Completion, EventStream, Finish, Generation, GenerationError, Part, Plan, Run, Step, ViolationKind,
+};
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -352,12 +354,23 @@ impl Tally {
         let metrics = self.app.metrics();
         let report = &generation.report;
         let truncated = report.completion == Completion::Truncated;
+        let parts = |kind| {
+            let mut parts: Vec<&Part> = Vec::new();
+            report.violations.iter().filter(|violation| violation.kind == kind).for_each(|violation| {
+                if !parts.contains(&&violation.part) {
+                    parts.push(&violation.part);
+                }
+            });
+            parts.len()
+        };
         for (counter, count) in [
             (&metrics.generated_tokens, generation.tokens.len()),
             (&metrics.forced, report.forced_tokens),
             (&metrics.refused, report.refused_tokens),
             (&metrics.repaired, generation.repaired_rows),
             (&metrics.truncated, usize::from(truncated)),
+            (&metrics.violations, parts(ViolationKind::Violated)),
+            (&metrics.unchecked, parts(ViolationKind::Unchecked)),
         ] {
             counter.get_or_create(&self.labels).inc_by(count as u64);
         }

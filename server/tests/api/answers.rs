@@ -132,6 +132,47 @@ async fn answers_obey_and_say_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_relaxed_is_validated() {
+    let server = Server::start("policy = \"validate\"").await;
+    let number = json!({"type": "integer", "minimum": 1, "maximum": 3});
+    let list =
+        |min: usize| json!({"type": "array", "items": number, "minItems": min, "maxItems": min, "uniqueItems": true});
+    let object = |list: Value| json!({"type": "object", "properties": {"list": list}, "required": ["list"], "additionalProperties": false});
+    let (mut valid, mut invalid) = (0, 0);
+    for (seed, min) in (0..8).zip([2, 4].into_iter().cycle()) {
+        let schema = object(list(min));
+        let format = json!({"type": "json_schema", "json_schema": {"name": "x", "strict": true, "schema": schema}});
+        let more = json!({"response_format": format, "max_tokens": 400, "seed": seed, "reasoning_effort": "none"});
+        let answer = server.chat(&ask(more.clone())).await.json();
+        let report = &answer["louver"]["report"];
+        assert_eq!((&report["level"], &report["completion"]), (&json!("partial"), &json!("complete")), "{answer}");
+        let text = answer["choices"][0]["message"]["content"].as_str().unwrap();
+        if jsonschema::is_valid(&schema, &serde_json::from_str(text).unwrap()) {
+            valid += 1;
+            assert_eq!(report.get("violations"), None, "{answer}");
+        } else {
+            invalid += 1;
+            let violation = &report["violations"][0];
+            assert_eq!((&violation["part"], &violation["kind"]), (&json!("response_format"), &json!("violated")));
+            assert_eq!(violation["pointer"], "/list", "{answer}");
+            let chunks = server.stream(&ask(more)).await;
+            let last = chunks.iter().find_map(|chunk| chunk.get("louver")).unwrap();
+            assert_eq!(last["report"]["violations"], report["violations"]);
+        }
+    }
+    assert!(valid > 0 && invalid >= 4, "{valid} {invalid}");
+    let tool = json!({"type": "function", "function": {"name": "f", "strict": true, "parameters": object(list(4))}});
+    let body = ask(
+        json!({"tools": [tool], "tool_choice": "required", "parallel_tool_calls": false, "max_tokens": 400, "seed": 1}),
+    );
+    let answer = server.chat(&body).await.json();
+    let violation = &answer["louver"]["report"]["violations"][0];
+    assert_eq!((&violation["part"], &violation["index"], &violation["tool"]), (&json!("call"), &json!(0), &json!("f")));
+    assert_eq!(server.metric("louver_violations_total").await, f64::from(2 * invalid + 1));
+    assert_eq!(server.metric("louver_unchecked_total").await, 0.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn reasoning_is_told_from_the_answer() {
     let server = Server::start("").await;
     let body = ask(json!({"reasoning_effort": "high", "max_tokens": 300, "louver": {"reasoning_budget": 40}}));

@@ -1,0 +1,150 @@
+use louver::front::json_schema::{Policy, SchemaOptions};
+use louver::spec::json::Json;
+use louver_formats::{Call, Catalog, Plan, ToolConstraint, Turn};
+use serde_json::{Value, json};
+
+use super::*;
+
+fn lowered(constraint: ToolConstraint) -> Plan {
+    let options = SchemaOptions { policy: Policy::Validate, ..SchemaOptions::default() };
+    constraint.schema_options(options).lower(Catalog::builtin().get("qwen3").unwrap()).unwrap()
+}
+
+fn answer(schema: Value) -> Checks {
+    Checks::new(&lowered(ToolConstraint::new().response_format(Json::from(schema))), &SchemaOptions::default())
+}
+
+fn said(text: &str) -> Turn {
+    Turn { text: text.to_owned(), ..Turn::default() }
+}
+
+/// What is found, as (kind, pointer, message).
+fn found(checks: &Checks, text: &str) -> Vec<(ViolationKind, String, String)> {
+    checks.violations(&said(text), true).into_iter().map(|v| (v.kind, v.pointer, v.message)).collect()
+}
+
+#[test]
+fn answers_in_both_directions() {
+    let list = json!({"type": "array", "items": {"type": "integer"}, "uniqueItems": true});
+    let checks = answer(json!({"type": "object", "properties": {"list": list}, "required": ["list"]}));
+    assert_eq!(found(&checks, r#"{"list": [1, 2, 3]}"#), []);
+    let [(kind, pointer, message)] = &found(&checks, r#"{"list": [1, 2, 1]}"#)[..] else { panic!() };
+    assert_eq!((*kind, pointer.as_str()), (ViolationKind::Violated, "/list"));
+    assert!(message.contains("non-unique"), "{message}");
+    // Cut off, or no answer at all: there is nothing to say of it.
+    assert_eq!(checks.violations(&said(r#"{"list": [1, 1"#), false), []);
+    // What no number type holds is not taken for wrong.
+    let [(kind, ..)] = &found(&checks, r#"{"list": [1e999]}"#)[..] else { panic!() };
+    assert_eq!(*kind, ViolationKind::Unchecked);
+    // What is enforced needs no validator.
+    assert!(answer(json!({"type": "array", "items": {"type": "integer"}})).0.is_empty());
+}
+
+#[test]
+fn calls_in_both_directions() {
+    let loose = json!({"type": "object", "properties": {"ids": {"type": "array", "items": {"type": "integer"}, "uniqueItems": true}}});
+    let tools = json!([{"name": "first", "parameters": {"type": "object"}}, {"name": "pick", "parameters": loose}]);
+    let plan = lowered(ToolConstraint::new().tools(&Json::from(tools)).unwrap());
+    let checks = Checks::new(&plan, &SchemaOptions::default());
+    let call = |name: &str, arguments: &str| Call {
+        id: String::new(),
+        name: name.to_owned(),
+        arguments: arguments.to_owned(),
+        kind: Default::default(),
+    };
+    let turn = Turn {
+        calls: vec![
+            call("first", r#"{"ids": [1, 1]}"#),
+            call("pick", r#"{"ids": [1, 2]}"#),
+            call("pick", r#"{"ids": [2, 2]}"#),
+        ],
+        ..Turn::default()
+    };
+    let violations = checks.violations(&turn, true);
+    let [violation] = &violations[..] else { panic!("{violations:?}") };
+    assert_eq!(violation.part, Part::Call { index: 2, tool: "pick".to_owned() });
+    assert_eq!((violation.kind, violation.pointer.as_str()), (ViolationKind::Violated, "/ids"));
+    let json = serde_json::to_value(violation).unwrap();
+    assert_eq!((&json["part"], &json["index"], &json["tool"]), (&json!("call"), &json!(2), &json!("pick")));
+    assert_eq!(serde_json::from_value::<Violation>(json).unwrap(), *violation);
+}
+
+#[test]
+fn messages_and_violations_are_bounded() {
+    let checks = answer(json!({"type": "array", "items": {"type": "array", "uniqueItems": true}}));
+    let twice = format!("[{0}, {0}]", json!("x".repeat(1000)));
+    let found = found(&checks, &format!("[{}]", vec![twice; 100].join(", ")));
+    assert_eq!(found.len(), MOST_VIOLATIONS);
+    assert!(found.iter().all(|(_, _, message)| message.chars().count() <= MOST_MESSAGE));
+}
+
+/// Schemas that a validator would not come back from, or not soon.
+#[test]
+fn hostile_schemas_are_not_validated() {
+    let many = |n: usize, each: Value| vec![each; n];
+    let mut doubling = serde_json::Map::new();
+    for n in 0..64 {
+        doubling.insert(format!("d{n}"), json!({"allOf": many(2, json!({"$ref": format!("#/$defs/d{}", n + 1)}))}));
+    }
+    doubling.insert("d64".to_owned(), json!({"uniqueItems": true}));
+    let mut deep = json!({"uniqueItems": true});
+    for _ in 0..1000 {
+        deep = json!({"not": deep});
+    }
+    let twice = json!({"properties": {"a": {"$ref": "#"}}});
+    let nested = |depth: usize| format!("{}1{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
+    for (schema, text) in [
+        (json!({"$ref": "#"}), "1".to_owned()),
+        (json!({"anyOf": [{"$ref": "#"}, {"uniqueItems": true}]}), "1".to_owned()),
+        (
+            json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}),
+            "1".to_owned(),
+        ),
+        (json!({"$defs": doubling, "$ref": "#/$defs/d0"}), "1".to_owned()),
+        (deep, "1".to_owned()),
+        (json!({"allOf": many(2, twice)}), nested(60)),
+        (json!({"$ref": "http://127.0.0.1:1/schema.json"}), "1".to_owned()),
+        (json!({"$dynamicRef": "#a"}), "1".to_owned()),
+        (json!({"items": {"$id": "http://x/", "$ref": "#/$defs/a"}, "$defs": {"a": {}}}), "[1]".to_owned()),
+        (json!({"uniqueItems": true, "type": "array"}), format!("[{}1]", "1,".repeat(5000))),
+        (json!({"type": "strange"}), "1".to_owned()),
+    ] {
+        let shown: String = schema.to_string().chars().take(80).collect();
+        let schema = Schema::new(&Json::from(schema), &SchemaOptions::default());
+        let check = Check { tool: None, schema };
+        let mut found = Vec::new();
+        check.text(&text, &Part::ResponseFormat, &mut found);
+        assert!(found.len() == 1 && found[0].kind == ViolationKind::Unchecked, "{shown}: {found:?}");
+    }
+}
+
+/// What is let through is validated on a stack of the usual size, and recursion over the text is fine.
+#[test]
+fn recursive_and_deep_schemas_are_validated() {
+    let tree = json!({"type": "object", "properties": {"a": {"$ref": "#"}, "l": {"uniqueItems": true}}, "additionalProperties": false});
+    let mut deep = json!({"uniqueItems": true});
+    for _ in 0..50 {
+        deep = json!({"allOf": [deep]});
+    }
+    // As deep as it gets, with references.
+    let mut chain = serde_json::Map::new();
+    for n in 0..90 {
+        chain.insert(format!("d{n}"), json!({"anyOf": [{"$ref": format!("#/$defs/d{}", n + 1)}, {"const": 0}]}));
+    }
+    chain.insert("d90".to_owned(), json!({"uniqueItems": true}));
+    let chain = json!({"$defs": chain, "$ref": "#/$defs/d0"});
+    let wrap = |inner: &str, depth: usize| format!("{}{inner}{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
+    for (schema, good, bad) in [
+        (tree, wrap(r#"{"l": [1, 2]}"#, 60), wrap(r#"{"l": [1, 1]}"#, 60)),
+        (deep, "[1, 2]".to_owned(), "[1, 1]".to_owned()),
+        (chain, "[1, 2]".to_owned(), "[1, 1]".to_owned()),
+    ] {
+        let schema = Schema::new(&Json::from(schema), &SchemaOptions::default());
+        let check = Check { tool: None, schema };
+        let mut found = Vec::new();
+        check.text(&good, &Part::ResponseFormat, &mut found);
+        assert_eq!(found, []);
+        check.text(&bad, &Part::ResponseFormat, &mut found);
+        assert!(!found.is_empty() && found.iter().all(|v| v.kind == ViolationKind::Violated), "{found:?}");
+    }
+}
