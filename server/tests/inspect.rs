@@ -46,7 +46,7 @@ fn record(app: &App, id: &str, steps: usize) -> Result<(), louver_server::StoreE
         body: json!({"messages": [{"role": "user", "content": "</script>"}]}),
         ..RequestSummary::default()
     };
-    let mut recorder = Recorder::new(request);
+    let mut recorder = Recorder::new(request, app.config().limits.traces.trace_bytes);
     recorder.event(
         2,
         &Event::CallStart {
@@ -65,6 +65,7 @@ fn record(app: &App, id: &str, steps: usize) -> Result<(), louver_server::StoreE
         vocabulary: 548,
         finish: "tool_calls",
         steps: &steps,
+        cut: false,
         report: &report,
         timing: TimingSummary::default(),
     };

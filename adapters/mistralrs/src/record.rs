@@ -22,6 +22,10 @@ pub enum Record {
     Trace {
         /// How many of each.
         top: usize,
+        /// Most bytes of steps, in memory; as JSON they are about as many. The step that reaches it is the last: see [`Step::cut`].
+        bytes: usize,
+        /// From there on steps are recorded as with [`Record::Logprobs`], with so many alternatives; not at all if none.
+        then: Option<usize>,
     },
 }
 
@@ -29,7 +33,7 @@ impl Record {
     fn top(self) -> usize {
         match self {
             Record::Nothing => 0,
-            Record::Logprobs { top } | Record::Trace { top } => top,
+            Record::Logprobs { top } | Record::Trace { top, .. } => top,
         }
     }
 }
@@ -97,6 +101,19 @@ pub struct Step {
     pub top: Vec<Candidate>,
     /// The likeliest refused tokens: probabilities among all.
     pub refused: Vec<Candidate>,
+    /// The trace reached its bound with this step: what follows is not part of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+}
+
+impl Step {
+    /// Its memory, in bytes.
+    fn size(&self) -> usize {
+        let candidate =
+            |c: &Candidate| size_of::<Candidate>() + c.text.len() + c.reason.as_ref().map_or(0, String::len);
+        let candidates = self.top.iter().chain(&self.refused).map(candidate).sum::<usize>();
+        size_of::<Step>() + self.text.len() + self.bytes.len() + candidates
+    }
 }
 
 /// Notes of the step whose token is not known yet.
@@ -108,6 +125,8 @@ pub(crate) struct Recorder {
     pending: Option<Step>,
     /// Logarithm of the sum over the allowed.
     allowed_sum: f32,
+    /// Bytes of a trace's steps so far.
+    recorded: usize,
 }
 
 impl Recorder {
@@ -144,7 +163,7 @@ impl Recorder {
         let top = largest(row, self.record.top(), allows);
         let top = top.into_iter().map(|(id, x)| candidate((id, x - self.allowed_sum))).collect();
         let (mut refused, mut removed_mass) = (Vec::new(), 0.0);
-        if let Record::Trace { top } = self.record {
+        if let Record::Trace { top, .. } = self.record {
             removed_mass = (1.0 - (self.allowed_sum - all_sum).exp()).clamp(0.0, 1.0);
             let found = largest(row, top, |id| !allows(id));
             refused = found.into_iter().map(|(id, x)| candidate((id, x - all_sum))).collect();
@@ -166,6 +185,7 @@ impl Recorder {
             forced: allowed == 1,
             top,
             refused,
+            cut: false,
         });
     }
 
@@ -175,7 +195,15 @@ impl Recorder {
         let logit = self.row.get(token as usize).copied().unwrap_or(f32::NEG_INFINITY);
         let logprob = (logit - self.allowed_sum).max(f32::MIN);
         let bytes = vocab.bytes(TokenId::from_raw(token)).unwrap_or_default().to_vec();
-        Some(Step { token, text: shown(vocab, token), bytes, logprob, ..step })
+        let mut step = Step { token, text: shown(vocab, token), bytes, logprob, ..step };
+        if let Record::Trace { bytes, then, .. } = self.record {
+            self.recorded += step.size();
+            step.cut = self.recorded >= bytes;
+            if step.cut {
+                self.record = then.map_or(Record::Nothing, |top| Record::Logprobs { top });
+            }
+        }
+        Some(step)
     }
 }
 
@@ -233,7 +261,7 @@ mod tests {
     #[test]
     fn probabilities() {
         let vocab = Vocabulary::toy(&[]);
-        let mut recorder = Recorder::new(Record::Trace { top: 2 });
+        let mut recorder = Recorder::new(Record::Trace { top: 2, bytes: usize::MAX, then: None });
         let mut row = vec![f32::NEG_INFINITY; 258];
         row[97] = 0.5f32.ln();
         row[98] = 0.3f32.ln();
@@ -248,5 +276,32 @@ mod tests {
         assert_eq!(step.refused.iter().map(|c| c.token).collect::<Vec<_>>(), [97]);
         assert!((step.refused[0].logprob.exp() - 0.5).abs() < 1e-5);
         assert!(recorder.settle(4, 98, &vocab).is_none());
+    }
+
+    #[test]
+    fn traces_are_bounded_while_they_grow() {
+        let vocab = Vocabulary::toy(&[]);
+        let (row, mask) = (vec![0.5; 258], vec![1u32; 9]);
+        let steps = |bytes, then| {
+            let mut recorder = Recorder::new(Record::Trace { top: 4, bytes, then });
+            let mut step = |position| {
+                if !recorder.is_on() {
+                    return None;
+                }
+                recorder.note(position, &row, Some(&mask), None, &vocab);
+                recorder.settle(position, 0, &vocab)
+            };
+            (0..50).map_while(&mut step).collect::<Vec<Step>>()
+        };
+        let all = steps(usize::MAX, None);
+        assert!(all.len() == 50 && all.iter().all(|step| !step.cut && step.refused.len() == 4));
+        let bound = 10 * all[0].size();
+        let cut = steps(bound, None);
+        assert_eq!(cut.iter().map(|step| step.cut).collect::<Vec<_>>(), [[false; 9].as_slice(), &[true]].concat());
+        assert!(cut.iter().map(Step::size).sum::<usize>() < bound + all[0].size());
+        // Probabilities are still wanted: no more than those.
+        let on = steps(bound, Some(1));
+        assert_eq!((on.len(), on.iter().filter(|step| step.cut).count()), (50, 1));
+        assert!(on[10..].iter().all(|step| step.top.len() == 1 && step.refused.is_empty()));
     }
 }

@@ -20,7 +20,8 @@ pub(crate) struct Frame {
     pub(crate) fingerprint: String,
     /// Whether the enforcement report is part of it.
     pub(crate) report: bool,
-    pub(crate) logprobs: bool,
+    /// Probabilities are part of it, those of so many other tokens too.
+    pub(crate) logprobs: Option<usize>,
 }
 
 /// Tokens of an answer.
@@ -112,7 +113,7 @@ fn whole(Ended { choice, generation, .. }: &Ended, frame: &Frame, vocab: &Vocabu
     json!({
         "index": choice,
         "message": message,
-        "logprobs": if frame.logprobs { logprobs(&generation.steps, vocab) } else { Value::Null },
+        "logprobs": frame.logprobs.map_or(Value::Null, |top| logprobs(&generation.steps, top, vocab)),
         "finish_reason": finish_reason(generation),
     })
 }
@@ -138,14 +139,15 @@ pub(crate) fn finish_reason(generation: &Generation) -> &'static str {
 }
 
 /// Probabilities of the tokens of the answer's text, as Chat Completions has them. Reasoning, calls and markers have none.
-pub(crate) fn logprobs(steps: &[Step], vocab: &Vocabulary) -> Value {
+/// Traces know more alternatives than `top`.
+pub(crate) fn logprobs(steps: &[Step], top: usize, vocab: &Vocabulary) -> Value {
     let of_text = |step: &&Step| matches!(step.phase, Phase::Text | Phase::Response | Phase::Free);
     let bytes = |token: u32| vocab.bytes(TokenId::from_raw(token)).map(<[u8]>::to_vec);
     let entry =
         |token: u32, text: &str, logprob: f32| json!({"token": text, "logprob": logprob, "bytes": bytes(token)});
     let full = |step: &Step| {
         let mut found = entry(step.token, &step.text, step.logprob);
-        found["top_logprobs"] = step.top.iter().map(|c| entry(c.token, &c.text, c.logprob)).collect();
+        found["top_logprobs"] = step.top.iter().take(top).map(|c| entry(c.token, &c.text, c.logprob)).collect();
         found
     };
     json!({"content": steps.iter().filter(of_text).map(full).collect::<Vec<_>>(), "refusal": null})

@@ -39,7 +39,7 @@ async fn complete(State(app): State<App>, request: Request) -> Result<Response, 
     demand.id.clone_from(&id);
     demand.source = demand.extension.trace.then(|| (ROUTE, to_value(&body)));
     drop(body);
-    let (report, logprobs) = (demand.extension.report, demand.sampling.logprobs.is_some());
+    let (report, logprobs) = (demand.extension.report, demand.sampling.logprobs);
     let running = turn::start(&app, demand, arrived).await?;
     let frame = Frame {
         id,

@@ -113,10 +113,8 @@ impl Sender {
 
     /// The probabilities that were not sent yet.
     fn probabilities(&mut self, choice: usize, vocab: &Vocabulary) -> Value {
-        if !self.frame.logprobs {
-            return Value::Null;
-        }
-        logprobs(&std::mem::take(&mut self.held[choice]), vocab)
+        let Some(top) = self.frame.logprobs else { return Value::Null };
+        logprobs(&std::mem::take(&mut self.held[choice]), top, vocab)
     }
 }
 

@@ -62,6 +62,8 @@ pub struct Outcome<'a, S, R> {
     pub finish: &'a str,
     /// The recorded steps.
     pub steps: &'a [S],
+    /// Whether there would have been more.
+    pub cut: bool,
     /// What was enforced.
     pub report: &'a R,
     /// What it cost.
@@ -82,6 +84,8 @@ pub struct Recorder {
     request: RequestSummary,
     events: Vec<Placed>,
     calls: Vec<String>,
+    /// Bytes of events that still fit; none once one did not.
+    left: Option<usize>,
 }
 
 /// A trace as JSON has it.
@@ -95,6 +99,7 @@ struct Trace<'a, S, R> {
     prompt_tokens: usize,
     vocabulary: usize,
     finish: &'a str,
+    cut: bool,
     report: &'a R,
     timing: TimingSummary,
     steps: &'a [S],
@@ -102,14 +107,18 @@ struct Trace<'a, S, R> {
 }
 
 impl Recorder {
-    /// Begins to record.
-    pub fn new(request: RequestSummary) -> Recorder {
+    /// Begins to record, no more than so many bytes of events.
+    pub fn new(request: RequestSummary, bytes: usize) -> Recorder {
         let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-        Recorder { created, request, events: Vec::new(), calls: Vec::new() }
+        Recorder { created, request, events: Vec::new(), calls: Vec::new(), left: Some(bytes) }
     }
 
     /// Takes the next event. `tokens`: how many tokens had been read when it was decided.
     pub fn event(&mut self, tokens: usize, event: &Event) {
+        self.left = self.left.and_then(|left| left.checked_sub(size(event)));
+        if self.left.is_none() {
+            return;
+        }
         if let Event::CallStart { name, .. } = event {
             self.calls.push(name.clone());
         }
@@ -126,6 +135,7 @@ impl Recorder {
         id: &str,
         outcome: &Outcome<'_, S, R>,
     ) -> Result<(), StoreError> {
+        let cut = outcome.cut || self.left.is_none();
         let entry = Entry {
             id: id.to_owned(),
             created: self.created,
@@ -136,6 +146,7 @@ impl Recorder {
             steps: outcome.steps.len(),
             calls: self.calls,
             finish: outcome.finish.to_owned(),
+            cut,
         };
         let trace = Trace {
             object: "louver.trace",
@@ -146,6 +157,7 @@ impl Recorder {
             prompt_tokens: outcome.prompt_tokens,
             vocabulary: outcome.vocabulary,
             finish: outcome.finish,
+            cut,
             report: outcome.report,
             timing: outcome.timing,
             steps: outcome.steps,
@@ -153,4 +165,16 @@ impl Recorder {
         };
         store.put(entry, &trace)
     }
+}
+
+/// An event's memory, in bytes.
+fn size(event: &Event) -> usize {
+    let text = match event {
+        Event::TextDelta { delta } | Event::ReasoningDelta { delta } | Event::ArgumentsDelta { delta, .. } => {
+            delta.len()
+        }
+        Event::CallStart { id, name, .. } => id.len() + name.len(),
+        _ => 0,
+    };
+    size_of::<Placed>() + text
 }

@@ -16,11 +16,13 @@ pub struct TraceLimits {
     pub traces: usize,
     /// Most bytes of all traces together, as JSON. A trace that is larger than this alone is not kept.
     pub bytes: usize,
+    /// Most bytes of the steps of one trace, and as many of its events, while it is recorded. It is cut off there.
+    pub trace_bytes: usize,
 }
 
 impl Default for TraceLimits {
     fn default() -> Self {
-        TraceLimits { traces: 64, bytes: 32 << 20 }
+        TraceLimits { traces: 64, bytes: 32 << 20, trace_bytes: 4 << 20 }
     }
 }
 
@@ -45,6 +47,8 @@ pub struct Entry {
     pub calls: Vec<String>,
     /// The finish reason.
     pub finish: String,
+    /// Whether the trace was cut off at [`TraceLimits::trace_bytes`].
+    pub cut: bool,
 }
 
 /// A trace that was not kept.
@@ -198,6 +202,7 @@ mod tests {
             steps: 0,
             calls: Vec::new(),
             finish: "stop".to_owned(),
+            cut: false,
         }
     }
 
@@ -207,7 +212,7 @@ mod tests {
 
     #[test]
     fn the_oldest_make_room() {
-        let store = TraceStore::new(TraceLimits { traces: 3, bytes: 100 });
+        let store = TraceStore::new(TraceLimits { traces: 3, bytes: 100, ..TraceLimits::default() });
         for id in ["a", "b", "c", "d"] {
             store.put(entry(id), &id).expect("fits");
         }
@@ -225,13 +230,13 @@ mod tests {
 
     #[test]
     fn too_large_ones_drop_nothing_else() {
-        let store = TraceStore::new(TraceLimits { traces: 3, bytes: 100 });
+        let store = TraceStore::new(TraceLimits { traces: 3, bytes: 100, ..TraceLimits::default() });
         store.put(entry("a"), &"small").expect("fits");
         assert_eq!(store.put(entry("b"), &"x".repeat(99)), Err(StoreError::TooLarge { limit: 100 }));
         assert_eq!(ids(&store), ["a"]);
         store.put(entry("a"), &"again").expect("replaces");
         assert_eq!((ids(&store).len(), store.get("a").as_deref()), (1, Some(&b"\"again\""[..])));
-        let off = TraceStore::new(TraceLimits { traces: 0, bytes: 100 });
+        let off = TraceStore::new(TraceLimits { traces: 0, bytes: 100, ..TraceLimits::default() });
         assert_eq!(off.put(entry("a"), &1), Err(StoreError::Off));
     }
 }

@@ -97,7 +97,7 @@ impl Demand {
         }
     }
 
-    fn run(&self, max_tokens: usize, served: &Served) -> Run {
+    fn run(&self, max_tokens: usize, app: &App, served: &Served) -> Run {
         let sampling = &self.sampling;
         let params = SamplingParams {
             temperature: sampling.temperature,
@@ -112,7 +112,10 @@ impl Demand {
             ..SamplingParams::neutral()
         };
         let record = match (self.source.is_some(), sampling.logprobs) {
-            (true, top) => Record::Trace { top: top.unwrap_or(0).max(TRACE_TOP) },
+            (true, then) => {
+                let bytes = app.config().limits.traces.trace_bytes;
+                Record::Trace { top: then.unwrap_or(0).max(TRACE_TOP), bytes, then }
+            }
             (false, Some(top)) => Record::Logprobs { top },
             (false, None) => Record::Nothing,
         };
@@ -150,7 +153,7 @@ async fn start_by(app: &App, demand: Demand, arrived: Instant, deadline: Instant
     let max_tokens = demand.max_tokens(app, &served)?;
     let choices = demand.choices();
     let permits = enter(app, &served, choices).await?;
-    let run = demand.run(max_tokens, &served);
+    let run = demand.run(max_tokens, app, &served);
     let template = demand.template();
     let Demand { messages, tools: request, streamed, sampling, id, source, .. } = demand;
     let (planned_for, metrics) = (served.clone(), app.clone());

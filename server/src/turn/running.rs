@@ -96,7 +96,7 @@ struct Choice {
     index: usize,
     /// None at its end.
     stream: Option<EventStream>,
-    /// Steps that went with events.
+    /// Steps of the trace that went with events.
     kept: Vec<Step>,
     recorder: Option<(String, Recorder)>,
     tally: Tally,
@@ -200,7 +200,8 @@ impl Later {
 impl Shared {
     fn choice(&self, index: usize, stream: EventStream) -> Choice {
         let tally = Tally::new(self.app.clone(), &self.served);
-        let recorder = self.recording.as_ref().map(|recording| recording.begin(index, &self.served));
+        let bytes = self.app.config().limits.traces.trace_bytes;
+        let recorder = self.recording.as_ref().map(|recording| recording.begin(index, &self.served, bytes));
         Choice { index, stream: Some(stream), kept: Vec::new(), recorder, tally, permits: self.permits.clone() }
     }
 }
@@ -211,8 +212,8 @@ fn advance(mut choice: Choice, options: Options) -> Advance {
         let Some(stream) = &mut choice.stream else { return (None, Err(GenerationError::HostGone.into())) };
         let event = stream.next().await;
         let (steps, position) = (if options.live_steps { stream.take_steps() } else { Vec::new() }, stream.position());
-        if choice.recorder.is_some() {
-            choice.kept.extend_from_slice(&steps);
+        if choice.recorder.is_some() && !choice.kept.last().is_some_and(|step| step.cut) {
+            choice.kept.extend_from_slice(traced(&steps));
         }
         let Some(event) = event else { return (None, choice.end(options, steps).await) };
         choice.tally.event(&event);
@@ -228,45 +229,62 @@ impl Choice {
     async fn end(mut self, options: Options, mut steps: Vec<Step>) -> Result<Progress, ApiError> {
         let Some(stream) = self.stream.take() else { return Err(GenerationError::HostGone.into()) };
         let (index, mut kept, recorder) = (self.index, std::mem::take(&mut self.kept), self.recorder.take());
-        let tally = &mut self.tally;
-        let prompt_tokens = stream.prompt_tokens();
-        let mut generation = match stream.finish().await {
-            Ok(generation) => Box::new(generation),
-            Err(error) => {
-                if let Some((id, recorder)) = recorder {
-                    record_failure(&id, recorder, prompt_tokens, &kept, (&error, tally));
-                }
-                tally.fail();
-                return Err(error.into());
-            }
-        };
+        let (last, prompt_tokens) = (stream.take_steps(), stream.prompt_tokens());
         if options.live_steps {
-            steps.extend_from_slice(&generation.steps);
+            steps.extend_from_slice(&last);
         }
-        kept.append(&mut generation.steps);
-        generation.steps = kept;
-        let trace = recorder.and_then(|(id, recorder)| record(id, recorder, &generation, tally));
-        tally.end(&generation);
-        Ok(Progress::End { choice: index, generation, steps, trace })
+        kept.extend(last);
+        let mut ended = stream.finish().await;
+        let trace =
+            recorder.and_then(|recorder| self.tally.records().put(recorder, prompt_tokens, traced(&kept), &ended));
+        match &mut ended {
+            Ok(generation) => {
+                generation.steps = kept;
+                self.tally.end(generation);
+            }
+            Err(_) => self.tally.finish = "error",
+        }
+        Ok(Progress::End { choice: index, generation: Box::new(ended?), steps, trace })
     }
 }
 
 impl Drop for Choice {
-    /// One that was not read to its end is cancelled; its place is free when the host has ended it.
+    /// One that was not read to its end is cancelled; its place is free when the host has ended it, and its trace is what there
+    /// was of it.
     fn drop(&mut self) {
-        let (Some(stream), Ok(runtime)) = (self.stream.take(), tokio::runtime::Handle::try_current()) else { return };
+        let (Some(mut stream), Ok(runtime)) = (self.stream.take(), tokio::runtime::Handle::try_current()) else {
+            return;
+        };
         stream.cancel();
-        let permits = self.permits.clone();
+        let (permits, mut kept, mut recorder) =
+            (self.permits.clone(), std::mem::take(&mut self.kept), self.recorder.take());
+        let records = self.tally.records();
         runtime.spawn(async move {
-            drop(stream.finish().await);
+            while let Some(event) = stream.next().await {
+                if let Some((_, recorder)) = &mut recorder {
+                    recorder.event(stream.position(), &event);
+                }
+            }
+            kept.extend(stream.take_steps());
+            let prompt_tokens = stream.prompt_tokens();
+            let ended = stream.finish().await;
             drop(permits);
+            if let Some(recorder) = recorder {
+                records.put(recorder, prompt_tokens, traced(&kept), &ended);
+            }
         });
     }
 }
 
+/// The steps that are part of a trace.
+fn traced(steps: &[Step]) -> &[Step] {
+    let end = steps.iter().position(|step| step.cut).map_or(steps.len(), |last| last + 1);
+    &steps[..end]
+}
+
 impl Recording {
-    /// A choice's recorder, and the id its trace will have.
-    fn begin(&self, choice: usize, served: &Served) -> (String, Recorder) {
+    /// A choice's recorder, which takes so many bytes of events, and the id its trace will have.
+    fn begin(&self, choice: usize, served: &Served, bytes: usize) -> (String, Recorder) {
         let id = if choice == 0 { self.id.clone() } else { format!("{}-{choice}", self.id) };
         let summary = RequestSummary {
             route: self.route.to_owned(),
@@ -275,43 +293,42 @@ impl Recording {
             choice,
             body: self.body.clone(),
         };
-        (id, Recorder::new(summary))
+        (id, Recorder::new(summary, bytes))
     }
 }
 
-/// Puts a trace into the store; its id, if it is there now.
-fn record(id: String, recorder: Recorder, generation: &Generation, tally: &Tally) -> Option<String> {
-    let outcome = Outcome {
-        prompt_tokens: generation.prompt_tokens,
-        vocabulary: tally.vocabulary,
-        finish: finish_word(generation),
-        steps: &generation.steps,
-        report: &generation.report,
-        timing: TimingSummary::from(&generation.timing),
-    };
-    match recorder.finish(tally.app.traces(), &id, &outcome) {
-        Ok(()) => Some(id),
-        Err(error) => {
-            tracing::warn!(id, "not recorded: {error}");
-            None
+/// Where traces go.
+struct Records {
+    app: App,
+    /// The vocabulary's width.
+    vocabulary: usize,
+}
+
+impl Records {
+    /// Puts a trace into the store; its id, if it is there now.
+    fn put(
+        &self,
+        (id, recorder): (String, Recorder),
+        prompt_tokens: usize,
+        steps: &[Step],
+        ended: &Result<Generation, GenerationError>,
+    ) -> Option<String> {
+        let (finish, report, timing) = match ended {
+            Ok(generation) => {
+                let timing = TimingSummary::from(&generation.timing);
+                (finish_word(generation).to_owned(), serde_json::json!(generation.report), timing)
+            }
+            Err(error) => (format!("error: {error}"), serde_json::json!({}), TimingSummary::default()),
+        };
+        let (cut, vocabulary) = (steps.last().is_some_and(|step| step.cut), self.vocabulary);
+        let outcome = Outcome { prompt_tokens, vocabulary, finish: &finish, steps, cut, report: &report, timing };
+        match recorder.finish(self.app.traces(), &id, &outcome) {
+            Ok(()) => Some(id),
+            Err(error) => {
+                tracing::warn!(id, "not recorded: {error}");
+                None
+            }
         }
-    }
-}
-
-/// Puts the trace of a generation that failed into the store: its steps up to the last event.
-fn record_failure(
-    id: &str,
-    recorder: Recorder,
-    prompt_tokens: usize,
-    steps: &[Step],
-    (error, tally): (&GenerationError, &Tally),
-) {
-    let finish = format!("error: {error}");
-    let (report, timing) = (serde_json::json!({}), TimingSummary::default());
-    let vocabulary = tally.vocabulary;
-    let outcome = Outcome { prompt_tokens, vocabulary, finish: &finish, steps, report: &report, timing };
-    if let Err(error) = recorder.finish(tally.app.traces(), id, &outcome) {
-        tracing::warn!(id, "not recorded: {error}");
     }
 }
 
@@ -345,8 +362,8 @@ impl Tally {
         }
     }
 
-    fn fail(&mut self) {
-        self.finish = "error";
+    fn records(&self) -> Records {
+        Records { app: self.app.clone(), vocabulary: self.vocabulary }
     }
 
     fn end(&mut self, generation: &Generation) {

@@ -258,3 +258,35 @@ async fn traces_are_recorded_when_asked_for() {
     assert_eq!(steps[0]["position"], 0);
     assert_eq!(server.get("/v1/louver/traces/nope").await.status, 404);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn traces_are_bounded_while_they_grow() {
+    let server = Server::start("[limits.traces]\ntrace_bytes = 20000").await;
+    let more = json!({"max_tokens": 200, "seed": 3, "temperature": 0.5, "reasoning_effort": "none"});
+    let asked = |trace: bool, logprobs: bool| {
+        let mut body = ask(more.clone());
+        (body["louver"]["trace"], body["logprobs"]) = (trace.into(), logprobs.into());
+        body
+    };
+    let plain = server.chat(&asked(false, true)).await.json();
+    assert!(plain["usage"]["completion_tokens"].as_u64() > Some(60), "{plain}");
+    for logprobs in [false, true] {
+        let body = asked(true, logprobs);
+        let whole = server.chat(&body).await.json();
+        let chunks = server.stream(&body).await;
+        let streamed = chunks.iter().find(|chunk| chunk.get("louver").is_some()).unwrap();
+        for louver in [&whole["louver"], &streamed["louver"]] {
+            let trace = server.get(&format!("/v1/louver/traces/{}", louver["trace"].as_str().unwrap())).await.json();
+            let steps = trace["steps"].as_array().unwrap();
+            assert_eq!((&trace["cut"], &steps.last().unwrap()["cut"]), (&json!(true), &json!(true)));
+            assert!((2..60).contains(&steps.len()) && trace["steps"].to_string().len() < 40_000, "{}", steps.len());
+        }
+        // Nobody else notices.
+        assert_eq!(whole["choices"][0]["message"], plain["choices"][0]["message"]);
+        if logprobs {
+            assert_eq!(whole["choices"][0]["logprobs"], plain["choices"][0]["logprobs"]);
+        }
+    }
+    let list = server.get("/v1/louver/traces").await.json();
+    assert!(list["data"].as_array().unwrap().iter().all(|entry| entry["cut"] == true), "{list}");
+}

@@ -32,6 +32,37 @@ async fn clients_that_leave_end_their_generations() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whoever_leaves_leaves_a_trace() {
+    let server = Server::start("[limits.requests]\ntimeout_s = 2.0").await;
+    for is_patient in [false, true] {
+        let mut body = endless();
+        body["louver"] = json!({"trace": true});
+        let (answer, first) = server.begin(&body).await;
+        let chunk: Value = serde_json::from_str(data(&first)[0]).unwrap();
+        if is_patient {
+            assert!(rest(answer).await.contains("timeout"));
+        } else {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            drop(answer);
+        }
+        let path = format!("/v1/louver/traces/{}", chunk["id"].as_str().unwrap());
+        let mut trace = server.get(&path).await;
+        for _ in 0..200 {
+            if trace.status == 200 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            trace = server.get(&path).await;
+        }
+        let trace = trace.json();
+        assert_eq!((&trace["finish"], &trace["report"]["completion"]), (&json!("cancelled"), &json!("cancelled")));
+        let steps = trace["steps"].as_array().unwrap();
+        assert!(steps.len() > 1 && !trace["events"].as_array().unwrap().is_empty(), "{trace}");
+        assert!(steps.iter().zip(0..).all(|(step, n)| step["position"] == n), "{trace}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_full_server_says_so_and_stays_healthy() {
     let limits = "[limits.requests]\nconcurrent = 1\nn = 1\nqueue = 1\nqueue_timeout_s = 0.4";
     let server = Server::start(limits).await;

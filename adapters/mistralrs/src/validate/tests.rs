@@ -1,6 +1,6 @@
 use louver::front::json_schema::{Policy, SchemaOptions};
 use louver::spec::json::Json;
-use louver_formats::{Call, Catalog, Plan, ToolConstraint, Turn};
+use louver_formats::{Call, Catalog, Plan, Strictness, ToolConstraint, Turn};
 use serde_json::{Value, json};
 
 use super::*;
@@ -67,6 +67,29 @@ fn calls_in_both_directions() {
     let json = serde_json::to_value(violation).unwrap();
     assert_eq!((&json["part"], &json["index"], &json["tool"]), (&json!("call"), &json!(2), &json!("pick")));
     assert_eq!(serde_json::from_value::<Violation>(json).unwrap(), *violation);
+}
+
+/// Tools that are not flagged strict are called with any object: what their schema says is validated.
+#[test]
+fn what_is_not_flagged_is_validated() {
+    let parameters = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    let tools = json!([
+        {"type": "function", "function": {"name": "strict", "parameters": parameters, "strict": true}},
+        {"type": "function", "function": {"name": "loose", "parameters": parameters}},
+    ]);
+    let constraint = ToolConstraint::new().tools(&Json::from(tools)).unwrap().strictness(Strictness::AsFlagged);
+    let checks = Checks::new(&lowered(constraint), &SchemaOptions::default());
+    assert_eq!(checks.0.iter().map(|check| check.tool.as_deref()).collect::<Vec<_>>(), [Some("loose")]);
+    let calls = |arguments: &str| {
+        let call = Call {
+            id: String::new(),
+            name: "loose".to_owned(),
+            arguments: arguments.to_owned(),
+            kind: Default::default(),
+        };
+        checks.violations(&Turn { calls: vec![call], ..Turn::default() }, true).len()
+    };
+    assert_eq!((calls(r#"{"n": 1}"#), calls(r#"{"n": "1"}"#), calls("{}")), (0, 1, 1));
 }
 
 #[test]

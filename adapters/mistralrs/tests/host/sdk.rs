@@ -88,7 +88,7 @@ async fn steps_are_recorded() {
     let host = host().await;
     let plan = host.louver.tools(tools()).choice(ToolChoice::Required).parallel(Parallel::One);
     let plan = plan.reasoning(Reasoning::Off).build().unwrap();
-    let options = RunOptions { record: Record::Trace { top: 3 }, ..seeded(11) };
+    let options = RunOptions { record: Record::Trace { top: 3, bytes: 1 << 20, then: None }, ..seeded(11) };
     let mut stream = plan.stream_with(&host.model, ask("Well?"), options).await.unwrap();
     let (mut steps, mut last) = (Vec::new(), 0);
     while stream.next().await.is_some() {

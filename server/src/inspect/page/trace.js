@@ -81,6 +81,7 @@ export function read(text) {
     vocabulary: steps.reduce((most, s) => Math.max(most, s.allowed), Math.max(1, number(value.vocabulary, 0))),
     promptTokens: number(value.prompt_tokens, 0),
     finish: typeof value.finish === "string" ? value.finish : "",
+    cut: value.cut === true,
     report: KINDS.object(value.report) ? value.report : {},
     timing: KINDS.object(value.timing) ? value.timing : {},
     steps,

@@ -67,7 +67,7 @@ export function showRequest(trace) {
     ["choice", request.choice === undefined ? "" : String(request.choice)],
     ["prompt", `${trace.promptTokens} tokens`],
     ["generated", `${trace.steps.length} steps`],
-    ["finish", trace.finish],
+    ["finish", trace.cut ? `${trace.finish} (the trace was cut off)` : trace.finish],
     ["enforced", String(report.level ?? "")],
     ["grammar", String(report.completion ?? "")],
     ["relaxed", relaxed(report)],
