@@ -43,7 +43,7 @@ fn record(app: &App, id: &str, steps: usize) -> Result<(), louver_server::StoreE
     let request = RequestSummary {
         route: "/v1/chat/completions".to_owned(),
         model: "tiny".to_owned(),
-        body: json!({"messages": [{"role": "user", "content": "</script>"}]}),
+        body: json!({"messages": [{"role": "user", "content": "</script>"}]}).into(),
         ..RequestSummary::default()
     };
     let mut recorder = Recorder::new(request, app.config().limits.traces.trace_bytes);

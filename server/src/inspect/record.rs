@@ -1,5 +1,6 @@
 //! One generation's trace, from its beginning to the store.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use louver_formats::Event;
@@ -19,8 +20,9 @@ pub struct RequestSummary {
     pub format: Option<String>,
     /// Which choice of the answer, from 0.
     pub choice: usize,
-    /// The request as it was sent.
-    pub body: serde_json::Value,
+    /// The request as it was sent. Choices share it.
+    #[serde(serialize_with = "shared")]
+    pub body: Arc<serde_json::Value>,
 }
 
 /// What the generation cost.
@@ -177,4 +179,8 @@ fn size(event: &Event) -> usize {
         _ => 0,
     };
     size_of::<Placed>() + text
+}
+
+fn shared<S: serde::Serializer>(body: &Arc<serde_json::Value>, serializer: S) -> Result<S::Ok, S::Error> {
+    body.as_ref().serialize(serializer)
 }

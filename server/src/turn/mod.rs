@@ -179,7 +179,7 @@ async fn start_by(app: &App, demand: Demand, arrived: Instant, deadline: Instant
     let streams = plan.start(&served.model.0, prompt, run).await?;
     let live_steps = streamed && sampling.logprobs.is_some();
     let options = running::Options { arrived, deadline, compiled_in, live_steps };
-    let recording = source.map(|(route, body)| running::Recording { id, route, body });
+    let recording = source.map(|(route, body)| running::Recording { id, route, body: body.into() });
     Ok(Running::new((app.clone(), served), streams, later, permits, (options, recording)))
 }
 

@@ -37,7 +37,7 @@ pub(super) struct Recording {
     pub(super) id: String,
     pub(super) route: &'static str,
     /// The request as it was sent.
-    pub(super) body: Value,
+    pub(super) body: Arc<Value>,
 }
 
 /// What happened next.
