@@ -97,10 +97,9 @@ impl MaskPool {
         if let Some(like) = parser.loops_like(isolated)? {
             let base = self.entry(parser, keys, vocab, like)?;
             let other = parser.isolated(like);
-            if let Some(entry) = Entry::build_like(parser, vocab, &base, isolated, other)? {
-                self.inner.lock().stats.derived += 1;
-                return Ok(entry);
-            }
+            let entry = Entry::build_like(parser, vocab, &base, isolated, other)?;
+            self.inner.lock().stats.derived += 1;
+            return Ok(entry);
         }
         Entry::build(parser, vocab, (&self.all, self.all_count), isolated)
     }

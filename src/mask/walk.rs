@@ -38,6 +38,8 @@ pub(crate) struct Walk {
     pub(crate) apart: bool,
     /// Configurations with items of called rules, and the nodes at which they were left.
     pub(crate) called: Vec<(ConfigId, u32)>,
+    /// Places of a trie, by number, and what follows items that were looked at on their own to there.
+    pub(crate) behind: Vec<(u32, ConfigId)>,
     /// A row that is empty between uses.
     marks: Vec<u32>,
     stack: Vec<(u32, ConfigId)>,
@@ -52,6 +54,7 @@ impl Walk {
         self.rows.clear();
         self.exits.clear();
         self.called.clear();
+        self.behind.clear();
     }
 
     /// How many words and rows were found.

@@ -14,6 +14,8 @@ use crate::limits::Limits;
 
 /// Bytes that make a majority: text in most languages has few others.
 const MAJORITY: u32 = 48;
+/// Items of which one may be what a configuration is like.
+const CANDIDATES: usize = 8;
 /// Not computed yet.
 const UNKNOWN: u32 = u32::MAX;
 
@@ -350,7 +352,7 @@ impl Parser {
     pub(crate) fn loops_like(&mut self, isolated: ConfigId) -> Result<Option<Item>, ParserLimit> {
         let [own] = *self.store.items(isolated) else { return Ok(None) };
         let Some(next) = self.majority(isolated)? else { return Ok(None) };
-        if self.store.done(next) != Done::default() {
+        if self.store.done(next).gated {
             return Ok(None);
         }
         // A dispatch that was called from here goes on behind its triggers; looked at on its own it does not.
@@ -359,12 +361,18 @@ impl Parser {
                 && self.program.state(i.state).block == NO_BLOCK
                 && (own.frame == GATED || !self.program.is_dispatch(i.state))
         };
-        let Some(&first) = self.store.items(next).iter().find(alike) else { return Ok(None) };
-        if first == own {
-            return Ok(None);
+        let candidates: Vec<Item> = self.store.items(next).iter().filter(alike).take(CANDIDATES).copied().collect();
+        for candidate in candidates {
+            // What does the same with most bytes is not like another itself, and is no different from itself.
+            if candidate == own {
+                return Ok(None);
+            }
+            let other = self.isolated(candidate);
+            if self.majority(other)? == Some(next) {
+                return Ok(Some(candidate));
+            }
         }
-        let other = self.isolated(first);
-        Ok((self.majority(other)? == Some(next)).then_some(first))
+        Ok(None)
     }
 
     /// The configuration that most bytes lead to, if so many do that most tokens begin with one of them.
