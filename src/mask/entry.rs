@@ -120,16 +120,16 @@ impl Entry {
         Entry { accepted, undecided, exits }
     }
 
-    /// Walks the whole vocabulary with an isolated item. `all` is the row of every token with text, and their number.
+    /// Walks the whole vocabulary with an isolated item. `all` is the row of every token with text.
     pub(crate) fn build(
         parser: &mut Parser,
         vocab: &Vocabulary,
-        (all, all_count): (&Arc<[u32]>, usize),
+        all: &Arc<[u32]>,
         isolated: ConfigId,
     ) -> Result<Entry, Stopped> {
-        let mut walk = Walk::default();
+        let mut walk = Walk::in_runs();
         walk.run(parser, vocab.trie(), 0, isolated, usize::MAX)?;
-        let accepted = TokenSet::new(walk.words, all, all_count);
+        let accepted = TokenSet::new(&walk.runs.unwrap_or_default(), all, vocab.trie().words_below(0));
         let undecided = Undecided::below(vocab, walk.exits, &accepted);
         Ok(Entry::new(accepted, undecided))
     }
@@ -376,7 +376,9 @@ impl Difference {
                 self.without.extend_from_slice(strictly_below(trie, at));
                 self.taken.extend(way.iter().map(|&(exit, node)| (exit, node, at)));
             } else {
-                self.exits.extend(parser.exits(a).filter(|own| parser.exits(b).all(|exit| exit != *own)).map(|exit| (exit, at)));
+                self.exits.extend(
+                    parser.exits(a).filter(|own| parser.exits(b).all(|exit| exit != *own)).map(|exit| (exit, at)),
+                );
             }
             Ok(Some((a, b, take)))
         })

@@ -402,7 +402,8 @@ impl Known {
         let alone = alone.unwrap_or_else(|| parser.isolated(item));
         let mut walk = shared.walks.pop().unwrap_or_default();
         shared.depth += 1;
-        let made = self.make(parser, trie, (places, alone, budget), shared, &mut walk);
+        let reads = shared.reads(parser, item.state);
+        let made = self.make(parser, trie, (places, alone, reads, budget), shared, &mut walk);
         shared.depth -= 1;
         walk.clear();
         shared.walks.push(walk);
@@ -416,7 +417,7 @@ impl Known {
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        (places, alone, budget): (Places, ConfigId, usize),
+        (places, alone, reads, budget): (Places, ConfigId, ByteSet, usize),
         shared: &mut Shared,
         walk: &mut Walk,
     ) -> Result<Section, Stopped> {
@@ -424,6 +425,9 @@ impl Known {
         let children = self.places[places as usize].clone();
         let mut left = budget;
         for same in children.nodes.chunk_by(|a, b| a.0 == b.0) {
+            if !reads.contains(same[0].0) {
+                continue;
+            }
             let next = parser.step(alone, same[0].0)?;
             for &(_, child) in same {
                 walk.enter(parser, trie, child, (alone, next), &mut left)?;

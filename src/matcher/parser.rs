@@ -8,12 +8,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::meter::At;
 use super::store::{BOTTOM, ConfigId, DEAD, Done, FREE, FrameId, GATED, Item, Owner, ROOT, Store};
 use crate::compile::{Compiled, Mark, NO_BLOCK, Program};
-use crate::fsm::{ByteSet, kind};
+use crate::fsm::{ByteSet, CODE_POINTS, kind, utf8};
 use crate::ids::Label;
 use crate::limits::Limits;
 
 /// Bytes that make a majority: text in most languages has few others.
 const MAJORITY: u32 = 48;
+/// Configurations inside of code points that are looked at.
+const INSIDE: usize = 32;
 /// Items of which one may be what a configuration is like.
 const CANDIDATES: usize = 8;
 /// Not computed yet.
@@ -422,7 +424,8 @@ impl Parser {
         self.store.items(config).iter().any(|i| self.program.state(i.state).scannable)
     }
 
-    /// Whether all bytes of these kinds (see [`kind`]) lead a configuration back to itself. Looked at kind by kind, once.
+    /// Whether all bytes of these kinds (see [`kind`] and [`CODE_POINTS`]) lead a configuration back to itself. Looked at kind by
+    /// kind, once.
     pub(crate) fn loops(&mut self, config: ConfigId, kinds: u64) -> Result<bool, ParserLimit> {
         let (mut looping, leaving) = self.loops.get(config as usize).copied().unwrap_or_default();
         if kinds & leaving != 0 {
@@ -437,16 +440,47 @@ impl Parser {
         }
         while open != 0 {
             let one = open & open.wrapping_neg();
-            for byte in (0..=255u8).filter(|&byte| kind(byte) == one) {
-                if self.step(config, byte)? != config {
-                    self.loops[config as usize] = (looping, leaving | one);
-                    return Ok(false);
-                }
+            let loops = match one {
+                CODE_POINTS => self.loops_over_code_points(config)?,
+                _ => self.loops_over(config, one)?,
+            };
+            if !loops {
+                self.loops[config as usize] = (looping, leaving | one);
+                return Ok(false);
             }
             looping |= one;
             open &= !one;
         }
         self.loops[config as usize] = (looping, leaving);
+        Ok(true)
+    }
+
+    fn loops_over(&mut self, config: ConfigId, one: u64) -> Result<bool, ParserLimit> {
+        for byte in (0..=255u8).filter(|&byte| kind(byte) == one) {
+            if self.step(config, byte)? != config {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether each code point that is not ASCII leads a configuration back to itself.
+    fn loops_over_code_points(&mut self, config: ConfigId) -> Result<bool, ParserLimit> {
+        let mut inside = vec![(utf8::WHOLE, config)];
+        let mut at = 0;
+        while let Some(&(state, begun)) = inside.get(at) {
+            at += 1;
+            for byte in 0x80..=0xFFu8 {
+                let Some(state) = utf8::step(state, byte) else { continue };
+                let next = self.step(begun, byte)?;
+                if next == DEAD || state == utf8::WHOLE && next != config || inside.len() > INSIDE {
+                    return Ok(false);
+                }
+                if state != utf8::WHOLE && !inside.contains(&(state, next)) {
+                    inside.push((state, next));
+                }
+            }
+        }
         Ok(true)
     }
 
