@@ -24,19 +24,21 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
     let calls = Calls::of(grammar);
     let (callers, recursive) = (calls.reversed(), calls.recursive());
     let mut uses = calls.uses();
-    let mut regular = vec![false; calls.len()];
+    let (mut regular, mut named) = (vec![false; calls.len()], vec![false; calls.len()]);
     let order = calls.callees_first([grammar.start]);
     for &rule in &order {
         let callees = calls.from(rule);
         let written = callees.iter().all(|&c| regular[c as usize] && grammar.rules[c as usize].attributes.is_empty());
-        regular[rule as usize] = written && !recursive[rule as usize] && is_plain(&grammar.rules[rule as usize].body);
+        let body = &grammar.rules[rule as usize].body;
+        regular[rule as usize] = written && !recursive[rule as usize] && is_plain(body);
+        named[rule as usize] = callees.iter().any(|&c| named[c as usize]) || has_name(body);
     }
     let mut budget = grammar.size() / 16 + 8;
     let mut changed = false;
     for rule in order {
         let i = rule as usize;
         let part = callers.from(rule).iter().all(|&caller| regular[caller as usize] && uses[caller as usize] > 0);
-        if !regular[i] || calls.from(rule).is_empty() || part && grammar.start.index() != i {
+        if !(regular[i] && named[i]) || calls.from(rule).is_empty() || part && grammar.start.index() != i {
             continue;
         }
         let Some(dfa) = whole(&grammar.rules, i) else { continue };
@@ -67,8 +69,24 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
 /// The automaton of a rule of names with all it calls, unless it is large.
 fn whole(rules: &[Rule], rule: usize) -> Option<Dfa> {
     let dfa = automaton(&rules[rule].body, rules, MAX_STATES).ok()?;
-    let widest = (0..dfa.len() as u32).map(|s| dfa.edges(s).iter().map(|e| e.hi - e.lo + 1).sum::<u32>()).max();
-    widest.is_some_and(|n| (NAME..WIDE as u32).contains(&n)).then_some(dfa)
+    (NAME..WIDE as u32).contains(&widest(&dfa)).then_some(dfa)
+}
+
+/// Whether an expression, but for what it calls, has what a name may go on with.
+fn has_name(expr: &Expr) -> bool {
+    match expr {
+        Expr::Class(set) => set.len() >= NAME as usize,
+        Expr::Repeat { body, .. } => has_name(body),
+        Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().any(has_name),
+        Expr::Graph(graph) => graph.edges.iter().any(|(_, e, _)| has_name(e)),
+        Expr::Automaton(dfa) => widest(dfa) >= NAME,
+        _ => false,
+    }
+}
+
+/// Bytes that the state with the most of them reads.
+fn widest(dfa: &Dfa) -> u32 {
+    (0..dfa.len() as u32).map(|s| dfa.edges(s).iter().map(|e| e.hi - e.lo + 1).sum()).max().unwrap_or(0)
 }
 
 /// Whether an expression, but for what it calls, is regular, without free text and without long counts.
@@ -79,6 +97,7 @@ fn is_plain(expr: &Expr) -> bool {
         Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().all(is_plain),
         Expr::Graph(graph) => graph.edges.iter().all(|(_, e, _)| is_plain(e)),
         Expr::Automaton(_) => !has_text(expr, false),
-        Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Ref(_) => true,
+        Expr::Class(set) => set.len() < WIDE,
+        Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Ref(_) => true,
     }
 }
