@@ -34,3 +34,20 @@ const KINDS: [u8; 256] = {
 pub(crate) fn kind(byte: u8) -> u64 {
     1 << KINDS[usize::from(byte)]
 }
+
+/// Stands for the kinds of bytes that are not ASCII, where what they spell is whole code points, but for the last ones of words.
+pub(crate) const CODE_POINTS: u64 = 1 << 63;
+
+/// The kinds of all bytes that are not ASCII.
+pub(crate) const NOT_ASCII: u64 = 1 << 17 | 1 << 18 | 1 << 19 | 1 << 20 | 1 << 21;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_ascii_or_not_and_leave_a_bit() {
+        assert!((0..=255u8).all(|byte| (kind(byte) & NOT_ASCII != 0) == (byte >= 0x80)));
+        assert!((0..=255u8).all(|byte| kind(byte) != CODE_POINTS));
+    }
+}

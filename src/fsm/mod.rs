@@ -9,12 +9,13 @@ mod kinds;
 mod minimize;
 mod nfa;
 mod product;
+pub(crate) mod utf8;
 mod words;
 
 pub use byteset::{ByteSet, escape};
 pub use dfa::{Dfa, DfaBuilder, Edge};
 pub(crate) use grouped::Grouped;
-pub(crate) use kinds::kind;
+pub(crate) use kinds::{CODE_POINTS, NOT_ASCII, kind};
 pub(crate) use minimize::coarsest;
 pub use nfa::Nfa;
 pub use product::Combine;

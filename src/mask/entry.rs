@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::profile::Profile;
 use super::section::Sections;
-use super::set::{TokenSet, bit, set_bit};
+use super::set::{TokenSet, bit, clear_bit, set_bit};
 use super::walk::{Stopped, Walk, descend};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, Exit, Parser, Room};
@@ -19,15 +19,15 @@ const SUBTREES: usize = 4;
 enum Undecided {
     /// What follows an exit decides.
     Behind(Box<[(Exit, Rest)]>),
-    /// As another entry, but for some tokens, which the words below `own` decide.
-    Like { base: Arc<Entry>, without: Without, own: Box<[(Exit, u32)]> },
+    /// As another entry, but without its say on some tokens, and with one of its own.
+    Like { base: Arc<Entry>, without: Without, own: Box<[(Exit, Rest)]> },
     /// As a counted block's profile says for this counter.
     Counted { profile: Arc<Profile>, room: Room },
 }
 
 /// A set of tokens.
 #[derive(Debug)]
-enum Without {
+pub(crate) enum Without {
     /// Sorted.
     Few(Box<[TokenId]>),
     /// One bit a token, up to the last one.
@@ -48,8 +48,37 @@ impl Without {
         Without::Many(bits.into())
     }
 
-    fn is_empty(&self) -> bool {
-        matches!(self, Without::Few(few) if few.is_empty())
+    /// Takes the tokens out of what a walk has found behind its first words and rows.
+    pub(crate) fn take_from(&self, walk: &mut Walk, (words, rows): (usize, usize)) {
+        if matches!(self, Without::Few(few) if few.is_empty()) {
+            return;
+        }
+        let mut at = words;
+        while at < walk.words.len() {
+            if self.has(walk.words[at]) {
+                walk.words.swap_remove(at);
+            } else {
+                at += 1;
+            }
+        }
+        for row in &mut walk.rows[rows..] {
+            match self {
+                Without::Few(few) => {
+                    if few.iter().any(|&id| bit(row, id)) {
+                        let mut less = row.to_vec();
+                        few.iter().for_each(|&id| clear_bit(&mut less, id));
+                        *row = less.into();
+                    }
+                }
+                Without::Many(bits) => {
+                    if row.iter().zip(bits).any(|(a, b)| a & b != 0) {
+                        let mut less = row.to_vec();
+                        less.iter_mut().zip(bits).for_each(|(a, b)| *a &= !b);
+                        *row = less.into();
+                    }
+                }
+            }
+        }
     }
 
     fn has(&self, token: TokenId) -> bool {
@@ -83,59 +112,55 @@ pub(crate) struct Entry {
     undecided: Undecided,
     /// Exits behind which something is undecided.
     exits: Box<[Exit]>,
-    /// No token is undecided in two ways.
-    simple: bool,
 }
 
 impl Entry {
-    fn new(accepted: TokenSet, undecided: Undecided, simple: bool) -> Entry {
+    fn new(accepted: TokenSet, undecided: Undecided) -> Entry {
         let exits = undecided.exits().into();
-        Entry { accepted, undecided, exits, simple }
+        Entry { accepted, undecided, exits }
     }
 
-    /// Walks the whole vocabulary with an isolated item. `all` is the row of every token with text, and their number.
+    /// Walks the whole vocabulary with an isolated item. `all` is the row of every token with text.
     pub(crate) fn build(
         parser: &mut Parser,
         vocab: &Vocabulary,
-        (all, all_count): (&Arc<[u32]>, usize),
+        all: &Arc<[u32]>,
         isolated: ConfigId,
     ) -> Result<Entry, Stopped> {
-        let mut walk = Walk::default();
+        let mut walk = Walk::in_runs();
         walk.run(parser, vocab.trie(), 0, isolated, usize::MAX)?;
-        let accepted = TokenSet::new(walk.words, all, all_count);
-        let (undecided, simple) = Undecided::below(vocab, walk.exits, &accepted);
-        Ok(Entry::new(accepted, undecided, simple))
+        let accepted = TokenSet::new(&walk.runs.unwrap_or_default(), all, vocab.trie().words_below(0));
+        let undecided = Undecided::below(vocab, walk.exits, &accepted);
+        Ok(Entry::new(accepted, undecided))
     }
 
     /// The entry of a state most of whose bytes lead to where `like` (another isolated item, with this base entry) loops:
     /// walks only where the two differ. A key that must not be one of the declared names is any key but along those
-    /// names. `None` where the base is not simple enough.
+    /// names.
     pub(crate) fn build_like(
         parser: &mut Parser,
         vocab: &Vocabulary,
         base: &Arc<Entry>,
         isolated: ConfigId,
         like: ConfigId,
-    ) -> Result<Option<Entry>, Stopped> {
-        if !base.simple {
-            return Ok(None);
-        }
+    ) -> Result<Entry, Stopped> {
         let mut diff = Difference::default();
         diff.walk(parser, vocab.trie(), isolated, like)?;
         let accepted = base.accepted.changed(&diff.less, &diff.more, vocab.mask_words());
-        Ok(Some(Entry::new(accepted, Undecided::like(base, &diff), false)))
+        let undecided = diff.undecided(vocab, base, &accepted);
+        Ok(Entry::new(accepted, undecided))
     }
 
     /// The entry of a state in a counted block.
     pub(crate) fn counted(accepted: TokenSet, profile: Arc<Profile>, room: Room) -> Entry {
-        Entry::new(accepted, Undecided::Counted { profile, room }, false)
+        Entry::new(accepted, Undecided::Counted { profile, room })
     }
 
     /// Memory held, in bytes, roughly.
     pub(crate) fn bytes(&self) -> usize {
         let undecided = match &self.undecided {
-            Undecided::Behind(rests) => rests.iter().map(|(_, rest)| rest.bytes()).sum(),
-            Undecided::Like { without, own, .. } => without.bytes() + own.len() * 12,
+            Undecided::Behind(rests) => rests_bytes(rests),
+            Undecided::Like { without, own, .. } => without.bytes() + rests_bytes(own),
             Undecided::Counted { profile, .. } => profile.bytes() / Arc::strong_count(profile).clamp(1, 16),
         };
         self.accepted.bytes() + undecided + 64
@@ -146,7 +171,16 @@ impl Entry {
         &self.exits
     }
 
-    /// Adds to `walk` the tokens undecided behind an exit that `next` (what follows it) can finish.
+    /// Another entry that decides as this one does, but for some tokens, if it is like another.
+    pub(crate) fn base(&self) -> Option<(&Arc<Entry>, &Without)> {
+        match &self.undecided {
+            Undecided::Like { base, without, .. } => Some((base, without)),
+            _ => None,
+        }
+    }
+
+    /// Adds to `walk` the tokens undecided behind an exit that `next` (what follows it) can finish, but for what the entry's base
+    /// says.
     pub(crate) fn resolve(
         &self,
         parser: &mut Parser,
@@ -155,7 +189,7 @@ impl Entry {
         walk: &mut Walk,
     ) -> Result<(), Stopped> {
         match &self.undecided {
-            Undecided::Behind(rests) => {
+            Undecided::Behind(rests) | Undecided::Like { own: rests, .. } => {
                 for (_, rest) in rests.iter().filter(|(e, _)| *e == exit) {
                     match rest {
                         Rest::Subtrees(nodes) => below(parser, vocab, nodes.iter().copied(), next, walk)?,
@@ -164,27 +198,11 @@ impl Entry {
                 }
                 Ok(())
             }
-            Undecided::Like { base, without, own } => {
-                let from = walk.words.len();
-                base.resolve(parser, vocab, (exit, next), walk)?;
-                if !without.is_empty() {
-                    let mut at = from;
-                    while at < walk.words.len() {
-                        if without.has(walk.words[at]) {
-                            walk.words.swap_remove(at);
-                        } else {
-                            at += 1;
-                        }
-                    }
-                }
-                let own = own.iter().filter(|(e, _)| *e == exit).map(|&(_, node)| node);
-                below(parser, vocab, own, next, walk)
-            }
             Undecided::Counted { profile, room } => profile.resolve(parser, *room, next, walk),
         }
     }
 
-    /// As [`Entry::resolve`], rule by rule. Only remainders of its own are read that way.
+    /// As [`Entry::resolve`], rule by rule. Counted blocks are not read that way.
     pub(crate) fn resolve_in_sections(
         entry: &Arc<Entry>,
         parser: &mut Parser,
@@ -192,7 +210,7 @@ impl Entry {
         (exit, next): (Exit, ConfigId),
         (walk, sections): (&mut Walk, &mut Sections),
     ) -> Result<(), Stopped> {
-        let Undecided::Behind(rests) = &entry.undecided else {
+        let (Undecided::Behind(rests) | Undecided::Like { own: rests, .. }) = &entry.undecided else {
             return entry.resolve(parser, vocab, (exit, next), walk);
         };
         for (_, rest) in rests.iter().filter(|(e, _)| *e == exit) {
@@ -220,10 +238,10 @@ fn below(
 impl Undecided {
     fn exits(&self) -> Vec<Exit> {
         match self {
-            Undecided::Behind(rests) => rests.iter().map(|&(exit, _)| exit).collect(),
+            Undecided::Behind(rests) => rests.iter().map(|(exit, _)| *exit).collect(),
             Undecided::Like { base, own, .. } => {
                 let mut exits = base.exits().to_vec();
-                exits.extend(own.iter().map(|&(exit, _)| exit));
+                exits.extend(own.iter().map(|(exit, _)| *exit));
                 exits.sort_unstable();
                 exits.dedup();
                 exits
@@ -233,37 +251,25 @@ impl Undecided {
     }
 
     /// What is undecided below these nodes, accepted tokens left out (free text may end after any of its bytes; nearly
-    /// everything below is accepted anyway), and whether no token is undecided twice.
-    fn below(vocab: &Vocabulary, mut exits: Vec<(Exit, u32)>, accepted: &TokenSet) -> (Undecided, bool) {
+    /// everything below is accepted anyway).
+    fn below(vocab: &Vocabulary, mut exits: Vec<(Exit, u32)>, accepted: &TokenSet) -> Undecided {
         if exits.is_empty() {
-            return (Undecided::Behind(Box::default()), true);
+            return Undecided::Behind(Box::default());
         }
         let mut row = vec![0; vocab.mask_words()];
         accepted.write(&mut row);
-        let mut seen = vec![0; row.len()];
-        let mut simple = true;
         exits.sort_unstable();
         let mut rests = Vec::new();
         for exits in exits.chunk_by(|a, b| a.0 == b.0) {
-            if let Some(rest) = Rest::of(vocab, &row, exits, |id| {
-                simple &= !bit(&seen, id);
-                set_bit(&mut seen, id);
-            }) {
-                rests.push((exits[0].0, rest));
-            }
+            rests.extend(Rest::of(vocab, &row, exits).map(|rest| (exits[0].0, rest)));
         }
-        (Undecided::Behind(rests.into()), simple)
-    }
-
-    fn like(base: &Arc<Entry>, diff: &Difference) -> Undecided {
-        Undecided::Like { base: base.clone(), without: Without::new(&diff.without), own: diff.exits.clone().into() }
+        Undecided::Behind(rests.into())
     }
 }
 
 impl Rest {
-    /// What is open below some nodes (that is, not in the row `accepted`), if anything; `each` gets every token. The nodes are
-    /// in ascending order.
-    fn of(vocab: &Vocabulary, accepted: &[u32], exits: &[(Exit, u32)], mut each: impl FnMut(TokenId)) -> Option<Rest> {
+    /// What is open below some nodes (that is, not in the row `accepted`), if anything. The nodes are in ascending order.
+    fn of(vocab: &Vocabulary, accepted: &[u32], exits: &[(Exit, u32)]) -> Option<Rest> {
         let trie = vocab.trie();
         let (mut remainders, mut nodes): (Vec<(&[u8], TokenId)>, Vec<u32>) = (Vec::new(), Vec::new());
         // Open words of one subtree, and how many of them are before each of its words.
@@ -294,7 +300,6 @@ impl Rest {
             let depth = usize::from(trie.node(node).depth);
             remainders.extend(left.iter().filter_map(|&id| Some((&vocab.bytes(id)?[depth..], id))));
         }
-        remainders.iter().for_each(|&(_, id)| each(id));
         match nodes.len() {
             0 => None,
             n if n <= SUBTREES => Some(Rest::Subtrees(nodes.into_boxed_slice())),
@@ -310,6 +315,10 @@ impl Rest {
     }
 }
 
+fn rests_bytes(rests: &[(Exit, Rest)]) -> usize {
+    rests.iter().map(|(_, rest)| rest.bytes()).sum()
+}
+
 fn strictly_below(trie: &Trie, node: u32) -> &[TokenId] {
     &trie.words_below(node)[trie.words_at(node).len()..]
 }
@@ -323,33 +332,85 @@ struct Difference {
     more: Vec<TokenId>,
     /// Undecided by the other in a way that is not this one's.
     without: Vec<TokenId>,
-    /// Nodes looked at below which this one is undecided (the other may be as well), and behind which exit.
+    /// Nodes with exits that are this one's only.
     exits: Vec<(Exit, u32)>,
+    /// All exits of this one on the way to a node at which the other's say is taken from the words below, with that node.
+    taken: Vec<(Exit, u32, u32)>,
 }
 
 impl Difference {
-    /// Visits the nodes at which the configurations differ; equal ones decide everything below alike.
+    /// Visits the nodes at which the configurations differ; equal ones decide everything below alike, unless the other one's
+    /// say has been taken from it further up.
     fn walk(&mut self, parser: &mut Parser, trie: &Trie, this: ConfigId, other: ConfigId) -> Result<(), Stopped> {
-        descend(trie, (this, other), |at, byte, (this, other)| {
-            let (a, b) = (parser.step(this, byte)?, parser.step(other, byte)?);
-            if a == b {
+        // Exits of this one on the way to where the walk is.
+        let mut way: Vec<(Exit, u32)> = Vec::new();
+        descend(trie, (this, other, false), |at, byte, (this, other, taken)| {
+            let a = parser.step(this, byte)?;
+            let b = if this == other { a } else { parser.step(other, byte)? };
+            if a == b && (a == DEAD || !taken) {
                 return Ok(None);
+            }
+            while way.last().is_some_and(|&(_, node)| trie.node(node).end <= at) {
+                way.pop();
             }
             if a == DEAD {
-                // Whatever the other accepts or leaves open below, this one rejects.
+                // Whatever the other accepts or leaves open from here on, this one rejects.
                 self.less.extend_from_slice(trie.words_below(at));
                 self.without.extend_from_slice(trie.words_below(at));
+                if !taken {
+                    self.taken.extend(way.iter().map(|&(exit, node)| (exit, node, at)));
+                }
                 return Ok(None);
             }
-            let words = trie.words_at(at);
             if b == DEAD {
-                self.more.extend_from_slice(words);
+                self.more.extend_from_slice(trie.words_at(at));
             }
-            if parser.exits(b).any(|exit| parser.exits(a).all(|own| own != exit)) {
+            let own = parser.exits(a);
+            if taken {
+                self.taken.extend(own.map(|exit| (exit, at, at)));
+                return Ok(Some((a, b, true)));
+            }
+            way.extend(own.map(|exit| (exit, at)));
+            let take = parser.exits(b).any(|exit| parser.exits(a).all(|own| own != exit));
+            if take {
                 self.without.extend_from_slice(strictly_below(trie, at));
+                self.taken.extend(way.iter().map(|&(exit, node)| (exit, node, at)));
+            } else {
+                self.exits.extend(
+                    parser.exits(a).filter(|own| parser.exits(b).all(|exit| exit != *own)).map(|exit| (exit, at)),
+                );
             }
-            self.exits.extend(parser.exits(a).map(|exit| (exit, at)));
-            Ok(Some((a, b)))
+            Ok(Some((a, b, take)))
         })
+    }
+
+    /// What this one leaves undecided, put as what the other does.
+    fn undecided(mut self, vocab: &Vocabulary, base: &Arc<Entry>, accepted: &TokenSet) -> Undecided {
+        let mut own: Vec<(Exit, Rest)> = Vec::new();
+        if !(self.exits.is_empty() && self.taken.is_empty()) {
+            let mut row = vec![0; vocab.mask_words()];
+            accepted.write(&mut row);
+            self.exits.sort_unstable();
+            for exits in self.exits.chunk_by(|a, b| a.0 == b.0) {
+                own.extend(Rest::of(vocab, &row, exits).map(|rest| (exits[0].0, rest)));
+            }
+            let trie = vocab.trie();
+            self.taken.sort_unstable();
+            for ways in self.taken.chunk_by(|a, b| a.0 == b.0) {
+                let mut remainders: Vec<(&[u8], TokenId)> = Vec::new();
+                for &(_, from, below) in ways {
+                    let depth = usize::from(trie.node(from).depth);
+                    let open = trie.words_below(below).iter().filter(|&&word| !bit(&row, word));
+                    remainders.extend(open.filter_map(|&id| Some((&vocab.bytes(id)?[depth..], id))));
+                }
+                remainders.retain(|(bytes, _)| !bytes.is_empty());
+                remainders.sort_unstable();
+                remainders.dedup();
+                if !remainders.is_empty() {
+                    own.push((ways[0].0, Rest::Remainders(Trie::build(remainders))));
+                }
+            }
+        }
+        Undecided::Like { base: base.clone(), without: Without::new(&self.without), own: own.into() }
     }
 }

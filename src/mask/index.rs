@@ -203,6 +203,8 @@ impl Index {
                 }
                 dense.push(entry);
             }
+            let IndexState { parser, sections, walk, .. } = &mut *state;
+            sections.rest(parser, self.vocab.trie(), walk).map_err(limit)?;
         }
         let mut sets = self.whole_tokens(state, config);
         sets.extend(dense.iter().map(|entry| entry.accepted.clone()));
@@ -370,6 +372,11 @@ impl IndexState {
         entry: &Arc<Entry>,
         (exit, next): (Exit, ConfigId),
     ) -> Result<(), Stopped> {
+        if let Some((base, without)) = entry.base() {
+            let from = self.walk.found();
+            self.resolve(vocab, base, (exit, next))?;
+            without.take_from(&mut self.walk, from);
+        }
         let key = (Arc::as_ptr(entry) as usize, exit, next);
         if let Some((_, words)) = self.resolved.get(&key) {
             words.add_to(&mut self.walk);

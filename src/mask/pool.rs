@@ -33,9 +33,8 @@ pub struct PoolStats {
 /// Mask entries by the structure of the automaton behind a state.
 #[derive(Debug)]
 pub(crate) struct MaskPool {
-    /// The row of all tokens with text, and how many.
+    /// The row of all tokens with text.
     all: Arc<[u32]>,
-    all_count: usize,
     max_bytes: usize,
     inner: Mutex<Inner>,
     /// Finished masks made ahead that were then asked for.
@@ -58,13 +57,7 @@ impl MaskPool {
         for &id in words {
             set_bit(&mut all, id);
         }
-        MaskPool {
-            all: all.into(),
-            all_count: words.len(),
-            max_bytes,
-            inner: Mutex::default(),
-            ahead_used: AtomicU64::new(0),
-        }
+        MaskPool { all: all.into(), max_bytes, inner: Mutex::default(), ahead_used: AtomicU64::new(0) }
     }
 
     /// Finished masks made ahead that were then asked for.
@@ -97,12 +90,11 @@ impl MaskPool {
         if let Some(like) = parser.loops_like(isolated)? {
             let base = self.entry(parser, keys, vocab, like)?;
             let other = parser.isolated(like);
-            if let Some(entry) = Entry::build_like(parser, vocab, &base, isolated, other)? {
-                self.inner.lock().stats.derived += 1;
-                return Ok(entry);
-            }
+            let entry = Entry::build_like(parser, vocab, &base, isolated, other)?;
+            self.inner.lock().stats.derived += 1;
+            return Ok(entry);
         }
-        Entry::build(parser, vocab, (&self.all, self.all_count), isolated)
+        Entry::build(parser, vocab, &self.all, isolated)
     }
 
     /// The profile of a state in a counted block.

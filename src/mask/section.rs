@@ -152,6 +152,8 @@ struct Seen {
     items: FxHashSet<(Places, Item)>,
     /// By their addresses: a section's words are added once, whatever follows it.
     sections: FxHashSet<usize>,
+    /// What is looked at now.
+    now: Vec<(Places, ConfigId)>,
 }
 
 impl Shared {
@@ -184,7 +186,7 @@ impl Sections {
         (nodes, next): (&[u32], ConfigId),
         out: &mut Walk,
     ) -> Result<(), Stopped> {
-        if self.shared.bytes > MAX_BYTES {
+        if self.shared.bytes > MAX_BYTES && out.behind.is_empty() {
             self.clear();
         }
         let known = Known::of(&mut self.tries, trie, Some(owner));
@@ -193,8 +195,9 @@ impl Sections {
         known.follow(parser, trie, queue, &mut self.shared, (out, &mut Vec::new()))
     }
 
-    /// Adds to `out` the words of the vocabulary's trie that one item can read, some perhaps twice. Gives up, once and for
-    /// all, where the item itself reads more than `budget` nodes.
+    /// Adds to `out` the words of the vocabulary's trie that one item's rule can read, some perhaps twice. What follows the rule
+    /// is read by [`Sections::rest`], for all items of a mask at once. Gives up, once and for all, where the rule reads more than
+    /// `budget` nodes.
     pub(crate) fn narrow(
         &mut self,
         parser: &mut Parser,
@@ -202,18 +205,28 @@ impl Sections {
         (item, budget): (Item, usize),
         out: &mut Walk,
     ) -> Result<(), Stopped> {
-        if self.shared.bytes > MAX_BYTES {
-            self.clear();
-        }
         let known = Known::of(&mut self.tries, trie, None);
         let all = known.all(trie, &mut self.shared);
         let section = known.section(parser, trie, (all, item, budget), &mut self.shared)?;
         section.words.add_to(out);
-        let mut queue = Vec::new();
         for &(exit, below) in &section.exits {
-            queue.push((below, parser.follow(&item, exit)?));
+            let next = parser.follow(&item, exit)?;
+            out.behind.push((below, next));
         }
-        known.follow(parser, trie, queue, &mut self.shared, (out, &mut Vec::new()))
+        Ok(())
+    }
+
+    /// Adds to `out` what follows the items that were given to [`Sections::narrow`] before.
+    pub(crate) fn rest(&mut self, parser: &mut Parser, trie: &Trie, out: &mut Walk) -> Result<(), Stopped> {
+        let queue = std::mem::take(&mut out.behind);
+        if !queue.is_empty() {
+            let known = Known::of(&mut self.tries, trie, None);
+            known.follow(parser, trie, queue, &mut self.shared, (out, &mut Vec::new()))?;
+        }
+        if self.shared.bytes > MAX_BYTES {
+            self.clear();
+        }
+        Ok(())
     }
 }
 
@@ -242,6 +255,7 @@ impl Known {
         seen.configs.clear();
         seen.items.clear();
         seen.sections.clear();
+        seen.now.clear();
         shared.seen.push(seen);
         result
     }
@@ -254,11 +268,42 @@ impl Known {
         shared: &mut Shared,
         (out, exits): (&mut Walk, &mut Vec<(Exit, Places)>),
     ) -> Result<(), Stopped> {
-        while let Some((places, next)) = queue.pop() {
-            let first = self.places[places as usize].first;
-            for i in 0..parser.store().items(next).len() {
-                let item = parser.store().items(next)[i];
-                if !shared.reads(parser, item.state).meets(&first) || !seen.items.insert((places, item)) {
+        while !queue.is_empty() {
+            let mut now = std::mem::take(&mut seen.now);
+            now.clear();
+            std::mem::swap(queue, &mut now);
+            now.sort_unstable_by_key(|&(places, next)| (next, places));
+            now.dedup();
+            for same in now.chunk_by(|a, b| a.1 == b.1) {
+                self.follow_one(parser, trie, (same, queue, seen), shared, (out, exits))?;
+            }
+            seen.now = now;
+        }
+        Ok(())
+    }
+
+    /// Reads on from one configuration, at all its places.
+    fn follow_one(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        (same, queue, seen): (&[(Places, ConfigId)], &mut Vec<(Places, ConfigId)>, &mut Seen),
+        shared: &mut Shared,
+        (out, exits): (&mut Walk, &mut Vec<(Exit, Places)>),
+    ) -> Result<(), Stopped> {
+        let next = same[0].1;
+        let mut first = ByteSet::EMPTY;
+        for &(places, _) in same {
+            first = first.union(&self.places[places as usize].first);
+        }
+        for i in 0..parser.store().items(next).len() {
+            let item = parser.store().items(next)[i];
+            let reads = shared.reads(parser, item.state);
+            if !reads.meets(&first) {
+                continue;
+            }
+            for &(places, _) in same {
+                if !reads.meets(&self.places[places as usize].first) || !seen.items.insert((places, item)) {
                     continue;
                 }
                 let section = self.section(parser, trie, (places, item, usize::MAX), shared)?;
@@ -357,7 +402,8 @@ impl Known {
         let alone = alone.unwrap_or_else(|| parser.isolated(item));
         let mut walk = shared.walks.pop().unwrap_or_default();
         shared.depth += 1;
-        let made = self.make(parser, trie, (places, alone, budget), shared, &mut walk);
+        let reads = shared.reads(parser, item.state);
+        let made = self.make(parser, trie, (places, alone, reads, budget), shared, &mut walk);
         shared.depth -= 1;
         walk.clear();
         shared.walks.push(walk);
@@ -371,7 +417,7 @@ impl Known {
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        (places, alone, budget): (Places, ConfigId, usize),
+        (places, alone, reads, budget): (Places, ConfigId, ByteSet, usize),
         shared: &mut Shared,
         walk: &mut Walk,
     ) -> Result<Section, Stopped> {
@@ -379,6 +425,9 @@ impl Known {
         let children = self.places[places as usize].clone();
         let mut left = budget;
         for same in children.nodes.chunk_by(|a, b| a.0 == b.0) {
+            if !reads.contains(same[0].0) {
+                continue;
+            }
             let next = parser.step(alone, same[0].0)?;
             for &(_, child) in same {
                 walk.enter(parser, trie, child, (alone, next), &mut left)?;

@@ -1,5 +1,6 @@
 //! Sets of token ids: a list where few, otherwise a shared bitmap row and what differs from it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::ids::TokenId;
@@ -39,25 +40,27 @@ pub(crate) enum TokenSet {
 }
 
 impl TokenSet {
-    /// `all` is the row of every token with text and how many those are; `ids` are distinct.
-    pub(crate) fn new(ids: Vec<TokenId>, all: &Arc<[u32]>, all_count: usize) -> TokenSet {
-        if ids.len() <= MAX_DIFFERENCE {
-            return TokenSet::List(ids.into());
+    /// `all` is the row of the tokens `listed`; of those, the set has the ones at `runs`, which are in ascending order.
+    pub(crate) fn new(runs: &[Range<usize>], all: &Arc<[u32]>, listed: &[TokenId]) -> TokenSet {
+        let count: usize = runs.iter().map(Range::len).sum();
+        let own = || runs.iter().flat_map(|run| &listed[run.clone()]).copied();
+        if count <= MAX_DIFFERENCE {
+            return TokenSet::List(own().collect());
         }
-        let mut bits = vec![0u32; all.len()];
-        ids.iter().for_each(|&id| set_bit(&mut bits, id));
-        if all_count - ids.len() > MAX_DIFFERENCE {
+        if count < listed.len() / 2 {
+            let mut bits = vec![0u32; all.len()];
+            own().for_each(|id| set_bit(&mut bits, id));
             return TokenSet::row(bits);
         }
-        let mut others = Vec::with_capacity(all_count - ids.len());
-        for (w, (&a, &b)) in all.iter().zip(&bits).enumerate() {
-            let mut rest = a & !b;
-            while rest != 0 {
-                others.push(TokenId::from_raw(w as u32 * 32 + rest.trailing_zeros()));
-                rest &= rest - 1;
-            }
+        let ends = std::iter::once(0).chain(runs.iter().map(|run| run.end));
+        let begins = runs.iter().map(|run| run.start).chain([listed.len()]);
+        let others = ends.zip(begins).flat_map(|(from, to)| &listed[from..to]).copied();
+        if listed.len() - count <= MAX_DIFFERENCE {
+            return TokenSet::Row { base: all.clone(), remove: others.collect(), add: Arc::default() };
         }
-        TokenSet::Row { base: all.clone(), remove: others.into(), add: Arc::default() }
+        let mut bits = all.to_vec();
+        others.for_each(|id| clear_bit(&mut bits, id));
+        TokenSet::row(bits)
     }
 
     /// A row of its own.
@@ -153,7 +156,9 @@ mod tests {
             let ids: std::collections::BTreeSet<u32> =
                 if dense { (0..width).filter(|i| !ids.contains(i) || i % 3 == 0).collect() } else { ids };
             let token = |i: &u32| TokenId::from_raw(*i);
-            let set = TokenSet::new(ids.iter().map(token).collect(), &all.clone().into(), width as usize);
+            let listed: Vec<TokenId> = (0..width).map(|i| token(&i)).collect();
+            let runs: Vec<Range<usize>> = ids.iter().map(|&i| i as usize..i as usize + 1).collect();
+            let set = TokenSet::new(&runs, &all.clone().into(), &listed);
             let less_ids: Vec<TokenId> = less.iter().map(token).collect();
             let more_ids: Vec<TokenId> = more.iter().map(token).collect();
             let changed = set.changed(&less_ids, &more_ids, all.len());

@@ -1,5 +1,6 @@
 //! Walking a trie with the parser: which of its words can follow.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::set::{bit, clear_bit, set_bit};
@@ -30,6 +31,9 @@ impl From<ParserLimit> for Stopped {
 pub(crate) struct Walk {
     /// Words that can follow (each once per walk).
     pub(crate) words: Vec<TokenId>,
+    /// Where words that can follow are in the trie's list of words, in ascending order, instead of the words: a walk over all text finds most
+    /// words there are.
+    pub(crate) runs: Option<Vec<Range<usize>>>,
     /// Rows of further words, found as a whole.
     pub(crate) rows: Vec<Arc<[u32]>>,
     /// Nodes at which a rule over the unknown frame ended, and how: what is below has to be decided by what follows.
@@ -38,6 +42,8 @@ pub(crate) struct Walk {
     pub(crate) apart: bool,
     /// Configurations with items of called rules, and the nodes at which they were left.
     pub(crate) called: Vec<(ConfigId, u32)>,
+    /// Places of a trie, by number, and what follows items that were looked at on their own to there.
+    pub(crate) behind: Vec<(u32, ConfigId)>,
     /// A row that is empty between uses.
     marks: Vec<u32>,
     stack: Vec<(u32, ConfigId)>,
@@ -46,12 +52,18 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
+    /// A walk that finds [`Walk::runs`].
+    pub(crate) fn in_runs() -> Walk {
+        Walk { runs: Some(Vec::new()), ..Walk::default() }
+    }
+
     /// Forgets what was found.
     pub(crate) fn clear(&mut self) {
         self.words.clear();
         self.rows.clear();
         self.exits.clear();
         self.called.clear();
+        self.behind.clear();
     }
 
     /// How many words and rows were found.
@@ -134,7 +146,7 @@ impl Walk {
         if config == DEAD || before == config && self.swallow(parser, trie, (node, config), left)? {
             return Ok(());
         }
-        self.words.extend_from_slice(trie.words_at(node));
+        self.take(trie, trie.range_at(node));
         let end = trie.node(node).end;
         if end == node + 1 {
             return Ok(());
@@ -167,8 +179,21 @@ impl Walk {
         }
         // A mask of so many words is better put together from a shared entry.
         *left = left.checked_sub(nodes as usize).ok_or(Stopped::Budget)?;
-        self.words.extend_from_slice(trie.words_below(node));
+        self.take(trie, trie.range_at(node).start..trie.range_below(node).end);
         Ok(true)
+    }
+
+    /// Adds words.
+    #[inline]
+    fn take(&mut self, trie: &Trie, words: Range<usize>) {
+        match &mut self.runs {
+            None => self.words.extend_from_slice(trie.words(words)),
+            Some(_) if words.is_empty() => {}
+            Some(runs) => match runs.last_mut() {
+                Some(last) if last.end == words.start => last.end = words.end,
+                _ => runs.push(words),
+            },
+        }
     }
 
     /// Visits the nodes `from..to`, children of one node that was reached with `config`.
@@ -204,7 +229,7 @@ impl Walk {
                 at = node.end;
                 continue;
             }
-            self.words.extend_from_slice(trie.words_at(at));
+            self.take(trie, trie.range_at(at));
             at += 1;
             if node.end == at {
                 continue;

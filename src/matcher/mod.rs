@@ -1,6 +1,7 @@
 //! Stage 4. Compiled grammar and input to parser configuration: Earley's algorithm with interned configurations.
 
 mod derive;
+mod loops;
 mod meter;
 mod parser;
 mod recognizer;

@@ -8,12 +8,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::meter::At;
 use super::store::{BOTTOM, ConfigId, DEAD, Done, FREE, FrameId, GATED, Item, Owner, ROOT, Store};
 use crate::compile::{Compiled, Mark, NO_BLOCK, Program};
-use crate::fsm::{ByteSet, kind};
+use crate::fsm::ByteSet;
 use crate::ids::Label;
 use crate::limits::Limits;
 
-/// Bytes that make a majority: text in most languages has few others.
-const MAJORITY: u32 = 48;
 /// Not computed yet.
 const UNKNOWN: u32 = u32::MAX;
 
@@ -74,7 +72,7 @@ pub(crate) struct Parser {
     rows: Vec<ConfigId>,
     special_steps: FxHashMap<(ConfigId, u32), ConfigId>,
     /// See [`Parser::loops`].
-    loops: Vec<(u64, u64)>,
+    pub(super) loops: Vec<(u64, u64)>,
     /// See [`Parser::after`].
     after: FxHashMap<FrameId, ConfigId>,
     /// See [`Parser::token_ended`].
@@ -345,41 +343,6 @@ impl Parser {
         })
     }
 
-    /// For an isolated item, another one that does the same with most bytes, and that most bytes lead both of them to: `any
-    /// text` for a state that is like it but for a few continuations. The other one is like none itself.
-    pub(crate) fn loops_like(&mut self, isolated: ConfigId) -> Result<Option<Item>, ParserLimit> {
-        let [own] = *self.store.items(isolated) else { return Ok(None) };
-        let Some(next) = self.majority(isolated)? else { return Ok(None) };
-        if self.store.done(next) != Done::default() {
-            return Ok(None);
-        }
-        // A dispatch that was called from here goes on behind its triggers; looked at on its own it does not.
-        let alike = |i: &&Item| {
-            i.frame == own.frame
-                && self.program.state(i.state).block == NO_BLOCK
-                && (own.frame == GATED || !self.program.is_dispatch(i.state))
-        };
-        let Some(&first) = self.store.items(next).iter().find(alike) else { return Ok(None) };
-        if first == own {
-            return Ok(None);
-        }
-        let other = self.isolated(first);
-        Ok((self.majority(other)? == Some(next)).then_some(first))
-    }
-
-    /// The configuration that most bytes lead to, if so many do that most tokens begin with one of them.
-    fn majority(&mut self, config: ConfigId) -> Result<Option<ConfigId>, ParserLimit> {
-        let mut counts: Vec<(ConfigId, u32)> = Vec::new();
-        for byte in self.allowed(config).iter() {
-            let next = self.step(config, byte)?;
-            match counts.iter_mut().find(|(c, _)| *c == next) {
-                Some((_, n)) => *n += 1,
-                None => counts.push((next, 1)),
-            }
-        }
-        Ok(counts.into_iter().filter(|&(_, n)| n >= MAJORITY).max_by_key(|&(_, n)| n).map(|(c, _)| c))
-    }
-
     /// The configuration in which a rule with this frame has just ended.
     pub(crate) fn after(&mut self, frame: FrameId) -> Result<ConfigId, ParserLimit> {
         if let Some(&known) = self.after.get(&frame) {
@@ -412,34 +375,6 @@ impl Parser {
     /// Whether a configuration can read anything.
     pub(crate) fn reads(&self, config: ConfigId) -> bool {
         self.store.items(config).iter().any(|i| self.program.state(i.state).scannable)
-    }
-
-    /// Whether all bytes of these kinds (see [`kind`]) lead a configuration back to itself. Looked at kind by kind, once.
-    pub(crate) fn loops(&mut self, config: ConfigId, kinds: u64) -> Result<bool, ParserLimit> {
-        let (mut looping, leaving) = self.loops.get(config as usize).copied().unwrap_or_default();
-        if kinds & leaving != 0 {
-            return Ok(false);
-        }
-        let mut open = kinds & !looping;
-        if open == 0 {
-            return Ok(true);
-        }
-        if self.loops.len() <= config as usize {
-            self.loops.resize(config as usize + 1, (0, 0));
-        }
-        while open != 0 {
-            let one = open & open.wrapping_neg();
-            for byte in (0..=255u8).filter(|&byte| kind(byte) == one) {
-                if self.step(config, byte)? != config {
-                    self.loops[config as usize] = (looping, leaving | one);
-                    return Ok(false);
-                }
-            }
-            looping |= one;
-            open &= !one;
-        }
-        self.loops[config as usize] = (looping, leaving);
-        Ok(true)
     }
 
     /// What the step over `byte` from `config` to `next` was.

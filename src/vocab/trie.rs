@@ -1,6 +1,6 @@
 //! A byte trie in flat arrays, nodes in depth-first order: a node's descendants follow it directly, and `end` skips them.
 
-use crate::fsm::kind;
+use crate::fsm::{CODE_POINTS, NOT_ASCII, kind, utf8};
 use crate::ids::TokenId;
 
 /// One node: the byte that leads to it, where its subtree ends, and which words end here.
@@ -27,7 +27,7 @@ pub struct Trie {
     nodes: Vec<Node>,
     words: Vec<TokenId>,
     root: Box<[u32; 256]>,
-    /// Per node: which kinds of bytes its subtree has below it; see [`kind`].
+    /// Per node: which kinds of bytes its subtree has below it; see [`kind`] and [`CODE_POINTS`].
     below: Vec<u64>,
 }
 
@@ -80,6 +80,23 @@ impl Trie {
         for at in (1..nodes.len() - 1).rev() {
             below[parents[at] as usize] |= below[at] | kind(nodes[at].byte);
         }
+        // For each state of UTF-8, whether all that is below a node may follow it.
+        let mut spelt = vec![u8::MAX; nodes.len()];
+        for at in (1..nodes.len() - 1).rev() {
+            let (byte, then) = (nodes[at].byte, spelt[at]);
+            spelt[parents[at] as usize] &= match byte {
+                0..=0x7F => then & 1 << utf8::WHOLE,
+                _ => {
+                    let read = |state: &u8| utf8::step(*state, byte).is_some_and(|next| then >> next & 1 == 1);
+                    (0..utf8::STATES).filter(read).fold(0, |may, state| may | 1 << state)
+                }
+            };
+        }
+        for (below, spelt) in below.iter_mut().zip(spelt) {
+            if *below & NOT_ASCII != 0 && spelt >> utf8::WHOLE & 1 == 1 {
+                *below = *below & !NOT_ASCII | CODE_POINTS;
+            }
+        }
         Trie { nodes, words, root, below }
     }
 
@@ -89,7 +106,8 @@ impl Trie {
         &self.nodes[index as usize]
     }
 
-    /// The kinds of all bytes strictly below a node.
+    /// The kinds of all bytes strictly below a node; [`CODE_POINTS`] in place of those that are not ASCII where they spell some, read
+    /// from the node on.
     #[inline]
     pub(crate) fn kinds_below(&self, node: u32) -> u64 {
         self.below[node as usize]
@@ -132,10 +150,20 @@ impl Trie {
     /// Words that end exactly at a node.
     #[inline]
     pub fn words_at(&self, node: u32) -> &[TokenId] {
-        let begin = self.nodes[node as usize].words;
+        self.words(self.range_at(node))
+    }
+
+    /// Words by their positions in the list of all words.
+    #[inline]
+    pub fn words(&self, range: std::ops::Range<usize>) -> &[TokenId] {
+        &self.words[range]
+    }
+
+    /// Positions, in the list of all words, of those that end exactly at a node.
+    #[inline]
+    pub fn range_at(&self, node: u32) -> std::ops::Range<usize> {
         // The next node in depth-first order is the first child or the node after the subtree: its words begin where ours end.
-        let end = self.nodes[node as usize + 1].words;
-        &self.words[begin as usize..end as usize]
+        self.nodes[node as usize].words as usize..self.nodes[node as usize + 1].words as usize
     }
 
     /// Positions, in the list of all words, of those that end strictly below a node.

@@ -19,7 +19,7 @@ const LARGEST: usize = 1024;
 const DEEPEST: usize = 200;
 
 /// Bytes that make a class wide.
-const WIDE: usize = 80;
+pub(super) const WIDE: usize = 80;
 
 pub(super) fn run(grammar: &mut Grammar) -> bool {
     let calls = Calls::of(grammar);
@@ -86,7 +86,7 @@ fn is_plain(body: &Expr) -> bool {
 }
 
 /// Whether an expression repeats a wide class; `repeated`: it is inside a repeat itself.
-fn has_text(expr: &Expr, repeated: bool) -> bool {
+pub(super) fn has_text(expr: &Expr, repeated: bool) -> bool {
     match expr {
         Expr::Class(set) => repeated && set.len() >= WIDE,
         Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().any(|part| has_text(part, repeated)),

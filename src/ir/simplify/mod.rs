@@ -12,6 +12,7 @@ mod loops;
 mod merge;
 mod nullable;
 mod reach;
+mod regular;
 mod unit;
 mod useless;
 
@@ -53,6 +54,8 @@ pub enum Pass {
     Merge,
     /// Small rules, and rules used once, are written where they are used.
     Inline,
+    /// Rules that call others and are regular languages become one automaton.
+    Regular,
     /// Literal alternatives become one automaton that shares their beginnings and ends.
     Literals,
     /// Rules that the start does not reach are dropped and the others renumbered.
@@ -61,7 +64,7 @@ pub enum Pass {
 
 impl Pass {
     /// All passes, in the order in which they help each other.
-    pub const ALL: [Pass; 10] = [
+    pub const ALL: [Pass; 11] = [
         Pass::Reach,
         Pass::Fold,
         Pass::Useless,
@@ -69,13 +72,14 @@ impl Pass {
         Pass::Nullable,
         Pass::Loops,
         Pass::Merge,
+        Pass::Regular,
         Pass::Inline,
         Pass::Literals,
         Pass::Reach,
     ];
 
     /// Runs the pass; returns whether it changed anything. The grammar must be valid. Cost: linear in the grammar's size;
-    /// [`Pass::Merge`] and [`Pass::Literals`] add a logarithm.
+    /// [`Pass::Merge`] and [`Pass::Literals`] add a logarithm, [`Pass::Regular`] the cost of automata of at most a thousand states.
     pub fn run(self, grammar: &mut Grammar) -> bool {
         match self {
             Pass::Fold => fold::run(grammar),
@@ -84,6 +88,7 @@ impl Pass {
             Pass::Nullable => nullable::run(grammar),
             Pass::Loops => loops::run(grammar),
             Pass::Merge => merge::run(grammar),
+            Pass::Regular => regular::run(grammar),
             Pass::Inline => inline::run(grammar),
             Pass::Literals => literals::run(grammar),
             Pass::Reach => reach::run(grammar),
@@ -105,7 +110,7 @@ impl Pass {
     fn opens_more(self) -> bool {
         match self {
             Pass::Useless | Pass::Unit | Pass::Nullable | Pass::Loops | Pass::Merge => true,
-            Pass::Fold | Pass::Inline | Pass::Literals | Pass::Reach => false,
+            Pass::Fold | Pass::Regular | Pass::Inline | Pass::Literals | Pass::Reach => false,
         }
     }
 }

@@ -1,0 +1,116 @@
+//! Where text leads back to where it was: what lets a walk take whole subtrees, and one state's entry be derived from another's.
+
+use super::parser::{Parser, ParserLimit};
+use super::store::{ConfigId, DEAD, GATED, Item};
+use crate::compile::NO_BLOCK;
+use crate::fsm::{CODE_POINTS, kind, utf8};
+
+/// Bytes that make a majority: text in most languages has few others.
+const MAJORITY: u32 = 48;
+/// Items of which one may be what a configuration is like.
+const CANDIDATES: usize = 8;
+/// Configurations inside of code points that are looked at.
+const INSIDE: usize = 32;
+
+impl Parser {
+    /// For an isolated item, another one that does the same with most bytes, and that most bytes lead both of them to: `any
+    /// text` for a state that is like it but for a few continuations. The other one is like none itself.
+    pub(crate) fn loops_like(&mut self, isolated: ConfigId) -> Result<Option<Item>, ParserLimit> {
+        let [own] = *self.store().items(isolated) else { return Ok(None) };
+        let Some(next) = self.majority(isolated)? else { return Ok(None) };
+        if self.store().done(next).gated {
+            return Ok(None);
+        }
+        // A dispatch that was called from here goes on behind its triggers; looked at on its own it does not.
+        let alike = |i: &&Item| {
+            i.frame == own.frame
+                && self.program().state(i.state).block == NO_BLOCK
+                && (own.frame == GATED || !self.program().is_dispatch(i.state))
+        };
+        let candidates: Vec<Item> = self.store().items(next).iter().filter(alike).take(CANDIDATES).copied().collect();
+        for candidate in candidates {
+            // What does the same with most bytes is not like another itself, and is no different from itself.
+            if candidate == own {
+                return Ok(None);
+            }
+            let other = self.isolated(candidate);
+            if self.majority(other)? == Some(next) {
+                return Ok(Some(candidate));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The configuration that most bytes lead to, if so many do that most tokens begin with one of them.
+    fn majority(&mut self, config: ConfigId) -> Result<Option<ConfigId>, ParserLimit> {
+        let mut counts: Vec<(ConfigId, u32)> = Vec::new();
+        for byte in self.allowed(config).iter() {
+            let next = self.step(config, byte)?;
+            match counts.iter_mut().find(|(c, _)| *c == next) {
+                Some((_, n)) => *n += 1,
+                None => counts.push((next, 1)),
+            }
+        }
+        Ok(counts.into_iter().filter(|&(_, n)| n >= MAJORITY).max_by_key(|&(_, n)| n).map(|(c, _)| c))
+    }
+
+    /// Whether all bytes of these kinds (see [`kind`] and [`CODE_POINTS`]) lead a configuration back to itself. Looked at kind by
+    /// kind, once.
+    pub(crate) fn loops(&mut self, config: ConfigId, kinds: u64) -> Result<bool, ParserLimit> {
+        let (mut looping, leaving) = self.loops.get(config as usize).copied().unwrap_or_default();
+        if kinds & leaving != 0 {
+            return Ok(false);
+        }
+        let mut open = kinds & !looping;
+        if open == 0 {
+            return Ok(true);
+        }
+        if self.loops.len() <= config as usize {
+            self.loops.resize(config as usize + 1, (0, 0));
+        }
+        while open != 0 {
+            let one = open & open.wrapping_neg();
+            let loops = match one {
+                CODE_POINTS => self.loops_over_code_points(config)?,
+                _ => self.loops_over(config, one)?,
+            };
+            if !loops {
+                self.loops[config as usize] = (looping, leaving | one);
+                return Ok(false);
+            }
+            looping |= one;
+            open &= !one;
+        }
+        self.loops[config as usize] = (looping, leaving);
+        Ok(true)
+    }
+
+    fn loops_over(&mut self, config: ConfigId, one: u64) -> Result<bool, ParserLimit> {
+        for byte in (0..=255u8).filter(|&byte| kind(byte) == one) {
+            if self.step(config, byte)? != config {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether each code point that is not ASCII leads a configuration back to itself.
+    fn loops_over_code_points(&mut self, config: ConfigId) -> Result<bool, ParserLimit> {
+        let mut inside = vec![(utf8::WHOLE, config)];
+        let mut at = 0;
+        while let Some(&(state, begun)) = inside.get(at) {
+            at += 1;
+            for byte in 0x80..=0xFFu8 {
+                let Some(state) = utf8::step(state, byte) else { continue };
+                let next = self.step(begun, byte)?;
+                if next == DEAD || state == utf8::WHOLE && next != config || inside.len() > INSIDE {
+                    return Ok(false);
+                }
+                if state != utf8::WHOLE && !inside.contains(&(state, next)) {
+                    inside.push((state, next));
+                }
+            }
+        }
+        Ok(true)
+    }
+}
