@@ -59,7 +59,7 @@ impl Set {
             let (name, value) = text.split_once(':').expect("a colon");
             let value = b.rule(format!("v{i}"), Expr::seq([Expr::text(value), Expr::class(ByteSet::of(b".!"))]));
             let body = Expr::seq([Expr::text(name), Expr::text(":"), Expr::Ref(value)]);
-            if i % 2 == 0 { body } else { Expr::Ref(b.rule(format!("m{i}"), body)) }
+            if i.is_multiple_of(2) { body } else { Expr::Ref(b.rule(format!("m{i}"), body)) }
         };
         let once = self.once.iter().enumerate();
         let once = once.map(|(i, &(_, required))| Member { body: body(i), required }).collect();
@@ -182,7 +182,7 @@ fn sets_are_refused_where_they_cannot_be_kept_apart() {
     assert!(matches!(Compiled::new(&empty, &Limits::default()), Err(CompileError::EmptyMember { .. })));
     // Reports do not enumerate subsets.
     let large = Arc::new(
-        Compiled::new(&grammar(64, Expr::text("abc")).expect("well formed"), &Limits::default()).expect("compiles"),
+        Compiled::new(grammar(64, Expr::text("abc")).expect("well formed"), &Limits::default()).expect("compiles"),
     );
     assert!(large.size().states < 1_000 && large.automata()[0].states.len() < 1_000);
 }
