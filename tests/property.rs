@@ -5,6 +5,7 @@ mod algebra;
 mod api;
 mod budget;
 pub(crate) mod generate;
+mod members;
 mod text;
 
 use std::sync::Arc;

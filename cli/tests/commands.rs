@@ -162,6 +162,14 @@ fn check_schema_explains_and_sets_the_exit_code() {
     assert_eq!(code, Some(1));
     assert!(why.starts_with("not valid: the text ends too early, at byte 7"), "{why}");
 
+    let unique = folder.file("unique.json", r#"{"uniqueItems": true}"#);
+    let input = folder.file("i.json", "[[1], [1]]");
+    let run = louver(&["check", "--schema", path(&unique), "--options", "{\"policy\": \"validate\"}", path(&input)]);
+    assert_eq!((run.status.code(), &run.stdout[..]), (Some(0), &b"valid\n"[..]));
+    assert!(String::from_utf8_lossy(&run.stderr).contains("not enforced: \"/uniqueItems\""), "{run:?}");
+    let run = louver(&["check", "--schema", path(&unique), "--options", "{\"order\": \"none\"}", path(&input)]);
+    assert_eq!(run.status.code(), Some(2), "{run:?}");
+
     let refused = folder.file("bad.json", r#"{"type": "object", "properties": {"n": {"minimum": "x"}}}"#);
     let run = louver(&["check", "--schema", path(&refused), path(&schema)]);
     assert_eq!(run.status.code(), Some(2));

@@ -10,7 +10,7 @@ use super::units::{Part, Symbol, Unit};
 use super::{CompileError, Compiled};
 use crate::fsm::{ByteSet, Grouped, Nfa};
 use crate::ids::Label;
-use crate::ir::{Expr, Grammar, Graph, Trigger};
+use crate::ir::{Expr, Grammar, Graph, Members, Trigger};
 use crate::limits::Limits;
 
 /// Most states a counted repeat may cost to be written out; beyond, it becomes a counter.
@@ -95,7 +95,7 @@ fn weight(expr: &Expr, cap: usize) -> usize {
     match expr {
         Expr::Empty | Expr::Never => 0,
         Expr::Bytes(b) => b.len(),
-        Expr::Class(_) | Expr::Special(_) | Expr::Ref(_) | Expr::Dispatch(_) => 1,
+        Expr::Class(_) | Expr::Special(_) | Expr::Ref(_) | Expr::Dispatch(_) | Expr::Members(_) => 1,
         Expr::Seq(parts) | Expr::Alt(parts) => sum(&mut parts.iter()),
         Expr::Repeat { body, min, max } => weight(body, cap).saturating_mul(max.unwrap_or(min + 1).max(1) as usize),
         Expr::Automaton(dfa) => dfa.len(),
@@ -117,6 +117,7 @@ pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), Com
         bodies: Vec::new(),
         dispatches: FxHashMap::default(),
         cuts: [false; 257],
+        sets: Vec::new(),
         total: 0,
         counted: false,
         written: false,
@@ -126,7 +127,7 @@ pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), Com
         // Code points are counted.
         [(0x80, 0xBF), (0xC0, 0xDF), (0xE0, 0xEF), (0xF0, 0xFF)].into_iter().for_each(|(lo, hi)| scan.cut(lo, hi));
     }
-    let Scan { rules, refs, calls, auxiliary, bodies, dispatches, cuts, .. } = scan;
+    let Scan { rules, refs, calls, auxiliary, bodies, dispatches, cuts, sets, .. } = scan;
     compiled.rules = rules;
     compiled.auxiliary = auxiliary;
     compiled.units = dispatches;
@@ -141,6 +142,13 @@ pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), Com
     compiled.derivable(&grammar, &bodies, &components);
     if !compiled.rules[compiled.start as usize].productive {
         return Err(CompileError::Empty { rule: grammar.rules[compiled.start as usize].name.clone() });
+    }
+    let nullable = |(_, set): &&(u32, &Members)| {
+        set.once.iter().map(|member| &member.body).chain(&set.often).any(|body| compiled.nullable(body))
+    };
+    if let Some((rule, _)) = sets.iter().find(nullable) {
+        let name = grammar.rules.get(*rule as usize).map_or("(members)", |rule| &rule.name);
+        return Err(CompileError::EmptyMember { rule: name.to_owned() });
     }
     compiled.ranks(&grammar, &bodies, &components);
     compiled.meters.keys().for_each(|&rule| compiled.rules[rule as usize].kept = true);
@@ -175,6 +183,8 @@ struct Scan<'g> {
     dispatches: FxHashMap<u32, std::sync::Arc<Unit>>,
     /// Bytes that differ from the byte before them.
     cuts: [bool; 257],
+    /// Sets of members, and the rules they are in.
+    sets: Vec<(u32, &'g Members)>,
     total: usize,
     /// The rule at hand has counters or special tokens.
     counted: bool,
@@ -288,7 +298,8 @@ impl<'g> Scan<'g> {
                 }
                 nodes
             }
-            Expr::Dispatch(_) => {
+            Expr::Members(members) if place == Place::Rule => self.members(owner, members)?,
+            Expr::Dispatch(_) | Expr::Members(_) => {
                 self.auxiliary(expr);
                 1
             }
@@ -326,6 +337,16 @@ impl<'g> Scan<'g> {
             self.seen.push(false);
         }
         self.calls.push(rule);
+    }
+
+    fn members(&mut self, owner: u32, members: &'g Members) -> Result<usize, CompileError> {
+        self.counted = true;
+        self.sets.push((owner, members));
+        let mut nodes = 4;
+        for part in members.parts() {
+            nodes += self.expr(owner, part, Place::Member)? + 2;
+        }
+        Ok(nodes)
     }
 
     fn dispatch(&mut self, owner: u32, expr: &Expr, dispatch: &crate::ir::Dispatch) -> Result<usize, CompileError> {
@@ -428,6 +449,7 @@ impl Compiled {
             }
             Expr::Automaton(dfa) => !dfa.is_empty(),
             Expr::Graph(graph) => self.reaches(graph, |e| self.productive(e)),
+            Expr::Members(members) => members.derives(|part| self.productive(part)),
             Expr::Dispatch(_) => self.rules[self.auxiliary(address(expr)) as usize].productive,
         }
     }
@@ -443,6 +465,7 @@ impl Compiled {
             Expr::Repeat { body, min, max } => max.is_none_or(|max| max >= *min) && (*min == 0 || self.nullable(body)),
             Expr::Automaton(dfa) => dfa.is_final(0),
             Expr::Graph(graph) => self.reaches(graph, |e| self.nullable(e)),
+            Expr::Members(members) => members.nullable(),
             Expr::Dispatch(_) => self.rules[self.auxiliary(address(expr)) as usize].nullable,
         }
     }
@@ -482,8 +505,8 @@ impl Compiled {
                     match grammar.rules.get(rule as usize) {
                         // What a dispatch calls comes behind a trigger.
                         _ if self.units.contains_key(&rule) => {}
-                        Some(r) => self.leading(&r.body, &mut out),
-                        None => self.leading(bodies[rule as usize - grammar.rules.len()], &mut out),
+                        Some(r) => self.leading_of_rule(&r.body, &mut out),
+                        None => self.leading_of_rule(bodies[rule as usize - grammar.rules.len()], &mut out),
                     }
                     out.iter().filter_map(|r| number.get(r).copied()).collect()
                 })
@@ -497,6 +520,19 @@ impl Compiled {
                 rank += 1;
             }
         }
+    }
+
+    /// Rules that a rule may call before anything is read.
+    fn leading_of_rule(&self, body: &Expr, out: &mut Vec<u32>) {
+        match body {
+            Expr::Members(members) => self.leading_of_members(members, out),
+            _ => self.leading(body, out),
+        }
+    }
+
+    fn leading_of_members(&self, members: &Members, out: &mut Vec<u32>) {
+        let firsts = members.once.iter().map(|member| &member.body).chain(&members.often);
+        firsts.for_each(|first| self.leading(first, out));
     }
 
     /// Rules that may be called before anything is read.
@@ -527,6 +563,10 @@ impl Compiled {
                 let first = graph.edges.iter().filter(|(from, _, _)| seen[*from as usize]);
                 first.for_each(|(_, e, _)| self.leading(e, out));
             }
+            Expr::Members(members) => match self.auxiliary.get(&address(expr)) {
+                Some(&rule) => out.push(rule),
+                None => self.leading_of_members(members, out),
+            },
             Expr::Dispatch(_) => out.push(self.auxiliary(address(expr))),
         }
     }

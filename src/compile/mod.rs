@@ -8,6 +8,7 @@ mod dispatch;
 mod facts;
 mod inspect;
 mod leaves;
+mod members;
 mod meters;
 mod program;
 mod thompson;
@@ -47,6 +48,12 @@ pub enum CompileError {
         what: &'static str,
         /// The limit.
         limit: usize,
+    },
+    /// A set of members has one that may be empty, so that nobody can tell whether it is there.
+    #[error("rule `{rule}` has a set of members of which one may be empty")]
+    EmptyMember {
+        /// Where.
+        rule: String,
     },
     /// A special token of the grammar is not in the vocabulary.
     #[error("the vocabulary has no special token {token}")]

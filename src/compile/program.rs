@@ -9,10 +9,13 @@ use hashbrown::HashTable;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
 
-use super::units::{Symbol, Unit};
+use super::members::MemberStates;
+use super::units::Unit;
 use super::{Block, ByteEdge, Compiled, CompiledSize, Mark, Meter, NO_BLOCK, leaves, thompson};
 use crate::fsm::{Dfa, Edge};
 use crate::ids::Label;
+
+mod edges;
 
 /// Not there yet.
 const UNKNOWN: u32 = u32::MAX;
@@ -69,6 +72,8 @@ enum Source {
     Sets(Arc<Unit>, u32),
     /// A set holds one state of this unit, not closed: states keep their marks.
     Single(Arc<Unit>),
+    /// As [`Source::Sets`], of a rule with sets of members: what states mean is in [`Program::members`].
+    Members(Arc<Unit>, u32),
 }
 
 /// A rule's automaton, or a block's at one place in its rule.
@@ -106,6 +111,12 @@ pub(crate) struct Program {
     instances: Vec<Instance>,
     rules: Vec<Opened>,
     known: HashTable<u32>,
+    /// States of sets of members.
+    members: Vec<MemberStates>,
+    /// See [`Program::nearing_end`].
+    nearing_end: FxHashMap<u32, u32>,
+    /// Sets of members are not told apart: for reports.
+    is_shape: bool,
     /// Placed blocks by rule, block of its unit, and the state behind.
     placed: FxHashMap<(u32, u32, u32), u32>,
     scratch: Scratch,
@@ -153,6 +164,9 @@ impl Program {
             blocks: Vec::new(),
             instances: Vec::new(),
             known: HashTable::new(),
+            members: Vec::new(),
+            nearing_end: FxHashMap::default(),
+            is_shape: false,
             placed: FxHashMap::default(),
             scratch: Scratch::default(),
         };
@@ -175,9 +189,9 @@ impl Program {
         program
     }
 
-    /// Everything that can be reached, for reports.
+    /// Everything that can be reached, for reports. Of a set of members, what can be read whatever has been there.
     pub(super) fn whole(compiled: Arc<Compiled>) -> Program {
-        let mut program = Program::new(compiled);
+        let mut program = Program { is_shape: true, ..Program::new(compiled) };
         program.open(program.compiled.start);
         let mut at = 0;
         while at < program.states.len() {
@@ -215,6 +229,7 @@ impl Program {
             + self.sets.len() * 4
             + self.byte_edges.len() * size_of::<ByteEdge>()
             + (self.call_edges.len() + self.special_edges.len()) * 8
+            + self.members.iter().map(MemberStates::bytes).sum::<usize>()
     }
 
     /// Number of states so far.
@@ -336,6 +351,32 @@ impl Program {
         self.intern(self.states[state as usize].instance, &[number])
     }
 
+    /// How many members that come at most once may still come; none outside of sets of members.
+    pub(crate) fn members_left(&self, state: u32) -> u32 {
+        let State { instance, set, .. } = self.states[state as usize];
+        match self.instances.get(instance as usize).map(|i| &i.source) {
+            Some(Source::Members(unit, number)) => self.members[*number as usize].left(unit, &self.sets[set.range()]),
+            _ => 0,
+        }
+    }
+
+    /// A state that stands for this one where the nearest end is looked for: before a member, only such members may come that
+    /// are still missing, and in one order. So few sets of members are met.
+    pub(crate) fn nearing_end(&mut self, state: u32) -> u32 {
+        let State { instance, set, .. } = self.states[state as usize];
+        let source = self.instances.get(instance as usize).map(|i| i.source.clone());
+        let Some(Source::Members(unit, number)) = source else { return state };
+        if let Some(&known) = self.nearing_end.get(&state) {
+            return known;
+        }
+        let to = match self.members[number as usize].nearing_end(&unit, &self.sets[set.range()]) {
+            Some(set) => self.intern(instance, &set),
+            None => state,
+        };
+        self.nearing_end.insert(state, to);
+        to
+    }
+
     /// Whether a run of a block can call a rule. Cost: the block's states.
     pub(crate) fn block_calls(&mut self, block: u32) -> bool {
         let mut seen = vec![self.blocks[block as usize].start];
@@ -363,11 +404,10 @@ impl Program {
         }
         let source = match (leaves::automaton(&self.compiled, rule), self.compiled.units.get(&rule)) {
             (Some(dfa), _) => Source::Dfa(dfa),
-            (None, Some(unit)) if !unit.marks.is_empty() => Source::Single(unit.clone()),
-            (None, Some(unit)) => Source::Sets(unit.clone(), 0),
+            (None, Some(unit)) => self.source(unit.clone()),
             (None, None) => {
                 let body = &self.compiled.parsed.rules[rule as usize].body;
-                Source::Sets(Arc::new(thompson::unit(&self.compiled, body)), 0)
+                self.source(Arc::new(thompson::unit(&self.compiled, body)))
             }
         };
         let instance = self.instance(source, rule, NO_BLOCK);
@@ -390,10 +430,23 @@ impl Program {
         start
     }
 
+    fn source(&mut self, unit: Arc<Unit>) -> Source {
+        if !unit.marks.is_empty() {
+            Source::Single(unit)
+        } else if !unit.members.is_empty() {
+            self.members.push(MemberStates::new(self.is_shape));
+            Source::Members(unit, self.members.len() as u32 - 1)
+        } else {
+            Source::Sets(unit, 0)
+        }
+    }
+
     fn instance(&mut self, source: Source, rule: u32, block: u32) -> u32 {
         let left = match &source {
             Source::Dfa(_) | Source::Single(_) => u32::MAX,
             Source::Sets(unit, part) => unit.part(*part).nfa.len() as u32 * 4 + 256,
+            // More with every set that is met.
+            Source::Members(..) => 256,
         };
         self.instances.push(Instance { source, rule, block, left });
         (self.instances.len() - 1) as u32
@@ -411,7 +464,11 @@ impl Program {
                 set.clear();
                 set.push(unit.main.nfa.start());
             }
-            Source::Sets(unit, part) => self.scratch.close(&unit, part, &[unit.part(part).nfa.start()], &mut set),
+            Source::Sets(unit, part) => self.close(instance, &[unit.part(part).nfa.start()], &mut set),
+            Source::Members(unit, number) => {
+                let start = self.members[number as usize].start(&unit);
+                self.close(instance, &[start], &mut set);
+            }
         }
         let start = self.intern(instance, &set);
         self.scratch.set = set;
@@ -475,6 +532,7 @@ impl Program {
         match &self.instances[instance as usize].source {
             Source::Dfa(dfa) => (dfa.is_final(set[0]), !dfa.edges(set[0]).is_empty(), false),
             Source::Sets(unit, part) => unit.part(*part).look(set),
+            Source::Members(unit, number) => self.members[*number as usize].look(unit, set),
             Source::Single(unit) => {
                 let unit = unit.clone();
                 let mut closed = Vec::new();
@@ -490,236 +548,5 @@ impl Program {
         if !self.states[state as usize].expanded {
             self.find_edges(state);
         }
-    }
-
-    fn find_edges(&mut self, state: u32) {
-        let State { instance, set, .. } = self.states[state as usize];
-        let (mut bytes, mut calls) = (std::mem::take(&mut self.scratch.bytes), std::mem::take(&mut self.scratch.calls));
-        let (mut specials, mut enters) =
-            (std::mem::take(&mut self.scratch.specials), std::mem::take(&mut self.scratch.enters));
-        bytes.clear();
-        calls.clear();
-        specials.clear();
-        enters.clear();
-        match self.instances[instance as usize].source.clone() {
-            Source::Dfa(dfa) => {
-                for e in dfa.edges(self.sets[set.at as usize]) {
-                    let to = self.intern(instance, &[e.to]);
-                    push_edge(&mut bytes, e.lo, e.hi, to);
-                }
-            }
-            Source::Single(unit) => {
-                let from = self.sets[set.at as usize];
-                self.singles(instance, &unit, from, (&mut bytes, &mut calls, &mut specials));
-            }
-            Source::Sets(unit, part) => {
-                self.gather(&unit, part, set);
-                self.byte_targets(instance, &unit, part, &mut bytes);
-                self.other_targets(instance, (&unit, part), (&mut calls, &mut specials, &mut enters));
-            }
-        }
-        fn append<T: Copy>(all: &mut Vec<T>, new: &[T]) -> Span {
-            let span = Span { at: all.len() as u32, len: new.len() as u32 };
-            all.extend_from_slice(new);
-            span
-        }
-        let (b, c) = (append(&mut self.byte_edges, &bytes), append(&mut self.call_edges, &calls));
-        let (s, e) = (append(&mut self.special_edges, &specials), append(&mut self.enter_edges, &enters));
-        let at = &mut self.states[state as usize];
-        (at.bytes, at.calls, at.specials, at.enters, at.expanded) = (b, c, s, e, true);
-        (self.scratch.bytes, self.scratch.calls) = (bytes, calls);
-        (self.scratch.specials, self.scratch.enters) = (specials, enters);
-    }
-
-    /// Edges of a state that keeps its mark: what its closure reads, each target for itself.
-    #[allow(clippy::type_complexity)]
-    fn singles(
-        &mut self,
-        instance: u32,
-        unit: &Arc<Unit>,
-        from: u32,
-        (bytes, calls, specials): (&mut Vec<ByteEdge>, &mut Vec<(u32, u32)>, &mut Vec<(u32, u32)>),
-    ) {
-        let mut set = std::mem::take(&mut self.scratch.set);
-        self.scratch.close(unit, 0, &[from], &mut set);
-        let mut edges: Vec<Edge> = set.iter().flat_map(|&s| unit.main.nfa.edges(s)).collect();
-        self.scratch.set = set;
-        edges.sort_unstable();
-        edges.dedup();
-        for e in edges.into_iter().filter(|e| unit.main.live[e.to as usize]) {
-            let to = self.intern(instance, &[e.to]);
-            match Symbol::decode(e.lo) {
-                Symbol::Byte(_) => push_edge(bytes, e.lo, e.hi, to),
-                Symbol::Call(rule) => calls.push((rule, to)),
-                Symbol::Special(special) => specials.push((special, to)),
-                Symbol::Block(_) => debug_assert!(false, "a dispatch has no blocks"),
-            }
-        }
-    }
-
-    /// Collects the edges of a set: bytes in `edges`, everything else in `others`, sorted.
-    fn gather(&mut self, unit: &Unit, part: u32, set: Span) {
-        let part = unit.part(part);
-        let Scratch { edges, others, .. } = &mut self.scratch;
-        edges.clear();
-        others.clear();
-        for &s in &self.sets[set.range()] {
-            for e in part.nfa.edges(s) {
-                if part.live[e.to as usize] {
-                    let list = if e.lo <= 255 { &mut *edges } else { &mut *others };
-                    list.push(e);
-                }
-            }
-        }
-        edges.sort_unstable();
-        edges.dedup();
-        others.sort_unstable();
-        others.dedup();
-    }
-
-    fn byte_targets(&mut self, instance: u32, unit: &Arc<Unit>, part: u32, bytes: &mut Vec<ByteEdge>) {
-        let edges = std::mem::take(&mut self.scratch.edges);
-        let mut cuts = std::mem::take(&mut self.scratch.cuts);
-        let mut targets = std::mem::take(&mut self.scratch.targets);
-        if edges.windows(2).all(|pair| pair[0].hi < pair[1].lo) {
-            for e in &edges {
-                self.lead(instance, (unit, part), (e.lo, e.hi, &[e.to]), bytes);
-            }
-        } else {
-            // Elementary intervals: every begin and every past-the-end is a cut.
-            cuts.clear();
-            cuts.extend(edges.iter().flat_map(|e| [e.lo, e.hi + 1]));
-            cuts.sort_unstable();
-            cuts.dedup();
-            for pair in cuts.windows(2) {
-                let (lo, hi) = (pair[0], pair[1] - 1);
-                targets.clear();
-                targets.extend(edges.iter().take_while(|e| e.lo <= lo).filter(|e| e.hi >= lo).map(|e| e.to));
-                if !targets.is_empty() {
-                    self.lead(instance, (unit, part), (lo, hi, &targets), bytes);
-                }
-            }
-        }
-        (self.scratch.edges, self.scratch.cuts, self.scratch.targets) = (edges, cuts, targets);
-    }
-
-    /// Adds what `lo..=hi` leads to.
-    fn lead(
-        &mut self,
-        instance: u32,
-        (unit, part): (&Unit, u32),
-        (lo, hi, targets): (u32, u32, &[u32]),
-        bytes: &mut Vec<ByteEdge>,
-    ) {
-        let mut set = std::mem::take(&mut self.scratch.set);
-        self.scratch.close(unit, part, targets, &mut set);
-        if set.len() > 1 && self.instances[instance as usize].left == 0 {
-            for &s in &set {
-                let to = self.intern(instance, &[s]);
-                bytes.push(ByteEdge { lo: lo as u8, hi: hi as u8, to });
-            }
-        } else if !set.is_empty() {
-            let to = self.intern(instance, &set);
-            push_edge(bytes, lo, hi, to);
-        }
-        self.scratch.set = set;
-    }
-
-    /// Calls, special tokens and blocks, each with the closure of all it leads to.
-    #[allow(clippy::type_complexity)]
-    fn other_targets(
-        &mut self,
-        instance: u32,
-        (unit, part): (&Arc<Unit>, u32),
-        (calls, specials, enters): (&mut Vec<(u32, u32)>, &mut Vec<(u32, u32)>, &mut Vec<u32>),
-    ) {
-        let others = std::mem::take(&mut self.scratch.others);
-        let mut targets = std::mem::take(&mut self.scratch.targets);
-        for same in others.chunk_by(|a, b| a.lo == b.lo) {
-            targets.clear();
-            targets.extend(same.iter().map(|e| e.to));
-            let mut set = std::mem::take(&mut self.scratch.set);
-            self.scratch.close(unit, part, &targets, &mut set);
-            let to = if set.is_empty() { None } else { Some(self.intern(instance, &set)) };
-            self.scratch.set = set;
-            let Some(to) = to else { continue };
-            match Symbol::decode(same[0].lo) {
-                Symbol::Call(rule) => calls.push((rule, to)),
-                Symbol::Special(special) => specials.push((special, to)),
-                Symbol::Block(block) => enters.push(self.place(instance, unit, block, to)),
-                Symbol::Byte(_) => {}
-            }
-        }
-        (self.scratch.others, self.scratch.targets) = (others, targets);
-    }
-
-    /// A block of a rule with what follows it.
-    fn place(&mut self, instance: u32, unit: &Arc<Unit>, block: u32, exit: u32) -> u32 {
-        let rule = self.instances[instance as usize].rule;
-        if let Some(&placed) = self.placed.get(&(rule, block, exit)) {
-            return placed;
-        }
-        let placed = self.blocks.len() as u32;
-        self.placed.insert((rule, block, exit), placed);
-        let part = &unit.blocks[block as usize];
-        self.blocks.push(Block { min: part.min, max: part.max, start: UNKNOWN, exit });
-        let inner = self.instance(Source::Sets(unit.clone(), block + 1), rule, placed);
-        let start = self.first(inner);
-        self.blocks[placed as usize].start = start;
-        placed
-    }
-}
-
-/// Adds an edge, joined with the one before where the ranges touch.
-fn push_edge(edges: &mut Vec<ByteEdge>, lo: u32, hi: u32, to: u32) {
-    let (lo, hi) = (lo as u8, hi.min(255) as u8);
-    match edges.last_mut() {
-        Some(last) if last.to == to && u32::from(last.hi) + 1 == u32::from(lo) => last.hi = hi,
-        _ => edges.push(ByteEdge { lo, hi, to }),
-    }
-}
-
-impl super::units::Part {
-    /// Whether a set of states is final, reads something, calls something.
-    fn look(&self, set: &[u32]) -> (bool, bool, bool) {
-        let (mut is_final, mut scannable, mut calling) = (false, false, false);
-        for &s in set {
-            is_final |= self.nfa.is_final(s);
-            for e in self.nfa.edges(s).filter(|e| self.live[e.to as usize]) {
-                match Symbol::decode(e.lo) {
-                    Symbol::Byte(_) | Symbol::Special(_) => scannable = true,
-                    Symbol::Call(_) | Symbol::Block(_) => calling = true,
-                }
-            }
-        }
-        (is_final, scannable, calling)
-    }
-}
-
-impl Scratch {
-    /// The states that matter (live, with an edge or final) among those that epsilon edges reach; sorted.
-    fn close(&mut self, unit: &Unit, part: u32, from: &[u32], set: &mut Vec<u32>) {
-        let part = unit.part(part);
-        set.clear();
-        self.round = self.round.wrapping_add(1);
-        if self.seen.len() < part.nfa.len() || self.round == 0 {
-            self.seen.clear();
-            self.seen.resize(part.nfa.len(), 0);
-            self.round = 1;
-        }
-        let Scratch { stack, seen, round, .. } = self;
-        let mut push = |stack: &mut Vec<u32>, s: u32| {
-            if part.live[s as usize] && std::mem::replace(&mut seen[s as usize], *round) != *round {
-                stack.push(s);
-            }
-        };
-        from.iter().for_each(|&s| push(stack, s));
-        while let Some(s) = stack.pop() {
-            if !part.nfa.is_edgeless(s) || part.nfa.is_final(s) {
-                set.push(s);
-            }
-            part.nfa.epsilons(s).for_each(|to| push(stack, to));
-        }
-        set.sort_unstable();
     }
 }

@@ -1,18 +1,21 @@
 //! Expressions to nondeterministic automata (Thompson's construction), one rule at a time. Large counted repeats become
-//! blocks; nested blocks, dispatches inside other expressions and what is inside them are rules of their own.
+//! blocks; nested blocks, dispatches and sets of members inside other expressions and what is inside them are rules of their own.
 
 use rustc_hash::FxHashMap;
 
 use super::facts::{address, countable, is_tiny, written_out};
+use super::members::{Fragments, Regions};
 use super::units::{BlockPart, Part, Symbol, Unit};
 use super::{Compiled, dispatch};
 use crate::fsm::{Nfa, TooLarge};
-use crate::ir::{Expr, Grammar};
+use crate::ir::{Expr, Grammar, Members};
 
-/// Where an expression stands: counters do not nest inside one rule.
+/// Where an expression stands: neither counters nor sets of members nest inside one rule.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Rule,
+    /// In a member of a set, or between two.
+    Member,
     Block,
 }
 
@@ -22,14 +25,14 @@ pub(super) fn dispatch_unit(expr: &Expr, limit: usize) -> Option<Result<Unit, To
     let (mut nfa, mut marks) = (Nfa::new(), Vec::new());
     nfa.state();
     let built = dispatch::build(dispatch, &mut nfa, &mut marks, limit);
-    Some(built.map(|()| Unit { main: Part::new(nfa), blocks: Vec::new(), marks }))
+    Some(built.map(|()| Unit { main: Part::new(nfa), blocks: Vec::new(), marks, members: Regions::default() }))
 }
 
 /// The automaton of a rule with this body. Cost: linear in the body as it is written out.
 pub(super) fn unit(compiled: &Compiled, body: &Expr) -> Unit {
     let mut thompson = Thompson::new(compiled);
     let main = thompson.part(body, Place::Rule);
-    Unit { main, blocks: thompson.blocks, marks: Vec::new() }
+    Unit { main, blocks: thompson.blocks, marks: Vec::new(), members: thompson.members }
 }
 
 /// The automaton of an expression without references, dispatches and blocks.
@@ -41,13 +44,37 @@ struct Thompson<'c> {
     compiled: &'c Compiled,
     grammar: &'c Grammar,
     blocks: Vec<BlockPart>,
+    members: Regions,
     /// Blocks by body and bounds.
     known: FxHashMap<(usize, u32, Option<u32>), u32>,
 }
 
 impl<'c> Thompson<'c> {
     fn new(compiled: &'c Compiled) -> Self {
-        Thompson { compiled, grammar: &compiled.parsed, blocks: Vec::new(), known: FxHashMap::default() }
+        Thompson {
+            compiled,
+            grammar: &compiled.parsed,
+            blocks: Vec::new(),
+            members: Regions::default(),
+            known: FxHashMap::default(),
+        }
+    }
+
+    fn members(&mut self, nfa: &mut Nfa, from: u32, members: &Members) -> u32 {
+        let compiled = self.compiled;
+        let first = nfa.len() as u32;
+        let mut part = |expr: &Expr| {
+            let begin = nfa.state();
+            (begin, self.expr(nfa, begin, expr, Place::Member))
+        };
+        let fragments = Fragments {
+            counts: members.counts(|part| compiled.productive(part)),
+            nullable: members.nullable(),
+            once: members.once.iter().map(|member| part(&member.body)).collect(),
+            often: members.often.iter().map(&mut part).collect(),
+            separator: part(&members.separator),
+        };
+        self.members.add(nfa, (from, first), fragments)
     }
 
     fn part(&mut self, body: &Expr, place: Place) -> Part {
@@ -120,7 +147,8 @@ impl<'c> Thompson<'c> {
                 }
                 end
             }
-            Expr::Dispatch(_) => self.call(nfa, from, self.compiled.auxiliary(address(expr))),
+            Expr::Members(members) if place == Place::Rule => self.members(nfa, from, members),
+            Expr::Dispatch(_) | Expr::Members(_) => self.call(nfa, from, self.compiled.auxiliary(address(expr))),
             Expr::Repeat { body, min, max } => self.repeat(nfa, from, expr, (body, *min, *max), place),
         }
     }

@@ -2,6 +2,7 @@
 //! counted blocks, all as symbols.
 
 use super::Mark;
+use super::members::Regions;
 use crate::fsm::Nfa;
 
 const SPECIAL: u32 = 0x0100_0000;
@@ -45,6 +46,8 @@ pub(super) struct Unit {
     pub(super) blocks: Vec<BlockPart>,
     /// Marks of the main automaton's states; a unit with marks keeps its states as they are.
     pub(super) marks: Vec<Mark>,
+    /// Sets of members in the main automaton.
+    pub(super) members: Regions,
 }
 
 /// An automaton and which of its states can reach the end.

@@ -5,7 +5,7 @@ use crate::compile::CompileError;
 use crate::front::Lowered;
 use crate::front::diagnostic::Diagnostics;
 use crate::front::ebnf::{self, EbnfOptions};
-use crate::front::json_schema::{self, SchemaErrors, SchemaOptions};
+use crate::front::json_schema::{self, Registry, SchemaError, SchemaErrors, SchemaOptions};
 use crate::front::lark::{self, LarkOptions};
 use crate::front::regex::{self, RegexError, RegexOptions};
 use crate::front::structural_tag::{self, StructuralTagErrors, StructuralTagOptions};
@@ -59,11 +59,44 @@ pub enum TextCompileError {
 }
 
 impl Engine {
-    /// Reads, lowers and compiles a JSON Schema.
+    /// Reads, lowers and compiles a JSON Schema. It may refer to itself only, and nothing is relaxed.
     pub fn compile_json_schema(&self, schema: &str, options: &SchemaOptions) -> Result<Constraint, SchemaCompileError> {
         let limits = &self.options.limits;
         let grammar = json_schema::lower(&Json::parse(schema, limits)?, options, limits)?;
         Ok(self.compile(grammar)?)
+    }
+
+    /// As [`Engine::compile_json_schema`], of a schema that may refer to the documents of a registry, and obeying the options' policy.
+    /// Returns also what was relaxed.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use louver::engine::{Engine, EngineOptions};
+    /// # use louver::front::json_schema::{Registry, SchemaOptions};
+    /// # use louver::limits::Limits;
+    /// # use louver::spec::json::Json;
+    /// # use louver::vocab::Vocabulary;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    /// let mut registry = Registry::new();
+    /// registry.insert("https://example.org/unit", Json::parse(r#"{"enum": ["m", "s"]}"#, &Limits::default())?);
+    /// let schema = r#"{"$ref": "https://example.org/unit"}"#;
+    /// assert!(engine.compile_json_schema(schema, &SchemaOptions::default()).is_err());
+    /// let (constraint, relaxed) = engine.compile_json_schema_in(schema, &registry, &SchemaOptions::default())?;
+    /// assert!(relaxed.is_empty());
+    /// assert_eq!(constraint.matcher().forced_bytes(9), b"\"");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn compile_json_schema_in(
+        &self,
+        schema: &str,
+        registry: &Registry,
+        options: &SchemaOptions,
+    ) -> Result<(Constraint, Vec<SchemaError>), SchemaCompileError> {
+        let limits = &self.options.limits;
+        let lowered = json_schema::lower_reported(&Json::parse(schema, limits)?, registry, options, limits)?;
+        Ok((self.compile(lowered.grammar)?, lowered.relaxed))
     }
 
     /// Reads, lowers and compiles a grammar in EBNF (or GBNF, or KBNF). [`ebnf::lower`] also has the warnings.

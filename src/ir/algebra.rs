@@ -149,7 +149,7 @@ struct Intersection<'g> {
     builder: GrammarBuilder,
 }
 
-/// A sequence, a repeat or a graph, all as a graph.
+/// A sequence, a repeat, a graph or a set of members (with a node for every set of them), all as a graph.
 struct View<'e> {
     nodes: u32,
     start: u32,
@@ -268,7 +268,7 @@ impl Intersection<'_> {
                 let any = *min == 0 || !self.ends_of(body, from, depth)?.is_empty();
                 if any && max.is_none_or(|max| *min <= max) { BTreeSet::from([from]) } else { BTreeSet::new() }
             }
-            Expr::Seq(_) | Expr::Repeat { .. } | Expr::Graph(_) => {
+            Expr::Seq(_) | Expr::Repeat { .. } | Expr::Graph(_) | Expr::Members(_) => {
                 let Some(view) = self.view(expr)? else { return Ok(BTreeSet::new()) };
                 let (places, _) = self.product(&view, from, depth)?;
                 let is_end = ends(&view);
@@ -313,6 +313,11 @@ impl Intersection<'_> {
                 ends: graph.ends.clone(),
                 edges: graph.edges.iter().map(|(from, expr, to)| (*from, expr, *to)).collect(),
             },
+            Expr::Members(members) => {
+                let limit = self.limits.nodes;
+                let paths = members.paths(limit).map_err(|_| IntersectError::TooLarge { limit })?;
+                View { nodes: paths.nodes, start: 0, ends: paths.ends, edges: paths.edges }
+            }
             _ => return Ok(None),
         }))
     }
@@ -404,7 +409,7 @@ impl Intersection<'_> {
                     Expr::Never
                 }
             }
-            Expr::Seq(_) | Expr::Repeat { .. } | Expr::Graph(_) => match self.view(expr)? {
+            Expr::Seq(_) | Expr::Repeat { .. } | Expr::Graph(_) | Expr::Members(_) => match self.view(expr)? {
                 Some(view) => self.paths(&view, from, to, depth)?,
                 None => Expr::Never,
             },

@@ -1,8 +1,9 @@
 //! Stage 2. The typed grammar all front ends lower to: rules over bytes, special tokens, references, counted
-//! repeats, labelled graphs, prebuilt automata and tag dispatch. Never text: names are data, not syntax.
+//! repeats, labelled graphs, sets of members, prebuilt automata and tag dispatch. Never text: names are data, not syntax.
 
 mod algebra;
 mod builder;
+mod members;
 mod morphism;
 mod print;
 pub mod regular;
@@ -12,6 +13,8 @@ mod validate;
 
 pub use algebra::IntersectError;
 pub use builder::GrammarBuilder;
+pub(crate) use members::{Counts, Pick, Taken};
+pub use members::{Member, Members};
 pub use morphism::{Homomorphism, MapError};
 pub(crate) use print::MACROS;
 pub use simplify::{Pass, Simplify};
@@ -145,6 +148,8 @@ pub enum Expr {
     Automaton(Arc<Dfa>),
     /// A finite automaton whose edges carry expressions. Shares tails that an expression tree would copy.
     Graph(Box<Graph>),
+    /// Members in any order, each at most once.
+    Members(Box<Members>),
     /// Free text that tags interrupt.
     Dispatch(Box<Dispatch>),
 }

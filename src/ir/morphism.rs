@@ -166,6 +166,13 @@ impl Mapping<'_> {
                 let dfa = self.automaton(dfa)?;
                 if dfa.is_empty() { Expr::Never } else { Expr::Automaton(Arc::new(dfa)) }
             }
+            Expr::Members(members) => {
+                let mut members = members.clone();
+                for part in members.parts_mut() {
+                    *part = self.expr(part, depth, todo)?;
+                }
+                Expr::Members(members)
+            }
             Expr::Graph(graph) => {
                 let mut graph = graph.clone();
                 for (_, edge, _) in &mut graph.edges {

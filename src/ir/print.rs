@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::{AfterTag, Attributes, Dispatch, DispatchEnd, Expr, Grammar, Graph, SpecialToken, Spent, Trigger};
+use super::{
+    AfterTag, Attributes, Dispatch, DispatchEnd, Expr, Grammar, Graph, Member, Members, SpecialToken, Spent, Trigger,
+};
 use crate::fsm::{ByteSet, Dfa};
 use crate::ids::{RuleId, SpecialId};
 
 /// Names that mean something else than a rule when a parenthesis follows.
-pub(crate) const MACROS: [&str; 8] =
-    ["Automaton", "ExcludeToken", "Graph", "Regex", "Substring", "TagDispatch", "Token", "TokenTagDispatch"];
+pub(crate) const MACROS: [&str; 9] =
+    ["Automaton", "ExcludeToken", "Graph", "Members", "Regex", "Substring", "TagDispatch", "Token", "TokenTagDispatch"];
 
 /// In EBNF. Reading it gives the same grammar, but for this:
 ///
@@ -145,6 +147,7 @@ impl Printer<'_> {
             }
             Expr::Automaton(dfa) => automaton(f, dfa),
             Expr::Graph(graph) => self.graph(f, graph),
+            Expr::Members(members) => self.members(f, members),
             Expr::Dispatch(dispatch) => self.dispatch(f, dispatch),
         }
     }
@@ -173,6 +176,25 @@ impl Printer<'_> {
             write!(f, ", ({from}, ")?;
             self.expr(f, expr, Level::Alt)?;
             write!(f, ", {to})")?;
+        }
+        f.write_str(")")
+    }
+
+    fn members(&self, f: &mut fmt::Formatter<'_>, members: &Members) -> fmt::Result {
+        f.write_str("Members(")?;
+        self.expr(f, &members.separator, Level::Alt)?;
+        let kind = |member: &Member| if member.required { "required" } else { "optional" };
+        let once = members.once.iter().map(|member| (kind(member), &member.body));
+        for (kind, body) in once.chain(members.often.iter().map(|body| ("repeated", body))) {
+            write!(f, ", {kind}(")?;
+            self.expr(f, body, Level::Alt)?;
+            f.write_str(")")?;
+        }
+        if members.min > 0 {
+            write!(f, ", min={}", members.min)?;
+        }
+        if let Some(max) = members.max {
+            write!(f, ", max={max}")?;
         }
         f.write_str(")")
     }

@@ -126,23 +126,37 @@ impl Build<'_> {
                 end
             }
             Expr::Graph(graph) => {
-                let mut nodes = Vec::new();
-                for _ in 0..graph.nodes {
-                    nodes.push(self.state()?);
-                }
-                self.nfa.epsilon(from, nodes[graph.start as usize]);
-                for (a, e, b) in &graph.edges {
-                    let begin = self.state()?;
-                    self.nfa.epsilon(nodes[*a as usize], begin);
-                    let to = self.expr(begin, e)?;
-                    self.nfa.epsilon(to, nodes[*b as usize]);
-                }
-                let end = self.state()?;
-                graph.ends.iter().for_each(|&node| self.nfa.epsilon(nodes[node as usize], end));
-                end
+                let edges = graph.edges.iter().map(|(a, e, b)| (*a, e, *b));
+                self.graph(from, (graph.nodes, graph.start, &graph.ends), edges)?
+            }
+            Expr::Members(members) => {
+                let paths = members.paths(self.limit)?;
+                self.graph(from, (paths.nodes, 0, &paths.ends), paths.edges.iter().copied())?
             }
             Expr::Repeat { body, min, max } => self.repeat(from, body, *min, *max)?,
         })
+    }
+
+    fn graph<'e>(
+        &mut self,
+        from: u32,
+        (count, start, ends): (u32, u32, &[u32]),
+        edges: impl Iterator<Item = (u32, &'e Expr, u32)>,
+    ) -> Result<u32, NotRegular> {
+        let mut nodes = Vec::new();
+        for _ in 0..count {
+            nodes.push(self.state()?);
+        }
+        self.nfa.epsilon(from, nodes[start as usize]);
+        for (a, e, b) in edges {
+            let begin = self.state()?;
+            self.nfa.epsilon(nodes[a as usize], begin);
+            let to = self.expr(begin, e)?;
+            self.nfa.epsilon(to, nodes[b as usize]);
+        }
+        let end = self.state()?;
+        ends.iter().for_each(|&node| self.nfa.epsilon(nodes[node as usize], end));
+        Ok(end)
     }
 
     fn rule(&mut self, from: u32, rule: RuleId) -> Result<u32, NotRegular> {

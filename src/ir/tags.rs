@@ -75,6 +75,7 @@ fn dispatches(expr: &mut Expr, visit: &mut dyn FnMut(&mut super::Dispatch)) -> u
         Expr::Seq(parts) | Expr::Alt(parts) => parts.iter_mut().map(|part| dispatches(part, visit)).sum(),
         Expr::Repeat { body, .. } => dispatches(body, visit),
         Expr::Graph(graph) => graph.edges.iter_mut().map(|(_, edge, _)| dispatches(edge, visit)).sum(),
+        Expr::Members(members) => members.parts_mut().map(|part| dispatches(part, visit)).sum(),
         Expr::Empty
         | Expr::Never
         | Expr::Bytes(_)

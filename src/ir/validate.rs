@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Expr, Grammar, SpecialToken, Trigger};
+use super::{Expr, Grammar, Members, SpecialToken, Trigger};
 use crate::ids::{RuleId, SpecialId};
 
 /// A grammar that is not well formed.
@@ -48,6 +48,14 @@ pub enum GrammarError {
         rule: String,
         /// What is wrong.
         what: &'static str,
+    },
+    /// More members that come at most once than a set can keep apart.
+    #[error("rule `{rule}` has a set of {found} members; at most {} can be kept apart", Members::MOST)]
+    TooManyMembers {
+        /// The rule.
+        rule: String,
+        /// How many there are.
+        found: usize,
     },
     /// Expressions are nested deeper than the compiler walks.
     #[error("rule `{rule}` is nested deeper than {limit}")]
@@ -105,6 +113,13 @@ impl Grammar {
                 }
                 graph.edges.iter().try_for_each(|(_, e, _)| self.check(rule, e, depth + 1))
             }
+            Expr::Members(members) => {
+                let found = members.once.len();
+                if found > Members::MOST {
+                    return Err(GrammarError::TooManyMembers { rule: rule.to_owned(), found });
+                }
+                members.parts().try_for_each(|part| self.check(rule, part, depth + 1))
+            }
             Expr::Dispatch(dispatch) => {
                 for trigger in dispatch.tags.iter().map(|(t, _)| t).chain(&dispatch.stops) {
                     match trigger {
@@ -160,6 +175,7 @@ impl Expr {
             Expr::Seq(parts) | Expr::Alt(parts) => parts.iter_mut().for_each(|p| p.remap(rule, special)),
             Expr::Repeat { body, .. } => body.remap(rule, special),
             Expr::Graph(graph) => graph.edges.iter_mut().for_each(|(_, e, _)| e.remap(rule, special)),
+            Expr::Members(members) => members.parts_mut().for_each(|part| part.remap(rule, special)),
             Expr::Dispatch(dispatch) => {
                 let remap = |t: &mut Trigger| {
                     if let Trigger::Special(s) = t {

@@ -10,6 +10,8 @@ use crate::matcher::FREE;
 const MAX_KEY: usize = 4096;
 /// Deepest chain of rules a key follows.
 const MAX_DEPTH: u32 = 64;
+/// Most members of a set that may still come for it to be written down: a state for every set of them.
+const FEW_MEMBERS: u32 = 3;
 const UNIQUE: u32 = u32::MAX;
 /// Before a state: it is a gate.
 const GATE: u32 = 1 << 31;
@@ -98,6 +100,9 @@ impl GrammarKeys {
         while at < order.len() {
             let s = order[at];
             at += 1;
+            if program.members_left(s) > FEW_MEMBERS {
+                return None;
+            }
             program.expand(s);
             let info = *program.state(s);
             let gate = program.gate_of(s).filter(|_| gated);

@@ -157,7 +157,9 @@ impl Lengths {
         self.query_queue.clear();
         parser.expand(config);
         // Items that may end or call have been followed there already: each reads something first.
-        for &item in parser.store().items(config) {
+        for item in parser.store().items(config).to_vec() {
+            let item = Item { state: parser.program_mut().nearing_end(item.state), ..item };
+            parser.program_mut().expand(item.state);
             let start = Label { item, cost: Cost::default(), from: NONE, step: Step::On };
             self.read(parser, QUERY, NONE, start);
         }
@@ -223,7 +225,8 @@ impl Lengths {
                     continue;
                 }
             }
-            let state = label.item.state;
+            let state = parser.program_mut().nearing_end(label.item.state);
+            let label = Label { item: Item { state, ..label.item }, ..label };
             parser.program_mut().expand(state);
             if parser.is_exhausted() {
                 return Err(ParserLimit::Memory);

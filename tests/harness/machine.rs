@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use louver::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Grammar, Trigger};
+use louver::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Grammar, Members, Trigger};
 
 /// What a move does.
 #[derive(Clone, Debug)]
@@ -145,9 +145,54 @@ impl Network {
                     m.moves[*from as usize + 1].push((Move::Call(call), *to as usize + 1));
                 }
             }
+            Expr::Members(members) => self.members(members, &mut m),
             Expr::Dispatch(dispatch) => m = free_text(dispatch),
         }
         m
+    }
+
+    /// Members by their definition: a state for every list of members that there can be.
+    fn members(&mut self, members: &Members, m: &mut Machine) {
+        let once: Vec<usize> = members.once.iter().map(|member| self.add(&member.body)).collect();
+        let often: Vec<usize> = members.often.iter().map(|body| self.add(body)).collect();
+        let separator = self.add(&members.separator);
+        let may_end = |list: &[usize]| {
+            let of_once = list.iter().filter(|&&i| i < once.len()).count();
+            let distinct = of_once + usize::from(of_once < list.len());
+            members.once.iter().enumerate().all(|(i, member)| !member.required || list.contains(&i))
+                && distinct >= members.min as usize
+        };
+        // Those of `often` are told apart by nothing but their number, of which no more than the bounds counts.
+        let bound = members.max.unwrap_or(1) as usize;
+        let mut known: HashMap<Vec<usize>, usize> = HashMap::new();
+        let mut todo = vec![Vec::new()];
+        known.insert(Vec::new(), 0);
+        m.finals[0] = may_end(&[]);
+        while let Some(list) = todo.pop() {
+            let mut from = known[&list];
+            if members.max.is_some_and(|max| list.len() >= max as usize) {
+                continue;
+            }
+            if !list.is_empty() {
+                let before = m.state(false);
+                m.moves[from].push((Move::Call(separator), before));
+                from = before;
+            }
+            for (i, &body) in once.iter().chain(&often).enumerate() {
+                if i < once.len() && list.contains(&i) {
+                    continue;
+                }
+                let mut longer = [&list[..], &[i.min(once.len())]].concat();
+                longer.sort_unstable();
+                let more = longer.iter().filter(|&&i| i == once.len()).count().saturating_sub(bound);
+                longer.truncate(longer.len() - more);
+                let behind = *known.entry(longer.clone()).or_insert_with(|| {
+                    todo.push(longer.clone());
+                    m.state(may_end(&longer))
+                });
+                m.moves[from].push((Move::Call(body), behind));
+            }
+        }
     }
 
     /// Drops moves from which no sentence can be finished.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use louver::fsm::{ByteSet, DfaBuilder};
 use louver::ids::{RuleId, SpecialId, TokenId};
-use louver::ir::{AfterTag, Attributes, Dispatch, DispatchEnd, Expr, Grammar, Graph, Rule, SpecialToken, Trigger};
+use louver::ir::{
+    AfterTag, Attributes, Dispatch, DispatchEnd, Expr, Grammar, Graph, Member, Members, Rule, SpecialToken, Trigger,
+};
 use louver::vocab::Vocabulary;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -101,6 +103,7 @@ fn wrap_refs(expr: &mut Expr, count: u32) {
         Expr::Seq(parts) | Expr::Alt(parts) => parts.iter_mut().for_each(|p| wrap_refs(p, count)),
         Expr::Repeat { body, .. } => wrap_refs(body, count),
         Expr::Graph(graph) => graph.edges.iter_mut().for_each(|(_, e, _)| wrap_refs(e, count)),
+        Expr::Members(members) => members.parts_mut().for_each(|part| wrap_refs(part, count)),
         Expr::Dispatch(dispatch) => dispatch.tags.iter_mut().for_each(|(_, rule)| wrap(rule, count)),
         Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) | Expr::Automaton(_) => {}
     }
@@ -126,7 +129,8 @@ fn expr(specials: bool) -> impl Strategy<Value = Expr> {
             6 => (inner.clone(), bounds()).prop_map(|(body, (min, max))| {
                 Expr::Repeat { body: Box::new(body), min, max }
             }),
-            2 => graph(inner),
+            2 => graph(inner.clone()),
+            3 => members(inner),
         ]
     })
 }
@@ -166,6 +170,19 @@ fn graph(inner: impl Strategy<Value = Expr>) -> impl Strategy<Value = Expr> {
         let edges = edges.into_iter().map(|(from, expr, to)| (from % nodes, expr, to % nodes));
         let ends = ends.into_iter().map(|n| n % nodes).collect();
         Expr::Graph(Box::new(Graph { nodes, start: start % nodes, ends, edges: edges.collect() }))
+    })
+}
+
+/// Members that begin with a letter: none is empty. Often with the same one, so that they are told apart late.
+fn members(inner: impl Strategy<Value = Expr> + Clone + 'static) -> impl Strategy<Value = Expr> {
+    let body = (word(1..3), inner.clone()).prop_map(|(word, expr)| Expr::Seq(vec![Expr::Bytes(word), expr])).boxed();
+    let once = (body.clone(), any::<bool>()).prop_map(|(body, required)| Member { body, required });
+    let separator = prop_oneof![4 => word(1..3).prop_map(Expr::Bytes), 1 => inner];
+    let often = prop_oneof![2 => vec(body.clone(), 0..1), 1 => vec(body, 1..3)];
+    let min = prop_oneof![3 => Just(0u32), 1 => 1u32..4];
+    let max = prop_oneof![3 => Just(None), 1 => (0u32..5).prop_map(Some)];
+    (vec(once, 0..5), often, separator, min, max).prop_map(|(once, often, separator, min, max)| {
+        Expr::Members(Box::new(Members { once, often, separator, min, max }))
     })
 }
 

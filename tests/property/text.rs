@@ -72,6 +72,11 @@ fn expr(from: &Expr, grammar: &Grammar, specials: &mut Vec<SpecialToken>) -> Exp
             graph.edges.iter_mut().for_each(|(_, e, _)| *e = expr(e, grammar, specials));
             Expr::Graph(graph)
         }
+        Expr::Members(members) => {
+            let mut members = members.clone();
+            members.parts_mut().for_each(|part| *part = expr(part, grammar, specials));
+            Expr::Members(members)
+        }
         Expr::Dispatch(dispatch) => {
             let mut dispatch = dispatch.clone();
             for trigger in dispatch.tags.iter_mut().map(|(t, _)| t).chain(&mut dispatch.stops) {
@@ -179,6 +184,9 @@ fn pieces() -> impl Strategy<Value = String> {
         "Regex(",
         "TagDispatch((\"t\", a), ",
         "Graph(2, 0, (1),",
+        "Members(\",\", required(\"a\"), optional(",
+        ", repeated(",
+        "min=1, max=2)",
         "Automaton((true, (0, 255, 0)))",
         "Substring(\"a\", ",
         "Token(1, 2)",

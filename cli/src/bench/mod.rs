@@ -18,11 +18,14 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
 use louver::engine::{Engine, EngineOptions};
+use louver::front::json_schema::SchemaOptions;
 use louver::ir::Simplify;
 use louver::limits::Limits;
 use louver::spec::json::{Json, JsonError};
 use louver_hf_tokenizers::{Loaded, VocabOptions};
 use tokenizers::Tokenizer;
+
+use crate::check::spec::schema_options;
 
 /// What is measured.
 #[derive(Debug, Subcommand)]
@@ -88,6 +91,9 @@ impl From<Level> for Simplify {
 pub(crate) struct SchemaArgs {
     #[command(flatten)]
     common: CommonArgs,
+    /// How schemas are read, such as '{"order": "any"}'; docs/JSON_SCHEMA.md has all options.
+    #[arg(long, value_name = "JSON", value_parser = schema_options, default_value = "{}")]
+    options: SchemaOptions,
 }
 
 /// `louver bench tools`.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use louver::engine::{Constraint, Engine};
-use louver::front::json_schema::{self, SchemaOptions};
+use louver::front::json_schema::{self, Registry, SchemaOptions};
 use louver::spec::json::Json;
 use louver_hf_tokenizers::Encoder;
 
@@ -22,7 +22,7 @@ pub(super) fn run(args: &SchemaArgs) -> Result<ExitCode> {
         let mut mask = vec![0; engine.vocab().mask_words()];
         let (engine, encoder) = (&engine, &encoder);
         move |number, line: &str| match Case::read(line, encoder) {
-            Ok(case) => case.run(engine, &mut mask),
+            Ok(case) => case.run(engine, &args.options, &mut mask),
             Err(error) => Record::no_case(number, &error),
         }
     })?;
@@ -49,9 +49,9 @@ impl Case {
         Ok(Case { id, schema: field("schema")?.clone(), tests })
     }
 
-    fn run(self, engine: &Engine, mask: &mut [u32]) -> Record {
+    fn run(self, engine: &Engine, options: &SchemaOptions, mask: &mut [u32]) -> Record {
         let begin = Instant::now();
-        let constraint = match compile(engine, &self.schema) {
+        let constraint = match compile(engine, &self.schema, options) {
             Ok(constraint) => constraint,
             Err((error, refused_for)) => return Record::refused(self.id, nanos(begin), error, refused_for),
         };
@@ -60,9 +60,11 @@ impl Case {
 }
 
 /// Lowers, compiles and binds; an error comes with the keywords it is about.
-fn compile(engine: &Engine, schema: &Json) -> Result<Constraint, (String, Vec<String>)> {
+fn compile(engine: &Engine, schema: &Json, options: &SchemaOptions) -> Result<Constraint, (String, Vec<String>)> {
     let limits = &engine.options().limits;
-    let grammar = json_schema::lower(schema, &SchemaOptions::default(), limits)
+    let lowered = json_schema::lower_reported(schema, &Registry::default(), options, limits)
         .map_err(|errors| (errors.to_string(), record::reasons(errors.iter())))?;
-    engine.compile(&grammar).map_err(|error| (error.to_string(), vec!["grammars that do not compile".to_owned()]))
+    engine
+        .compile(&lowered.grammar)
+        .map_err(|error| (error.to_string(), vec!["grammars that do not compile".to_owned()]))
 }

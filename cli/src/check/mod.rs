@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use louver::front::json_schema::SchemaOptions;
 
 /// Check one input against a JSON Schema, or a file of cases.
 ///
@@ -22,6 +23,9 @@ pub(crate) struct CheckArgs {
     /// The input; `-` or nothing for standard input. A line break at its end is not part of it.
     #[arg(value_name = "FILE")]
     input: Option<PathBuf>,
+    /// How the schema is read, such as '{"order": "any", "policy": "validate"}'; docs/JSON_SCHEMA.md has all options.
+    #[arg(long, value_name = "JSON", value_parser = spec::schema_options, requires = "schema", default_value = "{}")]
+    options: SchemaOptions,
     /// Check the schema itself: would this API take it? Without FILE that is all.
     #[arg(long, value_name = "NAME", requires = "schema")]
     profile: Option<Profile>,
@@ -48,9 +52,9 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
             if taken != ExitCode::SUCCESS || args.input.is_none() {
                 return Ok(taken);
             }
-            person::run(schema, args.input.as_deref())
+            person::run(schema, &args.options, args.input.as_deref())
         }
-        (Some(schema), _, _) => person::run(schema, args.input.as_deref()),
+        (Some(schema), _, _) => person::run(schema, &args.options, args.input.as_deref()),
         _ => anyhow::bail!("either --schema or --cases and --out"),
     }
 }

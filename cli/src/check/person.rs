@@ -7,16 +7,19 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use louver::front::json_schema::SchemaOptions;
 use louver::fsm::ByteSet;
 use louver::limits::Limits;
 use louver::matcher::{Recognizer, Rejected};
 
 use super::spec;
 
-pub(super) fn run(schema: &Path, input: Option<&Path>) -> Result<ExitCode> {
+pub(super) fn run(schema: &Path, options: &SchemaOptions, input: Option<&Path>) -> Result<ExitCode> {
     let limits = Limits::default();
     let text = fs::read_to_string(schema).with_context(|| format!("cannot read {}", schema.display()))?;
-    let compiled = spec::schema_text(&text, &limits).with_context(|| format!("schema {}", schema.display()))?;
+    let (compiled, relaxed) =
+        spec::schema_text(&text, options, &limits).with_context(|| format!("schema {}", schema.display()))?;
+    relaxed.iter().for_each(|relaxed| eprintln!("not enforced: {relaxed}"));
     let mut bytes = Vec::new();
     match input {
         Some(path) if path != Path::new("-") => {
@@ -98,7 +101,7 @@ mod tests {
 
     fn explain(schema: &str, input: &str) -> String {
         let limits = Limits::default();
-        let compiled = spec::schema_text(schema, &limits).unwrap();
+        let (compiled, _) = spec::schema_text(schema, &SchemaOptions::default(), &limits).unwrap();
         let mut recognizer = Recognizer::new(Arc::new(compiled));
         verdict(&mut recognizer, trimmed(input.as_bytes())).map_or_else(|why| why, |()| "valid".to_owned())
     }

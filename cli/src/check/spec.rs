@@ -7,7 +7,7 @@ use louver::compile::{CompileError, Compiled};
 use louver::front::Lowered;
 use louver::front::diagnostic::Diagnostics;
 use louver::front::ebnf::{self, Dialect, EbnfOptions};
-use louver::front::json_schema::{self, SchemaErrors, SchemaOptions};
+use louver::front::json_schema::{self, Registry, SchemaError, SchemaErrors, SchemaOptions};
 use louver::front::lark::{self, LarkOptions, NamedGrammar};
 use louver::front::regex::{self, RegexError, RegexOptions};
 use louver::front::structural_tag::{StructuralTag, StructuralTagErrors, StructuralTagOptions};
@@ -209,11 +209,20 @@ pub(crate) fn lowered(kind: &str, spec: &Value, options: &Value, limits: &Limits
     }
 }
 
-/// Compiles a JSON Schema from its text.
-pub(crate) fn schema_text(text: &str, limits: &Limits) -> Result<Compiled, SpecError> {
+/// Compiles a JSON Schema from its text. Returns also what the policy relaxes.
+pub(crate) fn schema_text(
+    text: &str,
+    options: &SchemaOptions,
+    limits: &Limits,
+) -> Result<(Compiled, Vec<SchemaError>), SpecError> {
     let schema = Json::parse(text, limits)?;
-    let grammar = json_schema::lower(&schema, &SchemaOptions::default(), limits)?;
-    Ok(Compiled::new(&grammar, limits)?)
+    let lowered = json_schema::lower_reported(&schema, &Registry::default(), options, limits)?;
+    Ok((Compiled::new(&lowered.grammar, limits)?, lowered.relaxed))
+}
+
+/// How schemas are read, on the command line.
+pub(crate) fn schema_options(text: &str) -> Result<SchemaOptions, serde_json::Error> {
+    serde_json::from_str(text)
 }
 
 /// A spec that is JSON, or its text.

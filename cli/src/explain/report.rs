@@ -203,6 +203,10 @@ fn dispatches(grammar: &Grammar, automata: &[RuleAutomaton]) -> Vec<Dispatching>
                 Expr::Seq(parts) | Expr::Alt(parts) => stack.extend(parts.iter().rev()),
                 Expr::Repeat { body, .. } => stack.push(body),
                 Expr::Graph(graph) => stack.extend(graph.edges.iter().rev().map(|(_, e, _)| e)),
+                Expr::Members(members) => {
+                    let parts: Vec<_> = members.parts().collect();
+                    stack.extend(parts.into_iter().rev());
+                }
                 Expr::Dispatch(dispatch) => {
                     let trigger = |t: &Trigger| match t {
                         Trigger::Text(text) => String::from_utf8_lossy(text).into_owned(),

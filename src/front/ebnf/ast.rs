@@ -68,6 +68,7 @@ pub(super) enum Kind {
     },
     Dispatch(Box<DispatchNode>),
     TokenDispatch(Box<TokenDispatch>),
+    Members(Box<MembersNode>),
     Automaton(Arc<Dfa>),
     Graph {
         nodes: u32,
@@ -104,6 +105,17 @@ pub(super) struct DispatchNode {
     pub(super) excludes: Vec<Vec<u8>>,
     pub(super) after: AfterTag,
     pub(super) end: DispatchEnd,
+}
+
+/// Members in any order.
+#[derive(Debug)]
+pub(super) struct MembersNode {
+    pub(super) separator: Node,
+    /// Those that come at most once, and whether they must.
+    pub(super) once: Vec<(Node, bool)>,
+    pub(super) often: Vec<Node>,
+    pub(super) min: u32,
+    pub(super) max: Option<u32>,
 }
 
 /// Free tokens that tokens interrupt.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::EbnfOptions;
-use super::ast::{DispatchNode, Kind, Name, Node, Regex, RuleDef, Span, TokenDispatch, TriggerNode};
+use super::ast::{DispatchNode, Kind, MembersNode, Name, Node, Regex, RuleDef, Span, TokenDispatch, TriggerNode};
 use super::parse::Text;
 use super::warn;
 use crate::front::Lowered;
@@ -15,7 +15,9 @@ use crate::front::regex::{Pattern, RegexError, SCALARS, spell_dfa, spell_utf8};
 use crate::fsm::{Combine, Dfa, Nfa, TooLarge};
 use crate::ids::RuleId;
 use crate::ir::regular::{self, NotRegular};
-use crate::ir::{AfterTag, Dispatch, Expr, Grammar, GrammarBuilder, Graph, Simplify, SpecialToken, Trigger};
+use crate::ir::{
+    AfterTag, Dispatch, Expr, Grammar, GrammarBuilder, Graph, Member, Members, Simplify, SpecialToken, Trigger,
+};
 use crate::limits::Limits;
 
 /// Most unknown names for which a similar one is looked for, and most names among which.
@@ -206,12 +208,21 @@ impl Lowering<'_> {
             },
             Kind::Dispatch(dispatch) => self.dispatch(dispatch),
             Kind::TokenDispatch(dispatch) => self.token_dispatch(dispatch),
+            Kind::Members(members) => self.members(members),
             Kind::Automaton(dfa) => Expr::Automaton(dfa.clone()),
             Kind::Graph { nodes, start, ends, edges } => {
                 let edges = edges.iter().map(|(from, expr, to)| (*from, self.expr(expr), *to)).collect();
                 Expr::Graph(Box::new(Graph { nodes: *nodes, start: *start, ends: ends.clone(), edges }))
             }
         }
+    }
+
+    fn members(&mut self, node: &MembersNode) -> Expr {
+        let once = node.once.iter().map(|(body, required)| Member { body: self.expr(body), required: *required });
+        let once = once.collect();
+        let often = node.often.iter().map(|body| self.expr(body)).collect();
+        let separator = self.expr(&node.separator);
+        Expr::Members(Box::new(Members { once, often, separator, min: node.min, max: node.max }))
     }
 
     fn too_large(&mut self, span: &Span, why: TooLarge) -> Expr {

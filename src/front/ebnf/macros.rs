@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::ast::{DispatchNode, Kind, Name, Regex, Span, TokenDispatch, TriggerNode};
+use super::ast::{DispatchNode, Kind, MembersNode, Name, Regex, Span, TokenDispatch, TriggerNode};
 use super::cursor::{Bytes, Reported};
 use super::parse::Parser;
 use crate::front::diagnostic::{Diagnostic, similar};
 use crate::front::regex::{Case, Classes, Dot, RegexOptions};
 use crate::fsm::{DfaBuilder, Edge};
 use crate::ids::Label;
-use crate::ir::{AfterTag, Attributes, Budget, DispatchEnd, MACROS, SpecialToken, Spent};
+use crate::ir::{AfterTag, Attributes, Budget, DispatchEnd, MACROS, Members, SpecialToken, Spent};
 
 /// Options that only printed grammars have: they say which bytes a capture leaves out. Captures are what rules derive here.
 const WITHOUT_EFFECT: [&str; 5] = [
@@ -258,8 +258,10 @@ impl Parser<'_> {
     pub(super) fn call(&mut self, name: &Name) -> Result<Kind, Reported> {
         let begin = self.cursor.at;
         self.cursor.eat("(");
-        if name.text == "Graph" {
-            return self.graph(begin);
+        match &*name.text {
+            "Graph" => return self.graph(begin),
+            "Members" => return self.members(name),
+            _ => {}
         }
         let arguments = self.arguments(")")?;
         match &*name.text {
@@ -508,6 +510,47 @@ impl Parser<'_> {
             edges.iter().for_each(|e| builder.edge(state, e.lo, e.hi, e.to));
         }
         Ok(Kind::Automaton(Arc::new(builder.finish())))
+    }
+
+    /// `Members(separator, required(a), optional(b), repeated(c), min=n, max=n)` behind its `(`.
+    fn members(&mut self, name: &Name) -> Result<Kind, Reported> {
+        let separator = self.alternatives()?;
+        let mut out = MembersNode { separator, once: Vec::new(), often: Vec::new(), min: 0, max: None };
+        loop {
+            self.cursor.skip()?;
+            if self.cursor.eat(")") {
+                break;
+            }
+            self.comma()?;
+            self.cursor.skip()?;
+            const EXPECTED: &str = "`required(...)`, `optional(...)`, `repeated(...)`, `min=...` or `max=...`";
+            let open = self.cursor.at;
+            let Some(kind) = self.cursor.name()? else { return self.cursor.expected(EXPECTED) };
+            if matches!(&*kind.text, "min" | "max") && self.cursor.eat("=") {
+                let number = self.graph_number()?;
+                if kind.text == "min" {
+                    out.min = number
+                } else {
+                    out.max = Some(number)
+                }
+                continue;
+            }
+            if !matches!(&*kind.text, "required" | "optional" | "repeated") || !self.cursor.eat("(") {
+                self.cursor.at = open;
+                return self.cursor.expected(EXPECTED);
+            }
+            let body = self.alternatives()?;
+            self.close(')', open)?;
+            match &*kind.text {
+                "repeated" => out.often.push(body),
+                kind => out.once.push((body, kind == "required")),
+            }
+        }
+        if out.once.len() > Members::MOST {
+            let message = format!("{} members; at most {} can be kept apart", out.once.len(), Members::MOST);
+            return self.cursor.error(Diagnostic::error(name.span.clone(), message));
+        }
+        Ok(Kind::Members(Box::new(out)))
     }
 
     /// `Graph(nodes, start, (end, ...), (from, expression, to), ...)` behind its `(`.

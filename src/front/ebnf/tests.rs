@@ -48,6 +48,23 @@ fn tokens_by_text_by_id_and_all_but() {
 }
 
 #[test]
+fn members_are_read_and_written() {
+    let text = "root ::= Members(\", \"?, required(\"a\" x), optional(x), repeated(\"c\" | \"d\"), min=1, max=3)\nx ::= \"y\"\n";
+    assert_eq!(grammar(text).to_string(), text);
+    assert_eq!(grammar("root ::= Members( \",\" )").to_string(), "root ::= Members(\",\")\n");
+    for wrong in [
+        "root ::= Members(\",\", \"a\")",
+        "root ::= Members(\",\", min=x)",
+        "root ::= Members(\",\", required(\"a\"",
+        "root ::= Members(\",\" required(\"a\"))",
+    ] {
+        assert!(read(wrong).is_err(), "{wrong}");
+    }
+    let many = "optional(\"a\"), ".repeat(65);
+    assert!(read(&format!("root ::= Members(\",\", {many}min=1)")).is_err());
+}
+
+#[test]
 fn token_dispatches_are_free_tokens_and_triggers() {
     let looped = grammar("root ::= TokenTagDispatch((5, a), (<b>, a), excludes=(9,))\na ::= \"x\"");
     assert_eq!(looped.to_string(), "root ::= (ExcludeToken(<[5]>, <b>, <[9]>) | <[5]> a | <b> a)*\na ::= \"x\"\n");

@@ -40,6 +40,7 @@ fn references(expr: &Expr, out: &mut Vec<RuleId>) {
         Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().for_each(|part| references(part, out)),
         Expr::Repeat { body, .. } => references(body, out),
         Expr::Graph(graph) => graph.edges.iter().for_each(|(_, expr, _)| references(expr, out)),
+        Expr::Members(members) => members.parts().for_each(|part| references(part, out)),
         Expr::Dispatch(dispatch) => out.extend(dispatch.tags.iter().map(|(_, rule)| *rule)),
         Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) | Expr::Automaton(_) => {}
     }
@@ -108,6 +109,7 @@ fn derives(expr: &Expr, rules: &[bool]) -> bool {
         Expr::Alt(parts) => parts.iter().any(|part| derives(part, rules)),
         Expr::Repeat { body, min, .. } => *min == 0 || derives(body, rules),
         Expr::Automaton(dfa) => !dfa.is_empty(),
+        Expr::Members(members) => members.derives(|part| derives(part, rules)),
         Expr::Graph(graph) => {
             let mut reached = vec![false; graph.nodes as usize];
             let mut out: Vec<Vec<u32>> = vec![Vec::new(); reached.len()];

@@ -16,7 +16,7 @@ use super::{
 use super::{number, string};
 use crate::fsm::{ByteSet, Dfa};
 use crate::ids::RuleId;
-use crate::ir::{Expr, GrammarBuilder, Graph};
+use crate::ir::{Expr, GrammarBuilder, Graph, Member, Members};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
@@ -34,6 +34,8 @@ struct Shared {
     array: Option<RuleId>,
 }
 
+/// Most members of a constant that are written out in all orders: that way, constants that begin alike are read together.
+const WRITTEN_OUT: usize = 4;
 /// Most levels of indentation.
 const MAX_INDENTS: u32 = 64;
 
@@ -330,9 +332,34 @@ impl<'a, 'b> Lowering<'a, 'b> {
                     let name = self.syntax.name(name, self.norm.options.non_ascii);
                     members.push(Expr::seq([name, self.colon(), self.whole_constant(item)]));
                 }
-                parts.push(Expr::seq([open, in_any_order(members, &comma), close]));
+                let members = Self::constant_members(members, comma);
+                parts.push(Expr::seq([open, members, close]));
             }
         }
+    }
+
+    /// All members, in any order.
+    fn constant_members(members: Vec<Expr>, comma: Expr) -> Expr {
+        let n = members.len();
+        if n > Members::MOST {
+            let first = |i: usize| if i == 0 { Expr::Empty } else { comma.clone() };
+            return Expr::seq(members.into_iter().enumerate().map(|(i, member)| Expr::seq([first(i), member])));
+        }
+        if n > WRITTEN_OUT {
+            let once = members.into_iter().map(|body| Member { body, required: true }).collect();
+            let set = Members { once, often: Vec::new(), separator: comma, min: 0, max: None };
+            return Expr::Members(Box::new(set));
+        }
+        // A node for every subset.
+        let all = (1u32 << n) - 1;
+        let mut graph = Graph { nodes: all + 1, start: 0, ends: vec![all], edges: Vec::new() };
+        for taken in 0..all {
+            for (i, member) in members.iter().enumerate().filter(|(i, _)| taken >> i & 1 == 0) {
+                let lead = if taken == 0 { Expr::Empty } else { comma.clone() };
+                graph.edge(taken, Expr::seq([lead, member.clone()]), taken | 1 << i);
+            }
+        }
+        Expr::Graph(Box::new(graph))
     }
 
     pub(super) fn whole_constant(&mut self, value: &Json) -> Expr {
@@ -530,28 +557,6 @@ impl<'a, 'b> Lowering<'a, 'b> {
     }
 }
 
-/// Most members of a constant that may come in any order.
-const ANY_ORDER: usize = 4;
-
-/// All members, in any order if they are few.
-fn in_any_order(members: Vec<Expr>, comma: &Expr) -> Expr {
-    let n = members.len();
-    if n > ANY_ORDER {
-        let first = |i: usize| if i == 0 { Expr::Empty } else { comma.clone() };
-        return Expr::seq(members.into_iter().enumerate().map(|(i, member)| Expr::seq([first(i), member])));
-    }
-    // A node for every subset.
-    let all = (1u32 << n) - 1;
-    let mut graph = Graph { nodes: all + 1, start: 0, ends: vec![all], edges: Vec::new() };
-    for taken in 0..all {
-        for (i, member) in members.iter().enumerate().filter(|(i, _)| taken >> i & 1 == 0) {
-            let lead = if taken == 0 { Expr::Empty } else { comma.clone() };
-            graph.edge(taken, Expr::seq([lead, member.clone()]), taken | 1 << i);
-        }
-    }
-    Expr::Graph(Box::new(graph))
-}
-
 /// A finite set of byte strings.
 fn words(mut words: Vec<Vec<u8>>) -> Expr {
     /// So few the compiler merges as well.
@@ -575,6 +580,7 @@ fn derives(expr: &Expr, known: &[bool]) -> bool {
         Expr::Seq(parts) => parts.iter().all(|p| derives(p, known)),
         Expr::Alt(parts) => parts.iter().any(|p| derives(p, known)),
         Expr::Repeat { body, min, max } => *max == Some(0) || *min == 0 || derives(body, known),
+        Expr::Members(members) => members.derives(|part| derives(part, known)),
         Expr::Graph(graph) => {
             let mut seen = vec![false; graph.nodes as usize];
             seen[graph.start as usize] = true;

@@ -5,15 +5,17 @@ use rustc_hash::FxHashMap;
 use super::facets::ObjectFacets;
 use super::lower::Lowering;
 use super::{MemberOrder, SchemaErrorReason as Reason};
-use crate::ir::{Expr, Graph};
+use crate::ir::{self, Expr, Graph, Members};
 
 /// Most nodes of an object's graph beyond a few per member.
 const MAX_NODES: usize = 20_000;
-/// Most declared members that may come in any order: the graph has a node for every subset.
+/// Most declared members that may come in any order where others are looked for.
 const MAX_ANY: usize = 12;
 
-/// With [`MemberOrder::Declared`] objects with no more declared members take them in any order too: it costs little.
-const SMALL: usize = 4;
+/// With [`MemberOrder::Declared`], most declared members of objects that take them in any order too; and of those in which others
+/// are looked for.
+const SMALL: usize = Members::MOST;
+const SMALL_COUNTED: usize = 4;
 
 /// A declared member, or a class of additional ones.
 pub(super) struct Member {
@@ -158,12 +160,27 @@ impl<'a> Lowering<'a, '_> {
         let mut min = if facets.min > needed { facets.min } else { 0 };
         let max = facets.max.filter(|&max| open_ended || (max as usize) < members.len());
         let fixed = self.norm.options.order == MemberOrder::Fixed;
-        let any = self.norm.options.order == MemberOrder::Any || (!fixed && members.len() <= SMALL);
+        let small = if facets.some.is_empty() { SMALL } else { SMALL_COUNTED };
+        let any = self.norm.options.order == MemberOrder::Any || (!fixed && members.len() <= small);
         let free = any && members.len() + usize::from(open_ended) > 1;
-        if free && members.len() > MAX_ANY {
-            let what = format!("`order: any` with more than {MAX_ANY} declared members");
+        // Members that are looked for are counted in a graph, with a node for every subset.
+        let most = if facets.some.is_empty() { Members::MOST } else { MAX_ANY };
+        if free && members.len() > most {
+            let what = format!("`order: any` with more than {most} declared members");
             self.norm.report(self.at, "", Reason::Limit(what));
             return Expr::Never;
+        }
+        if min as usize > members.len() + usize::from(open_ended) && open_ended {
+            let what = "`minProperties` beyond the declared members and one more (additional names may repeat)";
+            self.norm.unsupported(self.at, "minProperties", what.into());
+            min = 0;
+        }
+        if free && facets.some.is_empty() {
+            if members.len() <= SMALL_COUNTED {
+                // Alternatives that have members in common then read those together.
+                members.iter_mut().chain(&mut additional).for_each(|member| self.share(member));
+            }
+            return self.member_set((members, additional), (min, max), frame);
         }
         let orders = Orders::new(&members, if fixed { None } else { Some(required) });
         let layers = (max.unwrap_or(0) as usize + 1).saturating_mul(min as usize + 1) << facets.some.len();
@@ -172,11 +189,6 @@ impl<'a> Lowering<'a, '_> {
             let what = format!("counting members needs more than {MAX_NODES} nodes");
             self.norm.report(self.at, "", Reason::Limit(what));
             return Expr::Never;
-        }
-        if min as usize > members.len() + usize::from(open_ended) && open_ended {
-            let what = "`minProperties` beyond the declared members and one more (additional names may repeat)";
-            self.norm.unsupported(self.at, "minProperties", what.into());
-            min = 0;
         }
         if free {
             // Each member stands on many edges.
@@ -229,6 +241,30 @@ impl<'a> Lowering<'a, '_> {
             }
         }
         Expr::Graph(Box::new(build.graph))
+    }
+
+    /// The members in any order.
+    fn member_set(
+        &self,
+        (members, additional): (Vec<Member>, Vec<Member>),
+        (min, max): (u32, Option<u32>),
+        frame: &Frame,
+    ) -> Expr {
+        let body = |member: Member| member.variants.into_iter().map(|(_, body)| body);
+        let may_be_empty = min == 0 && members.iter().all(|member| !member.required);
+        let once = members.into_iter().flat_map(|member| {
+            let required = member.required;
+            body(member).map(move |body| ir::Member { body, required })
+        });
+        let set = Members {
+            once: once.collect(),
+            often: additional.into_iter().flat_map(body).collect(),
+            separator: frame.comma.clone(),
+            min: min.max(u32::from(may_be_empty)),
+            max,
+        };
+        let whole = Expr::seq([frame.open.clone(), Expr::Members(Box::new(set)), frame.close.clone()]);
+        if may_be_empty { Expr::alt([frame.empty.clone(), whole]) } else { whole }
     }
 
     /// Makes a member a rule of its own.

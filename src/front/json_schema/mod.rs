@@ -108,11 +108,12 @@ pub enum Integers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberOrder {
-    /// As the schema declares them; or the required ones first, as `required` lists them, and then the others as declared.
-    /// Additional members anywhere between. Objects with up to four declared members take them in any order.
+    /// Objects with up to 64 declared members take them in any order. Of larger ones (and of those with more than four in which a member
+    /// is looked for that only what it satisfies tells) they come as the schema declares them; or the required ones first, as
+    /// `required` lists them, and then the others as declared. Additional members anywhere between.
     #[default]
     Declared,
-    /// In any order. An object with more than 12 declared members is refused: the grammar has a node for every subset.
+    /// In any order. An object with more than 64 declared members is refused (more than 12 where a member is looked for).
     Any,
     /// Exactly as the schema declares them, then required ones that are not declared, then additional ones.
     Fixed,

@@ -100,18 +100,22 @@ fn types() {
 }
 
 #[test]
-fn properties_come_in_order_and_once() {
+fn properties_come_once() {
     let schema = r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"},"c":{},"v":{},"w":{}},"required":["b"],"additionalProperties":false}"#;
-    let declared = SchemaOptions { order: MemberOrder::Declared, ..SchemaOptions::default() };
-    check_with(
+    check(
         schema,
-        &declared,
-        &[r#"{"b":""}"#, r#"{"a":1,"b":""}"#, r#"{"b":"","c":[]}"#, r#"{ "a" : 1 , "b" : "x" , "c" : null }"#],
+        &[
+            r#"{"b":""}"#,
+            r#"{"a":1,"b":""}"#,
+            r#"{"b":"","c":[]}"#,
+            r#"{"b":"","c":1,"a":1}"#,
+            r#"{ "a" : 1 , "b" : "x" , "c" : null }"#,
+        ],
         &[
             "{}",
             r#"{"a":1}"#,
-            r#"{"b":"","c":1,"a":1}"#,
             r#"{"b":"","b":""}"#,
+            r#"{"b":"","c":1,"\u0062":""}"#,
             r#"{"b":1}"#,
             r#"{"b":"","d":1}"#,
             r#"{"b":"",}"#,
@@ -122,7 +126,7 @@ fn properties_come_in_order_and_once() {
 }
 
 #[test]
-fn members_come_as_declared_or_required_first_or_in_any_order() {
+fn members_come_in_any_order_and_many_as_declared_or_required_first() {
     let schema = r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"},"c":{},"v":{},"w":{}},"required":["b"]}"#;
     let twice = &[
         "{}",
@@ -135,16 +139,31 @@ fn members_come_as_declared_or_required_first_or_in_any_order() {
     let ordered = [r#"{"b":""}"#, r#"{"x":1,"b":"","y":2,"a":1,"c":null,"z":3}"#, r#"{"a":1,"b":"","c":2}"#];
     let free = [r#"{"c":1,"b":"","a":1}"#, r#"{"b":"","c":1,"a":1}"#];
     check(schema, &ordered, twice);
-    check(schema, &[], &free);
+    check(schema, &free, &[]);
     let any = SchemaOptions { order: MemberOrder::Any, ..SchemaOptions::default() };
     check_with(schema, &any, &ordered, twice);
     check_with(schema, &any, &free, &[]);
     let small = r#"{"properties":{"a":{"type":"integer"},"b":{}},"required":["b"]}"#;
     check(small, &[r#"{"b":1,"a":1}"#, r#"{"a":1,"b":1}"#], &[r#"{"a":1,"b":1,"a":1}"#, r#"{"a":1}"#]);
-    let many: Vec<String> = (0..13).map(|i| format!("\"p{i}\":{{}}")).collect();
-    let json = Json::parse(&format!("{{\"properties\":{{{}}}}}", many.join(",")), &Limits::default()).unwrap();
+    let many = |count: usize| {
+        let many: Vec<String> = (0..count).map(|i| format!("\"p{i}\":{{}}")).collect();
+        format!("{{\"properties\":{{{}}},\"required\":[\"p9\",\"p3\"]}}", many.join(","))
+    };
+    let (ordered, free) = ([r#"{"p3":1,"p9":1}"#, r#"{"p9":1,"p3":1,"p1":2}"#], [r#"{"p9":1,"p1":2,"p3":1}"#]);
+    let twice = [r#"{"p3":1,"p9":1,"p3":1}"#, r#"{"p3":1}"#];
+    check(&many(64), &ordered, &twice);
+    check(&many(64), &free, &[]);
+    check_with(&many(64), &any, &free, &twice);
+    check(&many(65), &ordered, &twice);
+    check(&many(65), &[], &free);
+    let json = Json::parse(&many(65), &Limits::default()).unwrap();
     let errors = lower(&json, &any, &Limits::default()).unwrap_err();
     assert!(matches!(errors.0[0].reason, SchemaErrorReason::Limit(_)), "{errors}");
+    let constant = r#"{"const":{"a":1,"b":2,"c":3,"d":4,"e":5}}"#;
+    check(constant, &[r#"{"e":5,"b":2,"a":1,"c":3,"d":4}"#], &[r#"{"e":5,"b":2,"a":1,"c":3}"#]);
+    let counted = r#"{"properties":{"a":{},"b":{},"c":{},"d":{},"e":{}},"minProperties":3,"maxProperties":4}"#;
+    let counts = [r#"{"e":5,"b":2,"x":1}"#, r#"{"x":5,"c":2,"y":1,"a":1}"#];
+    check(counted, &counts, &[r#"{"a":1,"b":1}"#, r#"{"e":1,"d":1,"c":1,"b":1,"a":1}"#, r#"{"x":1,"y":1,"z":1}"#]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use super::each;
 use super::useless::flood;
 use crate::fsm::ByteSet;
-use crate::ir::{Expr, Grammar, Graph};
+use crate::ir::{Expr, Grammar, Graph, Members};
 
 /// Largest bound that folding nested repeats may make.
 const MAX_BOUND: u32 = 1 << 16;
@@ -24,6 +24,7 @@ pub(super) fn fold(expr: &mut Expr) -> bool {
         Expr::Seq(parts) | Expr::Alt(parts) => each(parts, fold),
         Expr::Repeat { body, .. } => fold(body),
         Expr::Graph(graph) => each(&mut graph.edges, |(_, e, _)| fold(e)),
+        Expr::Members(members) => each(members.parts_mut(), fold),
         _ => false,
     };
     let folded = match expr {
@@ -34,6 +35,7 @@ pub(super) fn fold(expr: &mut Expr) -> bool {
         Expr::Alt(parts) => alt(parts),
         Expr::Repeat { body, min, max } => repeat(body, min, max, &mut changed),
         Expr::Graph(graph) => trim(graph, &mut changed),
+        Expr::Members(set) => members(set, &mut changed),
         _ => None,
     };
     match folded {
@@ -171,6 +173,11 @@ fn glance(expr: &Expr) -> u64 {
             }
             Expr::Automaton(dfa) => (dfa.len(), dfa.edge_count()).hash(hasher),
             Expr::Graph(graph) => (graph.nodes, graph.edges.len()).hash(hasher),
+            Expr::Members(members) => {
+                (members.once.len(), members.often.len()).hash(hasher);
+                let first = members.parts().take(if depth > 0 { FEW } else { 0 });
+                first.for_each(|part| look(part, depth - 1, hasher));
+            }
             Expr::Empty | Expr::Never | Expr::Dispatch(_) => {}
         }
     }
@@ -228,6 +235,26 @@ fn nest((a, b): (u32, Option<u32>), (c, d): (u32, Option<u32>)) -> Option<(u32, 
         _ => None,
     };
     dense.then_some((low, high))
+}
+
+/// Drops members that derive nothing; what is left may be one member, or none.
+fn members(set: &mut Members, changed: &mut bool) -> Option<Expr> {
+    if !set.derives(|part| *part != Expr::Never) {
+        return Some(Expr::Never);
+    }
+    let before = (set.once.len(), set.often.len());
+    set.once.retain(|member| member.body != Expr::Never);
+    set.often.retain(|body| *body != Expr::Never);
+    *changed |= before != (set.once.len(), set.often.len());
+    match (&mut set.once[..], set.often.is_empty()) {
+        _ if set.max == Some(0) => Some(Expr::Empty),
+        ([], true) => Some(Expr::Empty),
+        ([only], true) => {
+            let body = std::mem::replace(&mut only.body, Expr::Empty);
+            Some(Expr::repeat(body, u32::from(only.required || set.min > 0), Some(1)))
+        }
+        _ => None,
+    }
 }
 
 /// Drops edges that are on no way from the start to an end, and ends that are not reached.

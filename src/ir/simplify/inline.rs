@@ -1,6 +1,6 @@
 //! Rules are written where they are used: tiny ones everywhere, others where that is the only place. What stays a rule:
 //!
-//! * labelled and recursive rules, tags of a dispatch, a dispatch;
+//! * labelled and recursive rules, tags of a dispatch, a dispatch, a set of members;
 //! * counted repeats of a class, which the compiler writes out itself, sharing their counter;
 //! * free text (a repeat over most bytes). The costly masks are those of its states, and they are shared between grammars as
 //!   long as the rule around them is the same. Written into its caller, each string of each schema would have masks of its own.
@@ -72,6 +72,7 @@ fn depth(expr: &Expr) -> usize {
         Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().map(depth).max().unwrap_or(0) + 1,
         Expr::Repeat { body, .. } => depth(body) + 1,
         Expr::Graph(graph) => graph.edges.iter().map(|(_, e, _)| depth(e)).max().unwrap_or(0) + 1,
+        Expr::Members(members) => members.parts().map(depth).max().unwrap_or(0) + 1,
         _ => 1,
     }
 }
@@ -79,7 +80,7 @@ fn depth(expr: &Expr) -> usize {
 /// Not something that is better off as a rule of its own.
 fn is_plain(body: &Expr) -> bool {
     match body {
-        Expr::Dispatch(_) => false,
+        Expr::Dispatch(_) | Expr::Members(_) => false,
         Expr::Repeat { body, .. } if matches!(**body, Expr::Class(_)) => false,
         _ => !has_text(body, false),
     }
@@ -92,6 +93,7 @@ pub(super) fn has_text(expr: &Expr, repeated: bool) -> bool {
         Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().any(|part| has_text(part, repeated)),
         Expr::Repeat { body, max, .. } => has_text(body, repeated || max.is_none_or(|max| max > 1)),
         Expr::Graph(graph) => graph.edges.iter().any(|(_, e, _)| has_text(e, true)),
+        Expr::Members(members) => members.parts().any(|part| has_text(part, true)),
         Expr::Automaton(dfa) => {
             (0..dfa.len() as u32).any(|s| dfa.edges(s).iter().map(|e| e.hi - e.lo + 1).sum::<u32>() as usize >= WIDE)
         }
@@ -105,6 +107,7 @@ fn mark_tags(expr: &Expr, tags: &mut [bool]) {
         Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().for_each(|part| mark_tags(part, tags)),
         Expr::Repeat { body, .. } => mark_tags(body, tags),
         Expr::Graph(graph) => graph.edges.iter().for_each(|(_, e, _)| mark_tags(e, tags)),
+        Expr::Members(members) => members.parts().for_each(|part| mark_tags(part, tags)),
         _ => {}
     }
 }
@@ -126,6 +129,7 @@ impl Inliner<'_> {
         match expr {
             Expr::Seq(parts) | Expr::Alt(parts) => all(&mut parts.iter_mut()),
             Expr::Graph(graph) => all(&mut graph.edges.iter_mut().map(|(_, e, _)| e)),
+            Expr::Members(members) => all(&mut members.parts_mut()),
             Expr::Repeat { body, .. } => self.substitute(body, shape),
             Expr::Ref(rule) => {
                 let i = rule.index();

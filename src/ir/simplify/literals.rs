@@ -18,6 +18,7 @@ fn join(expr: &mut Expr) -> bool {
         Expr::Seq(parts) => each(parts, join),
         Expr::Repeat { body, .. } => join(body),
         Expr::Graph(graph) => each(&mut graph.edges, |(_, e, _)| join(e)),
+        Expr::Members(members) => each(members.parts_mut(), join),
         Expr::Alt(parts) => {
             let changed = each(parts.iter_mut(), join);
             let literals = parts.iter().filter(|p| matches!(p, Expr::Bytes(_))).count();

@@ -193,6 +193,14 @@ fn write<'g>(expr: &'g Expr, out: &mut impl Sink<'g>) {
                 write(expr, out);
             }
         }
+        Expr::Members(members) => {
+            mark(out, 12, members.once.len());
+            mark(out, 12, members.often.len());
+            mark(out, 12, members.min as usize);
+            out.word(members.max.map_or(0, |max| u64::from(max) + 1));
+            out.word(members.once.iter().fold(0, |bits, member| bits << 1 | u64::from(member.required)));
+            members.parts().for_each(|part| write(part, out));
+        }
         Expr::Dispatch(dispatch) => write_dispatch(dispatch, out),
     }
 }

@@ -188,6 +188,7 @@ impl Expr {
             Expr::Repeat { body, .. } => body.size() + 1,
             Expr::Automaton(dfa) => dfa.edge_count().max(1),
             Expr::Graph(graph) => graph.nodes as usize + graph.edges.iter().map(|(_, e, _)| e.size()).sum::<usize>(),
+            Expr::Members(members) => members.parts().map(Expr::size).sum::<usize>() + members.once.len() + 1,
             Expr::Dispatch(dispatch) => dispatch.tags.len() + dispatch.stops.len() + dispatch.excludes.len() + 1,
         }
     }
@@ -200,6 +201,7 @@ impl Expr {
             Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().for_each(|part| part.each_ref(f)),
             Expr::Repeat { body, .. } => body.each_ref(f),
             Expr::Graph(graph) => graph.edges.iter().for_each(|(_, e, _)| e.each_ref(f)),
+            Expr::Members(members) => members.parts().for_each(|part| part.each_ref(f)),
             Expr::Dispatch(dispatch) => dispatch.tags.iter().for_each(|&(_, rule)| f(rule)),
         }
     }

@@ -36,6 +36,7 @@ fn nullable(expr: &Expr, known: &Known<'_>) -> bool {
         Expr::Alt(parts) => parts.iter().any(|part| nullable(part, known)),
         Expr::Repeat { max: Some(max), min, .. } if max < min => false,
         Expr::Repeat { body, min, .. } => *min == 0 || nullable(body, known),
+        Expr::Members(members) => members.nullable(),
         Expr::Graph(graph) => {
             let passes: Vec<bool> = graph.edges.iter().map(|(_, e, _)| nullable(e, known)).collect();
             ends(graph, &passes)
@@ -49,6 +50,7 @@ fn resolve(expr: &mut Expr, known: &Known<'_>) -> bool {
     match expr {
         Expr::Seq(parts) => all(&mut parts.iter_mut()),
         Expr::Graph(graph) => all(&mut graph.edges.iter_mut().map(|(_, e, _)| e)),
+        Expr::Members(members) => all(&mut members.parts_mut()),
         Expr::Alt(parts) => {
             let changed = all(&mut parts.iter_mut());
             let Some(empty) = parts.iter().position(|p| *p == Expr::Empty) else { return changed };

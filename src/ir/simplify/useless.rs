@@ -63,6 +63,7 @@ fn derives(expr: &Expr, ranks: &[u32]) -> bool {
         Expr::Alt(parts) => parts.iter().any(|part| derives(part, ranks)),
         Expr::Repeat { max: Some(max), min, .. } if max < min => false,
         Expr::Repeat { body, min, .. } => *min == 0 || derives(body, ranks),
+        Expr::Members(members) => members.derives(|part| derives(part, ranks)),
         Expr::Graph(graph) => {
             let passes: Vec<bool> = graph.edges.iter().map(|(_, e, _)| derives(e, ranks)).collect();
             ends(graph, &passes)
@@ -109,6 +110,7 @@ fn prune(expr: &mut Expr, ranks: &[u32]) -> bool {
         Expr::Seq(parts) | Expr::Alt(parts) => any(&mut parts.iter_mut()),
         Expr::Repeat { body, .. } => prune(body, ranks),
         Expr::Graph(graph) => any(&mut graph.edges.iter_mut().map(|(_, e, _)| e)),
+        Expr::Members(members) => any(&mut members.parts_mut()),
         _ => false,
     }
 }

@@ -1,0 +1,334 @@
+//! Sets of members as automata. A state of a rule with such a set is a place and the members that there have been: places are
+//! those of one automaton for all sets, the sets are those that a parse has met. Nothing is enumerated.
+
+use std::ops::Range;
+
+use indexmap::IndexSet;
+use rustc_hash::FxBuildHasher;
+
+use super::units::Unit;
+use crate::fsm::{Edge, Nfa};
+use crate::ir::{Counts, Pick, Taken};
+
+/// The sets of members in a rule: places of its automaton that mean more than their edges.
+#[derive(Debug, Default)]
+pub(super) struct Regions {
+    all: Vec<Region>,
+    /// By state of the automaton.
+    roles: Vec<Role>,
+}
+
+/// One set of members.
+#[derive(Debug)]
+struct Region {
+    counts: Counts,
+    /// The states between are its own.
+    range: Range<u32>,
+    /// Where members begin: those that come at most once, then the others.
+    once: Vec<u32>,
+    often: Vec<u32>,
+    separator: u32,
+    /// The separator may be empty.
+    touching: bool,
+    before: u32,
+    behind: u32,
+    /// Where the rule goes on.
+    exit: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+enum Role {
+    /// No other than its edges.
+    #[default]
+    None,
+    /// Of a region: nothing has been there.
+    Start(u32),
+    /// Before a member.
+    Before(u32),
+    /// Where a member or a separator begins: nothing of it has been read, and nothing leads back here.
+    First,
+    /// At the end of a member.
+    End(u32, Pick),
+    /// Behind a member.
+    Behind(u32),
+    /// Behind a separator.
+    Between(u32),
+}
+
+/// What a set of members is made of, each part as the states where it begins and ends.
+pub(super) struct Fragments {
+    pub(super) counts: Counts,
+    /// There need be no member.
+    pub(super) nullable: bool,
+    pub(super) once: Vec<(u32, u32)>,
+    pub(super) often: Vec<(u32, u32)>,
+    pub(super) separator: (u32, u32),
+}
+
+impl Regions {
+    /// No rule has many.
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Puts a set of members together, whose parts are the last states of the automaton from `begin` on, so that it begins at `from`.
+    /// Returns where it ends.
+    pub(super) fn add(&mut self, nfa: &mut Nfa, (from, begin): (u32, u32), fragments: Fragments) -> u32 {
+        let Fragments { counts, nullable, once, often, separator } = fragments;
+        let number = self.all.len() as u32;
+        let [start, before, behind, exit] = [(); 4].map(|()| nfa.state());
+        nfa.epsilon(from, start);
+        let mut roles =
+            vec![(start, Role::Start(number)), (before, Role::Before(number)), (behind, Role::Behind(number))];
+        let mut one = |nfa: &mut Nfa, (begin, to): (u32, u32), role: Role| {
+            let end = nfa.state();
+            nfa.epsilon(to, end);
+            let (first, is_empty) = first(nfa, begin, end);
+            roles.extend([(first, Role::First), (end, role)]);
+            (first, end, is_empty)
+        };
+        // Edges between places are there to tell which can lead to the rule's end; where they really lead is for counts to say.
+        let mut ends = Vec::new();
+        let mut many = |nfa: &mut Nfa, parts: Vec<(u32, u32)>, role: &dyn Fn(usize) -> Role| {
+            let parts = parts.into_iter().enumerate().map(|(i, part)| {
+                let (first, end, _) = one(nfa, part, role(i));
+                ends.push((first, end));
+                first
+            });
+            parts.collect::<Vec<u32>>()
+        };
+        let once = many(nfa, once, &|i| Role::End(number, Pick::Once(i)));
+        let often = many(nfa, often, &|_| Role::End(number, Pick::Often));
+        let (separator, between, touching) = one(nfa, separator, Role::Between(number));
+        for (first, end) in ends {
+            nfa.epsilon(before, first);
+            nfa.epsilon(end, behind);
+        }
+        nfa.epsilon(behind, separator);
+        nfa.epsilon(between, before);
+        nfa.epsilon(behind, exit);
+        if counts.can_begin() {
+            nfa.epsilon(start, before);
+        }
+        if nullable {
+            nfa.epsilon(start, exit);
+        }
+        self.roles.resize(nfa.len(), Role::None);
+        roles.into_iter().for_each(|(state, role)| self.roles[state as usize] = role);
+        let range = begin..nfa.len() as u32;
+        self.all.push(Region { counts, range, once, often, separator, touching, before, behind, exit });
+        exit
+    }
+
+    fn role(&self, place: u32) -> Role {
+        self.roles.get(place as usize).copied().unwrap_or_default()
+    }
+
+    fn of(&self, region: u32) -> &Region {
+        &self.all[region as usize]
+    }
+}
+
+impl Region {
+    /// Where a member may begin.
+    fn firsts(&self, pick: Pick) -> &[u32] {
+        match pick {
+            Pick::Once(i) => &self.once[i..=i],
+            Pick::Often => &self.often,
+        }
+    }
+}
+
+/// A state that reads what `begin` does, and that nothing leads to; and whether `begin` leads to `end` without reading.
+fn first(nfa: &mut Nfa, begin: u32, end: u32) -> (u32, bool) {
+    let mut closure = vec![begin];
+    let mut at = 0;
+    while at < closure.len() {
+        for to in nfa.epsilons(closure[at]) {
+            if !closure.contains(&to) {
+                closure.push(to);
+            }
+        }
+        at += 1;
+    }
+    let is_empty = closure.contains(&end);
+    let edges: Vec<Edge> = closure.into_iter().flat_map(|state| nfa.edges(state).collect::<Vec<_>>()).collect();
+    let first = nfa.state();
+    edges.into_iter().for_each(|e| nfa.edge(first, e.lo, e.hi, e.to));
+    (first, is_empty)
+}
+
+/// The states of a rule with sets of members that have been met.
+#[derive(Debug)]
+pub(super) struct MemberStates {
+    /// What has been there, by number; nothing is the first.
+    taken: IndexSet<Taken, FxBuildHasher>,
+    /// What has been there and a place, by the state's number.
+    states: IndexSet<(u32, u32), FxBuildHasher>,
+    /// Nothing is noted of what has been there.
+    is_shape: bool,
+}
+
+/// Nothing.
+const NOTHING: u32 = 0;
+
+impl MemberStates {
+    pub(super) fn new(is_shape: bool) -> MemberStates {
+        MemberStates { taken: IndexSet::from_iter([Taken::default()]), states: IndexSet::default(), is_shape }
+    }
+
+    /// Memory held, in bytes, roughly.
+    pub(super) fn bytes(&self) -> usize {
+        self.taken.len() * (size_of::<Taken>() + 16) + self.states.len() * 24
+    }
+
+    /// How many sets have been met.
+    pub(super) fn sets(&self) -> usize {
+        self.taken.len()
+    }
+
+    fn state(&mut self, taken: Taken, place: u32) -> u32 {
+        let taken = self.taken.insert_full(taken).0 as u32;
+        self.at(taken, place)
+    }
+
+    fn at(&mut self, taken: u32, place: u32) -> u32 {
+        self.states.insert_full((taken, place)).0 as u32
+    }
+
+    fn of(&self, state: u32) -> (u32, u32) {
+        self.states[state as usize]
+    }
+
+    fn taken(&self, state: u32) -> Taken {
+        self.taken[self.of(state).0 as usize]
+    }
+
+    pub(super) fn start(&mut self, unit: &Unit) -> u32 {
+        self.at(NOTHING, unit.main.nfa.start())
+    }
+
+    fn take(&self, counts: Counts, taken: Taken, pick: Pick) -> Option<Taken> {
+        if self.is_shape { Some(taken) } else { counts.take(taken, pick) }
+    }
+
+    fn may_end(&self, counts: Counts, taken: Taken) -> bool {
+        self.is_shape || counts.may_end(taken)
+    }
+
+    /// Adds what epsilon edges of a state lead to; true if the state itself matters.
+    pub(super) fn follow(&mut self, unit: &Unit, state: u32, out: &mut Vec<u32>) -> bool {
+        let (number, place) = self.of(state);
+        let (regions, live) = (&unit.members, |place: u32| unit.main.live[place as usize]);
+        if !live(place) {
+            return false;
+        }
+        match regions.role(place) {
+            Role::None | Role::First => {
+                unit.main.nfa.epsilons(place).filter(|&to| live(to)).for_each(|to| out.push(self.at(number, to)));
+                !unit.main.nfa.is_edgeless(place) || unit.main.nfa.is_final(place)
+            }
+            Role::Start(_) => {
+                unit.main.nfa.epsilons(place).filter(|&to| live(to)).for_each(|to| out.push(self.at(NOTHING, to)));
+                false
+            }
+            Role::Before(region) => {
+                let (region, taken) = (regions.of(region), self.taken(state));
+                for pick in region.counts.picks(taken) {
+                    if self.take(region.counts, taken, pick).is_some() {
+                        let firsts = region.firsts(pick).iter().filter(|&&first| live(first));
+                        firsts.for_each(|&first| out.push(self.at(number, first)));
+                    }
+                }
+                true
+            }
+            Role::End(region, pick) => {
+                let region = regions.of(region);
+                let next = self.take(region.counts, self.taken(state), pick);
+                out.extend(next.map(|next| self.state(next, region.behind)));
+                false
+            }
+            Role::Behind(region) => {
+                let (region, taken) = (regions.of(region), self.taken(state));
+                let (ends, goes_on) = (self.may_end(region.counts, taken), region.counts.goes_on(taken));
+                if ends {
+                    out.push(self.at(NOTHING, region.exit));
+                }
+                if goes_on {
+                    out.push(self.at(number, region.separator));
+                    out.extend(region.touching.then(|| self.at(number, region.before)));
+                }
+                // See [`MemberStates::nearing_end`].
+                ends && goes_on
+            }
+            Role::Between(region) => {
+                out.push(self.at(number, regions.of(region).before));
+                false
+            }
+        }
+    }
+
+    /// The edges of a state.
+    pub(super) fn edges(&mut self, unit: &Unit, state: u32, mut each: impl FnMut(Edge)) {
+        let (number, place) = self.of(state);
+        for edge in unit.main.nfa.edges(place).filter(|e| unit.main.live[e.to as usize]) {
+            each(Edge { to: self.at(number, edge.to), ..edge });
+        }
+    }
+
+    /// Whether a set of states is final, reads something, calls something.
+    pub(super) fn look(&self, unit: &Unit, set: &[u32]) -> (bool, bool, bool) {
+        let places: Vec<u32> = set.iter().map(|&state| self.of(state).1).collect();
+        unit.main.look(&places)
+    }
+
+    /// The most members that may still come in one of these states, of those that come at most once.
+    pub(super) fn left(&self, unit: &Unit, set: &[u32]) -> u32 {
+        let left = |&state: &u32| {
+            let (place, taken) = (self.of(state).1, self.taken(state));
+            let inside = unit.members.all.iter().find(|region| region.range.contains(&place));
+            let most = || unit.members.all.iter().map(|region| region.counts.left(Taken::default())).max();
+            inside.map(|region| region.counts.left(taken)).or_else(most).unwrap_or(0)
+        };
+        set.iter().map(left).max().unwrap_or(0)
+    }
+
+    /// These states where the nearest end is looked for: members begin as [`Counts::picks_to_end`] has it, and where there may be an
+    /// end behind one, nothing follows. `None` where that changes nothing.
+    pub(super) fn nearing_end(&mut self, unit: &Unit, set: &[u32]) -> Option<Vec<u32>> {
+        let regions = &unit.members;
+        let role = |states: &Self, state: u32| regions.role(states.of(state).1);
+        let is_changed = |&state: &u32| matches!(role(self, state), Role::Before(_) | Role::Behind(_));
+        if self.is_shape || !set.iter().any(is_changed) {
+            return None;
+        }
+        // States behind a member are in sets only where there may be an end.
+        let done = set.iter().filter_map(|&state| match role(self, state) {
+            Role::Behind(region) => Some((region, self.of(state).0)),
+            _ => None,
+        });
+        let done: Vec<(u32, u32)> = done.collect();
+        let mut out = Vec::new();
+        for &state in set {
+            let (number, place) = self.of(state);
+            match role(self, state) {
+                Role::Before(at) if !done.contains(&(at, number)) => {
+                    let region = regions.of(at);
+                    for (taken, pick) in region.counts.picks_to_end(self.taken(state)) {
+                        let firsts = region.firsts(pick).iter().filter(|&&first| unit.main.live[first as usize]);
+                        firsts.for_each(|&first| out.push(self.state(taken, first)));
+                    }
+                }
+                Role::First => {
+                    let of = regions.all.iter().position(|region| region.separator == place);
+                    out.extend(of.filter(|&of| !done.contains(&(of as u32, number))).map(|_| state));
+                }
+                Role::Before(_) => {}
+                _ => out.push(state),
+            }
+        }
+        out.sort_unstable();
+        out.dedup();
+        Some(out)
+    }
+}

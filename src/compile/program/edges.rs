@@ -1,0 +1,280 @@
+//! The edges of states, found when a state is first left.
+
+use std::sync::Arc;
+
+use super::super::members::MemberStates;
+use super::super::units::{Part, Symbol, Unit};
+use super::super::{Block, ByteEdge};
+use super::{Instance, Program, Scratch, Source, Span, State, UNKNOWN};
+use crate::fsm::Edge;
+
+impl Program {
+    pub(super) fn find_edges(&mut self, state: u32) {
+        let State { instance, set, .. } = self.states[state as usize];
+        let (mut bytes, mut calls) = (std::mem::take(&mut self.scratch.bytes), std::mem::take(&mut self.scratch.calls));
+        let (mut specials, mut enters) =
+            (std::mem::take(&mut self.scratch.specials), std::mem::take(&mut self.scratch.enters));
+        bytes.clear();
+        calls.clear();
+        specials.clear();
+        enters.clear();
+        match self.instances[instance as usize].source.clone() {
+            Source::Dfa(dfa) => {
+                for e in dfa.edges(self.sets[set.at as usize]) {
+                    let to = self.intern(instance, &[e.to]);
+                    push_edge(&mut bytes, e.lo, e.hi, to);
+                }
+            }
+            Source::Single(unit) => {
+                let from = self.sets[set.at as usize];
+                self.singles(instance, &unit, from, (&mut bytes, &mut calls, &mut specials));
+            }
+            Source::Sets(unit, _) | Source::Members(unit, _) => {
+                self.gather(instance, set);
+                self.byte_targets(instance, &mut bytes);
+                self.other_targets(instance, &unit, (&mut calls, &mut specials, &mut enters));
+            }
+        }
+        fn append<T: Copy>(all: &mut Vec<T>, new: &[T]) -> Span {
+            let span = Span { at: all.len() as u32, len: new.len() as u32 };
+            all.extend_from_slice(new);
+            span
+        }
+        let (b, c) = (append(&mut self.byte_edges, &bytes), append(&mut self.call_edges, &calls));
+        let (s, e) = (append(&mut self.special_edges, &specials), append(&mut self.enter_edges, &enters));
+        let at = &mut self.states[state as usize];
+        (at.bytes, at.calls, at.specials, at.enters, at.expanded) = (b, c, s, e, true);
+        (self.scratch.bytes, self.scratch.calls) = (bytes, calls);
+        (self.scratch.specials, self.scratch.enters) = (specials, enters);
+    }
+
+    /// Edges of a state that keeps its mark: what its closure reads, each target for itself.
+    #[allow(clippy::type_complexity)]
+    fn singles(
+        &mut self,
+        instance: u32,
+        unit: &Arc<Unit>,
+        from: u32,
+        (bytes, calls, specials): (&mut Vec<ByteEdge>, &mut Vec<(u32, u32)>, &mut Vec<(u32, u32)>),
+    ) {
+        let mut set = std::mem::take(&mut self.scratch.set);
+        self.scratch.close(unit, 0, &[from], &mut set);
+        let mut edges: Vec<Edge> = set.iter().flat_map(|&s| unit.main.nfa.edges(s)).collect();
+        self.scratch.set = set;
+        edges.sort_unstable();
+        edges.dedup();
+        for e in edges.into_iter().filter(|e| unit.main.live[e.to as usize]) {
+            let to = self.intern(instance, &[e.to]);
+            match Symbol::decode(e.lo) {
+                Symbol::Byte(_) => push_edge(bytes, e.lo, e.hi, to),
+                Symbol::Call(rule) => calls.push((rule, to)),
+                Symbol::Special(special) => specials.push((special, to)),
+                Symbol::Block(_) => debug_assert!(false, "a dispatch has no blocks"),
+            }
+        }
+    }
+
+    /// The states that epsilon edges reach, as far as they matter; sorted.
+    pub(super) fn close(&mut self, instance: u32, from: &[u32], set: &mut Vec<u32>) {
+        let Instance { source, left, .. } = &mut self.instances[instance as usize];
+        match source {
+            Source::Sets(unit, part) => self.scratch.close(unit, *part, from, set),
+            Source::Members(unit, number) => {
+                let states = &mut self.members[*number as usize];
+                let before = states.sets();
+                self.scratch.close_members(unit, states, from, set);
+                let grown = (states.sets() - before) as u32;
+                *left = left.saturating_add(grown.saturating_mul(unit.main.nfa.len() as u32 * 4));
+            }
+            Source::Dfa(_) | Source::Single(_) => set.clone_from(&from.to_vec()),
+        }
+    }
+
+    /// Collects the edges of a set: bytes in `edges`, everything else in `others`, sorted.
+    fn gather(&mut self, instance: u32, set: Span) {
+        let Scratch { edges, others, .. } = &mut self.scratch;
+        edges.clear();
+        others.clear();
+        let mut add = |e: Edge| if e.lo <= 255 { edges.push(e) } else { others.push(e) };
+        let set = &self.sets[set.range()];
+        match &self.instances[instance as usize].source {
+            Source::Sets(unit, part) => {
+                let part = unit.part(*part);
+                for &s in set {
+                    part.nfa.edges(s).filter(|e| part.live[e.to as usize]).for_each(&mut add);
+                }
+            }
+            Source::Members(unit, number) => {
+                let states = &mut self.members[*number as usize];
+                set.iter().for_each(|&s| states.edges(unit, s, &mut add));
+            }
+            Source::Dfa(_) | Source::Single(_) => {}
+        }
+        edges.sort_unstable();
+        edges.dedup();
+        others.sort_unstable();
+        others.dedup();
+    }
+
+    fn byte_targets(&mut self, instance: u32, bytes: &mut Vec<ByteEdge>) {
+        let edges = std::mem::take(&mut self.scratch.edges);
+        let mut cuts = std::mem::take(&mut self.scratch.cuts);
+        let mut targets = std::mem::take(&mut self.scratch.targets);
+        if edges.windows(2).all(|pair| pair[0].hi < pair[1].lo) {
+            for e in &edges {
+                self.lead(instance, (e.lo, e.hi, &[e.to]), bytes);
+            }
+        } else {
+            // Elementary intervals: every begin and every past-the-end is a cut.
+            cuts.clear();
+            cuts.extend(edges.iter().flat_map(|e| [e.lo, e.hi + 1]));
+            cuts.sort_unstable();
+            cuts.dedup();
+            for pair in cuts.windows(2) {
+                let (lo, hi) = (pair[0], pair[1] - 1);
+                targets.clear();
+                targets.extend(edges.iter().take_while(|e| e.lo <= lo).filter(|e| e.hi >= lo).map(|e| e.to));
+                if !targets.is_empty() {
+                    self.lead(instance, (lo, hi, &targets), bytes);
+                }
+            }
+        }
+        (self.scratch.edges, self.scratch.cuts, self.scratch.targets) = (edges, cuts, targets);
+    }
+
+    /// Adds what `lo..=hi` leads to.
+    fn lead(&mut self, instance: u32, (lo, hi, targets): (u32, u32, &[u32]), bytes: &mut Vec<ByteEdge>) {
+        let mut set = std::mem::take(&mut self.scratch.set);
+        self.close(instance, targets, &mut set);
+        if set.len() > 1 && self.instances[instance as usize].left == 0 {
+            for &s in &set {
+                let to = self.intern(instance, &[s]);
+                bytes.push(ByteEdge { lo: lo as u8, hi: hi as u8, to });
+            }
+        } else if !set.is_empty() {
+            let to = self.intern(instance, &set);
+            push_edge(bytes, lo, hi, to);
+        }
+        self.scratch.set = set;
+    }
+
+    /// Calls, special tokens and blocks, each with the closure of all it leads to.
+    #[allow(clippy::type_complexity)]
+    fn other_targets(
+        &mut self,
+        instance: u32,
+        unit: &Arc<Unit>,
+        (calls, specials, enters): (&mut Vec<(u32, u32)>, &mut Vec<(u32, u32)>, &mut Vec<u32>),
+    ) {
+        let others = std::mem::take(&mut self.scratch.others);
+        let mut targets = std::mem::take(&mut self.scratch.targets);
+        for same in others.chunk_by(|a, b| a.lo == b.lo) {
+            targets.clear();
+            targets.extend(same.iter().map(|e| e.to));
+            let mut set = std::mem::take(&mut self.scratch.set);
+            self.close(instance, &targets, &mut set);
+            let to = if set.is_empty() { None } else { Some(self.intern(instance, &set)) };
+            self.scratch.set = set;
+            let Some(to) = to else { continue };
+            match Symbol::decode(same[0].lo) {
+                Symbol::Call(rule) => calls.push((rule, to)),
+                Symbol::Special(special) => specials.push((special, to)),
+                Symbol::Block(block) => enters.push(self.place(instance, unit, block, to)),
+                Symbol::Byte(_) => {}
+            }
+        }
+        (self.scratch.others, self.scratch.targets) = (others, targets);
+    }
+
+    /// A block of a rule with what follows it.
+    fn place(&mut self, instance: u32, unit: &Arc<Unit>, block: u32, exit: u32) -> u32 {
+        let rule = self.instances[instance as usize].rule;
+        if let Some(&placed) = self.placed.get(&(rule, block, exit)) {
+            return placed;
+        }
+        let placed = self.blocks.len() as u32;
+        self.placed.insert((rule, block, exit), placed);
+        let part = &unit.blocks[block as usize];
+        self.blocks.push(Block { min: part.min, max: part.max, start: UNKNOWN, exit });
+        let inner = self.instance(Source::Sets(unit.clone(), block + 1), rule, placed);
+        let start = self.first(inner);
+        self.blocks[placed as usize].start = start;
+        placed
+    }
+}
+
+/// Adds an edge, joined with the one before where the ranges touch.
+fn push_edge(edges: &mut Vec<ByteEdge>, lo: u32, hi: u32, to: u32) {
+    let (lo, hi) = (lo as u8, hi.min(255) as u8);
+    match edges.last_mut() {
+        Some(last) if last.to == to && u32::from(last.hi) + 1 == u32::from(lo) => last.hi = hi,
+        _ => edges.push(ByteEdge { lo, hi, to }),
+    }
+}
+
+impl Part {
+    /// Whether a set of states is final, reads something, calls something.
+    pub(in crate::compile) fn look(&self, set: &[u32]) -> (bool, bool, bool) {
+        let (mut is_final, mut scannable, mut calling) = (false, false, false);
+        for &s in set {
+            is_final |= self.nfa.is_final(s);
+            for e in self.nfa.edges(s).filter(|e| self.live[e.to as usize]) {
+                match Symbol::decode(e.lo) {
+                    Symbol::Byte(_) | Symbol::Special(_) => scannable = true,
+                    Symbol::Call(_) | Symbol::Block(_) => calling = true,
+                }
+            }
+        }
+        (is_final, scannable, calling)
+    }
+}
+
+impl Scratch {
+    /// The states that matter (live, with an edge or final) among those that epsilon edges reach; sorted.
+    pub(super) fn close(&mut self, unit: &Unit, part: u32, from: &[u32], set: &mut Vec<u32>) {
+        let part = unit.part(part);
+        set.clear();
+        self.begin_round(part.nfa.len());
+        let Scratch { stack, seen, round, .. } = self;
+        let mut push = |stack: &mut Vec<u32>, s: u32| {
+            if part.live[s as usize] && std::mem::replace(&mut seen[s as usize], *round) != *round {
+                stack.push(s);
+            }
+        };
+        from.iter().for_each(|&s| push(stack, s));
+        while let Some(s) = stack.pop() {
+            if !part.nfa.is_edgeless(s) || part.nfa.is_final(s) {
+                set.push(s);
+            }
+            part.nfa.epsilons(s).for_each(|to| push(stack, to));
+        }
+        set.sort_unstable();
+    }
+
+    /// Begins to note which of so many states have been seen.
+    fn begin_round(&mut self, states: usize) {
+        self.round = self.round.wrapping_add(1);
+        if self.seen.len() < states || self.round == 0 {
+            self.seen.clear();
+            self.seen.resize(states, 0);
+            self.round = 1;
+        }
+    }
+
+    /// As [`Scratch::close`], in a rule with sets of members.
+    fn close_members(&mut self, unit: &Unit, states: &mut MemberStates, from: &[u32], set: &mut Vec<u32>) {
+        set.clear();
+        self.begin_round(0);
+        let mut reached = from.to_vec();
+        while let Some(s) = reached.pop() {
+            let at = s as usize;
+            if self.seen.len() <= at {
+                self.seen.resize(at + 1, 0);
+            }
+            if std::mem::replace(&mut self.seen[at], self.round) != self.round && states.follow(unit, s, &mut reached) {
+                set.push(s);
+            }
+        }
+        set.sort_unstable();
+    }
+}

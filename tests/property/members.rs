@@ -1,0 +1,188 @@
+//! Sets of up to 64 members, where no oracle could walk all subsets: what lists of them are is decided by counting, and the length
+//! of the shortest end by adding up.
+
+use std::sync::Arc;
+
+use louver::compile::{CompileError, Compiled};
+use louver::engine::{CompletionOptions, Constraint, Engine, EngineOptions};
+use louver::fsm::ByteSet;
+use louver::ids::TokenId;
+use louver::ir::{Expr, Grammar, GrammarBuilder, GrammarError, Member, Members};
+use louver::limits::Limits;
+use louver::matcher::Recognizer;
+use louver::vocab::Vocabulary;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::config;
+
+/// Of each member: how many further bytes its body has, and whether it is required.
+#[derive(Clone, Debug)]
+struct Set {
+    once: Vec<(usize, bool)>,
+    often: Vec<usize>,
+    min: u32,
+    max: Option<u32>,
+}
+
+fn set() -> impl Strategy<Value = Set> {
+    let once = prop_oneof![vec((0usize..30, any::<bool>()), 0..=64), vec((0usize..4, Just(false)), 30..=64)];
+    let often = prop_oneof![2 => vec(0usize..1, 0..1), 1 => vec(0usize..9, 1..3)];
+    let max = prop_oneof![2 => Just(None), 1 => (0u32..70).prop_map(Some)];
+    (once, often, prop_oneof![Just(0u32), 0u32..20, 0u32..70], max).prop_map(|(once, often, min, max)| Set {
+        once,
+        often,
+        min,
+        max,
+    })
+}
+
+impl Set {
+    /// A member's text: names of which some begin others, then its further bytes.
+    fn text(&self, i: usize) -> String {
+        let longer = |n: usize| "-".repeat(n);
+        match i.checked_sub(self.once.len()) {
+            None => format!("m{i}:{}", longer(self.once[i].0)),
+            Some(often) => format!("mm{}:{}", "m".repeat(often), longer(self.often[often])),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.once.len() + self.often.len()
+    }
+
+    fn grammar(&self) -> Grammar {
+        let mut b = GrammarBuilder::new();
+        // Half of the members are rules of their own, and values are calls.
+        let mut body = |i: usize| {
+            let text = self.text(i);
+            let (name, value) = text.split_once(':').expect("a colon");
+            let value = b.rule(format!("v{i}"), Expr::seq([Expr::text(value), Expr::class(ByteSet::of(b".!"))]));
+            let body = Expr::seq([Expr::text(name), Expr::text(":"), Expr::Ref(value)]);
+            if i.is_multiple_of(2) { body } else { Expr::Ref(b.rule(format!("m{i}"), body)) }
+        };
+        let once = self.once.iter().enumerate();
+        let once = once.map(|(i, &(_, required))| Member { body: body(i), required }).collect();
+        let often = (self.once.len()..self.len()).map(&mut body).collect();
+        let set = Members { once, often, separator: Expr::text(", "), min: self.min, max: self.max };
+        let object = Expr::seq([Expr::text("{"), Expr::Members(Box::new(set)), Expr::text("}")]);
+        let start = b.rule("start", Expr::repeat(object, 1, Some(2)));
+        b.finish(start).expect("well formed")
+    }
+
+    fn write(&self, list: &[usize]) -> String {
+        let members: Vec<String> = list.iter().map(|&i| format!("{}.", self.text(i))).collect();
+        format!("{{{}}}", members.join(", "))
+    }
+
+    fn holds(&self, list: &[usize]) -> bool {
+        let n = self.once.len();
+        let twice = (0..n).any(|i| list.iter().filter(|&&other| other == i).count() > 1);
+        let missing = self.once.iter().enumerate().any(|(i, &(_, required))| required && !list.contains(&i));
+        let counted = list.iter().filter(|&&i| i < n).count() + usize::from(list.iter().any(|&i| i >= n));
+        !twice && !missing && counted >= self.min as usize && self.max.is_none_or(|max| list.len() <= max as usize)
+    }
+
+    /// The fewest bytes of members that make a list, which has no member twice, one that holds; none if it cannot become one.
+    fn shortest(&self, list: &[usize]) -> Option<u64> {
+        let n = self.once.len();
+        let cost = |i: usize| self.text(i).len() as u64 + 1 + 2;
+        let missing = (0..n).filter(|i| self.once[*i].1 && !list.contains(i));
+        let mut taken: Vec<usize> = list.iter().copied().chain(missing).collect();
+        let mut others: Vec<usize> = (0..n).filter(|i| !taken.contains(i)).collect();
+        if !list.iter().any(|&i| i >= n) {
+            others.extend((n..self.len()).min_by_key(|&i| cost(i)));
+        }
+        others.sort_by_key(|&i| cost(i));
+        for next in others {
+            if self.holds(&taken) {
+                break;
+            }
+            taken.push(next);
+        }
+        let first = if list.is_empty() && !taken.is_empty() { 2 } else { 0 };
+        let sum = taken[list.len()..].iter().map(|&i| cost(i)).sum::<u64>();
+        self.holds(&taken).then(|| sum - first)
+    }
+}
+
+fn taken(constraint: &Constraint, text: &str) -> louver::engine::Matcher {
+    let mut matcher = constraint.matcher();
+    text.bytes().for_each(|byte| matcher.advance(TokenId::from_raw(byte.into())).expect("allowed"));
+    matcher
+}
+
+proptest! {
+    #![proptest_config(config(150))]
+
+    #[test]
+    fn large_sets_are_what_counting_says(set in set(), picks in vec(any::<u16>(), 0..70), times in 0usize..2) {
+        let grammar = set.grammar();
+        let compiled = match Compiled::new(&grammar, &Limits::default()) {
+            Ok(compiled) => compiled,
+            Err(CompileError::Empty { .. }) => {
+                prop_assert_eq!(set.shortest(&[]), None);
+                return Ok(());
+            }
+            Err(error) => return Err(TestCaseError::fail(error.to_string())),
+        };
+        prop_assert!(set.shortest(&[]).is_some());
+        let mut list: Vec<usize> = picks.iter().map(|&pick| usize::from(pick) % set.len().max(1)).collect();
+        list.retain(|&i| i < set.len());
+        let mut recognizer = Recognizer::new(Arc::new(compiled));
+        let mut judge = |list: &[usize]| {
+            recognizer.reset();
+            recognizer.push(set.write(list).as_bytes()).is_ok() && recognizer.is_complete()
+        };
+        // As drawn; no member twice; the required ones added in front; and one of them again.
+        prop_assert_eq!(judge(&list), set.holds(&list));
+        let mut seen = Vec::new();
+        list.retain(|&i| i >= set.once.len() || { let new = !seen.contains(&i); seen.push(i); new });
+        prop_assert_eq!(judge(&list), set.holds(&list));
+        let required = (0..set.once.len()).filter(|i| set.once[*i].1 && !list.contains(i));
+        let whole: Vec<usize> = required.chain(list.iter().copied()).collect();
+        prop_assert_eq!(judge(&whole), set.holds(&whole));
+        let again: Vec<usize> = whole.iter().chain(whole.first()).copied().collect();
+        prop_assert_eq!(judge(&again), set.holds(&again));
+        if times == 0 {
+            return Ok(());
+        }
+        // Behind every other member: the shortest end, and what may follow.
+        let engine = Engine::new(Arc::new(Vocabulary::toy(&[b", m1", b".}", b", mm"])), EngineOptions::default());
+        let constraint = engine.compile(&grammar).expect("compiles");
+        for upto in (0..=list.len()).step_by(2) {
+            let text = set.write(&list[..upto]);
+            let text = &text[..text.len() - 1];
+            let Some(length) = set.shortest(&list[..upto]) else {
+                recognizer.reset();
+                prop_assert!(recognizer.push(text.as_bytes()).is_err(), "{:?} leads nowhere", text);
+                break;
+            };
+            let mut matcher = taken(&constraint, text);
+            let completion = matcher.shortest_completion(&CompletionOptions::default()).expect("no limit");
+            prop_assert_eq!(completion.length, length + 1, "behind {:?}", text);
+            let bytes = completion.bytes().expect("text");
+            bytes.iter().for_each(|&byte| matcher.advance(TokenId::from_raw(byte.into())).expect("allowed"));
+            prop_assert!(matcher.is_complete());
+        }
+    }
+}
+
+#[test]
+fn sets_are_refused_where_they_cannot_be_kept_apart() {
+    let grammar = |count: usize, body: Expr| {
+        let once = (0..count).map(|_| Member { body: body.clone(), required: false }).collect();
+        let set = Members { once, often: Vec::new(), separator: Expr::text(","), min: 0, max: None };
+        let mut b = GrammarBuilder::new();
+        let start = b.rule("start", Expr::Members(Box::new(set)));
+        b.finish(start)
+    };
+    assert_eq!(grammar(65, Expr::text("a")), Err(GrammarError::TooManyMembers { rule: "start".into(), found: 65 }));
+    let empty = grammar(2, Expr::optional(Expr::text("a"))).expect("well formed");
+    assert!(matches!(Compiled::new(&empty, &Limits::default()), Err(CompileError::EmptyMember { .. })));
+    // Reports do not enumerate subsets.
+    let large = Arc::new(
+        Compiled::new(grammar(64, Expr::text("abc")).expect("well formed"), &Limits::default()).expect("compiles"),
+    );
+    assert!(large.size().states < 1_000 && large.automata()[0].states.len() < 1_000);
+}
