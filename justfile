@@ -26,6 +26,10 @@ inspector:
 soak cases="20000":
     PROPTEST_CASES={{cases}} cargo test -p louver --test suite property
 
+# Every cut, corruption and real call of every wire format (minutes; more of them with ../shared/data).
+formats:
+    LOUVER_ALL_CASES=1 cargo test --release -p louver-formats --test it -- --nocapture
+
 # Against llguidance and xgrammar (needs clang, cmake and ../shared/data); `just peers schemas --every 10`.
 peers *args:
     cd benches/peers && cargo run --release --features xgr -- {{args}}

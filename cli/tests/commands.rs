@@ -288,4 +288,11 @@ fn bench_tools_feeds_calls_in_the_format() {
     assert!(lines[1]["masks_ns"].as_array().map(Vec::len) < lines[0]["masks_ns"].as_array().map(Vec::len));
     assert!(lines[2]["error"].as_str().is_some_and(|e| e.contains("/tools/0/name")), "{}", lines[2]);
     assert_eq!(run("nope").status.code(), Some(2));
+    // Harmony's special tokens, which this vocabulary lacks, are text.
+    let ran = run("all");
+    assert!(ran.status.success(), "{ran:?}");
+    let lines = read_lines(&out);
+    let right = |line: &&Value| line["wrong"].as_array().is_some_and(Vec::is_empty);
+    assert_eq!((lines.len() % 3, lines.iter().filter(right).count()), (0, lines.len() / 3));
+    assert!(lines.len() > 80 && lines.iter().any(|line| line["format"] == "harmony"), "{}", lines.len());
 }

@@ -8,14 +8,16 @@ use louver::spec::tools::{Tool, ToolChoice};
 use crate::custom::CustomTool;
 use crate::format::WireFormat;
 use crate::plan::Plan;
-use crate::request::{Builtin, LowerError, Parallel, Reasoning, RequestError, Strictness, ToolRequest};
+use crate::request::{
+    Builtin, LowerError, Parallel, Reasoning, ReasoningBudget, RequestError, Strictness, ToolRequest,
+};
 
 /// Builds what one turn may be. Names and texts are data throughout: nothing is pasted into grammar text.
 ///
 /// ```
 /// use louver::limits::Limits;
 /// use louver::spec::json::Json;
-/// use louver_formats::{Catalog, Parallel, Reasoning, ToolConstraint};
+/// use louver_formats::{Catalog, Parallel, Reasoning, ReasoningBudget, ToolConstraint};
 ///
 /// let tools = Json::parse(r#"[{"name": "now"}, {"name": "later"}]"#, &Limits::default())?;
 /// let constraint = ToolConstraint::new()
@@ -24,7 +26,7 @@ use crate::request::{Builtin, LowerError, Parallel, Reasoning, RequestError, Str
 ///     .required()
 ///     .parallel(Parallel::One)
 ///     .reasoning(Reasoning::Required)
-///     .reasoning_budget(2_000);
+///     .reasoning_budget(ReasoningBudget::Tokens(2_000));
 /// let plan = constraint.lower(Catalog::builtin().get("qwen3")?)?;
 /// assert!(plan.tools()[0].arguments.is_some() && plan.tools()[1].arguments.is_none());
 /// // What does not go together is an error.
@@ -125,9 +127,9 @@ impl ToolConstraint {
         self
     }
 
-    /// Most characters of reasoning: see [`ToolRequest::reasoning_budget`].
-    pub fn reasoning_budget(mut self, characters: u32) -> Self {
-        self.request.reasoning_budget = Some(characters);
+    /// How much reasoning there may be.
+    pub fn reasoning_budget(mut self, most: ReasoningBudget) -> Self {
+        self.request.reasoning_budget = Some(most);
         self
     }
 

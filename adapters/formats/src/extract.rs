@@ -152,17 +152,15 @@ impl Extractor {
         let state = std::mem::replace(&mut self.state, State::Between { markers: Vec::new() });
         let delta = self.text.flush();
         self.emit_text(delta);
+        let delta = self.reasoning.flush();
+        self.emit_reasoning(delta);
         let lossy = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let incomplete = match state {
             State::Between { markers } => {
                 let why = Cut::Turn;
                 (!complete).then(|| Event::Incomplete { why, call: None, partial: lossy(markers) })
             }
-            State::Reasoning => {
-                let delta = self.reasoning.flush();
-                self.emit_reasoning(delta);
-                Some(Event::Incomplete { why: Cut::Reasoning, call: None, partial: String::new() })
-            }
+            State::Reasoning => Some(Event::Incomplete { why: Cut::Reasoning, call: None, partial: String::new() }),
             State::Response => {
                 (!complete).then(|| Event::Incomplete { why: Cut::Response, call: None, partial: String::new() })
             }
@@ -204,18 +202,18 @@ impl Extractor {
             State::Call { part: Cut::CallArguments, .. } => self.argument_bytes(bytes),
             State::Header { seen, .. } | State::Call { seen, .. } => seen.extend_from_slice(bytes),
             State::Reasoning if bytes.is_empty() => {}
+            State::Reasoning if !self.reasoned => {
+                self.state = State::Between { markers: bytes.to_vec() };
+                self.unread_reasoning();
+            }
             State::Reasoning | State::Response => {
-                let begun = if self.state == State::Reasoning { self.begun_before_end(bytes) } else { 0 };
-                self.reasoned = true;
-                let delta = self.reasoning.push(&bytes[..begun]);
-                self.emit_reasoning(delta);
                 self.leave();
-                self.state = State::Between { markers: bytes[begun..].to_vec() };
+                self.state = State::Between { markers: bytes.to_vec() };
             }
         }
     }
 
-    /// Reasoning of a bounded length that is nothing but begun end markers is only known from its end.
+    /// Where reasoning has a budget, what it says of a begun end marker is only known from the end.
     fn unread_reasoning(&mut self) {
         let (State::Between { markers }, false, Some(format)) =
             (&mut self.state, self.reasoned, &self.plan.inner.format.reasoning)
@@ -232,12 +230,6 @@ impl Extractor {
             let delta = self.reasoning.push(&text) + &self.reasoning.close();
             self.emit_reasoning(delta);
         }
-    }
-
-    /// Bytes before the end of reasoning that were held back because they might have been its beginning.
-    fn begun_before_end(&self, bytes: &[u8]) -> usize {
-        let end = self.plan.inner.format.reasoning.as_ref().map(|r| r.end.write()).unwrap_or_default();
-        bytes.windows(end.len().max(1)).position(|window| window == end.as_bytes()).unwrap_or(0)
     }
 
     /// Ends whatever region was open, other than a call.

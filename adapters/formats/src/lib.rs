@@ -24,7 +24,6 @@
 
 mod answer;
 mod arguments;
-mod budget;
 mod catalog;
 mod channel;
 mod check;
@@ -39,6 +38,7 @@ mod marker;
 mod messages;
 mod plan;
 mod raw;
+mod reasoning;
 mod render;
 mod request;
 mod scan;
@@ -60,5 +60,5 @@ pub use marker::{GapPart, Glue, IdPart, IdStyle, Marker, MaybePart, NamePart, Na
 pub use messages::{Block, BuiltinFormat, MessagesFormat};
 pub use plan::{Loose, Plan, Role, ToolPlan};
 pub use render::RenderOptions;
-pub use request::{Builtin, LowerError, Parallel, Reasoning, RequestError, Strictness, ToolRequest};
+pub use request::{Builtin, LowerError, Parallel, Reasoning, ReasoningBudget, RequestError, Strictness, ToolRequest};
 pub use turn::{Call, CallKind, Incomplete, Turn, TurnCollector};

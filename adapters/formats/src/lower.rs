@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use louver::front::json_schema::{SchemaError, SchemaErrors};
+use louver::front::regex::{SCALARS, spell_utf8};
 use louver::fsm::ByteSet;
 use louver::ids::RuleId;
 use louver::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, SpecialToken, Trigger};
 use louver::spec::tools::{Tool, ToolChoice, ToolChoiceError};
 
 use crate::arguments::Lowered;
-use crate::budget::all_but;
 use crate::fault::{PartErrors, RequestFault};
-use crate::format::{MAX_GAP, ParallelPolicy, ReasoningFormat, TextPlace, WireFormat};
+use crate::format::{MAX_GAP, ParallelPolicy, TextPlace, WireFormat};
 use crate::marker::{Atom, Glue, IdStyle, Marker, Part};
 use crate::plan::{Loose, Plan, PlanInner, Role, ToolPlan, Trims};
 use crate::request::{LowerError, Parallel, RESPONSE_POINTER, Reasoning, ToolRequest};
@@ -89,14 +89,13 @@ impl WireFormat {
         relaxed.extend(unflagged.into_iter().map(|(_, error)| error));
         let grammar = lowering.builder.finish(turn)?;
         let readers = lowered.into_iter().map(|l| l.map(|l| l.reader)).collect();
-        let (trims, budgeted) = (self.trims(), request.reasoning_budget.is_some());
         let inner = PlanInner {
             grammar,
             tools,
             functions: request.functions(),
             readers,
-            trims,
-            budgeted,
+            trims: self.trims(),
+            budgeted: request.reasoning_budget.is_some(),
             warnings: lowering.warnings,
             relaxed,
             loose,
@@ -250,52 +249,8 @@ impl Lowering<'_> {
         self.heads(marker).into_iter().map(|(trigger, _)| trigger).collect()
     }
 
-    pub(crate) fn no_reasoning(&self) -> Result<Expr, LowerError> {
-        match self.request.reasoning {
-            Reasoning::Optional | Reasoning::Off => Ok(Expr::Empty),
-            Reasoning::Required | Reasoning::Opened => {
-                Err(LowerError::NoReasoning { format: self.format.name.clone() })
-            }
-        }
-    }
-
-    fn reasoning(&mut self) -> Result<Expr, LowerError> {
-        let Some(format) = &self.format.reasoning else {
-            return self.no_reasoning();
-        };
-        Ok(match self.request.reasoning {
-            Reasoning::Off => Expr::Empty,
-            Reasoning::Opened => self.opened_reasoning()?,
-            Reasoning::Required => Expr::seq([self.marker(&format.begin), self.reasoning_inside(format)?]),
-            Reasoning::Optional => {
-                Expr::optional(Expr::seq([self.marker(&format.begin), self.reasoning_inside(format)?]))
-            }
-        })
-    }
-
-    pub(crate) fn opened_reasoning(&mut self) -> Result<Expr, LowerError> {
-        match &self.format.reasoning {
-            Some(format) => self.reasoning_inside(format),
-            None => self.no_reasoning(),
-        }
-    }
-
-    /// Behind the begin marker: text, the end marker, what stands behind it.
-    pub(crate) fn reasoning_inside(&mut self, format: &ReasoningFormat) -> Result<Expr, LowerError> {
-        let inside = match self.request.reasoning_budget {
-            Some(budget) => self.bounded_reasoning(format, budget)?,
-            None => {
-                let ends = self.heads(&format.end);
-                let excludes = format.excludes.iter().map(|e| e.as_bytes().to_vec()).collect();
-                let inside = self.dispatch(ends, excludes);
-                Expr::Ref(self.builder.labelled("reasoning", Role::Reasoning.label(), inside))
-            }
-        };
-        Ok(Expr::seq([inside, Expr::text(&format.after)]))
-    }
-
     /// Text up to one of the ends, which is part of it.
-    fn dispatch(&mut self, ends: Vec<(Trigger, Expr)>, excludes: Vec<Vec<u8>>) -> Expr {
+    pub(crate) fn dispatch(&mut self, ends: Vec<(Trigger, Expr)>, excludes: Vec<Vec<u8>>) -> Expr {
         let mut dispatch =
             Dispatch { tags: Vec::new(), stops: Vec::new(), excludes, after: AfterTag::End, end: DispatchEnd::AtStop };
         for (trigger, rest) in ends {
@@ -518,6 +473,27 @@ impl Lowering<'_> {
 /// White space, as much as may stand in a gap.
 pub(crate) fn gap() -> Expr {
     Expr::repeat(Expr::Class(ByteSet::of(b" \t\n\r")), 0, Some(MAX_GAP))
+}
+
+/// Every code point but these.
+fn all_but(chars: &[char]) -> Expr {
+    let mut codes: Vec<u32> = chars.iter().map(|&c| u32::from(c)).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    let mut ranges = Vec::new();
+    for (lo, hi) in SCALARS {
+        let mut from = lo;
+        for &code in codes.iter().filter(|code| (lo..=hi).contains(*code)) {
+            if code > from {
+                ranges.push((from, code - 1));
+            }
+            from = code + 1;
+        }
+        if from <= hi {
+            ranges.push((from, hi));
+        }
+    }
+    spell_utf8(&ranges)
 }
 
 fn id(style: IdStyle) -> Expr {

@@ -77,19 +77,22 @@ impl Lowering<'_> {
     ) -> Result<Expr, LowerError> {
         let separator = self.marker(&format.separator);
         let reasoning = self.reasoning_message()?;
-        let mut before = Vec::new();
-        if self.request.reasoning != Reasoning::Off {
-            before.extend(reasoning.clone());
-        }
+        let mut others = Vec::new();
         let calls = !bodies.is_empty();
         if let (Some(block), true) = (&format.preamble, calls || response.is_none()) {
             let (begin, rest) = (self.marker(&block.begin), self.text_until(&block.end, Role::Text));
-            before.push(Expr::seq([begin, rest]));
+            others.push(Expr::seq([begin, rest]));
         }
-        let last = self.last_message(bodies, response);
-        let more = Expr::star(Expr::seq([Expr::alt(before), separator.clone()]));
+        // A budget holds for the turn: one block.
+        let once = self.request.reasoning_budget.is_some();
+        let anywhere = reasoning.clone().filter(|_| self.request.reasoning != Reasoning::Off && !once);
+        let optional = reasoning.clone().filter(|_| self.request.reasoning == Reasoning::Optional && once);
+        others.extend(anywhere);
+        let more = Expr::star(Expr::seq([Expr::alt(others), separator.clone()]));
         let more = Expr::Ref(self.builder.rule("messages", more));
-        let row = Expr::seq([more.clone(), last]);
+        let block = optional.map(|block| Expr::optional(Expr::seq([block, separator.clone(), more.clone()])));
+        let last = self.last_message(bodies, response);
+        let row = Expr::seq([more.clone(), block.unwrap_or(Expr::Empty), last]);
         let row = match self.most_calls() {
             // Behind a call, further messages and calls.
             most if calls && most != Some(1) => {
@@ -125,7 +128,7 @@ impl Lowering<'_> {
         let Some(format) = &self.format.reasoning else {
             return self.no_reasoning().map(|_| None);
         };
-        let (begin, rest) = (self.marker(&format.begin), self.reasoning_inside(format)?);
+        let (begin, rest) = (self.marker(&format.begin), self.reasoning_inside(format));
         Ok(Some(Expr::seq([begin, rest])))
     }
 }

@@ -40,9 +40,8 @@ pub struct ToolRequest {
     pub parallel: Parallel,
     /// What the reasoning block may be.
     pub reasoning: Reasoning,
-    /// Most characters of reasoning. A run of at most 8 begun end markers counts as one with the character that shows
-    /// they were none; there are no longer runs.
-    pub reasoning_budget: Option<u32>,
+    /// How much reasoning there may be. Behind that much, only the end of the block can follow.
+    pub reasoning_budget: Option<ReasoningBudget>,
     /// Free text ends with the first of these, and the turn with it. It is no part of the text.
     pub stop: Vec<String>,
     /// What free text never contains, beside what the format excludes.
@@ -103,6 +102,15 @@ pub enum Reasoning {
     Required,
     /// The prompt has already opened the block: the turn begins inside.
     Opened,
+}
+
+/// How much reasoning a turn may have, its markers not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReasoningBudget {
+    /// So many tokens that begin in it. In a vocabulary where the end marker is text, a token that begins it counts.
+    Tokens(u32),
+    /// So many characters (code points).
+    Characters(u32),
 }
 
 /// A request body that cannot be read.

@@ -1,7 +1,7 @@
 //! A conversation's next turn in the host's own style: an SDK request in, events out.
 
 use louver::spec::tools::ToolChoice;
-use louver_formats::{Parallel, Reasoning, Strictness};
+use louver_formats::{Parallel, Reasoning, ReasoningBudget, Strictness};
 use mistralrs::{RequestBuilder, RequestLike};
 
 use crate::error::{PlanError, RequestError};
@@ -99,9 +99,9 @@ impl Chat {
         self.set(move |plan| plan.reasoning(reasoning))
     }
 
-    /// Most characters of reasoning.
-    pub fn reasoning_budget(self, characters: u32) -> Self {
-        self.set(move |plan| plan.reasoning_budget(characters))
+    /// How much reasoning there may be.
+    pub fn reasoning_budget(self, most: ReasoningBudget) -> Self {
+        self.set(move |plan| plan.reasoning_budget(most))
     }
 
     /// The JSON Schema of the answer.

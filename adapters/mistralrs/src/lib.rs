@@ -56,7 +56,9 @@ pub use chat::{Chat, ChatError, RequestExt};
 pub use error::{ExtendError, Fault, GenerationError, LoadError, PlanError, RequestError};
 pub use louver::front::json_schema::{SchemaOptions, Whitespace};
 pub use louver::spec::tools::ToolChoice;
-pub use louver_formats::{Call, CallKind, Cut, Event, Parallel, Reasoning, Strictness, ToolRequest, Turn};
+pub use louver_formats::{
+    Call, CallKind, Cut, Event, Parallel, Reasoning, ReasoningBudget, Strictness, ToolRequest, Turn,
+};
 pub use model::{Louver, LouverOptions};
 pub use plan::{Overlap, Plan, PlanBuilder, Prefetch, Run, RunOptions, TemplateInput, ToolList};
 pub use prompt::{ChatTemplate, PromptParts, TemplateError};

@@ -6,7 +6,7 @@ use louver::engine::{Constraint, PrepareBudget};
 use louver::front::json_schema::{Policy, SchemaOptions};
 use louver::spec::json::Json;
 use louver::spec::tools::{Tool, ToolChoice};
-use louver_formats::{Event, Parallel, Reasoning, Strictness, ToolConstraint, ToolRequest, Turn};
+use louver_formats::{Event, Parallel, Reasoning, ReasoningBudget, Strictness, ToolConstraint, ToolRequest, Turn};
 use mistralrs::{Model, RequestLike, SamplingParams};
 use mistralrs_core::{Constraint as HostConstraint, NormalRequest, Request, RequestMessage, StopTokens};
 use tokio::sync::{mpsc, oneshot};
@@ -110,9 +110,9 @@ impl<'l> PlanBuilder<'l> {
         self.with(|constraint| constraint.strictness(strictness))
     }
 
-    /// Most characters of reasoning: see [`ToolRequest::reasoning_budget`].
-    pub fn reasoning_budget(self, characters: u32) -> Self {
-        self.with(|constraint| constraint.reasoning_budget(characters))
+    /// How much reasoning there may be.
+    pub fn reasoning_budget(self, most: ReasoningBudget) -> Self {
+        self.with(|constraint| constraint.reasoning_budget(most))
     }
 
     /// Free text ends with this, and the turn with it.

@@ -22,6 +22,7 @@ use louver::front::json_schema::SchemaOptions;
 use louver::ir::Simplify;
 use louver::limits::Limits;
 use louver::spec::json::{Json, JsonError};
+use louver::vocab::Vocabulary;
 use louver_hf_tokenizers::{Loaded, VocabOptions};
 use tokenizers::Tokenizer;
 
@@ -101,7 +102,7 @@ pub(crate) struct SchemaArgs {
 pub(crate) struct ToolsArgs {
     #[command(flatten)]
     common: CommonArgs,
-    /// The wire format's name, such as `qwen3`, or a TOML file that describes one.
+    /// The wire format's name, such as `qwen3`, a TOML file that describes one, or `all`: every family, with a line each.
     #[arg(long, value_name = "NAME")]
     format: String,
 }
@@ -133,12 +134,17 @@ fn engine(common: &CommonArgs) -> Result<(Tokenizer, Arc<Engine>)> {
     for warning in warnings {
         eprintln!("warning: {warning}");
     }
+    Ok((tokenizer, engine_on(common, Arc::new(vocab))))
+}
+
+/// A fresh engine on a vocabulary.
+fn engine_on(common: &CommonArgs, vocab: Arc<Vocabulary>) -> Arc<Engine> {
     let options = EngineOptions {
         simplify: common.simplify.into(),
         simplify_texts: common.simplify.into(),
         ..EngineOptions::default()
     };
-    Ok((tokenizer, Arc::new(Engine::new(Arc::new(vocab), options))))
+    Arc::new(Engine::new(vocab, options))
 }
 
 /// One line of the cases, numbers as they were written. A case is around its schema, so it may be deeper than a schema.

@@ -10,6 +10,9 @@ use serde::Serialize;
 pub(super) struct Record {
     /// The case's id.
     pub(super) id: String,
+    /// The wire format, where a run has several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) format: Option<String>,
     /// How many tools there were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tools: Option<usize>,

@@ -107,6 +107,37 @@ impl fmt::Display for Summary {
     }
 }
 
+/// The figures of a run in one line, in microseconds.
+pub(super) struct Row {
+    name: String,
+    summary: Summary,
+}
+
+impl Row {
+    /// What the columns are.
+    pub(super) const HEADING: &str = "microseconds     refused passing | time to matcher: avg p50 p99 | first mask: avg p99 | mask + advance: avg p50 p99 p99.9";
+
+    /// A line of this name.
+    pub(super) fn of(name: &str, records: &[Record]) -> Row {
+        Row { name: name.to_owned(), summary: Summary::of(records, "") }
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Summary { refused, passing, ttfm, first, masks, .. } = &self.summary;
+        write!(f, "{:<16} {refused:>7} {passing:>7} |", self.name)?;
+        for (times, percentiles) in [(ttfm, &[50.0, 99.0][..]), (first, &[99.0]), (masks, &[50.0, 99.0, 99.9])] {
+            write!(f, " {:>8.1}", times.average() / 1e3)?;
+            for p in percentiles {
+                write!(f, " {:>8.1}", times.percentile(*p) as f64 / 1e3)?;
+            }
+            write!(f, " |")?;
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +166,10 @@ mod tests {
         let text = summary.to_string();
         assert!(text.contains("schemas: 4; refused 2, passing 1\n"), "{text}");
         assert!(text.contains("      2  not\n      1  format\n"), "{text}");
+        let row = Row::of("qwen3", &records).to_string();
+        let row: Vec<&str> = row.split_whitespace().collect();
+        assert_eq!(row[..7], ["qwen3", "2", "1", "|", "5.0", "5.0", "5.0"]);
+        assert_eq!(row[11..15], ["2.0", "2.0", "3.0", "3.0"]);
     }
 
     #[test]

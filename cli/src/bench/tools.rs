@@ -2,31 +2,71 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 use louver::engine::{Constraint, Engine};
 use louver::spec::json::Json;
 use louver::spec::tools::Tool;
+use louver::vocab::Vocabulary;
 use louver_formats::{Call, CallKind, Catalog, LowerError, RenderError, ToolRequest, Turn, WireFormat};
 use louver_hf_tokenizers::Encoder;
 
 use super::feed::{feed_all, nanos};
 use super::record::{self, Record};
+use super::summary::Row;
 use super::{ToolsArgs, python, read_case, workers};
+use crate::lines;
 
 pub(super) fn run(args: &ToolsArgs) -> Result<ExitCode> {
     let (tokenizer, engine) = super::engine(&args.common)?;
     let encoder = Encoder::new(&tokenizer, engine.vocab());
+    if args.format == "all" {
+        return every_family(args, &encoder, engine.vocab());
+    }
     let format = wire_format(&args.format)?.bind(engine.vocab());
-    workers::run(&args.common, "tool sets", || {
+    workers::run(&args.common, "tool sets", worker(&engine, &format, &encoder))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a thread runs each case with.
+fn worker<'a>(
+    engine: &'a Engine,
+    format: &'a WireFormat,
+    encoder: &'a Encoder<'a>,
+) -> impl Fn() -> Box<dyn FnMut(usize, &str) -> Record + 'a> + Sync {
+    move || {
         let mut mask = vec![0; engine.vocab().mask_words()];
-        let (engine, encoder, format) = (&engine, &encoder, &format);
-        move |number, line: &str| match Case::read(line, format, encoder) {
+        Box::new(move |number, line| match Case::read(line, format, encoder) {
             Ok(case) => case.run(engine, format, &mut mask),
             Err(error) => Record::no_case(number, &error),
+        })
+    }
+}
+
+/// All families one after the other, each on an engine of its own, and a table with a line for each. What a family writes
+/// as a special token that this vocabulary lacks is text here.
+fn every_family(args: &ToolsArgs, encoder: &Encoder<'_>, vocab: &Arc<Vocabulary>) -> Result<ExitCode> {
+    let cases = workers::cases(&args.common)?;
+    let mut out = lines::Writer::create(&args.common.out)?;
+    for (k, family) in Catalog::builtin().formats().iter().enumerate() {
+        let engine = super::engine_on(&args.common, vocab.clone());
+        let mut format = family.bind(vocab);
+        if engine.compile(format.lower(&ToolRequest::default())?.grammar()).is_err() {
+            format = family.spelled();
         }
-    })?;
+        let mut records = workers::records(&args.common, &cases, worker(&engine, &format, encoder))?;
+        for record in &mut records {
+            record.format = Some(family.name.clone());
+            out.write(record)?;
+        }
+        if k == 0 {
+            eprintln!("{}", Row::HEADING);
+        }
+        eprintln!("{}", Row::of(&family.name, &records));
+    }
+    out.finish()?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -16,16 +16,33 @@ pub(super) fn run<F>(common: &CommonArgs, unit: &str, worker: impl Fn() -> F + S
 where
     F: FnMut(usize, &str) -> Record,
 {
-    let mut cases = lines::read(&common.cases)?;
-    cases.truncate(common.limit.unwrap_or(usize::MAX));
     let mut out = lines::Writer::create(&common.out)?;
-    let records = shared(&cases, common.threads, &worker)?;
+    let records = records(common, &cases(common)?, worker)?;
     for record in &records {
         out.write(record)?;
     }
     out.finish()?;
     eprint!("{}", Summary::of(&records, unit));
     Ok(())
+}
+
+/// The lines of the cases that are to be run.
+pub(super) fn cases(common: &CommonArgs) -> Result<Vec<(usize, String)>> {
+    let mut cases = lines::read(&common.cases)?;
+    cases.truncate(common.limit.unwrap_or(usize::MAX));
+    Ok(cases)
+}
+
+/// Runs every case; the records are in the order of the cases.
+pub(super) fn records<F>(
+    common: &CommonArgs,
+    cases: &[(usize, String)],
+    worker: impl Fn() -> F + Sync,
+) -> Result<Vec<Record>>
+where
+    F: FnMut(usize, &str) -> Record,
+{
+    shared(cases, common.threads, &worker)
 }
 
 fn shared<F>(cases: &[(usize, String)], threads: NonZeroUsize, worker: &(impl Fn() -> F + Sync)) -> Result<Vec<Record>>

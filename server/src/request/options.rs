@@ -103,7 +103,7 @@ pub(crate) struct Extension {
     pub(crate) truncation: Truncation,
     /// White space in JSON.
     pub(crate) whitespace: Option<Whitespace>,
-    /// Most characters of reasoning.
+    /// Most tokens of reasoning.
     pub(crate) reasoning_budget: Option<u32>,
     /// Most calls.
     pub(crate) max_calls: Option<NonZeroU32>,

@@ -6,7 +6,7 @@ mod told;
 
 use std::time::Instant;
 
-use louver_formats::{Reasoning, ToolRequest};
+use louver_formats::{Reasoning, ReasoningBudget, ToolRequest};
 use louver_mistralrs::{Record, Run, RunOptions, TemplateInput};
 use mistralrs::SamplingParams;
 use serde_json::Value;
@@ -63,7 +63,7 @@ impl Demand {
             request.schema_options.whitespace = whitespace;
         }
         request.parallel = self.extension.parallel(request.parallel);
-        request.reasoning_budget = self.extension.reasoning_budget;
+        request.reasoning_budget = self.extension.reasoning_budget.map(ReasoningBudget::Tokens);
         request.reasoning = match self.thinking {
             Thinking::Off => Reasoning::Off,
             Thinking::On | Thinking::Unsaid => Reasoning::Optional,

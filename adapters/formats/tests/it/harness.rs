@@ -136,3 +136,8 @@ pub(crate) fn shared(file: &str) -> Option<String> {
     }
     text
 }
+
+/// Whether tests run all cases there are, where a part of them is for a test's time: `LOUVER_ALL_CASES=1`.
+pub(crate) fn all_cases() -> bool {
+    std::env::var_os("LOUVER_ALL_CASES").is_some()
+}

@@ -3,16 +3,20 @@
 mod harness;
 
 mod answers;
+mod budgets;
 mod choices;
 mod constraint;
 mod customs;
+mod cuts;
 mod detection;
 mod docs;
+mod earliest;
 mod generation;
 mod lenient;
 mod matrix;
 mod mutation;
 mod o200k;
+mod oracle;
 mod published_schemas;
 mod real_calls;
 mod rig;

@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::harness::request;
 use crate::rig::{Rig, Session, Specials};
 
-const TOOLS: &str = r#"[
+pub(crate) const TOOLS: &str = r#"[
   {"name": "get_weather", "strict": true, "parameters": {"type": "object", "properties": {
     "city": {"type": "string"}, "days": {"type": "integer", "minimum": 1, "maximum": 7}, "unit": {"enum": ["C", "F"]}},
     "required": ["city", "days"], "additionalProperties": false}},
@@ -22,7 +22,7 @@ const TOOLS: &str = r#"[
 ]"#;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Choice {
+pub(crate) enum Choice {
     Auto,
     Required,
     Named,
@@ -34,7 +34,7 @@ const CHOICES: [Choice; 5] = [Choice::Auto, Choice::Required, Choice::Named, Cho
 const PARALLEL: [Parallel; 2] = [Parallel::Any, Parallel::One];
 const STRICT: [Strictness; 2] = [Strictness::All, Strictness::AsFlagged];
 
-fn call(name: &str, arguments: &str) -> Call {
+pub(crate) fn call(name: &str, arguments: &str) -> Call {
     Call { id: String::new(), name: name.to_owned(), arguments: arguments.to_owned(), kind: CallKind::Function }
 }
 
@@ -46,16 +46,16 @@ fn time() -> Call {
     call("get_time", r#"{"zone": "CET"}"#)
 }
 
-struct Cell<'a> {
-    rig: &'a Rig,
-    choice: Choice,
-    reasoning: Reasoning,
-    parallel: Parallel,
-    strictness: Strictness,
+pub(crate) struct Cell<'a> {
+    pub(crate) rig: &'a Rig,
+    pub(crate) choice: Choice,
+    pub(crate) reasoning: Reasoning,
+    pub(crate) parallel: Parallel,
+    pub(crate) strictness: Strictness,
 }
 
 impl Cell<'_> {
-    fn request(&self) -> ToolRequest {
+    pub(crate) fn request(&self) -> ToolRequest {
         let choice = match self.choice {
             Choice::Auto | Choice::Allowed => ToolChoice::Auto,
             Choice::Required => ToolChoice::Required,
@@ -90,7 +90,7 @@ impl Cell<'_> {
     }
 
     /// Turns this cell allows, as its models write them.
-    fn turns(&self) -> Vec<(Turn, String)> {
+    pub(crate) fn turns(&self) -> Vec<(Turn, String)> {
         let mut turns = Vec::new();
         if !self.forced() {
             turns.push(self.turn("Hello, 天 😀.", Vec::new()));
@@ -211,7 +211,7 @@ fn check(cell: &Cell<'_>, session: &Session<'_>, at: &str, wrong: &mut Vec<Strin
     (turns.len(), corruptions.len())
 }
 
-fn cells<'a>(rig: &'a Rig) -> Vec<Cell<'a>> {
+pub(crate) fn cells<'a>(rig: &'a Rig) -> Vec<Cell<'a>> {
     let mut out = Vec::new();
     let on: &[Reasoning] = if rig.format.reasoning.is_some() {
         &[Reasoning::Optional, Reasoning::Opened, Reasoning::Required]
@@ -272,46 +272,4 @@ fn at_most_so_many_calls() {
             }
         }
     }
-}
-
-/// All single cuts and random ones.
-#[test]
-fn cuts_do_not_matter() {
-    let mut runs = 0;
-    for (k, format) in Catalog::builtin().formats().iter().enumerate() {
-        let rig = Rig::new(format, Specials::Most);
-        let request = ToolRequest {
-            reasoning: if rig.format.reasoning.is_some() { Reasoning::Opened } else { Reasoning::Off },
-            ..request(TOOLS, &json!("auto"))
-        };
-        let cell = Cell {
-            rig: &rig,
-            choice: Choice::Auto,
-            reasoning: request.reasoning,
-            parallel: Parallel::Any,
-            strictness: Strictness::All,
-        };
-        let plan = rig.format.lower(&request).expect("lowers");
-        for (turn, wire) in cell.turns() {
-            let units = rig.units(&wire);
-            let seeds: Vec<u64> = (0..=100).map(|seed| if seed == 0 { 0 } else { seed + 1_000 * k as u64 }).collect();
-            let session = rig.session(&plan, &units, &seeds);
-            let whole = session.run(&session.tokens(&units, 0), 1);
-            assert!(whole.complete, "{}: {wire:?} {:?}", format.name, whole.taken);
-            assert_eq!(whole.turn.calls.len(), turn.calls.len());
-            for &seed in &seeds[1..] {
-                let other = session.run(&session.tokens(&units, seed), 1 + seed as usize % 5);
-                assert_eq!(other.events, whole.events, "{}: {wire:?} cut by {seed}", format.name);
-                runs += 1;
-            }
-            // Single cuts of the stream: the extractor gets what is decided up to there, then the rest.
-            let tokens = session.tokens(&units, 0);
-            for at in 0..tokens.len() {
-                let cut = session.run_when(&tokens, |n| n == at);
-                assert_eq!(cut.events, whole.events, "{}: {wire:?} cut at {at}", format.name);
-                runs += 1;
-            }
-        }
-    }
-    println!("{runs} runs");
 }

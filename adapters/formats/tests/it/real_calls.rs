@@ -3,13 +3,13 @@
 use louver_formats::{ArgumentStyle, Call, CallKind, Catalog, LowerError, RenderError, Turn, python_json};
 use serde_json::{Value, json};
 
-use crate::harness::{request, shared};
+use crate::harness::{all_cases, request, shared};
 use crate::rig::{Rig, Specials};
 
-/// Every so many cases, for a test's time. `LOUVER_ALL_CASES=1` runs them all.
+/// Every so many cases, unless all are run.
 const STRIDE: usize = 40;
 
-fn case_turn(case: &Value) -> Turn {
+pub(crate) fn case_turn(case: &Value) -> Turn {
     let call = |c: &Value| Call {
         id: String::new(),
         name: c["name"].as_str().expect("name").to_owned(),
@@ -49,7 +49,7 @@ fn same(rig: &Rig, got: &[(String, Value)], want: &[(String, Value)]) -> bool {
 #[test]
 fn rendered_calls_are_accepted_and_read_back() {
     let Some(file) = shared("toolcalls-dev.jsonl") else { return };
-    let stride = if std::env::var_os("LOUVER_ALL_CASES").is_some() { 1 } else { STRIDE };
+    let stride = if all_cases() { 1 } else { STRIDE };
     let (mut taken, mut refused, mut wrong) = (0, Vec::new(), Vec::new());
     let rigs: Vec<Rig> = Catalog::builtin().formats().iter().map(|f| Rig::new(f, Specials::Fewest)).collect();
     for (n, line) in file.lines().enumerate().step_by(stride) {

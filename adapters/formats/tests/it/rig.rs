@@ -36,6 +36,16 @@ pub(crate) enum Unit<'a> {
     Bytes(&'a [u8]),
 }
 
+impl Unit<'_> {
+    /// How many bytes of text it has.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Unit::Special(_) => 0,
+            Unit::Bytes(bytes) => bytes.len(),
+        }
+    }
+}
+
 /// Texts of markers under these keys, longest first.
 fn marker_texts(value: &Value, keys: &[&str], out: &mut Vec<String>) {
     match value {
@@ -113,21 +123,33 @@ impl Rig {
 
     /// Ready to run these units, cut as the seeds say (seed 0: byte by byte).
     pub(crate) fn session<'a>(&'a self, plan: &'a Plan, units: &[Unit<'_>], seeds: &[u64]) -> Session<'a> {
+        self.session_of(plan, seeds.iter().flat_map(|&seed| units.iter().flat_map(move |unit| cut(unit, seed))))
+    }
+
+    /// Ready to run what is made of these pieces and of single bytes.
+    pub(crate) fn session_of<'a>(&'a self, plan: &'a Plan, pieces: impl Iterator<Item = Vec<u8>>) -> Session<'a> {
         let mut known: HashMap<Vec<u8>, TokenId> = HashMap::new();
         let mut extra: Vec<Vec<u8>> = Vec::new();
         let first = 257 + self.specials.len();
-        for &seed in seeds {
-            for piece in units.iter().flat_map(|unit| cut(unit, seed)) {
-                if piece.len() > 1 && !known.contains_key(&piece) {
-                    known.insert(piece.clone(), TokenId::new(first + extra.len()));
-                    extra.push(piece);
-                }
+        for piece in pieces {
+            if piece.len() > 1 && !known.contains_key(&piece) {
+                known.insert(piece.clone(), TokenId::new(first + extra.len()));
+                extra.push(piece);
             }
         }
         let pieces: Vec<&[u8]> = extra.iter().map(Vec::as_slice).collect();
         let engine = Engine::new(Arc::new(self.vocabulary(&pieces)), EngineOptions::default());
         let constraint = engine.compile(plan.grammar()).expect("compiles");
         Session { rig: self, plan, constraint, known }
+    }
+}
+
+/// The unit's bytes in one piece, or in two if the place is in it; places count the units' bytes.
+pub(crate) fn split(unit: &Unit<'_>, from: usize, place: usize) -> Vec<Vec<u8>> {
+    let Unit::Bytes(bytes) = unit else { return Vec::new() };
+    match place.checked_sub(from).filter(|at| (1..bytes.len()).contains(at)) {
+        Some(at) => vec![bytes[..at].to_vec(), bytes[at..].to_vec()],
+        None => vec![bytes.to_vec()],
     }
 }
 
@@ -163,17 +185,29 @@ impl Session<'_> {
 
     /// The tokens of the units, cut as the seed says.
     pub(crate) fn tokens(&self, units: &[Unit<'_>], seed: u64) -> Vec<TokenId> {
-        let mut out = Vec::new();
+        self.tokens_of(units, |unit, _| cut(unit, seed))
+    }
+
+    /// The tokens of the units, in two at this place of their bytes.
+    pub(crate) fn tokens_split(&self, units: &[Unit<'_>], place: usize) -> Vec<TokenId> {
+        self.tokens_of(units, |unit, from| split(unit, from, place))
+    }
+
+    fn tokens_of(&self, units: &[Unit<'_>], cut: impl Fn(&Unit<'_>, usize) -> Vec<Vec<u8>>) -> Vec<TokenId> {
+        let (mut out, mut from) = (Vec::new(), 0);
         for unit in units {
             match unit {
                 Unit::Special(name) => {
                     let at = self.rig.specials.iter().position(|s| s == name).expect("special");
                     out.push(TokenId::new(257 + at));
                 }
-                Unit::Bytes(_) => out.extend(cut(unit, seed).into_iter().map(|piece| match &piece[..] {
-                    [byte] => TokenId::from_raw(u32::from(*byte)),
-                    _ => self.known[&piece],
-                })),
+                Unit::Bytes(_) => {
+                    out.extend(cut(unit, from).into_iter().map(|piece| match &piece[..] {
+                        [byte] => TokenId::from_raw(u32::from(*byte)),
+                        _ => self.known[&piece],
+                    }));
+                    from += unit.bytes();
+                }
             }
         }
         out

@@ -1,10 +1,10 @@
-//! `data/turns.toml` and `data/families.toml`: what each request accepts, refuses and extracts.
+//! `data/turns.toml` and `data/families/`: what each request accepts, refuses and extracts.
 
 use std::path::PathBuf;
 
 use louver::limits::Limits;
 use louver::spec::json::Json;
-use louver_formats::{Builtin, Call, CallKind, Catalog, Cut, Incomplete, Plan, RenderOptions, Turn};
+use louver_formats::{Builtin, Call, CallKind, Catalog, Cut, Incomplete, Plan, ReasoningBudget, RenderOptions, Turn};
 use serde::Deserialize;
 
 use crate::harness::{data, request, with};
@@ -37,7 +37,7 @@ struct Case {
     stop: Vec<String>,
     #[serde(default)]
     bans: Vec<String>,
-    reasoning_budget: Option<u32>,
+    reasoning_budget: Option<Most>,
     /// Name and schema; none for code.
     #[serde(default)]
     builtins: Vec<(String, String)>,
@@ -45,6 +45,23 @@ struct Case {
     accepts: Vec<Accept>,
     #[serde(default)]
     rejects: Vec<String>,
+}
+
+/// Most reasoning.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Most {
+    Tokens(u32),
+    Characters(u32),
+}
+
+impl Most {
+    fn budget(self) -> ReasoningBudget {
+        match self {
+            Most::Tokens(most) => ReasoningBudget::Tokens(most),
+            Most::Characters(most) => ReasoningBudget::Characters(most),
+        }
+    }
 }
 
 fn auto() -> String {
@@ -130,7 +147,7 @@ fn run(name: &str, vocabularies: &[Specials], wrong: &mut Vec<String>) -> usize 
             let request = request(&file.tools[&case.tools], &choice);
             let mut request = with(request, &case.parallel, &case.reasoning, case.response_format.as_deref());
             (request.stop, request.bans) = (case.stop.clone(), case.bans.clone());
-            request.reasoning_budget = case.reasoning_budget;
+            request.reasoning_budget = case.reasoning_budget.map(Most::budget);
             request.builtins = case.builtins.iter().map(builtin).collect();
             let builtins: Vec<&str> = case.builtins.iter().map(|(name, _)| name.as_str()).collect();
             let options = RenderOptions { opened: case.reasoning == "opened", builtins: &builtins };

@@ -3,12 +3,12 @@
 
 use clap::Parser;
 use louver_examples::{Setup, Toolbox, one_spelling, printable, remember, run_calls, travel};
-use louver_mistralrs::{Generation, Parallel, PlanBuilder, Reasoning, ToolChoice};
+use louver_mistralrs::{Generation, Parallel, PlanBuilder, Reasoning, ReasoningBudget, ToolChoice};
 use mistralrs::{Model, RequestBuilder};
 use serde_json::{Value, json};
 
-/// Most characters of reasoning in a turn.
-const BUDGET: u32 = 120;
+/// Most tokens of reasoning in a turn.
+const BUDGET: u32 = 60;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -17,12 +17,12 @@ async fn main() -> anyhow::Result<()> {
     let tools = travel();
     let history = setup.ask(&louver, "Is it warmer in Lima or in Tokyo, and by how much?");
 
-    println!("turn 1     reasoning of at most {BUDGET} characters, then calls");
+    println!("turn 1     reasoning of at most {BUDGET} tokens, then calls");
     let plan = louver.tools(tools.definitions()).choice(ToolChoice::Required).parallel(Parallel::AtMost(2.try_into()?));
     let generation = think(&setup, &model, plan, history.clone(), 1).await?;
     let history = act(history, generation, &tools).await?;
 
-    println!("turn 2     reasoning of at most {BUDGET} characters, then the answer");
+    println!("turn 2     reasoning of at most {BUDGET} tokens, then the answer");
     let schema = json!({
         "type": "object",
         "properties": {
@@ -47,10 +47,14 @@ async fn think(
     history: RequestBuilder,
     step: u64,
 ) -> anyhow::Result<Generation> {
-    let plan = plan.reasoning(Reasoning::Required).reasoning_budget(BUDGET).schema_options(one_spelling()).build()?;
+    let plan = plan
+        .reasoning(Reasoning::Required)
+        .reasoning_budget(ReasoningBudget::Tokens(BUDGET))
+        .schema_options(one_spelling())
+        .build()?;
     let generation = plan.stream_with(model, history, setup.step(step)).await?.finish().await?;
     let (turn, report) = (&generation.turn, &generation.report);
-    println!("reasoning  {} characters: {}", turn.reasoning.chars().count(), printable(&turn.reasoning));
+    println!("reasoning  {} tokens: {}", generation.reasoning_tokens, printable(&turn.reasoning));
     println!(
         "enforced   {:?}, {:?}, {} tokens without a choice",
         report.level, report.completion, report.forced_tokens

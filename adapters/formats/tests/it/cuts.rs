@@ -1,0 +1,147 @@
+//! How a stream is cut does not matter: all single cuts and a hundred random cuttings of every rendering give the same
+//! events as byte for byte. With `LOUVER_ALL_CASES=1` (in release: minutes) three hundred renderings a family.
+
+use louver_formats::{Catalog, LowerError, Plan, RenderError, Turn, WireFormat};
+use serde_json::{Value, json};
+
+use crate::harness::{all_cases, request, shared};
+use crate::matrix::cells;
+use crate::real_calls::{OTHER_ORDER, case_turn};
+use crate::rig::{Rig, Specials, Unit, split};
+
+/// Renderings a family.
+struct Amount {
+    matrix: usize,
+    real: usize,
+    /// Random cuttings of each.
+    random: u64,
+    /// Renderings whose chunks are cut everywhere too: byte tokens, and the extractor gets what is decided twice.
+    chunked: usize,
+}
+
+const FEW: Amount = Amount { matrix: 4, real: 1, random: 20, chunked: 1 };
+const ALL: Amount = Amount { matrix: 180, real: 120, random: 100, chunked: 20 };
+
+/// One of so many at even distances.
+fn spread<T>(all: Vec<T>, most: usize) -> impl Iterator<Item = T> {
+    let len = all.len();
+    all.into_iter()
+        .enumerate()
+        .filter(move |(k, _)| k * most / len.max(1) != (k + 1) * most / len.max(1))
+        .map(|(_, t)| t)
+}
+
+/// Renderings of requests of the matrix.
+fn of_the_matrix(rig: &Rig, most: usize) -> Vec<(Plan, String)> {
+    let mut renderings = Vec::new();
+    for cell in cells(rig) {
+        renderings.extend(cell.turns().into_iter().map(|(_, wire)| (cell.request(), wire)));
+    }
+    let lower = |request| rig.format.lower(&request).expect("lowers");
+    spread(renderings, most).map(|(request, wire)| (lower(request), wire)).collect()
+}
+
+fn written(format: &WireFormat, turn: Turn) -> String {
+    match format.render(&turn) {
+        Err(RenderError::TextBesideCalls) => format.render(&Turn { text: String::new(), ..turn }),
+        other => other,
+    }
+    .expect("renders")
+}
+
+/// Renderings of real function-calling cases, where this machine has them.
+fn of_real_cases(rig: &Rig, cases: &[Value]) -> Vec<(Plan, String)> {
+    let rendering = |case: &Value| {
+        if case["id"] == OTHER_ORDER {
+            return None;
+        }
+        let plan = match rig.format.lower(&request(&case["tools"].to_string(), &json!("auto"))) {
+            Ok(plan) => plan,
+            Err(LowerError::Schemas(_)) => return None,
+            Err(error) => panic!("{}: {error}", case["id"]),
+        };
+        Some((plan, written(&rig.format, case_turn(case))))
+    };
+    cases.iter().filter_map(rendering).collect()
+}
+
+#[derive(Default)]
+struct Count {
+    renderings: usize,
+    single: usize,
+    random: usize,
+    chunked: usize,
+}
+
+/// Runs a rendering in all ways; the events of all of them are those of byte for byte.
+fn check(rig: &Rig, plan: &Plan, wire: &str, amount: &Amount, chunked: bool, count: &mut Count) {
+    let units = rig.units(wire);
+    let len: usize = units.iter().map(Unit::bytes).sum();
+    let session = rig.session(plan, &units, &[]);
+    let tokens = session.tokens(&units, 0);
+    let whole = session.run(&tokens, 1);
+    assert!(whole.complete, "{}: {wire:?} {:?}", rig.format.name, whole.taken);
+    if chunked {
+        for at in 0..tokens.len() {
+            let cut = session.run_when(&tokens, |n| n == at);
+            assert_eq!(cut.events, whole.events, "{}: {wire:?} chunks cut at {at}", rig.format.name);
+            count.chunked += 1;
+        }
+    }
+    let starts = units.iter().scan(0, |from, unit| {
+        let start = *from;
+        *from += unit.bytes();
+        Some((unit, start))
+    });
+    let pieces = starts.flat_map(|(unit, from)| {
+        let len = unit.bytes();
+        (from..from + len).flat_map(move |at| split(unit, from, at))
+    });
+    let session = rig.session_of(plan, pieces);
+    for at in 0..len.max(1) {
+        let cut = session.run(&session.tokens_split(&units, at), 1);
+        assert_eq!(cut.events, whole.events, "{}: {wire:?} cut at {at}", rig.format.name);
+        count.single += 1;
+    }
+    let seeds: Vec<u64> = (1..=amount.random).map(|seed| seed + 1_000 * count.renderings as u64).collect();
+    let session = rig.session(plan, &units, &seeds);
+    for &seed in &seeds {
+        let cut = session.run(&session.tokens(&units, seed), 1 + seed as usize % 5);
+        assert_eq!(cut.events, whole.events, "{}: {wire:?} cut by {seed}", rig.format.name);
+        count.random += 1;
+    }
+    count.renderings += 1;
+}
+
+#[test]
+fn cuts_do_not_matter() {
+    let amount = if all_cases() { ALL } else { FEW };
+    let file = shared("toolcalls-dev.jsonl").unwrap_or_default();
+    let cases: Vec<Value> = file.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let mut total = Count::default();
+    for (k, format) in Catalog::builtin().formats().iter().enumerate() {
+        let rig = Rig::new(format, Specials::Most);
+        let mut count = Count::default();
+        let mut renderings = of_the_matrix(&rig, amount.matrix);
+        // Where the matrix has fewer than asked for, more real cases.
+        let real = amount.matrix + amount.real - renderings.len();
+        let from = k % (cases.len() / real.max(1)).max(1);
+        renderings
+            .extend(of_real_cases(&rig, &spread(cases.iter().skip(from).cloned().collect(), real).collect::<Vec<_>>()));
+        for (n, (plan, wire)) in renderings.iter().enumerate() {
+            check(&rig, plan, wire, &amount, n < amount.chunked, &mut count);
+        }
+        let Count { renderings, single, random, chunked } = count;
+        println!(
+            "{}: {renderings} renderings, {single} single cuts, {random} random, {chunked} of chunks",
+            format.name
+        );
+        total.renderings += renderings;
+        total.single += single;
+        total.random += random;
+        total.chunked += chunked;
+    }
+    let Count { renderings, single, random, chunked } = total;
+    println!("{renderings} renderings, {} runs", single + random + chunked);
+    assert!(renderings >= 29 * amount.matrix.min(40) && single > 50 * renderings, "{renderings} {single}");
+}

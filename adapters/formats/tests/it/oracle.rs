@@ -1,0 +1,436 @@
+//! A second reading of the descriptions, for tests: what a family's turns are as a pattern over bytes, made of the
+//! description alone, and which prefixes of a text can be completed. Shares no code with the grammar or the engine.
+
+use std::collections::BTreeSet;
+
+use louver_formats::{
+    ArgumentStyle, Glue, IdStyle, MAX_GAP, Marker, NameStyle, Part, Reasoning, Step, TagPart, TextPlace, WireFormat,
+};
+
+/// A set of texts, none of whose prefixes is a dead end: every pattern has a text.
+#[derive(Clone, Debug)]
+pub(crate) enum Pattern {
+    Text(String),
+    /// From so many to so many bytes of these.
+    Run(&'static [u8], usize, usize),
+    All(Vec<Pattern>),
+    Any(Vec<Pattern>),
+    /// So often at most; `None`: any number of times.
+    Upto(Option<usize>, Box<Pattern>),
+    Free(Box<Free>),
+}
+
+/// Free text: up to an end, which is part of it, or to where it stops if it may stop anywhere.
+#[derive(Clone, Debug)]
+pub(crate) struct Free {
+    /// It does not begin with these.
+    not_first: Vec<String>,
+    excludes: Vec<String>,
+    ends: Vec<(String, Pattern)>,
+    stops_anywhere: bool,
+    /// Behind an end, text again.
+    again: bool,
+}
+
+const SPACE: &[u8] = b" \t\n\r";
+const DIGITS: &[u8] = b"0123456789";
+const ALNUM: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+fn text(text: impl Into<String>) -> Pattern {
+    Pattern::Text(text.into())
+}
+
+fn maybe(pattern: Pattern) -> Pattern {
+    Pattern::Upto(Some(1), Box::new(pattern))
+}
+
+fn gap() -> Pattern {
+    Pattern::Run(SPACE, 0, MAX_GAP as usize)
+}
+
+/// What came of reading a text.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Read {
+    /// Bytes that are the beginning of a text of the pattern.
+    pub(crate) viable: usize,
+    /// Whether all of it is one.
+    pub(crate) whole: bool,
+}
+
+impl Pattern {
+    pub(crate) fn read(&self, input: &[u8]) -> Read {
+        let mut viable = 0;
+        let ends = self.ends(input, &BTreeSet::from([0]), &mut viable);
+        Read { viable, whole: ends.contains(&input.len()) }
+    }
+
+    /// Where texts of the pattern end that begin at these places; `far` is how far any of their beginnings got.
+    fn ends(&self, input: &[u8], from: &BTreeSet<usize>, far: &mut usize) -> BTreeSet<usize> {
+        let mut out = BTreeSet::new();
+        match self {
+            Pattern::Text(text) => {
+                for &at in from {
+                    let same = text.bytes().zip(&input[at..]).take_while(|(a, b)| a == *b).count();
+                    *far = (*far).max(at + same);
+                    out.extend((same == text.len()).then_some(at + same));
+                }
+            }
+            Pattern::Run(bytes, least, most) => {
+                for &at in from {
+                    let run = input[at..].iter().take(*most).take_while(|b| bytes.contains(b)).count();
+                    *far = (*far).max(at + run);
+                    out.extend((*least..=run).map(|n| at + n));
+                }
+            }
+            Pattern::All(parts) => return parts.iter().fold(from.clone(), |from, part| part.ends(input, &from, far)),
+            Pattern::Any(parts) => parts.iter().for_each(|part| out.extend(part.ends(input, from, far))),
+            Pattern::Upto(most, body) => {
+                out.clone_from(from);
+                let (mut last, mut n) = (from.clone(), 0);
+                while !last.is_empty() && most.is_none_or(|most| n < most) {
+                    last = body.ends(input, &last, far).difference(&out).copied().collect();
+                    out.extend(&last);
+                    n += 1;
+                }
+            }
+            Pattern::Free(free) => {
+                let mut begun = BTreeSet::new();
+                let mut todo: Vec<usize> = from.iter().copied().collect();
+                while let Some(at) = todo.pop() {
+                    if begun.insert(at) {
+                        let behind = free.ends(input, at, far, &mut out);
+                        if free.again { todo.extend(behind) } else { out.extend(behind) }
+                    }
+                }
+            }
+        }
+        out
+    }
+}
+
+impl Free {
+    /// Text that begins here: where it may stop goes to `out`; returned is where its ends end.
+    fn ends(&self, input: &[u8], from: usize, far: &mut usize, out: &mut BTreeSet<usize>) -> BTreeSet<usize> {
+        for at in from..=input.len() {
+            let seen = &input[from..at];
+            let first = self.not_first.iter().any(|text| seen.starts_with(text.as_bytes()));
+            if first || self.excludes.iter().any(|text| seen.ends_with(text.as_bytes())) {
+                break;
+            }
+            *far = (*far).max(at);
+            let mut behind = BTreeSet::new();
+            let fired = self.ends.iter().filter(|(end, _)| seen.ends_with(end.as_bytes()));
+            let mut any = false;
+            for (_, rest) in fired {
+                any = true;
+                behind.extend(rest.ends(input, &BTreeSet::from([at]), far));
+            }
+            if any {
+                return behind;
+            }
+            if self.stops_anywhere {
+                out.insert(at);
+            }
+        }
+        BTreeSet::new()
+    }
+}
+
+/// Spellings of a marker as text.
+fn spellings(marker: &Marker) -> Vec<String> {
+    match marker {
+        Marker::Text(text) | Marker::Token(text) | Marker::Either(text) => vec![text.clone()],
+        Marker::Any(markers) => markers.iter().flat_map(spellings).collect(),
+        Marker::Seq(steps) => steps.iter().fold(vec![String::new()], |heads, step| {
+            let tails = match step {
+                Step::Text(text) => vec![text.clone()],
+                Step::Marker(marker) => spellings(marker),
+            };
+            heads.iter().flat_map(|head| tails.iter().map(move |tail| format!("{head}{tail}"))).collect()
+        }),
+    }
+}
+
+fn marker(marker: &Marker) -> Pattern {
+    Pattern::Any(spellings(marker).into_iter().map(text).collect())
+}
+
+fn parts(of: &[Part], name: &str) -> Pattern {
+    let part = |part: &Part| match part {
+        Part::Text(t) => text(t),
+        // The names here look the same in all styles.
+        Part::Name(part) => match part.name {
+            NameStyle::Json | NameStyle::Xml | NameStyle::Raw => text(name),
+        },
+        Part::Id(part) => match part.id {
+            IdStyle::FromZero | IdStyle::FromOne => Pattern::Run(DIGITS, 1, 9),
+            IdStyle::Nine => Pattern::Run(ALNUM, 9, 9),
+        },
+        Part::Gap(_) => gap(),
+        Part::Maybe(part) => maybe(parts(&part.maybe, name)),
+        Part::Marker(m) => marker(m),
+    };
+    Pattern::All(of.iter().map(part).collect())
+}
+
+fn glue(of: &Glue) -> Pattern {
+    match of {
+        Glue::Text(t) => text(t),
+        Glue::Parts(of) => parts(of, ""),
+    }
+}
+
+/// The tools of [`TOOLS`]: name, and its arguments: name and texts of the values, all strings or all numbers. The first of two
+/// is required.
+type Tool = (&'static str, &'static [(&'static str, &'static [&'static str], bool)]);
+
+pub(crate) const TOOLS: &str = r#"[
+  {"name": "set", "parameters": {"type": "object", "properties": {"mode": {"enum": ["on", "only"]}, "level": {"enum": [1, 2, 13]}},
+    "required": ["mode"], "additionalProperties": false}},
+  {"name": "set_all", "parameters": {"type": "object", "properties": {}, "additionalProperties": false}}
+]"#;
+
+const KNOWN: [Tool; 2] =
+    [("set", &[("mode", &["on", "only"], true), ("level", &["1", "2", "13"], false)]), ("set_all", &[])];
+
+fn arguments(format: &WireFormat, (_, known): &Tool) -> Pattern {
+    let any = |values: &[&str], quotes: &[&str]| {
+        let quoted = |value: &&str| quotes.iter().map(|q| text(format!("{q}{value}{q}"))).collect::<Vec<_>>();
+        Pattern::Any(values.iter().flat_map(quoted).collect())
+    };
+    // Few arguments come in any order.
+    let list = |open: &str, member: &dyn Fn(&str, &[&str], bool) -> Pattern, between: Pattern, close: &str| {
+        let members: Vec<Pattern> =
+            known.iter().map(|(name, values, is_text)| member(name, values, *is_text)).collect();
+        let inner = match &members[..] {
+            [required, other] => Pattern::Any(vec![
+                Pattern::All(vec![required.clone(), maybe(Pattern::All(vec![between.clone(), other.clone()]))]),
+                Pattern::All(vec![other.clone(), between, required.clone()]),
+            ]),
+            members => Pattern::All(members.to_vec()),
+        };
+        Pattern::All(vec![text(open), inner, text(close)])
+    };
+    match &format.call.arguments {
+        // As Python's `json.dumps` writes it: the requests of these tests ask for one spelling.
+        ArgumentStyle::Json => {
+            let member = |name: &str, values: &[&str], is_text: bool| {
+                Pattern::All(vec![text(format!("\"{name}\": ")), any(values, if is_text { &["\""] } else { &[""] })])
+            };
+            list("{", &member, text(", "), "}")
+        }
+        ArgumentStyle::Keywords => {
+            let member = |name: &str, values: &[&str], is_text: bool| {
+                let quotes: &[&str] = if is_text { &["\"", "'"] } else { &[""] };
+                Pattern::All(vec![text(format!("{name}=")), any(values, quotes)])
+            };
+            list("", &member, Pattern::All(vec![text(","), gap()]), "")
+        }
+        ArgumentStyle::Delimited(quote) => {
+            let quotes = spellings(quote);
+            let quotes: Vec<&str> = quotes.iter().map(String::as_str).collect();
+            let member = |name: &str, values: &[&str], is_text: bool| {
+                Pattern::All(vec![text(format!("{name}:")), any(values, if is_text { &quotes } else { &[""] })])
+            };
+            list("{", &member, text(","), "}")
+        }
+        ArgumentStyle::Tagged(style) => {
+            let member = |name: &str, values: &[&str], is_text: bool| {
+                let open = style.open.iter().map(|part| match part {
+                    TagPart::Text(t) => text(t),
+                    TagPart::Key(_) => text(name),
+                    TagPart::Kind(part) => text(if is_text { &part.kind.string } else { &part.kind.number }),
+                    TagPart::Gap(_) => gap(),
+                    TagPart::Marker(m) => marker(m),
+                });
+                let lead =
+                    [maybe(text(&style.lead)), any(values, &[""]), maybe(text(&style.trail)), marker(&style.close)];
+                Pattern::All(open.chain(lead).collect())
+            };
+            let inner = list("", &member, glue(&style.between), "");
+            let inner = if known.is_empty() { inner } else { Pattern::All(vec![glue(&style.before), inner]) };
+            Pattern::All(vec![inner, glue(&style.behind)])
+        }
+    }
+}
+
+/// What a turn of these tools must be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Demand {
+    /// The tools that may be called: a beginning of [`KNOWN`].
+    pub(crate) tools: usize,
+    /// Whether there must be a call.
+    pub(crate) forced: bool,
+    /// Whether there may be several.
+    pub(crate) several: bool,
+    pub(crate) reasoning: Reasoning,
+}
+
+struct Turn<'a> {
+    format: &'a WireFormat,
+    demand: Demand,
+}
+
+/// The turns that a request for [`TOOLS`] allows.
+pub(crate) fn turns(format: &WireFormat, demand: Demand) -> Pattern {
+    let turn = Turn { format, demand };
+    if format.messages.is_some() {
+        return turn.messages();
+    }
+    let mut all = vec![turn.reasoning(), turn.rest()];
+    all.extend(format.end.as_ref().map(marker));
+    Pattern::All(all)
+}
+
+impl Turn<'_> {
+    fn reasoning(&self) -> Pattern {
+        let Some(format) = &self.format.reasoning else { return text("") };
+        let inside = Pattern::All(vec![self.until(&format.end, &format.excludes), text(&format.after)]);
+        let whole = Pattern::All(vec![marker(&format.begin), inside.clone()]);
+        match self.demand.reasoning {
+            Reasoning::Off => text(""),
+            Reasoning::Opened => inside,
+            Reasoning::Required => whole,
+            Reasoning::Optional => maybe(whole),
+        }
+    }
+
+    fn until(&self, end: &Marker, excludes: &[String]) -> Pattern {
+        let ends = spellings(end).into_iter().map(|end| (end, text(""))).collect();
+        Pattern::Free(Box::new(Free {
+            not_first: Vec::new(),
+            excludes: excludes.to_vec(),
+            ends,
+            stops_anywhere: false,
+            again: false,
+        }))
+    }
+
+    /// A call behind its begin marker.
+    fn call(&self) -> Pattern {
+        let call = &self.format.call;
+        let bodies = KNOWN[..self.demand.tools].iter().map(|tool| {
+            let headers = [&call.header].into_iter().chain(&call.also).map(|header| parts(header, tool.0)).collect();
+            let mut all = vec![Pattern::Any(headers), arguments(self.format, tool), parts(&call.trailer, tool.0)];
+            all.extend(call.end.as_ref().map(marker));
+            Pattern::All(all)
+        });
+        Pattern::Any(bodies.collect())
+    }
+
+    fn begun_call(&self) -> Pattern {
+        let begin = self.format.call.begin.as_ref().map_or(text(""), marker);
+        Pattern::All(vec![begin, self.call()])
+    }
+
+    fn more_calls(&self) -> Pattern {
+        let more = Pattern::All(vec![glue(&self.format.call.separator), self.begun_call()]);
+        if self.demand.several { Pattern::Upto(None, Box::new(more)) } else { text("") }
+    }
+
+    fn in_section(&self) -> Pattern {
+        let calls = Pattern::All(vec![self.begun_call(), self.more_calls()]);
+        let Some(section) = &self.format.section else { return calls };
+        let end = section.end.as_ref().map_or(text(""), marker);
+        Pattern::All(vec![glue(&section.lead), calls, glue(&section.trail), end])
+    }
+
+    fn calls(&self) -> Pattern {
+        match &self.format.section {
+            Some(section) => {
+                Pattern::All(vec![maybe(text(&section.before)), marker(&section.begin), self.in_section()])
+            }
+            None => self.in_section(),
+        }
+    }
+
+    fn heads(&self) -> Vec<String> {
+        let section = self.format.section.as_ref().map(|section| &section.begin);
+        section.or(self.format.call.begin.as_ref()).map(spellings).unwrap_or_default()
+    }
+
+    fn rest(&self) -> Pattern {
+        let place = self.format.text.place;
+        if let (Some(begin), Some(end)) = (&self.format.text.begin, &self.format.text.end) {
+            let begin = match self.demand.reasoning {
+                Reasoning::Off if place != TextPlace::InsteadOfCalls => maybe(marker(begin)),
+                _ => marker(begin),
+            };
+            let text = Pattern::All(vec![begin, self.until(end, &self.format.text.excludes)]);
+            return match (place, self.demand.tools, self.demand.forced) {
+                (_, 0, _) => text,
+                (TextPlace::InsteadOfCalls, _, true) => self.calls(),
+                (TextPlace::InsteadOfCalls, _, false) => Pattern::Any(vec![text, self.calls()]),
+                (_, _, true) => Pattern::All(vec![text, self.calls()]),
+                (_, _, false) => Pattern::All(vec![text, maybe(self.calls())]),
+            };
+        }
+        if self.demand.forced {
+            return self.calls();
+        }
+        let heads = self.heads();
+        let excludes = self.format.text.excludes.clone();
+        let free = |excludes, ends, again| {
+            Pattern::Free(Box::new(Free { not_first: Vec::new(), excludes, ends, stops_anywhere: true, again }))
+        };
+        let without = || free([excludes.clone(), heads.clone()].concat(), Vec::new(), false);
+        if self.demand.tools == 0 {
+            return without();
+        }
+        match place {
+            TextPlace::InsteadOfCalls => Pattern::Any(vec![self.calls(), self.text_instead(&heads, without())]),
+            TextPlace::Anywhere | TextPlace::BeforeCalls => {
+                let anywhere = place == TextPlace::Anywhere && self.demand.several;
+                let body = match &self.format.section {
+                    Some(_) => self.in_section(),
+                    None if anywhere => self.call(),
+                    None => Pattern::All(vec![self.call(), self.more_calls()]),
+                };
+                free(excludes, heads.into_iter().map(|head| (head, body.clone())).collect(), anywhere)
+            }
+        }
+    }
+
+    /// Text that is no call: where a single character begins calls, it does not begin with that.
+    fn text_instead(&self, heads: &[String], without: Pattern) -> Pattern {
+        if heads.iter().all(|head| head.chars().count() > 1) {
+            return without;
+        }
+        let (single, long): (Vec<String>, Vec<String>) = heads.iter().cloned().partition(|h| h.chars().count() == 1);
+        let excludes = [self.format.text.excludes.clone(), long].concat();
+        let begun = excludes.iter().filter_map(|text| text.chars().next()).map(String::from);
+        let first = single.into_iter().chain(begun).collect();
+        let free = Free { not_first: first, excludes, ends: Vec::new(), stops_anywhere: true, again: false };
+        Pattern::Free(Box::new(free))
+    }
+
+    /// Messages: any number of others, then a call or the answer, and more calls with others between.
+    fn messages(&self) -> Pattern {
+        let Some(messages) = &self.format.messages else { return text("") };
+        let (separator, demand) = (marker(&messages.separator), self.demand);
+        let mut others = Vec::new();
+        if let (Some(reasoning), true) = (&self.format.reasoning, demand.reasoning != Reasoning::Off) {
+            others.push(Pattern::All(vec![marker(&reasoning.begin), self.until(&reasoning.end, &reasoning.excludes)]));
+        }
+        let reasoning = others.first().cloned();
+        if let Some(block) = &messages.preamble {
+            let inside = self.until(&block.end, &self.format.text.excludes);
+            others.push(Pattern::All(vec![marker(&block.begin), inside]));
+        }
+        let others = Pattern::Upto(None, Box::new(Pattern::All(vec![Pattern::Any(others), separator.clone()])));
+        let mut last = if demand.tools > 0 { vec![self.begun_call()] } else { Vec::new() };
+        if let (Some(begin), Some(end), false) = (&self.format.text.begin, &self.format.text.end, demand.forced) {
+            last.push(Pattern::All(vec![marker(begin), self.until(end, &self.format.text.excludes)]));
+        }
+        let mut row = match (demand.reasoning, reasoning, &self.format.reasoning) {
+            (Reasoning::Required, Some(reasoning), _) => vec![reasoning, separator.clone()],
+            (Reasoning::Opened, _, Some(format)) => vec![self.until(&format.end, &format.excludes), separator.clone()],
+            _ => Vec::new(),
+        };
+        row.extend([others.clone(), Pattern::Any(last)]);
+        if demand.several && demand.tools > 0 {
+            row.push(Pattern::Upto(None, Box::new(Pattern::All(vec![separator, others, self.begun_call()]))));
+        }
+        Pattern::All(row)
+    }
+}
