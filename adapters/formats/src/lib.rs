@@ -42,6 +42,7 @@ mod reasoning;
 mod render;
 mod request;
 mod scan;
+mod text;
 mod turn;
 
 pub use answer::AnswerTag;

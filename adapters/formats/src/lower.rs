@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use louver::front::json_schema::{SchemaError, SchemaErrors};
-use louver::front::regex::{SCALARS, spell_utf8};
 use louver::fsm::ByteSet;
 use louver::ids::RuleId;
-use louver::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, SpecialToken, Trigger};
+use louver::ir::{AfterTag, Expr, GrammarBuilder, SpecialToken, Trigger};
 use louver::spec::tools::{Tool, ToolChoice, ToolChoiceError};
 
 use crate::arguments::Lowered;
@@ -249,43 +248,6 @@ impl Lowering<'_> {
         self.heads(marker).into_iter().map(|(trigger, _)| trigger).collect()
     }
 
-    /// Text up to one of the ends, which is part of it.
-    pub(crate) fn dispatch(&mut self, ends: Vec<(Trigger, Expr)>, excludes: Vec<Vec<u8>>) -> Expr {
-        let mut dispatch =
-            Dispatch { tags: Vec::new(), stops: Vec::new(), excludes, after: AfterTag::End, end: DispatchEnd::AtStop };
-        for (trigger, rest) in ends {
-            if rest == Expr::Empty {
-                dispatch.stops.push(trigger);
-            } else {
-                let rest = self.builder.labelled("end", Role::Marker.label(), rest);
-                dispatch.tags.push((trigger, rest));
-            }
-        }
-        Expr::Dispatch(Box::new(dispatch))
-    }
-
-    /// Framed text behind its begin marker, with its end. A stop string ends it too.
-    pub(crate) fn text_until(&mut self, end: &Marker, role: Role) -> Expr {
-        let mut ends = self.heads(end);
-        for stop in &self.request.stop {
-            let end = self.marker(end);
-            ends.push((Trigger::Text(stop.as_bytes().to_vec()), end));
-        }
-        let excludes = self.text_excludes();
-        let body = self.dispatch(ends, excludes);
-        Expr::Ref(self.builder.labelled("text", role.label(), body))
-    }
-
-    fn text_excludes(&self) -> Vec<Vec<u8>> {
-        let mut out: Vec<Vec<u8>> = Vec::new();
-        for text in self.format.text.excludes.iter().chain(&self.request.bans) {
-            if !out.iter().any(|e| e == text.as_bytes()) {
-                out.push(text.as_bytes().to_vec());
-            }
-        }
-        out
-    }
-
     /// The turn behind reasoning.
     fn rest(&mut self, bodies: &[RuleId], response: Option<RuleId>) -> Result<Expr, LowerError> {
         if let (Some(begin), Some(end)) = (&self.format.text.begin, &self.format.text.end) {
@@ -430,70 +392,11 @@ impl Lowering<'_> {
         }
         out
     }
-
-    /// Free text that cannot be taken for calls. Where calls begin with a single character, text begins with another
-    /// (and with none that begins something it excludes); otherwise it contains no beginning of calls at all.
-    fn text_instead_of_calls(&mut self) -> Expr {
-        let begin = self.format.section.as_ref().map(|s| &s.begin).or(self.format.call.begin.as_ref());
-        let heads = begin.map(Marker::text_heads).unwrap_or_default();
-        let single: Vec<char> = heads.iter().filter(|head| head.chars().count() == 1).flat_map(|h| h.chars()).collect();
-        if single.is_empty() {
-            return self.text(Vec::new(), AfterTag::End);
-        }
-        let mut excludes = self.text_excludes();
-        excludes.extend(heads.iter().filter(|head| head.chars().count() > 1).map(|head| head.as_bytes().to_vec()));
-        let begun = excludes.iter().filter_map(|e| String::from_utf8_lossy(e).chars().next());
-        let not: Vec<char> = single.into_iter().chain(begun).collect();
-        let stops = self.request.stop.iter().map(|stop| Trigger::Text(stop.as_bytes().to_vec())).collect();
-        let (tags, after, end) = (Vec::new(), AfterTag::End, DispatchEnd::Anywhere);
-        let rest = Expr::Dispatch(Box::new(Dispatch { tags, stops, excludes, after, end }));
-        let label = Role::Text.label();
-        let rest = Expr::Ref(self.builder.labelled("text", label, rest));
-        let first = self.builder.labelled("first of text", label, all_but(&not));
-        Expr::optional(Expr::seq([Expr::Ref(first), rest]))
-    }
-
-    /// Free text. Without tags, no call can begin in it.
-    fn text(&mut self, tags: Vec<(Trigger, RuleId)>, after: AfterTag) -> Expr {
-        let mut excludes = self.text_excludes();
-        let begin = self.format.section.as_ref().map(|s| &s.begin).or(self.format.call.begin.as_ref());
-        for text in begin.map(Marker::text_heads).unwrap_or_default() {
-            let text = text.as_bytes();
-            let is_tag = tags.iter().any(|(trigger, _)| matches!(trigger, Trigger::Text(t) if t == text));
-            if !is_tag && !excludes.iter().any(|e| e == text) {
-                excludes.push(text.to_vec());
-            }
-        }
-        let stops = self.request.stop.iter().map(|stop| Trigger::Text(stop.as_bytes().to_vec())).collect();
-        let dispatch = Dispatch { tags, stops, excludes, after, end: DispatchEnd::Anywhere };
-        Expr::Ref(self.builder.labelled("text", Role::Text.label(), Expr::Dispatch(Box::new(dispatch))))
-    }
 }
 
 /// White space, as much as may stand in a gap.
 pub(crate) fn gap() -> Expr {
     Expr::repeat(Expr::Class(ByteSet::of(b" \t\n\r")), 0, Some(MAX_GAP))
-}
-
-/// Every code point but these.
-fn all_but(chars: &[char]) -> Expr {
-    let mut codes: Vec<u32> = chars.iter().map(|&c| u32::from(c)).collect();
-    codes.sort_unstable();
-    codes.dedup();
-    let mut ranges = Vec::new();
-    for (lo, hi) in SCALARS {
-        let mut from = lo;
-        for &code in codes.iter().filter(|code| (lo..=hi).contains(*code)) {
-            if code > from {
-                ranges.push((from, code - 1));
-            }
-            from = code + 1;
-        }
-        if from <= hi {
-            ranges.push((from, hi));
-        }
-    }
-    spell_utf8(&ranges)
 }
 
 fn id(style: IdStyle) -> Expr {

@@ -1,6 +1,7 @@
 //! An object whose outermost members do not stand in braces: parameters in tags, or keyword arguments.
 
 use std::rc::Rc;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
 
@@ -436,23 +437,40 @@ impl<'a> Lowering<'a, '_> {
     /// A string as it stands, apart from texts that would be read as something else.
     fn raw_string(&mut self, facets: &Facets<'a>, kinds: Kinds, raw: &Raw) -> Expr {
         let forbidden = raw.forbidden();
-        let texts = match &facets.values {
-            Some(values) => {
-                let mut kept = Vec::new();
-                for text in values.iter().filter_map(|value| value.as_str()) {
-                    if self.norm.accepts_text(&facets.string, text) && !forbidden.iter().any(|f| contains(text, f)) {
-                        kept.push(text.chars().map(u32::from).collect::<Vec<_>>());
-                    }
-                }
-                Dfa::words(kept)
-            }
-            None => {
-                let free = StringFacets::default();
-                let string = if facets.string.is_free() { &free } else { &facets.string };
-                let Some(dfa) = self.raw_text(string, &forbidden) else { return Expr::Never };
-                dfa
-            }
+        if let Some(values) = &facets.values {
+            let texts = values.iter().filter_map(|value| value.as_str());
+            let kept = texts.filter(|text| {
+                let taken = |others: &Dfa| others.accepts(text.chars().map(u32::from));
+                self.norm.accepts_text(&facets.string, text)
+                    && !forbidden.iter().any(|f| contains(text, f))
+                    && !lookalikes(kinds).is_some_and(taken)
+            });
+            return Expr::alt(kept.flat_map(|text| framed_word(text, raw)));
+        }
+        if !facets.string.is_free() {
+            return self.raw_text_of(&facets.string, &forbidden, kinds, raw);
+        }
+        // Any string: the same for all schemas, and most automata of a request are these.
+        let free = StringFacets::default();
+        let key = FreeText {
+            kinds,
+            forbidden: forbidden.iter().map(|text| text.to_vec()).collect(),
+            frame: [raw.lead.clone(), raw.trail.clone()],
+            limit: self.norm.limits.automaton_states,
         };
+        if let Some(known) = free_texts().get(&key).cloned() {
+            return (*known).clone();
+        }
+        let expr = self.raw_text_of(&free, &forbidden, kinds, raw);
+        let mut known = free_texts();
+        if expr != Expr::Never && known.len() < FREE_TEXTS {
+            known.insert(key, Arc::new(expr.clone()));
+        }
+        expr
+    }
+
+    fn raw_text_of(&mut self, string: &StringFacets<'a>, forbidden: &[&[u8]], kinds: Kinds, raw: &Raw) -> Expr {
+        let Some(texts) = self.raw_text(string, forbidden) else { return Expr::Never };
         match self.framed_text(texts, kinds, raw) {
             Ok(expr) => expr,
             Err(error) => self.too_large(&error),
@@ -486,6 +504,39 @@ impl<'a> Lowering<'a, '_> {
         }
         Ok(Expr::alt(out))
     }
+}
+
+/// What strings without facets depend on.
+#[derive(PartialEq, Eq, Hash)]
+struct FreeText {
+    kinds: Kinds,
+    forbidden: Vec<Vec<u8>>,
+    /// Lead and trail.
+    frame: [Vec<u8>; 2],
+    limit: usize,
+}
+
+/// Most of them that are kept: wire formats are few, and so are sets of types.
+const FREE_TEXTS: usize = 256;
+
+/// Those that have been built in this process.
+fn free_texts() -> MutexGuard<'static, FxHashMap<FreeText, Arc<Expr>>> {
+    static KNOWN: LazyLock<Mutex<FxHashMap<FreeText, Arc<Expr>>>> = LazyLock::new(Mutex::default);
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A text in all its frames. Without lead or trail, it must not begin or end as if it had one.
+fn framed_word(text: &str, raw: &Raw) -> impl Iterator<Item = Expr> {
+    let word = |lead: &[u8], trail: &[u8]| Expr::bytes(&[lead, text.as_bytes(), trail].concat());
+    let bare_lead = !raw.lead.is_empty() && !text.as_bytes().starts_with(&raw.lead);
+    let bare_trail = !raw.trail.is_empty() && !text.as_bytes().ends_with(&raw.trail);
+    let frames = [
+        Some(word(&raw.lead, &raw.trail)),
+        bare_trail.then(|| word(&raw.lead, b"")),
+        bare_lead.then(|| word(b"", &raw.trail)),
+        (bare_lead && bare_trail).then(|| word(b"", b"")),
+    ];
+    frames.into_iter().flatten()
 }
 
 fn optional(text: &[u8]) -> Expr {
