@@ -64,11 +64,16 @@ struct File {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
-    family: String,
+    /// The one that is found; or all that fit.
+    family: Option<String>,
+    #[serde(default)]
+    candidates: Vec<String>,
     template: Option<String>,
     #[serde(default)]
     tokens: Vec<String>,
     model_type: Option<String>,
+    #[serde(default)]
+    architectures: Vec<String>,
 }
 
 #[test]
@@ -77,18 +82,26 @@ fn every_family_is_found() {
     let catalog = Catalog::builtin();
     for case in &file.case {
         let tokens: Vec<&str> = case.tokens.iter().map(String::as_str).collect();
+        let architectures: Vec<&str> = case.architectures.iter().map(String::as_str).collect();
         let found = catalog.detect(ModelHints {
             chat_template: case.template.as_deref(),
             tokens: &tokens,
             model_type: case.model_type.as_deref(),
-            architectures: &[],
+            architectures: &architectures,
         });
-        match found {
-            Ok(found) => assert!(found.name == case.family && !found.reason.is_empty(), "{}: {found:?}", case.family),
-            Err(error) => panic!("{}: {error}", case.family),
+        match (&case.family, found) {
+            (Some(family), Ok(found)) => {
+                assert!(found.name == *family && !found.reason.is_empty(), "{family}: {found:?}");
+            }
+            (None, Err(DetectError::Ambiguous { candidates })) => {
+                assert!(candidates.iter().all(|candidate| !candidate.reason.is_empty()), "{candidates:?}");
+                let names: Vec<String> = candidates.into_iter().map(|candidate| candidate.name).collect();
+                assert_eq!(names, case.candidates);
+            }
+            (family, found) => panic!("{family:?}: {found:?}"),
         }
     }
     for name in catalog.names() {
-        assert!(file.case.iter().any(|case| case.family == name), "{name} has no case");
+        assert!(file.case.iter().any(|case| case.family.as_ref() == Some(&name)), "{name} has no case");
     }
 }
