@@ -13,7 +13,8 @@ use louver_formats::{Call, CallKind, Catalog, Turn, python_json};
 use serde_json::{Value, json};
 use tiktoken_rs::CoreBPE;
 
-use crate::harness::{SEED, request, shared};
+use crate::harness::{SEED, all_cases, request, shared};
+use crate::real_calls::OTHER_ORDER;
 
 /// Ordinary tokens come first.
 const ORDINARY: u32 = 199_998;
@@ -44,8 +45,8 @@ fn real_calls_on_the_models_vocabulary() {
     let engine = Engine::new(vocab.clone(), EngineOptions::default());
     let format = Catalog::builtin().get("harmony").expect("format").bind(&vocab);
     let mut mask = vec![0; vocab.mask_words()];
-    let (mut steps, mut spent, mut cases, mut slowest) = (0u32, Duration::ZERO, 0, Duration::ZERO);
-    for line in file.lines().step_by(30) {
+    let (mut masks, mut matchers, mut firsts) = (Vec::new(), Vec::new(), Vec::new());
+    for line in file.lines().step_by(if all_cases() { 1 } else { 30 }) {
         let case: Value = serde_json::from_str(line).expect("JSON");
         let call = |c: &Value| Call {
             id: String::new(),
@@ -59,17 +60,26 @@ fn real_calls_on_the_models_vocabulary() {
             calls: case["calls"].as_array().expect("calls").iter().map(call).collect(),
             ..Turn::default()
         };
-        let plan = format.lower(&request(&case["tools"].to_string(), &json!("auto"))).expect("lowers");
+        if case["id"] == OTHER_ORDER {
+            continue;
+        }
+        let request = request(&case["tools"].to_string(), &json!("auto"));
+        let begin = Instant::now();
+        let plan = format.lower(&request).expect("lowers");
         let mut matcher = engine.compile(plan.grammar()).expect("compiles").matcher();
+        matchers.push(begin.elapsed());
+        let mut first = true;
         let (mut tracer, mut extractor, mut events) = (Tracer::new(), plan.extractor(SEED), Vec::new());
         for token in bpe.encode_with_special_tokens(&format.render(&want).expect("renders")) {
             let token = TokenId::from_raw(token);
             let begin = Instant::now();
             matcher.fill_mask(&mut mask);
-            let took = begin.elapsed();
-            (steps, spent, slowest) = (steps + 1, spent + took, slowest.max(took));
+            if std::mem::take(&mut first) {
+                firsts.push(begin.elapsed());
+            }
             assert!(bit(&mask, token), "{}: token {token} is masked", case["id"]);
             matcher.advance_traced(token, &mut tracer).expect("the mask allowed it");
+            masks.push(begin.elapsed());
             events.extend(extractor.push(tracer.drain()));
         }
         assert!(matcher.is_complete(), "{}", case["id"]);
@@ -78,10 +88,15 @@ fn real_calls_on_the_models_vocabulary() {
         let mut turn = Turn::collect(&events);
         turn.calls.iter_mut().for_each(|call| call.id.clear());
         assert_eq!(turn, want, "{}", case["id"]);
-        cases += 1;
     }
-    println!("{cases} cases, {steps} masks, {:?} each, the slowest {slowest:?}", spent / steps);
-    assert!(cases > 30);
+    println!("{} cases, {} tokens", matchers.len(), masks.len());
+    for (what, times) in [("to a matcher", &mut matchers), ("first mask", &mut firsts), ("mask, advance", &mut masks)] {
+        times.sort_unstable();
+        let sum: Duration = times.iter().sum();
+        let at = |p: usize| times[(times.len() * p / 100).min(times.len() - 1)];
+        println!("{what}: avg {:?}, p50 {:?}, p99 {:?}", sum / times.len() as u32, at(50), at(99));
+    }
+    assert!(matchers.len() > 30);
 }
 
 #[test]
