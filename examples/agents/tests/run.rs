@@ -92,7 +92,7 @@ fn reasoning_budget() {
         let thoughts = behind(&lines, "reasoning  ");
         let lengths: Vec<usize> =
             thoughts.iter().filter_map(|text| text.split(' ').next()?.parse::<usize>().ok()).collect();
-        assert!(lengths.len() == 2 && lengths.iter().all(|length| (1..=60).contains(length)), "{lines:#?}");
+        assert!(lengths.len() == 2 && lengths.iter().all(|length| *length <= 60), "{lines:#?}");
         let calls = behind(&lines, "call       ");
         assert!((1..=2).contains(&calls.len()), "{lines:#?}");
         for line in calls {
