@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{all_cases, request, shared};
 use crate::matrix::cells;
-use crate::real_calls::{OTHER_ORDER, case_turn};
+use crate::real_calls::case_turn;
 use crate::rig::{Rig, Specials, Unit, split};
 
 /// Renderings a family.
@@ -52,9 +52,6 @@ fn written(format: &WireFormat, turn: Turn) -> String {
 /// Renderings of real function-calling cases, where this machine has them.
 fn of_real_cases(rig: &Rig, cases: &[Value]) -> Vec<(Plan, String)> {
     let rendering = |case: &Value| {
-        if case["id"] == OTHER_ORDER {
-            return None;
-        }
         let plan = match rig.format.lower(&request(&case["tools"].to_string(), &json!("auto"))) {
             Ok(plan) => plan,
             Err(LowerError::Schemas(_)) => return None,

@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 use tiktoken_rs::CoreBPE;
 
 use crate::harness::{SEED, all_cases, request, shared};
-use crate::real_calls::OTHER_ORDER;
 
 /// Ordinary tokens come first.
 const ORDINARY: u32 = 199_998;
@@ -60,9 +59,6 @@ fn real_calls_on_the_models_vocabulary() {
             calls: case["calls"].as_array().expect("calls").iter().map(call).collect(),
             ..Turn::default()
         };
-        if case["id"] == OTHER_ORDER {
-            continue;
-        }
         let request = request(&case["tools"].to_string(), &json!("auto"));
         let begin = Instant::now();
         let plan = format.lower(&request).expect("lowers");
