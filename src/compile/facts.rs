@@ -8,9 +8,9 @@ use super::components::Components;
 use super::thompson::{self, Place};
 use super::units::{Part, Symbol, Unit};
 use super::{CompileError, Compiled};
-use crate::fsm::{ByteSet, Grouped, Nfa};
-use crate::ids::Label;
-use crate::ir::{Expr, Grammar, Graph, Members, Trigger};
+use crate::fsm::{ByteSet, Grouped, Levels, Nfa};
+use crate::ids::{Label, RuleId};
+use crate::ir::{Counted, Expr, Grammar, GrammarError, Graph, Members, Trigger};
 use crate::limits::Limits;
 
 /// Most states a counted repeat may cost to be written out; beyond, it becomes a counter.
@@ -99,6 +99,8 @@ fn weight(expr: &Expr, cap: usize) -> usize {
         Expr::Seq(parts) | Expr::Alt(parts) => sum(&mut parts.iter()),
         Expr::Repeat { body, min, max } => weight(body, cap).saturating_mul(max.unwrap_or(min + 1).max(1) as usize),
         Expr::Automaton(dfa) => dfa.len(),
+        Expr::Except(except) => except.nodes(),
+        Expr::Counted(_) => 1,
         Expr::Graph(graph) => graph.nodes as usize + sum(&mut graph.edges.iter().map(|(_, e, _)| e)),
     }
 }
@@ -116,7 +118,8 @@ pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), Com
         auxiliary: FxHashMap::default(),
         bodies: Vec::new(),
         dispatches: FxHashMap::default(),
-        cuts: [false; 257],
+        levels: FxHashMap::default(),
+        cuts: ByteSet::EMPTY,
         sets: Vec::new(),
         total: 0,
         counted: false,
@@ -127,12 +130,13 @@ pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), Com
         // Code points are counted.
         [(0x80, 0xBF), (0xC0, 0xDF), (0xE0, 0xEF), (0xF0, 0xFF)].into_iter().for_each(|(lo, hi)| scan.cut(lo, hi));
     }
-    let Scan { rules, refs, calls, auxiliary, bodies, dispatches, cuts, sets, .. } = scan;
+    let Scan { rules, refs, calls, auxiliary, bodies, dispatches, levels, cuts, sets, .. } = scan;
+    compiled.levels = levels;
     compiled.rules = rules;
     compiled.auxiliary = auxiliary;
     compiled.units = dispatches;
     for byte in 1..=255u8 {
-        if cuts[usize::from(byte)] {
+        if cuts.contains(byte) {
             compiled.class_bytes.push(byte);
         }
         compiled.classes[usize::from(byte)] = (compiled.class_bytes.len() - 1) as u8;
@@ -161,7 +165,17 @@ pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), Com
     for (i, body) in bodies.iter().enumerate() {
         let rule = (grammar.rules.len() + i) as u32;
         if !compiled.units.contains_key(&rule) {
-            let unit = thompson::unit(compiled, body);
+            let unit = match body {
+                Expr::Counted(counted) => {
+                    let passes = |e: &Expr| compiled.productive(e) && !compiled.nullable(e);
+                    if !counted.graph.edges.iter().all(|(_, e, _)| passes(e)) {
+                        let what = "a counted step derives nothing, or the empty string";
+                        return Err(GrammarError::Malformed { rule: "(counted)".to_owned(), what }.into());
+                    }
+                    thompson::counted_unit(compiled, counted, compiled.levels[&address(body)].clone())
+                }
+                body => thompson::unit(compiled, body),
+            };
             compiled.units.insert(rule, unit.into());
         }
     }
@@ -181,8 +195,10 @@ struct Scan<'g> {
     /// Bodies of auxiliary rules.
     bodies: Vec<&'g Expr>,
     dispatches: FxHashMap<u32, std::sync::Arc<Unit>>,
+    /// In how many steps counted graphs end, by the address of their expression.
+    levels: FxHashMap<usize, std::sync::Arc<Levels>>,
     /// Bytes that differ from the byte before them.
-    cuts: [bool; 257],
+    cuts: ByteSet,
     /// Sets of members, and the rules they are in.
     sets: Vec<(u32, &'g Members)>,
     total: usize,
@@ -207,6 +223,9 @@ impl<'g> Scan<'g> {
             let nodes = if let Expr::Dispatch(dispatch) = body {
                 self.counted = true;
                 self.dispatch(owner, body, dispatch)?
+            } else if let (Expr::Counted(counted), None) = (body, self.grammar.rules.get(rule as usize)) {
+                self.counted = true;
+                self.steps(owner, body, counted)?
             } else {
                 self.expr(owner, body, Place::Rule)?
             };
@@ -248,13 +267,13 @@ impl<'g> Scan<'g> {
     }
 
     fn cut(&mut self, lo: u8, hi: u8) {
-        self.cuts[usize::from(lo)] = true;
-        self.cuts[usize::from(hi) + 1] = true;
+        self.cuts.insert(lo);
+        // Behind the last byte there is none to be told apart; the first one is a class's first anyway.
+        self.cuts.insert(hi.wrapping_add(1));
     }
 
     /// Notes what an expression calls and tells apart; returns about how many states it costs.
     fn expr(&mut self, owner: u32, expr: &'g Expr, place: Place) -> Result<usize, CompileError> {
-        let grammar = self.grammar;
         Ok(match expr {
             Expr::Empty | Expr::Never => 0,
             Expr::Bytes(bytes) => {
@@ -262,21 +281,20 @@ impl<'g> Scan<'g> {
                 bytes.len()
             }
             Expr::Class(set) => {
-                set.ranges().into_iter().for_each(|(lo, hi)| self.cut(lo, hi));
+                self.cuts = self.cuts.union(&set.bounds());
                 1
             }
             Expr::Special(_) => {
                 self.counted = true;
                 1
             }
-            Expr::Ref(r) => {
-                let rule = &grammar.rules[r.index()];
-                if rule.attributes.is_empty() && is_tiny(&rule.body) {
-                    self.written = true;
-                    return self.expr(owner, &rule.body, place);
-                }
-                self.calls.push(r.raw());
-                1
+            Expr::Ref(r) => self.reference(owner, *r, place)?,
+            Expr::Except(except) => {
+                let bytes = except.words.iter().chain([&except.close]).flatten();
+                bytes.for_each(|&b| self.cut(b, b));
+                self.cuts = self.cuts.union(&except.leave.bounds());
+                let called = self.reference(owner, except.tail, place)? + self.reference(owner, except.other, place)?;
+                except.nodes().saturating_add(called)
             }
             Expr::Seq(parts) | Expr::Alt(parts) => {
                 let mut nodes = parts.len();
@@ -299,7 +317,7 @@ impl<'g> Scan<'g> {
                 nodes
             }
             Expr::Members(members) if place == Place::Rule => self.members(owner, members)?,
-            Expr::Dispatch(_) | Expr::Members(_) => {
+            Expr::Dispatch(_) | Expr::Members(_) | Expr::Counted(_) => {
                 self.auxiliary(expr);
                 1
             }
@@ -326,6 +344,17 @@ impl<'g> Scan<'g> {
         })
     }
 
+    /// A call, or what is written out in its place.
+    fn reference(&mut self, owner: u32, rule: RuleId, place: Place) -> Result<usize, CompileError> {
+        let called = &self.grammar.rules[rule.index()];
+        if called.attributes.is_empty() && is_tiny(&called.body) {
+            self.written = true;
+            return self.expr(owner, &called.body, place);
+        }
+        self.calls.push(rule.raw());
+        Ok(1)
+    }
+
     /// A call of a rule of its own for an expression.
     fn auxiliary(&mut self, expr: &'g Expr) {
         let next = self.rules.len() as u32;
@@ -345,6 +374,22 @@ impl<'g> Scan<'g> {
         let mut nodes = 4;
         for part in members.parts() {
             nodes += self.expr(owner, part, Place::Member)? + 2;
+        }
+        Ok(nodes)
+    }
+
+    /// A rule of its own for a graph whose steps are counted.
+    fn steps(&mut self, owner: u32, expr: &'g Expr, counted: &'g Counted) -> Result<usize, CompileError> {
+        let graph = &counted.graph;
+        let levels = Levels::of(graph.nodes as usize, &counted.steps(), &graph.ends, counted.max);
+        let Some(levels) = levels else {
+            let limit = self.limits.automaton_states;
+            return Err(CompileError::Limit { rule: self.name(owner), what: "states for numbers of steps", limit });
+        };
+        self.levels.insert(address(expr), levels.into());
+        let mut nodes = graph.nodes as usize;
+        for (_, e, _) in &graph.edges {
+            nodes += self.expr(owner, e, Place::Block)? + 1;
         }
         Ok(nodes)
     }
@@ -448,6 +493,10 @@ impl Compiled {
                 max.is_none_or(|max| max >= *min) && (*min == 0 || self.productive(body))
             }
             Expr::Automaton(dfa) => !dfa.is_empty(),
+            Expr::Counted(counted) => {
+                self.levels[&address(expr)].ends_within(counted.graph.start, counted.min, counted.max)
+            }
+            Expr::Except(except) => except.closes() || self.productive(&except.written_out()),
             Expr::Graph(graph) => self.reaches(graph, |e| self.productive(e)),
             Expr::Members(members) => members.derives(|part| self.productive(part)),
             Expr::Dispatch(_) => self.rules[self.auxiliary(address(expr)) as usize].productive,
@@ -464,6 +513,8 @@ impl Compiled {
             Expr::Alt(parts) => parts.iter().any(|p| self.nullable(p)),
             Expr::Repeat { body, min, max } => max.is_none_or(|max| max >= *min) && (*min == 0 || self.nullable(body)),
             Expr::Automaton(dfa) => dfa.is_final(0),
+            Expr::Counted(counted) => counted.min == 0 && counted.graph.ends.contains(&counted.graph.start),
+            Expr::Except(except) => self.nullable(&Expr::Ref(except.other)),
             Expr::Graph(graph) => self.reaches(graph, |e| self.nullable(e)),
             Expr::Members(members) => members.nullable(),
             Expr::Dispatch(_) => self.rules[self.auxiliary(address(expr)) as usize].nullable,
@@ -471,7 +522,7 @@ impl Compiled {
     }
 
     /// The body of a rule that is written out where it is called.
-    fn written_rule(&self, rule: crate::ids::RuleId) -> Option<&Expr> {
+    fn written_rule(&self, rule: RuleId) -> Option<&Expr> {
         let rule = &self.parsed.rules[rule.index()];
         (rule.attributes.is_empty() && is_tiny(&rule.body)).then_some(&rule.body)
     }
@@ -505,8 +556,11 @@ impl Compiled {
                     match grammar.rules.get(rule as usize) {
                         // What a dispatch calls comes behind a trigger.
                         _ if self.units.contains_key(&rule) => {}
-                        Some(r) => self.leading_of_rule(&r.body, &mut out),
-                        None => self.leading_of_rule(bodies[rule as usize - grammar.rules.len()], &mut out),
+                        Some(r) => self.leading_of_rule(None, &r.body, &mut out),
+                        None => {
+                            let body = bodies[rule as usize - grammar.rules.len()];
+                            self.leading_of_rule(Some(rule), body, &mut out);
+                        }
                     }
                     out.iter().filter_map(|r| number.get(r).copied()).collect()
                 })
@@ -522,10 +576,13 @@ impl Compiled {
         }
     }
 
-    /// Rules that a rule may call before anything is read.
-    fn leading_of_rule(&self, body: &Expr, out: &mut Vec<u32>) {
+    /// Rules that a rule may call before anything is read; `own`: the rule, if it is an expression's own.
+    fn leading_of_rule(&self, own: Option<u32>, body: &Expr, out: &mut Vec<u32>) {
         match body {
             Expr::Members(members) => self.leading_of_members(members, out),
+            Expr::Counted(counted) if self.auxiliary.get(&address(body)).is_some_and(|&rule| own == Some(rule)) => {
+                self.first_steps(counted, out);
+            }
             _ => self.leading(body, out),
         }
     }
@@ -533,6 +590,12 @@ impl Compiled {
     fn leading_of_members(&self, members: &Members, out: &mut Vec<u32>) {
         let firsts = members.once.iter().map(|member| &member.body).chain(&members.often);
         firsts.for_each(|first| self.leading(first, out));
+    }
+
+    /// Rules that a counted graph's first step may call before anything is read.
+    fn first_steps(&self, counted: &Counted, out: &mut Vec<u32>) {
+        let first = counted.graph.edges.iter().filter(|(from, _, _)| *from == counted.graph.start);
+        first.for_each(|(_, e, _)| self.leading(e, out));
     }
 
     /// Rules that may be called before anything is read.
@@ -563,11 +626,12 @@ impl Compiled {
                 let first = graph.edges.iter().filter(|(from, _, _)| seen[*from as usize]);
                 first.for_each(|(_, e, _)| self.leading(e, out));
             }
+            Expr::Except(except) => self.leading(&Expr::Ref(except.other), out),
             Expr::Members(members) => match self.auxiliary.get(&address(expr)) {
                 Some(&rule) => out.push(rule),
                 None => self.leading_of_members(members, out),
             },
-            Expr::Dispatch(_) => out.push(self.auxiliary(address(expr))),
+            Expr::Dispatch(_) | Expr::Counted(_) => out.push(self.auxiliary(address(expr))),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! automaton.
 
 mod components;
+mod counted;
 mod dispatch;
 mod facts;
 mod inspect;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::fsm::Levels;
 use crate::ir::{Grammar, GrammarError, SpecialToken, Spent};
 use crate::limits::Limits;
 
@@ -112,6 +114,8 @@ pub struct Compiled {
     pub(crate) rules: Vec<RuleFacts>,
     /// Auxiliary rules by the address of their expression in `grammar`.
     auxiliary: FxHashMap<usize, u32>,
+    /// In how many steps counted graphs end, by the address of their expression.
+    levels: FxHashMap<usize, Arc<Levels>>,
     /// Automata that are built with the facts: of dispatches and of auxiliary rules.
     units: FxHashMap<u32, Arc<units::Unit>>,
     /// Byte to class: bytes of one class are never told apart.
@@ -150,6 +154,7 @@ impl Compiled {
             meters,
             rules: Vec::new(),
             auxiliary: FxHashMap::default(),
+            levels: FxHashMap::default(),
             units: FxHashMap::default(),
             classes: Box::new([0; 256]),
             class_bytes: vec![0],

@@ -15,6 +15,7 @@ use super::{Block, ByteEdge, Compiled, CompiledSize, Mark, Meter, NO_BLOCK, leav
 use crate::fsm::{Dfa, Edge};
 use crate::ids::Label;
 
+mod counted;
 mod edges;
 
 /// Not there yet.
@@ -70,6 +71,8 @@ enum Source {
     Dfa(Arc<Dfa>),
     /// A set holds states of this part of a unit, closed under epsilon edges.
     Sets(Arc<Unit>, u32),
+    /// A set holds states of this unit and the number of steps before each, one after the other, closed under epsilon edges.
+    Counted(Arc<Unit>),
     /// A set holds one state of this unit, not closed: states keep their marks.
     Single(Arc<Unit>),
     /// As [`Source::Sets`], of a rule with sets of members: what states mean is in [`Program::members`].
@@ -433,6 +436,8 @@ impl Program {
     fn source(&mut self, unit: Arc<Unit>) -> Source {
         if !unit.marks.is_empty() {
             Source::Single(unit)
+        } else if unit.counts.is_some() {
+            Source::Counted(unit)
         } else if !unit.members.is_empty() {
             self.members.push(MemberStates::new(self.is_shape));
             Source::Members(unit, self.members.len() as u32 - 1)
@@ -443,7 +448,7 @@ impl Program {
 
     fn instance(&mut self, source: Source, rule: u32, block: u32) -> u32 {
         let left = match &source {
-            Source::Dfa(_) | Source::Single(_) => u32::MAX,
+            Source::Dfa(_) | Source::Single(_) | Source::Counted(_) => u32::MAX,
             Source::Sets(unit, part) => unit.part(*part).nfa.len() as u32 * 4 + 256,
             // More with every set that is met.
             Source::Members(..) => 256,
@@ -468,6 +473,11 @@ impl Program {
             Source::Members(unit, number) => {
                 let start = self.members[number as usize].start(&unit);
                 self.close(instance, &[start], &mut set);
+            }
+            Source::Counted(unit) => {
+                if let Some(counts) = &unit.counts {
+                    counts.close(&unit.main, &[(counts.start, 0)], &mut set);
+                }
             }
         }
         let start = self.intern(instance, &set);
@@ -533,6 +543,10 @@ impl Program {
             Source::Dfa(dfa) => (dfa.is_final(set[0]), !dfa.edges(set[0]).is_empty(), false),
             Source::Sets(unit, part) => unit.part(*part).look(set),
             Source::Members(unit, number) => self.members[*number as usize].look(unit, set),
+            Source::Counted(unit) => {
+                let states: Vec<u32> = set.iter().copied().step_by(2).collect();
+                unit.main.look(&states)
+            }
             Source::Single(unit) => {
                 let unit = unit.clone();
                 let mut closed = Vec::new();

@@ -1,14 +1,17 @@
 //! Expressions to nondeterministic automata (Thompson's construction), one rule at a time. Large counted repeats become
 //! blocks; nested blocks, dispatches and sets of members inside other expressions and what is inside them are rules of their own.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
+use super::counted::{Counts, NONE};
 use super::facts::{address, countable, is_tiny, written_out};
 use super::members::{Fragments, Regions};
 use super::units::{BlockPart, Part, Symbol, Unit};
 use super::{Compiled, dispatch};
-use crate::fsm::{Nfa, TooLarge};
-use crate::ir::{Expr, Grammar, Members};
+use crate::fsm::{Levels, Nfa, TooLarge};
+use crate::ir::{Counted, Expr, Grammar, Members};
 
 /// Where an expression stands: neither counters nor sets of members nest inside one rule.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,14 +28,45 @@ pub(super) fn dispatch_unit(expr: &Expr, limit: usize) -> Option<Result<Unit, To
     let (mut nfa, mut marks) = (Nfa::new(), Vec::new());
     nfa.state();
     let built = dispatch::build(dispatch, &mut nfa, &mut marks, limit);
-    Some(built.map(|()| Unit { main: Part::new(nfa), blocks: Vec::new(), marks, members: Regions::default() }))
+    let unit = |()| Unit { main: Part::new(nfa), blocks: Vec::new(), marks, members: Regions::default(), counts: None };
+    Some(built.map(unit))
 }
 
 /// The automaton of a rule with this body. Cost: linear in the body as it is written out.
 pub(super) fn unit(compiled: &Compiled, body: &Expr) -> Unit {
     let mut thompson = Thompson::new(compiled);
     let main = thompson.part(body, Place::Rule);
-    Unit { main, blocks: thompson.blocks, marks: Vec::new(), members: thompson.members }
+    Unit { main, blocks: thompson.blocks, marks: Vec::new(), members: thompson.members, counts: None }
+}
+
+/// The automaton of a graph whose steps are counted.
+pub(super) fn counted_unit(compiled: &Compiled, counted: &Counted, levels: Arc<Levels>) -> Unit {
+    let mut thompson = Thompson::new(compiled);
+    let (mut nfa, graph) = (Nfa::new(), &counted.graph);
+    let nodes: Vec<u32> = (0..graph.nodes).map(|_| nfa.state()).collect();
+    let (mut node_of, mut leads_to): (Vec<u32>, Vec<u32>) = ((0..graph.nodes).collect(), vec![NONE; nodes.len()]);
+    for (a, e, b) in &graph.edges {
+        // Steps share no states, so that each state leads to one node.
+        let begin = nfa.state();
+        nfa.epsilon(nodes[*a as usize], begin);
+        let to = thompson.expr(&mut nfa, begin, e, Place::Block);
+        leads_to.resize(nfa.len(), *b);
+        nfa.epsilon(to, nodes[*b as usize]);
+    }
+    let end = nfa.state();
+    nfa.set_final(end);
+    graph.ends.iter().for_each(|&node| nfa.epsilon(nodes[node as usize], end));
+    node_of.resize(nfa.len(), NONE);
+    leads_to.resize(nfa.len(), NONE);
+    let start = nodes.get(graph.start as usize).copied().unwrap_or(end);
+    let counts = Counts { min: counted.min, max: counted.max, start, node_of, leads_to, levels };
+    Unit {
+        main: Part::new(nfa),
+        blocks: thompson.blocks,
+        marks: Vec::new(),
+        members: Regions::default(),
+        counts: Some(counts),
+    }
 }
 
 /// The automaton of an expression without references, dispatches and blocks.
@@ -147,8 +181,11 @@ impl<'c> Thompson<'c> {
                 }
                 end
             }
+            Expr::Except(except) => self.expr(nfa, from, &except.written_out(), place),
             Expr::Members(members) if place == Place::Rule => self.members(nfa, from, members),
-            Expr::Dispatch(_) | Expr::Members(_) => self.call(nfa, from, self.compiled.auxiliary(address(expr))),
+            Expr::Dispatch(_) | Expr::Members(_) | Expr::Counted(_) => {
+                self.call(nfa, from, self.compiled.auxiliary(address(expr)))
+            }
             Expr::Repeat { body, min, max } => self.repeat(nfa, from, expr, (body, *min, *max), place),
         }
     }

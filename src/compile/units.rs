@@ -2,6 +2,7 @@
 //! counted blocks, all as symbols.
 
 use super::Mark;
+use super::counted::Counts;
 use super::members::Regions;
 use crate::fsm::Nfa;
 
@@ -48,6 +49,8 @@ pub(super) struct Unit {
     pub(super) marks: Vec<Mark>,
     /// Sets of members in the main automaton.
     pub(super) members: Regions,
+    /// Of a graph whose steps are counted.
+    pub(super) counts: Option<Counts>,
 }
 
 /// An automaton and which of its states can reach the end.

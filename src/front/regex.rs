@@ -10,6 +10,7 @@
 //!   caller likes; it needs `^` and `$` at the edges.
 //! * [`Pattern::search_dfa`] and [`Pattern::match_dfa`] give automata over Unicode scalar values, `^` and `$` anywhere.
 
+mod known;
 mod options;
 mod translate;
 
@@ -20,6 +21,7 @@ use crate::fsm::{Dfa, Nfa, TooLarge};
 use crate::ir::{Expr, Grammar, GrammarBuilder};
 use crate::limits::Limits;
 
+pub(crate) use known::{Known, known};
 pub use options::{Case, Classes, Dot, RegexOptions, Scope, Syntax};
 pub use translate::translate;
 
@@ -400,7 +402,19 @@ fn literal_chars(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
 
 fn class_ranges(class: &Class) -> Vec<(u32, u32)> {
     match class {
-        Class::Unicode(class) => class.ranges().iter().map(|r| (r.start().into(), r.end().into())).collect(),
+        Class::Unicode(class) => {
+            let mut out: Vec<(u32, u32)> = Vec::with_capacity(class.ranges().len() + 1);
+            for range in class.ranges() {
+                // A range of characters has no surrogates in it, whatever its ends.
+                let (lo, hi) = (u32::from(range.start()), u32::from(range.end()));
+                if lo < 0xD800 && hi > 0xDFFF {
+                    out.extend([(lo, 0xD7FF), (0xE000, hi)]);
+                } else {
+                    out.push((lo, hi));
+                }
+            }
+            out
+        }
         Class::Bytes(class) => class.ranges().iter().map(|r| (r.start().into(), r.end().into())).collect(),
     }
 }

@@ -36,8 +36,12 @@ impl ByteSet {
 
     /// Adds the bytes `lo..=hi`.
     pub fn insert_range(&mut self, lo: u8, hi: u8) {
-        for b in lo..=hi {
-            self.insert(b);
+        for (word, bits) in self.0.iter_mut().enumerate() {
+            let begin = word as u32 * 64;
+            let (from, to) = (u32::from(lo).max(begin), u32::from(hi).min(begin + 63));
+            if from <= to {
+                *bits |= (u64::MAX >> (63 - (to - from))) << (from - begin);
+            }
         }
     }
 
@@ -105,25 +109,35 @@ impl ByteSet {
     }
 
     /// Maximal runs `(lo, hi)` in ascending order.
-    pub fn ranges(&self) -> Vec<(u8, u8)> {
-        let mut out: Vec<(u8, u8)> = Vec::new();
-        for (w, &word) in self.0.iter().enumerate() {
-            let mut rest = word;
-            while rest != 0 {
-                let lo = rest.trailing_zeros();
-                let len = (rest >> lo).trailing_ones();
-                // The run's last bit is at most 63, so the sums stay within a byte.
-                let base = w as u32 * 64;
-                let (lo, hi) = ((base + lo) as u8, (base + lo + len - 1) as u8);
-                match out.last_mut() {
-                    Some((_, last)) if u32::from(*last) + 1 == u32::from(lo) => *last = hi,
-                    _ => out.push((lo, hi)),
-                }
-                let past = u32::from(hi) % 64 + 1;
-                rest = if past == 64 { 0 } else { rest >> past << past };
+    pub fn ranges(&self) -> impl Iterator<Item = (u8, u8)> + use<> {
+        let set = *self;
+        let mut at = 0u32;
+        std::iter::from_fn(move || {
+            let lo = set.first_from(at)?;
+            let past = set.complement().first_from(lo).unwrap_or(256);
+            at = past;
+            Some((lo as u8, (past - 1) as u8))
+        })
+    }
+
+    /// The first byte in the set at or after `at`.
+    fn first_from(&self, at: u32) -> Option<u32> {
+        let mut mask = u64::MAX.checked_shl(at % 64)?;
+        for word in at / 64..4 {
+            let rest = self.0[word as usize] & mask;
+            if rest != 0 {
+                return Some(word * 64 + rest.trailing_zeros());
             }
+            mask = u64::MAX;
         }
-        out
+        None
+    }
+
+    /// The bytes at which the set begins or ends: whether they are in it is not what it is of the byte before them, and byte 255 is
+    /// taken to be before byte 0.
+    #[must_use]
+    pub(crate) fn bounds(&self) -> ByteSet {
+        ByteSet(std::array::from_fn(|i| self.0[i] ^ (self.0[i] << 1 | self.0[(i + 3) % 4] >> 63)))
     }
 }
 
@@ -176,9 +190,12 @@ mod tests {
             }
             let listed: Vec<u8> = (0..=255).filter(|&b| set.contains(b)).collect();
             prop_assert_eq!(set.iter().collect::<Vec<_>>(), listed.clone());
-            let runs = set.ranges();
+            let runs: Vec<(u8, u8)> = set.ranges().collect();
             prop_assert_eq!(runs.iter().flat_map(|&(lo, hi)| lo..=hi).collect::<Vec<_>>(), listed);
             prop_assert!(runs.windows(2).all(|w| u32::from(w[0].1) + 1 < u32::from(w[1].0)));
+            let bounds = set.bounds();
+            let differs = |b: u8| set.contains(b) != set.contains(b.wrapping_sub(1));
+            prop_assert!((0..=255).all(|b| bounds.contains(b) == differs(b)));
         }
     }
 }

@@ -2,6 +2,7 @@
 //! transition functions", STACS 2008): O(m log n) for m edges. Trims first, numbers breadth-first last, so that equal
 //! languages over equal symbols give equal automata.
 
+use super::alphabet::Alphabet;
 use super::dfa::push_merged;
 use super::{Dfa, Edge, Grouped};
 
@@ -154,36 +155,48 @@ impl Dfa {
         if !keep[0] {
             return Dfa::never();
         }
-        let n = self.len();
-        // Elementary symbol classes, so that "same label" is decidable by number.
-        let mut cuts: Vec<u32> = Vec::with_capacity(self.edges.len() * 2);
-        for e in &self.edges {
-            cuts.push(e.lo);
-            if let Some(past) = e.hi.checked_add(1) {
-                cuts.push(past);
-            }
+        if !keep.iter().all(|&keep| keep) {
+            return self.only(&keep).minimize();
         }
-        cuts.sort_unstable();
-        cuts.dedup();
+        // By class of symbols, so that "same label" is decidable by number.
+        let alphabet = Alphabet::of(&[self]);
         let (mut tail, mut label, mut head) = (Vec::new(), Vec::new(), Vec::new());
-        for s in 0..n as u32 {
-            for e in self.edges(s) {
-                if !keep[s as usize] || !keep[e.to as usize] {
-                    continue;
-                }
-                let from = cuts.partition_point(|&c| c < e.lo);
-                let to = e.hi.checked_add(1).map_or(cuts.len(), |p| cuts.partition_point(|&c| c < p));
-                for class in from..to {
-                    tail.push(s);
-                    label.push(class as u32);
-                    head.push(e.to);
-                }
-            }
+        alphabet.edges(self, |state, class, to| {
+            tail.push(state);
+            label.push(class);
+            head.push(to);
+        });
+        let keys: Vec<u32> = self.finals.iter().map(|&is_final| u32::from(is_final)).collect();
+        self.quotient(&refine(&keys, &tail, &label, &head))
+    }
+
+    /// Without states that cannot be reached or lead nowhere.
+    #[must_use]
+    pub fn trim(&self) -> Dfa {
+        let keep = self.useful();
+        match keep.iter().all(|&keep| keep) {
+            true => self.clone(),
+            false if keep[0] => self.only(&keep),
+            false => Dfa::never(),
         }
-        // Dead states form a block of their own (key 2) that no kept edge touches.
-        let keys: Vec<u32> = (0..n).map(|s| if !keep[s] { 2 } else { u32::from(self.finals[s]) }).collect();
-        let blocks = refine(&keys, &tail, &label, &head);
-        self.quotient(&blocks, &keep)
+    }
+
+    /// These states, the first among them.
+    fn only(&self, keep: &[bool]) -> Dfa {
+        let mut number = vec![0u32; self.len()];
+        let mut kept = 0;
+        for (number, _) in number.iter_mut().zip(keep).filter(|(_, keep)| **keep) {
+            *number = kept;
+            kept += 1;
+        }
+        let mut out = Dfa { offsets: vec![0], edges: Vec::new(), finals: Vec::with_capacity(kept as usize) };
+        for state in (0..self.len() as u32).filter(|&s| keep[s as usize]) {
+            let kept = self.edges(state).iter().filter(|e| keep[e.to as usize]);
+            out.edges.extend(kept.map(|e| Edge { to: number[e.to as usize], ..*e }));
+            out.offsets.push(out.edges.len() as u32);
+            out.finals.push(self.is_final(state));
+        }
+        out
     }
 
     /// States that are reachable and can reach a final state.
@@ -205,7 +218,7 @@ impl Dfa {
         back.reached(order.iter().copied().filter(|&s| self.is_final(s)))
     }
 
-    fn quotient(&self, blocks: &Partition, keep: &[bool]) -> Dfa {
+    fn quotient(&self, blocks: &Partition) -> Dfa {
         let mut number = vec![u32::MAX; blocks.blocks()];
         let mut order: Vec<u32> = vec![0];
         number[blocks.set_of[0] as usize] = 0;
@@ -216,9 +229,6 @@ impl Dfa {
             out.finals.push(self.is_final(s));
             let begin = out.edges.len();
             for e in self.edges(s) {
-                if !keep[e.to as usize] {
-                    continue;
-                }
                 let block = blocks.set_of[e.to as usize] as usize;
                 if number[block] == u32::MAX {
                     number[block] = order.len() as u32;

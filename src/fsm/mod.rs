@@ -1,11 +1,13 @@
 //! Leaf. Finite automata over symbols that are plain `u32`s: bytes (0..=255), Unicode scalar values, or the compiler's
 //! own symbols (bytes, special tokens, rule references). Edges carry ranges, so a class costs one edge.
 
+mod alphabet;
 mod byteset;
 mod dfa;
 mod factors;
 mod grouped;
 mod kinds;
+mod levels;
 mod minimize;
 mod nfa;
 mod product;
@@ -16,9 +18,10 @@ pub use byteset::{ByteSet, escape};
 pub use dfa::{Dfa, DfaBuilder, Edge};
 pub(crate) use grouped::Grouped;
 pub(crate) use kinds::{CODE_POINTS, NOT_ASCII, kind};
+pub(crate) use levels::Levels;
 pub(crate) use minimize::coarsest;
 pub use nfa::Nfa;
-pub use product::Combine;
+pub use product::{Class, Combine};
 
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,13 @@
 //! Boolean algebra by the product construction.
 
 use std::collections::hash_map::Entry;
+use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
+use super::alphabet::Alphabet;
 use super::dfa::push_merged;
-use super::{Dfa, Edge, TooLarge};
+use super::{Dfa, Edge, Grouped, TooLarge};
 
 /// How two languages are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,9 +83,290 @@ impl Dfa {
         Ok(out.minimize())
     }
 
+    /// Words in all of these (`true`) and in none of those (`false`), of symbols of `alphabet` (sorted disjoint ranges). Minimal. Fails
+    /// past `limit` product states. All at once: what some of them have in common is not looked at by itself.
+    pub fn all_of(parts: &[(&Dfa, bool)], alphabet: &[(u32, u32)], limit: usize) -> Result<Dfa, TooLarge> {
+        let all = Dfa::counted(alphabet, 0, None, limit)?;
+        let mut parts: Vec<(&Dfa, bool)> = parts.to_vec();
+        if parts.iter().all(|(_, within)| !within) {
+            parts.push((&all, true));
+        }
+        parts.sort_by_key(|(dfa, within)| (!within, dfa.len()));
+        let Some(mut tuples) = Tuples::of(&parts, limit)? else {
+            let mut joined = parts[0].0.clone();
+            for (dfa, within) in &parts[1..] {
+                joined = joined.combine(dfa, if *within { Combine::And } else { Combine::Minus }, limit)?;
+            }
+            return Ok(joined);
+        };
+        tuples.dfa.finals = tuples
+            .states
+            .chunks(parts.len())
+            .map(|tuple| parts.iter().zip(tuple).all(|((dfa, within), &state)| *within == ends(dfa, state)))
+            .collect();
+        Ok(tuples.dfa.minimize())
+    }
+
+    /// The words by which of the others they are in as well: each class's answers, and its automaton once it is asked for. Classes
+    /// with a word, those in the first of the others first. Fails past `limit` product states.
+    pub fn split(&self, others: &[&Dfa], limit: usize) -> Result<Vec<(Vec<bool>, Class)>, TooLarge> {
+        let mut parts = vec![(self, true)];
+        // Whatever becomes of them, the word goes on.
+        parts.extend(others.iter().map(|dfa| (*dfa, false)));
+        let Some(tuples) = Tuples::of(&parts, limit)? else {
+            let mut classes = vec![(Vec::new(), self.clone())];
+            for other in others {
+                let mut next = Vec::new();
+                for (answers, words) in classes {
+                    for (answer, how) in [(true, Combine::And), (false, Combine::Minus)] {
+                        let part = words.combine(other, how, limit)?;
+                        if !part.is_empty() {
+                            next.push(([&answers[..], &[answer]].concat(), part));
+                        }
+                    }
+                }
+                classes = next;
+            }
+            return Ok(classes.into_iter().map(|(answers, dfa)| (answers, Class(Rc::new(dfa), None))).collect());
+        };
+        let mut numbers: FxHashMap<Vec<bool>, u32> = FxHashMap::default();
+        let mut class_of = Vec::with_capacity(tuples.dfa.offsets.len());
+        for tuple in tuples.states.chunks(parts.len()) {
+            let next = numbers.len() as u32;
+            class_of.push(if ends(self, tuple[0]) {
+                let answers = others.iter().zip(&tuple[1..]).map(|(dfa, &state)| ends(dfa, state)).collect();
+                *numbers.entry(answers).or_insert(next)
+            } else {
+                u32::MAX
+            });
+        }
+        let (dfa, class_of): (Rc<Dfa>, Rc<[u32]>) = (tuples.dfa.into(), class_of.into());
+        let mut classes: Vec<(Vec<bool>, u32)> = numbers.into_iter().collect();
+        classes.sort_unstable_by(|(a, _), (b, _)| b.cmp(a));
+        let class = |number| Class(dfa.clone(), Some((class_of.clone(), number)));
+        Ok(classes.into_iter().map(|(answers, number)| (answers, class(number))).collect())
+    }
+
+    /// Words of `min..=max` symbols. Trimmed, not minimal: states are told apart by how much has been read, up to where that makes
+    /// no difference. Fails past `limit` states.
+    pub fn of_length(&self, min: u32, max: Option<u32>, limit: usize) -> Result<Dfa, TooLarge> {
+        let mut ids: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+        let mut order = vec![(0u32, 0u32)];
+        ids.insert((0, 0), 0);
+        let mut out = Dfa { offsets: vec![0], edges: Vec::new(), finals: Vec::new() };
+        let mut at = 0;
+        while at < order.len() {
+            let (state, read) = order[at];
+            out.finals.push(self.is_final(state) && read >= min);
+            let next = match max {
+                Some(max) if read >= max => None,
+                Some(_) => Some(read + 1),
+                None => Some((read + 1).min(min)),
+            };
+            for e in next.map_or(&[][..], |_| self.edges(state)) {
+                let key = (e.to, next.unwrap_or(read));
+                let to = match ids.entry(key) {
+                    Entry::Occupied(known) => *known.get(),
+                    Entry::Vacant(new) => {
+                        if order.len() >= limit {
+                            return Err(TooLarge { limit });
+                        }
+                        order.push(key);
+                        *new.insert((order.len() - 1) as u32)
+                    }
+                };
+                out.edges.push(Edge { to, ..*e });
+            }
+            out.offsets.push(out.edges.len() as u32);
+            at += 1;
+        }
+        Ok(out.trim())
+    }
+
+    /// All words but some of finitely many. Trimmed; minimal where `self` is, or nearly so: behind what is no beginning of a word that
+    /// is left out, states are those of `self`. Fails past `limit` states.
+    pub fn without(&self, words: &Dfa, limit: usize) -> Result<Dfa, TooLarge> {
+        // Pairs of states that a common beginning leads to, and which of them a common word still lies before.
+        let mut ids: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+        let mut pairs = vec![(0u32, 0u32)];
+        ids.insert((0, 0), 0);
+        let mut steps: Vec<(u32, u32)> = Vec::new();
+        let mut at = 0;
+        while at < pairs.len() {
+            let (a, b) = pairs[at];
+            let mut own = self.edges(a);
+            for e in words.edges(b) {
+                own = &own[own.partition_point(|mine| mine.hi < e.lo)..];
+                for mine in own.iter().take_while(|mine| mine.lo <= e.hi) {
+                    let next = pairs.len() as u32;
+                    let to = *ids.entry((mine.to, e.to)).or_insert(next);
+                    if to == next {
+                        if pairs.len() >= limit {
+                            return Err(TooLarge { limit });
+                        }
+                        pairs.push((mine.to, e.to));
+                    }
+                    steps.push((to, at as u32));
+                }
+            }
+            at += 1;
+        }
+        let common = |&pair: &u32| {
+            let (a, b) = pairs[pair as usize];
+            self.is_final(a) && words.is_final(b)
+        };
+        let open = Grouped::new(pairs.len(), || steps.iter().copied()).reached((0..pairs.len() as u32).filter(common));
+        // The second state where a word to be left out may still come.
+        let state = |a: u32, b: u32| match ids.get(&(a, b)) {
+            Some(&pair) if b != DEAD && open[pair as usize] => (a, b),
+            _ => (a, DEAD),
+        };
+        let mut known: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+        let mut order = vec![state(0, 0)];
+        known.insert(order[0], 0);
+        let mut out = Dfa { offsets: vec![0], edges: Vec::new(), finals: Vec::new() };
+        let mut at = 0;
+        while at < order.len() {
+            let (a, b) = order[at];
+            out.finals.push(self.is_final(a) && (b == DEAD || !words.is_final(b)));
+            let begin = out.edges.len();
+            let others = if b == DEAD { &[][..] } else { words.edges(b) };
+            for e in self.edges(a) {
+                let mut lo = e.lo;
+                let first = others.partition_point(|other| other.hi < e.lo);
+                // Intervals between the words' edges lead where this one does, those under them to both.
+                let mut lead = |lo: u32, hi: u32, to: (u32, u32)| {
+                    let next = order.len() as u32;
+                    let id = *known.entry(to).or_insert(next);
+                    if id == next {
+                        order.push(to);
+                    }
+                    push_merged(&mut out.edges, begin, Edge { lo, hi, to: id });
+                };
+                let mut rest = true;
+                for other in others[first..].iter().take_while(|other| other.lo <= e.hi) {
+                    if other.lo > lo {
+                        lead(lo, other.lo - 1, (e.to, DEAD));
+                    }
+                    lead(other.lo.max(lo), other.hi.min(e.hi), state(e.to, other.to));
+                    rest = other.hi < e.hi;
+                    lo = other.hi.saturating_add(1);
+                }
+                if rest {
+                    lead(lo, e.hi, (e.to, DEAD));
+                }
+            }
+            if order.len() > limit {
+                return Err(TooLarge { limit });
+            }
+            out.offsets.push(out.edges.len() as u32);
+            at += 1;
+        }
+        Ok(out.trim())
+    }
+
     /// Words over `alphabet` (sorted disjoint ranges) that are not in the language.
     pub fn complement(&self, alphabet: &[(u32, u32)], limit: usize) -> Result<Dfa, TooLarge> {
         Dfa::counted(alphabet, 0, None, limit)?.combine(self, Combine::Minus, limit)
+    }
+}
+
+/// Words that others give the same answers to; see [`Dfa::split`].
+#[derive(Clone, Debug)]
+pub struct Class(Rc<Dfa>, Option<(Rc<[u32]>, u32)>);
+
+impl Class {
+    /// The words. Minimal.
+    pub fn automaton(&self) -> Dfa {
+        self.part().minimize()
+    }
+
+    /// Whether there are infinitely many. Linear.
+    pub fn is_infinite(&self) -> bool {
+        self.part().trim().is_infinite()
+    }
+
+    fn part(&self) -> Dfa {
+        let Some((class_of, class)) = &self.1 else { return (*self.0).clone() };
+        let finals = class_of.iter().map(|of| of == class).collect();
+        Dfa { offsets: self.0.offsets.clone(), edges: self.0.edges.clone(), finals }
+    }
+}
+
+/// Whether a word may end in a state, or the automaton has died.
+fn ends(dfa: &Dfa, state: u32) -> bool {
+    state != DEAD && dfa.is_final(state)
+}
+
+/// Automata side by side.
+struct Tuples {
+    /// Where tuples lead; no final states yet.
+    dfa: Dfa,
+    /// The tuples, each a state of every automaton.
+    states: Vec<u32>,
+}
+
+impl Tuples {
+    /// Of automata, each with whether words end where it dies. `None` if they are too large for tables.
+    fn of(parts: &[(&Dfa, bool)], limit: usize) -> Result<Option<Tuples>, TooLarge> {
+        /// Largest table of where classes of symbols lead.
+        const MAX_TABLE: usize = 1 << 22;
+        let automata: Vec<&Dfa> = parts.iter().map(|(dfa, _)| *dfa).collect();
+        let symbols = Alphabet::of(&automata);
+        let classes = symbols.classes();
+        if automata.iter().map(|dfa| dfa.len()).sum::<usize>().saturating_mul(classes) > MAX_TABLE {
+            return Ok(None);
+        }
+        let tables: Vec<Vec<u32>> = automata
+            .iter()
+            .map(|dfa| {
+                let mut table = vec![DEAD; dfa.len() * classes];
+                symbols.edges(dfa, |state, class, to| table[state as usize * classes + class as usize] = to);
+                table
+            })
+            .collect();
+        let width = parts.len();
+        let mut ids: FxHashMap<Box<[u32]>, u32> = FxHashMap::default();
+        let mut states = vec![0u32; width];
+        ids.insert(states.clone().into(), 0);
+        let mut dfa = Dfa { offsets: vec![0], edges: Vec::new(), finals: Vec::new() };
+        let mut targets = vec![DEAD; classes];
+        let mut next = vec![0u32; width];
+        let mut at = 0;
+        while at < states.len() {
+            'classes: for (class, target) in targets.iter_mut().enumerate() {
+                *target = DEAD;
+                for (i, table) in tables.iter().enumerate() {
+                    let s = states[at + i];
+                    next[i] = if s == DEAD { DEAD } else { table[s as usize * classes + class] };
+                    if next[i] == DEAD && parts[i].1 {
+                        continue 'classes;
+                    }
+                }
+                *target = match ids.get(&next[..]) {
+                    Some(&known) => known,
+                    None => {
+                        let id = ids.len() as u32;
+                        if id as usize >= limit {
+                            return Err(TooLarge { limit });
+                        }
+                        ids.insert(next.clone().into(), id);
+                        states.extend_from_slice(&next);
+                        id
+                    }
+                };
+            }
+            let begin = dfa.edges.len();
+            for (interval, &lo) in symbols.begins.iter().enumerate() {
+                let to = symbols.class(interval).map_or(DEAD, |class| targets[class as usize]);
+                if to != DEAD {
+                    push_merged(&mut dfa.edges, begin, Edge { lo, hi: symbols.end(interval), to });
+                }
+            }
+            dfa.offsets.push(dfa.edges.len() as u32);
+            at += width;
+        }
+        Ok(Some(Tuples { dfa, states }))
     }
 }
 

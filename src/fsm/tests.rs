@@ -121,11 +121,71 @@ proptest! {
     }
 
     #[test]
+    fn algebra_at_once_is_membership(parts in prop::collection::vec((nfa(), any::<bool>()), 0..4)) {
+        let words = words(5);
+        let parts: Vec<(Dfa, bool)> =
+            parts.into_iter().map(|(nfa, within)| (nfa.determinize(1_000).unwrap(), within)).collect();
+        let expected: Vec<bool> = words
+            .iter()
+            .map(|word| parts.iter().all(|(dfa, within)| dfa.accepts(word.iter().copied()) == *within))
+            .collect();
+        let referred: Vec<(&Dfa, bool)> = parts.iter().map(|(dfa, within)| (dfa, *within)).collect();
+        let all = Dfa::all_of(&referred, &[(0, 3)], 10_000).unwrap();
+        prop_assert_eq!(language(&all, &words), expected);
+        prop_assert_eq!(all.minimize(), all);
+    }
+
+    #[test]
+    fn splits_are_classes(a in nfa(), others in prop::collection::vec(nfa(), 0..4)) {
+        let words = words(5);
+        let a = a.determinize(1_000).unwrap();
+        let others: Vec<Dfa> = others.into_iter().map(|nfa| nfa.determinize(1_000).unwrap()).collect();
+        let classes = a.split(&others.iter().collect::<Vec<_>>(), 10_000).unwrap();
+        prop_assert!(classes.windows(2).all(|pair| pair[0].0 > pair[1].0));
+        prop_assert!(classes.iter().all(|(_, class)| class.is_infinite() == class.automaton().is_infinite()));
+        let built: Vec<(Vec<bool>, Dfa)> =
+            classes.into_iter().map(|(answers, class)| (answers, class.automaton())).collect();
+        prop_assert!(built.iter().all(|(_, dfa)| !dfa.is_empty() && dfa.minimize() == *dfa));
+        for word in words {
+            let accepts = |dfa: &Dfa| dfa.accepts(word.iter().copied());
+            let answers: Vec<bool> = others.iter().map(accepts).collect();
+            let within: Vec<&Vec<bool>> = built.iter().filter(|(_, dfa)| accepts(dfa)).map(|(a, _)| a).collect();
+            prop_assert_eq!(within, if accepts(&a) { vec![&answers] } else { vec![] });
+        }
+    }
+
+    #[test]
+    fn lengths_and_words_are_left_out(
+        a in nfa(),
+        min in 0..4u32,
+        max in prop::option::of(0..5u32),
+        set in prop::collection::btree_set(prop::collection::vec(0..4u32, 0..5), 0..8),
+    ) {
+        let words = words(6);
+        let a = a.determinize(1_000).unwrap();
+        let bounds = |word: &Vec<u32>| word.len() >= min as usize && max.is_none_or(|max| word.len() <= max as usize);
+        for a in [a.minimize(), a] {
+            let plain = language(&a, &words);
+            let counted = a.of_length(min, max, 1_000).unwrap();
+            let expected: Vec<bool> = words.iter().zip(&plain).map(|(word, &within)| within && bounds(word)).collect();
+            prop_assert_eq!(language(&counted, &words), expected);
+            let without = a.without(&Dfa::words(&set), 1_000).unwrap();
+            let expected: Vec<bool> =
+                words.iter().zip(&plain).map(|(word, &within)| within && !set.contains(word)).collect();
+            prop_assert_eq!(language(&without, &words), expected);
+            for dfa in [&counted, &without] {
+                prop_assert!(dfa.is_trim() || dfa.edge_count() == 0 && dfa.len() == 1);
+            }
+        }
+    }
+
+    #[test]
     fn word_sets_are_their_words(set in prop::collection::btree_set(prop::collection::vec(0..4u32, 0..5), 0..8)) {
         let dfa = Dfa::words(set.iter());
         for word in words(5) {
             prop_assert_eq!(dfa.accepts(word.iter().copied()), set.contains(&word));
         }
+        prop_assert_eq!(dfa.minimize(), dfa);
     }
 }
 

@@ -240,6 +240,8 @@ impl Intersection<'_> {
             Expr::Special(_) => return Err(IntersectError::Special { rule: self.name() }),
             Expr::Dispatch(_) => return Err(IntersectError::Dispatch { rule: self.name() }),
             Expr::Ref(rule) => self.begun((*rule, from)),
+            Expr::Counted(counted) => self.ends_of(&counted.written_out(), from, depth)?,
+            Expr::Except(except) => self.ends_of(&except.written_out(), from, depth)?,
             Expr::Alt(parts) => {
                 let mut out = BTreeSet::new();
                 for part in parts {
@@ -392,6 +394,8 @@ impl Intersection<'_> {
                 Expr::class(some)
             }
             Expr::Ref(rule) if self.begun((*rule, from)).contains(&to) => Expr::Ref(self.id(*rule, from, to)),
+            Expr::Counted(counted) => self.part(&counted.written_out(), from, to, depth)?,
+            Expr::Except(except) => self.part(&except.written_out(), from, to, depth)?,
             Expr::Alt(parts) => {
                 let parts: Result<Vec<Expr>> = parts.iter().map(|part| self.part(part, from, to, depth)).collect();
                 Expr::alt(parts?)

@@ -4,7 +4,7 @@ use super::{Attributes, Expr, Grammar, GrammarError, Rule, SpecialToken};
 use crate::ids::{Label, RuleId, SpecialId};
 
 /// Collects rules. Declare first where a rule refers to itself or to a later one.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct GrammarBuilder {
     rules: Vec<Rule>,
     specials: Vec<SpecialToken>,

@@ -3,6 +3,8 @@
 
 mod algebra;
 mod builder;
+mod counted;
+mod except;
 mod members;
 mod morphism;
 mod print;
@@ -13,6 +15,8 @@ mod validate;
 
 pub use algebra::IntersectError;
 pub use builder::GrammarBuilder;
+pub use counted::Counted;
+pub use except::Except;
 pub(crate) use members::{Counts, Pick, Taken};
 pub use members::{Member, Members};
 pub use morphism::{Homomorphism, MapError};
@@ -150,6 +154,10 @@ pub enum Expr {
     Graph(Box<Graph>),
     /// Members in any order, each at most once.
     Members(Box<Members>),
+    /// Texts that are none of some words.
+    Except(Box<Except>),
+    /// Paths of a graph that have so many edges.
+    Counted(Box<Counted>),
     /// Free text that tags interrupt.
     Dispatch(Box<Dispatch>),
 }

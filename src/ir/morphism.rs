@@ -162,6 +162,8 @@ impl Mapping<'_> {
             Expr::Seq(parts) => Expr::seq(self.all(parts, depth, todo)?),
             Expr::Alt(parts) => Expr::alt(self.all(parts, depth, todo)?),
             Expr::Repeat { body, min, max } => Expr::repeat(self.expr(body, depth, todo)?, *min, *max),
+            Expr::Counted(counted) => self.expr(&counted.written_out(), depth, todo)?,
+            Expr::Except(except) => self.expr(&except.written_out(), depth, todo)?,
             Expr::Automaton(dfa) => {
                 let dfa = self.automaton(dfa)?;
                 if dfa.is_empty() { Expr::Never } else { Expr::Automaton(Arc::new(dfa)) }

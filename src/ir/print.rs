@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::{
-    AfterTag, Attributes, Dispatch, DispatchEnd, Expr, Grammar, Graph, Member, Members, SpecialToken, Spent, Trigger,
+    AfterTag, Attributes, Counted, Dispatch, DispatchEnd, Expr, Grammar, Graph, Member, Members, SpecialToken, Spent,
+    Trigger,
 };
 use crate::fsm::{ByteSet, Dfa};
 use crate::ids::{RuleId, SpecialId};
@@ -148,6 +149,13 @@ impl Printer<'_> {
             Expr::Automaton(dfa) => automaton(f, dfa),
             Expr::Graph(graph) => self.graph(f, graph),
             Expr::Members(members) => self.members(f, members),
+            Expr::Counted(counted) if self.brief => {
+                let Counted { graph, min, max } = &**counted;
+                let max = max.map_or(String::new(), |max| max.to_string());
+                write!(f, "Counted({} nodes, {} edges){{{min},{max}}}", graph.nodes, graph.edges.len())
+            }
+            Expr::Counted(counted) => self.expr(f, &counted.written_out(), level),
+            Expr::Except(except) => self.expr(f, &except.written_out(), level),
             Expr::Dispatch(dispatch) => self.dispatch(f, dispatch),
         }
     }
@@ -288,10 +296,9 @@ fn quoted(text: &str, quote: char) -> String {
 
 /// A class of ASCII characters, or of bytes.
 fn class(set: &ByteSet) -> String {
-    let ranges = set.ranges();
     let is_text = set.iter().all(|b| matches!(b, b'\n' | b'\r' | b'\t' | 0x20..=0x7e));
     let mut out = String::from(if is_text { "[" } else { "@[" });
-    for (lo, hi) in ranges {
+    for (lo, hi) in set.ranges() {
         out.push_str(&byte(lo, b"[]-\\^\""));
         if hi > lo {
             out.push_str(if hi > lo + 1 { "-" } else { "" });

@@ -133,6 +133,8 @@ impl Build<'_> {
                 let paths = members.paths(self.limit)?;
                 self.graph(from, (paths.nodes, 0, &paths.ends), paths.edges.iter().copied())?
             }
+            Expr::Counted(counted) => self.expr(from, &counted.written_out())?,
+            Expr::Except(except) => self.expr(from, &except.written_out())?,
             Expr::Repeat { body, min, max } => self.repeat(from, body, *min, *max)?,
         })
     }

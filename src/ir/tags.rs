@@ -82,6 +82,8 @@ fn dispatches(expr: &mut Expr, visit: &mut dyn FnMut(&mut super::Dispatch)) -> u
         | Expr::Class(_)
         | Expr::Special(_)
         | Expr::Ref(_)
+        | Expr::Except(_)
+        | Expr::Counted(_)
         | Expr::Automaton(_) => 0,
     }
 }

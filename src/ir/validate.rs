@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Expr, Grammar, Members, SpecialToken, Trigger};
+use super::{Counted, Expr, Grammar, Graph, Members, SpecialToken, Trigger};
 use crate::ids::{RuleId, SpecialId};
 
 /// A grammar that is not well formed.
@@ -104,14 +104,20 @@ impl Grammar {
                 }
                 Ok(())
             }
-            Expr::Graph(graph) => {
-                let nodes = graph.edges.iter().flat_map(|(from, _, to)| [*from, *to]);
-                for node in nodes.chain(graph.ends.iter().copied()).chain([graph.start]) {
-                    if node >= graph.nodes {
-                        return Err(GrammarError::UnknownNode { rule: rule.to_owned(), node, nodes: graph.nodes });
-                    }
+            Expr::Counted(counted) => {
+                let Counted { graph, min, max } = &**counted;
+                let layers = max.unwrap_or(*min).max(*min).checked_add(1);
+                if layers.and_then(|layers| layers.checked_mul(graph.nodes)).is_none() {
+                    return malformed("too many steps are counted");
                 }
-                graph.edges.iter().try_for_each(|(_, e, _)| self.check(rule, e, depth + 1))
+                self.check_graph(rule, graph, depth)
+            }
+            Expr::Graph(graph) => self.check_graph(rule, graph, depth),
+            Expr::Except(except) => {
+                if except.close.is_empty() || !except.words.is_sorted_by(|a, b| a < b) {
+                    return malformed("words that are left out are not in order, or nothing ends a text");
+                }
+                [except.tail, except.other].into_iter().try_for_each(|r| self.check_rule(rule, r))
             }
             Expr::Members(members) => {
                 let found = members.once.len();
@@ -134,6 +140,16 @@ impl Grammar {
                 dispatch.tags.iter().try_for_each(|(_, r)| self.check_rule(rule, *r))
             }
         }
+    }
+
+    fn check_graph(&self, rule: &str, graph: &Graph, depth: usize) -> Result<(), GrammarError> {
+        let nodes = graph.edges.iter().flat_map(|(from, _, to)| [*from, *to]);
+        for node in nodes.chain(graph.ends.iter().copied()).chain([graph.start]) {
+            if node >= graph.nodes {
+                return Err(GrammarError::UnknownNode { rule: rule.to_owned(), node, nodes: graph.nodes });
+            }
+        }
+        graph.edges.iter().try_for_each(|(_, e, _)| self.check(rule, e, depth + 1))
     }
 
     fn check_rule(&self, rule: &str, target: RuleId) -> Result<(), GrammarError> {
@@ -176,6 +192,8 @@ impl Expr {
             Expr::Repeat { body, .. } => body.remap(rule, special),
             Expr::Graph(graph) => graph.edges.iter_mut().for_each(|(_, e, _)| e.remap(rule, special)),
             Expr::Members(members) => members.parts_mut().for_each(|part| part.remap(rule, special)),
+            Expr::Counted(counted) => counted.graph.edges.iter_mut().for_each(|(_, e, _)| e.remap(rule, special)),
+            Expr::Except(except) => [&mut except.tail, &mut except.other].into_iter().for_each(|r| *r = rule(*r)),
             Expr::Dispatch(dispatch) => {
                 let remap = |t: &mut Trigger| {
                     if let Trigger::Special(s) = t {

@@ -146,6 +146,15 @@ impl Network {
                 }
             }
             Expr::Members(members) => self.members(members, &mut m),
+            Expr::Except(_) | Expr::Counted(_) => {
+                let call = self.add(&match expr {
+                    Expr::Except(except) => except.written_out(),
+                    Expr::Counted(counted) => counted.written_out(),
+                    other => other.clone(),
+                });
+                let end = m.state(true);
+                m.moves[start].push((Move::Call(call), end));
+            }
             Expr::Dispatch(dispatch) => m = free_text(dispatch),
         }
         m

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use louver::fsm::{ByteSet, DfaBuilder};
 use louver::ids::{RuleId, SpecialId, TokenId};
 use louver::ir::{
-    AfterTag, Attributes, Dispatch, DispatchEnd, Expr, Grammar, Graph, Member, Members, Rule, SpecialToken, Trigger,
+    AfterTag, Attributes, Counted, Dispatch, DispatchEnd, Except, Expr, Grammar, Graph, Member, Members, Rule,
+    SpecialToken, Trigger,
 };
 use louver::vocab::Vocabulary;
 use proptest::collection::vec;
@@ -104,6 +105,8 @@ fn wrap_refs(expr: &mut Expr, count: u32) {
         Expr::Repeat { body, .. } => wrap_refs(body, count),
         Expr::Graph(graph) => graph.edges.iter_mut().for_each(|(_, e, _)| wrap_refs(e, count)),
         Expr::Members(members) => members.parts_mut().for_each(|part| wrap_refs(part, count)),
+        Expr::Counted(counted) => counted.graph.edges.iter_mut().for_each(|(_, e, _)| wrap_refs(e, count)),
+        Expr::Except(except) => [&mut except.tail, &mut except.other].into_iter().for_each(|rule| wrap(rule, count)),
         Expr::Dispatch(dispatch) => dispatch.tags.iter_mut().for_each(|(_, rule)| wrap(rule, count)),
         Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) | Expr::Automaton(_) => {}
     }
@@ -121,6 +124,8 @@ fn expr(specials: bool) -> impl Strategy<Value = Expr> {
         16 => (0..MAX_RULES).prop_map(|r| Expr::Ref(RuleId::from_raw(r))),
         4 => automaton(),
         4 => dispatch(specials),
+        // Ten options are the most that may have no weight.
+        4 => prop_oneof![except(), counted()],
     ];
     leaf.prop_recursive(3, 16, 4, |inner| {
         prop_oneof![
@@ -183,6 +188,27 @@ fn members(inner: impl Strategy<Value = Expr> + Clone + 'static) -> impl Strateg
     let max = prop_oneof![3 => Just(None), 1 => (0u32..5).prop_map(Some)];
     (vec(once, 0..5), often, separator, min, max).prop_map(|(once, often, separator, min, max)| {
         Expr::Members(Box::new(Members { once, often, separator, min, max }))
+    })
+}
+
+fn counted() -> impl Strategy<Value = Expr> {
+    let step = prop_oneof![
+        word(1..4).prop_map(Expr::Bytes),
+        vec(letter(), 1..4).prop_map(|letters| Expr::Class(ByteSet::of(&letters))),
+    ];
+    (graph(step), 0..5u32, proptest::option::of(0..7u32)).prop_map(|(graph, min, max)| {
+        let Expr::Graph(mut graph) = graph else { return Expr::Never };
+        graph.edges.retain(|(_, step, _)| *step != Expr::Empty);
+        Expr::Counted(Box::new(Counted { graph: *graph, min, max }))
+    })
+}
+
+fn except() -> impl Strategy<Value = Expr> {
+    let words = proptest::collection::btree_set(word(0..4), 0..4);
+    let rule = || (0..MAX_RULES).prop_map(RuleId::from_raw);
+    (words, vec(letter(), 0..4), rule(), rule(), word(1..3)).prop_map(|(words, leave, tail, other, close)| {
+        let (words, leave) = (words.into_iter().collect(), ByteSet::of(&leave));
+        Expr::Except(Box::new(Except { words, leave, tail, other, close }))
     })
 }
 

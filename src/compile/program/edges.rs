@@ -29,6 +29,11 @@ impl Program {
                 let from = self.sets[set.at as usize];
                 self.singles(instance, &unit, from, (&mut bytes, &mut calls, &mut specials));
             }
+            Source::Counted(unit) => {
+                if let Some(counts) = &unit.counts {
+                    self.counted(instance, (&unit, counts), set, (&mut bytes, &mut calls, &mut specials));
+                }
+            }
             Source::Sets(unit, _) | Source::Members(unit, _) => {
                 self.gather(instance, set);
                 self.byte_targets(instance, &mut bytes);
@@ -86,7 +91,8 @@ impl Program {
                 let grown = (states.sets() - before) as u32;
                 *left = left.saturating_add(grown.saturating_mul(unit.main.nfa.len() as u32 * 4));
             }
-            Source::Dfa(_) | Source::Single(_) => set.clone_from(&from.to_vec()),
+            // Closed where they are made.
+            Source::Dfa(_) | Source::Single(_) | Source::Counted(_) => set.clone_from(&from.to_vec()),
         }
     }
 
@@ -108,7 +114,7 @@ impl Program {
                 let states = &mut self.members[*number as usize];
                 set.iter().for_each(|&s| states.edges(unit, s, &mut add));
             }
-            Source::Dfa(_) | Source::Single(_) => {}
+            Source::Dfa(_) | Source::Single(_) | Source::Counted(_) => {}
         }
         edges.sort_unstable();
         edges.dedup();
@@ -204,7 +210,7 @@ impl Program {
 }
 
 /// Adds an edge, joined with the one before where the ranges touch.
-fn push_edge(edges: &mut Vec<ByteEdge>, lo: u32, hi: u32, to: u32) {
+pub(super) fn push_edge(edges: &mut Vec<ByteEdge>, lo: u32, hi: u32, to: u32) {
     let (lo, hi) = (lo as u8, hi.min(255) as u8);
     match edges.last_mut() {
         Some(last) if last.to == to && u32::from(last.hi) + 1 == u32::from(lo) => last.hi = hi,

@@ -41,6 +41,8 @@ fn references(expr: &Expr, out: &mut Vec<RuleId>) {
         Expr::Repeat { body, .. } => references(body, out),
         Expr::Graph(graph) => graph.edges.iter().for_each(|(_, expr, _)| references(expr, out)),
         Expr::Members(members) => members.parts().for_each(|part| references(part, out)),
+        Expr::Except(except) => out.extend([except.tail, except.other]),
+        Expr::Counted(counted) => counted.graph.edges.iter().for_each(|(_, expr, _)| references(expr, out)),
         Expr::Dispatch(dispatch) => out.extend(dispatch.tags.iter().map(|(_, rule)| *rule)),
         Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) | Expr::Automaton(_) => {}
     }
@@ -110,6 +112,8 @@ fn derives(expr: &Expr, rules: &[bool]) -> bool {
         Expr::Repeat { body, min, .. } => *min == 0 || derives(body, rules),
         Expr::Automaton(dfa) => !dfa.is_empty(),
         Expr::Members(members) => members.derives(|part| derives(part, rules)),
+        Expr::Counted(counted) => derives(&counted.written_out(), rules),
+        Expr::Except(except) => derives(&except.written_out(), rules),
         Expr::Graph(graph) => {
             let mut reached = vec![false; graph.nodes as usize];
             let mut out: Vec<Vec<u32>> = vec![Vec::new(); reached.len()];

@@ -66,6 +66,8 @@ pub(super) struct Lowering<'a, 'b> {
     pub(super) other_names: FxHashMap<Vec<&'a str>, RuleId>,
     /// Rules of one code point of these ranges.
     pub(super) classes: FxHashMap<Vec<(u32, u32)>, RuleId>,
+    /// How one code point of these ranges is spelt: plain ASCII, and a rule of the rest.
+    pub(super) spelt: FxHashMap<Box<[(u32, u32)]>, [Expr; 2]>,
     nodes: usize,
 }
 
@@ -92,6 +94,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             numbers: FxHashMap::default(),
             other_names: FxHashMap::default(),
             classes: FxHashMap::default(),
+            spelt: FxHashMap::default(),
             nodes: 0,
         }
     }
@@ -479,8 +482,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         if let Some(rule) = self.shared.special_tail {
             return rule;
         }
-        let ranges = [(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x80, 0xD7FF), (0xE000, 0x10FFFF)];
-        let first = string::spell(&ranges, self.norm.options.non_ascii);
+        let first = string::special_char(self.norm.options.non_ascii);
         let tail = Expr::Ref(self.tail_rule());
         let rule = self.rule("special-tail".into(), Expr::seq([first, tail]));
         *self.shared.special_tail.insert(rule)
@@ -576,6 +578,9 @@ fn derives(expr: &Expr, known: &[bool]) -> bool {
         Expr::Never => false,
         Expr::Empty | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) | Expr::Dispatch(_) => true,
         Expr::Automaton(dfa) => !dfa.is_empty(),
+        // Made only where there is a text.
+        Expr::Counted(_) => true,
+        Expr::Except(except) => except.closes() || derives(&except.written_out(), known),
         Expr::Ref(rule) => known[rule.index()],
         Expr::Seq(parts) => parts.iter().all(|p| derives(p, known)),
         Expr::Alt(parts) => parts.iter().any(|p| derives(p, known)),

@@ -75,6 +75,24 @@ enum Place {
     Behind(Left),
 }
 
+impl Place {
+    /// A number of its own among the places of so many members.
+    fn index(self, members: usize) -> usize {
+        let (kind, left) = match self {
+            Place::Before(left) => (0, left),
+            Place::Declared(left) => (1, left),
+            Place::Behind(left) => (2, left),
+        };
+        let at = match left {
+            Left::From(Order::Declared, position) => 2 * position,
+            Left::From(Order::RequiredFirst, position) => 2 * position + 1,
+            Left::Without(taken) => taken as usize,
+        };
+        let positions = if let Left::Without(_) = left { 1 << members } else { 2 * (members + 1) };
+        kind * positions + at
+    }
+}
+
 /// Where members stand in each order.
 struct Orders {
     declared: Vec<usize>,
@@ -197,10 +215,12 @@ impl<'a> Lowering<'a, '_> {
             // On two.
             members[..orders.common].iter_mut().for_each(|member| self.share(member));
         }
+        let plain = min == 0 && max.is_none() && facets.some.is_empty();
         let Frame { open, close, comma, empty } = frame;
         let mut build = Build {
             graph: Graph::default(),
             known: FxHashMap::default(),
+            plain: plain.then(|| vec![u32::MAX; 3 * (positions + 1)]),
             pending: Vec::new(),
             min,
             max,
@@ -279,6 +299,8 @@ impl<'a> Lowering<'a, '_> {
 struct Build<'m> {
     graph: Graph,
     known: FxHashMap<(Place, Count), u32>,
+    /// The same where nothing is counted, by place.
+    plain: Option<Vec<u32>>,
     pending: Vec<(Place, Count, u32)>,
     min: u32,
     max: Option<u32>,
@@ -291,11 +313,21 @@ struct Build<'m> {
 
 impl Build<'_> {
     fn node(&mut self, place: Place, count: Count) -> u32 {
-        if let Some(&known) = self.known.get(&(place, count)) {
+        let next = self.graph.nodes;
+        let known = match &mut self.plain {
+            Some(plain) => {
+                let slot = &mut plain[place.index(self.members.len())];
+                if *slot == u32::MAX {
+                    *slot = next;
+                }
+                *slot
+            }
+            None => *self.known.entry((place, count)).or_insert(next),
+        };
+        if known != next {
             return known;
         }
         let node = self.graph.node();
-        self.known.insert((place, count), node);
         self.pending.push((place, count, node));
         node
     }

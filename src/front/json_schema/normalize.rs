@@ -2,6 +2,7 @@
 //! Subschemas of members and elements stay locations until they are lowered, so recursion costs nothing here.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
@@ -9,7 +10,7 @@ use super::doc::{Doc, LocId};
 use super::facets::{ArrayPart, Covers, Facets, ObjectPart, PatternUse, Types};
 use super::keywords::{Case, Said};
 use super::{Dialect as Draft, Policy, Registry, SchemaError, SchemaErrorReason as Reason, SchemaOptions};
-use crate::front::regex::{Pattern, RegexError};
+use crate::front::regex::{Known, RegexError, known};
 use crate::fsm::Dfa;
 use crate::limits::Limits;
 use crate::spec::json::Json;
@@ -29,24 +30,6 @@ pub(super) type Alternatives<'a> = Rc<Vec<Facets<'a>>>;
 enum Memo<'a> {
     Open,
     Done(Alternatives<'a>),
-}
-
-/// A pattern met in the schema, and its automaton once needed.
-pub(super) struct KnownPattern {
-    pub(super) pattern: Pattern,
-    dfa: Option<Option<Rc<Dfa>>>,
-}
-
-impl KnownPattern {
-    /// Whether the automaton has few states; then it is kept.
-    pub(super) fn is_small(&mut self, states: usize) -> bool {
-        if self.dfa.is_none()
-            && let Ok(dfa) = self.pattern.search_dfa(states)
-        {
-            self.dfa = Some(Some(Rc::new(dfa)));
-        }
-        self.dfa.is_some()
-    }
 }
 
 /// Things that cost something everywhere and are rare: met for the first time, the schema is read again with them.
@@ -73,7 +56,7 @@ pub(super) struct Normalizer<'a> {
     pub(super) conflicts: Vec<SchemaError>,
     memo: FxHashMap<LocId, Memo<'a>>,
     conjunctions: FxHashMap<Conj, Alternatives<'a>>,
-    patterns: FxHashMap<&'a str, Option<Rc<std::cell::RefCell<KnownPattern>>>>,
+    patterns: FxHashMap<&'a str, Option<Arc<Known>>>,
     any: Alternatives<'a>,
     depth: usize,
     /// Nested questions whether something is empty. They may meet a location that is still open: not an error, the answer
@@ -459,12 +442,12 @@ impl<'a> Normalizer<'a> {
     }
 
     /// A pattern of the schema; malformed or unsupported ones are reported.
-    pub(super) fn pattern(&mut self, used: &PatternUse<'a>) -> Option<Rc<std::cell::RefCell<KnownPattern>>> {
+    pub(super) fn pattern(&mut self, used: &PatternUse<'a>) -> Option<Arc<Known>> {
         if let Some(known) = self.patterns.get(used.source) {
             return known.clone();
         }
-        let known = match Pattern::parse(used.source, self.limits) {
-            Ok(pattern) => Some(Rc::new(std::cell::RefCell::new(KnownPattern { pattern, dfa: None }))),
+        let known = match known(used.source, self.limits) {
+            Ok(known) => Some(known),
             Err(error) => {
                 let text = error.to_string();
                 let reason = match error {
@@ -484,17 +467,21 @@ impl<'a> Normalizer<'a> {
     }
 
     /// The automaton of the texts that contain a match; `None` (reported) if there is none or it is too large.
-    pub(super) fn pattern_dfa(&mut self, used: &PatternUse<'a>) -> Option<Rc<Dfa>> {
-        let known = self.pattern(used)?;
-        let mut known = known.borrow_mut();
-        if known.dfa.is_none() {
-            let built = known.pattern.search_dfa(self.limits.automaton_states);
-            if let Err(error) = &built {
-                self.report(used.loc, used.keyword, Reason::Limit(error.to_string()));
-            }
-            known.dfa = Some(built.ok().map(Rc::new));
+    pub(super) fn pattern_dfa(&mut self, used: &PatternUse<'a>) -> Option<Arc<Dfa>> {
+        let built = self.pattern(used)?.search_dfa(self.limits.automaton_states);
+        if let Err(error) = &built {
+            self.report(used.loc, used.keyword, Reason::Limit(error.to_string()));
         }
-        known.dfa.clone().flatten()
+        built.ok()
+    }
+
+    /// The automaton of the texts that contain no match; as [`Normalizer::pattern_dfa`].
+    pub(super) fn pattern_complement(&mut self, used: &PatternUse<'a>) -> Option<Arc<Dfa>> {
+        let built = self.pattern(used)?.complement(self.limits.automaton_states);
+        if let Err(error) = &built {
+            self.report(used.loc, used.keyword, Reason::Limit(error.to_string()));
+        }
+        built.ok()
     }
 
     /// Reports the keywords that are not enforced and would constrain values of these types.

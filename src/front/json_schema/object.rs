@@ -1,6 +1,6 @@
 //! Objects: which members there can be, and with what values.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
@@ -12,8 +12,8 @@ use super::members::{Frame, Member};
 use super::normalize::Normalizer;
 use super::string;
 use crate::front::regex::SCALARS;
-use crate::fsm::{ByteSet, Combine, Dfa};
-use crate::ir::{Expr, Graph};
+use crate::fsm::{ByteSet, Class, Combine, Dfa};
+use crate::ir::{Except, Expr, Graph};
 
 /// Most classes of additional names that patterns may cut out.
 const MAX_NAME_CLASSES: usize = 64;
@@ -24,6 +24,21 @@ const MAX_SOME: usize = 4;
 enum Names<'a> {
     AllBut(Vec<&'a str>),
     Automaton(Dfa),
+}
+
+/// Names that pass the same tests.
+enum NameClass {
+    Known(Arc<Dfa>),
+    Part(Class),
+}
+
+impl NameClass {
+    fn is_infinite(&self) -> bool {
+        match self {
+            NameClass::Known(dfa) => dfa.is_infinite(),
+            NameClass::Part(class) => class.is_infinite(),
+        }
+    }
 }
 
 impl<'a> Lowering<'a, '_> {
@@ -140,11 +155,16 @@ impl<'a> Lowering<'a, '_> {
             let qualifies = self.candidates(facets, |_, _| true);
             return self.member((names, locs), &qualifies, false).into_iter().collect();
         }
-        let Some(classes) = self.name_classes(facets, &tests, &all) else { return Vec::new() };
+        let Some(classes) = self.name_classes(facets, &tests) else { return Vec::new() };
         let mut out = Vec::new();
-        for (dfa, matched) in classes {
+        for (names, matched) in classes {
             let locs = matched_locations(facets, &matched);
-            if self.value(locs.clone()) != Expr::Never {
+            // What no name is left for is not looked at, and finitely many names can leave none.
+            let few = if names.is_infinite() { None } else { Some(self.but(&names, &all)) };
+            if few == Some(None) || self.value(locs.clone()) == Expr::Never {
+                continue;
+            }
+            if let Some(dfa) = few.unwrap_or_else(|| self.but(&names, &all)) {
                 let names = self.names(Names::Automaton(dfa));
                 let qualifies = self.candidates(facets, |_, some| match &some.matching {
                     Some(test) => matched.contains(test),
@@ -159,51 +179,56 @@ impl<'a> Lowering<'a, '_> {
     /// Classes of undeclared names, and what a member of such a name satisfies.
     pub(super) fn undeclared(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Vec<(Dfa, Vec<LocId>)> {
         let all: Vec<&'a str> = declared.iter().chain(&facets.forbidden).copied().collect();
-        let classes = self.name_classes(facets, &name_tests(facets), &all).unwrap_or_default();
-        let located = classes.into_iter().map(|(names, matched)| (names, matched_locations(facets, &matched)));
+        let classes = self.name_classes(facets, &name_tests(facets)).unwrap_or_default();
+        let located = classes
+            .into_iter()
+            .filter_map(|(names, matched)| Some((self.but(&names, &all)?, matched_locations(facets, &matched))));
         located.collect()
     }
 
-    /// Undeclared names by the patterns they match.
+    /// Names by the patterns they match, declared ones among them.
     fn name_classes(
         &mut self,
         facets: &ObjectFacets<'a>,
         tests: &[NameTest<'a>],
-        declared: &[&str],
-    ) -> Option<Vec<(Dfa, Vec<NameTest<'a>>)>> {
+    ) -> Option<Vec<(NameClass, Vec<NameTest<'a>>)>> {
         let limit = self.norm.limits.automaton_states;
         let at = self.at;
-        let mut universe = self.allowed_names(&facets.names)?;
-        if !declared.is_empty() {
-            let words = Dfa::words(declared.iter().map(|name| name.chars().map(u32::from).collect::<Vec<_>>()));
-            universe = self.within(at, universe.combine(&words, Combine::Minus, limit))?;
+        if let ([NameTest::Pattern(pattern)], []) = (tests, &facets.names[..]) {
+            let (inside, outside) = (self.norm.pattern_dfa(pattern)?, self.norm.pattern_complement(pattern)?);
+            let inside = (NameClass::Known(inside), tests.to_vec());
+            return Some(vec![inside, (NameClass::Known(outside), Vec::new())]);
         }
-        let mut classes = vec![(universe, Vec::new())];
+        let universe = self.allowed_names(&facets.names)?;
+        let mut automata: Vec<Arc<Dfa>> = Vec::with_capacity(tests.len());
         for test in tests {
-            let dfa = match test {
+            automata.push(match test {
                 NameTest::Pattern(pattern) => self.norm.pattern_dfa(pattern)?,
-                NameTest::Schema(loc) => Rc::new(self.allowed_names(&[*loc])?),
-            };
-            let mut next = Vec::new();
-            for (names, matched) in classes {
-                let inside = self.within(at, names.combine(&dfa, Combine::And, limit))?;
-                if !inside.is_empty() {
-                    let matched: Vec<_> = matched.iter().chain([test]).cloned().collect();
-                    next.push((inside, matched));
-                }
-                let outside = self.within(at, names.combine(&dfa, Combine::Minus, limit))?;
-                if !outside.is_empty() {
-                    next.push((outside, matched));
-                }
-            }
-            classes = next;
-            if classes.len() > MAX_NAME_CLASSES {
-                let what = format!("patterns divide names into more than {MAX_NAME_CLASSES} classes");
-                self.norm.report(at, "patternProperties", Reason::Limit(what));
-                return None;
-            }
+                NameTest::Schema(loc) => Arc::new(self.allowed_names(&[*loc])?),
+            });
         }
-        Some(classes)
+        let others: Vec<&Dfa> = automata.iter().map(|dfa| &**dfa).collect();
+        let classes = self.within(at, universe.split(&others, limit))?;
+        if classes.len() > MAX_NAME_CLASSES {
+            let what = format!("patterns divide names into more than {MAX_NAME_CLASSES} classes");
+            self.norm.report(at, "patternProperties", Reason::Limit(what));
+            return None;
+        }
+        let matched =
+            |answers: Vec<bool>| tests.iter().zip(answers).filter(|(_, yes)| *yes).map(|(t, _)| t.clone()).collect();
+        Some(classes.into_iter().map(|(answers, class)| (NameClass::Part(class), matched(answers))).collect())
+    }
+
+    /// The names of a class but these; `None` if there are none.
+    fn but(&mut self, names: &NameClass, declared: &[&str]) -> Option<Dfa> {
+        let limit = self.norm.limits.automaton_states;
+        let names = match names {
+            NameClass::Known(dfa) => dfa.clone(),
+            NameClass::Part(class) => Arc::new(class.automaton()),
+        };
+        let words = Dfa::words(declared.iter().map(|name| name.chars().map(u32::from).collect::<Vec<_>>()));
+        let left = self.within(self.at, names.without(&words, limit))?;
+        (!left.is_empty()).then_some(left)
     }
 
     fn within<T, E: ToString>(&mut self, at: LocId, result: Result<T, E>) -> Option<T> {
@@ -259,7 +284,10 @@ impl<'a> Lowering<'a, '_> {
                 if let Some(&known) = self.other_names.get(&excluded) {
                     return Expr::Ref(known);
                 }
-                let graph = self.name_trie(&excluded);
+                let graph = match excluded.iter().all(|name| string::is_plain(name)) {
+                    true => Expr::Except(Box::new(self.other_name(&excluded))),
+                    false => self.name_trie(&excluded),
+                };
                 let rule = self.rule("name".into(), Expr::seq([Expr::text("\""), graph]));
                 self.other_names.insert(excluded, rule);
                 Expr::Ref(rule)
@@ -275,7 +303,18 @@ impl<'a> Lowering<'a, '_> {
         }
     }
 
-    /// All texts but these (sorted), with the closing quote: the trie of the texts, left for free text at any node.
+    /// All texts but these (sorted), with the closing quote, where these are spelt as they are.
+    fn other_name(&mut self, excluded: &[&str]) -> Except {
+        Except {
+            words: excluded.iter().map(|name| name.as_bytes().to_vec()).collect(),
+            leave: string::plain_ascii(),
+            tail: self.tail_rule(),
+            other: self.special_tail_rule(),
+            close: b"\"".to_vec(),
+        }
+    }
+
+    /// As [`Lowering::other_name`], whatever the names: the trie of the texts, left for free text at any node.
     fn name_trie(&mut self, excluded: &[&str]) -> Expr {
         let tail = Expr::Ref(self.tail_rule());
         let mut graph = Graph::default();

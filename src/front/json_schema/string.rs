@@ -1,15 +1,15 @@
 //! Strings. Free text may be spelt with any escape JSON has; texts that a pattern, a constant or a name constrains are
 //! spelt with the escapes JSON requires and no others.
 
-use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
 
-use super::facets::{PatternUse, StringFacets};
+use super::facets::StringFacets;
 use super::lower::Lowering;
 use super::normalize::Normalizer;
 use super::{NonAscii, SchemaErrorReason as Reason};
-use crate::front::regex::{SCALARS, by_target, scalar_from, scalar_until};
-use crate::fsm::{ByteSet, Combine, Dfa};
-use crate::ir::{Expr, Graph};
+use crate::front::regex::{SCALARS, scalar_from, scalar_until};
+use crate::fsm::{ByteSet, Dfa, Edge, Levels, TooLarge};
+use crate::ir::{Counted, Expr, Graph, regular};
 use crate::spec::json::write_string;
 
 /// A string as a JSON string literal, its non-ASCII characters as asked for.
@@ -48,11 +48,17 @@ pub(super) fn literals(text: &str, other: NonAscii) -> Vec<Vec<u8>> {
 }
 
 /// Bytes that stand for themselves in a JSON string, ASCII only.
-fn plain_ascii() -> ByteSet {
+pub(super) fn plain_ascii() -> ByteSet {
     let mut set = ByteSet::range(0x20, 0x7F);
     set.remove(b'"');
     set.remove(b'\\');
     set
+}
+
+/// Whether a text is spelt as it is, and in no other way.
+pub(super) fn is_plain(text: &str) -> bool {
+    let plain = plain_ascii();
+    text.bytes().all(|byte| plain.contains(byte))
 }
 
 fn hex(lo: u8, hi: u8) -> Expr {
@@ -69,8 +75,30 @@ fn hex(lo: u8, hi: u8) -> Expr {
     Expr::Class(set)
 }
 
+/// Texts that every schema has, as automata that are built once.
+fn built(of: fn(NonAscii) -> Expr, all: &'static [OnceLock<Expr>; 3], other: NonAscii) -> Expr {
+    let index = match other {
+        NonAscii::Either => 0,
+        NonAscii::Raw => 1,
+        NonAscii::Escaped => 2,
+    };
+    let build = || {
+        let written = of(other);
+        regular::automaton(&written, &[], MAX_STATES).map_or(written, |dfa| Expr::Automaton(dfa.minimize().into()))
+    };
+    all[index].get_or_init(build).clone()
+}
+
+/// More states than any of them has.
+const MAX_STATES: usize = 1_000;
+
 /// One code point of a JSON string, in any spelling.
 pub(super) fn any_char(other: NonAscii) -> Expr {
+    static BUILT: [OnceLock<Expr>; 3] = [const { OnceLock::new() }; 3];
+    built(any_char_written, &BUILT, other)
+}
+
+fn any_char_written(other: NonAscii) -> Expr {
     let surrogate = |lo| {
         let kind = if lo { hex(0xC, 0xF) } else { hex(8, 0xB) };
         Expr::seq([Expr::Class(ByteSet::of(b"dD")), kind, hex(0, 15), hex(0, 15)])
@@ -196,7 +224,15 @@ fn hex_range(lo: u32, hi: u32, width: u32) -> Vec<Vec<Expr>> {
 
 /// What may follow an opening quote or any part of a text that is free from there on: characters, then the quote.
 pub(super) fn free_tail(other: NonAscii) -> Expr {
-    Expr::seq([Expr::star(any_char(other)), Expr::text("\"")])
+    static BUILT: [OnceLock<Expr>; 3] = [const { OnceLock::new() }; 3];
+    built(|other| Expr::seq([Expr::star(any_char_written(other)), Expr::text("\"")]), &BUILT, other)
+}
+
+/// A character that is not plain ASCII, escaped only where required.
+pub(super) fn special_char(other: NonAscii) -> Expr {
+    static BUILT: [OnceLock<Expr>; 3] = [const { OnceLock::new() }; 3];
+    const RANGES: [(u32, u32); 5] = [(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x80, 0xD7FF), (0xE000, 0x10FFFF)];
+    built(|other| spell(&RANGES, other), &BUILT, other)
 }
 
 impl<'a> Lowering<'a, '_> {
@@ -254,17 +290,17 @@ impl<'a> Lowering<'a, '_> {
             && !only.negated
         {
             let Some(known) = self.norm.pattern(only) else { return Expr::Never };
-            let mut known = known.borrow_mut();
+            let pattern = known.pattern();
             let other = self.norm.options.non_ascii;
             // Bounds that the pattern implies anyway.
-            let (fewest, most) = known.pattern.search_length();
+            let (fewest, most) = pattern.search_length();
             if fewest >= facets.min {
                 facets.min = 0;
             }
             if most.is_some_and(|most| facets.max.is_some_and(|max| most <= max)) {
                 facets.max = None;
             }
-            if let Some(body) = known.pattern.of_length(facets.min, facets.max, &mut |ranges| spell(ranges, other)) {
+            if let Some(body) = pattern.of_length(facets.min, facets.max, &mut |ranges| spell(ranges, other)) {
                 let quote = || Expr::text("\"");
                 if body == Expr::Never {
                     self.norm.conflict(
@@ -277,10 +313,10 @@ impl<'a> Lowering<'a, '_> {
             }
             if facets.min == 0
                 && facets.max.is_none()
-                && let Some(branches) = known.pattern.branches(&mut |ranges| spell(ranges, other))
+                && let Some(branches) = pattern.branches(&mut |ranges| spell(ranges, other))
             {
                 let anchored = branches.iter().all(|b| b.at_start && b.at_end);
-                if anchored || !known.is_small(self.norm.limits.automaton_states.min(4_096)) {
+                if anchored || known.search_dfa(self.norm.limits.automaton_states.min(4_096)).is_err() {
                     let tail = Expr::Ref(self.tail_rule());
                     let bodies = branches.into_iter().map(|b| {
                         let before =
@@ -308,7 +344,18 @@ impl<'a> Lowering<'a, '_> {
                 return Expr::seq([Expr::text("\"")].into_iter().chain(parts).chain([Expr::text("\"")]));
             }
         }
-        let Some(dfa) = self.norm.text_dfa(&facets) else { return Expr::Never };
+        let lengths = (facets.min, facets.max);
+        let counted = facets.min > 0 || facets.max.is_some();
+        (facets.min, facets.max) = (0, None);
+        let Some(mut dfa) = self.norm.text_dfa(&facets) else { return Expr::Never };
+        if counted {
+            if let Some(texts) = self.counted_texts(&dfa, lengths) {
+                return Expr::seq([Expr::text("\""), texts, Expr::text("\"")]);
+            }
+            (facets.min, facets.max) = lengths;
+            let Some(exact) = self.norm.text_dfa(&facets) else { return Expr::Never };
+            dfa = exact;
+        }
         if dfa.is_empty() {
             if let Some(p) = facets.patterns.first() {
                 self.norm.conflict(p.loc, p.keyword, "no text matches all patterns and lengths that hold here");
@@ -318,9 +365,31 @@ impl<'a> Lowering<'a, '_> {
         Expr::seq([Expr::text("\""), self.text_graph(&dfa)])
     }
 
+    /// The texts of an automaton over code points whose length is in these bounds, where they are worth counting as they are read:
+    /// there would be many states for many lengths, and texts of every state can be ended in numbers of steps that repeat soon.
+    fn counted_texts(&mut self, dfa: &Dfa, (min, max): (u32, Option<u32>)) -> Option<Expr> {
+        /// As many states are made at once.
+        const FEW: usize = 256;
+        /// As many times the states that may be made at once may be made as they are met: most never are.
+        const MANY: usize = 8;
+        let states = dfa.len().saturating_mul(max.unwrap_or(min) as usize + 1);
+        if states <= FEW || states > self.norm.limits.automaton_states.saturating_mul(MANY) {
+            return None;
+        }
+        let ends: Vec<u32> = (0..dfa.len() as u32).filter(|&state| dfa.is_final(state)).collect();
+        let mut graph = Graph { nodes: dfa.len() as u32, ends, ..Graph::default() };
+        self.spelt_edges(dfa, |_| false, &mut graph);
+        let counted = Counted { graph, min, max };
+        let levels = Levels::of(dfa.len(), &counted.steps(), &counted.graph.ends, max)?;
+        levels.ends_within(0, min, max).then(|| Expr::Counted(Box::new(counted)))
+    }
+
     /// As [`spell`], in two parts (either may be [`Expr::Never`]): plain ASCII, and a rule for the rest, as automata spell the same
     /// few classes many times.
     fn spell_shared(&mut self, ranges: &[(u32, u32)]) -> [Expr; 2] {
+        if let Some(known) = self.spelt.get(ranges) {
+            return known.clone();
+        }
         let plain = plain_ascii();
         let (mut ascii, mut rest) = (ByteSet::EMPTY, Vec::new());
         for &(lo, hi) in ranges {
@@ -334,18 +403,21 @@ impl<'a> Lowering<'a, '_> {
                 rest.push((lo.max(0x80), hi));
             }
         }
-        if rest.is_empty() {
-            return [Expr::class(ascii), Expr::Never];
-        }
-        let rule = match self.classes.get(&rest) {
-            Some(&known) => known,
-            None => {
-                let rule = self.rule("class".into(), spell(&rest, self.norm.options.non_ascii));
-                self.classes.insert(rest, rule);
-                rule
-            }
+        let rest = match self.classes.get(&rest) {
+            _ if rest.is_empty() => Expr::Never,
+            Some(&known) => Expr::Ref(known),
+            None => match spell(&rest, self.norm.options.non_ascii) {
+                Expr::Never => Expr::Never,
+                body => {
+                    let rule = self.rule("class".into(), body);
+                    self.classes.insert(rest, rule);
+                    Expr::Ref(rule)
+                }
+            },
         };
-        [Expr::class(ascii), Expr::Ref(rule)]
+        let spelt = [Expr::class(ascii), rest];
+        self.spelt.insert(ranges.into(), spelt.clone());
+        spelt
     }
 
     /// The texts of an automaton over code points, with the closing quote.
@@ -353,21 +425,32 @@ impl<'a> Lowering<'a, '_> {
         let mut graph = Graph { nodes: dfa.len() as u32 + 1, ..Graph::default() };
         let end = dfa.len() as u32;
         graph.ends.push(end);
+        self.spelt_edges(dfa, |state| is_free(dfa, state), &mut graph);
         for state in 0..dfa.len() as u32 {
             if is_free(dfa, state) {
                 graph.edge(state, Expr::Ref(self.tail_rule()), end);
-                continue;
-            }
-            for (to, ranges) in by_target(dfa, state) {
-                for symbol in self.spell_shared(&ranges).into_iter().filter(|symbol| *symbol != Expr::Never) {
-                    graph.edge(state, symbol, to);
-                }
-            }
-            if dfa.is_final(state) {
+            } else if dfa.is_final(state) {
                 graph.edge(state, Expr::text("\""), end);
             }
         }
         Expr::Graph(Box::new(graph))
+    }
+
+    /// The edges of an automaton over code points, spelt, but for those of some states.
+    fn spelt_edges(&mut self, dfa: &Dfa, skip: impl Fn(u32) -> bool, graph: &mut Graph) {
+        let (mut edges, mut ranges): (Vec<Edge>, Ranges) = (Vec::new(), Vec::new());
+        for state in (0..dfa.len() as u32).filter(|&state| !skip(state)) {
+            edges.clear();
+            edges.extend_from_slice(dfa.edges(state));
+            edges.sort_by_key(|e| e.to);
+            for same in edges.chunk_by(|a, b| a.to == b.to) {
+                ranges.clear();
+                ranges.extend(same.iter().map(|e| (e.lo, e.hi)));
+                for symbol in self.spell_shared(&ranges).into_iter().filter(|symbol| *symbol != Expr::Never) {
+                    graph.edge(state, symbol, same[0].to);
+                }
+            }
+        }
     }
 }
 
@@ -403,40 +486,43 @@ fn is_free(dfa: &Dfa, state: u32) -> bool {
 
 impl<'a> Normalizer<'a> {
     /// The texts that satisfy the facets, as an automaton over code points; `None` (reported) past a limit.
-    pub(super) fn text_dfa(&mut self, facets: &StringFacets<'a>) -> Option<Rc<Dfa>> {
+    pub(super) fn text_dfa(&mut self, facets: &StringFacets<'a>) -> Option<Arc<Dfa>> {
         let limit = self.limits.automaton_states;
-        let at: Option<PatternUse<'a>> = facets.patterns.first().cloned();
-        let mut out: Option<Rc<Dfa>> = None;
-        let mut too_large = false;
-        let mut join = |out: &mut Option<Rc<Dfa>>, next: Result<Rc<Dfa>, _>, how: Combine| {
-            let joined = match (out.take(), next) {
-                (None, Ok(next)) if how == Combine::And => Ok(next),
-                (None, Ok(next)) => next.complement(&SCALARS, limit).map(Rc::new),
-                (Some(old), Ok(next)) => old.combine(&next, how, limit).map(Rc::new),
-                (_, Err(error)) => Err(error),
-            };
-            too_large |= joined.is_err();
-            *out = joined.ok();
-        };
+        let mut parts: Vec<(Arc<Dfa>, bool)> = Vec::with_capacity(facets.patterns.len());
         for pattern in &facets.patterns {
-            let dfa = self.pattern_dfa(pattern)?;
-            join(&mut out, Ok(dfa), if pattern.negated { Combine::Minus } else { Combine::And });
+            parts.push((self.pattern_dfa(pattern)?, !pattern.negated));
         }
-        if !facets.excluded.is_empty() {
-            let words = facets.excluded.iter().map(|text| text.chars().map(u32::from).collect::<Vec<_>>());
-            join(&mut out, Ok(Rc::new(Dfa::words(words))), Combine::Minus);
-        }
-        if facets.min > 0 || facets.max.is_some() || out.is_none() {
-            let counted = Dfa::counted(&SCALARS, facets.min, facets.max, limit).map(Rc::new);
-            join(&mut out, counted, Combine::And);
-        }
-        if too_large {
-            if let Some(p) = at {
-                let what = format!("patterns and lengths together need more than {limit} states");
-                self.report(p.loc, p.keyword, Reason::Limit(what));
+        let joined = || -> Result<Arc<Dfa>, TooLarge> {
+            let counted = facets.min > 0 || facets.max.is_some();
+            let mut out = match &parts[..] {
+                [] if facets.excluded.is_empty() => {
+                    return Dfa::counted(&SCALARS, facets.min, facets.max, limit).map(Arc::new);
+                }
+                [(only, true)] => only.clone(),
+                parts => {
+                    let parts: Vec<(&Dfa, bool)> = parts.iter().map(|(dfa, within)| (&**dfa, *within)).collect();
+                    Arc::new(Dfa::all_of(&parts, &SCALARS, limit)?)
+                }
+            };
+            if !facets.excluded.is_empty() {
+                let words = facets.excluded.iter().map(|text| text.chars().map(u32::from).collect::<Vec<_>>());
+                out = Arc::new(out.without(&Dfa::words(words), limit)?);
             }
-            return None;
+            if counted {
+                // Last, as it multiplies states.
+                out = Arc::new(out.of_length(facets.min, facets.max, limit)?);
+            }
+            Ok(out)
+        };
+        match joined() {
+            Ok(dfa) => Some(dfa),
+            Err(_) => {
+                if let Some(p) = facets.patterns.first() {
+                    let what = format!("patterns and lengths together need more than {limit} states");
+                    self.report(p.loc, p.keyword, Reason::Limit(what));
+                }
+                None
+            }
         }
-        out
     }
 }

@@ -526,6 +526,70 @@ fn patterns_and_lengths_hold_together() {
 }
 
 #[test]
+fn patterns_and_many_lengths_hold_together() {
+    // Lengths of more states than are made at once: texts that cannot be ended in time, or only in steps of two, are dead ends.
+    for (pattern, min, max, alphabet) in [
+        ("^(?:[ab]+ ){0,40}c$", 5, 30, "ab c"),
+        ("a[xy]b", 3, 90, "axyb"),
+        ("^([a-z][0-9])+é?$", 21, 160, "a1é"),
+        (".+[@].+[.]__", 10, 70, "x@._"),
+        ("^(?:\\\\u00e9|b\\n)*$", 7, 200, "éb\n"),
+        ("^a*b*$", 150, 151, "ab"),
+    ] {
+        let schema = format!(r#"{{"type":"string","pattern":"{pattern}","minLength":{min},"maxLength":{max}}}"#);
+        let limits = Limits::default();
+        let grammar = lower(&Json::parse(&schema, &limits).unwrap(), &SchemaOptions::default(), &limits).unwrap();
+        assert!(format!("{grammar:?}").contains("Counted"), "{schema}");
+        let oracle = jsonschema::draft202012::new(&serde_json::from_str(&schema).unwrap()).unwrap();
+        let mut recognizer = recognizer_with(&schema, &SchemaOptions::default());
+        let letters: Vec<char> = alphabet.chars().collect();
+        let mut random = 0x2545_F491_4F6C_DD1Du64;
+        let mut draw = |n: usize| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            (random % n as u64) as usize
+        };
+        let (mut valid, mut dead) = (0, 0);
+        for _ in 0..400 {
+            // A walk that goes wherever it may: whatever has been read can be ended.
+            recognizer.reset();
+            let mut text = Vec::new();
+            loop {
+                let allowed: Vec<u8> = recognizer.allowed().iter().collect();
+                if allowed.is_empty() {
+                    assert!(recognizer.is_complete(), "{schema}: {:?} cannot go on", String::from_utf8_lossy(&text));
+                    break;
+                }
+                let wanted: Vec<u8> = allowed.iter().copied().filter(|b| alphabet.bytes().any(|a| a == *b)).collect();
+                let from = if wanted.is_empty() || draw(9) == 0 { &allowed } else { &wanted };
+                let byte = from[draw(from.len())];
+                recognizer.push(&[byte]).unwrap();
+                text.push(byte);
+            }
+            let value = serde_json::from_slice(&text).unwrap();
+            assert!(oracle.is_valid(&value), "{schema} {value}");
+            valid += 1;
+            // And one that pays no heed.
+            let length = draw(max as usize + 4);
+            let text: String = (0..length).map(|_| letters[draw(letters.len())]).collect();
+            let text = serde_json::Value::from(text);
+            let expected = oracle.is_valid(&text);
+            assert_eq!(accepts(&mut recognizer, &text.to_string()), expected, "{schema} {text}");
+            dead += usize::from(!expected);
+        }
+        assert!(valid == 400 && dead > 0, "{schema}");
+    }
+    // An odd number of code points cannot be made of pairs.
+    for (min, max) in [(11, 11), (301, 301)] {
+        let schema = format!(r#"{{"type":"string","pattern":"^(ab)*$","minLength":{min},"maxLength":{max}}}"#);
+        let limits = Limits::default();
+        let refused = lower(&Json::parse(&schema, &limits).unwrap(), &SchemaOptions::default(), &limits).unwrap_err();
+        assert!(refused.is_unsatisfiable(), "{refused}");
+    }
+}
+
+#[test]
 fn digits_are_capped() {
     let options = SchemaOptions { max_digits: Some(3), ..SchemaOptions::default() };
     for schema in [r#"{"type":"number"}"#, r#"{"type":"number","minimum":-5000}"#, r#"{"multipleOf":0.001}"#] {

@@ -178,6 +178,8 @@ fn glance(expr: &Expr) -> u64 {
                 let first = members.parts().take(if depth > 0 { FEW } else { 0 });
                 first.for_each(|part| look(part, depth - 1, hasher));
             }
+            Expr::Except(except) => except.hash(hasher),
+            Expr::Counted(counted) => (counted.min, counted.max, counted.graph.edges.len()).hash(hasher),
             Expr::Empty | Expr::Never | Expr::Dispatch(_) => {}
         }
     }

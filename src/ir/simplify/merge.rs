@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use super::reach;
 use crate::fsm::{Dfa, coarsest};
 use crate::ids::RuleId;
-use crate::ir::{AfterTag, Attributes, Dispatch, DispatchEnd, Expr, Grammar, Rule, Trigger};
+use crate::ir::{AfterTag, Attributes, Dispatch, DispatchEnd, Expr, Grammar, Graph, Rule, Trigger};
 
 pub(super) fn run(grammar: &mut Grammar) -> bool {
     plan(grammar).map(|stands| apply(grammar, &stands)).is_some()
@@ -183,15 +183,18 @@ fn write<'g>(expr: &'g Expr, out: &mut impl Sink<'g>) {
             mark(out, 9, 0);
             out.automaton(dfa);
         }
-        Expr::Graph(graph) => {
-            mark(out, 10, graph.edges.len());
-            out.word(u64::from(graph.nodes) << 32 | u64::from(graph.start));
-            mark(out, 10, graph.ends.len());
-            graph.ends.iter().for_each(|&end| out.word(end.into()));
-            for (from, expr, to) in &graph.edges {
-                out.word(u64::from(*from) << 32 | u64::from(*to));
-                write(expr, out);
-            }
+        Expr::Counted(counted) => {
+            mark(out, 13, counted.min as usize);
+            out.word(counted.max.map_or(0, |max| u64::from(max) + 1));
+            write_graph(&counted.graph, out);
+        }
+        Expr::Graph(graph) => write_graph(graph, out),
+        Expr::Except(except) => {
+            mark(out, 12, except.words.len());
+            except.words.iter().chain([&except.close]).for_each(|word| literal(word, out));
+            except.leave.words().into_iter().for_each(|word| out.word(word));
+            out.reference(except.tail);
+            out.reference(except.other);
         }
         Expr::Members(members) => {
             mark(out, 12, members.once.len());
@@ -202,6 +205,17 @@ fn write<'g>(expr: &'g Expr, out: &mut impl Sink<'g>) {
             members.parts().for_each(|part| write(part, out));
         }
         Expr::Dispatch(dispatch) => write_dispatch(dispatch, out),
+    }
+}
+
+fn write_graph<'g>(graph: &'g Graph, out: &mut impl Sink<'g>) {
+    mark(out, 10, graph.edges.len());
+    out.word(u64::from(graph.nodes) << 32 | u64::from(graph.start));
+    mark(out, 10, graph.ends.len());
+    graph.ends.iter().for_each(|&end| out.word(end.into()));
+    for (from, expr, to) in &graph.edges {
+        out.word(u64::from(*from) << 32 | u64::from(*to));
+        write(expr, out);
     }
 }
 

@@ -159,6 +159,10 @@ impl Grammar {
     ) -> Result<Cow<'_, Grammar>, GrammarError> {
         self.validate()?;
         let mut grammar = Cow::Borrowed(self);
+        if level == Simplify::Full && self.rules.iter().any(|rule| rule.body.is_compact()) {
+            // What is looked into is written out.
+            grammar.to_mut().rules.iter_mut().for_each(|rule| rule.body.write_out());
+        }
         for round in 0..level.rounds() {
             let mut again = false;
             for pass in level.passes() {
@@ -189,7 +193,37 @@ impl Expr {
             Expr::Automaton(dfa) => dfa.edge_count().max(1),
             Expr::Graph(graph) => graph.nodes as usize + graph.edges.iter().map(|(_, e, _)| e.size()).sum::<usize>(),
             Expr::Members(members) => members.parts().map(Expr::size).sum::<usize>() + members.once.len() + 1,
+            Expr::Except(except) => except.written_out().size(),
+            Expr::Counted(counted) => counted.written_out().size(),
             Expr::Dispatch(dispatch) => dispatch.tags.len() + dispatch.stops.len() + dispatch.excludes.len() + 1,
+        }
+    }
+
+    /// Whether anything in it stands for a graph.
+    fn is_compact(&self) -> bool {
+        match self {
+            Expr::Except(_) | Expr::Counted(_) => true,
+            Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().any(Expr::is_compact),
+            Expr::Repeat { body, .. } => body.is_compact(),
+            Expr::Graph(graph) => graph.edges.iter().any(|(_, e, _)| e.is_compact()),
+            Expr::Members(members) => members.parts().any(Expr::is_compact),
+            _ => false,
+        }
+    }
+
+    /// Every [`Expr::Except`] and [`Expr::Counted`] as a graph.
+    fn write_out(&mut self) {
+        match self {
+            Expr::Except(except) => *self = except.written_out(),
+            Expr::Counted(counted) => {
+                counted.graph.edges.iter_mut().for_each(|(_, e, _)| e.write_out());
+                *self = counted.written_out();
+            }
+            Expr::Seq(parts) | Expr::Alt(parts) => parts.iter_mut().for_each(Expr::write_out),
+            Expr::Repeat { body, .. } => body.write_out(),
+            Expr::Graph(graph) => graph.edges.iter_mut().for_each(|(_, e, _)| e.write_out()),
+            Expr::Members(members) => members.parts_mut().for_each(Expr::write_out),
+            _ => {}
         }
     }
 
@@ -202,6 +236,8 @@ impl Expr {
             Expr::Repeat { body, .. } => body.each_ref(f),
             Expr::Graph(graph) => graph.edges.iter().for_each(|(_, e, _)| e.each_ref(f)),
             Expr::Members(members) => members.parts().for_each(|part| part.each_ref(f)),
+            Expr::Except(except) => [except.tail, except.other].into_iter().for_each(f),
+            Expr::Counted(counted) => counted.graph.edges.iter().for_each(|(_, e, _)| e.each_ref(f)),
             Expr::Dispatch(dispatch) => dispatch.tags.iter().for_each(|&(_, rule)| f(rule)),
         }
     }

@@ -32,6 +32,8 @@ fn nullable(expr: &Expr, known: &Known<'_>) -> bool {
         Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) | Expr::Dispatch(_) => false,
         Expr::Automaton(dfa) => dfa.is_final(0),
         Expr::Ref(rule) => known.ranks[rule.index()] < known.below,
+        Expr::Counted(counted) => counted.min == 0 && counted.graph.ends.contains(&counted.graph.start),
+        Expr::Except(except) => known.ranks[except.other.index()] < known.below,
         Expr::Seq(parts) => parts.iter().all(|part| nullable(part, known)),
         Expr::Alt(parts) => parts.iter().any(|part| nullable(part, known)),
         Expr::Repeat { max: Some(max), min, .. } if max < min => false,

@@ -64,6 +64,8 @@ fn derives(expr: &Expr, ranks: &[u32]) -> bool {
         Expr::Repeat { max: Some(max), min, .. } if max < min => false,
         Expr::Repeat { body, min, .. } => *min == 0 || derives(body, ranks),
         Expr::Members(members) => members.derives(|part| derives(part, ranks)),
+        Expr::Counted(counted) => derives(&counted.written_out(), ranks),
+        Expr::Except(except) => except.closes() || derives(&except.written_out(), ranks),
         Expr::Graph(graph) => {
             let passes: Vec<bool> = graph.edges.iter().map(|(_, e, _)| derives(e, ranks)).collect();
             ends(graph, &passes)

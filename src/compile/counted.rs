@@ -1,0 +1,90 @@
+//! Graphs whose steps are counted, as automata that are built as a parse meets them: a state is a set of nondeterministic states,
+//! each with the number of steps before it. What can no longer end with a number that is allowed is never entered.
+
+use std::sync::Arc;
+
+use super::units::Part;
+use crate::fsm::{Edge, Levels};
+
+/// No node.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// What the states of a counted unit's automaton are.
+#[derive(Debug)]
+pub(super) struct Counts {
+    pub(super) min: u32,
+    pub(super) max: Option<u32>,
+    /// The state of the start node.
+    pub(super) start: u32,
+    /// Per state: the node it is.
+    pub(super) node_of: Vec<u32>,
+    /// Per state inside a step: the node that the step leads to.
+    pub(super) leads_to: Vec<u32>,
+    pub(super) levels: Arc<Levels>,
+}
+
+impl Counts {
+    /// Whether a node may be reached with so many steps.
+    fn allows(&self, node: u32, steps: u32) -> bool {
+        let most = match self.max {
+            Some(max) if steps > max => return false,
+            max => max.map(|max| max - steps),
+        };
+        self.levels.ends_within(node, self.min.saturating_sub(steps), most)
+    }
+
+    /// One step more; without an upper bound, as far as it makes a difference.
+    fn next(&self, steps: u32) -> u32 {
+        let steps = steps.saturating_add(1);
+        if self.max.is_none() { steps.min(self.min) } else { steps }
+    }
+
+    /// The states that matter among those that epsilon edges reach, each with its number of steps, sorted.
+    pub(super) fn close(&self, part: &Part, from: &[(u32, u32)], set: &mut Vec<u32>) {
+        let mut seen: Vec<(u32, u32)> = Vec::new();
+        let mut stack: Vec<(u32, u32)> = from.to_vec();
+        while let Some((state, steps)) = stack.pop() {
+            if !part.live[state as usize] || seen.contains(&(state, steps)) {
+                continue;
+            }
+            seen.push((state, steps));
+            let is_node = self.node_of[state as usize] != NONE;
+            for to in part.nfa.epsilons(state) {
+                let (node, target) = (self.node_of[to as usize], self.leads_to[to as usize]);
+                if node != NONE {
+                    stack.push((to, self.next(steps)));
+                } else if !is_node || self.begins(target, steps) {
+                    stack.push((to, steps));
+                }
+            }
+        }
+        seen.retain(|&(state, _)| !part.nfa.is_edgeless(state) || part.nfa.is_final(state));
+        seen.sort_unstable();
+        set.clear();
+        set.extend(seen.into_iter().flat_map(|(state, steps)| [state, steps]));
+    }
+
+    /// Whether a node may be left, after so many steps: towards a node, or for good.
+    fn begins(&self, target: u32, steps: u32) -> bool {
+        if target == NONE {
+            return steps >= self.min;
+        }
+        self.max.is_none_or(|max| steps < max) && self.allows(target, self.next(steps))
+    }
+
+    /// The edges of a set, those over bytes and all others, each with the number of steps before it; sorted.
+    pub(super) fn edges(part: &Part, set: &[u32]) -> [Vec<(Edge, u32)>; 2] {
+        let (mut bytes, mut others) = (Vec::new(), Vec::new());
+        for pair in set.chunks_exact(2) {
+            for e in part.nfa.edges(pair[0]).filter(|e| part.live[e.to as usize]) {
+                let list = if e.lo <= 255 { &mut bytes } else { &mut others };
+                list.push((e, pair[1]));
+            }
+        }
+        for list in [&mut bytes, &mut others] {
+            list.sort_unstable();
+            list.dedup();
+        }
+        [bytes, others]
+    }
+}

@@ -1,0 +1,107 @@
+//! In how many steps a graph can be left.
+
+use std::collections::hash_map::Entry;
+
+use rustc_hash::FxHashMap;
+
+/// Most levels that are kept.
+const MAX_LEVELS: usize = 4_096;
+
+/// From which nodes of a graph an end is reached in exactly so many steps.
+#[derive(Clone, Debug)]
+pub(crate) struct Levels {
+    /// By number of steps: a bit a node.
+    table: Vec<Box<[u64]>>,
+    /// Behind the last level comes this one again.
+    back: usize,
+    /// Per node: the fewest steps; none where no end is reached.
+    nearest: Vec<Option<u32>>,
+}
+
+impl Levels {
+    /// Of a graph with so many nodes, as far as `horizon` steps. `None` if they are too many to be kept. Cost: the edges, times the
+    /// levels before they repeat.
+    pub(crate) fn of(nodes: usize, edges: &[(u32, u32)], ends: &[u32], horizon: Option<u32>) -> Option<Levels> {
+        let words = nodes.div_ceil(64);
+        let mut level: Box<[u64]> = vec![0; words].into();
+        ends.iter().for_each(|&end| level[end as usize / 64] |= 1 << (end % 64));
+        let mut known: FxHashMap<Box<[u64]>, usize> = FxHashMap::default();
+        let mut out = Levels { table: Vec::new(), back: 0, nearest: vec![None; nodes] };
+        loop {
+            let steps = out.table.len();
+            match known.entry(level.clone()) {
+                Entry::Occupied(before) => {
+                    out.back = *before.get();
+                    return Some(out);
+                }
+                Entry::Vacant(new) => new.insert(steps),
+            };
+            for (node, nearest) in out.nearest.iter_mut().enumerate().filter(|(_, nearest)| nearest.is_none()) {
+                if level[node / 64] >> (node % 64) & 1 == 1 {
+                    *nearest = Some(steps as u32);
+                }
+            }
+            let mut next: Box<[u64]> = vec![0; words].into();
+            for &(from, to) in edges {
+                next[from as usize / 64] |= (level[to as usize / 64] >> (to % 64) & 1) << (from % 64);
+            }
+            out.table.push(std::mem::replace(&mut level, next));
+            if horizon.is_some_and(|horizon| steps >= horizon as usize) {
+                return Some(out);
+            }
+            if out.table.len() >= MAX_LEVELS {
+                return None;
+            }
+        }
+    }
+
+    /// Whether an end is reached from a node in at least `min` and at most `max` steps. The horizon is not asked behind.
+    pub(crate) fn ends_within(&self, node: u32, min: u32, max: Option<u32>) -> bool {
+        let Some(nearest) = self.nearest[node as usize] else { return false };
+        let first = min.max(nearest) as usize;
+        // Past a whole round nothing is new.
+        let past = first.max(self.back) + (self.table.len() - self.back);
+        let last = max.map_or(past, |max| (max as usize).min(past));
+        (first..=last).any(|steps| {
+            let level = match steps.checked_sub(self.table.len()) {
+                None => steps,
+                Some(over) => self.back + over % (self.table.len() - self.back),
+            };
+            self.table[level][node as usize / 64] >> (node % 64) & 1 == 1
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn levels_are_what_walks_say(
+            edges in prop::collection::vec((0..6u32, 0..6u32), 0..12),
+            ends in prop::collection::vec(0..6u32, 0..3),
+            horizon in prop::option::of(0..12u32),
+        ) {
+            let levels = Levels::of(6, &edges, &ends, horizon).unwrap();
+            // By walking: from where an end is reached in exactly `steps`.
+            let mut walks = vec![(0..6).map(|node| ends.contains(&node)).collect::<Vec<bool>>()];
+            for steps in 0..40 {
+                let next = |node| edges.iter().any(|&(from, to)| from == node && walks[steps][to as usize]);
+                let next = (0..6).map(next).collect();
+                walks.push(next);
+            }
+            for (node, min, max) in (0..6).flat_map(|n| (0..12).flat_map(move |a| (0..12).map(move |b| (n, a, b)))) {
+                let bounded = (min..=max).any(|steps| walks[steps as usize][node as usize]);
+                if horizon.is_none_or(|horizon| max <= horizon) {
+                    prop_assert_eq!(levels.ends_within(node, min, Some(max)), bounded);
+                }
+                if horizon.is_none() {
+                    let open = (min..40).any(|steps| walks[steps as usize][node as usize]);
+                    prop_assert_eq!(levels.ends_within(node, min, None), open);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Graphs whose steps are counted: a pattern whose texts have a bounded length, without a node for each length.
+
+use super::{Expr, Graph};
+
+/// Paths of a graph of so many edges. No edge's expression may derive nothing, or the empty string.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Counted {
+    /// The graph.
+    pub graph: Graph,
+    /// Fewest edges.
+    pub min: u32,
+    /// Most edges (no upper bound: `None`).
+    pub max: Option<u32>,
+}
+
+impl Counted {
+    /// The same as a graph with a node for each node and number of edges before it. Cost: those.
+    pub fn written_out(&self) -> Expr {
+        let Counted { graph, min, max } = self;
+        if max.is_some_and(|max| max < *min) {
+            return Expr::Never;
+        }
+        // Past the least number the count makes no difference where there is no most.
+        let layers = max.unwrap_or(*min);
+        let node = |layer: u32, node: u32| layer * graph.nodes + node;
+        let mut out = Graph { nodes: (layers + 1) * graph.nodes, start: graph.start, ..Graph::default() };
+        for layer in 0..=layers {
+            let next = if layer < layers { layer + 1 } else { layer };
+            if layer < next || max.is_none() {
+                for (from, expr, to) in &graph.edges {
+                    out.edge(node(layer, *from), expr.clone(), node(next, *to));
+                }
+            }
+            if layer >= *min {
+                out.ends.extend(graph.ends.iter().map(|&end| node(layer, end)));
+            }
+        }
+        Expr::Graph(Box::new(out))
+    }
+
+    /// The edges' nodes, each pair once.
+    pub(crate) fn steps(&self) -> Vec<(u32, u32)> {
+        let mut steps: Vec<(u32, u32)> = self.graph.edges.iter().map(|&(from, _, to)| (from, to)).collect();
+        steps.sort_unstable();
+        steps.dedup();
+        steps
+    }
+}

@@ -1,0 +1,126 @@
+//! Texts that are none of some words, up to what ends them: names that an object does not declare. As an expression of its own they
+//! cost their words; written out, a node for each beginning of one.
+
+use super::{Expr, Graph};
+use crate::fsm::ByteSet;
+use crate::ids::RuleId;
+
+/// What begins like the words and is none of them. A text reads a beginning of words (perhaps nothing), and then either a byte with
+/// which no word goes on, and `tail`; or `other`; or, if what was read is no word, `close`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Except {
+    /// The words, ascending, each once.
+    pub words: Vec<Vec<u8>>,
+    /// The bytes that a text may leave the words with.
+    pub leave: ByteSet,
+    /// What follows such a byte.
+    pub tail: RuleId,
+    /// What may follow a beginning of words instead.
+    pub other: RuleId,
+    /// What follows a beginning of words that is no word. Not empty.
+    pub close: Vec<u8>,
+}
+
+impl Except {
+    /// The same as a graph. Cost: the words' length.
+    pub fn written_out(&self) -> Expr {
+        let mut graph = Graph::default();
+        let (start, end, free) = (graph.node(), graph.node(), graph.node());
+        graph.start = start;
+        graph.ends.push(end);
+        graph.edge(free, Expr::Ref(self.tail), end);
+        // (node, words below it, bytes of them already read)
+        let mut stack = vec![(start, &self.words[..], 0usize)];
+        while let Some((node, words, read)) = stack.pop() {
+            let mut rest = match words.split_first() {
+                Some((first, rest)) if first.len() == read => rest,
+                _ => {
+                    graph.edge(node, Expr::bytes(&self.close), end);
+                    words
+                }
+            };
+            let mut leave = self.leave;
+            while let Some(&byte) = rest.first().and_then(|word| word.get(read)) {
+                let same = rest.partition_point(|word| word.get(read) == Some(&byte));
+                let child = graph.node();
+                graph.edge(node, Expr::bytes(&[byte]), child);
+                stack.push((child, &rest[..same], read + 1));
+                leave.remove(byte);
+                rest = &rest[same..];
+            }
+            graph.edge(node, Expr::class(leave), free);
+            graph.edge(node, Expr::Ref(self.other), end);
+        }
+        Expr::Graph(Box::new(graph))
+    }
+
+    /// About how many states it has, written out.
+    pub(crate) fn nodes(&self) -> usize {
+        self.words.iter().map(Vec::len).sum::<usize>() + 3
+    }
+
+    /// Whether it derives something whatever its rules derive.
+    pub(crate) fn closes(&self) -> bool {
+        self.words.first().is_none_or(|word| !word.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::Compiled;
+    use crate::ir::GrammarBuilder;
+    use crate::limits::Limits;
+    use crate::matcher::Recognizer;
+
+    /// All texts of up to `n` bytes of `abx#`.
+    fn texts(n: usize) -> Vec<Vec<u8>> {
+        let mut out = vec![Vec::new()];
+        for from in 0.. {
+            let Some(text) = out.get(from).cloned() else { return out };
+            if text.len() < n {
+                out.extend(b"abx#".iter().map(|&byte| [&text[..], &[byte]].concat()));
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn written_out_is_what_it_says() {
+        for words in [vec![], vec!["a"], vec!["", "ab"], vec!["a", "ab", "ba"], vec!["aab", "ab", "b"]] {
+            let words: Vec<Vec<u8>> = words.into_iter().map(|word| word.as_bytes().to_vec()).collect();
+            let mut builder = GrammarBuilder::new();
+            // Behind the words: letters and `#`. Instead of a byte: `x#`.
+            let tail = Expr::seq([Expr::star(Expr::Class(ByteSet::of(b"abx"))), Expr::text("#")]);
+            let tail = builder.rule("tail", tail);
+            let other = builder.rule("other", Expr::text("x#"));
+            let except = Except { words: words.clone(), leave: ByteSet::of(b"ab"), tail, other, close: b"#".to_vec() };
+            let starts = [except.written_out(), Expr::Except(Box::new(except))].map(|body| {
+                let mut builder = builder.clone();
+                let start = builder.rule("start", body);
+                let compiled = Compiled::new(builder.finish(start).unwrap(), &Limits::default()).unwrap();
+                Recognizer::new(compiled.into())
+            });
+            let mut starts = starts;
+            for text in texts(5) {
+                let begins = |read: &[u8]| read.is_empty() || words.iter().any(|word| word.starts_with(read));
+                let expected = (0..=text.len()).any(|read| {
+                    let (before, rest) = text.split_at(read);
+                    begins(before)
+                        && (rest == b"x#"
+                            || rest == b"#" && !words.iter().any(|word| word == before)
+                            || rest.split_first().is_some_and(|(byte, tail)| {
+                                b"ab".contains(byte)
+                                    && !words.iter().any(|word| word.starts_with(&text[..=read]))
+                                    && tail.strip_suffix(b"#").is_some_and(|text| !text.contains(&b'#'))
+                            }))
+                });
+                for recognizer in &mut starts {
+                    recognizer.reset();
+                    let accepted = recognizer.push(&text).is_ok() && recognizer.is_complete();
+                    assert_eq!(accepted, expected, "{words:?} {:?}", String::from_utf8_lossy(&text));
+                }
+            }
+        }
+    }
+}
