@@ -57,6 +57,21 @@ impl Decimal {
         Decimal { negative: false, ..self.clone() }
     }
 
+    /// The digits, first and last one not zero; none of zero.
+    pub(super) fn digits(&self) -> &[u8] {
+        &self.digits
+    }
+
+    /// The power of ten of the first digit.
+    pub(super) fn power(&self) -> i64 {
+        self.exponent - 1
+    }
+
+    /// The power of ten of the last digit.
+    pub(super) fn place(&self) -> i64 {
+        self.exponent - self.digits.len() as i64
+    }
+
     /// Digits before and behind the decimal point (no leading zeros, none trailing); `None` past `cap` digits.
     pub(super) fn parts(&self, cap: usize) -> Option<(Vec<u8>, Vec<u8>)> {
         if self.exponent.unsigned_abs() as usize > cap || self.digits.len() > cap {

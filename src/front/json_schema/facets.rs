@@ -344,6 +344,14 @@ impl NumberFacets {
         *self == NumberFacets::default()
     }
 
+    /// Whether they look at nothing but the sign.
+    pub(super) fn sign_decides(&self) -> bool {
+        [&self.low, &self.high].into_iter().flatten().all(|bound| bound.value.is_zero())
+            && self.excluded.iter().all(Decimal::is_zero)
+            && self.multiples.is_empty()
+            && self.not_multiples.is_empty()
+    }
+
     fn is_contradictory(&self) -> bool {
         self.low.as_ref().zip(self.high.as_ref()).is_some_and(|(low, high)| {
             low.value > high.value || (low.value == high.value && (low.exclusive || high.exclusive))

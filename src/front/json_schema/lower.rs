@@ -10,9 +10,7 @@ use super::doc::LocId;
 use super::facets::{ArrayFacets, Facets, NumberFacets, ObjectFacets, StringFacets, Types};
 use super::normalize::{Conj, Needs, Normalizer};
 use super::syntax::Syntax;
-use super::{
-    Integers, Registry, SchemaError, SchemaErrorReason as Reason, SchemaErrors, SchemaOptions, Undeclared, Whitespace,
-};
+use super::{Registry, SchemaError, SchemaErrorReason as Reason, SchemaErrors, SchemaOptions, Undeclared, Whitespace};
 use super::{number, string};
 use crate::fsm::{ByteSet, Dfa};
 use crate::ids::RuleId;
@@ -223,13 +221,9 @@ impl<'a, 'b> Lowering<'a, 'b> {
 
     pub(super) fn facets(&mut self, facets: &Facets<'a>, parts: &mut Vec<Expr>, scalars: &mut Vec<Vec<u8>>) {
         if let Some(values) = &facets.values {
-            let before = parts.len() + scalars.len();
-            for value in values.iter() {
-                if self.norm.accepts(facets, value) {
-                    self.constant(value, parts, scalars);
-                }
-            }
-            if parts.len() + scalars.len() == before {
+            let kept: Vec<&Json> = values.iter().copied().filter(|value| self.norm.accepts(facets, value)).collect();
+            self.constants(&kept, facets.types, parts, scalars);
+            if kept.is_empty() {
                 self.norm.conflict(self.at, "", "none of the listed values satisfies what else holds here");
             }
             return;
@@ -290,7 +284,22 @@ impl<'a, 'b> Lowering<'a, 'b> {
         Expr::Ref(rule)
     }
 
-    /// One value: its spellings.
+    /// Values of these types: their spellings.
+    fn constants(&mut self, values: &[&Json], types: Types, parts: &mut Vec<Expr>, scalars: &mut Vec<Vec<u8>>) {
+        let mut numbers: Vec<(Decimal, &str)> = Vec::new();
+        for value in values {
+            match value {
+                Json::Number(n) => numbers.push((Decimal::parse(n.as_str()), n.as_str())),
+                other => self.constant(other, parts, scalars),
+            }
+        }
+        if !numbers.is_empty() {
+            let listed = self.listed_numbers(numbers, types, scalars);
+            parts.push(self.scalar(listed));
+        }
+    }
+
+    /// One value that is no number: its spellings.
     fn constant(&mut self, value: &Json, parts: &mut Vec<Expr>, scalars: &mut Vec<Vec<u8>>) {
         match value {
             Json::Null => scalars.push(self.syntax.words()[0].to_vec()),
@@ -300,16 +309,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
                 parts.push(self.syntax.constant(text, self.norm.options.non_ascii));
             }
             Json::String(text) => scalars.extend(string::literals(text, self.norm.options.non_ascii)),
-            Json::Number(n) => {
-                scalars.push(n.as_str().as_bytes().to_vec());
-                let decimal = Decimal::parse(n.as_str());
-                if let Some(plain) = decimal.plain(64) {
-                    if decimal.is_integer() && self.norm.options.integers == Integers::ZeroFraction {
-                        scalars.push(format!("{plain}.0").into_bytes());
-                    }
-                    scalars.push(plain.into_bytes());
-                }
-            }
+            Json::Number(_) => {}
             Json::Array(items) => {
                 let (open, close, comma) = self.brackets();
                 if items.is_empty() {
@@ -367,7 +367,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
 
     pub(super) fn whole_constant(&mut self, value: &Json) -> Expr {
         let (mut parts, mut scalars) = (Vec::new(), Vec::new());
-        self.constant(value, &mut parts, &mut scalars);
+        self.constants(&[value], Types::ALL, &mut parts, &mut scalars);
         if !scalars.is_empty() {
             let scalars = self.scalar(words(scalars));
             parts.push(scalars);
@@ -493,7 +493,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
         if let Some(rule) = self.shared.number {
             return rule;
         }
-        let rule = self.rule("number".into(), number::any_number(self.norm.options.max_digits));
+        let rule =
+            self.rule("number".into(), number::any_number(self.norm.options.max_digits, self.norm.options.exponents));
         *self.shared.number.insert(rule)
     }
 

@@ -21,9 +21,11 @@ mod decimal;
 mod doc;
 mod elements;
 mod eval;
+mod exponent;
 mod facets;
 mod format;
 mod keywords;
+mod listed;
 mod lower;
 mod members;
 mod negate;
@@ -97,11 +99,23 @@ pub enum Formats {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Integers {
-    /// Digits, and a fraction of zeros where the dialect calls `1.0` an integer (draft 6 and later).
+    /// Digits, and where the dialect calls `1.0` an integer (draft 6 and later) also a fraction of zeros, and an exponent.
     #[default]
     ZeroFraction,
     /// Digits only.
     Digits,
+}
+
+/// Whether numbers may have an exponent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exponents {
+    /// They may. Where a number has bounds, or is an integer or a multiple, one digit that is not zero stands before the point; in
+    /// integers and multiples only zeros behind it.
+    #[default]
+    Allowed,
+    /// They have none.
+    Forbidden,
 }
 
 /// In which order the members of an object may come. A declared name appears at most once in either.
@@ -189,6 +203,8 @@ pub struct SchemaOptions {
     pub formats: Formats,
     /// How an integer may be written.
     pub integers: Integers,
+    /// Whether numbers may have an exponent.
+    pub exponents: Exponents,
     /// In which order members may come.
     pub order: MemberOrder,
     /// What becomes of members and elements that a schema does not speak of.
@@ -209,6 +225,7 @@ impl Default for SchemaOptions {
             whitespace: Whitespace::Flexible { max: 40 },
             formats: Formats::default(),
             integers: Integers::default(),
+            exponents: Exponents::default(),
             order: MemberOrder::default(),
             undeclared: Undeclared::default(),
             policy: Policy::default(),

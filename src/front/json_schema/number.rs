@@ -9,21 +9,33 @@ use rustc_hash::FxHashMap;
 use super::SchemaErrorReason as Reason;
 use super::decimal::Decimal;
 use super::doc::LocId;
+use super::exponent::with_exponent;
 use super::facets::{Bound, NumberFacets, Types};
+use super::listed::{Spellings, listed};
 use super::lower::Lowering;
-use super::{Dialect as Draft, Integers};
+use super::{Dialect as Draft, Exponents, Integers, SchemaOptions};
 use crate::fsm::{ByteSet, Combine, Dfa, DfaBuilder, TooLarge};
 use crate::ir::Expr;
 
 /// Most digits of a bound.
 const MAX_DIGITS: usize = 2_000;
-/// Automata of bounds that schemas share, kept for the life of the process: so many, so large.
-const MAX_KNOWN: usize = 512;
-const MAX_KNOWN_STATES: usize = 64;
+/// Most states of the automata of bounds that schemas share, all together, kept for the life of the process.
+const MAX_KNOWN_STATES: usize = 1 << 15;
 
+/// Facets, syntax, most digits.
 type Key = (NumberFacets, Syntax, Option<u32>);
 
-static KNOWN: LazyLock<Mutex<FxHashMap<Key, Arc<Dfa>>>> = LazyLock::new(Mutex::default);
+/// Automata that schemas share, and how many states they have.
+#[derive(Default)]
+struct Known {
+    automata: FxHashMap<Key, Arc<Dfa>>,
+    states: usize,
+}
+
+static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
+
+/// Most listed numbers that may have exponents.
+const MAX_LISTED: usize = 1_000;
 
 /// Most remainders of a multiple that are tracked.
 const MAX_REMAINDERS: u64 = 20_000;
@@ -47,81 +59,103 @@ fn sign() -> Expr {
     Expr::optional(Expr::text("-"))
 }
 
-fn tail(cap: Option<u32>) -> Expr {
+/// Any JSON number with at most this many digits in each of its parts.
+pub(super) fn any_number(cap: Option<u32>, exponents: Exponents) -> Expr {
     let fraction = Expr::seq([Expr::text("."), some_digits(cap)]);
     let signs = Expr::optional(Expr::Class(ByteSet::of(b"+-")));
-    let exponent = Expr::seq([Expr::Class(ByteSet::of(b"eE")), signs, some_digits(cap)]);
-    Expr::seq([Expr::optional(fraction), Expr::optional(exponent)])
+    let exponent = match exponents {
+        Exponents::Allowed => Expr::seq([Expr::Class(ByteSet::of(b"eE")), signs, some_digits(cap)]),
+        Exponents::Forbidden => Expr::Never,
+    };
+    Expr::seq([sign(), whole(cap), Expr::optional(fraction), Expr::optional(exponent)])
 }
 
-/// Any JSON number with at most this many digits in each of its parts.
-pub(super) fn any_number(cap: Option<u32>) -> Expr {
-    Expr::seq([sign(), whole(cap), tail(cap)])
-}
-
-/// Numbers without exponent whose parts have at most this many digits, as an automaton over bytes.
+/// Texts (syntax not checked) whose parts have at most this many digits, as an automaton over bytes.
 fn capped(cap: u32, limit: usize) -> Result<Dfa, TooLarge> {
-    if cap as usize * 2 > limit {
+    if cap as usize * 3 > limit {
         return Err(TooLarge { limit });
     }
     let mut b = DfaBuilder::new();
     let start = b.state(false);
-    let sign = b.state(false);
-    b.edge(start, 45, 45, sign);
-    let mut last = vec![start, sign];
-    let mut wholes = Vec::new();
-    for _ in 0..cap {
-        let next = b.state(true);
-        last.drain(..).for_each(|from| b.edge(from, 48, 57, next));
-        wholes.push(next);
-        last.push(next);
+    let mut last = b.state(false);
+    b.edge(start, 45, 45, last);
+    let mut run = |first: &[u32], marks: &[u8]| -> (u32, Vec<u32>) {
+        let mut from = Vec::from(first);
+        let mut digits = Vec::new();
+        for _ in 0..cap {
+            let next = b.state(true);
+            from.drain(..).for_each(|from| b.edge(from, 48, 57, next));
+            from.push(next);
+            digits.push(next);
+        }
+        let behind = b.state(false);
+        for (&mark, &digit) in marks.iter().flat_map(|mark| digits.iter().map(move |digit| (mark, digit))) {
+            b.edge(digit, u32::from(mark), u32::from(mark), behind);
+        }
+        (behind, digits)
+    };
+    let (point, wholes) = run(&[start, last], b".");
+    let (exponent, _) = run(&[point], b"eE");
+    last = b.state(false);
+    for &digit in &wholes {
+        b.edge(digit, 69, 69, exponent);
+        b.edge(digit, 101, 101, exponent);
     }
-    let mut from = b.state(false);
-    wholes.iter().for_each(|&state| b.edge(state, 46, 46, from));
+    for sign in [43, 45] {
+        b.edge(exponent, sign, sign, last);
+    }
+    let mut from = vec![exponent, last];
     for _ in 0..cap {
         let next = b.state(true);
-        b.edge(from, 48, 57, next);
-        from = next;
+        from.drain(..).for_each(|from| b.edge(from, 48, 57, next));
+        from.push(next);
     }
     Ok(b.finish())
 }
 
-/// How a bounded number may be spelt, as an automaton over bytes.
+/// How a bounded number may be spelt.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Syntax {
+struct Syntax {
+    plain: Plain,
+    exponents: Exponents,
+}
+
+/// How a number may be spelt without an exponent, as an automaton over bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Plain {
     /// Digits.
     Digits,
     /// Digits, perhaps a fraction of zeros.
     ZeroFraction,
-    /// Digits, perhaps a fraction. No exponent.
+    /// Digits, perhaps a fraction.
     Decimal,
     /// A fraction that is not zero.
     Fraction,
 }
 
-impl Syntax {
+impl Plain {
     fn dfa(self) -> Dfa {
         let mut b = DfaBuilder::new();
         let start = b.state(false);
         let minus = b.state(false);
-        let zero = b.state(self != Syntax::Fraction);
-        let whole = b.state(self != Syntax::Fraction);
+        let zero = b.state(self != Plain::Fraction);
+        let whole = b.state(self != Plain::Fraction);
         b.edge(start, 45, 45, minus);
         for from in [start, minus] {
             b.edge(from, 48, 48, zero);
             b.edge(from, 49, 57, whole);
         }
         b.edge(whole, 48, 57, whole);
-        if self == Syntax::Digits {
+        if self == Plain::Digits {
             return b.finish();
         }
         let point = b.state(false);
-        let zeros = b.state(self != Syntax::Fraction);
+        let zeros = b.state(self != Plain::Fraction);
         b.edge(zero, 46, 46, point);
         b.edge(whole, 46, 46, point);
         b.edge(point, 48, 48, zeros);
         b.edge(zeros, 48, 48, zeros);
-        if self != Syntax::ZeroFraction {
+        if self != Plain::ZeroFraction {
             let some = b.state(true);
             for from in [point, zeros] {
                 b.edge(from, 49, 57, some);
@@ -138,11 +172,37 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// Any integer.
-    pub(super) fn any_integer(&self) -> Expr {
-        let cap = self.norm.options.max_digits;
-        let fraction = Expr::seq([Expr::text("."), Expr::repeat(Expr::text("0"), 1, cap)]);
-        let fraction = if self.zero_fraction() { Expr::optional(fraction) } else { Expr::Empty };
-        Expr::seq([sign(), whole(cap), fraction])
+    pub(super) fn any_integer(&mut self) -> Expr {
+        self.bounded(&NumberFacets::default(), Types::INTEGER, self.at)
+    }
+
+    /// Listed numbers, each with the text it is listed as, which is a spelling of it whatever the options say.
+    pub(super) fn listed_numbers(
+        &mut self,
+        mut numbers: Vec<(Decimal, &str)>,
+        types: Types,
+        scalars: &mut Vec<Vec<u8>>,
+    ) -> Expr {
+        let SchemaOptions { integers, exponents, max_digits, .. } = self.norm.options;
+        let spellings = Spellings {
+            // Where the dialect does not call `1.0` an integer, it is still the same number.
+            zero_fraction: integers == Integers::ZeroFraction && (self.zero_fraction() || types.meets(Types::FRACTION)),
+            exponents: exponents == Exponents::Allowed && numbers.len() <= MAX_LISTED,
+        };
+        numbers.sort();
+        numbers.dedup();
+        let values: Vec<Decimal> = numbers.iter().map(|(value, _)| value.clone()).collect();
+        let mut dfa = listed(&values, spellings);
+        if let Some(cap) = max_digits {
+            let limit = self.norm.limits.automaton_states;
+            match capped(cap, limit).and_then(|capped| dfa.combine(&capped, Combine::And, limit)) {
+                Ok(within) => dfa = within,
+                Err(error) => return self.too_large(&error),
+            }
+        }
+        let texts = numbers.iter().map(|(_, text)| text.as_bytes());
+        scalars.extend(texts.filter(|text| !dfa.accepts(text.iter().copied().map(u32::from))).map(<[u8]>::to_vec));
+        if dfa.is_empty() { Expr::Never } else { Expr::Automaton(Arc::new(dfa)) }
     }
 
     /// A number of these types (whole numbers, fractions or both) with these facets.
@@ -166,28 +226,19 @@ impl<'a> Lowering<'a, '_> {
     }
 
     fn bounded(&mut self, facets: &NumberFacets, types: Types, at: LocId) -> Expr {
-        let syntax = match types {
-            Types::INTEGER if self.zero_fraction() => Syntax::ZeroFraction,
-            Types::INTEGER => Syntax::Digits,
-            Types::FRACTION => Syntax::Fraction,
-            _ => Syntax::Decimal,
+        let plain = match types {
+            Types::INTEGER if self.zero_fraction() => Plain::ZeroFraction,
+            Types::INTEGER => Plain::Digits,
+            Types::FRACTION => Plain::Fraction,
+            _ => Plain::Decimal,
         };
-        if let NumberFacets { low: Some(Bound { value, exclusive: false }), high: None, multiples, .. } = facets
-            && syntax == Syntax::Decimal
-            && value.is_zero()
-            && multiples.is_empty()
-            && facets.excluded.is_empty()
-            && facets.not_multiples.is_empty()
-        {
-            // The sign alone decides, so exponents do no harm.
-            let cap = self.norm.options.max_digits;
-            return Expr::seq([whole(cap), tail(cap)]);
-        }
-        let key = (facets.clone(), syntax, self.norm.options.max_digits);
-        if let Some(known) = KNOWN.lock().get(&key) {
+        let syntax = Syntax { plain, exponents: self.norm.options.exponents };
+        let (cap, limit) = (self.norm.options.max_digits, self.norm.limits.automaton_states);
+        let key = (facets.clone(), syntax, cap);
+        if let Some(known) = KNOWN.lock().automata.get(&key) {
             return Expr::Automaton(known.clone());
         }
-        match self.number_dfa(facets, syntax) {
+        match number_dfa(facets, types, syntax, cap, limit) {
             Ok(dfa) if dfa.is_empty() => {
                 self.norm.conflict(at, "", "no number lies within the bounds");
                 Expr::Never
@@ -195,8 +246,8 @@ impl<'a> Lowering<'a, '_> {
             Ok(dfa) => {
                 let dfa = Arc::new(dfa);
                 let mut known = KNOWN.lock();
-                if known.len() < MAX_KNOWN && dfa.len() <= MAX_KNOWN_STATES {
-                    known.insert(key, dfa.clone());
+                if known.states + dfa.len() <= MAX_KNOWN_STATES && known.automata.insert(key, dfa.clone()).is_none() {
+                    known.states += dfa.len();
                 }
                 Expr::Automaton(dfa)
             }
@@ -206,34 +257,98 @@ impl<'a> Lowering<'a, '_> {
             }
         }
     }
+}
 
-    fn number_dfa(&self, facets: &NumberFacets, syntax: Syntax) -> Result<Dfa, String> {
-        let limit = self.norm.limits.automaton_states;
-        let too_large = |e: TooLarge| e.to_string();
-        let mut dfa = syntax.dfa();
-        if let Some(cap) = self.norm.options.max_digits {
-            let next = capped(cap, limit).map_err(too_large)?;
-            dfa = dfa.combine(&next, Combine::And, limit).map_err(too_large)?;
-        }
-        if let Some(bound) = &facets.low {
-            let next = compared(bound, Ordering::Greater)?;
-            dfa = dfa.combine(&next, Combine::And, limit).map_err(too_large)?;
-        }
-        if let Some(bound) = &facets.high {
-            let next = compared(bound, Ordering::Less)?;
-            dfa = dfa.combine(&next, Combine::And, limit).map_err(too_large)?;
-        }
-        for unit in &facets.multiples {
-            dfa = dfa.combine(&multiples(unit)?, Combine::And, limit).map_err(too_large)?;
-        }
-        for value in &facets.excluded {
-            dfa = dfa.combine(&equal(value)?, Combine::Minus, limit).map_err(too_large)?;
-        }
-        for unit in &facets.not_multiples {
-            dfa = dfa.combine(&multiples(unit)?, Combine::Minus, limit).map_err(too_large)?;
-        }
-        Ok(dfa)
+/// The numbers of these types with these facets, spelt so, as an automaton over bytes.
+fn number_dfa(
+    facets: &NumberFacets,
+    types: Types,
+    syntax: Syntax,
+    cap: Option<u32>,
+    limit: usize,
+) -> Result<Dfa, String> {
+    let too_large = |e: TooLarge| e.to_string();
+    let within = |dfa: Dfa, cap: Option<u32>| match cap {
+        None => Ok(dfa),
+        Some(cap) => capped(cap, limit).and_then(|cap| dfa.combine(&cap, Combine::And, limit)).map_err(too_large),
+    };
+    if syntax == (Syntax { plain: Plain::Decimal, exponents: Exponents::Allowed }) && facets.sign_decides() {
+        return within(of_sign(facets), cap);
     }
+    let mut dfa = syntax.plain.dfa();
+    if let Some(bound) = &facets.low {
+        let next = compared(bound, Ordering::Greater)?;
+        dfa = dfa.combine(&next, Combine::And, limit).map_err(too_large)?;
+    }
+    if let Some(bound) = &facets.high {
+        let next = compared(bound, Ordering::Less)?;
+        dfa = dfa.combine(&next, Combine::And, limit).map_err(too_large)?;
+    }
+    for unit in &facets.multiples {
+        dfa = dfa.combine(&multiples(unit)?, Combine::And, limit).map_err(too_large)?;
+    }
+    for unit in &facets.not_multiples {
+        dfa = dfa.combine(&multiples(unit)?, Combine::Minus, limit).map_err(too_large)?;
+    }
+    for value in &facets.excluded {
+        dfa = dfa.combine(&equal(value)?, Combine::Minus, limit).map_err(too_large)?;
+    }
+    if syntax.exponents == Exponents::Allowed && syntax.plain != Plain::Digits && facets.not_multiples.is_empty() {
+        let mut powers = with_exponent(facets, types);
+        for value in &facets.excluded {
+            let bound = || Some(Bound { value: value.clone(), exclusive: false });
+            let only = NumberFacets { low: bound(), high: bound(), ..NumberFacets::default() };
+            powers = powers.combine(&with_exponent(&only, Types::NUMBER), Combine::Minus, limit).map_err(too_large)?;
+        }
+        dfa = dfa.combine(&powers, Combine::Or, limit).map_err(too_large)?;
+    }
+    within(dfa, cap)
+}
+
+/// JSON numbers that satisfy facets that look at the sign alone.
+fn of_sign(facets: &NumberFacets) -> Dfa {
+    let mut b = DfaBuilder::new();
+    let start = b.state(false);
+    let minus = b.state(false);
+    b.edge(start, 45, 45, minus);
+    for (from, negative) in [(start, false), (minus, true)] {
+        // Exponents of zero, and of other numbers.
+        let exponents = [Decimal::parse("0"), Decimal::new(negative, vec![1], 1)].map(|value| {
+            let (behind, sign) = (b.state(false), b.state(false));
+            let is_final = facets.allow(&value);
+            let digits = b.state(is_final);
+            b.edge(behind, 43, 43, sign);
+            b.edge(behind, 45, 45, sign);
+            [behind, sign, digits].into_iter().for_each(|from| b.edge(from, 48, 57, digits));
+            (behind, is_final)
+        });
+        // Of zero and of other numbers: a single zero, digits, behind the point, digits behind the point.
+        let parts = exponents.map(|(behind, is_final)| {
+            let [zero, digits, fraction] = [0; 3].map(|_| b.state(is_final));
+            let point = b.state(false);
+            for from in [zero, digits] {
+                b.edge(from, 46, 46, point);
+            }
+            for from in [zero, digits, fraction] {
+                b.edge(from, 69, 69, behind);
+                b.edge(from, 101, 101, behind);
+            }
+            [zero, digits, point, fraction]
+        });
+        let [[zero, ..], [_, digits, ..]] = parts;
+        b.edge(from, 48, 48, zero);
+        b.edge(from, 49, 57, digits);
+        b.edge(digits, 48, 57, digits);
+        let [[_, _, zero_point, zeros], [_, _, point, fraction]] = parts;
+        for from in [zero_point, zeros] {
+            b.edge(from, 48, 48, zeros);
+            b.edge(from, 49, 57, fraction);
+        }
+        for from in [point, fraction] {
+            b.edge(from, 48, 57, fraction);
+        }
+    }
+    b.finish().minimize()
 }
 
 /// Decimal numbers (without exponent, syntax not checked) that equal this one.
@@ -490,7 +605,7 @@ mod tests {
 
     #[test]
     fn bounds_agree_with_comparison() {
-        let syntax = Syntax::Decimal.dfa();
+        let syntax = Plain::Decimal.dfa();
         for limit in ["0", "1", "-1", "10", "-10", "0.1", "-0.1", "1.5", "100", "12345678901234567890", "0.09"] {
             for exclusive in [false, true] {
                 let b = bound(limit, exclusive);
@@ -509,7 +624,7 @@ mod tests {
 
     #[test]
     fn multiples_agree_with_division() {
-        let syntax = Syntax::Decimal.dfa();
+        let syntax = Plain::Decimal.dfa();
         for unit in ["1", "2", "3", "7", "10", "100", "0.5", "0.1", "0.01", "2.5", "1.50"] {
             let unit = Decimal::parse(unit);
             let dfa = multiples(&unit).unwrap().combine(&syntax, Combine::And, 100_000).unwrap();
@@ -523,12 +638,99 @@ mod tests {
 
     #[test]
     fn syntaxes() {
-        let accepts = |s: Syntax, text: &str| s.dfa().accepts(text.bytes().map(u32::from));
-        assert!(accepts(Syntax::Digits, "-10") && !accepts(Syntax::Digits, "1.0") && !accepts(Syntax::Digits, "01"));
-        assert!(accepts(Syntax::ZeroFraction, "1.00") && !accepts(Syntax::ZeroFraction, "1.01"));
-        assert!(
-            accepts(Syntax::Fraction, "0.50") && !accepts(Syntax::Fraction, "5.0") && !accepts(Syntax::Fraction, "5")
-        );
-        assert!(accepts(Syntax::Decimal, "0.50") && !accepts(Syntax::Decimal, "1.") && !accepts(Syntax::Decimal, ".5"));
+        let accepts = |s: Plain, text: &str| s.dfa().accepts(text.bytes().map(u32::from));
+        assert!(accepts(Plain::Digits, "-10") && !accepts(Plain::Digits, "1.0") && !accepts(Plain::Digits, "01"));
+        assert!(accepts(Plain::ZeroFraction, "1.00") && !accepts(Plain::ZeroFraction, "1.01"));
+        assert!(accepts(Plain::Fraction, "0.50") && !accepts(Plain::Fraction, "5.0") && !accepts(Plain::Fraction, "5"));
+        assert!(accepts(Plain::Decimal, "0.50") && !accepts(Plain::Decimal, "1.") && !accepts(Plain::Decimal, ".5"));
+    }
+
+    /// All JSON numbers of up to `n` bytes with the digits 0, 1, 2, 5.
+    fn numbers(n: usize) -> Vec<String> {
+        let any = of_sign(&NumberFacets::default());
+        let mut stack = vec![(0, String::new())];
+        let mut out = Vec::new();
+        while let Some((at, text)) = stack.pop() {
+            if any.is_final(at) {
+                out.push(text.clone());
+            }
+            if text.len() < n {
+                let symbols = "-+0125.e".chars();
+                stack.extend(symbols.filter_map(|c| Some((any.next(at, u32::from(c))?, format!("{text}{c}")))));
+            }
+        }
+        out
+    }
+
+    /// Whether a number with an exponent is spelt as documented.
+    fn is_spelt(text: &str, facets: &NumberFacets, types: Types) -> bool {
+        let Some((mantissa, exponent)) = text.split_once('e') else { return true };
+        if facets.sign_decides() && types == Types::NUMBER {
+            return true;
+        }
+        let mantissa = mantissa.trim_start_matches('-');
+        let (first, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let zeros = fraction.bytes().all(|b| b == b'0');
+        let negative = exponent.starts_with('-') && exponent.bytes().any(|b| b"125".contains(&b));
+        first.len() == 1
+            && (first != "0" || zeros)
+            && (zeros || types != Types::INTEGER && facets.multiples.is_empty())
+            && (negative || types != Types::FRACTION)
+    }
+
+    #[test]
+    fn numbers_with_exponents_are_within_bounds_and_as_documented() {
+        let texts = numbers(7);
+        let syntax = |types| Syntax {
+            plain: match types {
+                Types::INTEGER => Plain::ZeroFraction,
+                Types::FRACTION => Plain::Fraction,
+                _ => Plain::Decimal,
+            },
+            exponents: Exponents::Allowed,
+        };
+        let ends = [None, Some("0"), Some("-0.2"), Some("1"), Some("12.5"), Some("-150"), Some("2e10"), Some("5e-12")];
+        let mut all = Vec::new();
+        for (i, low) in ends.iter().enumerate() {
+            for (j, high) in ends.iter().enumerate() {
+                let exclusive = (i + j) % 2 == 0;
+                let low = low.map(|text| bound(text, exclusive));
+                let high = high.map(|text| bound(text, i % 2 == 0));
+                all.push(NumberFacets { low, high, ..NumberFacets::default() });
+            }
+        }
+        for units in [vec!["0.25"], vec!["20"], vec!["0.1", "0.2"], vec!["3"], vec!["1e3"]] {
+            let multiples = units.into_iter().map(Decimal::parse).collect();
+            all.push(NumberFacets { multiples, low: Some(bound("-20", true)), ..NumberFacets::default() });
+        }
+        for excluded in [vec!["0"], vec!["20", "1.5"], vec!["0", "500"]] {
+            let excluded = excluded.into_iter().map(Decimal::parse).collect();
+            all.push(NumberFacets { excluded, high: Some(bound("1e3", false)), ..NumberFacets::default() });
+        }
+        all.push(NumberFacets { excluded: vec![Decimal::parse("0")], ..NumberFacets::default() });
+        all.push(NumberFacets { not_multiples: vec![Decimal::parse("0.5")], ..NumberFacets::default() });
+        let mut accepted = 0;
+        for facets in &all {
+            for types in [Types::INTEGER, Types::NUMBER, Types::FRACTION] {
+                for cap in [None, Some(2)] {
+                    let dfa = number_dfa(facets, types, syntax(types), cap, 100_000).unwrap();
+                    let divides = !facets.multiples.is_empty() || !facets.not_multiples.is_empty();
+                    // Exponents of four digits the comparison does not divide.
+                    for text in texts.iter().filter(|text| !divides || !text.split('e').any(|part| part.len() > 3)) {
+                        let value = Decimal::parse(text);
+                        let of_type = if value.is_integer() { Types::INTEGER } else { Types::FRACTION };
+                        let fits =
+                            cap.is_none_or(|cap| text.split(['-', '+', '.', 'e']).all(|d| d.len() <= cap as usize));
+                        let spelt =
+                            is_spelt(text, facets, types) && (facets.not_multiples.is_empty() || !text.contains('e'));
+                        let want = types.meets(of_type) && facets.allow(&value) && fits && spelt;
+                        let got = dfa.accepts(text.bytes().map(u32::from));
+                        assert_eq!(got, want, "{text} {facets:?} {types:?} {cap:?}");
+                        accepted += usize::from(got && text.contains('e'));
+                    }
+                }
+            }
+        }
+        assert!(accepted > 10_000, "{accepted}");
     }
 }

@@ -8,6 +8,7 @@ use crate::matcher::Recognizer;
 
 mod parameters;
 mod refusals;
+mod spelling;
 
 fn options(whitespace: Whitespace) -> SchemaOptions {
     SchemaOptions { whitespace, ..SchemaOptions::default() }
@@ -91,7 +92,11 @@ fn strings_are_valid_utf8() {
 fn types() {
     check(r#"{"type":"null"}"#, &["null"], &["1", "\"null\""]);
     check(r#"{"type":"boolean"}"#, &["true", "false"], &["null", "1"]);
-    check(r#"{"type":"integer"}"#, &["0", "-7", "12", "1.0", "3.00"], &["1.5", "1e2", "01", "-", "1.", "null"]);
+    check(
+        r#"{"type":"integer"}"#,
+        &["0", "-7", "12", "1.0", "3.00", "1e2", "-1.0E+02"],
+        &["1.5", "1e-2", "1.5e1", "01", "-", "1.", "null"],
+    );
     check(r#"{"type":"number"}"#, &["0", "-7.25", "1e9", "1.5E-3"], &["1.", "\"1\"", "1e"]);
     check(r#"{"type":["string","null"]}"#, &["\"a\"", "null"], &["1", "[]"]);
     check(r#"{"type":["object","array"]}"#, &["{}", "[1]", r#"{"a":1}"#], &["1", "\"\""]);

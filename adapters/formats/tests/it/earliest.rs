@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use louver::compile::Compiled;
-use louver::front::json_schema::{SchemaOptions, Whitespace};
+use louver::front::json_schema::{Integers, SchemaOptions, Whitespace};
 use louver::limits::Limits;
 use louver::matcher::{Recognizer, Rejected};
 use louver::spec::tools::ToolChoice;
@@ -44,7 +44,11 @@ fn requests(format: &WireFormat) -> Vec<(Demand, ToolRequest)> {
                     tool_choice: choice.clone(),
                     parallel,
                     reasoning,
-                    schema_options: SchemaOptions { whitespace: Whitespace::PythonLike, ..SchemaOptions::default() },
+                    schema_options: SchemaOptions {
+                        whitespace: Whitespace::PythonLike,
+                        integers: Integers::Digits,
+                        ..SchemaOptions::default()
+                    },
                     ..request(TOOLS, &json!("auto"))
                 };
                 out.push((demand, request));
