@@ -78,6 +78,14 @@ fn walk(constraint: &Constraint, rng: &mut Rng) -> Option<Vec<u8>> {
     None
 }
 
+/// Whether there is a number that is not zero and is zero as a double.
+fn underflows(text: &str) -> bool {
+    text.split(|c: char| !c.is_ascii_digit() && !"+-.eE".contains(c)).any(|number| {
+        let mantissa = number.split(['e', 'E']).next().unwrap_or_default();
+        mantissa.contains(|c: char| c.is_ascii_digit() && c != '0') && number.parse::<f64>() == Ok(0.0)
+    })
+}
+
 /// `-0` is the integer 0; read as a double the oracle no longer takes it for an integer in draft 4.
 fn without_negative_zero(value: Value) -> Value {
     match value {
@@ -116,6 +124,9 @@ fn walks_through_masks_end_in_valid_documents() {
                 Err(error) if error.to_string().contains("out of range") => continue,
                 Err(error) => panic!("{error}: {text}\n{schema}"),
             };
+            if underflows(&text) {
+                continue;
+            }
             let value = without_negative_zero(value);
             if let Err(error) = oracle.validate(&value) {
                 panic!("{error}\n{text}\n{schema}");

@@ -2,6 +2,7 @@
 //! recursion is a reference.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
@@ -9,14 +10,15 @@ use super::decimal::Decimal;
 use super::doc::LocId;
 use super::facets::{ArrayFacets, Facets, NumberFacets, ObjectFacets, StringFacets, Types};
 use super::normalize::{Conj, Needs, Normalizer};
+use super::number;
+use super::spelling::Spelling;
 use super::syntax::Syntax;
 use super::{Registry, SchemaError, SchemaErrorReason as Reason, SchemaErrors, SchemaOptions, Undeclared, Whitespace};
-use super::{number, string};
 use crate::fsm::{ByteSet, Dfa};
 use crate::ids::RuleId;
 use crate::ir::{Expr, GrammarBuilder, Graph, Member, Members};
 use crate::limits::Limits;
-use crate::spec::json::Json;
+use crate::spec::json::{Json, write_string};
 
 /// Rules that every schema has in common, made on first use.
 #[derive(Default)]
@@ -95,6 +97,11 @@ impl<'a, 'b> Lowering<'a, 'b> {
             spelt: FxHashMap::default(),
             nodes: 0,
         }
+    }
+
+    pub(super) fn spelling(&self) -> Spelling {
+        let SchemaOptions { non_ascii, escapes, .. } = self.norm.options;
+        Spelling { non_ascii, escapes }
     }
 
     pub(super) fn with_syntax(mut self, syntax: Syntax) -> Self {
@@ -287,10 +294,28 @@ impl<'a, 'b> Lowering<'a, 'b> {
     /// Values of these types: their spellings.
     fn constants(&mut self, values: &[&Json], types: Types, parts: &mut Vec<Expr>, scalars: &mut Vec<Vec<u8>>) {
         let mut numbers: Vec<(Decimal, &str)> = Vec::new();
+        let mut texts: Vec<&str> = Vec::new();
+        let spelling = self.spelling();
         for value in values {
             match value {
                 Json::Number(n) => numbers.push((Decimal::parse(n.as_str()), n.as_str())),
+                Json::String(text) if self.syntax.is_json() => {
+                    if spelling.is_single(text) {
+                        let mut word = String::with_capacity(text.len() + 2);
+                        write_string(&mut word, text);
+                        scalars.push(word.into_bytes());
+                    } else {
+                        texts.push(text);
+                    }
+                }
                 other => self.constant(other, parts, scalars),
+            }
+        }
+        if !texts.is_empty() {
+            let texts = Dfa::words(texts.iter().map(|text| text.chars().map(u32::from).collect::<Vec<_>>()));
+            match spelling.words(&texts, self.norm.limits.compiled_states) {
+                Ok(spelt) => parts.push(Expr::Automaton(Arc::new(spelt))),
+                Err(error) => parts.push(self.too_large(&error)),
             }
         }
         if !numbers.is_empty() {
@@ -299,17 +324,16 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
     }
 
-    /// One value that is no number: its spellings.
+    /// One value that is neither number nor string of JSON: its spellings.
     fn constant(&mut self, value: &Json, parts: &mut Vec<Expr>, scalars: &mut Vec<Vec<u8>>) {
         match value {
             Json::Null => scalars.push(self.syntax.words()[0].to_vec()),
             Json::Bool(true) => scalars.push(self.syntax.words()[1].to_vec()),
             Json::Bool(false) => scalars.push(self.syntax.words()[2].to_vec()),
             Json::String(text) if !self.syntax.is_json() => {
-                parts.push(self.syntax.constant(text, self.norm.options.non_ascii));
+                parts.push(self.syntax.constant(text, self.spelling()));
             }
-            Json::String(text) => scalars.extend(string::literals(text, self.norm.options.non_ascii)),
-            Json::Number(_) => {}
+            Json::String(_) | Json::Number(_) => {}
             Json::Array(items) => {
                 let (open, close, comma) = self.brackets();
                 if items.is_empty() {
@@ -332,7 +356,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
                 }
                 let mut members = Vec::new();
                 for (name, item) in object.iter() {
-                    let name = self.syntax.name(name, self.norm.options.non_ascii);
+                    let name = self.syntax.name(name, self.spelling());
                     members.push(Expr::seq([name, self.colon(), self.whole_constant(item)]));
                 }
                 let members = Self::constant_members(members, comma);
@@ -473,7 +497,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         if let Some(rule) = self.shared.tail {
             return rule;
         }
-        let rule = self.rule("string-tail".into(), string::free_tail(self.norm.options.non_ascii));
+        let rule = self.rule("string-tail".into(), self.spelling().free_tail());
         *self.shared.tail.insert(rule)
     }
 
@@ -482,7 +506,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         if let Some(rule) = self.shared.special_tail {
             return rule;
         }
-        let first = string::special_char(self.norm.options.non_ascii);
+        let first = self.spelling().special_char();
         let tail = Expr::Ref(self.tail_rule());
         let rule = self.rule("special-tail".into(), Expr::seq([first, tail]));
         *self.shared.special_tail.insert(rule)
@@ -570,7 +594,7 @@ fn words(mut words: Vec<Vec<u8>>) -> Expr {
         return Expr::alt(words.iter().map(|word| Expr::bytes(word)));
     }
     let symbols = words.into_iter().map(|word| word.into_iter().map(u32::from).collect::<Vec<u32>>());
-    Expr::Automaton(std::sync::Arc::new(Dfa::words(symbols)))
+    Expr::Automaton(Arc::new(Dfa::words(symbols)))
 }
 
 /// Whether an expression derives anything, given the rules that do.

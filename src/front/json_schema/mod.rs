@@ -36,6 +36,7 @@ mod parameters;
 mod profile;
 mod registry;
 mod resolve;
+mod spelling;
 mod string;
 mod syntax;
 
@@ -180,6 +181,18 @@ pub enum NonAscii {
     Escaped,
 }
 
+/// Which escapes ASCII characters may have where the text is constrained (names, constants, patterns, formats). Free text may use
+/// every escape JSON has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Escapes {
+    /// Those JSON requires: `\n` and `\u000a`, but neither `\/` nor `\u0061`. Texts are forced where only one is possible.
+    #[default]
+    Required,
+    /// Every escape JSON has, of every character.
+    Any,
+}
+
 /// What happens to a keyword that cannot be enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -215,6 +228,8 @@ pub struct SchemaOptions {
     pub dialect: Dialect,
     /// How characters outside ASCII are spelt.
     pub non_ascii: NonAscii,
+    /// Which escapes ASCII characters may have.
+    pub escapes: Escapes,
     /// Most digits of a number before the decimal point, behind it, and in an exponent.
     pub max_digits: Option<u32>,
 }
@@ -231,6 +246,7 @@ impl Default for SchemaOptions {
             policy: Policy::default(),
             dialect: Dialect::default(),
             non_ascii: NonAscii::default(),
+            escapes: Escapes::default(),
             max_digits: None,
         }
     }

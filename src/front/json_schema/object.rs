@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::SchemaErrorReason as Reason;
 use super::doc::LocId;
 use super::facets::{Facets, NameTest, ObjectFacets, PatternUse, SomeMember, StringFacets, Types};
 use super::lower::Lowering;
 use super::members::{Frame, Member};
 use super::normalize::Normalizer;
-use super::string;
+use super::spelling::plain_ascii;
+use super::{Escapes, SchemaErrorReason as Reason};
 use crate::front::regex::SCALARS;
-use crate::fsm::{ByteSet, Class, Combine, Dfa};
+use crate::fsm::{Class, Combine, Dfa};
 use crate::ir::{Except, Expr, Graph};
 
 /// Most classes of additional names that patterns may cut out.
@@ -88,7 +88,7 @@ impl<'a> Lowering<'a, '_> {
             let locs = self.norm.member(facets, name);
             let at = locs.first().copied();
             let rank = ranks.get(name).copied();
-            let key = self.syntax.name(name, self.norm.options.non_ascii);
+            let key = self.syntax.name(name, self.spelling());
             let qualifies = self.candidates(facets, |norm, some| norm.is_candidate(some, name));
             let member = match self.norm.accepts_name(facets, name) && key != Expr::Never {
                 true => self.member((key, locs), &qualifies, rank.is_some()),
@@ -284,7 +284,7 @@ impl<'a> Lowering<'a, '_> {
                 if let Some(&known) = self.other_names.get(&excluded) {
                     return Expr::Ref(known);
                 }
-                let graph = match excluded.iter().all(|name| string::is_plain(name)) {
+                let graph = match excluded.iter().all(|name| self.spelling().is_plain(name)) {
                     true => Expr::Except(Box::new(self.other_name(&excluded))),
                     false => self.name_trie(&excluded),
                 };
@@ -307,7 +307,7 @@ impl<'a> Lowering<'a, '_> {
     fn other_name(&mut self, excluded: &[&str]) -> Except {
         Except {
             words: excluded.iter().map(|name| name.as_bytes().to_vec()).collect(),
-            leave: string::plain_ascii(),
+            leave: plain_ascii(),
             tail: self.tail_rule(),
             other: self.special_tail_rule(),
             close: b"\"".to_vec(),
@@ -338,7 +338,9 @@ impl<'a> Lowering<'a, '_> {
                 let Some(c) = first[read..].chars().next() else { break };
                 let same = rest.partition_point(|text| text[read..].starts_with(c));
                 let child = graph.node();
-                graph.edge(node, string::spell(&[(u32::from(c), u32::from(c))], self.norm.options.non_ascii), child);
+                for symbol in self.spell_shared(&[(u32::from(c), u32::from(c))]).into_iter().filter(possible) {
+                    graph.edge(node, symbol, child);
+                }
                 stack.push((child, &rest[..same], read + c.len_utf8()));
                 children.push(u32::from(c));
                 rest = &rest[same..];
@@ -350,12 +352,10 @@ impl<'a> Lowering<'a, '_> {
 
     /// Edges from a trie node to free text, over every code point that is not a child's.
     fn leave(&mut self, graph: &mut Graph, (node, free, end): (u32, u32, u32), children: &[u32]) {
-        let plain = |c: u32| (0x20..0x80).contains(&c) && c != 0x22 && c != 0x5C;
-        if children.iter().all(|&c| plain(c)) {
+        let plain = |c: u32| u8::try_from(c).is_ok_and(|c| plain_ascii().contains(c));
+        if self.spelling().escapes == Escapes::Required && children.iter().all(|&c| plain(c)) {
             // The common case: what is not plain ASCII has one shared rule.
-            let mut ascii = ByteSet::range(0x20, 0x7F);
-            ascii.remove(b'"');
-            ascii.remove(b'\\');
+            let mut ascii = plain_ascii();
             for &c in children {
                 ascii.remove(c as u8);
             }
@@ -378,7 +378,9 @@ impl<'a> Lowering<'a, '_> {
                 ranges.push((from, hi));
             }
         }
-        graph.edge(node, string::spell(&ranges, self.norm.options.non_ascii), free);
+        for symbol in self.spell_shared(&ranges).into_iter().filter(possible) {
+            graph.edge(node, symbol, free);
+        }
     }
 }
 
@@ -408,4 +410,9 @@ fn matched_locations<'a>(facets: &ObjectFacets<'a>, matched: &[NameTest<'a>]) ->
         }
     }
     locs
+}
+
+/// Whether there is a symbol at all.
+fn possible(symbol: &Expr) -> bool {
+    *symbol != Expr::Never
 }

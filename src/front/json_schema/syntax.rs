@@ -3,12 +3,12 @@
 
 use std::sync::OnceLock;
 
+use super::SchemaErrorReason as Reason;
 use super::elements::Elements;
 use super::facets::StringFacets;
 use super::lower::Lowering;
 use super::parameters::Kinds;
-use super::string;
-use super::{NonAscii, SchemaErrorReason as Reason};
+use super::spelling::Spelling;
 use crate::front::regex::{Pattern, SCALARS, scalar_from, scalar_until, spell_dfa, spell_utf8};
 use crate::fsm::{ByteSet, Combine, Dfa, Nfa, TooLarge};
 use crate::ir::{Expr, Trigger};
@@ -53,9 +53,9 @@ impl Syntax {
     }
 
     /// One string; none if it cannot be written.
-    pub(super) fn constant(&self, text: &str, other: NonAscii) -> Expr {
+    pub(super) fn constant(&self, text: &str, spelling: Spelling) -> Expr {
         match self {
-            Syntax::Json => string::literal(text, other),
+            Syntax::Json => spelling.literal(text),
             Syntax::Python => Expr::alt(QUOTES.map(|quote| {
                 let chars = text.chars().map(u32::from).map(|c| python_spell(&[(c, c)], quote));
                 Expr::seq([quoted(quote)].into_iter().chain(chars).chain([quoted(quote)]))
@@ -67,14 +67,14 @@ impl Syntax {
     }
 
     /// One member's name; none if it cannot be written.
-    pub(super) fn name(&self, name: &str, other: NonAscii) -> Expr {
+    pub(super) fn name(&self, name: &str, spelling: Spelling) -> Expr {
         match self {
             Syntax::Delimited(_) if name.is_empty() || name.contains([':', ',', '{', '}', '[', ']', '<', '"']) => {
                 Expr::Never
             }
             Syntax::Delimited(_) => Expr::text(name),
             Syntax::Elements(elements) => elements.named(name),
-            Syntax::Json | Syntax::Python => self.constant(name, other),
+            Syntax::Json | Syntax::Python => self.constant(name, spelling),
         }
     }
 }

@@ -2,6 +2,120 @@
 
 use super::*;
 
+/// A text spelt with a choice of escapes for each character, drawn from numbers.
+fn spelt(text: &str, mut draw: impl FnMut(u32) -> u32) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        let short = crate::spec::json::short_escape(c).or((c == '/').then_some("\\/"));
+        let raw = !matches!(c, '"' | '\\') && u32::from(c) >= 0x20;
+        match draw(4) {
+            0 | 1 if raw => out.push(c),
+            2 if short.is_some() => out.extend(short),
+            _ => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    let digits = format!("{unit:04x}");
+                    let cased = digits.chars().map(|c| if draw(2) == 0 { c } else { c.to_ascii_uppercase() });
+                    out.push_str("\\u");
+                    out.extend(cased);
+                }
+            }
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Wherever text is constrained: a schema with `TEXT` for a place where a JSON string of the text stands, an instance likewise.
+const PLACES: [(&str, &str); 9] = [
+    (r#"{"const":TEXT}"#, "TEXT"),
+    (r#"{"enum":["a",TEXT,"ab/",1,"é"]}"#, "TEXT"),
+    (r#"{"const":{"k":[TEXT]}}"#, r#"{"k":[TEXT]}"#),
+    (r#"{"properties":{TEXT:{"type":"null"}},"additionalProperties":false,"minProperties":1}"#, "{TEXT:null}"),
+    (r#"{"required":["o",TEXT],"additionalProperties":{"type":"null"}}"#, r#"{TEXT:null,"o":null}"#),
+    (r#"{"type":"string","pattern":"^[ -0a-c/\"\\\\\n\u0001é😀]+$"}"#, "TEXT"),
+    (r#"{"pattern":"[^z]$","minLength":1,"maxLength":9}"#, "TEXT"),
+    (r#"{"patternProperties":{"^.[^z]*$":{"type":"null"}},"additionalProperties":false}"#, "{TEXT:null}"),
+    (r#"{"not":{"enum":["z","zz"]},"type":"string"}"#, "TEXT"),
+];
+
+#[test]
+fn every_escape_of_every_character() {
+    let any = SchemaOptions { escapes: Escapes::Any, ..SchemaOptions::default() };
+    let mut seed = 1u32;
+    let mut draw = move |n: u32| {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (seed >> 16) % n
+    };
+    for text in ["a", "ab/c", "b\"\\\n\u{1}", "é/😀", "a -0"] {
+        for (schema, instance) in PLACES {
+            let schema = schema.replace("TEXT", &Json::String(text.into()).to_string());
+            let mut recognizer = recognizer_with(&schema, &any);
+            for round in 0..30 {
+                let text = instance.replace("TEXT", &spelt(text, |n| if round == 0 { 0 } else { draw(n) }));
+                assert!(accepts(&mut recognizer, &text), "{schema} should accept {text}");
+                for other in [text.replace("u00", "u01"), text.replace("\\/", "\\."), text.replace('d', "z")] {
+                    let same = |a: &str, b: &str| {
+                        Json::parse(a, &Limits::default()).ok() == Json::parse(b, &Limits::default()).ok()
+                    };
+                    let json = Json::parse(&other, &Limits::default()).is_ok();
+                    assert!(json || !accepts(&mut recognizer, &other), "{schema} should not accept {other}");
+                    let exact = schema.starts_with(r#"{"const"#);
+                    assert!(same(&text, &other) || !exact || !accepts(&mut recognizer, &other), "{schema}: {other}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn escaped_names_are_the_names() {
+    let any = SchemaOptions { escapes: Escapes::Any, ..SchemaOptions::default() };
+    let schema = r#"{"type":"object","properties":{"ab":{"type":"null"},"c/":{"type":"null"}},"additionalProperties":{"type":"integer"}}"#;
+    for options in [SchemaOptions::default(), any] {
+        check_with(
+            schema,
+            &options,
+            &[r#"{"ab":null,"c/":null}"#, r#"{"abc":1,"c":2}"#, r#"{"aé":1}"#],
+            &[
+                r#"{"\u0061b":1}"#,
+                r#"{"a\u0062":1}"#,
+                r#"{"c\/":1}"#,
+                r#"{"c\u002F":1}"#,
+                r#"{"ab":null,"\u0061\u0062":null}"#,
+                r#"{"ab":null,"ab":null}"#,
+            ],
+        );
+    }
+    check_with(
+        schema,
+        &any,
+        &[
+            r#"{"\u0061b":null}"#,
+            r#"{"c\/":null}"#,
+            r#"{"\u0061":1}"#,
+            r#"{"a\u0062c":1}"#,
+            r#"{"c\u002Fd":1}"#,
+            r#"{"\/":1}"#,
+        ],
+        &[r#"{"\u0061b":1}"#, r#"{"a\u0062":null,"ab":null}"#, r#"{"\u0061":null}"#],
+    );
+    check(schema, &[], &[r#"{"\u0061b":null}"#, r#"{"c\/":null}"#]);
+}
+
+#[test]
+fn characters_of_constants_are_spelt_one_by_one() {
+    check(
+        r#"{"enum":["éa😀","x"]}"#,
+        &[r#""\u00e9a😀""#, r#""éa\uD83D\ude00""#, "\"x\""],
+        &[r#""éa\ud83d""#, r#""\u0065a😀""#],
+    );
+    check(r#"{"const":"\u001f\n"}"#, &[r#""\u001f\n""#, r#""\u001F\u000A""#], &["\"\u{1f}\n\""]);
+    let raw = SchemaOptions { non_ascii: NonAscii::Raw, escapes: Escapes::Any, ..SchemaOptions::default() };
+    check_with(r#"{"const":"éa"}"#, &raw, &[r#""é\u0061""#], &[r#""\u00e9a""#]);
+    let escaped = SchemaOptions { non_ascii: NonAscii::Escaped, ..SchemaOptions::default() };
+    check_with(r#"{"const":"éa"}"#, &escaped, &[r#""\u00E9a""#], &["\"éa\"", r#""\u00e9\u0061""#]);
+}
+
 #[test]
 fn exponents_within_bounds() {
     check(
