@@ -100,6 +100,9 @@ impl Pattern {
         if source.len() > limits.source_bytes {
             return Err(TooLarge { limit: limits.source_bytes }.into());
         }
+        if source.len() / BYTES_OF_A_NODE > limits.nodes {
+            return Err(TooLarge { limit: limits.nodes }.into());
+        }
         let translated = translate(source, options)?;
         if translated.tables > limits.nodes / RANGES_OF_A_TABLE {
             return Err(TooLarge { limit: limits.nodes }.into());
@@ -333,6 +336,9 @@ fn edges(hir: &Hir) -> Option<Vec<Edges<'_>>> {
         _ => None,
     }
 }
+
+/// Most bytes of a pattern for each node that it may have.
+const BYTES_OF_A_NODE: usize = 4;
 
 /// Ranges of the largest tables of Unicode, roughly.
 const RANGES_OF_A_TABLE: usize = 512;

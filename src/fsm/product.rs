@@ -326,6 +326,8 @@ impl Tuples {
             })
             .collect();
         let width = parts.len();
+        // A state is as large as there are automata.
+        let limit = limit.min(MAX_TABLE / width.max(1));
         let mut ids: FxHashMap<Box<[u32]>, u32> = FxHashMap::default();
         let mut states = vec![0u32; width];
         ids.insert(states.clone().into(), 0);

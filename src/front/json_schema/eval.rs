@@ -11,7 +11,8 @@ impl<'a> Normalizer<'a> {
     /// reported if they would matter.
     pub(super) fn accepts(&mut self, facets: &Facets<'a>, value: &Json) -> bool {
         let types = Types::of(value);
-        if !facets.types.meets(types) {
+        let listed = facets.string.excluded.len() + facets.number.excluded.len();
+        if !facets.types.meets(types) || !self.spend(1 + listed) {
             return false;
         }
         let accepted = match value {
@@ -94,6 +95,9 @@ impl<'a> Normalizer<'a> {
         let conj = self.conj(locs);
         let alternatives = self.alternatives(&conj);
         alternatives.iter().any(|f| {
+            if !self.spend(1 + f.values.as_ref().map_or(0, |values| values.len())) {
+                return false;
+            }
             let listed = f.values.as_ref().is_none_or(|values| {
                 let wanted = super::facets::canonical(value);
                 values.iter().any(|v| super::facets::canonical(v) == wanted)
@@ -113,6 +117,9 @@ impl<'a> Normalizer<'a> {
             return vec![LocId::FALSE];
         }
         let mut out = Vec::new();
+        if !self.spend(facets.parts.len()) {
+            return out;
+        }
         for part in &facets.parts {
             let before = out.len();
             out.extend(part.property(name));

@@ -1,6 +1,7 @@
 //! What a value must satisfy, type by type: the normal form of a conjunction of schemas.
 
 use std::fmt;
+use std::hash::Hash;
 use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -245,6 +246,23 @@ impl<'a> Facets<'a> {
         }
     }
 
+    /// How much there is to copy.
+    pub(super) fn size(&self) -> usize {
+        let Facets { number, string, array, object, .. } = self;
+        number.excluded.len()
+            + number.multiples.len()
+            + string.patterns.len()
+            + string.excluded.len()
+            + array.parts.len()
+            + array.contains.len()
+            + object.parts.len()
+            + object.required.len()
+            + object.forbidden.len()
+            + object.names.len()
+            + object.some.len()
+            + self.unenforced.len()
+    }
+
     /// Both together. Cost: linear in the number of keywords, not in their contents.
     pub(super) fn conjoin(mut self, other: &Facets<'a>) -> Facets<'a> {
         self.types = self.types.and(other.types);
@@ -316,7 +334,7 @@ impl NumberFacets {
             self.lower(high.clone());
         }
         extend_distinct(&mut self.multiples, &other.multiples);
-        extend_distinct(&mut self.excluded, &other.excluded);
+        extend_hashed(&mut self.excluded, &other.excluded);
         extend_distinct(&mut self.not_multiples, &other.not_multiples);
     }
 
@@ -373,7 +391,7 @@ impl<'a> StringFacets<'a> {
         self.min = self.min.max(other.min);
         self.max = least(self.max, other.max);
         extend_distinct(&mut self.patterns, &other.patterns);
-        extend_distinct(&mut self.excluded, &other.excluded);
+        extend_hashed(&mut self.excluded, &other.excluded);
     }
 
     pub(super) fn is_free(&self) -> bool {
@@ -447,9 +465,9 @@ impl<'a> ObjectFacets<'a> {
         if self.required.is_empty() {
             self.required.clone_from(&other.required);
         } else {
-            extend_distinct(&mut self.required, &other.required);
+            extend_hashed(&mut self.required, &other.required);
         }
-        extend_distinct(&mut self.forbidden, &other.forbidden);
+        extend_hashed(&mut self.forbidden, &other.forbidden);
         self.min = self.min.max(other.min);
         self.max = least(self.max, other.max);
         extend_distinct(&mut self.names, &other.names);
@@ -485,6 +503,17 @@ fn extend_distinct<T: PartialEq + Clone>(list: &mut Vec<T>, more: &[T]) {
             list.push(item.clone());
         }
     }
+}
+
+/// The same for lists that may be long.
+fn extend_hashed<T: Eq + Hash + Clone>(list: &mut Vec<T>, more: &[T]) {
+    const FEW: usize = 256;
+    if list.len().saturating_mul(more.len()) <= FEW {
+        return extend_distinct(list, more);
+    }
+    let known: FxHashSet<&T> = list.iter().collect();
+    let more: Vec<T> = more.iter().filter(|item| !known.contains(item)).cloned().collect();
+    list.extend(more);
 }
 
 /// Values of the first list that equal one of the second.

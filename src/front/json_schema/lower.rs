@@ -69,6 +69,8 @@ pub(super) struct Lowering<'a, 'b> {
     /// How one code point of these ranges is spelt: plain ASCII, and a rule of the rest.
     pub(super) spelt: FxHashMap<Box<[(u32, u32)]>, [Expr; 2]>,
     nodes: usize,
+    /// How many numbers have been listed.
+    pub(super) listed: usize,
 }
 
 impl<'a, 'b> Lowering<'a, 'b> {
@@ -96,6 +98,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             classes: FxHashMap::default(),
             spelt: FxHashMap::default(),
             nodes: 0,
+            listed: 0,
         }
     }
 
@@ -137,6 +140,9 @@ impl<'a, 'b> Lowering<'a, 'b> {
             };
             self.rules.push((rule, body));
             self.nodes += 1;
+            if self.norm.is_exhausted() {
+                break;
+            }
             if self.nodes + self.norm.doc.len() > self.norm.limits.nodes {
                 self.norm.report(LocId::ROOT, "", Reason::Limit("schema nodes".into()));
                 break;

@@ -22,6 +22,14 @@ pub(super) type Conj = Rc<[LocId]>;
 const MAX_ALTERNATIVES: usize = 2_048;
 /// Most branches of a `oneOf` that are compared pairwise.
 const MAX_BRANCHES: usize = 512;
+/// Most steps in which a schema is taken apart: one is about what it takes to look up a name or to copy a keyword. Schemas that people
+/// write take a few thousand.
+const MAX_STEPS: usize = 1 << 24;
+/// As many are the price of two facets conjoined, aside from their lists.
+const CONJOINED: usize = 16;
+/// Of a pattern, and of a byte of it.
+const PATTERN: usize = 2_000;
+const PATTERN_BYTE: usize = 8;
 /// Most errors worth reporting.
 const MAX_ERRORS: usize = 1_000;
 
@@ -59,6 +67,8 @@ pub(super) struct Normalizer<'a> {
     patterns: FxHashMap<&'a str, Option<Arc<Known>>>,
     any: Alternatives<'a>,
     depth: usize,
+    /// Left of [`MAX_STEPS`].
+    steps: usize,
     /// Nested questions whether something is empty. They may meet a location that is still open: not an error, the answer
     /// is then "unknown", and nothing learnt on the way is kept.
     probing: usize,
@@ -86,9 +96,24 @@ impl<'a> Normalizer<'a> {
             patterns: FxHashMap::default(),
             any: Rc::new(vec![Facets::any()]),
             depth: 0,
+            steps: MAX_STEPS,
             probing: 0,
             unknown: false,
         }
+    }
+
+    /// Takes steps. No more are left: `false`, reported.
+    pub(super) fn spend(&mut self, steps: usize) -> bool {
+        let left = self.steps.saturating_sub(steps);
+        if left == 0 && self.steps > 0 {
+            self.report(LocId::ROOT, "", Reason::Limit("too many combinations of keywords".into()));
+        }
+        self.steps = left;
+        left > 0
+    }
+
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.steps == 0
     }
 
     pub(super) fn report(&mut self, loc: LocId, keyword: &str, reason: Reason) {
@@ -200,6 +225,9 @@ impl<'a> Normalizer<'a> {
                 return self.any.clone();
             }
             None => {}
+        }
+        if self.is_exhausted() {
+            return self.any.clone();
         }
         if self.depth >= self.limits.depth || self.doc.len() > self.limits.nodes {
             let what =
@@ -378,6 +406,11 @@ impl<'a> Normalizer<'a> {
             return self.any.clone();
         }
         let before = a.len() * b.len();
+        let sizes = |list: &[Facets<'a>]| list.iter().map(Facets::size).sum::<usize>();
+        let copied = sizes(&a) * b.len() + sizes(b) * a.len();
+        if !self.spend(before * CONJOINED + copied) {
+            return self.any.clone();
+        }
         let out: Vec<Facets<'a>> =
             a.iter().flat_map(|x| b.iter().map(move |y| x.clone().conjoin(y))).filter(|f| !f.types.is_none()).collect();
         if out.is_empty() && before > 0 {
@@ -427,6 +460,9 @@ impl<'a> Normalizer<'a> {
                 if !x.types.meets(y.types) {
                     return true;
                 }
+                if !self.spend(CONJOINED + x.size() + y.size()) {
+                    return true;
+                }
                 let both = x.clone().conjoin(y);
                 if both.types.is_none() {
                     return true;
@@ -445,6 +481,9 @@ impl<'a> Normalizer<'a> {
     pub(super) fn pattern(&mut self, used: &PatternUse<'a>) -> Option<Arc<Known>> {
         if let Some(known) = self.patterns.get(used.source) {
             return known.clone();
+        }
+        if !self.spend(PATTERN + PATTERN_BYTE * used.source.len()) {
+            return None;
         }
         let known = match known(used.source, self.limits) {
             Ok(known) => Some(known),

@@ -34,8 +34,10 @@ struct Known {
 
 static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
 
-/// Most listed numbers that may have exponents.
+/// Most listed numbers that may have exponents, in a schema.
 const MAX_LISTED: usize = 1_000;
+/// Steps that an automaton of bounds costs.
+const BOUNDED: usize = 4_000;
 
 /// Most remainders of a multiple that are tracked.
 const MAX_REMAINDERS: u64 = 20_000;
@@ -187,8 +189,20 @@ impl<'a> Lowering<'a, '_> {
         let spellings = Spellings {
             // Where the dialect does not call `1.0` an integer, it is still the same number.
             zero_fraction: integers == Integers::ZeroFraction && (self.zero_fraction() || types.meets(Types::FRACTION)),
-            exponents: exponents == Exponents::Allowed && numbers.len() <= MAX_LISTED,
+            exponents: exponents == Exponents::Allowed,
         };
+        self.listed += numbers.len();
+        if self.listed > MAX_LISTED {
+            for (value, text) in numbers {
+                let plain = value.plain(64);
+                if spellings.zero_fraction && value.is_integer() {
+                    scalars.extend(plain.iter().map(|plain| format!("{plain}.0").into_bytes()));
+                }
+                scalars.extend(plain.map(String::into_bytes));
+                scalars.push(text.as_bytes().to_vec());
+            }
+            return Expr::Never;
+        }
         numbers.sort();
         numbers.dedup();
         let values: Vec<Decimal> = numbers.iter().map(|(value, _)| value.clone()).collect();
@@ -238,6 +252,9 @@ impl<'a> Lowering<'a, '_> {
         if let Some(known) = KNOWN.lock().automata.get(&key) {
             return Expr::Automaton(known.clone());
         }
+        if !self.norm.spend(BOUNDED) {
+            return Expr::Never;
+        }
         match number_dfa(facets, types, syntax, cap, limit) {
             Ok(dfa) if dfa.is_empty() => {
                 self.norm.conflict(at, "", "no number lies within the bounds");
@@ -275,24 +292,24 @@ fn number_dfa(
     if syntax == (Syntax { plain: Plain::Decimal, exponents: Exponents::Allowed }) && facets.sign_decides() {
         return within(of_sign(facets), cap);
     }
-    let mut dfa = syntax.plain.dfa();
+    let mut parts = vec![(syntax.plain.dfa(), true)];
     if let Some(bound) = &facets.low {
-        let next = compared(bound, Ordering::Greater)?;
-        dfa = dfa.combine(&next, Combine::And, limit).map_err(too_large)?;
+        parts.push((compared(bound, Ordering::Greater)?, true));
     }
     if let Some(bound) = &facets.high {
-        let next = compared(bound, Ordering::Less)?;
-        dfa = dfa.combine(&next, Combine::And, limit).map_err(too_large)?;
+        parts.push((compared(bound, Ordering::Less)?, true));
     }
     for unit in &facets.multiples {
-        dfa = dfa.combine(&multiples(unit)?, Combine::And, limit).map_err(too_large)?;
+        parts.push((multiples(unit)?, true));
     }
     for unit in &facets.not_multiples {
-        dfa = dfa.combine(&multiples(unit)?, Combine::Minus, limit).map_err(too_large)?;
+        parts.push((multiples(unit)?, false));
     }
     for value in &facets.excluded {
-        dfa = dfa.combine(&equal(value)?, Combine::Minus, limit).map_err(too_large)?;
+        parts.push((equal(value)?, false));
     }
+    let parts: Vec<(&Dfa, bool)> = parts.iter().map(|(dfa, within)| (dfa, *within)).collect();
+    let mut dfa = Dfa::all_of(&parts, &[(0, 255)], limit).map_err(too_large)?;
     if syntax.exponents == Exponents::Allowed && syntax.plain != Plain::Digits && facets.not_multiples.is_empty() {
         let mut powers = with_exponent(facets, types);
         for value in &facets.excluded {

@@ -17,6 +17,8 @@ use crate::ir::{Except, Expr, Graph};
 
 /// Most classes of additional names that patterns may cut out.
 const MAX_NAME_CLASSES: usize = 64;
+/// Most patterns that names are told apart by.
+const MAX_NAME_TESTS: usize = 512;
 /// Most members an object must have that are known only by what they satisfy.
 const MAX_SOME: usize = 4;
 
@@ -198,6 +200,11 @@ impl<'a> Lowering<'a, '_> {
             let (inside, outside) = (self.norm.pattern_dfa(pattern)?, self.norm.pattern_complement(pattern)?);
             let inside = (NameClass::Known(inside), tests.to_vec());
             return Some(vec![inside, (NameClass::Known(outside), Vec::new())]);
+        }
+        if tests.len() > MAX_NAME_TESTS {
+            let what = format!("more than {MAX_NAME_TESTS} patterns of names together");
+            self.norm.report(at, "patternProperties", Reason::Limit(what));
+            return None;
         }
         let universe = self.allowed_names(&facets.names)?;
         let mut automata: Vec<Arc<Dfa>> = Vec::with_capacity(tests.len());

@@ -147,3 +147,24 @@ fn deep_applicators_do_not_exhaust_the_stack() {
     let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(run).unwrap();
     thread.join().unwrap();
 }
+
+#[test]
+fn large_combinations_are_refused_soon() {
+    let list = |n: usize, item: &dyn Fn(usize) -> String| (0..n).map(item).collect::<Vec<_>>().join(",");
+    let either = |i: usize| format!(r#"{{"anyOf":[{{"required":["a{i}"]}},{{"required":["b{i}"]}}]}}"#);
+    let object = |i: usize| format!(r#"{{"properties":{{"a{i}":{{"type":"null"}}}}}}"#);
+    let pattern = |i: usize| format!(r#""^x{i}[0-9]*$":{{"maximum":{i}}}"#);
+    let schemas = [
+        format!(r#"{{"allOf":[{}]}}"#, list(10_000, &either)),
+        format!(r#"{{"allOf":[{}]}}"#, list(10_000, &object)),
+        format!(r#"{{"not":{{"anyOf":[{}]}}}}"#, list(10_000, &object)),
+        format!(r#"{{"patternProperties":{{{}}}}}"#, list(5_000, &pattern)),
+        format!(r#"{{"pattern":"{}"}}"#, "a[bc]?".repeat(200_000)),
+    ];
+    for schema in schemas {
+        let begin = std::time::Instant::now();
+        let limit = errors(&schema).iter().any(|error| matches!(error.reason, SchemaErrorReason::Limit(_)));
+        assert!(limit, "{schema:.80}");
+        assert!(begin.elapsed().as_secs() < 60, "{schema:.80}: {:?}", begin.elapsed());
+    }
+}
