@@ -28,6 +28,8 @@ enum Meaning {
     Tag(usize),
     Stop,
     Exclude,
+    /// What stands before a special token; alone, it is text.
+    Lead,
 }
 
 struct Builder<'d> {
@@ -37,6 +39,7 @@ struct Builder<'d> {
     /// Bytes of the patterns; every other byte leads back to the root.
     alphabet: ByteSet,
     root: usize,
+    patterns: Vec<&'d [u8]>,
     meanings: Vec<(Meaning, usize)>,
     ids: FxHashMap<(usize, Phase), u32>,
     queue: Vec<(usize, Phase, u32)>,
@@ -48,18 +51,16 @@ struct Builder<'d> {
 /// Builds into an empty automaton whose state 0 is the start; one mark per state.
 pub(super) fn build(dispatch: &Dispatch, nfa: &mut Nfa, marks: &mut Vec<Mark>, limit: usize) -> Result<(), TooLarge> {
     let mut patterns: Vec<&[u8]> = Vec::new();
-    let mut meanings = Vec::new();
-    for (i, (trigger, _)) in dispatch.tags.iter().enumerate() {
-        if let Trigger::Text(text) = trigger {
-            patterns.push(text);
-            meanings.push((Meaning::Tag(i), text.len()));
-        }
-    }
-    for stop in &dispatch.stops {
-        if let Trigger::Text(text) = stop {
-            patterns.push(text);
-            meanings.push((Meaning::Stop, text.len()));
-        }
+    let mut meanings: Vec<(Meaning, usize)> = Vec::new();
+    let tags = dispatch.tags.iter().enumerate().map(|(i, (trigger, _))| (trigger, Meaning::Tag(i)));
+    for (trigger, meaning) in tags.chain(dispatch.stops.iter().map(|stop| (stop, Meaning::Stop))) {
+        let (text, meaning) = match trigger {
+            Trigger::Text(text) => (text, meaning),
+            Trigger::Led(text, _) => (text, Meaning::Lead),
+            Trigger::Special(_) => continue,
+        };
+        patterns.push(text);
+        meanings.push((meaning, text.len()));
     }
     for exclude in &dispatch.excludes {
         patterns.push(exclude);
@@ -83,6 +84,7 @@ pub(super) fn build(dispatch: &Dispatch, nfa: &mut Nfa, marks: &mut Vec<Mark>, l
         text,
         alphabet,
         root,
+        patterns,
         meanings,
         ids: FxHashMap::default(),
         queue: Vec::new(),
@@ -105,7 +107,7 @@ pub(super) fn build(dispatch: &Dispatch, nfa: &mut Nfa, marks: &mut Vec<Mark>, l
     Ok(())
 }
 
-impl Builder<'_> {
+impl<'d> Builder<'d> {
     fn next(&self, ac: usize, byte: u8) -> usize {
         match &self.text {
             Some(text) if self.alphabet.contains(byte) => {
@@ -172,24 +174,43 @@ impl Builder<'_> {
         if let Some(done) = run {
             self.text_edge(nfa, marks, ac, phase, state, done);
         }
-        if phase == Phase::Committed {
-            return;
+        let (before, committed) = (self.leads(ac), phase == Phase::Committed);
+        let depth = self.depth.get(&ac).copied().unwrap_or(0) as usize;
+        let tags = self.dispatch.tags.iter().enumerate().map(|(i, (trigger, _))| (trigger, Some(i)));
+        // By special token: how much text before it belongs to a trigger, and what fires.
+        let mut fired: Vec<(u32, usize, Vec<Option<usize>>)> = Vec::new();
+        for (trigger, tag) in tags.chain(self.dispatch.stops.iter().map(|stop| (stop, None))) {
+            let (special, lead) = match trigger {
+                Trigger::Special(special) if !committed => (special, 0),
+                Trigger::Led(lead, special) if before.contains(&&lead[..]) && !(committed && lead.len() != depth) => {
+                    (special, lead.len())
+                }
+                Trigger::Special(_) | Trigger::Led(..) | Trigger::Text(_) => continue,
+            };
+            match fired.iter_mut().find(|(known, ..)| *known == special.raw()) {
+                Some((_, longest, tags)) => {
+                    *longest = lead.max(*longest);
+                    tags.push(tag);
+                }
+                None => fired.push((special.raw(), lead, vec![tag])),
+            }
         }
-        let mut fired: FxHashMap<u32, u32> = FxHashMap::default();
-        let tags = self.dispatch.tags.iter().enumerate();
-        let tags = tags.filter_map(|(i, (t, _))| if let Trigger::Special(s) = t { Some((*s, Some(i))) } else { None });
-        let stops = self.dispatch.stops.iter();
-        let stops = stops.filter_map(|t| if let Trigger::Special(s) = t { Some((*s, None)) } else { None });
-        for (special, tag) in tags.chain(stops) {
-            let target = *fired.entry(special.raw()).or_insert_with(|| {
-                let target = nfa.state();
-                marks.push(Mark::Fired { matched: 0 });
-                let symbol = Symbol::Special(special.raw()).encode();
-                nfa.edge(state, symbol, symbol, target);
-                target
-            });
-            self.fire(nfa, marks, target, tag);
+        for (special, matched, tags) in fired {
+            let target = nfa.state();
+            marks.push(Mark::Fired { matched: matched as u32, special: true });
+            let symbol = Symbol::Special(special).encode();
+            nfa.edge(state, symbol, symbol, target);
+            tags.into_iter().for_each(|tag| self.fire(nfa, marks, target, tag));
         }
+    }
+
+    /// What an automaton state's text ends with that stands before special tokens.
+    fn leads(&self, ac: usize) -> Vec<&'d [u8]> {
+        let Some(text) = &self.text else { return Vec::new() };
+        let sid = aho_corasick::automaton::StateID::new(ac).expect("a state of this automaton");
+        let matches = if text.is_match(sid) { text.match_len(sid) } else { 0 };
+        let found = (0..matches).map(|i| text.match_pattern(sid, i).as_usize());
+        found.filter(|at| matches!(self.meanings[*at].0, Meaning::Lead)).map(|at| self.patterns[at]).collect()
     }
 
     fn text_edge(
@@ -205,7 +226,7 @@ impl Builder<'_> {
         if phase == Phase::Committed && depth(self, next) != depth(self, ac) + 1 {
             return;
         }
-        let (mut tags, mut stop, mut matched, mut excluded) = (Vec::new(), false, 0, 0);
+        let (mut tags, mut stop, mut matched, mut excluded, mut led) = (Vec::new(), false, 0, 0, 0);
         if let Some(text) = &self.text {
             let sid = aho_corasick::automaton::StateID::new(next).expect("a state of this automaton");
             if text.is_match(sid) {
@@ -215,8 +236,9 @@ impl Builder<'_> {
                         Meaning::Tag(tag) => tags.push((tag, len)),
                         Meaning::Stop => stop = true,
                         Meaning::Exclude => excluded = excluded.max(len),
+                        Meaning::Lead => led = led.max(len),
                     }
-                    if !matches!(meaning, Meaning::Exclude) {
+                    if matches!(meaning, Meaning::Tag(_) | Meaning::Stop) {
                         matched = matched.max(len);
                     }
                 }
@@ -233,7 +255,7 @@ impl Builder<'_> {
             return;
         }
         let target = nfa.state();
-        marks.push(Mark::Fired { matched: matched as u32 });
+        marks.push(Mark::Fired { matched: matched as u32, special: false });
         edge(nfa, target);
         for (tag, _) in tags {
             self.fire(nfa, marks, target, Some(tag));
@@ -241,7 +263,8 @@ impl Builder<'_> {
         if stop {
             self.fire(nfa, marks, target, None);
         }
-        let longer = self.alphabet.iter().any(|b| depth(self, self.next(next, b)) == depth(self, next) + 1);
+        let longer = led == matched
+            || self.alphabet.iter().any(|b| depth(self, self.next(next, b)) == depth(self, next) + 1);
         if longer && depth(self, next) as usize == matched {
             let to = self.node(nfa, marks, next, Phase::Committed);
             edge(nfa, to);

@@ -397,7 +397,10 @@ impl<'g> Scan<'g> {
     fn dispatch(&mut self, owner: u32, expr: &Expr, dispatch: &crate::ir::Dispatch) -> Result<usize, CompileError> {
         self.calls.extend(dispatch.tags.iter().map(|(_, body)| body.raw()));
         let texts = dispatch.tags.iter().map(|(trigger, _)| trigger).chain(&dispatch.stops);
-        let texts = texts.filter_map(|t| if let Trigger::Text(text) = t { Some(text) } else { None });
+        let texts = texts.filter_map(|t| match t {
+            Trigger::Text(text) | Trigger::Led(text, _) => Some(text),
+            Trigger::Special(_) => None,
+        });
         let mut bytes = ByteSet::EMPTY;
         texts.chain(&dispatch.excludes).flatten().for_each(|&b| bytes.insert(b));
         bytes.iter().for_each(|b| self.cut(b, b));

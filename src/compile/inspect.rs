@@ -45,7 +45,7 @@ pub enum DispatchState {
     },
     /// A trigger or stop has been read.
     Fired {
-        /// Its length in bytes; 0 for a special token.
+        /// Its length in bytes; a special token at its end has none.
         matched: u32,
     },
 }
@@ -184,7 +184,7 @@ impl Inspect<'_> {
                 block: (state.block != NO_BLOCK).then(|| blocks.known.get(&state.block).copied()).flatten(),
                 dispatch: match self.program.mark(id) {
                     Mark::Text { pending } => Some(DispatchState::Text { pending }),
-                    Mark::Fired { matched } => Some(DispatchState::Fired { matched }),
+                    Mark::Fired { matched, .. } => Some(DispatchState::Fired { matched }),
                     Mark::Plain => None,
                 },
                 edges,

@@ -83,8 +83,8 @@ pub(crate) enum Mark {
     Plain,
     /// Free text whose last `pending` bytes may be the beginning of a trigger.
     Text { pending: u32 },
-    /// A trigger or stop of this length has just been read.
-    Fired { matched: u32 },
+    /// A trigger or stop with so many bytes of text has just been read, and a special token behind them if one is part of it.
+    Fired { matched: u32, special: bool },
 }
 
 /// A counted repeat inside a rule: `min..=max` runs through the block's states, then on to `exit` of the same rule.

@@ -195,6 +195,8 @@ pub enum Trigger {
     Text(Vec<u8>),
     /// This special token.
     Special(SpecialId),
+    /// These bytes, and right behind them this special token. Without the token the bytes are text.
+    Led(Vec<u8>, SpecialId),
 }
 
 /// Tag dispatch (XGrammar 2, section on TagDispatch): free text, watched by an Aho-Corasick automaton over all

@@ -211,6 +211,7 @@ impl Printer<'_> {
         let trigger = |t: &Trigger| match t {
             Trigger::Text(text) => bytes(text),
             Trigger::Special(s) => self.special(*s),
+            Trigger::Led(text, s) => format!("({}, {})", bytes(text), self.special(*s)),
         };
         let mut parts: Vec<String> =
             dispatch.tags.iter().map(|(t, body)| format!("({}, {})", trigger(t), self.name(*body))).collect();

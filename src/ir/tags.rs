@@ -10,6 +10,8 @@ pub enum NewTrigger {
     Text(Vec<u8>),
     /// This special token.
     Special(SpecialToken),
+    /// These bytes, and right behind them this special token.
+    Led(Vec<u8>, SpecialToken),
 }
 
 /// Why a grammar cannot get more tags.
@@ -47,6 +49,7 @@ impl Grammar {
             let trigger = match trigger {
                 NewTrigger::Text(text) => Trigger::Text(text.clone()),
                 NewTrigger::Special(token) => Trigger::Special(builder.special(token.clone())),
+                NewTrigger::Led(text, token) => Trigger::Led(text.clone(), builder.special(token.clone())),
             };
             body.validate()?;
             new.push((trigger, builder.import(body)));

@@ -129,9 +129,11 @@ impl Grammar {
             Expr::Dispatch(dispatch) => {
                 for trigger in dispatch.tags.iter().map(|(t, _)| t).chain(&dispatch.stops) {
                     match trigger {
-                        Trigger::Text(text) if text.is_empty() => return malformed("a trigger or stop has no text"),
+                        Trigger::Text(text) | Trigger::Led(text, _) if text.is_empty() => {
+                            return malformed("a trigger or stop has no text");
+                        }
                         Trigger::Text(_) => {}
-                        Trigger::Special(s) => self.check_special(rule, *s)?,
+                        Trigger::Special(s) | Trigger::Led(_, s) => self.check_special(rule, *s)?,
                     }
                 }
                 if dispatch.excludes.iter().any(Vec::is_empty) {
@@ -196,7 +198,7 @@ impl Expr {
             Expr::Except(except) => [&mut except.tail, &mut except.other].into_iter().for_each(|r| *r = rule(*r)),
             Expr::Dispatch(dispatch) => {
                 let remap = |t: &mut Trigger| {
-                    if let Trigger::Special(s) = t {
+                    if let Trigger::Special(s) | Trigger::Led(_, s) = t {
                         *s = special(*s);
                     }
                 };

@@ -85,9 +85,9 @@ impl Tracer {
                 self.held = held;
                 return;
             }
-            Mark::Fired { matched } => {
-                // A special token as a trigger matches no bytes of text: all of `input` is the marker.
-                let marker = if matched == 0 { input.len() } else { matched as usize };
+            Mark::Fired { matched, special } => {
+                // A special token is all of `input`, and matches no bytes of text itself.
+                let marker = matched as usize + if special { input.len() } else { 0 };
                 let release = held.len().saturating_sub(marker);
                 self.emit(label, &held[..release], false);
                 self.emit(None, &held[release..], true);

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use louver::ids::SpecialId;
 use louver::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Grammar, Members, Trigger};
 
 /// What a move does.
@@ -253,6 +254,7 @@ enum Phase {
 ///
 /// * if the longest exclude the text ends with is longer than every trigger and stop it ends with, the text is not allowed;
 /// * every trigger it ends with fires: its body follows. Every stop it ends with ends the dispatch;
+/// * a text before a special token fires with the token, and alone it is text;
 /// * if something fired, free text goes on only where the end of the text that begins a pattern is just what fired and a longer
 ///   pattern begins with it; and then only with the rest of that pattern.
 struct FreeText<'d> {
@@ -266,8 +268,8 @@ struct FreeText<'d> {
 }
 
 fn free_text(dispatch: &Dispatch) -> Machine {
-    let triggers = dispatch.tags.iter().map(|(t, _)| t).chain(&dispatch.stops);
-    let patterns = triggers.filter_map(text_of).chain(dispatch.excludes.iter().map(Vec::as_slice)).collect();
+    let excludes = dispatch.excludes.iter().map(Vec::as_slice);
+    let patterns = triggers_of(dispatch).filter_map(bytes_of).chain(excludes).collect();
     let machine = Machine::default();
     let mut free = FreeText { dispatch, patterns, machine, over: 0, states: HashMap::new(), todo: Vec::new() };
     free.state(Vec::new(), Phase::BeforeTags);
@@ -279,9 +281,21 @@ fn free_text(dispatch: &Dispatch) -> Machine {
     free.machine
 }
 
+fn triggers_of(dispatch: &Dispatch) -> impl Iterator<Item = &Trigger> {
+    dispatch.tags.iter().map(|(t, _)| t).chain(&dispatch.stops)
+}
+
 fn text_of(trigger: &Trigger) -> Option<&[u8]> {
     match trigger {
         Trigger::Text(text) => Some(text),
+        Trigger::Special(_) | Trigger::Led(..) => None,
+    }
+}
+
+/// What of a trigger is bytes.
+fn bytes_of(trigger: &Trigger) -> Option<&[u8]> {
+    match trigger {
+        Trigger::Text(text) | Trigger::Led(text, _) => Some(text),
         Trigger::Special(_) => None,
     }
 }
@@ -334,8 +348,7 @@ impl FreeText<'_> {
                 continue;
             }
             let fires = |t: &Trigger| text_of(t).is_some_and(|t| grown.ends_with(t));
-            let triggers = dispatch.tags.iter().map(|(t, _)| t).chain(&dispatch.stops);
-            let fired = triggers.filter(|t| fires(t)).filter_map(text_of).map(<[u8]>::len).max();
+            let fired = triggers_of(dispatch).filter(|t| fires(t)).filter_map(text_of).map(<[u8]>::len).max();
             let excluded = dispatch.excludes.iter().filter(|e| grown.ends_with(e)).map(Vec::len).max();
             if excluded > fired {
                 continue;
@@ -344,7 +357,8 @@ impl FreeText<'_> {
                 let to = self.fire(fires);
                 self.machine.moves[from].push((one(byte), to));
             }
-            let longer = self.patterns.iter().any(|p| p.len() > next.len() && p.starts_with(&next));
+            let led = triggers_of(dispatch).any(|t| matches!(t, Trigger::Led(lead, _) if *lead == next));
+            let longer = led || self.patterns.iter().any(|p| p.len() > next.len() && p.starts_with(&next));
             let goes_on = match fired {
                 None => Some(phase),
                 Some(len) if longer && len == next.len() => Some(Phase::Longer),
@@ -358,17 +372,21 @@ impl FreeText<'_> {
     }
 
     fn specials(&mut self, text: &[u8], phase: Phase) {
-        if phase == Phase::Longer {
-            return;
-        }
         let from = self.state(text.to_vec(), phase);
-        let mut seen: Vec<u32> = Vec::new();
-        for trigger in self.dispatch.tags.iter().map(|(t, _)| t).chain(&self.dispatch.stops) {
-            if let Trigger::Special(special) = trigger
-                && !seen.contains(&special.raw())
+        let fires = |t: &Trigger, token: SpecialId| match t {
+            Trigger::Special(special) => phase != Phase::Longer && *special == token,
+            Trigger::Led(lead, special) if phase == Phase::Longer => *special == token && text == lead,
+            Trigger::Led(lead, special) => *special == token && text.ends_with(lead),
+            Trigger::Text(_) => false,
+        };
+        let mut seen: Vec<SpecialId> = Vec::new();
+        for trigger in triggers_of(self.dispatch) {
+            if let Trigger::Special(special) | Trigger::Led(_, special) = trigger
+                && fires(trigger, *special)
+                && !seen.contains(special)
             {
-                seen.push(special.raw());
-                let to = self.fire(|t| t == trigger);
+                seen.push(*special);
+                let to = self.fire(|t| fires(t, *special));
                 self.machine.moves[from].push((Move::Special(special.raw()), to));
             }
         }

@@ -211,6 +211,9 @@ fn dispatches(grammar: &Grammar, automata: &[RuleAutomaton]) -> Vec<Dispatching>
                     let trigger = |t: &Trigger| match t {
                         Trigger::Text(text) => String::from_utf8_lossy(text).into_owned(),
                         Trigger::Special(special) => grammar.special_text(*special),
+                        Trigger::Led(text, special) => {
+                            String::from_utf8_lossy(text).into_owned() + &grammar.special_text(*special)
+                        }
                     };
                     let name = |rule: louver::ids::RuleId| grammar.rules[rule.index()].name.clone();
                     let tags: Vec<_> = dispatch.tags.iter().map(|(t, body)| (trigger(t), name(*body))).collect();

@@ -96,6 +96,8 @@ pub(super) struct Regex {
 pub(super) enum TriggerNode {
     Text(Vec<u8>),
     Token(SpecialToken),
+    /// A text right before a token.
+    Led(Vec<u8>, SpecialToken),
 }
 
 #[derive(Debug)]

@@ -278,6 +278,7 @@ impl Lowering<'_> {
         match trigger {
             TriggerNode::Text(text) => Trigger::Text(text.clone()),
             TriggerNode::Token(token) => Trigger::Special(self.builder.special(token.clone())),
+            TriggerNode::Led(text, token) => Trigger::Led(text.clone(), self.builder.special(token.clone())),
         }
     }
 

@@ -408,9 +408,12 @@ impl Parser<'_> {
             return;
         }
         for (trigger, span, _) in &dispatch.tags {
-            let TriggerNode::Text(text) = trigger else { continue };
-            let within =
-                |e: &&Vec<u8>| text.len() > e.len() && text[..text.len() - 1].windows(e.len()).any(|w| w == &e[..]);
+            let before = match trigger {
+                TriggerNode::Text(text) => &text[..text.len() - 1],
+                TriggerNode::Led(text, _) => &text[..],
+                TriggerNode::Token(_) => continue,
+            };
+            let within = |e: &&Vec<u8>| before.windows(e.len()).any(|w| w == &e[..]);
             if let Some(exclude) = dispatch.excludes.iter().find(within) {
                 let message = "this tag never fires: an excluded text is read before its trigger is complete";
                 let label = format!("{:?} is excluded", String::from_utf8_lossy(exclude));
@@ -438,7 +441,15 @@ impl Parser<'_> {
             ValueKind::Text(ref bytes) if bytes.is_empty() => self.wrong(&value, "a text that is not empty"),
             ValueKind::Text(bytes) => Ok(TriggerNode::Text(bytes)),
             ValueKind::Token(token) => Ok(TriggerNode::Token(token)),
-            _ => self.wrong(&value, "a string or a token"),
+            ValueKind::Tuple(ref parts) => match &parts[..] {
+                [Value { kind: ValueKind::Text(text), .. }, Value { kind: ValueKind::Token(token), .. }]
+                    if !text.is_empty() =>
+                {
+                    Ok(TriggerNode::Led(text.clone(), token.clone()))
+                }
+                _ => self.wrong(&value, "a string and the token behind it"),
+            },
+            ValueKind::Word(_) => self.wrong(&value, "a string or a token"),
         }
     }
 

@@ -84,6 +84,7 @@ pub(super) fn either(marks: &[Trigger]) -> Expr {
     Expr::alt(marks.iter().map(|mark| match mark {
         Trigger::Text(bytes) => Expr::bytes(bytes),
         Trigger::Special(special) => Expr::Special(*special),
+        Trigger::Led(bytes, special) => Expr::seq([Expr::bytes(bytes), Expr::Special(*special)]),
     }))
 }
 
@@ -91,7 +92,7 @@ pub(super) fn either(marks: &[Trigger]) -> Expr {
 pub(super) fn spelled(marks: &[Trigger]) -> impl Iterator<Item = &[u8]> {
     marks.iter().filter_map(|mark| match mark {
         Trigger::Text(bytes) => Some(&bytes[..]),
-        Trigger::Special(_) => None,
+        Trigger::Special(_) | Trigger::Led(..) => None,
     })
 }
 

@@ -253,6 +253,10 @@ fn write_trigger<'g>(trigger: &Trigger, out: &mut impl Sink<'g>) {
     match trigger {
         Trigger::Text(text) => literal(text, out),
         Trigger::Special(special) => mark(out, 4, special.index()),
+        Trigger::Led(text, special) => {
+            mark(out, 5, special.index());
+            literal(text, out);
+        }
     }
 }
 
