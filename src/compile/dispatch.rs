@@ -263,8 +263,8 @@ impl<'d> Builder<'d> {
         if stop {
             self.fire(nfa, marks, target, None);
         }
-        let longer = led == matched
-            || self.alphabet.iter().any(|b| depth(self, self.next(next, b)) == depth(self, next) + 1);
+        let longer =
+            led == matched || self.alphabet.iter().any(|b| depth(self, self.next(next, b)) == depth(self, next) + 1);
         if longer && depth(self, next) as usize == matched {
             let to = self.node(nfa, marks, next, Phase::Committed);
             edge(nfa, to);

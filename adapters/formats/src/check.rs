@@ -1,6 +1,6 @@
 //! What the shape of a description does not say.
 
-use crate::format::{ArgumentStyle, FormatError, TagPart, TaggedStyle, WireFormat};
+use crate::format::{ArgumentStyle, FormatError, TagPart, TaggedStyle, TextPlace, WireFormat};
 use crate::marker::{Glue, MAX_SPELLINGS, Marker, Part};
 
 type Fault = (&'static str, &'static str);
@@ -56,6 +56,9 @@ impl WireFormat {
         if self.messages.is_some() && (self.text.end.is_none() || self.section.is_some() || self.end.is_some()) {
             return Some(("/messages", "needs text with `begin` and `end`, and has no `section` and no `end`"));
         }
+        if let Some(fault) = self.builtin_fault().or_else(|| self.frame_fault()) {
+            return Some(fault);
+        }
         self.call_fault().or_else(|| {
             let empty = |rule: &crate::format::DetectRule| {
                 rule.template.is_empty()
@@ -68,19 +71,62 @@ impl WireFormat {
         })
     }
 
+    fn builtin_fault(&self) -> Option<Fault> {
+        let own = self.builtin.as_ref()?;
+        if let Some((pointer, what)) = own.markers().into_iter().find_map(|(p, m)| Some((p, marker_fault(m)?))) {
+            return Some((pointer, what));
+        }
+        if self.messages.is_some() && (own.begin.is_some() || own.bare_code) {
+            return Some(("/builtin/begin", "is a message's header where turns are rows of messages"));
+        }
+        if self.messages.is_none() && (own.begin.is_none() || self.text.end.is_some()) {
+            return Some(("/builtin", "needs `begin`, and text without markers"));
+        }
+        if self.builtin_end().is_none() {
+            return Some(("/builtin/end", "is needed where other calls have no end"));
+        }
+        for (pointer, header) in
+            [("/builtin/header", &own.header)].into_iter().chain(own.also.iter().map(|h| ("/builtin/also", h)))
+        {
+            if let Some(what) = header_fault(header) {
+                return Some((pointer, what));
+            }
+        }
+        if own.trailer.iter().any(|part| matches!(part, Part::Name(_))) {
+            return Some(("/builtin/trailer", "must not have the tool's name"));
+        }
+        if let Some(what) = own.trailer.iter().find_map(part_fault) {
+            return Some(("/builtin/trailer", what));
+        }
+        if own.known.values().any(|schema| !schema.is_object() && !schema.is_boolean()) {
+            return Some(("/builtin/known", "is not a JSON Schema"));
+        }
+        style_fault(&own.arguments).map(|(_, what)| ("/builtin/arguments", what))
+    }
+
+    fn frame_fault(&self) -> Option<Fault> {
+        let frame = self.frame.as_ref()?;
+        for (pointer, marker) in [("/frame/begin", &frame.begin), ("/frame/end", &frame.end)] {
+            if let Some(what) = marker_fault(marker) {
+                return Some((pointer, what));
+            }
+        }
+        if frame.end.spellings().iter().any(|atoms| atoms.len() > 1) {
+            return Some(("/frame/end", "is more than one text or token"));
+        }
+        let plain = self.messages.is_none() && self.text.end.is_none() && self.text.place != TextPlace::InsteadOfCalls;
+        (!plain).then_some(("/frame", "needs text without markers beside calls"))
+    }
+
     fn call_fault(&self) -> Option<Fault> {
         let call = &self.call;
         if call.begin.is_none() && self.section.is_none() && self.messages.is_none() {
             return Some(("/call/begin", "is needed where there is no section"));
         }
-        let names = |parts: &[Part]| parts.iter().filter(|p| matches!(p, Part::Name(_))).count();
         for (pointer, header) in
             [("/call/header", &call.header)].into_iter().chain(call.also.iter().map(|h| ("/call/also", h)))
         {
-            if names(header) != 1 {
-                return Some((pointer, "must have the tool's name exactly once"));
-            }
-            if let Some(what) = header.iter().find_map(part_fault) {
+            if let Some(what) = header_fault(header) {
                 return Some((pointer, what));
             }
         }
@@ -94,12 +140,27 @@ impl WireFormat {
         if call.trailer.is_empty() && call.end.is_none() && !ends_itself {
             return Some(("/call/end", "with such arguments a call needs a trailer or an end marker"));
         }
-        match &call.arguments {
-            ArgumentStyle::Json | ArgumentStyle::Keywords => None,
-            ArgumentStyle::Delimited(marker) => marker_fault(marker).map(|what| ("/call/arguments/delimited", what)),
-            ArgumentStyle::Tagged(style) => tagged_fault(style),
-        }
+        style_fault(&call.arguments)
     }
+}
+
+fn style_fault(style: &ArgumentStyle) -> Option<Fault> {
+    match style {
+        ArgumentStyle::Json | ArgumentStyle::Keywords => None,
+        ArgumentStyle::Delimited(marker) => marker_fault(marker).map(|what| ("/call/arguments/delimited", what)),
+        ArgumentStyle::Tagged(style) => tagged_fault(style),
+    }
+}
+
+fn names(parts: &[Part]) -> usize {
+    parts.iter().filter(|p| matches!(p, Part::Name(_))).count()
+}
+
+fn header_fault(header: &[Part]) -> Option<&'static str> {
+    if names(header) != 1 {
+        return Some("must have the tool's name exactly once");
+    }
+    header.iter().find_map(part_fault)
 }
 
 fn tagged_fault(style: &TaggedStyle) -> Option<Fault> {
@@ -107,10 +168,7 @@ fn tagged_fault(style: &TaggedStyle) -> Option<Fault> {
     if let Some(what) = marker_fault(&style.close) {
         return Some(("/call/arguments/tagged/close", what));
     }
-    let one_text = |marker: &Marker| {
-        let text = |spelling: &Vec<crate::marker::Atom>| spelling.iter().map(|atom| atom.text()).collect::<String>();
-        marker.spellings().iter().all(|spelling| text(spelling) == marker.write())
-    };
+    let one_text = |marker: &Marker| marker.texts_of_spellings().iter().all(|text| *text == marker.write());
     if !one_text(&style.close) {
         return Some(("/call/arguments/tagged/close", "has several texts"));
     }

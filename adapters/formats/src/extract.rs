@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::arguments::Reader;
 use crate::channel::Channel;
 use crate::format::WireId;
-use crate::marker::Part;
+use crate::marker::{Marker, Part};
 use crate::plan::{Plan, Role};
 use crate::turn::CallKind;
 
@@ -326,7 +326,8 @@ impl Extractor {
         self.start(tool);
         self.argument_bytes(bytes);
         let call = &self.plan.inner.format.call;
-        if closed && call.trailer.is_empty() && call.end.is_none() {
+        let own = tool >= self.plan.inner.functions;
+        if closed && !own && call.trailer.is_empty() && call.end.is_none() {
             self.trailer(tool, b"", true);
         }
     }
@@ -338,6 +339,12 @@ impl Extractor {
 
     fn trailer(&mut self, tool: usize, bytes: &[u8], closed: bool) {
         self.start(tool);
+        if closed && self.arguments.is_code() {
+            // Code that could have been another call's header, or the end, is only known from the end.
+            let ends = self.plan.inner.format.builtin_end().map(Marker::texts_of_spellings).unwrap_or_default();
+            let len = ends.iter().filter(|end| bytes.ends_with(end.as_bytes())).map(String::len).max().unwrap_or(0);
+            self.argument_bytes(&bytes[..bytes.len() - len]);
+        }
         if matches!(self.state, State::Call { part: Cut::CallArguments, .. }) {
             let delta = self.arguments.close();
             self.emit_arguments(delta);
@@ -375,13 +382,10 @@ impl Extractor {
 fn read_header(plan: &Plan, tool: usize, text: &str) -> Option<(usize, Option<String>)> {
     let format = &plan.inner.format;
     let name = &plan.tools().get(tool)?.name;
-    let builtin = format.messages.as_ref().and_then(|messages| messages.builtin.as_ref());
-    let (header, also) = match builtin.filter(|_| tool >= plan.inner.functions) {
-        Some(builtin) => (&builtin.header, &builtin.also),
-        None => (&format.call.header, &format.call.also),
-    };
+    let code = plan.inner.readers.get(tool).and_then(Option::as_ref).is_some_and(Reader::is_code);
     // The longest: one may be the beginning of another.
-    let read = [header].into_iter().chain(also).filter_map(|parts| {
+    let headers = format.headers(tool >= plan.inner.functions, code);
+    let read = headers.into_iter().filter_map(|parts| {
         let mut id = None;
         let rest = read_parts(parts, name, text, &mut id, format.call.id, text)?;
         Some((text.len() - rest.len(), id))
@@ -405,8 +409,7 @@ fn read_parts<'t>(
             Part::Gap(_) => rest.trim_start_matches([' ', '\t', '\n', '\r']),
             Part::Maybe(part) => read_parts(&part.maybe, name, rest, id, from, whole).unwrap_or(rest),
             Part::Marker(marker) => {
-                let text = |atoms: Vec<crate::marker::Atom>| atoms.iter().map(|a| a.text()).collect::<String>();
-                marker.spellings().into_iter().find_map(|atoms| rest.strip_prefix(text(atoms).as_str()))?
+                marker.texts_of_spellings().iter().find_map(|text| rest.strip_prefix(text.as_str()))?
             }
             Part::Id(_) => {
                 let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());

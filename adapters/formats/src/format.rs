@@ -3,6 +3,7 @@
 use louver::vocab::Vocabulary;
 use serde::{Deserialize, Serialize};
 
+use crate::builtin::BuiltinFormat;
 use crate::marker::{Glue, Marker, NameStyle, Part, Settle};
 use crate::messages::MessagesFormat;
 
@@ -31,6 +32,12 @@ pub struct WireFormat {
     pub section: Option<SectionFormat>,
     /// One call.
     pub call: CallFormat,
+    /// Calls of the model's own tools, in families that have them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub builtin: Option<BuiltinFormat>,
+    /// What encloses text and calls, in families that write something there. Turns without it are accepted too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frame: Option<FrameFormat>,
     /// What ends every turn before its stop token, in families that write something there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Marker>,
@@ -59,6 +66,16 @@ pub struct TextFormat {
     /// Closes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Marker>,
+}
+
+/// What encloses text and calls behind the reasoning block: `begin REST end`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FrameFormat {
+    /// Opens it.
+    pub begin: Marker,
+    /// Closes it.
+    pub end: Marker,
 }
 
 /// Where free text may stand in a turn whose calls are not forced.
@@ -355,10 +372,10 @@ impl WireFormat {
         headers.for_each(|part| part.bind(how));
         call.separator.bind(how);
         call.begin.iter_mut().chain(&mut call.end).for_each(|marker| marker.bind(how));
-        match &mut call.arguments {
-            ArgumentStyle::Json | ArgumentStyle::Keywords => {}
-            ArgumentStyle::Delimited(marker) => marker.bind(how),
-            ArgumentStyle::Tagged(style) => style.bind(how),
+        call.arguments.bind(how);
+        format.builtin.iter_mut().for_each(|builtin| builtin.bind(how));
+        for marker in format.frame.iter_mut().flat_map(|f| [&mut f.begin, &mut f.end]) {
+            marker.bind(how);
         }
         for marker in format.reasoning.iter_mut().flat_map(|r| [&mut r.begin, &mut r.end]) {
             marker.bind(how);
@@ -373,6 +390,16 @@ impl WireFormat {
         rest.for_each(|marker| marker.bind(how));
         format.messages.iter_mut().for_each(|messages| messages.bind(how));
         format
+    }
+}
+
+impl ArgumentStyle {
+    pub(crate) fn bind(&mut self, how: Settle<'_>) {
+        match self {
+            ArgumentStyle::Json | ArgumentStyle::Keywords => {}
+            ArgumentStyle::Delimited(marker) => marker.bind(how),
+            ArgumentStyle::Tagged(style) => style.bind(how),
+        }
     }
 }
 

@@ -145,7 +145,7 @@ fn report(plan: &Plan, request: &ToolRequest, scanned: Scanned, difference: Diff
                 reading.differences.push(Difference::Arguments { call: k, at: 0 });
             }
             Some(tool) => {
-                let at = mismatch(request, tool, &call.arguments);
+                let at = mismatch(plan, request, tool, &call.arguments);
                 reading.differences.extend(at.map(|at| Difference::Arguments { call: k, at }));
             }
         }
@@ -161,11 +161,11 @@ fn report(plan: &Plan, request: &ToolRequest, scanned: Scanned, difference: Diff
 }
 
 /// Where arguments stop matching their tool's schema.
-fn mismatch(request: &ToolRequest, tool: usize, arguments: &str) -> Option<usize> {
+fn mismatch(plan: &Plan, request: &ToolRequest, tool: usize, arguments: &str) -> Option<usize> {
     let schema = match request.tools.get(tool) {
         Some(tool) => request.arguments_schema(tool).into_owned(),
         None if tool < request.functions() => return input_mismatch(request, tool - request.tools.len(), arguments),
-        None => request.builtins.get(tool - request.functions())?.parameters.clone()?,
+        None => plan.inner.format.builtin.as_ref()?.schema(request.builtins.get(tool - request.functions())?)?,
     };
     // Members in any order where that is possible: their order is no fault.
     let orders = [MemberOrder::Any, request.schema_options.order];

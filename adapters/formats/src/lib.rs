@@ -24,6 +24,7 @@
 
 mod answer;
 mod arguments;
+mod builtin;
 mod catalog;
 mod channel;
 mod check;
@@ -47,18 +48,19 @@ mod turn;
 
 pub use answer::AnswerTag;
 pub use arguments::{RenderError, python_json};
+pub use builtin::BuiltinFormat;
 pub use catalog::{Catalog, DetectError, Detected, ModelHints, UnknownFormat};
 pub use constraint::{ConstraintError, ToolConstraint};
 pub use custom::{CustomError, CustomErrorReason, CustomInput, CustomTool};
 pub use extract::{Cut, Event, Extractor};
 pub use fault::{PartErrors, RequestFault};
 pub use format::{
-    ArgumentStyle, CallFormat, DetectRule, FormatError, KeyPart, KindPart, KindWords, MAX_GAP, Opener, ParallelPolicy,
-    ReasoningFormat, SectionFormat, TagPart, TaggedStyle, TextFormat, TextPlace, WireFormat, WireId,
+    ArgumentStyle, CallFormat, DetectRule, FormatError, FrameFormat, KeyPart, KindPart, KindWords, MAX_GAP, Opener,
+    ParallelPolicy, ReasoningFormat, SectionFormat, TagPart, TaggedStyle, TextFormat, TextPlace, WireFormat, WireId,
 };
 pub use lenient::{Difference, ReadError, Reading};
 pub use marker::{GapPart, Glue, IdPart, IdStyle, Marker, MaybePart, NamePart, NameStyle, Part, Step};
-pub use messages::{Block, BuiltinFormat, MessagesFormat};
+pub use messages::{Block, MessagesFormat};
 pub use plan::{Loose, Plan, Role, ToolPlan};
 pub use render::RenderOptions;
 pub use request::{Builtin, LowerError, Parallel, Reasoning, ReasoningBudget, RequestError, Strictness, ToolRequest};

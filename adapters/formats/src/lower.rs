@@ -30,6 +30,8 @@ impl WireFormat {
             parts: PartErrors::default(),
             relaxed: Vec::new(),
             warnings: Vec::new(),
+            own: Vec::new(),
+            frame_end: None,
         };
         let unflagged = request.unflagged();
         let (mut lowered, mut loose): (Vec<Option<Lowered>>, Vec<Loose>) = (Vec::new(), Vec::new());
@@ -46,8 +48,9 @@ impl WireFormat {
         for (k, builtin) in request.builtins.iter().enumerate() {
             let known = lowering.relaxed.len();
             lowered.push(lowering.builtin_arguments(k, builtin));
-            if let Some(schema) = builtin.parameters.as_ref().filter(|_| lowering.relaxed.len() > known) {
-                loose.push(Loose { tool: Some(request.functions() + k), schema: schema.clone() });
+            let schema = self.builtin.as_ref().and_then(|own| own.schema(builtin));
+            if let Some(schema) = schema.filter(|_| lowering.relaxed.len() > known) {
+                loose.push(Loose { tool: Some(request.functions() + k), schema });
             }
         }
         let known = lowering.relaxed.len();
@@ -69,10 +72,12 @@ impl WireFormat {
             })
             .collect();
         let mut bodies = Vec::new();
-        for (k, tool) in tools.iter().enumerate() {
-            if let Some(arguments) = tool.arguments {
-                bodies.push(lowering.call(k, &tool.name, arguments));
-            }
+        for (k, (tool, lowered)) in tools.iter().zip(&lowered).enumerate() {
+            let Some(Lowered { rule, reader }) = lowered else { continue };
+            let own = k >= request.functions();
+            let call = lowering.call(k, &tool.name, *rule, (own, reader.is_code()));
+            let calls = if own && self.messages.is_none() { &mut lowering.own } else { &mut bodies };
+            calls.push(call);
         }
         let turn = match &self.messages {
             Some(messages) => lowering.messages(messages, &bodies, response)?,
@@ -127,6 +132,10 @@ pub(crate) struct Lowering<'a> {
     /// What may be wrong.
     pub(crate) warnings: Vec<RequestFault>,
     pub(crate) relaxed: Vec<SchemaError>,
+    /// Calls of the model's own tools behind their begin marker, where turns are no rows of messages.
+    pub(crate) own: Vec<RuleId>,
+    /// What must close the turn that is being lowered.
+    pub(crate) frame_end: Option<Marker>,
 }
 
 impl Lowering<'_> {
@@ -188,17 +197,16 @@ impl Lowering<'_> {
         Some(self.builder.labelled("response", Role::Response.label(), Expr::Ref(rule)))
     }
 
-    /// A call behind its begin marker.
-    fn call(&mut self, k: usize, name: &str, arguments: RuleId) -> RuleId {
-        let call = &self.format.call;
-        let builtin = self.format.messages.as_ref().and_then(|m| m.builtin.as_ref());
-        let (header, also, trailer) = match builtin.filter(|_| k >= self.request.functions()) {
-            Some(builtin) => (&builtin.header, &builtin.also, &[][..]),
-            None => (&call.header, &call.also, &call.trailer[..]),
+    /// A call behind its begin marker, of a function or of a tool of the model's `own`, perhaps with code.
+    fn call(&mut self, k: usize, name: &str, arguments: RuleId, (own, code): (bool, bool)) -> RuleId {
+        let format = self.format;
+        let (trailer, end) = match format.builtin.as_ref().filter(|_| own) {
+            Some(builtin) => (&builtin.trailer, format.builtin_end()),
+            None => (&format.call.trailer, format.call.end.as_ref()),
         };
-        let headers = Expr::alt([header].into_iter().chain(also).map(|header| self.parts(header, name)));
-        let trailer = self.parts(trailer, name);
-        let end = call.end.as_ref().map_or(Expr::Empty, |end| self.marker(end));
+        let headers = Expr::alt(format.headers(own, code).into_iter().map(|header| self.parts(header, name)));
+        let trailer = if own && code { Expr::Empty } else { self.parts(trailer, name) };
+        let end = end.map_or(Expr::Empty, |end| self.marker(end));
         let header = self.builder.labelled(format!("header of {name}"), Role::Header(k).label(), headers);
         let trailer =
             self.builder.labelled(format!("trailer of {name}"), Role::Trailer(k).label(), Expr::seq([trailer, end]));
@@ -225,9 +233,9 @@ impl Lowering<'_> {
     }
 
     fn atoms(&mut self, atoms: &[Atom]) -> Expr {
-        Expr::seq(atoms.iter().map(|atom| match self.trigger(atom) {
-            Trigger::Text(bytes) => Expr::bytes(&bytes),
-            Trigger::Special(special) => Expr::Special(special),
+        Expr::seq(atoms.iter().map(|atom| match atom {
+            Atom::Text(text) => Expr::text(text),
+            Atom::Token(name) => Expr::Special(self.builder.special(SpecialToken::Name(name.clone()))),
         }))
     }
 
@@ -240,7 +248,16 @@ impl Lowering<'_> {
 
     /// Its spellings, each as what free text is watched for and what must follow that.
     pub(crate) fn heads(&mut self, marker: &Marker) -> Vec<(Trigger, Expr)> {
-        marker.spellings().iter().map(|spelling| (self.trigger(&spelling[0]), self.atoms(&spelling[1..]))).collect()
+        let head = |spelling: &Vec<Atom>| match &spelling[..] {
+            [Atom::Text(text), Atom::Token(name), rest @ ..] => {
+                let special = self.builder.special(SpecialToken::Name(name.clone()));
+                (Trigger::Led(text.as_bytes().to_vec(), special), self.atoms(rest))
+            }
+            [first, rest @ ..] => (self.trigger(first), self.atoms(rest)),
+            // A marker is something (`check`); the grammar refuses this.
+            [] => (Trigger::Text(Vec::new()), Expr::Empty),
+        };
+        marker.spellings().iter().map(head).collect()
     }
 
     /// As [`Lowering::heads`], of a marker of a single step.
@@ -250,16 +267,33 @@ impl Lowering<'_> {
 
     /// The turn behind reasoning.
     fn rest(&mut self, bodies: &[RuleId], response: Option<RuleId>) -> Result<Expr, LowerError> {
+        let Some(frame) = &self.format.frame else { return self.unframed(bodies, response) };
+        self.frame_end = Some(frame.end.clone());
+        let inside = self.unframed(bodies, response)?;
+        self.frame_end = None;
+        let framed = Expr::seq([self.marker(&frame.begin), inside]);
+        Ok(Expr::alt([self.unframed(bodies, response)?, framed]))
+    }
+
+    /// What ends the turn behind a call or an answer.
+    pub(crate) fn closing(&mut self) -> Expr {
+        self.frame_end.clone().map_or(Expr::Empty, |end| self.marker(&end))
+    }
+
+    /// Text and calls, and what closes them.
+    fn unframed(&mut self, bodies: &[RuleId], response: Option<RuleId>) -> Result<Expr, LowerError> {
         if let (Some(begin), Some(end)) = (&self.format.text.begin, &self.format.text.end) {
             return Ok(self.framed_rest((begin, end), bodies, response));
         }
-        Ok(match response {
+        let callable = !(bodies.is_empty() && self.own.is_empty());
+        let whole = match response {
             _ if self.forced() => self.calls(bodies),
-            Some(response) if bodies.is_empty() => Expr::Ref(response),
-            Some(response) => Expr::alt([self.calls(bodies), Expr::Ref(response)]),
-            None if bodies.is_empty() => self.text(Vec::new(), AfterTag::End),
-            None => self.text_and_calls(bodies)?,
-        })
+            Some(response) if callable => Expr::alt([self.calls(bodies), Expr::Ref(response)]),
+            Some(response) => Expr::Ref(response),
+            None if callable => return self.text_and_calls(bodies),
+            None => return Ok(self.text(Vec::new(), AfterTag::End)),
+        };
+        Ok(Expr::seq([whole, self.closing()]))
     }
 
     /// Text between markers, then calls; or one of the two.
@@ -290,14 +324,39 @@ impl Lowering<'_> {
 
     /// Calls and nothing else.
     fn calls(&mut self, bodies: &[RuleId]) -> Expr {
+        let own = self.own_calls();
+        if bodies.is_empty() {
+            return own;
+        }
         let calls = self.call_list(bodies);
-        match &self.format.section {
+        let calls = match &self.format.section {
             Some(section) => {
                 let before = Expr::optional(Expr::text(&section.before));
                 let begin = self.marker(&section.begin);
                 Expr::seq([before, begin, self.section_rest(calls)])
             }
+            None if own != Expr::Never && self.most_calls() != Some(1) => {
+                // One of the model's own tools comes last.
+                let most = self.most_calls().map(|most| most - 1);
+                let call = self.any_call(bodies);
+                let more = Expr::seq([self.glue(&self.format.call.separator), call.clone()]);
+                let before = Expr::seq([call, Expr::repeat(more, 0, most.map(|most| most - 1))]);
+                return Expr::alt([calls, Expr::seq([Expr::optional(before), own])]);
+            }
             None => calls,
+        };
+        Expr::alt([calls, own])
+    }
+
+    /// A call of one of the model's own tools, where turns are no rows of messages.
+    fn own_calls(&mut self) -> Expr {
+        let begin = self.format.builtin.as_ref().and_then(|builtin| builtin.begin.as_ref());
+        match begin {
+            Some(begin) if !self.own.is_empty() => {
+                let begin = self.marker(begin);
+                Expr::seq([begin, Expr::alt(self.own.iter().map(|call| Expr::Ref(*call)))])
+            }
+            _ => Expr::Never,
         }
     }
 
@@ -335,51 +394,89 @@ impl Lowering<'_> {
             return Ok(Expr::alt([calls, self.text_instead_of_calls()]));
         }
         let most = self.most_calls();
-        if let Some(section) = &self.format.section {
-            let calls = self.call_list(bodies);
-            let tags = self.tags(&section.begin, |lowering| vec![lowering.section_rest(calls.clone())]);
-            // A bound on calls holds for the turn: one section.
-            let after = if place == TextPlace::Anywhere && most.is_none() { AfterTag::Loop } else { AfterTag::End };
-            return Ok(self.text(tags, after));
-        }
-        let Some(begin) = &self.format.call.begin else { return Ok(Expr::Never) };
-        let calls = || bodies.iter().map(|body| Expr::Ref(*body)).collect::<Vec<_>>();
+        let section = self.format.section.is_some();
+        let Some(begin) = self.format.section.as_ref().map(|s| &s.begin).or(self.format.call.begin.as_ref()) else {
+            return Ok(Expr::Never);
+        };
+        // Behind the marker: a section's calls, or one call.
+        let calls = match section {
+            _ if bodies.is_empty() => Expr::Never,
+            true => {
+                let calls = self.call_list(bodies);
+                self.section_rest(calls)
+            }
+            false => Expr::alt(bodies.iter().map(|body| Expr::Ref(*body))),
+        };
         match (place, most) {
-            (TextPlace::Anywhere, Some(most)) if most > 1 => {
+            // Text behind calls, and further calls. What ends the turn is no way back to text.
+            (TextPlace::Anywhere, None) if !self.own.is_empty() || self.frame_end.is_some() => {
+                let text = self.builder.declare("text");
+                let tags = self.tags(begin, &Expr::seq([calls, Expr::Ref(text)]));
+                let body = self.text_body(tags, AfterTag::End);
+                self.builder.define(text, body);
+                self.builder.attributes(text).label = Some(Role::Text.label());
+                Ok(Expr::Ref(text))
+            }
+            (TextPlace::Anywhere, None) => {
+                let tags = self.tags(begin, &calls);
+                Ok(self.text(tags, AfterTag::Loop))
+            }
+            (TextPlace::Anywhere, Some(most)) if most > 1 && !section => {
                 if most > MAX_COUNTED_CALLS {
                     return Err(LowerError::TooManyCalls { most, limit: MAX_COUNTED_CALLS });
                 }
                 let mut rest = Expr::Empty;
-                for _ in 0..most {
-                    let tags =
-                        self.tags(begin, |_| calls().into_iter().map(|call| Expr::seq([call, rest.clone()])).collect());
+                for left in 0..most {
+                    let behind = if left == 0 { self.closing() } else { rest.clone() };
+                    let tags = self.tags(begin, &Expr::seq([calls.clone(), behind]));
                     rest = self.text(tags, AfterTag::End);
                 }
                 Ok(rest)
             }
-            (TextPlace::Anywhere, None) => {
-                let tags = self.tags(begin, |_| calls());
-                Ok(self.text(tags, AfterTag::Loop))
-            }
-            (_, Some(1)) => {
-                let tags = self.tags(begin, |_| calls());
-                Ok(self.text(tags, AfterTag::End))
-            }
+            // A bound on calls holds for the turn: one section.
             _ => {
-                let more = self.more_calls(bodies);
-                let tags =
-                    self.tags(begin, |_| calls().into_iter().map(|call| Expr::seq([call, more.clone()])).collect());
+                let more = if section { Expr::Empty } else { self.more_calls(bodies) };
+                let closing = self.closing();
+                let tags = self.tags(begin, &Expr::seq([calls, more, closing]));
                 Ok(self.text(tags, AfterTag::End))
             }
         }
     }
 
-    /// Tags that begin with the marker and go on with any of the bodies.
-    fn tags(&mut self, begin: &Marker, bodies: impl Fn(&mut Self) -> Vec<Expr>) -> Vec<(Trigger, RuleId)> {
-        let heads = self.heads(begin);
+    /// Tags that begin with the marker and go on with the body, and those of calls of the model's own tools.
+    fn tags(&mut self, begin: &Marker, body: &Expr) -> Vec<(Trigger, RuleId)> {
+        let mut heads = Vec::new();
+        if *body != Expr::Never {
+            heads.extend(self.heads(begin).into_iter().map(|(trigger, rest)| (trigger, rest, body.clone())));
+        }
+        let own = self.format.builtin.as_ref().and_then(|builtin| builtin.begin.as_ref());
+        if let Some(own) = own.filter(|_| !self.own.is_empty()) {
+            let calls = Expr::alt(self.own.iter().map(|call| Expr::Ref(*call)));
+            let calls = Expr::seq([calls, self.closing()]);
+            let begins = self.heads(own);
+            // A marker that begins with another one is read as that one, and the rest.
+            for (trigger, rest, _) in &mut heads {
+                let shorter = begins.iter().find_map(|(begin, _)| match (begin, &*trigger) {
+                    (Trigger::Text(begin), Trigger::Text(text)) => {
+                        Some((begin, text.strip_prefix(&begin[..])?.to_vec()))
+                    }
+                    _ => None,
+                });
+                if let Some((begin, behind)) = shorter {
+                    *rest = Expr::seq([Expr::bytes(&behind), rest.clone()]);
+                    *trigger = Trigger::Text(begin.clone());
+                }
+            }
+            heads.extend(begins.into_iter().map(|(trigger, rest)| (trigger, rest, calls.clone())));
+        }
         let mut out = Vec::new();
-        for (trigger, rest) in heads {
-            for body in bodies(self) {
+        for (trigger, rest, body) in heads {
+            let bodies = match (&rest, body) {
+                // A tag for each tool.
+                (Expr::Empty, Expr::Alt(bodies)) => bodies,
+                (_, body) => vec![body],
+            };
+            for body in bodies {
                 let rule = match (&rest, body) {
                     (Expr::Empty, Expr::Ref(rule)) => rule,
                     (rest, body) => {

@@ -89,10 +89,11 @@ impl Marker {
         }
     }
 
-    /// First pieces of its spellings that are text: what free text must not contain for the marker not to begin in it.
+    /// Its spellings as text: what free text must not contain for the marker not to stand in it.
     pub(crate) fn text_heads(&self) -> Vec<String> {
-        let heads = self.spellings().into_iter().filter_map(|spelling| match spelling.into_iter().next() {
-            Some(Atom::Text(text)) => Some(text),
+        let heads = self.spellings().into_iter().filter_map(|spelling| match &spelling[..] {
+            [Atom::Text(text)] => Some(text.clone()),
+            // Free text contains no token, so none of those that need one.
             _ => None,
         });
         let mut out: Vec<String> = Vec::new();
@@ -102,6 +103,11 @@ impl Marker {
             }
         });
         out
+    }
+
+    /// Its spellings, special tokens as they are spelled.
+    pub(crate) fn texts_of_spellings(&self) -> Vec<String> {
+        self.spellings().into_iter().map(|atoms| atoms.iter().map(Atom::text).collect()).collect()
     }
 
     /// The texts in it, for checks.

@@ -5,7 +5,7 @@ use louver::ir::Expr;
 use serde::{Deserialize, Serialize};
 
 use crate::lower::Lowering;
-use crate::marker::{Marker, Part, Settle};
+use crate::marker::{Marker, Settle};
 use crate::plan::Role;
 use crate::request::{LowerError, Reasoning};
 
@@ -19,9 +19,6 @@ pub struct MessagesFormat {
     /// Text for the user beside calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preamble: Option<Block>,
-    /// Calls of the model's own tools.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub builtin: Option<BuiltinFormat>,
 }
 
 /// A message of text.
@@ -34,27 +31,12 @@ pub struct Block {
     pub end: Marker,
 }
 
-/// How the model's own tools are called: with JSON, or with code. A call ends as other calls do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BuiltinFormat {
-    /// Up to the body; names the tool exactly once.
-    pub header: Vec<Part>,
-    /// Other headers that are accepted.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub also: Vec<Vec<Part>>,
-}
-
 impl MessagesFormat {
     pub(crate) fn bind(&mut self, how: Settle<'_>) {
         self.separator.bind(how);
         if let Some(block) = &mut self.preamble {
             block.begin.bind(how);
             block.end.bind(how);
-        }
-        if let Some(builtin) = &mut self.builtin {
-            let parts = builtin.header.iter_mut().chain(builtin.also.iter_mut().flatten());
-            parts.for_each(|part| part.bind(how));
         }
     }
 

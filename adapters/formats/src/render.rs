@@ -1,9 +1,10 @@
 //! The way back: a turn as the family's model would write it, from the same description as the grammar.
 
 use crate::arguments::{self, RenderError};
+use crate::builtin::BuiltinFormat;
 use crate::format::{Opener, ReasoningFormat, TextPlace, WireFormat};
 use crate::marker::Part;
-use crate::messages::{BuiltinFormat, MessagesFormat};
+use crate::messages::MessagesFormat;
 use crate::turn::{Call, CallKind, Turn};
 
 /// How a turn is written.
@@ -36,6 +37,7 @@ impl WireFormat {
                 out.push_str(&reasoning.inside(&turn.reasoning));
             }
         }
+        out.extend(self.frame.iter().map(|frame| frame.begin.write()));
         let instead = self.text.place == TextPlace::InsteadOfCalls && !turn.calls.is_empty();
         if instead {
             if !turn.text.is_empty() {
@@ -45,14 +47,24 @@ impl WireFormat {
             out.push_str(&(begin.write() + &turn.text + &end.write()));
         } else {
             out.push_str(&turn.text);
-            if !turn.text.is_empty() && !turn.calls.is_empty() {
-                match &self.section {
-                    Some(section) => out.push_str(&section.before),
-                    None => out.push_str(&self.call.separator.write()),
-                }
+        }
+        let own = |call: &Call| self.builtin.as_ref().filter(|_| options.builtins.contains(&call.name.as_str()));
+        let of_functions = turn.calls.iter().position(|call| own(call).is_some()).unwrap_or(turn.calls.len());
+        let (functions, others) = turn.calls.split_at(of_functions);
+        if !turn.text.is_empty() && !functions.is_empty() && !instead && self.text.end.is_none() {
+            match &self.section {
+                Some(section) => out.push_str(&section.before),
+                None => out.push_str(&self.call.separator.write()),
             }
         }
-        out.push_str(&self.render_calls(&turn.calls)?);
+        out.push_str(&self.render_calls(functions)?);
+        for (k, call) in others.iter().enumerate() {
+            out.push_str(&match own(call) {
+                Some(builtin) => self.render_builtin(builtin, of_functions + k, call)?,
+                None => self.render_calls(std::slice::from_ref(call))?,
+            });
+        }
+        out.extend(self.frame.iter().map(|frame| frame.end.write()));
         out.extend(self.end.iter().map(|end| end.write()));
         Ok(out)
     }
@@ -94,11 +106,19 @@ impl WireFormat {
         Ok(out)
     }
 
+    /// A call of one of the model's own tools: with code, if it is no tool the family knows and `code` is all there is.
     fn render_builtin(&self, format: &BuiltinFormat, k: usize, call: &Call) -> Result<String, RenderError> {
-        let mut out = String::new();
-        parts(&mut out, &format.header, k, call);
-        out.push_str(&arguments::code(k, &call.arguments).unwrap_or_else(|_| call.arguments.clone()));
-        out.extend(self.call.end.iter().map(|end| end.write()));
+        let mut out = format.begin.as_ref().map(|begin| begin.write()).unwrap_or_default();
+        let code = arguments::code(k, &call.arguments).ok().filter(|_| !format.known.contains_key(&call.name));
+        format.headers(code.is_some()).into_iter().take(1).for_each(|header| parts(&mut out, header, k, call));
+        match code {
+            Some(code) => out.push_str(&code),
+            None => {
+                out.push_str(&arguments::write(&format.arguments, k, &call.arguments)?);
+                parts(&mut out, &format.trailer, k, call);
+            }
+        }
+        out.extend(self.builtin_end().map(|end| end.write()));
         Ok(out)
     }
 
@@ -129,7 +149,7 @@ impl WireFormat {
             _ => {}
         }
         for (k, call) in turn.calls.iter().enumerate() {
-            messages.push(match &format.builtin {
+            messages.push(match &self.builtin {
                 Some(builtin) if options.builtins.contains(&call.name.as_str()) => {
                     self.render_builtin(builtin, k, call)?
                 }

@@ -17,7 +17,7 @@ use crate::answer::AnswerTag;
 use crate::custom::CustomTool;
 use crate::fault::PartErrors;
 use crate::format::WireFormat;
-use crate::lower::unknown;
+use crate::lower::{Lowering, unknown};
 use crate::marker::Marker;
 use crate::turn::CallKind;
 
@@ -84,7 +84,7 @@ pub enum Strictness {
 pub struct Builtin {
     /// Its name, as the model writes it.
     pub name: String,
-    /// The JSON Schema of its arguments; `None`: it is called with code.
+    /// The JSON Schema of its arguments; `None`: what the family knows of it, or else it is called with code.
     pub parameters: Option<Json>,
     /// Where `parameters` stands in the request, for errors.
     pub pointer: String,
@@ -287,7 +287,8 @@ impl ToolRequest {
             // Its free text could be taken for calls.
             return refuse("a structural tag as `response_format`, and tools that may be called");
         }
-        let ends = format.text.end.iter().flat_map(Marker::text_heads).next();
+        let frame_end = format.frame.as_ref().map(|frame| &frame.end);
+        let ends = format.text.end.iter().chain(frame_end).flat_map(Marker::text_heads).next();
         if ends.is_some() {
             return refuse("a structural tag as `response_format`, in a format that ends text with a written marker");
         }
@@ -312,9 +313,7 @@ impl ToolRequest {
     pub(crate) fn check(&self, format: &WireFormat) -> Result<(), LowerError> {
         self.check_choice()?;
         let refuse = |what| Err(LowerError::Combination { what });
-        if !self.builtins.is_empty() && format.messages.as_ref().is_none_or(|m| m.builtin.is_none()) {
-            return Err(LowerError::NoBuiltins { format: format.name.clone() });
-        }
+        Lowering::check_builtins(format, &self.builtins)?;
         if self.builtins.iter().any(|b| self.tools.iter().any(|tool| tool.name == b.name)) {
             return refuse("a tool of the model's own and another of the same name");
         }
@@ -339,7 +338,10 @@ impl ToolRequest {
                 return Err(LowerError::NoReasoning { format: format.name.clone() });
             }
         }
+        let own = format.builtin.iter().filter_map(|builtin| builtin.begin.as_ref());
+        let frame = format.frame.iter().flat_map(|frame| [&frame.begin, &frame.end]);
         let begins = (format.section.iter().map(|s| &s.begin)).chain(&format.call.begin).chain(&format.text.end);
+        let begins = begins.chain(own).chain(frame);
         let heads: Vec<String> = begins.flat_map(|marker| marker.text_heads()).collect();
         if self.stop.iter().chain(&self.bans).any(|text| heads.iter().any(|head| head.contains(text.as_str()))) {
             return refuse("a stop string or ban that is part of a marker of the format");

@@ -10,7 +10,7 @@ use crate::arguments::{LiteralReader, Reader, TaggedReader, spaced};
 use crate::extract::Cut;
 use crate::format::{ArgumentStyle, WireFormat};
 use crate::lenient::{call, read_whole};
-use crate::marker::{Atom, Marker, Part};
+use crate::marker::{Marker, Part};
 use crate::messages::MessagesFormat;
 use crate::plan::Plan;
 use crate::turn::Call;
@@ -47,6 +47,7 @@ impl Scan<'_> {
             return out;
         }
         let rest = self.reasoning(text, opened, &mut out);
+        let rest = self.unframed(rest);
         let rest = match (&self.format.text.begin, &self.format.text.end) {
             (Some(begin), Some(end)) => {
                 let inner = eat_marker(rest, begin).unwrap_or(rest);
@@ -88,19 +89,36 @@ impl Scan<'_> {
         rest.strip_prefix(format.after.as_str()).unwrap_or(rest)
     }
 
+    /// Without what encloses text and calls.
+    fn unframed<'t>(&self, rest: Rest<'t>) -> Rest<'t> {
+        let Some(frame) = &self.format.frame else { return rest };
+        let Some(inner) = eat_marker(rest, &frame.begin) else { return rest };
+        let begin = frame.begin.write();
+        let inner = inner.strip_prefix(&begin[begin.trim_end().len()..]).unwrap_or(inner);
+        let ended = frame.end.texts_of_spellings().into_iter().filter_map(|end| {
+            let space = &end[..end.len() - end.trim_start().len()];
+            let rest = inner.trim_end().strip_suffix(end.trim())?;
+            Some(rest.strip_suffix(space).unwrap_or(rest))
+        });
+        ended.min_by_key(|rest| rest.len()).unwrap_or(inner)
+    }
+
     /// Text and calls.
     fn body(&self, whole: &str, mut rest: &str, out: &mut Scanned) {
         let opening = self.format.section.as_ref().map(|s| &s.begin).or(self.format.call.begin.as_ref());
+        let own = self.format.builtin.as_ref().and_then(|builtin| builtin.begin.as_ref());
         let Some(opening) = opening else {
             out.text.push_str(rest);
             return;
         };
+        let first =
+            |rest: &str| first_of(rest, opening).into_iter().chain(own.and_then(|own| first_of(rest, own))).min();
         let separator = match &self.format.section {
             Some(section) => section.before.clone(),
             None => self.format.call.separator.write(),
         };
         while out.malformed.len() < MAX_MALFORMED
-            && let Some(at) = first_of(rest, opening)
+            && let Some(at) = first(rest)
         {
             let before = &rest[..at];
             let read = match &self.format.section {
@@ -110,6 +128,7 @@ impl Scan<'_> {
                     behind
                 }),
             };
+            let read = read.or_else(|| self.builtin(eat_marker(&rest[at..], own?)?, out));
             match read {
                 Some(behind) => {
                     let between = before.trim().is_empty();
@@ -162,7 +181,7 @@ impl Scan<'_> {
     fn call<'t>(&self, text: Rest<'t>) -> Option<(Call, bool, Rest<'t>)> {
         let format = &self.format.call;
         let begins: Vec<String> = match &format.begin {
-            Some(begin) => begin.spellings().iter().map(|spelling| text_of(spelling)).collect(),
+            Some(begin) => begin.texts_of_spellings(),
             None => vec![String::new()],
         };
         for begin in &begins {
@@ -309,25 +328,39 @@ impl Scan<'_> {
             out.calls.push((call, ended));
             return Some(behind);
         }
-        self.builtin(format, rest, out)
+        self.builtin(rest, out)
     }
 
-    fn builtin<'t>(&self, format: &MessagesFormat, rest: Rest<'t>, out: &mut Scanned) -> Option<Rest<'t>> {
-        let builtin = format.builtin.as_ref()?;
-        for header in [&builtin.header].into_iter().chain(&builtin.also) {
+    /// A call of one of the model's own tools, behind its begin marker.
+    fn builtin<'t>(&self, rest: Rest<'t>, out: &mut Scanned) -> Option<Rest<'t>> {
+        let builtin = self.format.builtin.as_ref()?;
+        let up_to_end = |body: Rest<'t>| {
+            let (at, len) = self.format.builtin_end().and_then(|end| find_marker(body, end)).unwrap_or((body.len(), 0));
+            (&body[..at], len > 0, &body[at + len..])
+        };
+        for header in builtin.headers(false) {
             let Some((name, body)) = eat_header(rest, header) else { continue };
-            let end = self.format.call.end.as_ref().and_then(|end| find_marker(body, end));
-            let (at, len) = end.unwrap_or((body.len(), 0));
-            let found = call(&name, &body[..at]).or_else(|| call(&name, &read_whole(Reader::code(), &body[..at])))?;
-            out.calls.push((found, len > 0));
-            return Some(&body[at + len..]);
+            let (body, ended, behind) = up_to_end(body);
+            let read = match &builtin.arguments {
+                ArgumentStyle::Keywords => {
+                    closing(body).map(|end| read_whole(Reader::Literal(LiteralReader::keywords()), &body[..end]))
+                }
+                _ => Some(body.to_owned()),
+            };
+            let code = || call(&name, &read_whole(Reader::code(), body)).filter(|_| !builtin.bare_code);
+            if let Some(found) = read.and_then(|read| call(&name, &read)).or_else(code) {
+                out.calls.push((found, ended));
+                return Some(behind);
+            }
         }
-        None
+        // Code that does not say which tool is to run it: the one there is.
+        let runs = |(_, reader): &(_, &Option<Reader>)| reader.as_ref().is_some_and(Reader::is_code);
+        let (tool, _) =
+            self.plan.tools().iter().zip(&self.plan.inner.readers).find(runs).filter(|_| builtin.bare_code)?;
+        let (body, ended, behind) = up_to_end(rest);
+        out.calls.push((call(&tool.name, &read_whole(Reader::code(), body))?, ended));
+        Some(behind)
     }
-}
-
-fn text_of(spelling: &[Atom]) -> String {
-    spelling.iter().map(Atom::text).collect()
 }
 
 /// What follows the pattern, white space in both ignored.
@@ -340,20 +373,20 @@ fn eat<'t>(text: Rest<'t>, pattern: &str) -> Option<Rest<'t>> {
 }
 
 fn eat_marker<'t>(text: Rest<'t>, marker: &Marker) -> Option<Rest<'t>> {
-    let eaten = marker.spellings().into_iter().filter_map(|spelling| eat(text, &text_of(&spelling)));
+    let eaten = marker.texts_of_spellings().into_iter().filter_map(|spelling| eat(text, &spelling));
     eaten.min_by_key(|rest| rest.len())
 }
 
 /// Where a marker stands, and how long it is there.
 fn find_marker(text: &str, marker: &Marker) -> Option<(usize, usize)> {
-    let spellings = marker.spellings().into_iter().map(|spelling| text_of(&spelling));
+    let spellings = marker.texts_of_spellings().into_iter();
     let found = spellings.filter_map(|spelling| text.find(&spelling).map(|at| (at, spelling.len())));
     found.min_by_key(|(at, len)| (*at, std::cmp::Reverse(*len)))
 }
 
 /// Where something begins that may be the marker: up to its first white space.
 fn first_of(text: &str, marker: &Marker) -> Option<usize> {
-    let spellings = marker.spellings().into_iter().map(|spelling| text_of(&spelling));
+    let spellings = marker.texts_of_spellings().into_iter();
     let heads = spellings.map(|text| text.split_whitespace().next().unwrap_or_default().to_owned());
     heads.filter(|head| !head.is_empty()).filter_map(|head| text.find(&head)).min()
 }

@@ -52,8 +52,9 @@ impl Lowering<'_> {
     /// Free text that cannot be taken for calls. Where calls begin with a single character, text begins with another
     /// (and with none that begins something it excludes); otherwise it contains no beginning of calls at all.
     pub(crate) fn text_instead_of_calls(&mut self) -> Expr {
+        let own = self.format.builtin.as_ref().and_then(|builtin| builtin.begin.as_ref());
         let begin = self.format.section.as_ref().map(|s| &s.begin).or(self.format.call.begin.as_ref());
-        let heads = begin.map(Marker::text_heads).unwrap_or_default();
+        let heads: Vec<String> = begin.into_iter().chain(own).flat_map(Marker::text_heads).collect();
         let single: Vec<char> = heads.iter().filter(|head| head.chars().count() == 1).flat_map(|h| h.chars()).collect();
         if single.is_empty() {
             return self.text(Vec::new(), AfterTag::End);
@@ -76,20 +77,37 @@ impl Lowering<'_> {
         Expr::optional(Expr::seq([Expr::Ref(first), rest]))
     }
 
-    /// Free text. Without tags, no call can begin in it.
+    /// Free text. Without tags, no call can begin in it. In a frame it ends with that.
     pub(crate) fn text(&mut self, tags: Vec<(Trigger, RuleId)>, after: AfterTag) -> Expr {
+        let body = self.text_body(tags, after);
+        Expr::Ref(self.builder.labelled("text", Role::Text.label(), body))
+    }
+
+    pub(crate) fn text_body(&mut self, mut tags: Vec<(Trigger, RuleId)>, after: AfterTag) -> Expr {
         let mut excludes = self.text_excludes();
+        let own = self.format.builtin.as_ref().and_then(|builtin| builtin.begin.as_ref());
         let begin = self.format.section.as_ref().map(|s| &s.begin).or(self.format.call.begin.as_ref());
-        for text in begin.map(Marker::text_heads).unwrap_or_default() {
+        for text in begin.into_iter().chain(own).flat_map(Marker::text_heads) {
             let text = text.as_bytes();
-            let is_tag = tags.iter().any(|(trigger, _)| matches!(trigger, Trigger::Text(t) if t == text));
-            if !is_tag && !excludes.iter().any(|e| e == text) {
+            let begins = |trigger: &Trigger| match trigger {
+                Trigger::Text(trigger) => trigger.starts_with(text) || text.starts_with(trigger),
+                Trigger::Special(_) | Trigger::Led(..) => false,
+            };
+            if !tags.iter().any(|(trigger, _)| begins(trigger)) && !excludes.iter().any(|e| e == text) {
                 excludes.push(text.to_vec());
             }
         }
-        let stops = self.request.stop.iter().map(|stop| Trigger::Text(stop.as_bytes().to_vec())).collect();
-        let dispatch = Dispatch { tags, stops, excludes, after, end: DispatchEnd::Anywhere };
-        Expr::Ref(self.builder.labelled("text", Role::Text.label(), Expr::Dispatch(Box::new(dispatch))))
+        let mut stops: Vec<Trigger> =
+            self.request.stop.iter().map(|stop| Trigger::Text(stop.as_bytes().to_vec())).collect();
+        let mut end = DispatchEnd::Anywhere;
+        if let Some(frame_end) = self.frame_end.clone() {
+            for stop in std::mem::take(&mut stops) {
+                let closing = self.closing();
+                tags.push((stop, self.builder.labelled("end", Role::Marker.label(), closing)));
+            }
+            (stops, end) = (self.triggers(&frame_end), DispatchEnd::AtStop);
+        }
+        Expr::Dispatch(Box::new(Dispatch { tags, stops, excludes, after, end }))
     }
 }
 

@@ -251,9 +251,8 @@ impl Lowering<'_> {
 
 /// The texts of a marker's spellings, special tokens as they are spelled.
 fn spelled(marker: &Marker) -> Vec<Vec<u8>> {
-    let texts = marker.spellings().into_iter().map(|atoms| atoms.iter().map(|atom| atom.text()).collect::<String>());
     let mut out: Vec<Vec<u8>> = Vec::new();
-    for text in texts.map(String::into_bytes) {
+    for text in marker.texts_of_spellings().into_iter().map(String::into_bytes) {
         if !text.is_empty() && !out.contains(&text) {
             out.push(text);
         }

@@ -18,7 +18,6 @@ pub(crate) use write::{arguments as write, code};
 use louver::front::json_schema::{
     self, LoweredParameters, Parameters, Piece, Raw, Reading, Registry, SchemaError, SchemaErrors, Syntax, Whitespace,
 };
-use louver::front::regex::{SCALARS, spell_utf8};
 use louver::ids::RuleId;
 use louver::ir::Expr;
 use louver::spec::json::Json;
@@ -27,7 +26,6 @@ use self::input::InputReader;
 use crate::channel::Channel;
 use crate::format::{ArgumentStyle, TagPart, TaggedStyle};
 use crate::lower::{Lowering, gap};
-use crate::request::Builtin;
 
 /// Arguments lowered: their rule, and how they are read.
 pub(crate) struct Lowered {
@@ -101,6 +99,11 @@ impl Reader {
         }
     }
 
+    /// Whether it is code that is read.
+    pub(crate) fn is_code(&self) -> bool {
+        matches!(self, Reader::Code(_))
+    }
+
     /// The same, as JSON text.
     pub(crate) fn json(self) -> Reader {
         match self {
@@ -144,8 +147,13 @@ impl Lowering<'_> {
 
     /// Arguments that satisfy the schema, in the format's style.
     pub(crate) fn lower_arguments(&mut self, schema: &Json, pointer: &str) -> Option<Lowered> {
+        self.lower_in(&self.format.call.arguments, schema, pointer)
+    }
+
+    /// The same in any style.
+    pub(crate) fn lower_in(&mut self, style: &ArgumentStyle, schema: &Json, pointer: &str) -> Option<Lowered> {
         let (mut options, limits) = (self.request.schema_options, &self.request.limits);
-        match &self.format.call.arguments {
+        match style {
             ArgumentStyle::Json => Some(Lowered { rule: self.json(schema, pointer)?, reader: Reader::default() }),
             ArgumentStyle::Keywords => {
                 let comma = Expr::seq([Expr::text(","), gap()]);
@@ -218,24 +226,6 @@ impl Lowering<'_> {
         let (options, limits) = (self.request.schema_options, &self.request.limits);
         let lowered = json_schema::lower_parameters(&mut self.builder, schema, &options, limits, &style);
         self.settle(lowered, pointer)
-    }
-
-    /// What a tool of the model's own is called with.
-    pub(crate) fn builtin_arguments(&mut self, k: usize, builtin: &Builtin) -> Option<Lowered> {
-        if !self.callable(&builtin.name) {
-            return None;
-        }
-        let lowered = match &builtin.parameters {
-            Some(schema) => {
-                let rule = self.json(schema, &builtin.pointer)?;
-                Lowered { rule, reader: Reader::default() }
-            }
-            None => {
-                let text = Expr::star(spell_utf8(&SCALARS));
-                Lowered { rule: self.builder.rule("code", text), reader: Reader::code() }
-            }
-        };
-        Some(self.as_arguments(self.request.functions() + k, &builtin.name, lowered))
     }
 }
 

@@ -71,6 +71,12 @@ fn tools_of_the_models_own() {
     let Err(LowerError::Schemas(errors)) = lower(&request.into(), "harmony") else { panic!("lowers") };
     let pointers: Vec<&str> = errors.iter().map(|error| error.pointer.as_str()).collect();
     assert_eq!(pointers, ["/tools/1/function/parameters/type", "/tools/2/parameters/type"]);
+    // Llama's code does not say which tool is to run it.
+    let request = body(json!({"tools": [{"type": "code_interpreter"}, {"type": "brave_search"}]})).expect("parses");
+    assert_eq!(lower(&request.into(), "llama3").expect("lowers"), [true, true]);
+    let request = body(json!({"tools": [{"type": "code_interpreter"}, {"type": "python"}]})).expect("parses");
+    assert!(matches!(lower(&request.clone().into(), "llama3"), Err(LowerError::Combination { .. })));
+    assert!(lower(&request.into(), "harmony").is_ok());
     let error = body(json!({"tools": [{"type": "python"}, {"type": "function", "function": {}}]})).unwrap_err();
     assert!(error.to_string().contains("/tools/1/function"), "{error}");
     for bad in [json!([{"type": "x", "name": 1}]), json!([{"type": ""}]), json!([{"type": "x", "parameters": 1}])] {

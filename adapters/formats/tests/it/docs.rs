@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use louver_formats::{ArgumentStyle, Call, CallKind, Catalog, Opener, RenderError, TextPlace, Turn, WireFormat};
+use louver_formats::{
+    ArgumentStyle, Call, CallKind, Catalog, Opener, RenderError, RenderOptions, TextPlace, Turn, WireFormat,
+};
 
 const HEAD: &str = "# Wire formats
 
@@ -39,6 +41,27 @@ fn style(format: &WireFormat) -> &'static str {
     }
 }
 
+/// The model's own tools, with a call of one and code.
+fn own(format: &WireFormat) -> String {
+    let Some(builtin) = &format.builtin else { return String::new() };
+    let known = builtin.known.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let call = |name: &str, arguments: &str| {
+        let calls = vec![Call {
+            id: String::new(),
+            name: name.to_owned(),
+            arguments: arguments.to_owned(),
+            kind: CallKind::Function,
+        }];
+        let options = RenderOptions { builtins: &[name], ..RenderOptions::default() };
+        format.render_with(&Turn { calls, ..Turn::default() }, options).expect("renders")
+    };
+    let searches = builtin.known.keys().find(|name| name.contains("search")).expect("a search");
+    let (search, code) = (call(searches, "{\"query\": \"Oslo\"}"), call("python", "{\"code\": \"1 + 1\"}"));
+    format!(
+        "\n\nThe model's own tools, where a request offers them: {known} (`{search}`); others are called with code (`{code}`)."
+    )
+}
+
 fn page() -> String {
     let mut out = HEAD.to_owned();
     for format in Catalog::builtin().formats() {
@@ -63,11 +86,12 @@ fn page() -> String {
         };
         let _ = write!(
             out,
-            "## {}\n\n{}.\n\nArguments: {}. Text: {text}. Reasoning: {reasoning}. Ends with: {}.\n\n````text\n{}\n````\n\nSources: {}.\n\n",
+            "## {}\n\n{}.\n\nArguments: {}. Text: {text}. Reasoning: {reasoning}. Ends with: {}.{}\n\n````text\n{}\n````\n\nSources: {}.\n\n",
             format.name,
             format.title,
             style(format),
             format.stop_tokens.iter().map(|t| format!("`{t}`")).collect::<Vec<_>>().join(", "),
+            own(format),
             rendered.expect("renders"),
             format.sources.join("; "),
         );

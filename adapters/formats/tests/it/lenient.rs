@@ -1,6 +1,6 @@
 //! `data/lenient.toml`: outputs that no constraint shaped, what they say and how they differ.
 
-use louver_formats::{Catalog, Difference, Reasoning, ToolRequest};
+use louver_formats::{Builtin, Catalog, Difference, Reasoning, ToolRequest};
 use serde::Deserialize;
 
 use crate::harness::{data, request};
@@ -21,6 +21,9 @@ struct Case {
     choice: Option<String>,
     #[serde(default)]
     opened: bool,
+    /// Tools of the model's own.
+    #[serde(default)]
+    builtins: Vec<String>,
     #[serde(default)]
     text: String,
     #[serde(default)]
@@ -31,6 +34,10 @@ struct Case {
     differences: Vec<Difference>,
 }
 
+fn builtin(name: &str) -> Builtin {
+    Builtin { name: name.to_owned(), parameters: None, pointer: String::new() }
+}
+
 #[test]
 fn unconstrained_outputs() {
     let file: File = toml::from_str(&data("lenient.toml")).expect("lenient.toml");
@@ -39,6 +46,7 @@ fn unconstrained_outputs() {
     for case in &file.case {
         let choice = case.choice.as_deref().unwrap_or("auto");
         let request = ToolRequest {
+            builtins: case.builtins.iter().map(|name| builtin(name)).collect(),
             reasoning: if case.opened { Reasoning::Opened } else { Reasoning::Optional },
             ..request(&file.tools, &serde_json::from_str(choice).unwrap_or_else(|_| choice.into()))
         };

@@ -27,6 +27,8 @@ pub(crate) struct Free {
     not_first: Vec<String>,
     excludes: Vec<String>,
     ends: Vec<(String, Pattern)>,
+    /// Ends behind which nothing comes.
+    last: Vec<String>,
     stops_anywhere: bool,
     /// Behind an end, text again.
     again: bool,
@@ -114,10 +116,19 @@ impl Free {
         for at in from..=input.len() {
             let seen = &input[from..at];
             let first = self.not_first.iter().any(|text| seen.starts_with(text.as_bytes()));
-            if first || self.excludes.iter().any(|text| seen.ends_with(text.as_bytes())) {
+            let longest = |texts: &mut dyn Iterator<Item = &String>| {
+                texts.filter(|text| seen.ends_with(text.as_bytes())).map(String::len).max()
+            };
+            // What ends the text may contain what it excludes.
+            let ended = longest(&mut self.ends.iter().map(|(end, _)| end).chain(&self.last));
+            if first || longest(&mut self.excludes.iter()) > ended {
                 break;
             }
             *far = (*far).max(at);
+            if self.last.iter().any(|end| seen.ends_with(end.as_bytes())) {
+                out.insert(at);
+                return BTreeSet::new();
+            }
             let mut behind = BTreeSet::new();
             let fired = self.ends.iter().filter(|(end, _)| seen.ends_with(end.as_bytes()));
             let mut any = false;
@@ -301,6 +312,7 @@ impl Turn<'_> {
             not_first: Vec::new(),
             excludes: excludes.to_vec(),
             ends,
+            last: Vec::new(),
             stops_anywhere: false,
             again: false,
         }))
@@ -350,6 +362,13 @@ impl Turn<'_> {
     }
 
     fn rest(&self) -> Pattern {
+        let Some(frame) = &self.format.frame else { return self.unframed(&[]) };
+        let framed = Pattern::All(vec![marker(&frame.begin), self.unframed(&spellings(&frame.end))]);
+        Pattern::Any(vec![self.unframed(&[]), framed])
+    }
+
+    /// Text and calls, up to one of these if there are any.
+    fn unframed(&self, close: &[String]) -> Pattern {
         let place = self.format.text.place;
         if let (Some(begin), Some(end)) = (&self.format.text.begin, &self.format.text.end) {
             let begin = match self.demand.reasoning {
@@ -365,15 +384,18 @@ impl Turn<'_> {
                 (_, _, false) => Pattern::All(vec![text, maybe(self.calls())]),
             };
         }
+        let closing = || if close.is_empty() { text("") } else { Pattern::Any(close.iter().map(text).collect()) };
         if self.demand.forced {
-            return self.calls();
+            return Pattern::All(vec![self.calls(), closing()]);
         }
         let heads = self.heads();
         let excludes = self.format.text.excludes.clone();
         let free = |excludes, ends, again| {
-            Pattern::Free(Box::new(Free { not_first: Vec::new(), excludes, ends, stops_anywhere: true, again }))
+            let (last, stops_anywhere) = (close.to_vec(), close.is_empty());
+            Pattern::Free(Box::new(Free { not_first: Vec::new(), excludes, ends, last, stops_anywhere, again }))
         };
-        let without = || free([excludes.clone(), heads.clone()].concat(), Vec::new(), false);
+        let own = || self.format.builtin.iter().filter_map(|own| own.begin.as_ref()).flat_map(spellings).collect();
+        let without = || free([excludes.clone(), heads.clone(), own()].concat(), Vec::new(), false);
         if self.demand.tools == 0 {
             return without();
         }
@@ -382,7 +404,8 @@ impl Turn<'_> {
             TextPlace::Anywhere | TextPlace::BeforeCalls => {
                 let anywhere = place == TextPlace::Anywhere && self.demand.several;
                 let body = match &self.format.section {
-                    Some(_) => self.in_section(),
+                    Some(_) if anywhere => self.in_section(),
+                    Some(_) => Pattern::All(vec![self.in_section(), closing()]),
                     None if anywhere => self.call(),
                     None => Pattern::All(vec![self.call(), self.more_calls()]),
                 };
@@ -400,7 +423,8 @@ impl Turn<'_> {
         let excludes = [self.format.text.excludes.clone(), long].concat();
         let begun = excludes.iter().filter_map(|text| text.chars().next()).map(String::from);
         let first = single.into_iter().chain(begun).collect();
-        let free = Free { not_first: first, excludes, ends: Vec::new(), stops_anywhere: true, again: false };
+        let (ends, last) = (Vec::new(), Vec::new());
+        let free = Free { not_first: first, excludes, ends, last, stops_anywhere: true, again: false };
         Pattern::Free(Box::new(free))
     }
 
