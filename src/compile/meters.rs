@@ -26,7 +26,8 @@ pub(crate) enum Unit {
     Char,
 }
 
-/// A count is four for each unit that may still come, and the bytes that a code point under way still lacks.
+/// A count is four for each unit that may still come, and the bytes that a code point under way still lacks. Below four,
+/// only what is left of that code point may come.
 impl Meter {
     /// A count that is never reached.
     pub(crate) const FAR: u32 = u32::MAX;
@@ -39,20 +40,20 @@ impl Meter {
 
     /// The count after a token has ended. A budget of tokens never ends inside a code point.
     pub(crate) fn token_ended(self, count: u32) -> u32 {
-        let (left, under_way) = (count / 4, !count.is_multiple_of(4));
-        if self.unit == Unit::Char || count == Meter::FAR || left == 0 || left == 1 && under_way {
-            return count;
-        }
-        count - 4
+        if self.unit == Unit::Char || count == Meter::FAR { count } else { count.checked_sub(4).unwrap_or(count) }
     }
 
-    /// The count after a byte of UTF-8.
-    pub(crate) fn byte_read(self, byte: u8, count: u32) -> u32 {
+    /// The count after a byte of UTF-8; `None` where the text is cut behind the code point under way, and this is no byte
+    /// of that.
+    pub(crate) fn byte_read(self, byte: u8, count: u32) -> Option<u32> {
         if count == Meter::FAR {
-            return count;
+            return Some(count);
         }
         if byte & 0xC0 == 0x80 {
-            return count - u32::from(count & 3 != 0);
+            return Some(count - u32::from(count & 3 != 0));
+        }
+        if self.spent == Spent::Cut && self.is_finishing(count) {
+            return None;
         }
         let missing = match byte {
             0xC0..0xE0 => 1,
@@ -61,18 +62,24 @@ impl Meter {
             _ => 0,
         };
         let left = if self.unit == Unit::Char { (count & !3).saturating_sub(4) } else { count & !3 };
-        left | missing
+        Some(left | missing)
+    }
+
+    /// Whether nothing but the rest of a code point may come.
+    fn is_finishing(self, count: u32) -> bool {
+        (1..4).contains(&count)
     }
 
     /// Code points that may still come; `None` where no bound is near.
     pub(crate) fn chars_left(self, count: u32) -> Option<u32> {
-        (self.unit == Unit::Char && count != Meter::FAR).then_some(count / 4)
+        (self.unit == Unit::Char && count != Meter::FAR || self.is_finishing(count)).then_some(count / 4)
     }
 
     /// The count that stands for this one where masks of tokens of at most `reach` bytes are concerned. No token ends
     /// inside a token, so how many may follow makes no difference to it.
     pub(crate) fn normal(self, count: u32, reach: u32) -> u32 {
         match self.unit {
+            Unit::Token if self.is_finishing(count) => count,
             Unit::Token => Meter::FAR,
             Unit::Char if count / 4 > reach => Meter::FAR,
             Unit::Char => count,

@@ -149,21 +149,28 @@ impl Parser {
         if let Some(&known) = self.ticks.get(&config) {
             return Ok(known);
         }
-        let next = self.count(config, &|meter, count| meter.token_ended(count));
+        let next = self.count(config, &|meter, count| Some(meter.token_ended(count)));
         let next = self.settle(next, At::Token)?;
         self.ticks.insert(config, next);
         Ok(next)
     }
 
     /// Counts a byte for the items that have just read it.
-    pub(super) fn byte_read(&mut self, byte: u8, items: &mut [Item]) {
+    pub(super) fn byte_read(&mut self, byte: u8, items: &mut Vec<Item>) {
         if !self.store().is_metered(self.program(), items) {
             return;
         }
         let count = |meter: Meter, count| meter.byte_read(byte, count);
         let rewritten = self.recount(items.iter().map(|i| i.frame), &count);
+        if items.iter().any(|&item| behind(&rewritten, item).is_some()) {
+            items.retain_mut(|item| behind(&rewritten, *item).map(|new| *item = new).is_some());
+            return;
+        }
+        // Nothing but what is over can be read: better that than nothing.
+        let count = |meter: Meter, count| Some(meter.byte_read(byte, count).unwrap_or(count));
+        let rewritten = self.recount(items.iter().map(|i| i.frame), &count);
         for item in items {
-            *item = behind(&rewritten, *item).expect("counting drops nothing");
+            *item = behind(&rewritten, *item).unwrap_or(*item);
         }
     }
 
@@ -218,7 +225,8 @@ impl Parser {
 
     /// The configuration with no bound on code points.
     pub(crate) fn unbounded(&mut self, config: ConfigId) -> ConfigId {
-        self.count(config, &|meter, count| if meter.chars_left(count).is_some() { Meter::FAR } else { count })
+        let far = |meter: Meter, count| if meter.chars_left(count).is_some() { Meter::FAR } else { count };
+        self.count(config, &|meter, count| Some(far(meter, count)))
     }
 
     fn each_metered(&self, items: &[Item], visit: &mut dyn FnMut(Meter, Item)) {
@@ -239,8 +247,8 @@ impl Parser {
             && self.store().items(config).iter().any(|i| self.store().is_metered_frame(i.frame))
     }
 
-    /// The configuration with every count changed.
-    fn count(&mut self, config: ConfigId, change: &dyn Fn(Meter, u32) -> u32) -> ConfigId {
+    /// The configuration with every count changed, and without what has none then.
+    fn count(&mut self, config: ConfigId, change: &dyn Fn(Meter, u32) -> Option<u32>) -> ConfigId {
         let items = self.store().items(config).to_vec();
         let rewritten = self.recount(items.iter().map(|i| i.frame), change);
         self.interned(items.into_iter().filter_map(|i| behind(&rewritten, i)), config)
@@ -255,11 +263,15 @@ impl Parser {
         self.parts().0.config(&items, done)
     }
 
-    fn recount(&mut self, roots: impl Iterator<Item = FrameId>, change: &dyn Fn(Meter, u32) -> u32) -> Rewritten {
+    fn recount(
+        &mut self,
+        roots: impl Iterator<Item = FrameId>,
+        change: &dyn Fn(Meter, u32) -> Option<u32>,
+    ) -> Rewritten {
         let (store, program, reach) = self.parts();
-        let map = |item: Item| {
-            let count = program.meter(item.state).map_or(item.count, |meter| change(meter, item.count));
-            Some(Item { count, ..item })
+        let map = |item: Item| match program.meter(item.state) {
+            None => Some(item),
+            Some(meter) => change(meter, item.count).map(|count| Item { count, ..item }),
         };
         store.rewrite(program, reach, roots, &map)
     }
@@ -268,7 +280,7 @@ impl Parser {
 /// When budgets are looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum At {
-    /// Behind a byte: code points count.
+    /// Behind a byte: code points count, and where text is cut, the rest of one.
     Byte,
     /// Behind a token: tokens count, too.
     Token,
@@ -277,6 +289,6 @@ pub(super) enum At {
 impl At {
     /// Nothing may follow inside.
     fn is_spent(self, meter: Meter, count: u32) -> bool {
-        count == 0 && (self == At::Token || meter.unit == Unit::Char)
+        count == 0 && (self == At::Token || meter.unit == Unit::Char || meter.spent == Spent::Cut)
     }
 }

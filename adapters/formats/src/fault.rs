@@ -121,7 +121,10 @@ impl LowerError {
             LowerError::Parts(errors) => errors.faults(),
             LowerError::NoBuiltins { .. } => vec![RequestFault::new("/tools", self)],
             LowerError::TooManyCalls { .. } => vec![RequestFault::new("/parallel_tool_calls", self)],
-            LowerError::NoReasoning { .. } | LowerError::Combination { .. } | LowerError::Grammar(_) => {
+            LowerError::NoReasoning { .. }
+            | LowerError::Combination { .. }
+            | LowerError::TooLarge { .. }
+            | LowerError::Grammar(_) => {
                 vec![RequestFault::new("", self)]
             }
         }

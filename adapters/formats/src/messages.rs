@@ -110,7 +110,7 @@ impl Lowering<'_> {
         let Some(format) = &self.format.reasoning else {
             return self.no_reasoning().map(|_| None);
         };
-        let (begin, rest) = (self.marker(&format.begin), self.reasoning_inside(format));
+        let (begin, rest) = (self.marker(&format.begin), self.reasoning_inside(format)?);
         Ok(Some(Expr::seq([begin, rest])))
     }
 }

@@ -16,29 +16,40 @@ pub(crate) struct Frame {
 
 /// UTF-8 texts that can stand in the frame. Fails past `limit` states.
 pub(crate) fn text_dfa(frame: &Frame, limit: usize) -> Result<Dfa, TooLarge> {
-    let utf8 = regular::automaton(&Expr::star(spell_utf8(&SCALARS)), &[], limit).map_err(|_| TooLarge { limit })?;
-    if frame.ends.is_empty() {
-        return Ok(utf8);
-    }
-    Ok(utf8.combine(&before_end(frame), Combine::And, limit)?.minimize())
+    utf8_and(&frame.ends, Some(&frame.trail), limit)
 }
 
-/// Bytes behind which an end can stand, and in which, up to its last byte, none has come before.
-fn before_end(frame: &Frame) -> Dfa {
-    // A state is the longest end of what was read that begins one of the ends.
-    let begun: BTreeSet<&[u8]> = frame.ends.iter().flat_map(|end| (0..end.len()).map(move |n| &end[..n])).collect();
+/// UTF-8 texts in which none of these stands. Fails past `limit` states.
+pub(crate) fn text_without(excludes: &[Vec<u8>], limit: usize) -> Result<Dfa, TooLarge> {
+    utf8_and(excludes, None, limit)
+}
+
+fn utf8_and(texts: &[Vec<u8>], before: Option<&[u8]>, limit: usize) -> Result<Dfa, TooLarge> {
+    let utf8 = regular::automaton(&Expr::star(spell_utf8(&SCALARS)), &[], limit).map_err(|_| TooLarge { limit })?;
+    if texts.is_empty() {
+        return Ok(utf8);
+    }
+    Ok(utf8.combine(&without(texts, before), Combine::And, limit)?.minimize())
+}
+
+/// Bytes in which none of the texts stands. With `before`, those behind which that and one of the texts can stand, and in which,
+/// up to its last byte, none has come before.
+fn without(texts: &[Vec<u8>], before: Option<&[u8]>) -> Dfa {
+    // A state is the longest end of what was read that begins one of the texts.
+    let begun: BTreeSet<&[u8]> = texts.iter().flat_map(|text| (0..text.len()).map(move |n| &text[..n])).collect();
     let states: Vec<&[u8]> = begun.into_iter().collect();
     let next = |state: &[u8], byte: u8| -> Option<usize> {
         let read = [state, &[byte]].concat();
-        if frame.ends.iter().any(|end| read.ends_with(end)) {
+        if texts.iter().any(|text| read.ends_with(text)) {
             return None;
         }
         (0..read.len()).find_map(|from| states.binary_search(&&read[from..]).ok()).or(Some(0))
     };
     let fits = |at: usize| {
-        frame.ends.iter().any(|end| {
-            let (_, before) = end.split_last().unwrap_or((&0, &[]));
-            let rest = frame.trail.iter().chain(before);
+        let Some(trail) = before else { return true };
+        texts.iter().any(|end| {
+            let (_, but_last) = end.split_last().unwrap_or((&0, &[]));
+            let rest = trail.iter().chain(but_last);
             rest.copied().try_fold(at, |at, byte| next(states[at], byte)).is_some()
         })
     };
@@ -91,5 +102,10 @@ mod tests {
             assert!(fitting > 10 && others > 10, "{fitting} and {others}");
         }
         assert!(!text_dfa(&Frame::default(), 1_000).expect("small").accepts([0xff]));
+        // Without: what stands there and contains none at all.
+        let dfa = text_without(&[b"ab".to_vec(), b"<".to_vec()], 1_000).expect("small");
+        for (text, free) in [("", true), ("a", true), ("aab", false), ("ba\u{e9}", true), ("b<", false)] {
+            assert_eq!(dfa.accepts(text.bytes().map(u32::from)), free, "{text:?}");
+        }
     }
 }

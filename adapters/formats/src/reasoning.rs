@@ -1,10 +1,14 @@
 //! The reasoning block, of any length or within a budget.
 
-use louver::ir::{AfterTag, Budget, Dispatch, DispatchEnd, Expr, Spent};
+use std::sync::Arc;
+
+use louver::fsm::TooLarge;
+use louver::ir::{Budget, Expr, Spent};
 
 use crate::format::ReasoningFormat;
 use crate::lower::Lowering;
 use crate::plan::Role;
+use crate::raw::text_without;
 use crate::request::{LowerError, Reasoning, ReasoningBudget};
 
 impl Lowering<'_> {
@@ -24,23 +28,23 @@ impl Lowering<'_> {
         };
         Ok(match self.request.reasoning {
             Reasoning::Off => Expr::Empty,
-            Reasoning::Opened => self.reasoning_inside(format),
-            Reasoning::Required => Expr::seq([self.marker(&format.begin), self.reasoning_inside(format)]),
+            Reasoning::Opened => self.reasoning_inside(format)?,
+            Reasoning::Required => Expr::seq([self.marker(&format.begin), self.reasoning_inside(format)?]),
             Reasoning::Optional => {
-                Expr::optional(Expr::seq([self.marker(&format.begin), self.reasoning_inside(format)]))
+                Expr::optional(Expr::seq([self.marker(&format.begin), self.reasoning_inside(format)?]))
             }
         })
     }
 
     pub(crate) fn opened_reasoning(&mut self) -> Result<Expr, LowerError> {
         match &self.format.reasoning {
-            Some(format) => Ok(self.reasoning_inside(format)),
+            Some(format) => self.reasoning_inside(format),
             None => self.no_reasoning(),
         }
     }
 
     /// Behind the begin marker: text, the end marker, what stands behind it.
-    pub(crate) fn reasoning_inside(&mut self, format: &ReasoningFormat) -> Expr {
+    pub(crate) fn reasoning_inside(&mut self, format: &ReasoningFormat) -> Result<Expr, LowerError> {
         let mut excludes: Vec<Vec<u8>> = format.excludes.iter().map(|e| e.as_bytes().to_vec()).collect();
         let label = Role::Reasoning.label();
         let inside = match self.request.reasoning_budget {
@@ -58,17 +62,21 @@ impl Lowering<'_> {
                 match Option::<Budget>::from(budget) {
                     None => end,
                     budget => {
-                        let (tags, stops) = (Vec::new(), Vec::new());
-                        let (after, stop) = (AfterTag::Loop, DispatchEnd::Anywhere);
-                        let text = Dispatch { tags, stops, excludes, after, end: stop };
-                        let text = self.builder.labelled("reasoning", label, Expr::Dispatch(Box::new(text)));
+                        // Whole code points, so that it is not cut inside of one.
+                        let text = match text_without(&excludes, self.request.limits.automaton_states) {
+                            Ok(dfa) => Expr::Automaton(Arc::new(dfa)),
+                            Err(TooLarge { limit }) => {
+                                return Err(LowerError::TooLarge { what: "what reasoning excludes", limit });
+                            }
+                        };
+                        let text = self.builder.labelled("reasoning", label, text);
                         self.builder.attributes(text).budget = budget;
                         Expr::seq([Expr::Ref(text), end])
                     }
                 }
             }
         };
-        Expr::seq([inside, Expr::text(&format.after)])
+        Ok(Expr::seq([inside, Expr::text(&format.after)]))
     }
 }
 

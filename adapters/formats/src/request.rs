@@ -523,6 +523,14 @@ pub enum LowerError {
         /// The limit.
         limit: u32,
     },
+    /// An automaton over the limit.
+    #[error("{what} needs more than {limit} automaton states")]
+    TooLarge {
+        /// What needs it.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+    },
     /// The grammar is not well formed.
     #[error(transparent)]
     Grammar(#[from] GrammarError),

@@ -99,3 +99,65 @@ fn messages_share_a_budget() {
         }
     }
 }
+
+/// Tokens that begin, continue and end code points anywhere: what is cut is cut between two of them, and only what is left of one
+/// comes behind the last token of the budget.
+#[test]
+fn nothing_is_cut_inside_a_code_point() {
+    let pieces: [&[u8]; 9] =
+        [b"\xe5\xa4", b"\xa9", b"\xa9\xe5", b"\xa9a", b"\xf0\x9f", b"\x98\x80", b"\x98\x80\xe5\xa4", b"\xc3", b"a\xc3"];
+    let mut checked = 0;
+    for name in ["qwen3", "deepseek_v3_1", "mistral_v11", "harmony"] {
+        for which in BOTH {
+            let rig = Rig::new(Catalog::builtin().get(name).expect("format"), which);
+            let end = rig.format.reasoning.as_ref().expect("reasons").end.write();
+            for most in 1..4u32 {
+                let request = ToolRequest {
+                    reasoning: Reasoning::Opened,
+                    reasoning_budget: Some(ReasoningBudget::Tokens(most)),
+                    ..ToolRequest::default()
+                };
+                let plan = rig.format.lower(&request).expect("lowers");
+                let session = rig.session_of(&plan, pieces.iter().map(|piece| piece.to_vec()));
+                let token = |piece: &[u8]| session.token(piece);
+                let end = session.tokens(&rig.units(&end), 0)[0];
+                // Every row of these tokens that can be taken, however far it goes.
+                let mut rows = vec![(session.matcher(), Vec::new(), 0u32)];
+                while let Some((mut matcher, text, taken)) = rows.pop() {
+                    let rest = text.utf8_chunks().last().map_or(0, |chunk| chunk.invalid().len());
+                    let at = format!("{name}, {which:?}, {most} tokens, behind {text:02x?}");
+                    let mut mask = vec![0; matcher.vocab().mask_words()];
+                    matcher.fill_mask(&mut mask);
+                    assert_eq!(matcher.allows(end), rest == 0, "{at}: the end");
+                    for piece in pieces.iter().copied().chain([&b"a"[..]]) {
+                        let mut next = matcher.clone();
+                        let allowed = next.advance(token(piece)).is_ok();
+                        assert_eq!(allowed, louver::mask::bit(&mask, token(piece)), "{at}: the mask, {piece:02x?}");
+                        let lacks = missing(&text[text.len() - rest..]);
+                        let text = [&text, piece].concat();
+                        let good = std::str::from_utf8(&text).map_or_else(|e| e.error_len().is_none(), |_| true);
+                        // Within the budget, or of the last code point and nothing else.
+                        let within = taken < most || piece.len() <= lacks;
+                        assert_eq!(allowed, good && within, "{at}: {piece:02x?}");
+                        checked += 1;
+                        if allowed && text.len() < 12 {
+                            rows.push((next, text, taken + 1));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(checked > 1_000, "{checked}");
+}
+
+/// Bytes that a code point under way lacks.
+fn missing(begun: &[u8]) -> usize {
+    let whole = match begun.first() {
+        None => 0,
+        Some(0xc0..0xe0) => 2,
+        Some(0xe0..0xf0) => 3,
+        Some(_) => 4,
+    };
+    whole - begun.len()
+}

@@ -183,6 +183,14 @@ impl Session<'_> {
         self.constraint.matcher()
     }
 
+    /// The token of a piece the session knows, or of a byte.
+    pub(crate) fn token(&self, piece: &[u8]) -> TokenId {
+        match piece {
+            [byte] => TokenId::from_raw(u32::from(*byte)),
+            _ => self.known[piece],
+        }
+    }
+
     /// The tokens of the units, cut as the seed says.
     pub(crate) fn tokens(&self, units: &[Unit<'_>], seed: u64) -> Vec<TokenId> {
         self.tokens_of(units, |unit, _| cut(unit, seed))
@@ -202,10 +210,7 @@ impl Session<'_> {
                     out.push(TokenId::new(257 + at));
                 }
                 Unit::Bytes(_) => {
-                    out.extend(cut(unit, from).into_iter().map(|piece| match &piece[..] {
-                        [byte] => TokenId::from_raw(u32::from(*byte)),
-                        _ => self.known[&piece],
-                    }));
+                    out.extend(cut(unit, from).into_iter().map(|piece| self.token(&piece)));
                     from += unit.bytes();
                 }
             }
