@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokenizers::Tokenizer;
 
 use crate::error::LoadError;
-use crate::model::Parts;
+use crate::model::{ModelKind, Parts};
 use crate::prompt::{ChatTemplate, TemplateError};
 
 /// Context length where neither the host nor the files say one.
@@ -53,7 +53,22 @@ pub(crate) fn read(id: &str, max_context: Option<usize>) -> Result<Parts, LoadEr
     ends.dedup();
     let stated = json("config.json")["max_position_embeddings"].as_u64().and_then(|n| usize::try_from(n).ok());
     let max_context = max_context.or(stated).unwrap_or(UNKNOWN_CONTEXT);
-    Ok(Parts { tokenizer: Arc::new(tokenizer), template, max_context, ends })
+    let kind = kind_of(&json("config.json"));
+    Ok(Parts { tokenizer: Arc::new(tokenizer), template, max_context, ends, kind })
+}
+
+/// What the configuration says of a model loaded under this name; nothing where there is none (GGUF).
+pub(crate) fn kind(id: &str) -> ModelKind {
+    let text = finder(id)("config.json").and_then(|path| std::fs::read_to_string(path).ok());
+    kind_of(&text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Value::Null))
+}
+
+fn kind_of(config: &Value) -> ModelKind {
+    let names = config["architectures"].as_array().map(Vec::as_slice).unwrap_or_default();
+    ModelKind {
+        model_type: config["model_type"].as_str().map(str::to_owned),
+        architectures: names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect(),
+    }
 }
 
 fn finder(id: &str) -> impl Fn(&str) -> Option<PathBuf> {

@@ -20,7 +20,7 @@ use crate::prompt::{ChatTemplate, PromptParts, TemplateError};
 /// How a model's engine is made.
 #[derive(Clone, Debug, Default)]
 pub struct LouverOptions {
-    /// The wire format's name; found by the chat template if none is given.
+    /// The wire format's name; found by the chat template, the model's configuration and its tokens if none is given.
     pub format: Option<String>,
     /// Wire formats beside those that Louver ships; one of the same name replaces the shipped one.
     pub formats: Vec<WireFormat>,
@@ -57,6 +57,15 @@ pub(crate) struct Parts {
     pub(crate) max_context: usize,
     /// The tokens that end a generation.
     pub(crate) ends: Vec<u32>,
+    /// What the model's configuration says it is.
+    pub(crate) kind: ModelKind,
+}
+
+/// What a model's configuration says it is, where it is known.
+#[derive(Debug, Default)]
+pub(crate) struct ModelKind {
+    pub(crate) model_type: Option<String>,
+    pub(crate) architectures: Vec<String>,
 }
 
 impl Inner {
@@ -173,7 +182,8 @@ impl Louver {
             None => Err(TemplateError::Missing),
         };
         let (max_context, ends) = (metadata.max_seq_len, metadata.eos_tok.clone());
-        Louver::assemble(Parts { tokenizer, template, max_context, ends }, options)
+        let kind = files::kind(&pipeline.name());
+        Louver::assemble(Parts { tokenizer, template, max_context, ends, kind }, options)
     }
 
     /// The same, for requests to this model: the one the pipeline was given to. An engine of it that dies later is not
@@ -184,12 +194,12 @@ impl Louver {
     }
 
     fn assemble(parts: Parts, options: LouverOptions) -> Result<Louver, LoadError> {
-        let Parts { tokenizer, template, max_context, ends } = parts;
+        let Parts { tokenizer, template, max_context, ends, kind } = parts;
         let mut catalog = Catalog::builtin();
         options.formats.into_iter().for_each(|format| catalog.add(format));
         let format = match &options.format {
             Some(name) => Ok(catalog.get(name)?.clone()),
-            None => detect(&catalog, template.as_ref().ok(), &tokenizer),
+            None => detect(&catalog, template.as_ref().ok(), &tokenizer, &kind),
         };
         // Formats that end every message by a marker say themselves which of them end the turn.
         let own = format.as_ref().ok().filter(|format| format.messages.is_some());
@@ -275,11 +285,17 @@ fn detect(
     catalog: &Catalog,
     template: Option<&ChatTemplate>,
     tokenizer: &Tokenizer,
+    kind: &ModelKind,
 ) -> Result<WireFormat, DetectError> {
     let added = tokenizer.get_added_tokens_decoder();
     let tokens: Vec<&str> = added.values().map(|token| token.content.as_str()).collect();
-    let hints =
-        ModelHints { chat_template: template.map(ChatTemplate::source), tokens: &tokens, ..ModelHints::default() };
+    let architectures: Vec<&str> = kind.architectures.iter().map(String::as_str).collect();
+    let hints = ModelHints {
+        chat_template: template.map(ChatTemplate::source),
+        tokens: &tokens,
+        model_type: kind.model_type.as_deref(),
+        architectures: &architectures,
+    };
     let found = catalog.detect(hints)?;
     catalog.get(&found.name).cloned().map_err(|error| DetectError::Unknown { seen: "catalog", known: error.known })
 }

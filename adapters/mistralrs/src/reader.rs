@@ -118,7 +118,8 @@ impl Reader {
         let stops = self.vocab.stops().iter().copied().filter(|stop| token.is_none_or(|token| token == stop.raw()));
         let fitting: Vec<TokenId> = stops.filter(|stop| matcher.allows(*stop)).collect();
         match fitting[..] {
-            [stop] if matcher.advance_traced(stop, tracer).is_ok() => extractor.push(given.fresh(tracer.drain())),
+            // Several are spellings of one marker.
+            [stop, ..] if matcher.advance_traced(stop, tracer).is_ok() => extractor.push(given.fresh(tracer.drain())),
             _ => Vec::new(),
         }
     }
