@@ -1,5 +1,6 @@
 //! `louver bench`: instances fed token by token, as a host would: fill the mask, test the token's bit, advance.
 
+mod encode;
 mod feed;
 mod grammar;
 mod python;
@@ -45,7 +46,7 @@ pub(crate) enum BenchCommand {
 /// What all benchmarks take.
 #[derive(Debug, Args)]
 pub(crate) struct CommonArgs {
-    /// The model's tokenizer.json.
+    /// The model's tokenizer.json; for tools, in programs built with it, `o200k_harmony` for that of gpt-oss.
     #[arg(long, value_name = "tokenizer.json")]
     tokenizer: PathBuf,
     /// Cases, one JSON object a line.

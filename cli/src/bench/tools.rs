@@ -11,8 +11,8 @@ use louver::spec::json::Json;
 use louver::spec::tools::Tool;
 use louver::vocab::Vocabulary;
 use louver_formats::{Call, CallKind, Catalog, LowerError, RenderError, ToolRequest, Turn, WireFormat};
-use louver_hf_tokenizers::Encoder;
 
+use super::encode::{Encode, Source};
 use super::feed::{feed_all, nanos};
 use super::record::{self, Record};
 use super::summary::Row;
@@ -20,11 +20,12 @@ use super::{ToolsArgs, python, read_case, workers};
 use crate::lines;
 
 pub(super) fn run(args: &ToolsArgs) -> Result<ExitCode> {
-    let (tokenizer, engine) = super::engine(&args.common)?;
-    let encoder = Encoder::new(&tokenizer, engine.vocab());
+    let (source, vocab) = Source::load(&args.common)?;
+    let encoder = source.encoder(&vocab);
     if args.format == "all" {
-        return every_family(args, &encoder, engine.vocab());
+        return every_family(args, &encoder, &vocab);
     }
+    let engine = super::engine_on(&args.common, vocab);
     let format = wire_format(&args.format)?.bind(engine.vocab());
     workers::run(&args.common, "tool sets", worker(&engine, &format, &encoder))?;
     Ok(ExitCode::SUCCESS)
@@ -34,7 +35,7 @@ pub(super) fn run(args: &ToolsArgs) -> Result<ExitCode> {
 fn worker<'a>(
     engine: &'a Engine,
     format: &'a WireFormat,
-    encoder: &'a Encoder<'a>,
+    encoder: &'a Encode<'a>,
 ) -> impl Fn() -> Box<dyn FnMut(usize, &str) -> Record + 'a> + Sync {
     move || {
         let mut mask = vec![0; engine.vocab().mask_words()];
@@ -47,7 +48,7 @@ fn worker<'a>(
 
 /// All families one after the other, each on an engine of its own, and a table with a line for each. What a family writes
 /// as a special token that this vocabulary lacks is text here.
-fn every_family(args: &ToolsArgs, encoder: &Encoder<'_>, vocab: &Arc<Vocabulary>) -> Result<ExitCode> {
+fn every_family(args: &ToolsArgs, encoder: &Encode<'_>, vocab: &Arc<Vocabulary>) -> Result<ExitCode> {
     let cases = workers::cases(&args.common)?;
     let mut out = lines::Writer::create(&args.common.out)?;
     for (k, family) in Catalog::builtin().formats().iter().enumerate() {
@@ -85,7 +86,7 @@ struct Case {
 }
 
 impl Case {
-    fn read(line: &str, format: &WireFormat, encoder: &Encoder<'_>) -> Result<Case> {
+    fn read(line: &str, format: &WireFormat, encoder: &Encode<'_>) -> Result<Case> {
         let line = read_case(line)?;
         let text = |value: &Json, name: &str| -> Result<String> {
             let text = value.get(name).and_then(Json::as_str).with_context(|| format!("`{name}` is missing"))?;
