@@ -4,6 +4,7 @@
 mod algebra;
 mod api;
 mod budget;
+mod distinct;
 pub(crate) mod generate;
 mod members;
 mod text;

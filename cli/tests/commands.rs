@@ -162,7 +162,7 @@ fn check_schema_explains_and_sets_the_exit_code() {
     assert_eq!(code, Some(1));
     assert!(why.starts_with("not valid: the text ends too early, at byte 7"), "{why}");
 
-    let unique = folder.file("unique.json", r#"{"uniqueItems": true}"#);
+    let unique = folder.file("unique.json", r#"{"uniqueItems": true, "contains": {"type": "array"}}"#);
     let input = folder.file("i.json", "[[1], [1]]");
     let run = louver(&["check", "--schema", path(&unique), "--options", "{\"policy\": \"validate\"}", path(&input)]);
     assert_eq!((run.status.code(), &run.stdout[..]), (Some(0), &b"valid\n"[..]));

@@ -156,6 +156,7 @@ pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), Com
     }
     compiled.ranks(&grammar, &bodies, &components);
     compiled.meters.keys().for_each(|&rule| compiled.rules[rule as usize].kept = true);
+    super::scopes::check(compiled, &calls)?;
     let rules = &compiled.rules;
     for unit in compiled.units.values_mut() {
         if let Some(unit) = std::sync::Arc::get_mut(unit) {

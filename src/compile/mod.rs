@@ -12,6 +12,7 @@ mod leaves;
 mod members;
 mod meters;
 mod program;
+mod scopes;
 mod thompson;
 mod units;
 
@@ -19,6 +20,7 @@ pub(crate) use facts::RuleFacts;
 pub use inspect::{AutomatonBlock, AutomatonEdge, AutomatonState, DispatchState, EdgeKind, RuleAutomaton};
 pub(crate) use meters::{Meter, Unit};
 pub(crate) use program::Program;
+pub(crate) use scopes::{Behind, EMPTY, NONE, Role, Scopes};
 
 use std::sync::Arc;
 
@@ -56,6 +58,14 @@ pub enum CompileError {
     EmptyMember {
         /// Where.
         rule: String,
+    },
+    /// A scope or an element whose occurrences cannot be told apart.
+    #[error("rule `{rule}` is a scope or an element, and {what}")]
+    Scope {
+        /// Where.
+        rule: String,
+        /// What is wrong.
+        what: &'static str,
     },
     /// A special token of the grammar is not in the vocabulary.
     #[error("the vocabulary has no special token {token}")]
@@ -106,10 +116,12 @@ pub(crate) struct Block {
 pub struct Compiled {
     /// As it was given.
     grammar: Arc<Grammar>,
-    /// As it is parsed: every budget in a rule of its own.
+    /// As it is parsed: every budget, scope and element in a rule of its own.
     pub(crate) parsed: Arc<Grammar>,
     /// What those rules meter.
     pub(crate) meters: FxHashMap<u32, Meter>,
+    /// Rules that have to do with values that must differ.
+    pub(crate) scopes: Scopes,
     /// The grammar's rules, then auxiliary ones.
     pub(crate) rules: Vec<RuleFacts>,
     /// Auxiliary rules by the address of their expression in `grammar`.
@@ -147,11 +159,13 @@ impl Compiled {
         let grammar = grammar.into();
         grammar.validate()?;
         let (parsed, meters) = meters::split(grammar.clone());
+        let (parsed, scopes) = scopes::split(parsed);
         let mut compiled = Compiled {
             start: grammar.start.raw(),
             grammar,
             parsed,
             meters,
+            scopes,
             rules: Vec::new(),
             auxiliary: FxHashMap::default(),
             levels: FxHashMap::default(),
@@ -176,6 +190,12 @@ impl Compiled {
     /// Special tokens of the grammar.
     pub(crate) fn specials(&self) -> &[SpecialToken] {
         &self.parsed.specials
+    }
+
+    /// Whether nothing is counted or compared in frames.
+    #[inline]
+    pub(crate) fn keeps_no_account(&self) -> bool {
+        self.meters.is_empty() && self.scopes.is_empty()
     }
 
     /// Whether what one item may read can depend on what others may: an occurrence that has used up its code points goes on only

@@ -11,7 +11,7 @@ use std::hash::Hasher;
 
 use super::members::MemberStates;
 use super::units::Unit;
-use super::{Block, ByteEdge, Compiled, CompiledSize, Mark, Meter, NO_BLOCK, leaves, thompson};
+use super::{Behind, Block, ByteEdge, Compiled, CompiledSize, Mark, Meter, NO_BLOCK, leaves, thompson};
 use crate::fsm::{Dfa, Edge};
 use crate::ids::Label;
 
@@ -54,6 +54,8 @@ pub(crate) struct State {
     pub(crate) calling: bool,
     /// A trigger has just fired, and tags' bodies may follow. Where a dispatch is looked at on its own, it ends here.
     pub(crate) gate: bool,
+    /// Behind the call of a scope or of an element.
+    pub(crate) behind: Behind,
     /// Its edges are known.
     expanded: bool,
     instance: u32,
@@ -181,6 +183,7 @@ impl Program {
             pure_return: true,
             calling: false,
             gate: false,
+            behind: Behind::Nothing,
             expanded: true,
             instance: UNKNOWN,
             set: Span::default(),
@@ -281,6 +284,7 @@ impl Program {
     pub(crate) fn count_behind(&self, state: u32, count: u32) -> u32 {
         match self.meter(state) {
             Some(meter) => meter.full,
+            None if self.states[state as usize].behind == Behind::Scope => super::EMPTY,
             None if self.states[state as usize].block == NO_BLOCK => 0,
             None => count,
         }
@@ -506,6 +510,8 @@ impl Program {
             _ => Mark::Plain,
         };
         let merged = pure_return && mark == Mark::Plain;
+        let returns = is_final && !scannable && !calling;
+        let behind = if returns { self.compiled.scopes.behind(rule) } else { Behind::Nothing };
         let id = if merged { Program::RETURN } else { self.states.len() as u32 };
         if !merged {
             let span = Span { at: self.sets.len() as u32, len: set.len() as u32 };
@@ -518,6 +524,7 @@ impl Program {
                 pure_return,
                 calling,
                 gate: calling && matches!(mark, Mark::Fired { .. }),
+                behind,
                 expanded: false,
                 instance,
                 set: span,

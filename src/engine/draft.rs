@@ -190,7 +190,7 @@ impl Matcher {
     fn places(&self, index: &Index, state: &mut IndexState, tree: &DraftTree) -> Result<Vec<Place>, ParserLimit> {
         let own = |node, limit| match limit {
             ParserLimit::Memory => Err(limit),
-            ParserLimit::Items => Ok(Place { node, config: DEAD, mask: None }),
+            _ => Ok(Place { node, config: DEAD, mask: None }),
         };
         let mut places: Vec<Place> = Vec::with_capacity(tree.len());
         for (&parent, &token) in tree.parents.iter().zip(&tree.tokens) {

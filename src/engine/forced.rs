@@ -110,7 +110,7 @@ impl Matcher {
             if parser.store().done(run.end).root {
                 break;
             }
-            let bytes = parser.allowed(run.end);
+            let bytes = parser.follows(run.end)?;
             let mut specials: Vec<u32> = parser.specials(run.end).collect();
             specials.sort_unstable();
             specials.dedup();

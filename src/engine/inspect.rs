@@ -132,7 +132,7 @@ impl Matcher {
                 }
             }
             let may_end = state.parser.store().done(at).root;
-            Ok(Expected { good, bytes: state.parser.allowed(at), specials, may_end })
+            Ok(Expected { good, bytes: state.parser.follows(at)?, specials, may_end })
         });
         found.map_err(|limit| AdvanceError::Limit { what: limit.what() })
     }

@@ -1,5 +1,7 @@
 //! The shortest way to a complete sentence, as bytes and as tokens.
 
+mod distinct;
+
 use super::Matcher;
 use super::forced::Piece;
 use crate::ids::TokenId;
@@ -50,7 +52,11 @@ impl Matcher {
     /// The fewest bytes that make what was taken so far a whole sentence, and such a text; of equally short ones, one
     /// with as few bytes as can be that no token has. Nothing if the text is complete.
     ///
-    /// Exact, also for large counted repeats, which are not run through. Cost: what can be reached from here with no more
+    /// In grammars in which values must differ ([`Attributes::element`](crate::ir::Attributes::element)) it is a short one: the
+    /// shortest where nothing is in its way, else the shortest that goes around what is, place by place. One that is too long to be
+    /// written out is then only known to be at least as long as it says.
+    ///
+    /// Exact otherwise, also for large counted repeats, which are not run through. Cost: what can be reached from here with no more
     /// bytes than the answer has is looked at once, and what each rule on the way can reach with as many; what was found of
     /// rules is kept. Fails where the parser runs into a limit.
     ///
@@ -113,6 +119,9 @@ impl Matcher {
             Some(lengths) if lengths.special() == special => lengths,
             other => other.insert(Box::new(Lengths::new(special, index.vocab.missing_bytes()))),
         };
+        if !index.compiled.scopes.is_empty() {
+            return self.complete_compared(index, state, options);
+        }
         // A configuration that can be reached can be completed.
         let Some((length, steps)) = lengths.shortest(&mut state.parser, self.config())? else {
             return Ok(Completion { length: u64::MAX, pieces: None });
@@ -121,17 +130,21 @@ impl Matcher {
             return Ok(Completion { length, pieces: None });
         }
         let text = lengths.text(&steps, options.longest);
-        let mut pieces: Vec<Piece> = Vec::new();
-        for &step in &text {
-            match (step, pieces.last_mut()) {
-                (Step::Byte(byte), Some(Piece::Bytes(bytes))) => bytes.push(byte),
-                (Step::Byte(byte), _) => pieces.push(Piece::Bytes(vec![byte])),
-                (Step::Special(special), _) => pieces.push(Piece::Special(index.specials[special as usize].first())),
-                _ => {}
-            }
-        }
-        Ok(Completion { length, pieces: (text.len() <= options.longest).then_some(pieces) })
+        Ok(Completion { length, pieces: (text.len() <= options.longest).then(|| pieces(index, &text)) })
     }
+}
+
+fn pieces(index: &Index, text: &[Step]) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    for &step in text {
+        match (step, pieces.last_mut()) {
+            (Step::Byte(byte), Some(Piece::Bytes(bytes))) => bytes.push(byte),
+            (Step::Byte(byte), _) => pieces.push(Piece::Bytes(vec![byte])),
+            (Step::Special(special), _) => pieces.push(Piece::Special(index.specials[special as usize].first())),
+            _ => {}
+        }
+    }
+    pieces
 }
 
 /// The fewest tokens that spell these bytes.

@@ -35,6 +35,12 @@ pub enum IntersectError {
         /// The rule.
         rule: String,
     },
+    /// Elements are compared as they are written whole; the parts they would be split into are not.
+    #[error("rule `{rule}` is a scope or an element, whose values differ")]
+    Distinct {
+        /// The rule.
+        rule: String,
+    },
     /// Expressions are nested too deeply.
     #[error("rule `{rule}` is nested deeper than {limit}")]
     TooDeep {
@@ -211,6 +217,9 @@ impl Intersection<'_> {
             let rule = &grammar.rules[begun.0.index()];
             if rule.attributes.budget.is_some() {
                 return Err(IntersectError::Budget { rule: self.name() });
+            }
+            if rule.attributes.scope || rule.attributes.element {
+                return Err(IntersectError::Distinct { rule: self.name() });
             }
             let found = self.ends_of(&rule.body, begun.1, 0)?;
             let ends = self.ends.entry(begun).or_default();

@@ -39,6 +39,12 @@ pub enum MapError {
         /// The rule.
         rule: String,
     },
+    /// What differs is what is meant, not how it is written.
+    #[error("rule `{rule}` is a scope or an element, whose values differ")]
+    Distinct {
+        /// The rule.
+        rule: String,
+    },
     /// Expressions are nested too deeply.
     #[error("rule `{rule}` is nested deeper than {limit}")]
     TooDeep {
@@ -113,9 +119,12 @@ impl Grammar {
         while let Some(rule) = todo.pop() {
             mapping.rule = rule;
             let source = &self.rules[rule.index()];
-            let Attributes { budget, .. } = &source.attributes;
+            let Attributes { budget, scope, element, .. } = &source.attributes;
             if budget.is_some() {
                 return Err(MapError::Budget { rule: mapping.name() });
+            }
+            if *scope || *element {
+                return Err(MapError::Distinct { rule: mapping.name() });
             }
             let body = mapping.expr(&source.body, 0, &mut todo)?;
             builder.define(rule, body);

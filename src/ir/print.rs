@@ -63,7 +63,7 @@ fn names(grammar: &Grammar) -> Vec<String> {
 }
 
 fn options(f: &mut fmt::Formatter<'_>, start: bool, attributes: &Attributes) -> fmt::Result {
-    let Attributes { label, capture, hidden, temperature, budget } = attributes;
+    let Attributes { label, capture, hidden, temperature, budget, scope, element } = attributes;
     let mut out = Vec::new();
     if start {
         out.push("start".to_owned());
@@ -85,6 +85,11 @@ fn options(f: &mut fmt::Formatter<'_>, start: bool, attributes: &Attributes) -> 
         out.extend(budget.chars.map(|n| format!("max_chars={n}")));
         if budget.spent == Spent::Cut {
             out.push("spent=cut".to_owned());
+        }
+    }
+    for (word, said) in [("scope", scope), ("element", element)] {
+        if *said {
+            out.push(word.to_owned());
         }
     }
     if out.is_empty() { Ok(()) } else { write!(f, "[{}]", out.join(", ")) }

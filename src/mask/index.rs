@@ -69,6 +69,8 @@ pub(crate) struct IndexState {
     masks_held: usize,
     /// Masks made ahead that nobody has asked for yet.
     ahead: FxHashSet<ConfigId>,
+    /// Tokens to be looked at one by one where values are compared, by the configuration in which nothing but others can follow.
+    pub(super) candidates: FxHashMap<ConfigId, Arc<[TokenId]>>,
     /// States whose entries come from the pool.
     wide: Vec<bool>,
     keys: GrammarKeys,
@@ -133,12 +135,18 @@ impl Index {
         if let Some(mask) = self.known_mask(state, config) {
             return Ok(mask);
         }
+        if state.parser.compares(config) {
+            let (mask, own) = self.mask_compared(state, config)?;
+            let bytes = if own { mask.bytes() } else { size_of::<Arc<TokenSet>>() };
+            state.hold(config, &mask, (bytes, self.mask_bytes));
+            return Ok(mask);
+        }
         let normal = state.parser.normal(config);
         let built = self.build(state, normal);
         state.walk.clear();
         let mask = Arc::new(built?);
         // Counters run through many configurations once each: those find their mask through the normal one.
-        state.hold(normal, &mask, self.mask_bytes);
+        state.hold(normal, &mask, (mask.bytes(), self.mask_bytes));
         Ok(mask)
     }
 
@@ -147,7 +155,7 @@ impl Index {
         let mut at = config;
         let mut mask = state.held(at);
         if mask.is_none() {
-            at = state.parser.normal(config);
+            at = state.place(config);
             mask = state.held(at);
         }
         if !state.ahead.is_empty() && state.ahead.remove(&at) {
@@ -158,15 +166,15 @@ impl Index {
 
     /// Whether a configuration's mask is memoised.
     pub(crate) fn has_mask(&self, state: &mut IndexState, config: ConfigId) -> bool {
-        let normal = state.parser.normal(config);
-        state.held(normal).is_some()
+        let place = state.place(config);
+        state.held(place).is_some()
     }
 
     /// Memoises a mask that was made ahead, by another parser of the same grammar and vocabulary.
     pub(crate) fn adopt(&self, state: &mut IndexState, config: ConfigId, mask: &Arc<TokenSet>) {
-        let normal = state.parser.normal(config);
-        state.hold(normal, mask, self.mask_bytes);
-        state.ahead.insert(normal);
+        let place = state.place(config);
+        state.hold(place, mask, (mask.bytes(), self.mask_bytes));
+        state.ahead.insert(place);
     }
 
     fn build(&self, state: &mut IndexState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
@@ -183,6 +191,10 @@ impl Index {
         }
         let mut dense: Vec<Arc<Entry>> = Vec::new();
         let items: Vec<Item> = state.parser.store().items(config).to_vec();
+        if state.parser.is_scoped(config) && items.iter().any(|item| state.parser.exposes(item)) {
+            // Elements are counted across the rules around them.
+            return self.build_whole(state, config);
+        }
         state.wide.resize(state.parser.program().len(), false);
         let any_wide = items.iter().any(|i| state.wide[i.state as usize]);
         let apart = any_wide || state.new_narrow < FEW_CONFIGS || self.reads_text(state, config);
@@ -234,7 +246,7 @@ impl Index {
     }
 
     /// One walk over all of the vocabulary with all of the configuration.
-    fn build_whole(&self, state: &mut IndexState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
+    pub(super) fn build_whole(&self, state: &mut IndexState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
         let walked = state.try_narrow(&self.vocab, config, usize::MAX)?;
         debug_assert!(walked, "a walk without bound ends");
         let sets = self.whole_tokens(state, config);
@@ -290,7 +302,7 @@ impl Index {
 
 impl IndexState {
     fn new(compiled: &Arc<Compiled>, vocab: &Vocabulary, limits: &Limits, ways: Ways) -> IndexState {
-        let chained = compiled.largest_component() >= ways.mutual_rules;
+        let chained = compiled.largest_component() >= ways.mutual_rules && compiled.scopes.is_empty();
         IndexState {
             floor: None,
             parser: Parser::new(compiled.clone(), Some(vocab.reach() as u32), limits),
@@ -298,6 +310,7 @@ impl IndexState {
             masks: Vec::new(),
             masks_held: 0,
             ahead: FxHashSet::default(),
+            candidates: FxHashMap::default(),
             wide: Vec::new(),
             keys: GrammarKeys::default(),
             entries: FxHashMap::default(),
@@ -346,6 +359,11 @@ impl IndexState {
 
     /// As [`IndexState::try_narrow`] for one item, rule by rule.
     fn narrow_alone(&mut self, vocab: &Vocabulary, item: Item, nodes: usize) -> Result<bool, ParserLimit> {
+        if !self.parser.compiled().scopes.is_empty() {
+            // Scopes that begin on the way are open across rules.
+            let alone = self.parser.single(item);
+            return self.try_narrow(vocab, alone, nodes);
+        }
         let before = self.walk.found();
         let read = match self.new_narrow < FEW_CONFIGS {
             true => self.sections.narrow(&mut self.parser, vocab.trie(), (item, nodes), &mut self.walk),
@@ -384,7 +402,8 @@ impl IndexState {
         }
         let from = self.walk.found();
         // Most remainders are read with few configurations that are new; where many would be, rule by rule.
-        self.walk.most_configs = Some(self.parser.store().configs() + self.new_configs);
+        let scoped = !self.parser.compiled().scopes.is_empty();
+        self.walk.most_configs = (!scoped).then(|| self.parser.store().configs() + self.new_configs);
         let walked = entry.resolve(&mut self.parser, vocab, (exit, next), &mut self.walk);
         self.walk.most_configs = None;
         let walked_whole = walked.is_ok();
@@ -411,8 +430,12 @@ impl IndexState {
         Ok(())
     }
 
-    fn hold(&mut self, config: ConfigId, mask: &Arc<TokenSet>, max_bytes: usize) {
-        let bytes = mask.bytes();
+    /// Where the mask of a configuration is memoised.
+    fn place(&mut self, config: ConfigId) -> ConfigId {
+        if self.parser.compares(config) { config } else { self.parser.normal(config) }
+    }
+
+    fn hold(&mut self, config: ConfigId, mask: &Arc<TokenSet>, (bytes, max_bytes): (usize, usize)) {
         if self.masks_held + bytes > max_bytes {
             self.masks.clear();
             self.ahead.clear();
@@ -437,6 +460,7 @@ impl IndexState {
         self.parser.clear();
         self.masks.clear();
         self.ahead.clear();
+        self.candidates.clear();
         self.entries.clear();
         self.resolved.clear();
         self.resolved_bytes = 0;

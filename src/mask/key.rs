@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::compile::{Block, NO_BLOCK, Program};
+use crate::compile::{Behind, Block, NO_BLOCK, Program};
 use crate::matcher::FREE;
 
 /// Longest key; larger automata are keyed by their parser's program instead.
@@ -15,6 +15,9 @@ const FEW_MEMBERS: u32 = 3;
 const UNIQUE: u32 = u32::MAX;
 /// Before a state: it is a gate.
 const GATE: u32 = 1 << 31;
+
+/// Before a state: it is behind a scope, or (the next number) behind an element.
+const SCOPE: u32 = 1 << 30;
 
 /// Gives structural ids to rules, bottom-up; shared by all grammars of an engine.
 #[derive(Debug, Default)]
@@ -113,6 +116,11 @@ impl GrammarKeys {
                     (order.len() - 1) as u32
                 })
             };
+            match info.behind {
+                Behind::Nothing => {}
+                Behind::Scope => key.push(SCOPE),
+                Behind::Element => key.push(SCOPE + 1),
+            }
             let block = block_number(&mut blocks, info.block);
             key.push(block << 1 | u32::from(info.is_final));
             key.push(program.byte_edges(s).len() as u32);

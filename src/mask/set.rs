@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use crate::ids::TokenId;
 
 /// Sets bit `id`.
@@ -79,6 +81,12 @@ impl TokenSet {
         {
             return TokenSet::List(ids.iter().chain(more).copied().collect());
         }
+        if let TokenSet::List(ids) = self
+            && more.is_empty()
+        {
+            let less: FxHashSet<TokenId> = less.iter().copied().collect();
+            return TokenSet::List(ids.iter().copied().filter(|id| !less.contains(id)).collect());
+        }
         if let TokenSet::Row { base, remove, add } = self
             && remove.len() + add.len() + less.len() + more.len() <= MAX_DIFFERENCE
         {
@@ -94,6 +102,22 @@ impl TokenSet {
         less.iter().for_each(|&id| clear_bit(&mut bits, id));
         more.iter().for_each(|&id| set_bit(&mut bits, id));
         TokenSet::row(bits)
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            TokenSet::List(ids) => ids.is_empty(),
+            TokenSet::Row { base, remove, add } if add.is_empty() => {
+                let ids: usize = base.iter().map(|word| word.count_ones() as usize).sum();
+                ids <= remove.len() && {
+                    let mut bits = base.to_vec();
+                    remove.iter().for_each(|&id| clear_bit(&mut bits, id));
+                    bits.iter().all(|&word| word == 0)
+                }
+            }
+            TokenSet::Row { .. } => false,
+        }
     }
 
     /// Writes the row; words beyond it become 0.

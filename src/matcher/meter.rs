@@ -4,33 +4,50 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::parser::{Parser, ParserLimit};
-use super::store::{ConfigId, Done, FrameId, Item, Store};
-use crate::compile::{Meter, Program, Unit};
+use super::registers::Registers;
+use super::store::{ConfigId, Done, FrameId, Has, Item, Store};
+use crate::compile::{Behind, Meter, Program, Unit};
 use crate::ir::Spent;
 
 /// Frames that were rewritten; `None`: nothing is left of it. Others are as they were.
-type Rewritten = FxHashMap<FrameId, Option<FrameId>>;
+pub(super) type Rewritten = FxHashMap<FrameId, Option<FrameId>>;
+
+/// What becomes of an item; nothing, where it is dropped.
+pub(super) type Change<'c> = &'c mut dyn FnMut(&mut Registers, Item) -> Option<Item>;
+
+/// Which frames are rewritten: those that have something of this kind; and whether frames behind a scope are left alone.
+#[derive(Clone, Copy)]
+pub(super) struct Where {
+    pub(super) has: Has,
+    pub(super) nearest: bool,
+}
+
+impl Where {
+    /// All that are metered.
+    const METERED: Where = Where { has: Has::METER, nearest: false };
+
+    /// Whether nothing behind this item is looked at.
+    pub(super) fn ends_at(self, program: &Program, item: &Item) -> bool {
+        self.nearest && program.state(item.state).behind == Behind::Scope
+    }
+}
 
 impl Store {
-    /// Whether counting concerns any of these items, which refer to interned frames.
-    pub(super) fn is_metered(&self, program: &Program, items: &[Item]) -> bool {
-        items.iter().any(|i| self.is_metered_frame(i.frame) || program.meter(i.state).is_some())
-    }
-
-    /// Maps the items of all metered frames that can be reached from `roots`, innermost returns first. An item that is mapped to
-    /// `None`, or whose frame has nothing left, is dropped.
-    fn rewrite(
+    /// Maps the items of all frames that are concerned and can be reached from `roots`, innermost returns first. An item that is
+    /// mapped to `None`, or whose frame has nothing left, is dropped.
+    pub(super) fn rewrite(
         &mut self,
         program: &Program,
         reach: Option<u32>,
-        roots: impl Iterator<Item = FrameId>,
-        map: &dyn Fn(Item) -> Option<Item>,
+        (at, roots): (Where, impl Iterator<Item = FrameId>),
+        map: Change<'_>,
     ) -> Rewritten {
         let mut found: FxHashSet<FrameId> = FxHashSet::default();
         let mut queue: Vec<FrameId> = roots.collect();
         while let Some(frame) = queue.pop() {
-            if self.is_metered_frame(frame) && found.insert(frame) {
-                queue.extend(self.returns(frame).iter().map(|i| i.frame));
+            if self.has(frame).any(at.has) && found.insert(frame) {
+                let behind = self.returns(frame).iter().filter(|i| !at.ends_at(program, i));
+                queue.extend(behind.map(|i| i.frame));
                 let (base, len) = self.group_of(frame);
                 queue.extend(base..base + len);
             }
@@ -45,7 +62,7 @@ impl Store {
             }
             let (base, len) = self.group_of(frame);
             if len > 0 {
-                self.rewrite_group(program, (base, len), map, &mut out);
+                self.rewrite_group(program, (base, len), (at, map), &mut out);
                 if let Some(reach) = reach
                     && let Some(&Some(new)) = (base..base + len).filter_map(|m| out.get(&m)).find(|m| m.is_some())
                 {
@@ -53,8 +70,14 @@ impl Store {
                 }
                 continue;
             }
-            let mut items: Vec<Item> =
-                self.returns(frame).iter().filter_map(|&i| map(i)).filter_map(|i| behind(&out, i)).collect();
+            let mut items = self.returns(frame).to_vec();
+            items.retain_mut(|item| match mapped(program, (at, &out), (&mut self.registers, map), *item) {
+                Some(new) => {
+                    *item = new;
+                    true
+                }
+                None => false,
+            });
             items.sort_unstable();
             items.dedup();
             let new = (!items.is_empty()).then(|| self.frame(program, &items, reach));
@@ -66,14 +89,19 @@ impl Store {
     /// Finds what stands for the frames of a left-recursive group where masks are concerned.
     pub(super) fn normalise_group(&mut self, program: &Program, base: FrameId, reach: u32) {
         let (base, len) = self.group_of(base);
-        if !self.is_metered_frame(base) {
+        let at = Where { has: Has::METER.or(Has::SCOPE), nearest: false };
+        if !self.has(base).any(at.has) {
             return;
         }
-        let normal = |item: Item| {
-            let count = program.meter(item.state).map_or(item.count, |meter| meter.normal(item.count, reach));
+        let mut normal = |_: &mut Registers, item: Item| {
+            let count = match program.meter(item.state) {
+                Some(meter) => meter.normal(item.count, reach),
+                None if program.state(item.state).behind == Behind::Scope => Registers::normal(item.count),
+                None => item.count,
+            };
             Some(Item { count, ..item })
         };
-        let normal = self.rewrite(program, None, std::iter::once(base), &normal);
+        let normal = self.rewrite(program, None, (at, std::iter::once(base)), &mut normal);
         for member in base..base + len {
             if let Some(&Some(stands)) = normal.get(&member) {
                 self.set_normal(member, stands);
@@ -85,37 +113,47 @@ impl Store {
         &mut self,
         program: &Program,
         (base, len): (FrameId, u32),
-        map: &dyn Fn(Item) -> Option<Item>,
+        (at, map): (Where, Change<'_>),
         out: &mut Rewritten,
     ) {
         let group = base..base + len;
+        let inside = |i: &Item| group.contains(&i.frame) && !at.ends_at(program, i);
+        // What becomes of each member's items, those in the group with frames as they are.
+        let mut mapped_items: Vec<Vec<Item>> = Vec::new();
+        for member in group.clone() {
+            let mut items = self.returns(member).to_vec();
+            items.retain_mut(|item| {
+                let new = match inside(item) {
+                    true => map(&mut self.registers, *item),
+                    false => mapped(program, (at, out), (&mut self.registers, map), *item),
+                };
+                new.is_some_and(|new| {
+                    *item = new;
+                    true
+                })
+            });
+            mapped_items.push(items);
+        }
         // What is left of a member: something that returns out of the group, perhaps through other members.
         let mut left = vec![false; len as usize];
         let mut changed = true;
         while changed {
             changed = false;
-            for member in group.clone() {
-                if left[(member - base) as usize] {
-                    continue;
-                }
-                let lives =
-                    self.returns(member).iter().filter_map(|&i| map(i)).any(|i| match group.contains(&i.frame) {
-                        true => left[(i.frame - base) as usize],
-                        false => behind(out, i).is_some(),
-                    });
-                left[(member - base) as usize] |= lives;
-                changed |= lives;
+            for (member, items) in mapped_items.iter().enumerate() {
+                let lives = items.iter().any(|i| !inside(i) || left[(i.frame - base) as usize]);
+                changed |= lives && !left[member];
+                left[member] |= lives;
             }
         }
-        let members: Vec<Vec<Item>> = group
-            .clone()
-            .map(|member| {
-                let kept = self.returns(member).iter().filter_map(|&i| map(i)).filter_map(|i| {
-                    if !group.contains(&i.frame) {
-                        return behind(out, i);
+        let members: Vec<Vec<Item>> = mapped_items
+            .iter()
+            .map(|items| {
+                let kept = items.iter().filter_map(|i| match inside(i) {
+                    false => Some(*i),
+                    true => {
+                        let index = (i.frame - base) as usize;
+                        left[index].then(|| Item { frame: Store::member(index), ..*i })
                     }
-                    let index = (i.frame - base) as usize;
-                    left[index].then(|| Item { frame: Store::member(index), ..i })
                 });
                 let mut kept: Vec<Item> = kept.collect();
                 kept.sort_unstable();
@@ -124,15 +162,26 @@ impl Store {
             })
             .collect();
         let new = self.group(program, &members);
-        for member in group {
+        for member in group.clone() {
             let index = member - base;
             out.insert(member, left[index as usize].then_some(new + index));
         }
     }
 }
 
+/// What becomes of an item and of its frame.
+fn mapped(
+    program: &Program,
+    (at, rewritten): (Where, &Rewritten),
+    (registers, map): (&mut Registers, Change<'_>),
+    item: Item,
+) -> Option<Item> {
+    let new = map(registers, item)?;
+    if at.ends_at(program, &item) { Some(new) } else { behind(rewritten, new) }
+}
+
 /// An item with its frame as rewritten; `None` if nothing is left of that.
-fn behind(rewritten: &Rewritten, item: Item) -> Option<Item> {
+pub(super) fn behind(rewritten: &Rewritten, item: Item) -> Option<Item> {
     match rewritten.get(&item.frame) {
         None => Some(item),
         Some(frame) => frame.map(|frame| Item { frame, ..item }),
@@ -155,23 +204,44 @@ impl Parser {
         Ok(next)
     }
 
-    /// Counts a byte for the items that have just read it.
+    /// Counts a byte for the items that have just read it, and adds it to the elements under way.
     pub(super) fn byte_read(&mut self, byte: u8, items: &mut Vec<Item>) {
-        if !self.store().is_metered(self.program(), items) {
+        self.symbol_read(u32::from(byte), items);
+    }
+
+    /// The same of a special token, as a number from 256 on, which budgets do not count here.
+    pub(super) fn symbol_read(&mut self, symbol: u32, items: &mut Vec<Item>) {
+        let at = Where { has: Has::METER.or(Has::ELEMENT), nearest: false };
+        if !self.store().has_behind(items).any(at.has) {
             return;
         }
-        let count = |meter: Meter, count| meter.byte_read(byte, count);
-        let rewritten = self.recount(items.iter().map(|i| i.frame), &count);
+        let rewritten = self.counted(symbol, (at, items), false);
         if items.iter().any(|&item| behind(&rewritten, item).is_some()) {
             items.retain_mut(|item| behind(&rewritten, *item).map(|new| *item = new).is_some());
             return;
         }
         // Nothing but what is over can be read: better that than nothing.
-        let count = |meter: Meter, count| Some(meter.byte_read(byte, count).unwrap_or(count));
-        let rewritten = self.recount(items.iter().map(|i| i.frame), &count);
+        let rewritten = self.counted(symbol, (at, items), true);
         for item in items {
             *item = behind(&rewritten, *item).unwrap_or(*item);
         }
+    }
+
+    /// The frames of items that have just read a symbol. What is over is dropped, unless it is to go on.
+    fn counted(&mut self, symbol: u32, (at, items): (Where, &[Item]), goes_on: bool) -> Rewritten {
+        let (store, program, reach) = self.parts();
+        let byte = u8::try_from(symbol).ok();
+        let mut read = |registers: &mut Registers, item: Item| {
+            let count = match (program.meter(item.state), program.state(item.state).behind, byte) {
+                (Some(meter), _, Some(byte)) => {
+                    meter.byte_read(byte, item.count).or_else(|| goes_on.then_some(item.count))?
+                }
+                (None, Behind::Scope, _) => registers.read(item.count, symbol),
+                _ => item.count,
+            };
+            Some(Item { count, ..item })
+        };
+        store.rewrite(program, reach, (at, items.iter().map(|i| i.frame)), &mut read)
     }
 
     /// Drops what has used up its budget, unless nothing else is left.
@@ -193,9 +263,11 @@ impl Parser {
                 return Ok(config);
             }
             let (store, program, reach) = self.parts();
-            let live =
-                |item: Item| program.meter(item.state).is_none_or(|m| !at.is_spent(m, item.count)).then_some(item);
-            let left = store.rewrite(program, reach, items.iter().map(|i| i.frame), &live);
+            let mut live = |_: &mut Registers, item: Item| {
+                program.meter(item.state).is_none_or(|m| !at.is_spent(m, item.count)).then_some(item)
+            };
+            let roots = items.iter().map(|i| i.frame);
+            let left = store.rewrite(program, reach, (Where::METERED, roots), &mut live);
             // Rules that end where they are; what follows them may be spent at once, too.
             let cut = spent.into_iter().filter(|(meter, _)| meter.spent == Spent::Cut);
             let cut = cut.filter_map(|(_, item)| behind(&left, item)).filter(|&item| ended.insert(item));
@@ -236,15 +308,14 @@ impl Parser {
             if let Some(meter) = self.program().meter(item.state) {
                 visit(meter, item);
             }
-            if self.store().is_metered_frame(item.frame) && seen.insert(item.frame) {
+            if self.store().has(item.frame).any(Has::METER) && seen.insert(item.frame) {
                 queue.extend_from_slice(self.store().returns(item.frame));
             }
         }
     }
 
     fn is_metered(&self, config: ConfigId) -> bool {
-        !self.compiled().meters.is_empty()
-            && self.store().items(config).iter().any(|i| self.store().is_metered_frame(i.frame))
+        !self.compiled().meters.is_empty() && self.store().has_behind(self.store().items(config)).any(Has::METER)
     }
 
     /// The configuration with every count changed, and without what has none then.
@@ -255,7 +326,7 @@ impl Parser {
     }
 
     /// These items, with what is completed in `config`.
-    fn interned(&mut self, items: impl Iterator<Item = Item>, config: ConfigId) -> ConfigId {
+    pub(super) fn interned(&mut self, items: impl Iterator<Item = Item>, config: ConfigId) -> ConfigId {
         let mut items: Vec<Item> = items.collect();
         items.sort_unstable();
         items.dedup();
@@ -269,11 +340,11 @@ impl Parser {
         change: &dyn Fn(Meter, u32) -> Option<u32>,
     ) -> Rewritten {
         let (store, program, reach) = self.parts();
-        let map = |item: Item| match program.meter(item.state) {
+        let mut map = |_: &mut Registers, item: Item| match program.meter(item.state) {
             None => Some(item),
             Some(meter) => change(meter, item.count).map(|count| Item { count, ..item }),
         };
-        store.rewrite(program, reach, roots, &map)
+        store.rewrite(program, reach, (Where::METERED, roots), &mut map)
     }
 }
 

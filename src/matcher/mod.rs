@@ -1,13 +1,16 @@
 //! Stage 4. Compiled grammar and input to parser configuration: Earley's algorithm with interned configurations.
 
 mod derive;
+mod distinct;
 mod loops;
 mod meter;
 mod parser;
 mod recognizer;
+mod registers;
 mod shortest;
 mod store;
 mod trace;
+mod value;
 
 pub use recognizer::{Recognizer, Rejected};
 pub use trace::{Span, Tracer};

@@ -5,21 +5,28 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::distinct::Distinct;
 use super::meter::At;
 use super::store::{BOTTOM, ConfigId, DEAD, Done, FREE, FrameId, GATED, Item, Owner, ROOT, Store};
-use crate::compile::{Compiled, Mark, NO_BLOCK, Program};
+use crate::compile::{Behind, Compiled, Mark, NO_BLOCK, Program, Role};
 use crate::fsm::ByteSet;
 use crate::ids::Label;
 use crate::limits::Limits;
 
 /// Not computed yet.
 const UNKNOWN: u32 = u32::MAX;
+/// The frame of a rule that is not called after all.
+const NOWHERE: FrameId = u32::MAX;
 
 /// A limit the parser ran into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ParserLimit {
     /// One configuration has too many items.
     Items,
+    /// A value that must differ from others is nested too deeply to be compared.
+    Values,
+    /// No value is left that differs from those before, or no end was found.
+    Search,
     /// All configurations together need too much memory.
     Memory,
 }
@@ -28,6 +35,8 @@ impl ParserLimit {
     pub(crate) fn what(self) -> &'static str {
         match self {
             ParserLimit::Items => "items of one parser configuration",
+            ParserLimit::Values => "nesting of a value that must differ from others",
+            ParserLimit::Search => "values that differ from those before",
             ParserLimit::Memory => "memory for parser configurations",
         }
     }
@@ -77,6 +86,7 @@ pub(crate) struct Parser {
     after: FxHashMap<FrameId, ConfigId>,
     /// See [`Parser::token_ended`].
     pub(super) ticks: FxHashMap<ConfigId, ConfigId>,
+    pub(super) distinct: Distinct,
     start: ConfigId,
     /// Longest token, for counter normalisation; `None` where no masks are built.
     reach: Option<u32>,
@@ -91,6 +101,8 @@ struct Scratch {
     kernel: Vec<Item>,
     /// Items at the start of a block's next run.
     restarts: Vec<Item>,
+    /// Frames of elements that have ended.
+    ended: Vec<FrameId>,
     out: Vec<Item>,
     entries: Vec<Item>,
     /// Per rule: its slot in `called` this round.
@@ -124,6 +136,7 @@ impl Parser {
             loops: Vec::new(),
             after: FxHashMap::default(),
             ticks: FxHashMap::default(),
+            distinct: Distinct::default(),
             start: DEAD,
             reach,
             max_items: limits.config_items,
@@ -155,6 +168,7 @@ impl Parser {
         self.loops.clear();
         self.after.clear();
         self.ticks.clear();
+        self.distinct = Distinct::default();
         self.scratch = Scratch { slot: vec![UNKNOWN; self.compiled().rules.len()], ..Scratch::default() };
         self.begin();
     }
@@ -185,6 +199,7 @@ impl Parser {
             + self.store.bytes()
             + self.rows.len() * 4
             + self.row_of.len() * 4
+            + self.distinct.bytes()
             + (self.special_steps.len() + self.after.len() + self.loops.len()) * 16
     }
 
@@ -215,27 +230,17 @@ impl Parser {
                 return Ok(next);
             }
         }
-        self.compute(config, class)
+        self.compute(config, byte)
     }
 
     #[cold]
-    fn compute(&mut self, config: ConfigId, class: usize) -> Result<ConfigId, ParserLimit> {
-        let byte = self.compiled().class_bytes[class];
-        self.scratch.kernel.clear();
-        for item in self.store.items(config) {
-            self.program.expand(item.state);
-            for e in self.program.byte_edges(item.state) {
-                if e.lo <= byte && byte <= e.hi {
-                    self.scratch.kernel.push(Item { state: e.to, ..*item });
-                }
-            }
+    fn compute(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, ParserLimit> {
+        if self.compares(config) {
+            // What is compared tells bytes apart that nothing else does.
+            return self.step_compared(config, byte);
         }
-        if !self.compiled().meters.is_empty() {
-            let mut kernel = std::mem::take(&mut self.scratch.kernel);
-            self.byte_read(byte, &mut kernel);
-            self.scratch.kernel = kernel;
-        }
-        let next = self.close()?;
+        let class = usize::from(self.class(byte));
+        let next = self.read_byte(config, self.compiled().class_bytes[class])?;
         if self.row_of.len() <= config as usize {
             self.row_of.resize(config as usize + 1, UNKNOWN);
         }
@@ -248,11 +253,40 @@ impl Parser {
         Ok(next)
     }
 
+    /// The configuration behind a byte.
+    pub(super) fn read_byte(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, ParserLimit> {
+        self.scratch.kernel.clear();
+        for item in self.store.items(config) {
+            self.program.expand(item.state);
+            for e in self.program.byte_edges(item.state) {
+                if e.lo <= byte && byte <= e.hi {
+                    self.scratch.kernel.push(Item { state: e.to, ..*item });
+                }
+            }
+        }
+        if !self.compiled().keeps_no_account() {
+            let mut kernel = std::mem::take(&mut self.scratch.kernel);
+            self.byte_read(byte, &mut kernel);
+            self.scratch.kernel = kernel;
+        }
+        self.close()
+    }
+
     /// Where a special token of the grammar leads.
     pub(crate) fn step_special(&mut self, config: ConfigId, special: u32) -> Result<ConfigId, ParserLimit> {
         if let Some(&next) = self.special_steps.get(&(config, special)) {
             return Ok(next);
         }
+        let mut next = self.read_special(config, special)?;
+        if self.compares(config) && !self.is_live(next)? {
+            next = DEAD;
+        }
+        self.special_steps.insert((config, special), next);
+        Ok(next)
+    }
+
+    /// The configuration behind a special token of the grammar.
+    pub(super) fn read_special(&mut self, config: ConfigId, special: u32) -> Result<ConfigId, ParserLimit> {
         self.scratch.kernel.clear();
         for item in self.store.items(config) {
             self.program.expand(item.state);
@@ -262,9 +296,12 @@ impl Parser {
                 }
             }
         }
-        let next = self.close()?;
-        self.special_steps.insert((config, special), next);
-        Ok(next)
+        if !self.compiled().scopes.is_empty() {
+            let mut kernel = std::mem::take(&mut self.scratch.kernel);
+            self.symbol_read(256 + special, &mut kernel);
+            self.scratch.kernel = kernel;
+        }
+        self.close()
     }
 
     /// Special tokens of the grammar that may follow.
@@ -316,6 +353,11 @@ impl Parser {
     pub(crate) fn isolated(&mut self, item: Item) -> ConfigId {
         let frame = if self.program.is_dispatch(item.state) { GATED } else { BOTTOM };
         self.store.config(&[Item { frame, ..item }], Done::default())
+    }
+
+    /// One item alone, with what follows its rule.
+    pub(crate) fn single(&mut self, item: Item) -> ConfigId {
+        self.store.config(&[item], Done::default())
     }
 
     /// Everything either configuration could go on with.
@@ -466,10 +508,28 @@ impl Parser {
     /// Completion to a fixpoint over the kernel: an item whose rule ends adds what its frame goes on with; one whose run of
     /// a block ends adds the next run, or what follows the block.
     fn complete(&mut self, done: &mut Done) -> Result<(), ParserLimit> {
-        let Scratch { kernel, seen, restarts, .. } = &mut self.scratch;
-        restarts.clear();
-        kernel.sort_unstable();
-        kernel.dedup();
+        self.scratch.restarts.clear();
+        self.scratch.kernel.sort_unstable();
+        self.scratch.kernel.dedup();
+        let mut at = 0;
+        loop {
+            at = self.complete_from(at, done)?;
+            while let Some(frame) = self.scratch.ended.pop() {
+                for back in self.end_element(frame)? {
+                    if !self.scratch.kernel.contains(&back) {
+                        self.scratch.kernel.push(back);
+                    }
+                }
+            }
+            if at == self.scratch.kernel.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// As [`Parser::complete`], from some item on; what elements that end return to is left to do.
+    fn complete_from(&mut self, mut at: usize, done: &mut Done) -> Result<usize, ParserLimit> {
+        let Scratch { kernel, seen, restarts, ended, .. } = &mut self.scratch;
         let program = &self.program;
         // Small kernels are searched, large ones hashed.
         let mut hashed = false;
@@ -489,7 +549,6 @@ impl Parser {
                 kernel.push(item);
             }
         };
-        let mut at = 0;
         while at < kernel.len() {
             let item = kernel[at];
             at += 1;
@@ -518,6 +577,7 @@ impl Parser {
             match item.frame {
                 ROOT => done.root = true,
                 BOTTOM | GATED => done.bottom = true,
+                frame if state.behind == Behind::Element => ended.push(frame),
                 frame => {
                     for &back in self.store.returns(frame) {
                         push(kernel, back);
@@ -528,7 +588,7 @@ impl Parser {
                 return Err(ParserLimit::Items);
             }
         }
-        Ok(())
+        Ok(at)
     }
 
     /// Items that may enter a block also stand at its start, and so do those that have just finished a run. Neither has read
@@ -567,9 +627,11 @@ impl Parser {
         if !self.scratch.called.is_empty() {
             self.assign_frames();
             for called in &self.scratch.called {
-                let heads = self.program.heads(called.rule);
-                out.extend(heads.iter().map(|&state| Item { state, count: 0, frame: called.frame }));
                 self.scratch.slot[called.rule as usize] = UNKNOWN;
+                if called.frame != NOWHERE {
+                    let heads = self.program.heads(called.rule);
+                    out.extend(heads.iter().map(|&state| Item { state, count: 0, frame: called.frame }));
+                }
             }
         }
         out.sort_unstable();
@@ -664,18 +726,29 @@ impl Parser {
                         Some(g) if g.contains(&caller) => Store::member((caller - g.start) as usize),
                         _ => self.scratch.called[caller as usize].frame,
                     };
+                    if frame == NOWHERE {
+                        n += 1;
+                        continue;
+                    }
                     entries.push(Item { state: to, count: self.program.count_behind(to, 0), frame });
                     n += 1;
                 }
                 if group.is_none() {
-                    self.scratch.called[at].frame = self.frame_of(&mut entries);
+                    if self.compiled().scopes.role(first.rule) == Some(Role::Element) {
+                        self.begin_element(&mut entries);
+                    }
+                    let frame = if entries.is_empty() { NOWHERE } else { self.frame_of(&mut entries) };
+                    self.scratch.called[at].frame = frame;
                 } else {
                     self.splice(&mut entries);
                     members.push(entries.clone());
                 }
                 self.scratch.entries = entries;
             }
-            if group.is_some() {
+            if group.is_some() && members.iter().flatten().all(|e| Store::is_member(e.frame)) {
+                // Called by each other only.
+                self.scratch.called[at..end].iter_mut().for_each(|called| called.frame = NOWHERE);
+            } else if group.is_some() {
                 let base = match self.same_as_outer(&members) {
                     Some(frame) => frame,
                     None => {

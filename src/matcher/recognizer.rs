@@ -95,7 +95,7 @@ impl Recognizer {
 
     /// Bytes that may follow.
     pub fn allowed(&mut self) -> ByteSet {
-        self.parser.allowed(self.config)
+        self.parser.follows(self.config).unwrap_or_else(|_| self.parser.allowed(self.config))
     }
 
     /// Back to the beginning; what was learnt is kept.

@@ -9,7 +9,8 @@ use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 
-use crate::compile::Program;
+use super::registers::Registers;
+use crate::compile::{Behind, Program, Role};
 use crate::ids::Label;
 use crate::matcher::Exit;
 
@@ -83,15 +84,57 @@ struct Frame {
     owner: Owner,
     /// The frame with counters normalised for masks.
     normal: FrameId,
-    /// Somewhere in it, something is metered.
-    metered: bool,
+    /// What is somewhere in it.
+    has: Has,
     /// Members of the left-recursive group it belongs to: the first, and how many; none outside of groups.
     group: (FrameId, u32),
 }
 
 impl Frame {
     fn bare(items: Span, id: FrameId) -> Frame {
-        Frame { items, owner: Owner::None, normal: id, metered: false, group: (id, 0) }
+        Frame { items, owner: Owner::None, normal: id, has: Has::default(), group: (id, 0) }
+    }
+}
+
+/// What there is to keep account of somewhere in a frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Has(u8);
+
+impl Has {
+    /// A budget.
+    pub(super) const METER: Has = Has(1);
+    /// A scope whose elements are told apart, or counted.
+    pub(super) const SCOPE: Has = Has(2);
+    /// Such a scope with values.
+    pub(super) const VALUES: Has = Has(4);
+    /// Such a scope with an element under way.
+    pub(super) const ELEMENT: Has = Has(8);
+    /// Such an element that may still become one that there has been.
+    pub(super) const RIVALS: Has = Has(16);
+    /// On every way out there is such an element: see [`Has::is_stuck`].
+    const STUCK: Has = Has(32);
+
+    pub(super) fn any(self, of: Has) -> bool {
+        self.0 & of.0 != 0
+    }
+
+    /// Whether on every way out an element is under way that may still become one that there has been.
+    pub(super) fn is_stuck(self) -> bool {
+        self.any(Has::STUCK)
+    }
+
+    pub(super) fn or(self, other: Has) -> Has {
+        Has(self.0 | other.0)
+    }
+
+    /// Of several ways.
+    fn of_ways(ways: impl Iterator<Item = Has>) -> Has {
+        let (mut all, mut stuck) = (0, Has::STUCK.0);
+        for way in ways {
+            all |= way.0;
+            stuck &= way.0;
+        }
+        Has(all & !Has::STUCK.0 | stuck)
     }
 }
 
@@ -131,6 +174,8 @@ pub(crate) struct Store {
     /// Frames of left-recursive components, by their key.
     groups: hashbrown::HashMap<Box<[u32]>, FrameId, rustc_hash::FxBuildHasher>,
     group_bytes: usize,
+    /// What scopes have had.
+    pub(super) registers: Registers,
 }
 
 fn hash_items(items: &[Item], done: Done) -> u64 {
@@ -154,6 +199,7 @@ impl Store {
             config_ids: HashTable::new(),
             groups: hashbrown::HashMap::default(),
             group_bytes: 0,
+            registers: Registers::new(),
         };
         let dead = store.config(&[], Done::default());
         debug_assert_eq!(dead, DEAD);
@@ -166,6 +212,7 @@ impl Store {
             + self.frames.len() * (size_of::<Frame>() + 8)
             + self.configs.len() * (size_of::<Config>() + 8)
             + self.group_bytes
+            + self.registers.bytes()
     }
 
     /// How many configurations there are.
@@ -193,10 +240,44 @@ impl Store {
         self.slice(self.frames[frame as usize].items)
     }
 
-    /// Whether counting concerns a frame.
+    /// What there is to keep account of in a frame.
     #[inline]
-    pub(super) fn is_metered_frame(&self, frame: FrameId) -> bool {
-        self.frames[frame as usize].metered
+    pub(super) fn has(&self, frame: FrameId) -> Has {
+        self.frames[frame as usize].has
+    }
+
+    /// What there is to keep account of behind some items, which refer to interned frames.
+    pub(super) fn has_behind(&self, items: &[Item]) -> Has {
+        Has::of_ways(items.iter().map(|i| self.has(i.frame)))
+    }
+
+    /// What is kept account of in a state itself.
+    fn has_own(&self, program: &Program, item: &Item) -> Has {
+        if program.meter(item.state).is_some() {
+            return Has::METER;
+        }
+        if program.state(item.state).behind != Behind::Scope || item.count == crate::compile::NONE {
+            return Has::default();
+        }
+        let said = self.registers.said(item.count);
+        let values = if said.real { Has::VALUES } else { Has::default() };
+        let element = if said.reading { Has::ELEMENT } else { Has::default() };
+        // Where infinitely many values are left however an element has begun, nobody gets stuck.
+        let open = program.compiled().scopes.role(program.rule(item.state)) == Some(Role::Scope { open: true });
+        let rivals = match said.rivalled {
+            true if open => Has::RIVALS,
+            true => Has::RIVALS.or(Has::STUCK),
+            false => Has::default(),
+        };
+        Has::SCOPE.or(values).or(element).or(rivals)
+    }
+
+    /// What there is to keep account of in a frame with these items.
+    fn has_in(&self, program: &Program, items: &[Item]) -> Has {
+        if program.compiled().keeps_no_account() {
+            return Has::default();
+        }
+        Has::of_ways(items.iter().map(|i| self.has_own(program, i).or(self.has(i.frame))))
     }
 
     /// The first of the group a frame belongs to, and how many are in it; none outside of groups.
@@ -249,8 +330,8 @@ impl Store {
         let owner = items.iter().fold(None, |o, item| Some(Owner::merge(o, self.owner(program, item))));
         let span = self.push(items);
         let id = self.frames.len() as u32;
-        let metered = self.is_metered(program, items);
-        self.frames.push(Frame { owner: owner.unwrap_or(Owner::None), metered, ..Frame::bare(span, id) });
+        let has = self.has_in(program, items);
+        self.frames.push(Frame { owner: owner.unwrap_or(Owner::None), has, ..Frame::bare(span, id) });
         let (frames, arena) = (&self.frames, &self.arena);
         self.frame_ids.insert_unique(hash, id, |&id| {
             let s = frames[id as usize].items;
@@ -293,12 +374,7 @@ impl Store {
             let group = (base, members.len() as u32);
             self.frames.push(Frame { group, ..Frame::bare(span, base + i as u32) });
         }
-        let metered = members.iter().flatten().any(|i| {
-            program.meter(i.state).is_some() || i.frame & MEMBER == 0 && self.frames[i.frame as usize].metered
-        });
-        for frame in &mut self.frames[base as usize..] {
-            frame.metered = metered;
-        }
+        self.account(program, base);
         let mut owners: Vec<Option<Owner>> = vec![None; members.len()];
         let mut changed = true;
         while changed {
@@ -326,6 +402,41 @@ impl Store {
         base
     }
 
+    /// Finds what there is to keep account of in the frames of a new group.
+    fn account(&mut self, program: &Program, base: FrameId) {
+        if program.compiled().keeps_no_account() {
+            return;
+        }
+        let group = base..self.frames.len() as FrameId;
+        let outside = |store: &Store, member: FrameId| {
+            let items = store.returns(member).iter();
+            let ways = items.map(|i| match group.contains(&i.frame) {
+                true => store.has_own(program, i),
+                false => store.has_own(program, i).or(store.has(i.frame)),
+            });
+            ways.fold(Has::default(), Has::or)
+        };
+        let all = group.clone().map(|member| outside(self, member)).fold(Has::default(), Has::or);
+        // Stuck is who has no way out, in the group or out of it.
+        for member in group.clone() {
+            self.frames[member as usize].has = all.or(Has::STUCK);
+        }
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for member in group.clone() {
+                if !self.has(member).any(Has::STUCK) {
+                    continue;
+                }
+                let free = |i: &Item| !self.has_own(program, i).or(self.has(i.frame)).any(Has::STUCK);
+                if self.returns(member).iter().any(free) {
+                    self.frames[member as usize].has = Has(all.0 & !Has::STUCK.0);
+                    changed = true;
+                }
+            }
+        }
+    }
+
     /// Stands for a group's member in [`Store::group`].
     pub(crate) fn member(index: usize) -> FrameId {
         MEMBER | index as u32
@@ -346,7 +457,7 @@ impl Store {
 
     /// The configuration with every counter moved to where no token of at most `reach` bytes can tell the difference.
     pub(crate) fn normal_config(&mut self, program: &Program, config: ConfigId, reach: u32) -> ConfigId {
-        if program.blocks.is_empty() && program.compiled().meters.is_empty() {
+        if program.blocks.is_empty() && program.compiled().keeps_no_account() {
             return config;
         }
         let Config { items, done } = self.configs[config as usize];
@@ -378,7 +489,11 @@ impl Store {
 /// no token can reach a bound. Runs still missing to `min` and still possible up to `max` are all that ever matters.
 fn normal_count(program: &Program, state: u32, count: u32, reach: u32) -> u32 {
     let Some(block) = program.block_of(state) else {
-        return program.meter(state).map_or(0, |meter| meter.normal(count, reach));
+        return match (program.meter(state), program.state(state).behind) {
+            (Some(meter), _) => meter.normal(count, reach),
+            (None, Behind::Scope) => Registers::normal(count),
+            (None, _) => 0,
+        };
     };
     let far = reach.saturating_add(1);
     let room = block.max.map_or(u32::MAX, |max| max.saturating_sub(count));

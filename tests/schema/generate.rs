@@ -122,7 +122,11 @@ pub(crate) fn schema(rng: &mut Rng, depth: usize) -> Value {
                 let few: Vec<Value> = (0..1 + rng.next(4)).map(|_| scalar(rng)).collect();
                 map.insert(
                     "items".into(),
-                    if rng.chance(70) { json!({"enum": few}) } else { json!({"type": "boolean"}) },
+                    match rng.next(4) {
+                        0 => json!({"enum": few}),
+                        1 => json!({"type": "boolean"}),
+                        _ => schema(rng, depth - 1),
+                    },
                 );
                 ("uniqueItems", json!(true))
             }

@@ -20,8 +20,19 @@ const WITHOUT_EFFECT: [&str; 5] = [
     "stop_capture",
 ];
 
-const OPTIONS: [&str; 9] =
-    ["capture", "hidden", "label", "lazy", "max_chars", "max_tokens", "spent", "start", "temperature"];
+const OPTIONS: [&str; 11] = [
+    "capture",
+    "element",
+    "hidden",
+    "label",
+    "lazy",
+    "max_chars",
+    "max_tokens",
+    "scope",
+    "spent",
+    "start",
+    "temperature",
+];
 
 /// Whether a name followed by `(` is a macro. (A rule of such a name is referred to between backquotes.)
 pub(super) fn is_macro(name: &str) -> bool {
@@ -171,6 +182,8 @@ impl Parser<'_> {
                     }
                 }
                 ("hidden", None) => out.attributes.hidden = true,
+                ("scope", None) => out.attributes.scope = true,
+                ("element", None) => out.attributes.element = true,
                 ("lazy", None) => out.lazy = Some(key.span),
                 ("start", None) => out.start = Some(key.span),
                 ("label", Some(value)) => out.attributes.label = Some(Label::from_raw(self.integer(&value)?)),

@@ -10,7 +10,7 @@ use crate::ir::{Expr, Graph};
 use crate::spec::json::Json;
 
 /// Most nodes of an array's graph that counts elements by schema or remembers them.
-const MAX_NODES: usize = 5_000;
+pub(super) const MAX_NODES: usize = 5_000;
 /// Most `contains` that are counted together.
 const MAX_CONTAINS: usize = 5;
 
@@ -21,18 +21,28 @@ impl<'a> Lowering<'a, '_> {
             && !self.differ_anyway(facets)
         {
             if let Some(values) = self.finite_elements(facets) {
-                return self.distinct(facets, loc, &values);
+                let all: usize = values.iter().map(Vec::len).sum();
+                let most = facets.max.map_or(all, |max| max as usize);
+                if !facets.contains.is_empty() || !self.syntax.is_json() || super::unique::is_small(all, most) {
+                    return self.distinct(facets, loc, &values);
+                }
             }
-            let what =
-                "elements are compared only where they come from a finite set, or where positions exclude each other";
-            self.norm.unsupported(loc, "uniqueItems", what.into());
+            match self.compared(facets) {
+                Ok(array) => return array,
+                Err(what) => self.norm.unsupported(loc, "uniqueItems", what.into()),
+            }
         }
         if !facets.contains.is_empty() {
             return self.containing(facets);
         }
+        self.list(facets, false)
+    }
+
+    /// Elements by position; `compared`: those are elements of a scope.
+    pub(super) fn list(&mut self, facets: &ArrayFacets, compared: bool) -> Expr {
         let (open, close, comma) = self.brackets();
         let prefix = facets.prefix();
-        let rest = self.value(facets.element(prefix));
+        let rest = self.array_element(facets.element(prefix), compared);
         let mut max = facets.max.map_or(usize::MAX, |max| max as usize);
         if rest == Expr::Never {
             max = max.min(prefix);
@@ -50,7 +60,7 @@ impl<'a> Lowering<'a, '_> {
         }
         let mut at = inside;
         for i in 0..prefix.min(max) {
-            let element = self.value(facets.element(i));
+            let element = self.array_element(facets.element(i), compared);
             let behind = graph.node();
             let lead = if i == 0 { Expr::Empty } else { comma.clone() };
             graph.edge(at, Expr::seq([lead, element.clone()]), behind);

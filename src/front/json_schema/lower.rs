@@ -46,7 +46,7 @@ enum Task<'a> {
 }
 
 pub(super) struct Lowering<'a, 'b> {
-    builder: &'b mut GrammarBuilder,
+    pub(super) builder: &'b mut GrammarBuilder,
     /// How many rules the builder had before.
     foreign: usize,
     pub(super) norm: Normalizer<'a>,

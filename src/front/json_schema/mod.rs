@@ -39,6 +39,7 @@ mod resolve;
 mod spelling;
 mod string;
 mod syntax;
+mod unique;
 
 use std::fmt;
 

@@ -132,8 +132,8 @@ impl<'g> Sink<'g> for Text<'g> {
 }
 
 fn write_rule<'g>(rule: &'g Rule, out: &mut impl Sink<'g>) {
-    let Attributes { label, capture, hidden, temperature, budget } = &rule.attributes;
-    out.word(u64::from(*hidden));
+    let Attributes { label, capture, hidden, temperature, budget, scope, element } = &rule.attributes;
+    out.word(u64::from(*hidden) | u64::from(*scope) << 1 | u64::from(*element) << 2);
     out.word(label.map_or(0, |label| u64::from(label.raw()) + 1));
     for byte in capture.iter().flat_map(|name| name.bytes()) {
         out.word(u64::from(byte) + 1);

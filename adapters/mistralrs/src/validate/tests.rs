@@ -25,7 +25,9 @@ fn found(checks: &Checks, text: &str) -> Vec<(ViolationKind, String, String)> {
 
 #[test]
 fn answers_in_both_directions() {
-    let list = json!({"type": "array", "items": {"type": "integer"}, "uniqueItems": true});
+    // With `contains` beside it, `uniqueItems` is not enforced.
+    let integer = json!({"type": "integer"});
+    let list = json!({"type": "array", "items": integer, "contains": integer, "uniqueItems": true});
     let checks = answer(json!({"type": "object", "properties": {"list": list}, "required": ["list"]}));
     assert_eq!(found(&checks, r#"{"list": [1, 2, 3]}"#), []);
     let [(kind, pointer, message)] = &found(&checks, r#"{"list": [1, 2, 1]}"#)[..] else { panic!() };
@@ -42,7 +44,9 @@ fn answers_in_both_directions() {
 
 #[test]
 fn calls_in_both_directions() {
-    let loose = json!({"type": "object", "properties": {"ids": {"type": "array", "items": {"type": "integer"}, "uniqueItems": true}}});
+    let integer = json!({"type": "integer"});
+    let ids = json!({"type": "array", "items": integer, "contains": integer, "uniqueItems": true});
+    let loose = json!({"type": "object", "properties": {"ids": ids}});
     let tools = json!([{"name": "first", "parameters": {"type": "object"}}, {"name": "pick", "parameters": loose}]);
     let plan = lowered(ToolConstraint::new().tools(&Json::from(tools)).unwrap());
     let checks = Checks::new(&plan, &SchemaOptions::default());
@@ -94,7 +98,9 @@ fn what_is_not_flagged_is_validated() {
 
 #[test]
 fn messages_and_violations_are_bounded() {
-    let checks = answer(json!({"type": "array", "items": {"type": "array", "uniqueItems": true}}));
+    let checks = answer(
+        json!({"type": "array", "items": {"contains": {"type": "string"}, "uniqueItems": true, "type": "array"}}),
+    );
     let twice = format!("[{0}, {0}]", json!("x".repeat(1000)));
     let found = found(&checks, &format!("[{}]", vec![twice; 100].join(", ")));
     assert_eq!(found.len(), MOST_VIOLATIONS);

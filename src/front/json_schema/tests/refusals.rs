@@ -31,7 +31,9 @@ fn refused(schema: &str, kind: &str, pointers: &[&str]) {
 #[test]
 fn unsupported_keywords() {
     for (schema, pointer) in [
-        (r#"{"type":"array","uniqueItems":true}"#, "/uniqueItems"),
+        (r#"{"type":"array","contains":{"type":"integer"},"uniqueItems":true}"#, "/uniqueItems"),
+        (r#"{"prefixItems":[{},{"type":"boolean"},{"type":"boolean"}],"uniqueItems":true}"#, "/uniqueItems"),
+        (r#"{"items":{"type":"integer","minimum":0,"maximum":99,"multipleOf":3},"uniqueItems":true}"#, "/uniqueItems"),
         (r#"{"not":{"unevaluatedProperties":false}}"#, "/not/unevaluatedProperties"),
         (r#"{"not":{"uniqueItems":true}}"#, "/not/uniqueItems"),
         (r#"{"pattern":"(?=a)"}"#, "/pattern"),
@@ -77,7 +79,7 @@ fn malformed_schemas() {
 #[test]
 fn all_errors_are_reported() {
     refused(
-        r##"{"properties":{"a":{"uniqueItems":true},"b":{"items":{"$ref":"#/$defs/x"}}},"$defs":{"x":{"uniqueItems":true},"unused":{"uniqueItems":true}}}"##,
+        r##"{"properties":{"a":{"contains":{"type":"integer"},"uniqueItems":true},"b":{"items":{"$ref":"#/$defs/x"}}},"$defs":{"x":{"contains":{"type":"integer"},"uniqueItems":true},"unused":{"uniqueItems":true}}}"##,
         "unsupported",
         &["/$defs/x/uniqueItems", "/properties/a/uniqueItems"],
     );

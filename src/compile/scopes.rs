@@ -1,0 +1,235 @@
+//! Scopes and elements: a rule that is one becomes a rule that calls the rule it was. The state behind a scope's call stands in
+//! frames while the scope is open, and its count is a register of what has been; the state behind an element's call is where an
+//! element ends.
+
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{CompileError, Compiled, leaves};
+use crate::fsm::Dfa;
+use crate::ids::RuleId;
+use crate::ir::{Attributes, Expr, Grammar, Rule};
+
+/// The register of a scope of which nothing is known: nothing is compared.
+pub(crate) const NONE: u32 = 0;
+/// The register of a scope that has just begun.
+pub(crate) const EMPTY: u32 = 1;
+
+/// Largest automaton that is looked at as a whole.
+const MAX_STATES: usize = 10_000;
+
+/// What a rule is to values that must differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Scope {
+        /// However an element has begun, there are infinitely many strings it can still become.
+        open: bool,
+    },
+    Element,
+}
+
+/// What a state is to values that must differ: the one behind the call in a rule with a role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Behind {
+    Nothing,
+    Scope,
+    Element,
+}
+
+/// Rules that have to do with values that must differ; empty in grammars without any.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scopes {
+    roles: FxHashMap<u32, Role>,
+    /// Per rule: it may call an element of a scope around it.
+    exposes: Vec<bool>,
+}
+
+impl Scopes {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.roles.is_empty()
+    }
+
+    #[inline]
+    pub(crate) fn role(&self, rule: u32) -> Option<Role> {
+        if self.roles.is_empty() { None } else { self.roles.get(&rule).copied() }
+    }
+
+    /// Whether a rule may call an element of a scope around it.
+    pub(crate) fn exposes(&self, rule: u32) -> bool {
+        self.exposes.get(rule as usize).is_some_and(|exposes| *exposes)
+    }
+
+    pub(super) fn behind(&self, rule: u32) -> Behind {
+        match self.role(rule) {
+            None => Behind::Nothing,
+            Some(Role::Scope { .. }) => Behind::Scope,
+            Some(Role::Element) => Behind::Element,
+        }
+    }
+}
+
+/// The grammar with every scope and every element in a rule of its own, and those rules.
+pub(super) fn split(grammar: Arc<Grammar>) -> (Arc<Grammar>, Scopes) {
+    let mut scopes = Scopes::default();
+    if grammar.rules.iter().all(|rule| !rule.attributes.scope && !rule.attributes.element) {
+        return (grammar, scopes);
+    }
+    let mut out = (*grammar).clone();
+    for mut id in 0..grammar.rules.len() {
+        let Attributes { scope, element, .. } = out.rules[id].attributes;
+        // An element is one of the scope around it, also if it is a scope itself.
+        for role in element.then_some(Role::Element).into_iter().chain(scope.then_some(Role::Scope { open: false })) {
+            let inner = RuleId::new(out.rules.len());
+            let rule = &mut out.rules[id];
+            let body = std::mem::replace(&mut rule.body, Expr::Ref(inner));
+            // The inner rule keeps what is said of it, so that it is never written out in the outer one.
+            let attributes = std::mem::take(&mut rule.attributes);
+            let name = rule.name.clone();
+            scopes.roles.insert(id as u32, role);
+            out.rules.push(Rule { name, body, attributes });
+            id = inner.index();
+        }
+    }
+    (Arc::new(out), scopes)
+}
+
+/// Checks rules with roles and finds what else has to be known of them. `calls` has each rule's callees.
+pub(super) fn check<'c>(compiled: &mut Compiled, calls: &impl Fn(usize) -> &'c [u32]) -> Result<(), CompileError> {
+    if compiled.scopes.is_empty() {
+        return Ok(());
+    }
+    let rules = compiled.rules.len();
+    let mut callers: Vec<Vec<u32>> = vec![Vec::new(); rules];
+    for rule in (0..rules).filter(|&rule| compiled.rules[rule].reached) {
+        calls(rule).iter().for_each(|&callee| callers[callee as usize].push(rule as u32));
+    }
+    let role = |rule: u32| compiled.scopes.role(rule);
+    let mut exposes = vec![false; rules];
+    let mut queue: Vec<u32> = (0..rules as u32).filter(|&rule| role(rule) == Some(Role::Element)).collect();
+    while let Some(rule) = queue.pop() {
+        for &caller in &callers[rule as usize] {
+            if !std::mem::replace(&mut exposes[caller as usize], true)
+                && !matches!(role(caller), Some(Role::Scope { .. }))
+            {
+                queue.push(caller);
+            }
+        }
+    }
+    let mut open: Vec<u32> = Vec::new();
+    for rule in (0..rules as u32).filter(|&rule| compiled.rules[rule as usize].reached) {
+        let facts = &compiled.rules[rule as usize];
+        let what = match role(rule) {
+            None => continue,
+            Some(_) if facts.left_recursive => "may begin with itself",
+            Some(Role::Element) if facts.nullable => "may be empty",
+            Some(Role::Element) if exposes[rule as usize] => "has elements of the same scope inside",
+            Some(Role::Scope { .. }) if is_open(compiled, calls, rule) => {
+                open.push(rule);
+                continue;
+            }
+            Some(_) => continue,
+        };
+        let name = compiled.parsed.rules.get(rule as usize).map_or("(repeat)", |rule| &rule.name).to_owned();
+        return Err(CompileError::Scope { rule: name, what });
+    }
+    compiled.scopes.exposes = exposes;
+    for rule in open {
+        compiled.scopes.roles.insert(rule, Role::Scope { open: true });
+    }
+    for rule in compiled.scopes.roles.keys() {
+        compiled.rules[*rule as usize].kept = true;
+    }
+    Ok(())
+}
+
+/// Whether all elements of a scope are strings of which infinitely many are left wherever they have got to.
+fn is_open<'c>(compiled: &Compiled, calls: &impl Fn(usize) -> &'c [u32], scope: u32) -> bool {
+    let (mut seen, mut queue) = (FxHashSet::default(), calls(scope as usize).to_vec());
+    while let Some(rule) = queue.pop() {
+        if !seen.insert(rule) {
+            continue;
+        }
+        match compiled.scopes.role(rule) {
+            Some(Role::Scope { .. }) => {}
+            Some(Role::Element) => {
+                let Some(element) = compiled.parsed.rules.get(rule as usize) else { return false };
+                let mut looking = Looking { compiled, inside: FxHashSet::default() };
+                if !looking.is_string(&element.body) || !looking.is_open(&element.body) {
+                    return false;
+                }
+            }
+            None => queue.extend_from_slice(calls(rule as usize)),
+        }
+    }
+    true
+}
+
+/// A look at expressions, through rules that do not call themselves.
+struct Looking<'c> {
+    compiled: &'c Compiled,
+    inside: FxHashSet<u32>,
+}
+
+impl Looking<'_> {
+    fn through(&mut self, rule: RuleId, look: fn(&mut Self, &Expr) -> bool, leaf: fn(&Dfa) -> bool) -> bool {
+        if let Some(dfa) = leaves::automaton(self.compiled, rule.raw()) {
+            return leaf(&dfa);
+        }
+        let compiled = self.compiled;
+        let Some(rule_of) = compiled.parsed.rules.get(rule.index()) else { return false };
+        self.inside.insert(rule.raw()) && {
+            let found = look(self, &rule_of.body);
+            self.inside.remove(&rule.raw());
+            found
+        }
+    }
+
+    /// Whether every text begins with a quote.
+    fn is_string(&mut self, expr: &Expr) -> bool {
+        let quoted = |dfa: &Dfa| dfa.edges(0).iter().all(|e| e.lo == u32::from(b'"') && e.hi == e.lo);
+        match expr {
+            Expr::Bytes(bytes) => bytes.first() == Some(&b'"'),
+            Expr::Seq(parts) => parts.first().is_some_and(|part| self.is_string(part)),
+            Expr::Alt(parts) => parts.iter().all(|part| self.is_string(part)),
+            Expr::Ref(rule) => self.through(*rule, Self::is_string, quoted),
+            Expr::Automaton(dfa) => !dfa.is_final(0) && quoted(dfa),
+            _ => false,
+        }
+    }
+
+    /// Whether every proper beginning of a text has infinitely many ways to go on.
+    fn is_open(&mut self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Seq(parts) => parts.last().is_some_and(|part| self.is_open(part)),
+            Expr::Alt(parts) => parts.iter().all(|part| self.is_open(part)),
+            Expr::Ref(rule) => self.through(*rule, Self::is_open, goes_on),
+            Expr::Automaton(dfa) => goes_on(dfa),
+            Expr::Except(except) => self.is_open(&Expr::Ref(except.tail)) && self.is_open(&Expr::Ref(except.other)),
+            _ => false,
+        }
+    }
+}
+
+/// Whether from every state that reads something, infinitely many words can be read.
+fn goes_on(dfa: &Dfa) -> bool {
+    if dfa.len() > MAX_STATES {
+        return false;
+    }
+    // States that lead to no cycle are taken away until none is left.
+    let states = dfa.len() as u32;
+    let mut ends = vec![false; states as usize];
+    loop {
+        let mut changed = false;
+        for state in 0..states {
+            let finite = !ends[state as usize] && dfa.edges(state).iter().all(|e| ends[e.to as usize]);
+            ends[state as usize] |= finite;
+            changed |= finite;
+        }
+        if !changed {
+            break;
+        }
+    }
+    (0..states).all(|state| !ends[state as usize] || dfa.edges(state).is_empty())
+}

@@ -1,0 +1,249 @@
+//! Elements that differ from each other where they come from more values than a graph can remember: the array is a scope, and the
+//! parser compares. It must never ask for more elements than there are values, so those are counted here.
+
+use super::array::MAX_NODES;
+use super::doc::LocId;
+use super::facets::{ArrayFacets, Facets, NumberFacets, ObjectFacets, StringFacets, Types};
+use super::lower::Lowering;
+use crate::fsm::Dfa;
+use crate::ir::Expr;
+
+/// So many values that no text has them all.
+const PLENTY: u64 = 1 << 32;
+/// Lengths times states, in counting words.
+const MAX_STEPS: usize = 4_000_000;
+/// Deepest value that is counted.
+const DEPTH: u32 = 3;
+
+/// How many values there are, at least and at most.
+#[derive(Clone, Copy, Debug)]
+struct Count {
+    least: u64,
+    most: u64,
+}
+
+impl Count {
+    const UNKNOWN: Count = Count { least: 0, most: u64::MAX };
+
+    fn exactly(n: u64) -> Count {
+        Count { least: n, most: n }
+    }
+
+    fn plenty() -> Count {
+        Count::exactly(u64::MAX)
+    }
+
+    /// Of values of different types.
+    fn and(self, other: Count) -> Count {
+        Count { least: self.least.saturating_add(other.least), most: self.most.saturating_add(other.most) }
+    }
+
+    /// Of values that may be the same.
+    fn or(self, other: Count) -> Count {
+        Count { least: self.least.max(other.least), most: self.most.saturating_add(other.most) }
+    }
+}
+
+/// Sets of at most so many out of so many values that a graph would have to remember.
+pub(super) fn is_small(values: usize, most: usize) -> bool {
+    let (mut sets, mut of_size) = (1usize, 1usize);
+    for size in 1..=most.min(values) {
+        of_size = of_size.saturating_mul(values + 1 - size) / size;
+        sets = sets.saturating_add(of_size);
+    }
+    sets <= MAX_NODES
+}
+
+impl<'a> Lowering<'a, '_> {
+    /// Elements that are compared as they are read. `Err` says why not.
+    pub(super) fn compared(&mut self, facets: &ArrayFacets) -> Result<Expr, &'static str> {
+        if !self.syntax.is_json() {
+            return Err("elements that are not written as JSON are compared only where they come from a small set");
+        }
+        if !facets.contains.is_empty() {
+            return Err("with `contains`, elements are compared only where they come from a small set");
+        }
+        let prefix = facets.prefix();
+        let max = facets.max.map_or(usize::MAX, |max| max as usize);
+        for i in 0..prefix.min(max) {
+            let count = self.count(facets.element(i), DEPTH);
+            if count.most == 0 {
+                break;
+            }
+            if count.least <= i as u64 {
+                return Err("a position has no more values, as far as is known, than there are elements before it");
+            }
+        }
+        let mut facets = ArrayFacets { unique: None, ..facets.clone() };
+        if max > prefix && self.value(facets.element(prefix)) != Expr::Never {
+            let count = self.count(facets.element(prefix), DEPTH);
+            match count.least {
+                PLENTY.. => {}
+                least if least == count.most && prefix == 0 => {
+                    let most = u32::try_from(least).unwrap_or(u32::MAX);
+                    facets.max = Some(facets.max.map_or(most, |max| max.min(most)));
+                }
+                _ => return Err("it is not known how many values elements have"),
+            }
+        }
+        if facets.max.is_some_and(|max| max < facets.min) {
+            return Ok(Expr::Never);
+        }
+        let list = self.list(&facets, true);
+        let rule = self.rule("array".into(), list);
+        self.builder.attributes(rule).scope = true;
+        Ok(Expr::Ref(rule))
+    }
+
+    /// An element of an array; as one that is compared, if it is.
+    pub(super) fn array_element(&mut self, locs: Vec<LocId>, compared: bool) -> Expr {
+        let value = self.value(locs);
+        if !compared || value == Expr::Never {
+            return value;
+        }
+        let rule = self.rule("element".into(), value);
+        self.builder.attributes(rule).element = true;
+        Expr::Ref(rule)
+    }
+
+    /// How many values satisfy all of the locations.
+    fn count(&mut self, locs: Vec<LocId>, depth: u32) -> Count {
+        let conj = self.norm.conj(locs);
+        let alternatives = self.norm.alternatives(&conj);
+        let counts: Vec<Count> = alternatives.iter().map(|facets| self.count_of(facets, depth)).collect();
+        counts.into_iter().fold(Count::exactly(0), Count::or)
+    }
+
+    fn count_of(&mut self, facets: &Facets<'a>, depth: u32) -> Count {
+        if let Some(values) = &facets.values {
+            let accepted = values.iter().filter(|value| self.norm.accepts(facets, value));
+            let mut distinct: Vec<String> = accepted.map(|value| super::facets::canonical(value)).collect();
+            distinct.sort_unstable();
+            distinct.dedup();
+            return Count::exactly(distinct.len() as u64);
+        }
+        if self.norm.is_empty(facets, 4) {
+            return Count::exactly(0);
+        }
+        let types = facets.types;
+        let mut all = Count::exactly(u64::from(types.meets(Types::NULL)) + 2 * u64::from(types.meets(Types::BOOLEAN)));
+        if types.meets(Types::NUMBER) {
+            all = all.and(count_numbers(&facets.number, types.meets(Types::FRACTION)));
+        }
+        // What is not counted is not needed.
+        if types.meets(Types::STRING) && all.least < PLENTY {
+            all = all.and(self.count_strings(&facets.string));
+        }
+        if types.meets(Types::ARRAY) && all.least < PLENTY {
+            all = all.and(self.count_arrays(&facets.array, depth));
+        }
+        if types.meets(Types::OBJECT) && all.least < PLENTY {
+            all = all.and(self.count_objects(&facets.object, depth));
+        }
+        all
+    }
+
+    fn count_strings(&mut self, facets: &StringFacets<'a>) -> Count {
+        if facets.patterns.is_empty() && facets.excluded.len() < 1_000 && facets.max.is_none_or(|max| max > 1) {
+            return Count::plenty();
+        }
+        // Lengths are counted here, so the automaton need not.
+        let any = StringFacets { min: 0, max: None, ..facets.clone() };
+        let Some(dfa) = self.norm.text_dfa(&any) else { return Count::UNKNOWN };
+        count_words(&dfa, facets.min, facets.max)
+    }
+
+    fn count_arrays(&mut self, facets: &ArrayFacets, depth: u32) -> Count {
+        if facets.max == Some(0) {
+            return Count::exactly(u64::from(facets.min == 0));
+        }
+        // Longer and longer ones, or one with elements of which there are plenty.
+        let grows = facets.max.is_none() && facets.unique.is_none() && facets.contains.is_empty();
+        if grows && self.value(facets.element(facets.prefix())) != Expr::Never {
+            return Count::plenty();
+        }
+        let first = depth > 0 && facets.contains.is_empty();
+        if first && self.count(facets.element(0), depth - 1).least >= PLENTY {
+            return Count::plenty();
+        }
+        Count::UNKNOWN
+    }
+
+    fn count_objects(&mut self, facets: &ObjectFacets<'a>, depth: u32) -> Count {
+        if depth == 0 || facets.max.is_some() || !facets.some.is_empty() || !facets.names.is_empty() {
+            return Count::UNKNOWN;
+        }
+        // One member more, of any name.
+        let additional: Vec<LocId> = facets.parts.iter().filter_map(|part| part.additional).collect();
+        let named = facets.parts.iter().any(|part| !part.patterns.is_empty());
+        if !named && self.value(additional) != Expr::Never {
+            return Count::plenty();
+        }
+        for name in self.declared(facets) {
+            let locs = self.norm.member(facets, name);
+            if self.norm.accepts_name(facets, name) && self.count(locs, depth - 1).least >= PLENTY {
+                return Count::plenty();
+            }
+        }
+        Count::UNKNOWN
+    }
+}
+
+fn count_numbers(facets: &NumberFacets, fractions: bool) -> Count {
+    if !facets.not_multiples.is_empty() {
+        return Count::UNKNOWN;
+    }
+    let (Some(low), Some(high)) = (&facets.low, &facets.high) else { return Count::plenty() };
+    if fractions && facets.multiples.is_empty() && low.value < high.value {
+        return Count::plenty();
+    }
+    let whole = |text: Option<String>| text.and_then(|text| text.parse::<i128>().ok());
+    let (Some(from), Some(to)) = (whole(low.value.plain(30)), whole(high.value.plain(30))) else {
+        return Count::UNKNOWN;
+    };
+    if !facets.multiples.is_empty() {
+        return Count::UNKNOWN;
+    }
+    let all = (to - i128::from(high.exclusive)) - (from + i128::from(low.exclusive)) + 1;
+    let all = u64::try_from(all.max(0)).unwrap_or(u64::MAX);
+    // Some of those that are not allowed may be none of these.
+    Count { least: all.saturating_sub(facets.excluded.len() as u64), most: all }
+}
+
+/// How many words of these lengths an automaton has.
+fn count_words(dfa: &Dfa, min: u32, max: Option<u32>) -> Count {
+    if dfa.is_empty() {
+        return Count::exactly(0);
+    }
+    if max.is_none() && dfa.is_infinite() {
+        return Count::plenty();
+    }
+    let states = dfa.len();
+    let mut ways = vec![0u64; states];
+    ways[0] = 1;
+    let mut total = 0u64;
+    for length in 0..=max.unwrap_or(u32::MAX) {
+        if length >= min {
+            let ended = (0..states).filter(|&state| dfa.is_final(state as u32)).map(|state| ways[state]);
+            total = ended.fold(total, u64::saturating_add);
+        }
+        if total >= PLENTY {
+            return Count::plenty();
+        }
+        if ways.iter().all(|&n| n == 0) {
+            return Count::exactly(total);
+        }
+        if (length as usize + 1).saturating_mul(states) > MAX_STEPS {
+            return Count { least: total, most: u64::MAX };
+        }
+        let mut next = vec![0u64; states];
+        for (state, ways) in ways.iter().enumerate() {
+            for edge in dfa.edges(state as u32) {
+                let more = ways.saturating_mul(u64::from(edge.hi - edge.lo) + 1);
+                next[edge.to as usize] = next[edge.to as usize].saturating_add(more);
+            }
+        }
+        ways = next;
+    }
+    Count::exactly(total)
+}

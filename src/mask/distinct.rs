@@ -1,0 +1,135 @@
+//! Masks where values must differ from earlier ones: the mask in which nothing is compared, which all such places share, without the
+//! tokens that fail.
+//!
+//! A token fails where an element ends as one there has been, or has got to where nothing can follow. Either the element is one that
+//! may still become another, and a walk along such texts finds the token; or it is one that begins behind another's end, within
+//! the token: few tokens get there, the same for all places of a kind, and those are read one by one.
+
+use std::sync::Arc;
+
+use super::index::{Index, IndexState};
+use super::set::{TokenSet, bit, set_bit};
+use super::tokens::Tokens;
+use crate::ids::TokenId;
+use crate::matcher::{ConfigId, DEAD, ParserLimit};
+
+impl Index {
+    /// The mask of a configuration in which values are compared; whether it is one of its own.
+    pub(super) fn mask_compared(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+    ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
+        if self.compiled.is_entangled() {
+            return Ok((Arc::new(self.build_whole(state, config)?), true));
+        }
+        let plain = state.parser.normal(config);
+        let all = self.mask(state, plain)?;
+        let mut less = Vec::new();
+        for &token in self.candidates(state, config, plain)?.iter() {
+            if state.step_token(self, config, token)?.0 == DEAD {
+                less.push(token);
+            }
+        }
+        if state.parser.is_rivalled(config) {
+            self.walk_compared(state, (config, plain), &mut less)?;
+        }
+        self.whole_compared(state, (config, plain), &mut less)?;
+        if less.is_empty() {
+            return Ok((all, false));
+        }
+        let left = all.changed(&less, &[], self.vocab.mask_words());
+        if left.is_empty() { Err(ParserLimit::Search) } else { Ok((Arc::new(left), true)) }
+    }
+
+    /// Tokens that are looked at one by one.
+    fn candidates(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+        plain: ConfigId,
+    ) -> Result<Arc<[TokenId]>, ParserLimit> {
+        let limited = state.parser.limited(config);
+        if let Some(known) = state.candidates.get(&limited) {
+            return Ok(known.clone());
+        }
+        let (all, few) = (self.mask(state, plain)?, self.mask(state, limited)?);
+        let (mut more, mut less) = (vec![0; self.vocab.mask_words()], vec![0; self.vocab.mask_words()]);
+        all.write(&mut more);
+        few.write(&mut less);
+        let mut found = Vec::new();
+        for (word, (more, less)) in more.iter().zip(&less).enumerate() {
+            let mut left = more & !less;
+            while left != 0 {
+                found.push(TokenId::new(word * 32 + left.trailing_zeros() as usize));
+                left &= left - 1;
+            }
+        }
+        let found: Arc<[TokenId]> = found.into();
+        state.candidates.insert(limited, found.clone());
+        Ok(found)
+    }
+
+    /// Tokens that fail along texts which may still become what there has been.
+    fn walk_compared(
+        &self,
+        state: &mut IndexState,
+        (config, plain): (ConfigId, ConfigId),
+        less: &mut Vec<TokenId>,
+    ) -> Result<(), ParserLimit> {
+        let trie = self.vocab.trie();
+        let parser = &mut state.parser;
+        let mut queue = vec![(0, config, plain)];
+        while let Some((node, config, plain)) = queue.pop() {
+            let (own, all) = (parser.allowed(config), parser.allowed(plain));
+            let towards = parser.towards_rivals(config).intersect(&own);
+            let fails = own.complement();
+            for byte in all.intersect(&towards.union(&fails)).iter() {
+                let Some(child) = trie.child(node, byte) else { continue };
+                let next = if own.contains(byte) { parser.step(config, byte)? } else { DEAD };
+                if next == DEAD {
+                    less.extend_from_slice(trie.words_below(child));
+                } else if parser.is_rivalled(next) {
+                    let plain = parser.step(plain, byte)?;
+                    queue.push((child, next, plain));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Special tokens and ends of the text that fail, and tokens that fail only as bytes.
+    fn whole_compared(
+        &self,
+        state: &mut IndexState,
+        (config, plain): (ConfigId, ConfigId),
+        less: &mut Vec<TokenId>,
+    ) -> Result<(), ParserLimit> {
+        let specials: Vec<u32> = state.parser.specials(plain).collect();
+        if !specials.is_empty() {
+            let mut row = vec![0; self.vocab.mask_words()];
+            for special in specials {
+                if state.parser.step_special(config, special)? == DEAD {
+                    match &self.specials[special as usize] {
+                        Tokens::One(id) => set_bit(&mut row, *id),
+                        Tokens::Many(bits) => row.iter_mut().zip(&**bits).for_each(|(a, b)| *a |= b),
+                    }
+                }
+            }
+            let ids = (0..self.vocab.width()).map(TokenId::new).filter(|&id| bit(&row, id));
+            less.extend(ids);
+            let mut fails = Vec::new();
+            for &token in less.iter() {
+                if state.step_token(self, config, token)?.0 == DEAD {
+                    fails.push(token);
+                }
+            }
+            *less = fails;
+        }
+        let ends = |config| state.parser.store().done(config).root;
+        if ends(plain) && !ends(config) {
+            less.extend_from_slice(self.vocab.stops());
+        }
+        Ok(())
+    }
+}

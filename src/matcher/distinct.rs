@@ -1,0 +1,226 @@
+//! Values that must differ, while parsing. A scope's register stands in the frame its rule returns through, so what begins, goes
+//! on and ends rewrites frames; grammars without scopes never get here.
+//!
+//! A register is that of the innermost scope around an element. An element that ends as one there has been does not end. A text that
+//! can no longer become such an element is *diverged*; a configuration all of whose items have another one under way is kept only
+//! if a search finds a way on, so that no text that is allowed leads nowhere.
+
+use std::collections::VecDeque;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::meter::{Change, Where, behind};
+use super::parser::{Parser, ParserLimit};
+use super::registers::Registers;
+use super::store::{ConfigId, DEAD, Done, FrameId, Has, Item};
+use crate::compile::{Behind, NONE, Role};
+use crate::fsm::ByteSet;
+
+/// Most configurations that are looked at for a way on. Where that is too few, there is none.
+const MAX_SEARCH: usize = 4096;
+/// Zeros one after the other that a search reads.
+const MAX_ZEROS: u32 = 4;
+
+/// What is known of configurations in which values must differ.
+#[derive(Debug, Default)]
+pub(super) struct Distinct {
+    /// Where a byte leads, whether or not there is a way on from there.
+    steps: FxHashMap<(ConfigId, u8), ConfigId>,
+    /// Whether there is a way on, where a search was needed.
+    live: FxHashMap<ConfigId, bool>,
+}
+
+impl Distinct {
+    pub(super) fn bytes(&self) -> usize {
+        self.steps.len() * 24 + self.live.len() * 16
+    }
+}
+
+impl Parser {
+    /// What there is to keep account of in a configuration.
+    fn has(&self, config: ConfigId) -> Has {
+        self.store().has_behind(self.store().items(config))
+    }
+
+    /// Whether values are compared here: masks are then the configuration's own.
+    #[inline]
+    pub(crate) fn compares(&self, config: ConfigId) -> bool {
+        !self.compiled().scopes.is_empty() && self.has(config).any(Has::VALUES)
+    }
+
+    /// Whether elements are compared or counted here.
+    #[inline]
+    pub(crate) fn is_scoped(&self, config: ConfigId) -> bool {
+        !self.compiled().scopes.is_empty() && self.has(config).any(Has::SCOPE)
+    }
+
+    /// Whether an element under way may still become one that there has been.
+    pub(crate) fn is_rivalled(&self, config: ConfigId) -> bool {
+        self.has(config).any(Has::RIVALS)
+    }
+
+    /// Whether an item's rule may call an element of a scope around it.
+    pub(crate) fn exposes(&self, item: &Item) -> bool {
+        self.compiled().scopes.exposes(self.program().rule(item.state))
+    }
+
+    /// Changes the items whose frames are the returns of an element: the innermost scope around each.
+    fn renew(&mut self, items: &mut Vec<Item>, change: &dyn Fn(&mut Registers, u32) -> Option<u32>) {
+        let at = Where { has: Has::SCOPE, nearest: true };
+        let (store, program, reach) = self.parts();
+        let mut map = |registers: &mut Registers, item: Item| {
+            if program.state(item.state).behind != Behind::Scope {
+                return Some(item);
+            }
+            change(registers, item.count).map(|count| Item { count, ..item })
+        };
+        let map: Change<'_> = &mut map;
+        let inner: Vec<FrameId> = items.iter().filter(|i| !at.ends_at(program, i)).map(|i| i.frame).collect();
+        let rewritten = store.rewrite(program, reach, (at, inner.into_iter()), map);
+        items.retain_mut(|item| {
+            let new = match at.ends_at(program, item) {
+                true => map(&mut store.registers, *item),
+                false => behind(&rewritten, *item),
+            };
+            new.is_some_and(|new| {
+                *item = new;
+                true
+            })
+        });
+    }
+
+    /// An element is called, to return to these items. None are left where none may begin.
+    pub(super) fn begin_element(&mut self, returns: &mut Vec<Item>) {
+        self.renew(returns, &|registers, register| registers.begin(register));
+    }
+
+    /// What an element with this frame returns to. Nothing, where there has been one of the same value.
+    pub(super) fn end_element(&mut self, frame: FrameId) -> Result<Vec<Item>, ParserLimit> {
+        let mut returns = self.store().returns(frame).to_vec();
+        self.renew(&mut returns, &|registers, register| registers.end(register));
+        match std::mem::take(&mut self.parts().0.registers.too_deep) {
+            true => Err(ParserLimit::Values),
+            false => Ok(returns),
+        }
+    }
+
+    /// Where a byte leads from a configuration in which values are compared.
+    pub(super) fn step_compared(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, ParserLimit> {
+        let next = self.step_on(config, byte)?;
+        Ok(if self.is_live(next)? { next } else { DEAD })
+    }
+
+    /// The same, whether or not there is a way on from there.
+    fn step_on(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, ParserLimit> {
+        if let Some(&known) = self.distinct.steps.get(&(config, byte)) {
+            return Ok(known);
+        }
+        let next = self.read_byte(config, byte)?;
+        self.distinct.steps.insert((config, byte), next);
+        Ok(next)
+    }
+
+    /// Whether there is a way on, as far as elements under way are concerned.
+    pub(super) fn is_live(&mut self, config: ConfigId) -> Result<bool, ParserLimit> {
+        if self.goes_on(config) {
+            return Ok(true);
+        }
+        if let Some(&known) = self.distinct.live.get(&config) {
+            return Ok(known);
+        }
+        let live = self.finds_a_way(config)?;
+        self.distinct.live.insert(config, live);
+        Ok(live)
+    }
+
+    /// Whether the text may end, or an item has no element under way that may still become one that there has been.
+    fn goes_on(&self, config: ConfigId) -> bool {
+        self.store().done(config) != Done::default() || config != DEAD && !self.has(config).is_stuck()
+    }
+
+    /// A search by length, along texts that may still become what there has been. What is found behind a configuration is found from
+    /// each one on the way, as that search is a part of this one.
+    fn finds_a_way(&mut self, config: ConfigId) -> Result<bool, ParserLimit> {
+        let mut seen: FxHashSet<ConfigId> = [config].into_iter().collect();
+        let mut queue: VecDeque<(ConfigId, u32)> = [(config, 0)].into_iter().collect();
+        while let Some((at, zeros)) = queue.pop_front() {
+            let mut next: Vec<(ConfigId, u32)> = Vec::new();
+            for byte in self.allowed(at).iter() {
+                // There is no end of zeros that change no number.
+                let zeros = if byte == b'0' { zeros + 1 } else { 0 };
+                if zeros <= MAX_ZEROS {
+                    next.push((self.step_on(at, byte)?, zeros));
+                }
+            }
+            for special in self.specials(at).collect::<Vec<_>>() {
+                next.push((self.read_special(at, special)?, 0));
+            }
+            for (next, zeros) in next {
+                if next == DEAD {
+                    continue;
+                }
+                if self.goes_on(next) {
+                    return Ok(true);
+                }
+                if seen.insert(next) {
+                    queue.push_back((next, zeros));
+                }
+            }
+            if seen.len() > MAX_SEARCH {
+                return Ok(false);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Bytes that may follow: exact also where values are compared. Cost: a step each there.
+    pub(crate) fn follows(&mut self, config: ConfigId) -> Result<ByteSet, ParserLimit> {
+        let mut set = self.allowed(config);
+        if self.compares(config) {
+            for byte in set.iter() {
+                if self.step(config, byte)? == DEAD {
+                    set.remove(byte);
+                }
+            }
+        }
+        Ok(set)
+    }
+
+    /// Bytes (and perhaps others) with which an element under way may still become one that there has been.
+    pub(crate) fn towards_rivals(&self, config: ConfigId) -> ByteSet {
+        let mut out = ByteSet::EMPTY;
+        let mut seen: FxHashSet<FrameId> = FxHashSet::default();
+        let mut queue: Vec<FrameId> = self.store().items(config).iter().map(|i| i.frame).collect();
+        while let Some(frame) = queue.pop() {
+            if !self.store().has(frame).any(Has::RIVALS) || !seen.insert(frame) {
+                continue;
+            }
+            for item in self.store().returns(frame) {
+                if self.program().state(item.state).behind == Behind::Scope {
+                    out = out.union(&self.store().registers.towards_rivals(item.count));
+                }
+                queue.push(item.frame);
+            }
+        }
+        out
+    }
+
+    /// The configuration in which only such texts follow as need not be looked at one by one: nothing is compared, but in every
+    /// scope only so many elements begin and end.
+    pub(crate) fn limited(&mut self, config: ConfigId) -> ConfigId {
+        let at = Where { has: Has::SCOPE, nearest: false };
+        let items = self.store().items(config).to_vec();
+        let (store, program, reach) = self.parts();
+        let mut limit = |registers: &mut Registers, item: Item| {
+            let open = match program.compiled().scopes.role(program.rule(item.state)) {
+                Some(Role::Scope { open }) if program.state(item.state).behind == Behind::Scope => open,
+                _ => return Some(item),
+            };
+            let count = if item.count == NONE { NONE } else { registers.limited(item.count, open) };
+            Some(Item { count, ..item })
+        };
+        let rewritten = store.rewrite(program, reach, (at, items.iter().map(|i| i.frame)), &mut limit);
+        let limited = self.interned(items.into_iter().filter_map(|i| behind(&rewritten, i)), config);
+        self.normal(limited)
+    }
+}
