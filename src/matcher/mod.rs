@@ -10,6 +10,7 @@ mod registers;
 mod shortest;
 mod store;
 mod trace;
+mod transitions;
 mod value;
 
 pub use recognizer::{Recognizer, Rejected};

@@ -8,6 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::distinct::Distinct;
 use super::meter::At;
 use super::store::{BOTTOM, ConfigId, DEAD, Done, FREE, FrameId, GATED, Item, Owner, ROOT, Store};
+use super::transitions::Transitions;
 use crate::compile::{Behind, Compiled, Mark, NO_BLOCK, Program, Role};
 use crate::fsm::ByteSet;
 use crate::ids::Label;
@@ -17,6 +18,8 @@ use crate::limits::Limits;
 const UNKNOWN: u32 = u32::MAX;
 /// The frame of a rule that is not called after all.
 const NOWHERE: FrameId = u32::MAX;
+/// Configurations between two looks at the memory that is held.
+const CHECKED: u32 = 32;
 
 /// A limit the parser ran into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,9 +79,7 @@ pub(crate) struct StepTrace {
 pub(crate) struct Parser {
     program: Program,
     store: Store,
-    /// Per configuration: where its row of transitions begins, or [`UNKNOWN`].
-    row_of: Vec<u32>,
-    rows: Vec<ConfigId>,
+    transitions: Transitions,
     special_steps: FxHashMap<(ConfigId, u32), ConfigId>,
     /// See [`Parser::loops`].
     pub(super) loops: Vec<(u64, u64)>,
@@ -92,6 +93,9 @@ pub(crate) struct Parser {
     reach: Option<u32>,
     max_items: usize,
     max_bytes: usize,
+    /// Configurations predicted so far, and whether they needed too much memory when that was last looked at.
+    predicted: u32,
+    exhausted: bool,
     scratch: Scratch,
 }
 
@@ -130,8 +134,7 @@ impl Parser {
         let mut parser = Parser {
             program: Program::new(compiled),
             store: Store::new(),
-            row_of: Vec::new(),
-            rows: Vec::new(),
+            transitions: Transitions::default(),
             special_steps: FxHashMap::default(),
             loops: Vec::new(),
             after: FxHashMap::default(),
@@ -141,6 +144,8 @@ impl Parser {
             reach,
             max_items: limits.config_items,
             max_bytes: limits.parser_bytes,
+            predicted: 0,
+            exhausted: false,
             scratch,
         };
         parser.begin();
@@ -162,8 +167,8 @@ impl Parser {
     pub(crate) fn clear(&mut self) {
         self.program = Program::new(self.compiled().clone());
         self.store = Store::new();
-        self.row_of.clear();
-        self.rows.clear();
+        self.transitions.clear();
+        self.exhausted = false;
         self.special_steps.clear();
         self.loops.clear();
         self.after.clear();
@@ -197,8 +202,7 @@ impl Parser {
     pub(crate) fn bytes(&self) -> usize {
         self.program.bytes()
             + self.store.bytes()
-            + self.rows.len() * 4
-            + self.row_of.len() * 4
+            + self.transitions.bytes()
             + self.distinct.bytes()
             + (self.special_steps.len() + self.after.len() + self.loops.len()) * 16
     }
@@ -221,14 +225,9 @@ impl Parser {
     /// Where a byte leads. Amortised constant: one table look-up once the transition is known.
     #[inline]
     pub(crate) fn step(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, ParserLimit> {
-        let class = usize::from(self.class(byte));
-        if let Some(&row) = self.row_of.get(config as usize)
-            && row != UNKNOWN
-        {
-            let next = self.rows[row as usize + class];
-            if next != UNKNOWN {
-                return Ok(next);
-            }
+        let class = u32::from(self.class(byte));
+        if let Some(next) = self.transitions.get(config, class) {
+            return Ok(next);
         }
         self.compute(config, byte)
     }
@@ -239,17 +238,10 @@ impl Parser {
             // What is compared tells bytes apart that nothing else does.
             return self.step_compared(config, byte);
         }
-        let class = usize::from(self.class(byte));
-        let next = self.read_byte(config, self.compiled().class_bytes[class])?;
-        if self.row_of.len() <= config as usize {
-            self.row_of.resize(config as usize + 1, UNKNOWN);
-        }
-        let width = self.compiled().class_bytes.len();
-        if self.row_of[config as usize] == UNKNOWN {
-            self.row_of[config as usize] = self.rows.len() as u32;
-            self.rows.resize(self.rows.len() + width, UNKNOWN);
-        }
-        self.rows[self.row_of[config as usize] as usize + class] = next;
+        let class = u32::from(self.class(byte));
+        let next = self.read_byte(config, self.compiled().class_bytes[class as usize])?;
+        let classes = self.compiled().class_bytes.len();
+        self.transitions.insert(config, (class, classes), next);
         Ok(next)
     }
 
@@ -484,10 +476,48 @@ impl Parser {
         if self.scratch.kernel.is_empty() && done == Done::default() {
             return Ok(DEAD);
         }
+        if self.compiled().keeps_no_account() && self.is_plain() {
+            return self.keep(done);
+        }
         self.complete(&mut done)?;
         self.enter_blocks();
         let next = self.predict(done)?;
         self.settle(next, At::Byte)
+    }
+
+    /// Whether nothing has ended and nothing is called: the items that have moved are the configuration.
+    fn is_plain(&self) -> bool {
+        self.scratch.kernel.iter().all(|item| {
+            let state = self.program.state(item.state);
+            !state.is_final && !state.calling && state.scannable
+        })
+    }
+
+    /// The configuration of the kernel as it is.
+    fn keep(&mut self, done: Done) -> Result<ConfigId, ParserLimit> {
+        let mut out = std::mem::take(&mut self.scratch.kernel);
+        let result = self.intern(&mut out, done);
+        self.scratch.kernel = out;
+        result
+    }
+
+    /// The configuration of these items.
+    fn intern(&mut self, items: &mut Vec<Item>, done: Done) -> Result<ConfigId, ParserLimit> {
+        if items.len() > 1 {
+            items.sort_unstable();
+            items.dedup();
+        }
+        if items.len() > self.max_items {
+            return Err(ParserLimit::Items);
+        }
+        self.predicted = self.predicted.wrapping_add(1);
+        if self.predicted.is_multiple_of(CHECKED) {
+            self.exhausted = self.is_exhausted();
+        }
+        if self.exhausted {
+            return Err(ParserLimit::Memory);
+        }
+        Ok(self.store.config(items, done))
     }
 
     /// The configuration of items that have just moved, budgets not looked at.
@@ -634,15 +664,7 @@ impl Parser {
                 }
             }
         }
-        out.sort_unstable();
-        out.dedup();
-        let result = if out.len() > self.max_items {
-            Err(ParserLimit::Items)
-        } else if self.is_exhausted() {
-            Err(ParserLimit::Memory)
-        } else {
-            Ok(self.store.config(&out, done))
-        };
+        let result = self.intern(&mut out, done);
         self.scratch.out = out;
         result
     }
