@@ -229,6 +229,9 @@ impl Parser {
         if let Some(next) = self.transitions.get(config, class) {
             return Ok(next);
         }
+        if self.transitions.refuse(config, byte) {
+            return Ok(DEAD);
+        }
         self.compute(config, byte)
     }
 
@@ -240,6 +243,13 @@ impl Parser {
         }
         let class = u32::from(self.class(byte));
         let next = self.read_byte(config, self.compiled().class_bytes[class as usize])?;
+        if next == DEAD {
+            let reads = self.allowed(config);
+            if !reads.contains(byte) {
+                self.transitions.limit(config, reads);
+                return Ok(DEAD);
+            }
+        }
         let classes = self.compiled().class_bytes.len();
         self.transitions.insert(config, (class, classes), next);
         Ok(next)

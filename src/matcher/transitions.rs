@@ -1,6 +1,7 @@
 //! The memo of where bytes lead: with it, the parser is a lazily built deterministic pushdown automaton.
 
 use super::store::{ConfigId, DEAD};
+use crate::fsm::ByteSet;
 
 /// Not known.
 const UNKNOWN: u32 = u32::MAX;
@@ -15,6 +16,12 @@ struct Known {
     row: u32,
     /// Where the one class leads.
     next: ConfigId,
+    /// The number of the set of bytes that it reads, or [`UNKNOWN`].
+    reads: u32,
+}
+
+impl Known {
+    const NOTHING: Known = Known { row: UNKNOWN, next: DEAD, reads: UNKNOWN };
 }
 
 /// (configuration, class of bytes) to configuration.
@@ -22,13 +29,14 @@ struct Known {
 pub(super) struct Transitions {
     known: Vec<Known>,
     rows: Vec<ConfigId>,
+    reads: Vec<ByteSet>,
 }
 
 impl Transitions {
     /// Where a class leads, if that is known.
     #[inline]
     pub(super) fn get(&self, config: ConfigId, class: u32) -> Option<ConfigId> {
-        let &Known { row, next } = self.known.get(config as usize)?;
+        let &Known { row, next, .. } = self.known.get(config as usize)?;
         if row & ONE == 0 {
             let next = self.rows[(row + class) as usize];
             return (next != UNKNOWN).then_some(next);
@@ -38,12 +46,9 @@ impl Transitions {
 
     /// Notes where a class leads; there are `classes` of them.
     pub(super) fn insert(&mut self, config: ConfigId, (class, classes): (u32, usize), next: ConfigId) {
-        if self.known.len() <= config as usize {
-            self.known.resize(config as usize + 1, Known { row: UNKNOWN, next: DEAD });
-        }
-        let known = &mut self.known[config as usize];
+        let known = Self::at(&mut self.known, config);
         if known.row == UNKNOWN {
-            *known = Known { row: ONE | class, next };
+            (known.row, known.next) = (ONE | class, next);
             return;
         }
         if known.row & ONE != 0 {
@@ -55,13 +60,36 @@ impl Transitions {
         self.rows[(known.row + class) as usize] = next;
     }
 
+    /// Whether a byte is known to lead nowhere. Most that a walk tries do, and need no place in a row.
+    #[inline]
+    pub(super) fn refuse(&self, config: ConfigId, byte: u8) -> bool {
+        let known = self.known.get(config as usize);
+        known.and_then(|known| self.reads.get(known.reads as usize)).is_some_and(|reads| !reads.contains(byte))
+    }
+
+    /// Notes the bytes that lead somewhere.
+    pub(super) fn limit(&mut self, config: ConfigId, reads: ByteSet) {
+        Self::at(&mut self.known, config).reads = self.reads.len() as u32;
+        self.reads.push(reads);
+    }
+
+    fn at(known: &mut Vec<Known>, config: ConfigId) -> &mut Known {
+        if known.len() <= config as usize {
+            known.resize(config as usize + 1, Known::NOTHING);
+        }
+        &mut known[config as usize]
+    }
+
     pub(super) fn clear(&mut self) {
         self.known.clear();
+        self.reads.clear();
         self.rows.clear();
     }
 
     /// Memory held, in bytes, roughly.
     pub(super) fn bytes(&self) -> usize {
-        self.known.len() * size_of::<Known>() + self.rows.len() * size_of::<ConfigId>()
+        self.known.len() * size_of::<Known>()
+            + self.rows.len() * size_of::<ConfigId>()
+            + self.reads.len() * size_of::<ByteSet>()
     }
 }
