@@ -8,7 +8,7 @@ use super::components::Components;
 use super::thompson::{self, Place};
 use super::units::{Part, Symbol, Unit};
 use super::{CompileError, Compiled};
-use crate::fsm::{ByteSet, Grouped, Levels, Nfa};
+use crate::fsm::{ByteSet, Grouped, LONG_GAP, Levels, Nfa, white_space};
 use crate::ids::{Label, RuleId};
 use crate::ir::{Counted, Expr, Grammar, GrammarError, Graph, Members, Trigger};
 use crate::limits::Limits;
@@ -74,6 +74,12 @@ pub(super) fn is_tiny(body: &Expr) -> bool {
     }
 }
 
+/// Whether a counted repeat is white space of which there may be none, with a bound that hardly any token gets to.
+pub(super) fn is_gap(body: &Expr, min: u32, max: Option<u32>) -> bool {
+    let white = matches!(body, Expr::Class(set) if set.union(&white_space()) == white_space());
+    white && min == 0 && max.is_some_and(|max| max as usize > LONG_GAP)
+}
+
 /// Whether a repeat is written out instead of counted.
 pub(super) fn written_out(body: &Expr, min: u32, max: Option<u32>) -> bool {
     let copies = max.unwrap_or(min.max(1)) as usize;
@@ -124,12 +130,14 @@ pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), Com
         total: 0,
         counted: false,
         written: false,
+        gaps: false,
     };
     scan.reach(grammar.start.raw())?;
     if !compiled.meters.is_empty() {
         // Code points are counted.
         [(0x80, 0xBF), (0xC0, 0xDF), (0xE0, 0xEF), (0xF0, 0xFF)].into_iter().for_each(|(lo, hi)| scan.cut(lo, hi));
     }
+    compiled.gaps = scan.gaps && compiled.keeps_no_account();
     let Scan { rules, refs, calls, auxiliary, bodies, dispatches, levels, cuts, sets, .. } = scan;
     compiled.levels = levels;
     compiled.rules = rules;
@@ -207,6 +215,8 @@ struct Scan<'g> {
     counted: bool,
     /// The rule at hand has small rules written out in it.
     written: bool,
+    /// See [`Compiled::gaps`].
+    gaps: bool,
 }
 
 impl<'g> Scan<'g> {
@@ -336,6 +346,7 @@ impl<'g> Scan<'g> {
                     return Ok(self.expr(owner, body, place)?.saturating_add(1).saturating_mul(copies));
                 }
                 self.counted = true;
+                self.gaps |= is_gap(body, *min, max);
                 if place == Place::Block {
                     self.auxiliary(expr);
                     return Ok(1);

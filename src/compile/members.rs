@@ -177,10 +177,8 @@ impl MemberStates {
         MemberStates { taken: IndexSet::from_iter([Taken::default()]), states: IndexSet::default(), is_shape }
     }
 
-    /// Memory held, in bytes, roughly.
-    pub(super) fn bytes(&self) -> usize {
-        self.taken.len() * (size_of::<Taken>() + 16) + self.states.len() * 24
-    }
+    /// Memory of one, in bytes, roughly.
+    pub(super) const BYTES: usize = size_of::<Taken>() + 40;
 
     /// How many sets have been met.
     pub(super) fn sets(&self) -> usize {

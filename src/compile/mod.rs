@@ -105,6 +105,8 @@ pub(crate) struct Block {
     pub(crate) max: Option<u32>,
     pub(crate) start: u32,
     pub(crate) exit: u32,
+    /// It is white space with a bound that hardly any token gets to.
+    pub(crate) gap: bool,
 }
 
 /// A grammar ready to be parsed. Knows no vocabulary. Immutable; share it in an `Arc`.
@@ -130,6 +132,8 @@ pub struct Compiled {
     levels: FxHashMap<usize, Arc<Levels>>,
     /// Automata that are built with the facts: of dispatches and of auxiliary rules.
     units: FxHashMap<u32, Arc<units::Unit>>,
+    /// There are blocks of white space; see [`Block::gap`]. Never together with budgets or scopes.
+    pub(crate) gaps: bool,
     /// Byte to class: bytes of one class are never told apart.
     pub(crate) classes: Box<[u8; 256]>,
     /// One byte of each class.
@@ -170,6 +174,7 @@ impl Compiled {
             auxiliary: FxHashMap::default(),
             levels: FxHashMap::default(),
             units: FxHashMap::default(),
+            gaps: false,
             classes: Box::new([0; 256]),
             class_bytes: vec![0],
         };

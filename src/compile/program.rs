@@ -118,6 +118,8 @@ pub(crate) struct Program {
     known: HashTable<u32>,
     /// States of sets of members.
     members: Vec<MemberStates>,
+    /// How many of those are in sets.
+    member_states: usize,
     /// See [`Program::nearing_end`].
     nearing_end: FxHashMap<u32, u32>,
     /// Sets of members are not told apart: for reports.
@@ -170,6 +172,7 @@ impl Program {
             instances: Vec::new(),
             known: HashTable::new(),
             members: Vec::new(),
+            member_states: 0,
             nearing_end: FxHashMap::default(),
             is_shape: false,
             placed: FxHashMap::default(),
@@ -235,7 +238,7 @@ impl Program {
             + self.sets.len() * 4
             + self.byte_edges.len() * size_of::<ByteEdge>()
             + (self.call_edges.len() + self.special_edges.len()) * 8
-            + self.members.iter().map(MemberStates::bytes).sum::<usize>()
+            + self.member_states * MemberStates::BYTES
     }
 
     /// Number of states so far.
@@ -533,8 +536,11 @@ impl Program {
                 specials: Span::default(),
                 enters: Span::default(),
             });
-            let left = &mut self.instances[instance as usize].left;
+            let Instance { left, source, .. } = &mut self.instances[instance as usize];
             *left = left.saturating_sub(1);
+            if let Source::Members(..) = source {
+                self.member_states += set.len();
+            }
             let (states, sets) = (&self.states, &self.sets);
             self.known.insert_unique(hash, id, |&id| {
                 let s = &states[id as usize];

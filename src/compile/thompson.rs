@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::counted::{Counts, NONE};
-use super::facts::{address, countable, is_tiny, written_out};
+use super::facts::{address, countable, is_gap, is_tiny, written_out};
 use super::members::{Fragments, Regions};
 use super::units::{BlockPart, Part, Symbol, Unit};
 use super::{Compiled, dispatch};
@@ -248,7 +248,7 @@ impl<'c> Thompson<'c> {
             None => {
                 let part = self.part(body, Place::Block);
                 let block = self.blocks.len() as u32;
-                self.blocks.push(BlockPart { min, max, body: part });
+                self.blocks.push(BlockPart { min, max, gap: is_gap(body, min, max), body: part });
                 self.known.insert(key, block);
                 block
             }

@@ -65,6 +65,8 @@ pub(super) struct Part {
 pub(super) struct BlockPart {
     pub(super) min: u32,
     pub(super) max: Option<u32>,
+    /// See [`super::Block::gap`].
+    pub(super) gap: bool,
     pub(super) body: Part,
 }
 

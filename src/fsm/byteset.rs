@@ -141,6 +141,14 @@ impl ByteSet {
     }
 }
 
+/// More white space than this is long: few tokens have so much.
+pub(crate) const LONG_GAP: usize = 16;
+
+/// White space, as JSON has it.
+pub(crate) fn white_space() -> ByteSet {
+    ByteSet::of(b" \t\n\r")
+}
+
 impl fmt::Debug for ByteSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")

@@ -15,6 +15,7 @@ pub(crate) mod utf8;
 mod words;
 
 pub use byteset::{ByteSet, escape};
+pub(crate) use byteset::{LONG_GAP, white_space};
 pub use dfa::{Dfa, DfaBuilder, Edge};
 pub(crate) use grouped::Grouped;
 pub(crate) use kinds::{CODE_POINTS, NOT_ASCII, kind};

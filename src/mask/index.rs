@@ -53,7 +53,7 @@ pub(crate) struct Index {
     /// The tokens of each special token of the grammar.
     pub(crate) specials: Vec<Tokens>,
     limits: Limits,
-    mask_bytes: usize,
+    pub(super) mask_bytes: usize,
     /// Trie nodes a configuration may cost before its wide states get pooled entries instead.
     ways: Ways,
     state: Mutex<IndexState>,
@@ -85,7 +85,7 @@ pub(crate) struct IndexState {
     new_configs: usize,
     /// The same for a walk of the whole vocabulary with few nodes.
     new_narrow: usize,
-    walk: Walk,
+    pub(super) walk: Walk,
     /// Lengths of shortest completions, once asked for.
     pub(crate) lengths: Option<Box<Lengths>>,
     /// Memory one sequence needed after the last clear, to tell a full cache from a sequence that needs all of it.
@@ -142,9 +142,14 @@ impl Index {
             return Ok(mask);
         }
         let normal = state.parser.normal(config);
-        let built = self.build(state, normal);
-        state.walk.clear();
-        let mask = Arc::new(built?);
+        let mask = match self.compiled.gaps {
+            true => self.build_loosely(state, normal)?,
+            false => {
+                let built = self.build(state, normal);
+                state.walk.clear();
+                Arc::new(built?)
+            }
+        };
         // Counters run through many configurations once each: those find their mask through the normal one.
         state.hold(normal, &mask, (mask.bytes(), self.mask_bytes));
         Ok(mask)
@@ -177,7 +182,7 @@ impl Index {
         state.ahead.insert(place);
     }
 
-    fn build(&self, state: &mut IndexState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
+    pub(super) fn build(&self, state: &mut IndexState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
         let limit = |stopped| match stopped {
             Stopped::Parser(limit) => limit,
             Stopped::Budget => ParserLimit::Memory,
@@ -326,7 +331,7 @@ impl IndexState {
     }
 
     /// Whether a token's bytes can follow.
-    fn reads(&mut self, vocab: &Vocabulary, config: ConfigId, token: TokenId) -> Result<bool, ParserLimit> {
+    pub(super) fn reads(&mut self, vocab: &Vocabulary, config: ConfigId, token: TokenId) -> Result<bool, ParserLimit> {
         let mut at = config;
         for &byte in vocab.bytes(token).unwrap_or_default() {
             at = self.parser.step(at, byte)?;
@@ -379,7 +384,7 @@ impl IndexState {
         }
     }
 
-    fn held(&self, config: ConfigId) -> Option<Arc<TokenSet>> {
+    pub(super) fn held(&self, config: ConfigId) -> Option<Arc<TokenSet>> {
         self.masks.get(config as usize).cloned().flatten()
     }
 
@@ -435,7 +440,7 @@ impl IndexState {
         if self.parser.compares(config) { config } else { self.parser.normal(config) }
     }
 
-    fn hold(&mut self, config: ConfigId, mask: &Arc<TokenSet>, (bytes, max_bytes): (usize, usize)) {
+    pub(super) fn hold(&mut self, config: ConfigId, mask: &Arc<TokenSet>, (bytes, max_bytes): (usize, usize)) {
         if self.masks_held + bytes > max_bytes {
             self.masks.clear();
             self.ahead.clear();

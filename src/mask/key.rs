@@ -94,7 +94,7 @@ impl GrammarKeys {
                 key.extend([FREE, FREE]);
             } else {
                 key.push(block.min.saturating_sub(count).min(far));
-                key.push(block.max.map_or(far, |max| max.saturating_sub(count).min(far)));
+                key.push(bound(block).map_or(far, |max| max.saturating_sub(count).min(far)));
             }
         }
         // Only a dispatch looked at on its own ends where a trigger fires.
@@ -171,7 +171,12 @@ impl GrammarKeys {
 
 /// A block's bounds as far as a token can tell.
 fn bounds(block: &Block, far: u32) -> [u32; 2] {
-    [block.min.min(far), block.max.map_or(far, |max| max.min(far))]
+    [block.min.min(far), bound(block).map_or(far, |max| max.min(far))]
+}
+
+/// A block's upper bound. White space has none: masks are made of loose configurations.
+fn bound(block: &Block) -> Option<u32> {
+    block.max.filter(|_| !block.gap)
 }
 
 /// 0 for no block; otherwise its number in order of appearance, from 1.

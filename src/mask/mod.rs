@@ -9,6 +9,7 @@ mod entry;
 mod index;
 mod joint;
 mod key;
+mod loose;
 mod pool;
 mod profile;
 mod section;

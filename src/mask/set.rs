@@ -120,6 +120,30 @@ impl TokenSet {
         }
     }
 
+    /// This set without those of `others` that are in it, if any are. `fits`: whether an id is not among those; a row has so many `words`.
+    pub(crate) fn without(&self, others: &[TokenId], fits: impl Fn(TokenId) -> bool, words: usize) -> Option<TokenSet> {
+        match self {
+            TokenSet::List(ids) if ids.iter().all(|&id| fits(id)) => None,
+            TokenSet::List(ids) => Some(TokenSet::List(ids.iter().copied().filter(|&id| fits(id)).collect())),
+            TokenSet::Row { base, remove, add } => {
+                let gone: Vec<TokenId> = remove.iter().copied().filter(|&id| !fits(id)).collect();
+                let less = others.iter().copied().filter(|id| bit(base, *id) && !gone.contains(id));
+                let less: Vec<TokenId> = less.collect();
+                if less.is_empty() && add.iter().all(|&id| fits(id)) {
+                    return None;
+                }
+                if remove.len() + less.len() + add.len() > MAX_DIFFERENCE {
+                    return Some(self.changed(others, &[], words));
+                }
+                Some(TokenSet::Row {
+                    base: base.clone(),
+                    remove: remove.iter().chain(&less).copied().collect(),
+                    add: add.iter().copied().filter(|&id| fits(id)).collect(),
+                })
+            }
+        }
+    }
+
     /// Writes the row; words beyond it become 0.
     pub(crate) fn write(&self, out: &mut [u32]) {
         match self {
@@ -185,8 +209,15 @@ mod tests {
             let set = TokenSet::new(&runs, &all.clone().into(), &listed);
             let less_ids: Vec<TokenId> = less.iter().map(token).collect();
             let more_ids: Vec<TokenId> = more.iter().map(token).collect();
-            let changed = set.changed(&less_ids, &more_ids, all.len());
             let mut row = vec![7; all.len() + 1];
+            let fits = |id: TokenId| !less_ids.contains(&id);
+            let without = set.without(&less_ids, fits, all.len());
+            prop_assert_eq!(without.is_none(), less.iter().all(|i| !ids.contains(i)));
+            without.unwrap_or_else(|| set.clone()).write(&mut row);
+            for i in 0..width {
+                prop_assert_eq!(bit(&row, token(&i)), ids.contains(&i) && !less.contains(&i));
+            }
+            let changed = set.changed(&less_ids, &more_ids, all.len());
             set.write(&mut row);
             prop_assert!((0..width).all(|i| bit(&row, token(&i)) == ids.contains(&i)) && row[all.len()] == 0);
             changed.write(&mut row);

@@ -2,6 +2,7 @@
 
 mod derive;
 mod distinct;
+mod gaps;
 mod loops;
 mod meter;
 mod parser;
@@ -17,6 +18,7 @@ pub use recognizer::{Recognizer, Rejected};
 pub use trace::{Span, Tracer};
 
 pub(crate) use derive::{Chart, ChartLimit, Piece, Region};
+pub(crate) use gaps::Gap;
 pub(crate) use parser::{Exit, Parser, ParserLimit, Room};
 pub(crate) use shortest::{Lengths, Step};
 pub(crate) use store::{ConfigId, DEAD, FREE, Item};

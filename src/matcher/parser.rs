@@ -18,8 +18,6 @@ use crate::limits::Limits;
 const UNKNOWN: u32 = u32::MAX;
 /// The frame of a rule that is not called after all.
 const NOWHERE: FrameId = u32::MAX;
-/// Configurations between two looks at the memory that is held.
-const CHECKED: u32 = 32;
 
 /// A limit the parser ran into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +82,7 @@ pub(crate) struct Parser {
     /// See [`Parser::loops`].
     pub(super) loops: Vec<(u64, u64)>,
     /// See [`Parser::after`].
-    after: FxHashMap<FrameId, ConfigId>,
+    after: FxHashMap<(FrameId, bool), ConfigId>,
     /// See [`Parser::token_ended`].
     pub(super) ticks: FxHashMap<ConfigId, ConfigId>,
     pub(super) distinct: Distinct,
@@ -93,9 +91,8 @@ pub(crate) struct Parser {
     reach: Option<u32>,
     max_items: usize,
     max_bytes: usize,
-    /// Configurations predicted so far, and whether they needed too much memory when that was last looked at.
-    predicted: u32,
-    exhausted: bool,
+    /// Configurations that are made are loose ones; see [`super::gaps`].
+    pub(super) loose: bool,
     scratch: Scratch,
 }
 
@@ -144,8 +141,7 @@ impl Parser {
             reach,
             max_items: limits.config_items,
             max_bytes: limits.parser_bytes,
-            predicted: 0,
-            exhausted: false,
+            loose: false,
             scratch,
         };
         parser.begin();
@@ -168,7 +164,7 @@ impl Parser {
         self.program = Program::new(self.compiled().clone());
         self.store = Store::new();
         self.transitions.clear();
-        self.exhausted = false;
+        self.loose = false;
         self.special_steps.clear();
         self.loops.clear();
         self.after.clear();
@@ -241,6 +237,7 @@ impl Parser {
             // What is compared tells bytes apart that nothing else does.
             return self.step_compared(config, byte);
         }
+        debug_assert!(config == DEAD || self.store.done(config).loose == self.loose);
         let class = u32::from(self.class(byte));
         let next = self.read_byte(config, self.compiled().class_bytes[class as usize])?;
         if next == DEAD {
@@ -354,7 +351,7 @@ impl Parser {
     /// One item alone, with nothing known about what follows its rule.
     pub(crate) fn isolated(&mut self, item: Item) -> ConfigId {
         let frame = if self.program.is_dispatch(item.state) { GATED } else { BOTTOM };
-        self.store.config(&[Item { frame, ..item }], Done::default())
+        self.interned_as(&[Item { frame, ..item }], Done::default())
     }
 
     /// One item alone, with what follows its rule.
@@ -374,13 +371,14 @@ impl Parser {
         items.sort_unstable();
         items.dedup();
         let (a, b) = (self.store.done(a), self.store.done(b));
-        self.store
-            .config(&items, Done { root: a.root || b.root, bottom: a.bottom || b.bottom, gated: a.gated || b.gated })
+        let done =
+            Done { root: a.root || b.root, bottom: a.bottom || b.bottom, gated: a.gated || b.gated, loose: false };
+        self.interned_as(&items, done)
     }
 
-    /// How far an item's counter is from its block's bounds; `None` outside of blocks.
+    /// How far an item's counter is from its block's bounds; `None` outside of blocks, and where those do not count.
     pub(crate) fn room(&self, item: &Item) -> Option<Room> {
-        let block = self.program.block_of(item.state)?;
+        let block = self.program.block_of(item.state).filter(|block| !(self.loose && block.gap))?;
         Some(Room {
             missing: block.min.saturating_sub(item.count),
             room: block.max.map_or(u32::MAX, |max| max.saturating_sub(item.count)),
@@ -389,14 +387,14 @@ impl Parser {
 
     /// The configuration in which a rule with this frame has just ended.
     pub(crate) fn after(&mut self, frame: FrameId) -> Result<ConfigId, ParserLimit> {
-        if let Some(&known) = self.after.get(&frame) {
+        if let Some(&known) = self.after.get(&(frame, self.loose)) {
             return Ok(known);
         }
         self.scratch.kernel.clear();
         self.scratch.kernel.extend_from_slice(self.store.returns(frame));
-        let done = Done { root: frame == ROOT, bottom: matches!(frame, BOTTOM | GATED), gated: false };
+        let done = Done { root: frame == ROOT, bottom: matches!(frame, BOTTOM | GATED), ..Done::default() };
         let after = self.close_with(done)?;
-        self.after.insert(frame, after);
+        self.after.insert((frame, self.loose), after);
         Ok(after)
     }
 
@@ -520,14 +518,15 @@ impl Parser {
         if items.len() > self.max_items {
             return Err(ParserLimit::Items);
         }
-        self.predicted = self.predicted.wrapping_add(1);
-        if self.predicted.is_multiple_of(CHECKED) {
-            self.exhausted = self.is_exhausted();
-        }
-        if self.exhausted {
+        if self.is_exhausted() {
             return Err(ParserLimit::Memory);
         }
-        Ok(self.store.config(items, done))
+        Ok(self.interned_as(items, done))
+    }
+
+    /// The configuration of these items, which are sorted and distinct; loose if such are made.
+    pub(super) fn interned_as(&mut self, items: &[Item], done: Done) -> ConfigId {
+        self.store.config(items, Done { loose: self.loose, ..done })
     }
 
     /// The configuration of items that have just moved, budgets not looked at.
@@ -570,7 +569,7 @@ impl Parser {
     /// As [`Parser::complete`], from some item on; what elements that end return to is left to do.
     fn complete_from(&mut self, mut at: usize, done: &mut Done) -> Result<usize, ParserLimit> {
         let Scratch { kernel, seen, restarts, ended, .. } = &mut self.scratch;
-        let program = &self.program;
+        let (program, loose) = (&self.program, self.loose);
         // Small kernels are searched, large ones hashed.
         let mut hashed = false;
         let mut push = |kernel: &mut Vec<Item>, item: Item| {
@@ -604,9 +603,10 @@ impl Parser {
                     push(kernel, Item { state: block.exit, count: 0, frame: item.frame });
                     continue;
                 }
-                if block.max.is_none_or(|max| runs < max) {
+                let max = block.max.filter(|_| !(loose && block.gap));
+                if max.is_none_or(|max| runs < max) {
                     // Without an upper bound, runs past `min` are all the same.
-                    let count = if block.max.is_none() { runs.min(block.min) } else { runs };
+                    let count = if max.is_none() { runs.min(block.min) } else { runs };
                     restarts.push(Item { state: block.start, count, frame: item.frame });
                 }
                 if runs >= block.min {

@@ -147,6 +147,8 @@ pub(crate) struct Done {
     pub(crate) bottom: bool,
     /// A trigger over [`GATED`] has fired: what its tags' bodies are is not looked at here. The items say which.
     pub(crate) gated: bool,
+    /// White space has no bounds from here on; see [`super::gaps`].
+    pub(super) loose: bool,
 }
 
 impl Done {

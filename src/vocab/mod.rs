@@ -1,6 +1,7 @@
 //! Leaf. The model's vocabulary as bytes: a flat trie over the tokens that have text, special tokens apart.
 
 mod trie;
+mod white;
 
 pub use trie::{Node, Trie};
 
@@ -9,6 +10,8 @@ use std::sync::OnceLock;
 
 use crate::fsm::ByteSet;
 use crate::ids::TokenId;
+
+pub(crate) use white::WhiteSpace;
 
 /// Most token ids a vocabulary may have (the largest models have about 262,000).
 pub const MAX_WIDTH: usize = 1 << 24;
@@ -79,6 +82,8 @@ pub struct Vocabulary {
     fingerprint: u64,
     /// See [`Vocabulary::of_chars`].
     by_chars: OnceLock<Vec<(u32, TokenId)>>,
+    /// See [`Vocabulary::white_space`].
+    white_space: OnceLock<WhiteSpace>,
 }
 
 /// Collects tokens for a [`Vocabulary`].
@@ -134,6 +139,11 @@ impl Vocabulary {
             all
         });
         &sorted[..sorted.partition_point(|&(n, _)| n as usize >= chars)]
+    }
+
+    /// The runs of white space in tokens. Found when first asked for.
+    pub(crate) fn white_space(&self) -> &WhiteSpace {
+        self.white_space.get_or_init(|| WhiteSpace::of(self))
     }
 
     /// Words of a bitmask row: 32 ids a word.
@@ -319,6 +329,7 @@ impl VocabularyBuilder {
             reach,
             fingerprint,
             by_chars: OnceLock::new(),
+            white_space: OnceLock::new(),
         })
     }
 }

@@ -201,7 +201,13 @@ impl Program {
         let placed = self.blocks.len() as u32;
         self.placed.insert((rule, block, exit), placed);
         let part = &unit.blocks[block as usize];
-        self.blocks.push(Block { min: part.min, max: part.max, start: UNKNOWN, exit });
+        self.blocks.push(Block {
+            min: part.min,
+            max: part.max,
+            start: UNKNOWN,
+            exit,
+            gap: part.gap && self.compiled.gaps,
+        });
         let inner = self.instance(Source::Sets(unit.clone(), block + 1), rule, placed);
         let start = self.first(inner);
         self.blocks[placed as usize].start = start;

@@ -94,7 +94,7 @@ fn drafts_that_need_much_memory_are_taken_apart() {
     let run = |byte| Expr::repeat(Expr::class(crate::fsm::ByteSet::range(byte, byte)), 0, Some(5000));
     let mut b = GrammarBuilder::new();
     let start = b.rule("start", Expr::seq([Expr::alt((b'a'..=b'z').map(run)), Expr::text(".")]));
-    let limits = Limits { parser_bytes: 30_000, ..Limits::default() };
+    let limits = Limits { parser_bytes: 18_000, ..Limits::default() };
     let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions { limits, ..EngineOptions::default() });
     let constraint = engine.compile(b.finish(start).unwrap()).unwrap();
     let (mut parents, mut tokens) = (Vec::new(), Vec::new());

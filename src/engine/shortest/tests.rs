@@ -97,7 +97,7 @@ fn emptied_caches_and_other_options_change_nothing() {
     let long = Expr::seq([Expr::alt((b'a'..=b'z').map(run)), Expr::text("."), Expr::text("xyz")]);
     let inner = b.rule("inner", Expr::alt([Expr::Special(special), long]));
     let start = b.rule("start", Expr::seq([Expr::text("("), Expr::Ref(inner), Expr::text(")")]));
-    let limits = Limits { parser_bytes: 60_000, ..Limits::default() };
+    let limits = Limits { parser_bytes: 25_000, ..Limits::default() };
     let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions { limits, ..EngineOptions::default() });
     let constraint = engine.compile(b.finish(start).unwrap()).unwrap();
     let mut matcher = constraint.matcher();

@@ -1,0 +1,66 @@
+//! Tokens by the runs of white space in them. Grammars bound white space so that models do not write it for ever; only tokens with long
+//! runs of it can tell where the bounds are.
+
+use super::{Trie, Vocabulary};
+use crate::fsm::{LONG_GAP, white_space};
+use crate::ids::TokenId;
+
+/// Runs of white space in the tokens of a vocabulary.
+#[derive(Debug)]
+pub(crate) struct WhiteSpace {
+    /// Bytes of white space that each token begins with.
+    lead: Vec<u16>,
+    /// Tokens that begin with at least two, those with most first.
+    leading: Vec<TokenId>,
+    /// Tokens with a long run behind other bytes.
+    inner: Vec<TokenId>,
+    /// Tokens with a long run.
+    long: Trie,
+}
+
+impl WhiteSpace {
+    /// Cost: one look at all tokens.
+    pub(super) fn of(vocab: &Vocabulary) -> WhiteSpace {
+        let white = white_space();
+        let is_white = |byte: &u8| white.contains(*byte);
+        let mut lead = vec![0u16; vocab.width()];
+        let (mut leading, mut inner, mut long) = (Vec::new(), Vec::new(), Vec::new());
+        for &id in vocab.trie().words_below(0) {
+            let Some(bytes) = vocab.bytes(id) else { continue };
+            let first = bytes.iter().take_while(|byte| is_white(byte)).count();
+            lead[id.index()] = u16::try_from(first).unwrap_or(u16::MAX);
+            if first > 1 {
+                leading.push(id);
+            }
+            let behind = bytes[first..].split(|byte| !is_white(byte)).any(|run| run.len() > LONG_GAP);
+            if behind {
+                inner.push(id);
+            }
+            if behind || first > LONG_GAP {
+                long.push((bytes, id));
+            }
+        }
+        leading.sort_unstable_by_key(|id| std::cmp::Reverse(lead[id.index()]));
+        WhiteSpace { leading, inner, long: Trie::build(long), lead }
+    }
+
+    /// How many bytes of white space a token begins with.
+    pub(crate) fn lead(&self, token: TokenId) -> u32 {
+        self.lead.get(token.index()).map_or(0, |&lead| u32::from(lead))
+    }
+
+    /// Tokens that begin with more than so many bytes of white space, at least one.
+    pub(crate) fn beyond(&self, most: u32) -> &[TokenId] {
+        &self.leading[..self.leading.partition_point(|&id| self.lead(id) > most.max(1))]
+    }
+
+    /// Tokens with a long run of white space behind other bytes.
+    pub(crate) fn inner(&self) -> &[TokenId] {
+        &self.inner
+    }
+
+    /// Tokens with a long run of white space.
+    pub(crate) fn long(&self) -> &Trie {
+        &self.long
+    }
+}
