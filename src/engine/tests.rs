@@ -33,7 +33,13 @@ fn allowed(matcher: &mut Matcher, constraint: &Constraint) -> Vec<String> {
     let mut out = Vec::new();
     for id in 0..vocab.width() {
         let id = TokenId::new(id);
-        assert_eq!(crate::mask::bit(&mask, id), matcher.allows(id), "mask and allows disagree on {id}");
+        assert_eq!(
+            crate::mask::bit(&mask, id),
+            matcher.allows(id),
+            "mask and allows disagree on {id}, {:?} behind {:?}",
+            vocab.bytes(id).map(String::from_utf8_lossy),
+            matcher.tokens().iter().map(|t| vocab.shown(*t)).collect::<String>()
+        );
         if crate::mask::bit(&mask, id) {
             out.push(match vocab.bytes(id) {
                 Some(bytes) => String::from_utf8_lossy(bytes).into_owned(),
@@ -430,6 +436,61 @@ proptest! {
                     .collect();
                 let Some(&token) = next.get(usize::from(choice) % next.len().max(1)) else { break };
                 matcher.advance(token).unwrap();
+            }
+        }
+    }
+
+    /// White space near its bounds, in the middle of them and with tokens that are longer than they are: every mask bit against stepping
+    /// the token, where nothing, text, or more white space may follow.
+    #[test]
+    fn masks_at_white_space_are_exact(
+        max in 15u32..44,
+        other in 15u32..44,
+        shape in 0usize..7,
+        runs in prop::collection::vec(("[x\",]{0,2}", 1usize..50, 0usize..3, "[x\",]{0,2}"), 0..60),
+        left in 0u32..20,
+        walk in prop::collection::vec(any::<u16>(), 10),
+    ) {
+        let gap = |max| Expr::repeat(Expr::class(ByteSet::of(b" \t\n\r")), 0, Some(max));
+        let text = Expr::star(Expr::class(ByteSet::of(b"x, \n")));
+        let list = |item: Expr| Expr::seq([item.clone(), Expr::repeat(Expr::seq([Expr::text(","), gap(max), item]), 0, Some(30))]);
+        let mut b = GrammarBuilder::new();
+        let word = b.rule("word", Expr::seq([Expr::text("\""), text.clone(), Expr::text("\"")]));
+        let body = match shape {
+            0 => Expr::seq([gap(max), Expr::text("x"), gap(other)]),
+            1 => Expr::seq([gap(max), Expr::Ref(word), gap(max), list(Expr::text("x"))]),
+            2 => Expr::seq([gap(max), gap(other), Expr::text("x")]),
+            3 => Expr::seq([gap(max), text]),
+            4 => Expr::seq([gap(max), Expr::text(" "), gap(max), list(Expr::Ref(word))]),
+            5 => Expr::alt([Expr::seq([gap(max), Expr::text("x")]), Expr::seq([gap(other), Expr::Ref(word)])]),
+            _ => list(Expr::seq([gap(max), Expr::alt([Expr::Ref(word), Expr::text("x")]), gap(other)])),
+        };
+        let body = b.rule("body", body);
+        let start = b.rule("start", Expr::seq([Expr::text("<"), Expr::Ref(body), Expr::text(".")]));
+        let grammar = b.finish(start).unwrap();
+        let white = [" ", "\n", "\n "];
+        let run = |n: usize, kind: usize| white[kind].repeat(n)[..n].to_owned();
+        let mut extra: Vec<String> =
+            runs.iter().map(|(a, n, kind, z)| format!("{a}{}{z}", run(*n, *kind))).filter(|t| t.len() > 1).collect();
+        extra.extend([14usize, 16, 17, 18, 30, 44, 60].iter().flat_map(|&n| [run(n, 0), format!(",{}x", run(n, 1))]));
+        extra.sort();
+        extra.dedup();
+        let extra: Vec<&[u8]> = extra.iter().map(String::as_bytes).collect();
+        let prefix = format!("<{}", " ".repeat(max.saturating_sub(left) as usize));
+        for engine in [entries_only(&extra), Engine::new(Arc::new(Vocabulary::toy(&extra)), EngineOptions::default())] {
+            let constraint = engine.compile(&grammar).unwrap();
+            for prefix in [&prefix, "<"] {
+                let mut matcher = constraint.matcher();
+                let vocab = constraint.vocab().clone();
+                prefix.bytes().for_each(|b| matcher.advance(TokenId::from_raw(u32::from(b))).unwrap());
+                for &choice in &walk {
+                    allowed(&mut matcher, &constraint);
+                    let next: Vec<TokenId> = (0..vocab.width()).map(TokenId::new).filter(|&t| matcher.allows(t)).collect();
+                    let Some(&token) = next.get(usize::from(choice) % next.len().max(1)) else { break };
+                    if matcher.advance(token).is_err() || vocab.is_stop(token) {
+                        break;
+                    }
+                }
             }
         }
     }

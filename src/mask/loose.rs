@@ -13,7 +13,7 @@ use crate::matcher::{ConfigId, Gap, ParserLimit};
 impl Index {
     /// The mask of a configuration of a grammar with gaps.
     pub(super) fn build_loosely(&self, state: &mut IndexState, config: ConfigId) -> Result<Arc<TokenSet>, ParserLimit> {
-        let (loose, gap) = state.parser.loosened(config);
+        let (loose, gap) = state.parser.loosened(config)?;
         let base = match state.held(loose) {
             Some(mask) => mask,
             None => {

@@ -1,9 +1,9 @@
 //! Gaps: white space with a bound. In a *loose* configuration, white space has none: however much of it there is, the configuration
 //! stays the same. Masks are made of loose ones, and tokens with too much white space are taken out.
 
-use super::parser::Parser;
+use super::parser::{Parser, ParserLimit};
 use super::store::{ConfigId, Item};
-use crate::fsm::{ByteSet, white_space};
+use crate::fsm::white_space;
 
 /// The white space at whose bounds a configuration is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,35 +23,46 @@ impl Parser {
     }
 
     /// The loose configuration of one that is as it is, and where that is.
-    pub(crate) fn loosened(&mut self, config: ConfigId) -> (ConfigId, Gap) {
-        let items = self.store().items(config).to_vec();
-        let (mut rooms, mut reads) = (Vec::new(), ByteSet::EMPTY);
-        let mut loose: Vec<Item> = Vec::with_capacity(items.len());
-        for item in items {
-            match self.gap_room(&item) {
-                Some(room) => {
-                    rooms.push(room);
-                    loose.push(Item { count: 0, ..item });
-                }
-                None => {
-                    reads = reads.union(&self.reads_of(item.state));
-                    loose.push(item);
-                }
+    pub(crate) fn loosened(&mut self, config: ConfigId) -> Result<(ConfigId, Gap), ParserLimit> {
+        let gap = self.gap(config)?;
+        let mut items = self.store().items(config).to_vec();
+        for item in &mut items {
+            if self.gap_room(item).is_some() {
+                item.count = 0;
             }
         }
-        let least = rooms.iter().copied().min();
-        let gap = match least {
-            None => Gap::Outside,
-            Some(least) if rooms.iter().any(|&room| room > least) || reads.meets(&white_space()) => Gap::Mixed(least),
-            Some(least) => Gap::Room(least),
-        };
-        loose.sort_unstable();
-        loose.dedup();
+        items.sort_unstable();
+        items.dedup();
         let done = self.store().done(config);
         self.set_loose(true);
-        let loose = self.interned_as(&loose, done);
+        let loose = self.interned_as(&items, done);
         self.set_loose(false);
-        (loose, gap)
+        Ok((loose, gap))
+    }
+
+    fn gap(&mut self, config: ConfigId) -> Result<Gap, ParserLimit> {
+        let (rooms, others) = self.rooms(config);
+        let Some(&least) = rooms.iter().min() else { return Ok(Gap::Outside) };
+        let mut alone = !others && rooms.iter().all(|&room| room == least);
+        for byte in white_space().iter() {
+            if !alone {
+                break;
+            }
+            // Behind this gap there must not be another one.
+            let next = self.step(config, byte)?;
+            let (rooms, others) = self.rooms(next);
+            alone &= !others && rooms.iter().all(|&room| room + 1 == least);
+        }
+        Ok(if alone { Gap::Room(least) } else { Gap::Mixed(least) })
+    }
+
+    /// How much white space may follow in each gap a configuration is in, and whether anything else reads white space.
+    fn rooms(&mut self, config: ConfigId) -> (Vec<u32>, bool) {
+        let items = self.store().items(config).to_vec();
+        let rooms = items.iter().filter_map(|item| self.gap_room(item)).collect();
+        let white = white_space();
+        let others: Vec<u32> = items.iter().filter(|i| self.gap_room(i).is_none()).map(|i| i.state).collect();
+        (rooms, others.into_iter().any(|state| self.reads_of(state).meets(&white)))
     }
 
     /// How much white space may follow in the gap that an item is in.
