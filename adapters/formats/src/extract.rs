@@ -271,7 +271,8 @@ impl Extractor {
         self.state = State::Reasoning;
         let delta = self.reasoning.push(bytes);
         self.emit_reasoning(delta);
-        if closed {
+        // A text that is over because its budget is lacks its end marker still.
+        if closed && self.reasoned {
             self.leave();
             self.state = State::Between { markers: Vec::new() };
         }
