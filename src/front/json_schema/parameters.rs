@@ -16,6 +16,7 @@ use super::{Policy, Registry, SchemaErrors, SchemaOptions};
 use crate::front::regex::{spell_dfa, spell_utf8};
 use crate::fsm::{Combine, Dfa};
 use crate::ids::RuleId;
+use crate::ir::regular;
 use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, Trigger};
 use crate::limits::Limits;
 use crate::spec::json::Json;
@@ -113,6 +114,17 @@ pub struct Parameters<'s> {
     pub other_kinds: Vec<(Kinds, Vec<u8>)>,
     /// A declared name as it is written; none if that cannot be.
     pub name: &'s dyn Fn(&str) -> Option<String>,
+}
+
+impl Parameters<'_> {
+    /// The bytes that always stand right behind a name, if there are any.
+    fn behind_name(&self) -> Option<&Expr> {
+        let mut behind = self.member.iter().skip_while(|piece| **piece != Piece::Name).skip(1);
+        match behind.next() {
+            Some(Piece::Fixed(expr @ Expr::Bytes(_))) => Some(expr),
+            _ => None,
+        }
+    }
 }
 
 /// Parameters lowered.
@@ -302,7 +314,7 @@ impl<'a> Lowering<'a, '_> {
                 (false, _) => Expr::Never,
                 (true, Some(written)) => {
                     let kinds = known.declared.get(name).copied().unwrap_or_default();
-                    self.parameter(&Expr::text(&written), &locs, (kinds, &[]), style)
+                    self.parameter((Expr::text(&written), false), &locs, (kinds, &[]), style)
                 }
                 (true, None) => {
                     let what = format!("the wire format cannot write the name {name:?}");
@@ -324,7 +336,11 @@ impl<'a> Lowering<'a, '_> {
         for (names, locs) in self.undeclared(object, &declared) {
             let name = self.bare_names(&names);
             if name != Expr::Never {
-                let body = self.parameter(&name, &locs, (known.others, &style.other_kinds), style);
+                // A rule with what ends the name: its masks are those of all such names, whatever follows.
+                let end = style.behind_name();
+                let name = Expr::seq([Some(name), end.cloned()].into_iter().flatten());
+                let name = (Expr::Ref(self.rule("name".into(), name)), end.is_some());
+                let body = self.parameter(name, &locs, (known.others, &style.other_kinds), style);
                 if body != Expr::Never {
                     additional.push(Member { variants: vec![(0, body)], required: false });
                 }
@@ -341,7 +357,7 @@ impl<'a> Lowering<'a, '_> {
 
     fn parameter(
         &mut self,
-        name: &Expr,
+        (name, ended): (Expr, bool),
         locs: &[LocId],
         (present, more): (Kinds, &[(Kinds, Vec<u8>)]),
         style: &Parameters<'_>,
@@ -357,7 +373,10 @@ impl<'a> Lowering<'a, '_> {
         for (kinds, written) in groups.into_iter().chain(more.iter().cloned()) {
             let value = self.parameter_value(locs, kinds, present.within(kinds), style);
             if value != Expr::Never {
-                out.push(Expr::seq(style.member.iter().map(|piece| match piece {
+                let at = style.member.iter().position(|piece| *piece == Piece::Name);
+                let behind = at.filter(|_| ended).map(|at| at + 1);
+                out.push(Expr::seq(style.member.iter().enumerate().map(|(at, piece)| match piece {
+                    Piece::Fixed(_) if behind == Some(at) => Expr::Empty,
                     Piece::Fixed(expr) => expr.clone(),
                     Piece::Name => name.clone(),
                     Piece::Kind(_) => Expr::bytes(&written),
@@ -461,7 +480,12 @@ impl<'a> Lowering<'a, '_> {
         if let Some(known) = free_texts().get(&key).cloned() {
             return (*known).clone();
         }
+        // As an automaton: written out it would be copied, compared and walked for each of them.
         let expr = self.raw_text_of(&free, &forbidden, kinds, raw);
+        let expr = match regular::automaton(&expr, &[], key.limit) {
+            Ok(dfa) if expr != Expr::Never => Expr::Automaton(Arc::new(dfa)),
+            _ => expr,
+        };
         let mut known = free_texts();
         if expr != Expr::Never && known.len() < FREE_TEXTS {
             known.insert(key, Arc::new(expr.clone()));

@@ -156,7 +156,7 @@ impl Lowering<'_> {
         match style {
             ArgumentStyle::Json => Some(Lowered { rule: self.json(schema, pointer)?, reader: Reader::default() }),
             ArgumentStyle::Keywords => {
-                let comma = Expr::seq([Expr::text(","), gap()]);
+                let comma = Expr::seq([Expr::text(","), Expr::optional(Expr::text(" "))]);
                 let style = Parameters {
                     open: Expr::Empty,
                     between: comma,

@@ -235,7 +235,7 @@ fn arguments(format: &WireFormat, (_, known): &Tool) -> Pattern {
                 let quotes: &[&str] = if is_text { &["\"", "'"] } else { &[""] };
                 Pattern::All(vec![text(format!("{name}=")), any(values, quotes)])
             };
-            list("", &member, Pattern::All(vec![text(","), gap()]), "")
+            list("", &member, Pattern::All(vec![text(","), maybe(text(" "))]), "")
         }
         ArgumentStyle::Delimited(quote) => {
             let quotes = spellings(quote);
