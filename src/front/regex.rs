@@ -3,16 +3,19 @@
 //!
 //! One parser: `regex-syntax`. [`translate`] rewrites what ECMA-262 means differently (`\d` is ASCII, `.` excludes four
 //! line terminators, `$` is only the end of the text, `[^]`, `\cX`, `\uXXXX`, `\/`, a literal `{`, ...) and refuses what no
-//! automaton can do (look-around, word boundaries, backreferences).
+//! automaton can do (backreferences), and look-behind. Look-ahead and word boundaries become marks that [`condition`] checks.
 //!
 //! Two routes lead on:
 //! * [`Pattern::branches`] keeps the structure (counted repeats stay counters) and spells each class of code points as the
 //!   caller likes; it needs `^` and `$` at the edges.
 //! * [`Pattern::search_dfa`] and [`Pattern::match_dfa`] give automata over Unicode scalar values, `^` and `$` anywhere.
 
+mod condition;
 mod known;
 mod options;
 mod translate;
+
+use std::ops::Range;
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look, Repetition};
 
@@ -24,6 +27,7 @@ use crate::limits::Limits;
 pub(crate) use known::{Known, known};
 pub use options::{Case, Classes, Dot, RegexOptions, Scope, Syntax};
 pub use translate::translate;
+use translate::{Mark, mark_number};
 
 /// All Unicode scalar values: the alphabet of the code-point automata.
 pub const SCALARS: [(u32, u32); 2] = [(0, 0xD7FF), (0xE000, 0x10FFFF)];
@@ -75,6 +79,17 @@ impl RegexError {
 #[derive(Clone, Debug)]
 pub struct Pattern {
     hir: Hir,
+    /// Look-ahead and word boundaries, by the number of their group.
+    conditions: Vec<Condition>,
+}
+
+/// What must hold at a place.
+#[derive(Clone, Debug)]
+enum Condition {
+    /// The rest begins with a match of a pattern, which begins with `^`; or does not.
+    Ahead { pattern: Pattern, negated: bool },
+    /// A word begins or ends; or does not.
+    Boundary { negated: bool },
 }
 
 /// One top-level alternative of a pattern whose anchors all stand at its edges.
@@ -121,7 +136,40 @@ impl Pattern {
         if size(&hir, limits.nodes) > limits.nodes {
             return Err(TooLarge { limit: limits.nodes }.into());
         }
-        Ok(Pattern { hir })
+        let mut conditions = Vec::with_capacity(translated.marks.len());
+        for mark in translated.marks {
+            conditions.push(match mark {
+                Mark::Boundary { negated } => Condition::Boundary { negated },
+                Mark::Ahead { body, negated } => {
+                    Condition::Ahead { pattern: Pattern::ahead(source, body, options, limits)?, negated }
+                }
+            });
+        }
+        Ok(Pattern { hir, conditions })
+    }
+
+    /// The inside of a look-ahead.
+    fn ahead(source: &str, body: Range<usize>, options: &RegexOptions, limits: &Limits) -> Result<Pattern, RegexError> {
+        const BEGIN: &str = "^(?:";
+        let unsupported = |what| Err(RegexError::Unsupported { offset: body.start, what });
+        let Some(depth) = limits.depth.checked_sub(1) else { return unsupported("so deep a look-ahead") };
+        let limits = Limits { depth, ..limits.clone() };
+        let inside = &source[body.clone()];
+        let place = |offset: usize| body.start + offset.saturating_sub(BEGIN.len()).min(inside.len());
+        let pattern = Pattern::with_options(&format!("{BEGIN}{inside})"), options, &limits);
+        let pattern = pattern.map_err(|error| match error {
+            RegexError::Syntax { offset, reason } => RegexError::Syntax { offset: place(offset), reason },
+            RegexError::Unsupported { offset, what } => RegexError::Unsupported { offset: place(offset), what },
+            other => other,
+        })?;
+        // What is before the place is not known inside.
+        if pattern.conditions.iter().any(|condition| matches!(condition, Condition::Boundary { .. })) {
+            return unsupported("a word boundary in a look-ahead");
+        }
+        if anchors(&pattern.hir) > 1 {
+            return unsupported("`^` in a look-ahead");
+        }
+        Ok(pattern)
     }
 
     /// Fewest and most code points of a text that *contains* a match may have, as far as the pattern alone decides it.
@@ -134,9 +182,9 @@ impl Pattern {
     }
 
     /// The top-level alternatives, classes spelled by `spell` (ranges of code points, sorted and disjoint). `None` if an
-    /// anchor stands elsewhere than at the edge of an alternative.
+    /// anchor stands elsewhere than at the edge of an alternative, or there is look-ahead or a word boundary.
     pub fn branches(&self, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Option<Vec<Branch>> {
-        let branches = edges(&self.hir)?;
+        let branches = edges(&self.hir).filter(|_| self.conditions.is_empty())?;
         Some(
             branches
                 .into_iter()
@@ -152,7 +200,7 @@ impl Pattern {
     /// The texts of `min..=max` code points that contain a match, where that needs no automaton: the pattern is anchored, without
     /// alternatives, and all of its parts but one have a fixed length; that one repeats single code points. `None` otherwise.
     pub fn of_length(&self, min: u32, max: Option<u32>, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Option<Expr> {
-        let branches = edges(&self.hir)?;
+        let branches = edges(&self.hir).filter(|_| self.conditions.is_empty())?;
         let [Edges { at_start: true, at_end: true, parts }] = &branches[..] else { return None };
         let bare = |mut part: &'_ Hir| {
             while let HirKind::Capture(capture) = part.kind() {
@@ -211,7 +259,34 @@ impl Pattern {
             build.nfa.set_final(end + layer);
         }
         build.nfa.set_start(start);
-        Ok(build.nfa.determinize(limit)?.minimize())
+        let dfa = build.nfa.determinize(limit)?.minimize();
+        if self.conditions.is_empty() {
+            return Ok(dfa);
+        }
+        let conditions: Result<Vec<condition::Condition>, TooLarge> = self
+            .conditions
+            .iter()
+            .map(|condition| match condition {
+                Condition::Boundary { negated } => Ok(condition::Condition::Boundary(!negated)),
+                Condition::Ahead { pattern, negated } => {
+                    let begins = pattern.search_dfa(limit)?;
+                    let rest = if *negated { begins.complement(&SCALARS, limit)? } else { begins };
+                    Ok(condition::Condition::Rest(rest))
+                }
+            })
+            .collect();
+        condition::checked(&dfa, &conditions?, limit)
+    }
+}
+
+/// How many times `^` stands in a pattern.
+fn anchors(hir: &Hir) -> usize {
+    match hir.kind() {
+        HirKind::Look(Look::Start) => 1,
+        HirKind::Capture(capture) => anchors(&capture.sub),
+        HirKind::Repetition(r) => anchors(&r.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().map(anchors).sum(),
+        _ => 0,
     }
 }
 
@@ -506,7 +581,17 @@ impl Build {
                 }
                 to
             }
-            HirKind::Capture(capture) => self.hir(from, &capture.sub)?,
+            HirKind::Capture(capture) => match capture.name.as_deref().and_then(mark_number) {
+                Some(number) => {
+                    let to = self.state()?;
+                    let mark = condition::FIRST_MARK + number as u32;
+                    for layer in 0..self.layers {
+                        self.nfa.edge(from + layer, mark, mark, to + layer);
+                    }
+                    to
+                }
+                None => self.hir(from, &capture.sub)?,
+            },
             HirKind::Concat(parts) => {
                 let mut at = from;
                 for part in parts {

@@ -90,17 +90,7 @@ fn ecma_meanings() {
 
 #[test]
 fn refusals_name_the_position() {
-    for (source, offset) in [
-        ("ab(?=c)", 2),
-        ("(?!a)", 0),
-        ("é(?<=a)", 2),
-        (r"(a)\1", 3),
-        (r"a\b", 1),
-        (r"\k<x>", 0),
-        ("(?i)a", 0),
-        (r"\ud800", 0),
-        (r"a\Z", 1),
-    ] {
+    for (source, offset) in [("é(?<=a)", 2), (r"(a)\1", 3), (r"\k<x>", 0), ("(?i)a", 0), (r"\ud800", 0), (r"a\Z", 1)] {
         match Pattern::parse(source, &Limits::default()) {
             Err(RegexError::Unsupported { offset: at, .. }) => assert_eq!(at, offset, "{source}"),
             other => panic!("{source}: {other:?}"),
@@ -245,4 +235,70 @@ fn errors_are_shown_in_the_pattern() {
     let error = lower("é[b-a]", &RegexOptions::default(), &Limits::default()).unwrap_err();
     let shown = error.diagnostics("pattern", "é[b-a]").to_string();
     assert!(shown.contains("pattern:1:5") && shown.contains("a class range out of order"), "{shown}");
+}
+
+#[test]
+fn conditions_are_what_another_engine_says() {
+    let patterns = [
+        "^(?!a)",
+        "(?!a)b",
+        r"^((?!ab)(?!ba).)*$",
+        "a(?=b)",
+        "(?=a)b?",
+        "^(?=.*a)(?=.*b).{2,3}$",
+        r"\bab\b",
+        r"a\Bb",
+        r"\b",
+        r"^\B",
+        r"\B$",
+        "^(?!ab|b$)[a-c]+$",
+        "(?!$)b*$",
+        "(a|(?=b))b",
+        "^(?:(?!aa)(?:a|b))+$",
+        "^(?=(?!ab)a)..",
+        "(?=$)",
+        "^(?!$)",
+        "(?:a(?!b)|b(?=a)){2}",
+        r"^(?!a[)\]]?b).c",
+        r"(?:\ba|b\b){2}c",
+        r"^(?:\b(?!c)[a-c ])*$",
+        "(?=a)(?!ab)a|(?!.)",
+        "^a(?!)|b",
+        "^(?=)b",
+    ];
+    let mut texts = vec![String::new()];
+    for from in 0.. {
+        let Some(text) = texts.get(from).cloned() else { break };
+        if text.chars().count() < 5 {
+            texts.extend("abc )".chars().map(|c| format!("{text}{c}")));
+        }
+    }
+    for source in patterns {
+        let oracle = jsonschema::validator_for(&serde_json::json!({ "pattern": source })).unwrap();
+        let dfa = pattern(source).search_dfa(10_000).unwrap();
+        for text in &texts {
+            let expected = oracle.is_valid(&serde_json::Value::from(text.as_str()));
+            assert_eq!(dfa.accepts(text.chars().map(u32::from)), expected, "{source} {text:?}");
+        }
+    }
+}
+
+#[test]
+fn conditions_that_are_refused() {
+    for (source, at) in [("ab(?=c^)", 5), (r"(?!\ba)", 3), ("a(?<=b)", 1), ("a(?=(?<!b))", 4), (r"(?=(?!\b))", 6)] {
+        match Pattern::parse(source, &Limits::default()) {
+            Err(RegexError::Unsupported { offset, .. }) => assert_eq!(offset, at, "{source}"),
+            other => panic!("{source}: {other:?}"),
+        }
+    }
+    for source in ["(?=a", "(?=a)*", "(?=(a)", "a(?=[)"] {
+        assert!(matches!(Pattern::parse(source, &Limits::default()), Err(RegexError::Syntax { .. })), "{source}");
+    }
+    // Deep, many, and with many states.
+    let deep = format!("{}a{}", "(?=".repeat(5_000), ")".repeat(5_000));
+    assert!(Pattern::parse(&deep, &Limits::default()).is_err());
+    assert!(Pattern::parse(&"(?=a)".repeat(5_000), &Limits::default()).is_err());
+    let many: String = (0..12).map(|i| format!("(?!.*a.{{{i}}}b)")).collect();
+    let large = pattern(&format!("{many}(?:c|a)*"));
+    assert!(large.search_dfa(200).is_err());
 }

@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 use std::iter::Peekable;
+use std::ops::Range;
 use std::str::CharIndices;
 
-use super::{Classes, Dot, RegexError, RegexOptions, Syntax};
+use super::condition::MAX_MARKS;
+use super::{Case, Classes, Dot, RegexError, RegexOptions, Syntax};
 
 /// `\s` of ECMA-262: WhiteSpace and LineTerminator.
 const SPACE: &str = r"\t\n\x0B\x0C\r \x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}";
@@ -21,6 +23,25 @@ pub struct Translated {
     offsets: Vec<(usize, usize)>,
     /// How many classes are whole tables of Unicode.
     pub(super) tables: usize,
+    /// What empty groups with names stand for, by number.
+    pub(super) marks: Vec<Mark>,
+}
+
+/// A condition at a place. In the text its number is the name of an empty group; no other group has a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// The pattern at these offsets of the source matches what follows; or does not.
+    Ahead { body: Range<usize>, negated: bool },
+    /// A word begins or ends; or does not.
+    Boundary { negated: bool },
+}
+
+/// The name of the group of a mark.
+const MARK: &str = "mark";
+
+/// The number of a mark, from the name of its group.
+pub(super) fn mark_number(name: &str) -> Option<usize> {
+    name.strip_prefix(MARK)?.parse().ok()
 }
 
 impl Translated {
@@ -32,10 +53,11 @@ impl Translated {
 }
 
 /// Rewrites an ECMA-262 pattern (as with the `u` flag where the two differ, but lenient about needless escapes and literal
-/// braces as without it). Refuses look-around, word boundaries, backreferences, lone surrogates, and flags but `i` and `s` in the
-/// extended syntax. Of the options, the scope and the case are the caller's matter.
+/// braces as without it). Refuses look-behind, backreferences, lone surrogates, flags but `i` and `s` in the extended syntax, and there
+/// look-ahead and word boundaries. Of the options, the scope and the case are the caller's matter.
 pub fn translate(source: &str, options: &RegexOptions) -> Result<Translated, RegexError> {
-    let out = Translated { text: String::with_capacity(source.len() + 8), offsets: Vec::new(), tables: 0 };
+    let out =
+        Translated { text: String::with_capacity(source.len() + 8), offsets: Vec::new(), tables: 0, marks: Vec::new() };
     let chars = source.char_indices().peekable();
     let mut shim = Shim { source, chars, out, options: *options, dot: options.dot, outer: Vec::new() };
     shim.pattern()?;
@@ -62,11 +84,41 @@ enum Escape {
     NotClass(String),
     /// An anchor.
     Anchor(&'static str),
+    /// A word boundary, or none.
+    Boundary(bool),
 }
 
 impl Shim<'_> {
     fn syntax<T>(&self, offset: usize, reason: &str) -> Result<T, RegexError> {
         Err(RegexError::Syntax { offset, reason: reason.to_owned() })
+    }
+
+    /// A condition here.
+    fn mark(&mut self, at: usize, mark: Mark) -> Result<(), RegexError> {
+        if self.out.marks.len() >= MAX_MARKS {
+            return Err(RegexError::Unsupported { offset: at, what: "so many conditions" });
+        }
+        let _ = write!(self.out.text, "(?P<{MARK}{}>)", self.out.marks.len());
+        self.out.marks.push(mark);
+        Ok(())
+    }
+
+    /// The inside of a group whose beginning has been read, up to its end, which is skipped.
+    fn group_body(&mut self, at: usize) -> Result<Range<usize>, RegexError> {
+        let begin = self.chars.peek().map_or(self.source.len(), |&(i, _)| i);
+        let (mut depth, mut in_class) = (0usize, false);
+        while let Some((i, c)) = self.chars.next() {
+            match c {
+                '\\' => self.skip(1),
+                '[' => in_class = true,
+                ']' => in_class = false,
+                '(' if !in_class => depth += 1,
+                ')' if !in_class && depth == 0 => return Ok(begin..i),
+                ')' if !in_class => depth -= 1,
+                _ => {}
+            }
+        }
+        self.syntax(at, "unclosed group")
     }
 
     fn literal(&mut self, code: u32) {
@@ -101,6 +153,10 @@ impl Shim<'_> {
                     }
                     Escape::Anchor(anchor) => {
                         self.out.text.push_str(anchor);
+                        next_atom = false;
+                    }
+                    Escape::Boundary(negated) => {
+                        self.mark(at, Mark::Boundary { negated })?;
                         next_atom = false;
                     }
                 },
@@ -199,7 +255,13 @@ impl Shim<'_> {
             return Ok(());
         }
         if rest.starts_with("?=") || rest.starts_with("?!") {
-            return unsupported("look-ahead");
+            if extended {
+                return unsupported("look-ahead");
+            }
+            let negated = rest.starts_with("?!");
+            self.skip(2);
+            let body = self.group_body(at)?;
+            return self.mark(at, Mark::Ahead { body, negated });
         }
         if rest.starts_with("?<=") || rest.starts_with("?<!") {
             return unsupported("look-behind");
@@ -291,7 +353,12 @@ impl Shim<'_> {
                 if c == 'p' { Escape::Class(inside) } else { Escape::NotClass(inside) }
             }
             'b' if in_class => Escape::Char(8),
-            'b' | 'B' if !in_class => return unsupported("word boundary"),
+            'b' | 'B'
+                if !in_class && (self.options.syntax == Syntax::Extended || self.options.case != Case::Sensitive) =>
+            {
+                return unsupported("word boundary");
+            }
+            'b' | 'B' if !in_class => Escape::Boundary(c == 'B'),
             't' => Escape::Char(9),
             'n' => Escape::Char(10),
             'v' => Escape::Char(11),
@@ -440,7 +507,7 @@ impl Shim<'_> {
             }
             Escape::Char(code) => self.literal(code),
             // Not made inside a class.
-            Escape::Anchor(_) => {}
+            Escape::Anchor(_) | Escape::Boundary(_) => {}
         }
     }
 }

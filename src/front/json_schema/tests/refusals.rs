@@ -36,8 +36,8 @@ fn unsupported_keywords() {
         (r#"{"items":{"type":"integer","minimum":0,"maximum":99,"multipleOf":3},"uniqueItems":true}"#, "/uniqueItems"),
         (r#"{"not":{"unevaluatedProperties":false}}"#, "/not/unevaluatedProperties"),
         (r#"{"not":{"uniqueItems":true}}"#, "/not/uniqueItems"),
-        (r#"{"pattern":"(?=a)"}"#, "/pattern"),
-        (r#"{"patternProperties":{"(?=a)":{}}}"#, "/patternProperties"),
+        (r#"{"pattern":"(?<=a)"}"#, "/pattern"),
+        (r#"{"patternProperties":{"(?<=a)":{}}}"#, "/patternProperties"),
         (r#"{"$ref":"http://json-schema.org/draft-07/schema#"}"#, "/$ref"),
         (r#"{"type":"object","minProperties":3}"#, "/minProperties"),
     ] {
