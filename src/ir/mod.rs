@@ -92,7 +92,7 @@ pub struct Attributes {
     /// Within one occurrence of the rule, no two occurrences of elements have the same value: see [`Attributes::element`].
     pub scope: bool,
     /// Each occurrence differs from those before it in the innermost scope around it, if there is one: as a JSON value where the
-    /// text is one (`1` is `1.0`, `"\u0061"` is `"a"`, members in any order), else byte by byte. A sentence in which one does not
+    /// text is one (`1` is `1.0`, `"\u0061"` is `"a"`, members in any order), else byte by byte, white space outside of quotes apart. A sentence in which one does not
     /// is none. What is begun can be finished: a beginning that only leads to values that there have been is no beginning. But whether
     /// there are values left before one begins is for the grammar to see to: where it asks for more elements than there are values, a
     /// text gets to where nothing can follow, which is reported as a limit.

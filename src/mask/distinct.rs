@@ -31,9 +31,7 @@ impl Index {
                 less.push(token);
             }
         }
-        if state.parser.is_rivalled(config) {
-            self.walk_compared(state, (config, plain), &mut less)?;
-        }
+        self.walk_compared(state, (config, plain), &mut less)?;
         self.whole_compared(state, (config, plain), &mut less)?;
         if less.is_empty() {
             return Ok((all, false));
@@ -81,15 +79,20 @@ impl Index {
         let parser = &mut state.parser;
         let mut queue = vec![(0, config, plain)];
         while let Some((node, config, plain)) = queue.pop() {
+            // What begins within a token is looked at elsewhere.
+            let towards = parser.towards_rivals(config, node == 0);
+            if towards.is_empty() {
+                continue;
+            }
             let (own, all) = (parser.allowed(config), parser.allowed(plain));
-            let towards = parser.towards_rivals(config).intersect(&own);
+            let towards = towards.intersect(&own);
             let fails = own.complement();
             for byte in all.intersect(&towards.union(&fails)).iter() {
                 let Some(child) = trie.child(node, byte) else { continue };
                 let next = if own.contains(byte) { parser.step(config, byte)? } else { DEAD };
                 if next == DEAD {
                     less.extend_from_slice(trie.words_below(child));
-                } else if parser.is_rivalled(next) {
+                } else if trie.node(child).end > child + 1 {
                     let plain = parser.step(plain, byte)?;
                     queue.push((child, next, plain));
                 }

@@ -54,11 +54,6 @@ impl Parser {
         !self.compiled().scopes.is_empty() && self.has(config).any(Has::SCOPE)
     }
 
-    /// Whether an element under way may still become one that there has been.
-    pub(crate) fn is_rivalled(&self, config: ConfigId) -> bool {
-        self.has(config).any(Has::RIVALS)
-    }
-
     /// Whether an item's rule may call an element of a scope around it.
     pub(crate) fn exposes(&self, item: &Item) -> bool {
         self.compiled().scopes.exposes(self.program().rule(item.state))
@@ -186,8 +181,9 @@ impl Parser {
         Ok(set)
     }
 
-    /// Bytes (and perhaps others) with which an element under way may still become one that there has been.
-    pub(crate) fn towards_rivals(&self, config: ConfigId) -> ByteSet {
+    /// Bytes (and perhaps others, never none) with which an element under way may still become one that there has been, if one may. Of
+    /// elements of which nothing has been read, only if `begin`.
+    pub(crate) fn towards_rivals(&self, config: ConfigId, begin: bool) -> ByteSet {
         let mut out = ByteSet::EMPTY;
         let mut seen: FxHashSet<FrameId> = FxHashSet::default();
         let mut queue: Vec<FrameId> = self.store().items(config).iter().map(|i| i.frame).collect();
@@ -197,7 +193,7 @@ impl Parser {
             }
             for item in self.store().returns(frame) {
                 if self.program().state(item.state).behind == Behind::Scope {
-                    out = out.union(&self.store().registers.towards_rivals(item.count));
+                    out = out.union(&self.store().registers.towards_rivals(item.count, begin));
                 }
                 queue.push(item.frame);
             }

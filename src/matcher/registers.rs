@@ -32,6 +32,16 @@ const NOTHING: u32 = 0;
 struct Text {
     before: u32,
     symbol: u32,
+    quoted: Quoted,
+}
+
+/// Whether a text ends in a string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Quoted {
+    No,
+    Yes,
+    /// Behind a backslash.
+    Escape,
 }
 
 /// Values that there have been: a set and one more, by a text that says it.
@@ -47,6 +57,8 @@ struct Register {
     text: u32,
     /// Texts of the set's values that the text under way may still come to say.
     rivals: Arc<[u32]>,
+    /// How the text may go on to say one of those, and perhaps in other ways.
+    towards: ByteSet,
 }
 
 /// What is said of a register.
@@ -78,9 +90,9 @@ pub(crate) struct Registers {
 
 impl Registers {
     pub(super) fn new() -> Registers {
-        let empty = Register { set: NOTHING, text: IDLE, rivals: Arc::default() };
+        let empty = Register { set: NOTHING, text: IDLE, rivals: Arc::default(), towards: ByteSet::EMPTY };
         Registers {
-            texts: vec![Text { before: NO_TEXT, symbol: 0 }],
+            texts: vec![Text { before: NO_TEXT, symbol: 0, quoted: Quoted::No }],
             text_ids: FxHashMap::default(),
             values: FxHashMap::default(),
             sets: vec![Set { before: NOTHING, text: NO_TEXT }],
@@ -146,11 +158,27 @@ impl Registers {
         if !self.said(register).reading {
             return register;
         }
-        let Register { set, text, .. } = self.registers[register as usize];
+        let Register { set, text: before, .. } = self.registers[register as usize];
+        let last = self.texts[before as usize];
+        let byte = u8::try_from(symbol).unwrap_or(b'?');
+        let is_space = matches!(byte, b' ' | b'\t' | b'\r' | b'\n') && last.quoted == Quoted::No;
+        // White space outside of strings says nothing; between two words of what is no JSON, that it is there. At the beginning it
+        // tells an element that has begun from one that has not.
+        let alone = matches!(u8::try_from(last.symbol), Ok(b'[' | b'{' | b',' | b':' | b'"' | b']' | b'}' | b' '));
+        if is_space && alone {
+            return register;
+        }
+        let symbol = if is_space { u32::from(b' ') } else { symbol };
+        let quoted = match (last.quoted, byte) {
+            (Quoted::No, b'"') | (Quoted::Escape, _) => Quoted::Yes,
+            (Quoted::Yes, b'"') => Quoted::No,
+            (Quoted::Yes, b'\\') => Quoted::Escape,
+            (quoted, _) => quoted,
+        };
         let next = self.texts.len() as u32;
-        let text = *self.text_ids.entry((text, symbol)).or_insert(next);
+        let text = *self.text_ids.entry((before, symbol)).or_insert(next);
         if text == next {
-            self.texts.push(Text { before: self.registers[register as usize].text, symbol });
+            self.texts.push(Text { before, symbol, quoted });
         }
         self.register(set, text)
     }
@@ -164,7 +192,7 @@ impl Registers {
             NO_END | NO_BEGIN => return None,
             _ => {}
         }
-        let Register { set, text, ref rivals } = self.registers[register as usize];
+        let Register { set, text, ref rivals, .. } = self.registers[register as usize];
         if text == IDLE {
             return Some(register);
         }
@@ -193,22 +221,21 @@ impl Registers {
         Some(self.register(set, IDLE))
     }
 
-    /// Bytes (and perhaps others) with which the element under way may still become one that there has been.
-    pub(super) fn towards_rivals(&self, register: u32) -> ByteSet {
+    /// Bytes (and perhaps others, never none) with which the element under way may still become one that there has been, if it may. Of
+    /// elements of which nothing has been read, only if `begin`.
+    pub(super) fn towards_rivals(&self, register: u32, begin: bool) -> ByteSet {
         if !self.said(register).rivalled {
             return ByteSet::EMPTY;
         }
-        let Register { text, rivals, .. } = &self.registers[register as usize];
-        let said = self.symbols(*text);
-        let next = rivals.iter().filter_map(|rival| self.values[rival].next_of(&said));
-        next.fold(ByteSet::EMPTY, |all, next| all.union(&next))
+        let Register { text, towards, .. } = &self.registers[register as usize];
+        if *text == NO_TEXT && !begin { ByteSet::EMPTY } else { *towards }
     }
 
     fn symbols(&self, text: u32) -> Vec<u32> {
         let mut out = Vec::new();
         let mut at = text;
         while at != NO_TEXT {
-            let Text { before, symbol } = self.texts[at as usize];
+            let Text { before, symbol, .. } = self.texts[at as usize];
             out.push(symbol);
             at = before;
         }
@@ -220,33 +247,36 @@ impl Registers {
         if let Some(&known) = self.ids.get(&(set, text)) {
             return known;
         }
-        let rivals: Arc<[u32]> = match text {
-            IDLE => Arc::default(),
+        let (mut left, mut towards) = (Vec::new(), ByteSet::EMPTY);
+        let mut look = |values: &FxHashMap<u32, Arc<Value>>, said: &[u32], rival: u32| {
+            if let Some(next) = values[&rival].next_of(said) {
+                left.push(rival);
+                towards = towards.union(&next);
+            }
+        };
+        match text {
+            IDLE => {}
             NO_TEXT => {
-                let mut all = Vec::new();
                 let mut at = set;
                 while at != NOTHING {
-                    all.push(self.sets[at as usize].text);
+                    look(&self.values, &[], self.sets[at as usize].text);
                     at = self.sets[at as usize].before;
                 }
-                all.into()
             }
             _ => {
                 // A text is read symbol by symbol, so the one before it has a register.
                 let before = self.ids[&(set, self.texts[text as usize].before)];
                 let before = self.registers[before as usize].rivals.clone();
-                if before.is_empty() {
-                    before
-                } else {
+                if !before.is_empty() {
                     let said = self.symbols(text);
-                    let left = |rival: &&u32| self.values[*rival].next_of(&said).is_some();
-                    before.iter().filter(left).copied().collect()
+                    before.iter().for_each(|&rival| look(&self.values, &said, rival));
                 }
             }
-        };
+        }
+        let rivals: Arc<[u32]> = left.into();
         self.held += rivals.len() * 4;
         let id = self.registers.len() as u32;
-        self.registers.push(Register { set, text, rivals });
+        self.registers.push(Register { set, text, rivals, towards });
         self.ids.insert((set, text), id);
         id
     }

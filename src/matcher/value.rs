@@ -68,7 +68,7 @@ impl Value {
     pub(super) fn next_of(&self, text: &[u32]) -> Option<ByteSet> {
         if let Value::Other(own) = self {
             let next = own.strip_prefix(text)?.first().and_then(|&next| u8::try_from(next).ok());
-            return Some(next.map_or(ByteSet::EMPTY, |next| ByteSet::range(next, next)));
+            return Some(next.map_or(ByteSet::of(SPACE), |next| ByteSet::range(next, next)));
         }
         let bytes = bytes(text)?;
         let mut reader = Reader { text: &bytes, at: 0, finished: false };
@@ -89,8 +89,8 @@ fn bytes(text: &[u32]) -> Option<Vec<u8>> {
 
 const SPACE: &[u8] = b" \t\r\n";
 const NUMBER: &[u8] = b"0123456789+-.eE";
-/// In a number, in white space, or behind a number.
-const IN_NUMBER: &[u8] = b"0123456789+-.eE \t\r\n,]}";
+/// White space, and what may follow a number.
+const BEHIND: &[u8] = b" \t\r\n,]}";
 /// Inside an escape.
 const ESCAPE: &[u8] = b"0123456789abcdefABCDEFu\"\\/nrt";
 
@@ -166,7 +166,7 @@ impl<'t> Reader<'t> {
                 self.space();
                 let chunk = self.number();
                 if self.at == self.text.len() && !self.finished {
-                    return Err(if number.may_begin(chunk) { open(IN_NUMBER) } else { Stop::Differs });
+                    return Err(if number.may_begin(chunk) { number.open(chunk) } else { Stop::Differs });
                 }
                 if Decimal::read(chunk).as_ref() == Some(number) { Ok(()) } else { Err(Stop::Differs) }
             }
@@ -210,11 +210,50 @@ impl<'t> Reader<'t> {
             if self.at == self.text.len() {
                 return Err(Stop::Open(begin_of(left)));
             }
-            match self.piece()? {
+            let at = self.at;
+            match self.piece().map_err(|stop| self.open_escape(at, left, stop))? {
                 Piece::Quote if left.is_empty() => return Ok(()),
                 Piece::Quote => return Err(Stop::Differs),
                 Piece::Bytes(bytes, n) => left = left.strip_prefix(&bytes[..n]).ok_or(Stop::Differs)?,
             }
+        }
+    }
+
+    /// How an escape that begins here and is not complete goes on, if it is to spell the next character.
+    fn open_escape(&self, at: usize, left: &[u8], stop: Stop) -> Stop {
+        let next =
+            std::str::from_utf8(&left[..left.len().min(4)]).or_else(|e| std::str::from_utf8(&left[..e.valid_up_to()]));
+        let (Stop::Open(open), Ok(next)) = (&stop, next) else { return stop };
+        let Some(c) = next.chars().next() else {
+            // Half a pair, or the string's end, which no escape spells.
+            return if left.is_empty() { Stop::Differs } else { stop };
+        };
+        let mut units = [0; 2];
+        let unit = format!("{:04x}", c.encode_utf16(&mut units)[0]);
+        // Behind the backslash.
+        let begun = &self.text[at + 1..];
+        match begun {
+            [] => {
+                let short: Vec<u8> = match c {
+                    '"' | '\\' | '/' => vec![c as u8, b'u'],
+                    '\n' => b"nu".to_vec(),
+                    '\r' => b"ru".to_vec(),
+                    '\t' => b"tu".to_vec(),
+                    '\u{8}' => b"bu".to_vec(),
+                    '\u{c}' => b"fu".to_vec(),
+                    _ => b"u".to_vec(),
+                };
+                Stop::Open(ByteSet::of(&short))
+            }
+            [b'u', hex @ ..] if hex.len() < 4 => match unit.as_bytes()[..hex.len()].eq_ignore_ascii_case(hex) {
+                true => {
+                    let next = unit.as_bytes()[hex.len()];
+                    Stop::Open(ByteSet::of(&[next, next.to_ascii_uppercase()]))
+                }
+                false => Stop::Differs,
+            },
+            // The other half of a pair.
+            _ => Stop::Open(*open),
         }
     }
 
@@ -443,6 +482,23 @@ impl Decimal {
         }
         all.drain(..leading);
         Some(Decimal { negative, digits: all, exponent: exponent + integer.len() as i64 - leading as i64 })
+    }
+
+    /// How a number that begins so may go on.
+    fn open(&self, text: &[u8]) -> Stop {
+        let mut longer = text.to_vec();
+        longer.push(0);
+        let mut next = ByteSet::EMPTY;
+        for &byte in NUMBER {
+            longer[text.len()] = byte;
+            if self.may_begin(&longer) {
+                next.insert(byte);
+            }
+        }
+        if text.is_empty() || Decimal::read(text).as_ref() == Some(self) {
+            next = next.union(&ByteSet::of(BEHIND));
+        }
+        Stop::Open(next)
     }
 
     /// Whether a number that begins so may be this one, as far as its digits tell.
