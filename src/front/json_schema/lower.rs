@@ -13,7 +13,10 @@ use super::normalize::{Conj, Needs, Normalizer};
 use super::number;
 use super::spelling::Spelling;
 use super::syntax::Syntax;
-use super::{Registry, SchemaError, SchemaErrorReason as Reason, SchemaErrors, SchemaOptions, Undeclared, Whitespace};
+use super::{
+    AdditionalNames, Registry, SchemaError, SchemaErrorReason as Reason, SchemaErrors, SchemaOptions, Undeclared,
+    Whitespace,
+};
 use crate::fsm::{ByteSet, Dfa};
 use crate::ids::RuleId;
 use crate::ir::{Expr, GrammarBuilder, Graph, Member, Members};
@@ -576,6 +579,13 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let (open, close, comma) = self.braces();
         let colon = self.colon();
         let name = match self.syntax {
+            Syntax::Json if self.norm.options.additional_names == AdditionalNames::Differ => {
+                self.builder.attributes(rule).scope = true;
+                let string = Expr::Ref(self.string_rule());
+                let name = self.rule("name".into(), string);
+                self.builder.attributes(name).element = true;
+                Expr::Ref(name)
+            }
             Syntax::Json | Syntax::Python => Expr::Ref(self.string_rule()),
             Syntax::Delimited(_) | Syntax::Elements(_) => match self.all_but(&[]) {
                 Some(all) => self.foreign_names(&all),

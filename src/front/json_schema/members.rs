@@ -152,17 +152,17 @@ impl Orders {
 }
 
 impl<'a> Lowering<'a, '_> {
-    /// The object, braces included. `required`: the required ones of `members`, as `required` lists them.
+    /// The object, braces included: its declared members, the required ones of those, as `required` lists them, and additional ones.
+    /// `differ`: these have different names.
     pub(super) fn object_graph(
         &mut self,
         facets: &ObjectFacets<'a>,
-        members: Vec<Member>,
-        required: &[usize],
-        additional: Vec<Member>,
+        members: (Vec<Member>, &[usize], Vec<Member>),
+        differ: bool,
     ) -> Expr {
         let (open, close, comma) = self.braces();
         let empty = self.empty("{", "}");
-        self.framed_graph(facets, (members, required, additional), &Frame { open, close, comma, empty })
+        self.framed_graph(facets, members, (&Frame { open, close, comma, empty }, differ))
     }
 
     /// The members in their orders, in this frame.
@@ -170,7 +170,7 @@ impl<'a> Lowering<'a, '_> {
         &mut self,
         facets: &ObjectFacets<'a>,
         (mut members, required, mut additional): (Vec<Member>, &[usize], Vec<Member>),
-        frame: &Frame,
+        (frame, differ): (&Frame, bool),
     ) -> Expr {
         let needed = required.len() as u32;
         let open_ended = !additional.is_empty();
@@ -178,22 +178,24 @@ impl<'a> Lowering<'a, '_> {
         let mut min = if facets.min > needed { facets.min } else { 0 };
         let max = facets.max.filter(|&max| open_ended || (max as usize) < members.len());
         let fixed = self.norm.options.order == MemberOrder::Fixed;
-        let small = if facets.some.is_empty() { SMALL } else { SMALL_COUNTED };
+        // A set of members counts its additional ones as one.
+        let as_set = facets.some.is_empty() && !(differ && min as usize > members.len() + 1);
+        let small = if as_set { SMALL } else { SMALL_COUNTED };
         let any = self.norm.options.order == MemberOrder::Any || (!fixed && members.len() <= small);
         let free = any && members.len() + usize::from(open_ended) > 1;
         // Members that are looked for are counted in a graph, with a node for every subset.
-        let most = if facets.some.is_empty() { Members::MOST } else { MAX_ANY };
+        let most = if as_set { Members::MOST } else { MAX_ANY };
         if free && members.len() > most {
             let what = format!("`order: any` with more than {most} declared members");
             self.norm.report(self.at, "", Reason::Limit(what));
             return Expr::Never;
         }
-        if min as usize > members.len() + usize::from(open_ended) && open_ended {
+        if min as usize > members.len() + usize::from(open_ended) && open_ended && !differ {
             let what = "`minProperties` beyond the declared members and one more (additional names may repeat)";
             self.norm.unsupported(self.at, "minProperties", what.into());
             min = 0;
         }
-        if free && facets.some.is_empty() {
+        if free && as_set {
             if members.len() <= SMALL_COUNTED {
                 // Alternatives that have members in common then read those together.
                 members.iter_mut().chain(&mut additional).for_each(|member| self.share(member));
@@ -227,6 +229,7 @@ impl<'a> Lowering<'a, '_> {
             members: &members,
             additional: &additional,
             additional_last: fixed,
+            differ,
             orders,
         };
         let (start, end) = (build.graph.node(), build.graph.node());
@@ -308,6 +311,8 @@ struct Build<'m> {
     additional: &'m [Member],
     /// Whether nothing declared may follow an additional member.
     additional_last: bool,
+    /// Whether additional members have different names.
+    differ: bool,
     orders: Orders,
 }
 
@@ -389,8 +394,8 @@ impl Build<'_> {
             Some(_) => count.total + 1,
             None => 0,
         };
-        let distinct = count.distinct + u32::from(!is_additional || !count.additional);
-        let additional = count.additional || (is_additional && self.min > 0);
+        let distinct = count.distinct + u32::from(!is_additional || !count.additional || self.differ);
+        let additional = count.additional || (is_additional && self.min > 0 && !self.differ);
         Some(Count { total, distinct: distinct.min(self.min), additional, missing: count.missing })
     }
 }

@@ -147,6 +147,19 @@ pub enum Undeclared {
     Forbidden,
 }
 
+/// Whether members of an object that its schema does not declare may have the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AdditionalNames {
+    /// They may, unless `minProperties` counts them: each such member satisfies the schema, and masks behind the first one are
+    /// those of any other object.
+    #[default]
+    MayRepeat,
+    /// They differ, in any spelling: names are compared as they are written. Everything behind the first such member of an object costs
+    /// its parser memory and time a byte, as nothing there is the same as anywhere else.
+    Differ,
+}
+
 /// The dialect of JSON Schema, for schemas without `$schema`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub enum Dialect {
@@ -223,6 +236,8 @@ pub struct SchemaOptions {
     pub order: MemberOrder,
     /// What becomes of members and elements that a schema does not speak of.
     pub undeclared: Undeclared,
+    /// Whether members that are not declared may have the same name.
+    pub additional_names: AdditionalNames,
     /// What happens to a keyword that cannot be enforced.
     pub policy: Policy,
     /// The dialect of schemas without `$schema`.
@@ -244,6 +259,7 @@ impl Default for SchemaOptions {
             exponents: Exponents::default(),
             order: MemberOrder::default(),
             undeclared: Undeclared::default(),
+            additional_names: AdditionalNames::default(),
             policy: Policy::default(),
             dialect: Dialect::default(),
             non_ascii: NonAscii::default(),

@@ -10,7 +10,7 @@ use super::lower::Lowering;
 use super::members::{Frame, Member};
 use super::normalize::Normalizer;
 use super::spelling::plain_ascii;
-use super::{Escapes, SchemaErrorReason as Reason};
+use super::{AdditionalNames, Escapes, SchemaErrorReason as Reason};
 use crate::front::regex::SCALARS;
 use crate::fsm::{Class, Combine, Dfa};
 use crate::ir::{Except, Expr, Graph};
@@ -58,10 +58,42 @@ impl<'a> Lowering<'a, '_> {
         }
         let declared = self.declared(facets);
         let Some((members, required)) = self.members(facets, &declared) else { return Expr::Never };
-        let additional = self.additional(facets, &declared);
-        match frame {
-            Some(frame) => self.framed_graph(facets, (members, &required, additional), frame),
-            None => self.object_graph(facets, members, &required, additional),
+        let (mut additional, infinite) = self.additional(facets, &declared);
+        // Where there always is another name.
+        let asked = self.norm.options.additional_names == AdditionalNames::Differ;
+        let counted = facets.min as usize > members.len() + 1;
+        let differ = infinite && self.syntax.is_json() && (asked || counted);
+        if differ {
+            additional.iter_mut().for_each(|member| self.compare_name(member));
+        }
+        let object = match frame {
+            Some(frame) => self.framed_graph(facets, (members, &required, additional), (frame, differ)),
+            None => self.object_graph(facets, (members, &required, additional), differ),
+        };
+        if !differ {
+            return object;
+        }
+        let rule = self.rule("object".into(), object);
+        self.builder.attributes(rule).scope = true;
+        Expr::Ref(rule)
+    }
+
+    /// Makes the name of a member one that is compared with others.
+    fn compare_name(&mut self, member: &mut Member) {
+        let mut known: Vec<(Expr, Expr)> = Vec::new();
+        for (_, body) in &mut member.variants {
+            let Expr::Seq(parts) = body else { continue };
+            let Some(name) = parts.first_mut() else { continue };
+            let compared = match known.iter().find(|(other, _)| other == name) {
+                Some((_, compared)) => compared.clone(),
+                None => {
+                    let rule = self.rule("name".into(), name.clone());
+                    self.builder.attributes(rule).element = true;
+                    known.push((name.clone(), Expr::Ref(rule)));
+                    Expr::Ref(rule)
+                }
+            };
+            *name = compared;
         }
     }
 
@@ -144,21 +176,21 @@ impl<'a> Lowering<'a, '_> {
         (!variants.is_empty()).then_some(Member { variants, required })
     }
 
-    /// Members with other names.
-    fn additional(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Vec<Member> {
+    /// Members with other names, and whether there are infinitely many names.
+    fn additional(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> (Vec<Member>, bool) {
         let tests = name_tests(facets);
         let all: Vec<&'a str> = declared.iter().chain(&facets.forbidden).copied().collect();
         if tests.is_empty() && facets.names.is_empty() {
             let locs: Vec<LocId> = facets.parts.iter().filter_map(|part| part.additional).collect();
             if self.value(locs.clone()) == Expr::Never {
-                return Vec::new();
+                return (Vec::new(), false);
             }
             let names = self.names(Names::AllBut(all));
             let qualifies = self.candidates(facets, |_, _| true);
-            return self.member((names, locs), &qualifies, false).into_iter().collect();
+            return (self.member((names, locs), &qualifies, false).into_iter().collect(), true);
         }
-        let Some(classes) = self.name_classes(facets, &tests) else { return Vec::new() };
-        let mut out = Vec::new();
+        let Some(classes) = self.name_classes(facets, &tests) else { return (Vec::new(), false) };
+        let (mut out, mut infinite) = (Vec::new(), false);
         for (names, matched) in classes {
             let locs = matched_locations(facets, &matched);
             // What no name is left for is not looked at, and finitely many names can leave none.
@@ -167,15 +199,18 @@ impl<'a> Lowering<'a, '_> {
                 continue;
             }
             if let Some(dfa) = few.unwrap_or_else(|| self.but(&names, &all)) {
+                let is_infinite = dfa.is_infinite();
                 let names = self.names(Names::Automaton(dfa));
                 let qualifies = self.candidates(facets, |_, some| match &some.matching {
                     Some(test) => matched.contains(test),
                     None => !some.not_matching.iter().any(|test| matched.contains(test)),
                 });
-                out.extend(self.member((names, locs), &qualifies, false));
+                let member = self.member((names, locs), &qualifies, false);
+                infinite |= member.is_some() && is_infinite;
+                out.extend(member);
             }
         }
-        out
+        (out, infinite)
     }
 
     /// Classes of undeclared names, and what a member of such a name satisfies.

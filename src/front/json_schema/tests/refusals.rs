@@ -39,7 +39,10 @@ fn unsupported_keywords() {
         (r#"{"pattern":"(?<=a)"}"#, "/pattern"),
         (r#"{"patternProperties":{"(?<=a)":{}}}"#, "/patternProperties"),
         (r#"{"$ref":"http://json-schema.org/draft-07/schema#"}"#, "/$ref"),
-        (r#"{"type":"object","minProperties":3}"#, "/minProperties"),
+        (
+            r#"{"type":"object","minProperties":3,"additionalProperties":false,"patternProperties":{"^[ab]$":{}}}"#,
+            "/minProperties",
+        ),
     ] {
         refused(schema, "unsupported", &[pointer]);
     }

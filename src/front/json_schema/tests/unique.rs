@@ -1,6 +1,7 @@
 //! `uniqueItems`.
 
-use super::check;
+use super::{check, check_with};
+use crate::front::json_schema::{AdditionalNames, MemberOrder, SchemaOptions};
 
 #[test]
 fn elements_differ_by_value() {
@@ -75,4 +76,78 @@ fn there_are_no_more_elements_than_values() {
         &[r#"["a", true, 1, false, 2]"#],
         &[r#"["a", true, 1, true]"#, "[true]", r#"["a", true, 1, 1]"#],
     );
+}
+
+#[test]
+fn additional_names_differ() {
+    let differ = SchemaOptions { additional_names: AdditionalNames::Differ, ..SchemaOptions::default() };
+    for order in [MemberOrder::Declared, MemberOrder::Any, MemberOrder::Fixed] {
+        let options = SchemaOptions { order, ..differ };
+        check_with(
+            r#"{"properties": {"a": {}, "b": {}}, "type": "object"}"#,
+            &options,
+            &[r#"{"a": 1, "b": 1, "c": {"c": 1, "d": 1}, "d": {"c": 1}, "cc": 1, "": 1}"#, "{}"],
+            &[
+                r#"{"c": 1, "c": 1}"#,
+                r#"{"c": 1, "d": [{}], "\u0063": 2}"#,
+                r#"{"c": {"x": 1, "x": 2}}"#,
+                r#"{"a": 1, "": 1, "": 2}"#,
+            ],
+        );
+        check_with(
+            r#"{"type": "object", "additionalProperties": {"type": ["integer", "object"]}, "maxProperties": 3, "minProperties": 1}"#,
+            &options,
+            &[r#"{"a": 1, "b": {"a": 1, "b": 2}, "c": 2}"#],
+            &["{}", r#"{"a": 1, "b": 1, "c": 1, "d": 1}"#, r#"{"a": 1, "b": 2, "a": 3}"#],
+        );
+    }
+    // Names of patterns, some of them few.
+    check_with(
+        r#"{"type": "object", "additionalProperties": false, "patternProperties": {"^[ab]$": {}, "^x": {}}}"#,
+        &differ,
+        &[r#"{"a": 1, "b": 1, "x": 1, "xx": 1, "xa": 2}"#],
+        &[r#"{"a": 1, "a": 1}"#, r#"{"x": 1, "xx": 1, "x": 1}"#, r#"{"c": 1}"#],
+    );
+    // Where names are few, they may repeat.
+    check_with(
+        r#"{"type": "object", "additionalProperties": false, "patternProperties": {"^[ab]$": {}}}"#,
+        &differ,
+        &[r#"{"a": 1, "b": 1}"#, r#"{"a": 1, "a": 1}"#],
+        &[r#"{"c": 1}"#],
+    );
+    // Objects whose members differ differ, too.
+    check_with(
+        r#"{"type": "array", "uniqueItems": true, "items": {"type": "object"}}"#,
+        &differ,
+        &[r#"[{"a": 1, "b": 2}, {"a": 1}, {"b": 1, "a": 2}]"#],
+        &[r#"[{"a": 1, "b": 2}, {"b": 2, "a": 1}]"#, r#"[{"a": 1, "a": 2}]"#],
+    );
+}
+
+#[test]
+fn members_are_counted_by_name() {
+    for order in [MemberOrder::Declared, MemberOrder::Any, MemberOrder::Fixed] {
+        let options = SchemaOptions { order, ..SchemaOptions::default() };
+        check_with(
+            r#"{"type": "object", "minProperties": 3}"#,
+            &options,
+            &[r#"{"a": 1, "b": 1, "c": 1}"#, r#"{"a": 1, "b": 1, "c": 1, "d": {"a": 1}}"#],
+            &["{}", r#"{"a": 1, "b": 1}"#, r#"{"a": 1, "b": 1, "a": 1}"#, r#"{"a": 1, "b": 1, "\u0062": 1}"#],
+        );
+        check_with(
+            r#"{"type": "object", "properties": {"p": {}, "q": {}}, "required": ["q"], "minProperties": 4, "maxProperties": 5}"#,
+            &options,
+            &[
+                r#"{"p": 1, "q": 1, "a": 1, "b": 1}"#,
+                r#"{"q": 1, "a": 1, "b": 1, "c": 1}"#,
+                r#"{"q": 1, "a": 1, "b": 1, "c": 1, "d": 1}"#,
+            ],
+            &[
+                r#"{"p": 1, "q": 1, "a": 1}"#,
+                r#"{"p": 1, "q": 1, "a": 1, "a": 1}"#,
+                r#"{"p": 1, "a": 1, "b": 1, "c": 1}"#,
+                r#"{"q": 1, "a": 1, "b": 1, "c": 1, "d": 1, "e": 1}"#,
+            ],
+        );
+    }
 }
