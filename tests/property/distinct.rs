@@ -358,7 +358,7 @@ impl Strings {
                         // Whatever is missing of an escape.
                         let whole = ["", "n", "0000", "000", "00", "0"].iter();
                         let fits = |end: &&str| serde_json::from_str::<String>(&format!("\"{open}{end}\"")).is_ok();
-                        whole.clone().any(|end| fits(end)).then_some(Place::Inside)?
+                        whole.clone().any(fits).then_some(Place::Inside)?
                     }
                 }
                 _ => return None,
