@@ -54,6 +54,11 @@ impl Parser {
         !self.compiled().scopes.is_empty() && self.has(config).any(Has::SCOPE)
     }
 
+    /// One item alone, with what follows its rule.
+    pub(crate) fn single(&mut self, item: Item) -> ConfigId {
+        self.parts().0.config(&[item], Done::default())
+    }
+
     /// Whether an item's rule may call an element of a scope around it.
     pub(crate) fn exposes(&self, item: &Item) -> bool {
         self.compiled().scopes.exposes(self.program().rule(item.state))

@@ -10,6 +10,7 @@ mod recognizer;
 mod registers;
 mod shortest;
 mod store;
+mod temperature;
 mod trace;
 mod transitions;
 mod value;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::distinct::Distinct;
 use super::meter::At;
@@ -354,11 +354,6 @@ impl Parser {
         self.interned_as(&[Item { frame, ..item }], Done::default())
     }
 
-    /// One item alone, with what follows its rule.
-    pub(crate) fn single(&mut self, item: Item) -> ConfigId {
-        self.store.config(&[item], Done::default())
-    }
-
     /// Everything either configuration could go on with.
     pub(crate) fn union(&mut self, a: ConfigId, b: ConfigId) -> ConfigId {
         if a == b || b == DEAD {
@@ -456,23 +451,6 @@ impl Parser {
             other => other != owner,
         });
         StepTrace { owner, mark: mark.unwrap_or(Mark::Plain), closed, text }
-    }
-
-    /// The highest of the temperatures of the innermost rules around the items that name one.
-    pub(crate) fn temperature(&self, config: ConfigId) -> Option<f32> {
-        let rules = &self.compiled().parsed.rules;
-        let mut seen: FxHashSet<FrameId> = FxHashSet::default();
-        let mut queue: Vec<Item> = self.store.items(config).to_vec();
-        let mut highest: Option<f32> = None;
-        while let Some(item) = queue.pop() {
-            let own = rules.get(self.program.rule(item.state) as usize).and_then(|rule| rule.attributes.temperature);
-            match own {
-                Some(own) => highest = Some(highest.map_or(own, |other| other.max(own))),
-                None if seen.insert(item.frame) => queue.extend_from_slice(self.store.returns(item.frame)),
-                None => {}
-            }
-        }
-        highest
     }
 
     fn close(&mut self) -> Result<ConfigId, ParserLimit> {
