@@ -14,7 +14,7 @@ use super::parser::{Parser, ParserLimit};
 use super::registers::Registers;
 use super::store::{ConfigId, DEAD, Done, FrameId, Has, Item};
 use crate::compile::{Behind, NONE, Role};
-use crate::fsm::ByteSet;
+use crate::fsm::{ByteSet, white_space};
 
 /// Most configurations that are looked at for a way on. Where that is too few, there is none.
 const MAX_SEARCH: usize = 4096;
@@ -138,24 +138,26 @@ impl Parser {
         self.store().done(config) != Done::default() || config != DEAD && !self.has(config).is_stuck()
     }
 
-    /// A search by length, along texts that may still become what there has been. What is found behind a configuration is found from
-    /// each one on the way, as that search is a part of this one.
+    /// A search by length, along texts that may still become what there has been; behind white space only where nothing else is left, as
+    /// there is no end of ways to write some. What is found behind a configuration is found from each one on the way, as that search
+    /// is a part of this one.
     fn finds_a_way(&mut self, config: ConfigId) -> Result<bool, ParserLimit> {
         let mut seen: FxHashSet<ConfigId> = [config].into_iter().collect();
         let mut queue: VecDeque<(ConfigId, u32)> = [(config, 0)].into_iter().collect();
-        while let Some((at, zeros)) = queue.pop_front() {
-            let mut next: Vec<(ConfigId, u32)> = Vec::new();
+        let mut spaced: VecDeque<(ConfigId, u32)> = VecDeque::new();
+        while let Some((at, zeros)) = queue.pop_front().or_else(|| spaced.pop_front()) {
+            let mut next: Vec<(ConfigId, u32, bool)> = Vec::new();
             for byte in self.allowed(at).iter() {
                 // There is no end of zeros that change no number.
                 let zeros = if byte == b'0' { zeros + 1 } else { 0 };
                 if zeros <= MAX_ZEROS {
-                    next.push((self.step_on(at, byte)?, zeros));
+                    next.push((self.step_on(at, byte)?, zeros, white_space().contains(byte)));
                 }
             }
             for special in self.specials(at).collect::<Vec<_>>() {
-                next.push((self.read_special(at, special)?, 0));
+                next.push((self.read_special(at, special)?, 0, false));
             }
-            for (next, zeros) in next {
+            for (next, zeros, space) in next {
                 if next == DEAD {
                     continue;
                 }
@@ -163,7 +165,7 @@ impl Parser {
                     return Ok(true);
                 }
                 if seen.insert(next) {
-                    queue.push_back((next, zeros));
+                    if space { &mut spaced } else { &mut queue }.push_back((next, zeros));
                 }
             }
             if seen.len() > MAX_SEARCH {

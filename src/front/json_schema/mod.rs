@@ -160,6 +160,17 @@ pub enum AdditionalNames {
     Differ,
 }
 
+/// Which elements `uniqueItems` compares as they are written, where they do not come from a small set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UniqueItems {
+    /// Strings, numbers, booleans and nulls. Where elements may be objects or arrays, the keyword is refused.
+    #[default]
+    Scalars,
+    /// All. A mask in a list of long objects can take seconds: whether what has been written can still become something new is searched for.
+    Any,
+}
+
 /// The dialect of JSON Schema, for schemas without `$schema`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub enum Dialect {
@@ -238,6 +249,8 @@ pub struct SchemaOptions {
     pub undeclared: Undeclared,
     /// Whether members that are not declared may have the same name.
     pub additional_names: AdditionalNames,
+    /// Which elements `uniqueItems` compares.
+    pub unique_items: UniqueItems,
     /// What happens to a keyword that cannot be enforced.
     pub policy: Policy,
     /// The dialect of schemas without `$schema`.
@@ -260,6 +273,7 @@ impl Default for SchemaOptions {
             order: MemberOrder::default(),
             undeclared: Undeclared::default(),
             additional_names: AdditionalNames::default(),
+            unique_items: UniqueItems::default(),
             policy: Policy::default(),
             dialect: Dialect::default(),
             non_ascii: NonAscii::default(),

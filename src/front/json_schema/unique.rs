@@ -1,6 +1,7 @@
 //! Elements that differ from each other where they come from more values than a graph can remember: the array is a scope, and the
 //! parser compares. It must never ask for more elements than there are values, so those are counted here.
 
+use super::UniqueItems;
 use super::array::MAX_NODES;
 use super::doc::LocId;
 use super::facets::{ArrayFacets, Facets, NumberFacets, ObjectFacets, StringFacets, Types};
@@ -65,6 +66,11 @@ impl<'a> Lowering<'a, '_> {
         }
         let prefix = facets.prefix();
         let max = facets.max.map_or(usize::MAX, |max| max as usize);
+        if self.norm.options.unique_items == UniqueItems::Scalars
+            && (0..=prefix).any(|i| i < max && self.has_parts(facets.element(i)))
+        {
+            return Err("objects and arrays are compared only with `unique_items: any`, as that can take long");
+        }
         for i in 0..prefix.min(max) {
             let count = self.count(facets.element(i), DEPTH);
             if count.most == 0 {
@@ -104,6 +110,16 @@ impl<'a> Lowering<'a, '_> {
         let rule = self.rule("element".into(), value);
         self.builder.attributes(rule).element = true;
         Expr::Ref(rule)
+    }
+
+    /// Whether an object or an array may satisfy all of the locations.
+    fn has_parts(&mut self, locs: Vec<LocId>) -> bool {
+        let conj = self.norm.conj(locs);
+        let parts = Types::OBJECT.or(Types::ARRAY);
+        self.norm.alternatives(&conj).iter().any(|facets| match &facets.values {
+            Some(values) => values.iter().any(|value| Types::of(value).and(parts) != Types::NONE),
+            None => facets.types.and(parts) != Types::NONE,
+        })
     }
 
     /// How many values satisfy all of the locations.

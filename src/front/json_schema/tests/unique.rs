@@ -1,7 +1,29 @@
 //! `uniqueItems`.
 
 use super::{check, check_with};
-use crate::front::json_schema::{AdditionalNames, MemberOrder, SchemaOptions};
+use crate::front::json_schema::{AdditionalNames, MemberOrder, SchemaOptions, UniqueItems, lower};
+use crate::limits::Limits;
+use crate::spec::json::Json;
+
+fn any() -> SchemaOptions {
+    SchemaOptions { unique_items: UniqueItems::Any, ..SchemaOptions::default() }
+}
+
+#[test]
+fn objects_and_arrays_are_compared_where_that_is_asked_for() {
+    let limits = Limits::default();
+    for (items, scalars) in [
+        ("{}", false),
+        (r#"{"type": ["string", "array"]}"#, false),
+        (r#"{"type": ["string", "null", "number"]}"#, true),
+    ] {
+        let schema = format!(r#"{{"type": "array", "uniqueItems": true, "items": {items}}}"#);
+        let schema = Json::parse(&schema, &limits).unwrap();
+        let refused = lower(&schema, &SchemaOptions::default(), &limits).err();
+        assert_eq!(refused.as_ref().map(|e| e.0[0].pointer.as_str()), (!scalars).then_some("/uniqueItems"));
+        assert!(lower(&schema, &any(), &limits).is_ok());
+    }
+}
 
 #[test]
 fn elements_differ_by_value() {
@@ -33,23 +55,34 @@ fn elements_differ_by_value() {
         r#"[{}, {}]"#,
         r#"[["a"], [ "a" ]]"#,
     ];
-    check(r#"{"type": "array", "uniqueItems": true}"#, &valid, &invalid);
-    check(r#"{"type": "array", "uniqueItems": true, "items": {}}"#, &valid, &invalid);
+    check_with(r#"{"type": "array", "uniqueItems": true}"#, &any(), &valid, &invalid);
+    check_with(r#"{"type": "array", "uniqueItems": true, "items": {}}"#, &any(), &valid, &invalid);
 }
 
 #[test]
 fn scopes_nest() {
     let schema = r#"{"type": "array", "uniqueItems": true, "items": {"type": "array", "uniqueItems": true, "items": {"type": "string"}}}"#;
-    check(
+    check_with(
         schema,
+        &any(),
         &[r#"[["a", "b"], ["b", "a"], ["a"], []]"#],
         &[r#"[["a", "a"]]"#, r#"[["a", "b"], ["c"], ["a", "b"]]"#, r#"[[], []]"#, r#"[["a"], ["b", "c", "b"]]"#],
     );
     // Inside of an element that is no list, elements are not those of the list around.
     let schema = r#"{"type": "array", "uniqueItems": true, "items": {"type": "object", "properties": {"l": {"type": "array"}}}}"#;
-    check(schema, &[r#"[{"l": [1, 1]}, {"l": [1]}, {"l": [1, 1, 1]}]"#], &[r#"[{"l": [1, 1]}, {"l": [1, 1]}]"#]);
+    check_with(
+        schema,
+        &any(),
+        &[r#"[{"l": [1, 1]}, {"l": [1]}, {"l": [1, 1, 1]}]"#],
+        &[r#"[{"l": [1, 1]}, {"l": [1, 1]}]"#],
+    );
     let schema = r##"{"type": "array", "uniqueItems": true, "items": {"type": ["array", "string"], "$ref": "#/$defs/x"}, "$defs": {"x": {"uniqueItems": true, "items": {"$ref": "#/$defs/x"}}}}"##;
-    check(schema, &["[]", r#"[[], [[]], [[[]], []], "a"]"#], &["[[], []]", "[[[[], []]]]", "[[[], [[]]], [[], [[]]]]"]);
+    check_with(
+        schema,
+        &any(),
+        &["[]", r#"[[], [[]], [[[]], []], "a"]"#],
+        &["[[], []]", "[[[[], []]]]", "[[[], [[]]], [[], [[]]]]"],
+    );
 }
 
 #[test]
@@ -118,7 +151,7 @@ fn additional_names_differ() {
     // Objects whose members differ differ, too.
     check_with(
         r#"{"type": "array", "uniqueItems": true, "items": {"type": "object"}}"#,
-        &differ,
+        &SchemaOptions { unique_items: UniqueItems::Any, ..differ },
         &[r#"[{"a": 1, "b": 2}, {"a": 1}, {"b": 1, "a": 2}]"#],
         &[r#"[{"a": 1, "b": 2}, {"b": 2, "a": 1}]"#, r#"[{"a": 1, "a": 2}]"#],
     );
