@@ -3,7 +3,7 @@
 //!
 //! One parser: `regex-syntax`. [`translate`] rewrites what ECMA-262 means differently (`\d` is ASCII, `.` excludes four
 //! line terminators, `$` is only the end of the text, `[^]`, `\cX`, `\uXXXX`, `\/`, a literal `{`, ...) and refuses what no
-//! automaton can do (backreferences), and look-behind. Look-ahead and word boundaries become marks that [`condition`] checks.
+//! automaton can do (backreferences), and look-behind. Look-ahead and word boundaries become marks that `condition` checks.
 //!
 //! Two routes lead on:
 //! * [`Pattern::branches`] keeps the structure (counted repeats stay counters) and spells each class of code points as the
