@@ -82,8 +82,7 @@ pub struct Vocabulary {
     fingerprint: u64,
     /// See [`Vocabulary::of_chars`].
     by_chars: OnceLock<Vec<(u32, TokenId)>>,
-    /// See [`Vocabulary::white_space`].
-    white_space: OnceLock<WhiteSpace>,
+    white_space: WhiteSpace,
 }
 
 /// Collects tokens for a [`Vocabulary`].
@@ -141,9 +140,9 @@ impl Vocabulary {
         &sorted[..sorted.partition_point(|&(n, _)| n as usize >= chars)]
     }
 
-    /// The runs of white space in tokens. Found when first asked for.
+    /// The runs of white space in tokens.
     pub(crate) fn white_space(&self) -> &WhiteSpace {
-        self.white_space.get_or_init(|| WhiteSpace::of(self))
+        &self.white_space
     }
 
     /// Words of a bitmask row: 32 ids a word.
@@ -301,6 +300,7 @@ impl VocabularyBuilder {
                 missing.remove(*byte);
             }
         }
+        let white_space = WhiteSpace::of(&entries, self.tokens.len());
         let trie = Trie::build(entries);
         let fingerprint = {
             use std::hash::{Hash, Hasher};
@@ -329,7 +329,7 @@ impl VocabularyBuilder {
             reach,
             fingerprint,
             by_chars: OnceLock::new(),
-            white_space: OnceLock::new(),
+            white_space,
         })
     }
 }

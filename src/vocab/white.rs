@@ -1,7 +1,7 @@
 //! Tokens by the runs of white space in them. Grammars bound white space so that models do not write it for ever; only tokens with long
 //! runs of it can tell where the bounds are.
 
-use super::{Trie, Vocabulary};
+use super::Trie;
 use crate::fsm::{LONG_GAP, white_space};
 use crate::ids::TokenId;
 
@@ -19,14 +19,13 @@ pub(crate) struct WhiteSpace {
 }
 
 impl WhiteSpace {
-    /// Cost: one look at all tokens.
-    pub(super) fn of(vocab: &Vocabulary) -> WhiteSpace {
+    /// Of tokens with text, in a vocabulary of this width. Cost: one look at all of them.
+    pub(super) fn of(tokens: &[(&[u8], TokenId)], width: usize) -> WhiteSpace {
         let white = white_space();
         let is_white = |byte: &u8| white.contains(*byte);
-        let mut lead = vec![0u16; vocab.width()];
+        let mut lead = vec![0u16; width];
         let (mut leading, mut inner, mut long) = (Vec::new(), Vec::new(), Vec::new());
-        for &id in vocab.trie().words_below(0) {
-            let Some(bytes) = vocab.bytes(id) else { continue };
+        for &(bytes, id) in tokens {
             let first = bytes.iter().take_while(|byte| is_white(byte)).count();
             lead[id.index()] = u16::try_from(first).unwrap_or(u16::MAX);
             if first > 1 {
