@@ -8,7 +8,7 @@ use super::components::Components;
 use super::thompson::{self, Place};
 use super::units::{Part, Symbol, Unit};
 use super::{CompileError, Compiled};
-use crate::fsm::{ByteSet, Grouped, LONG_GAP, Levels, Nfa, white_space};
+use crate::fsm::{ByteSet, Grouped, LONG_GAP, Levels, Nfa};
 use crate::ids::{Label, RuleId};
 use crate::ir::{Counted, Expr, Grammar, GrammarError, Graph, Members, Trigger};
 use crate::limits::Limits;
@@ -76,7 +76,7 @@ pub(super) fn is_tiny(body: &Expr) -> bool {
 
 /// Whether a counted repeat is white space of which there may be none, with a bound that hardly any token gets to.
 pub(super) fn is_gap(body: &Expr, min: u32, max: Option<u32>) -> bool {
-    let white = matches!(body, Expr::Class(set) if set.union(&white_space()) == white_space());
+    let white = matches!(body, Expr::Class(set) if set.union(&ByteSet::WHITE_SPACE) == ByteSet::WHITE_SPACE);
     white && min == 0 && max.is_some_and(|max| max as usize > LONG_GAP)
 }
 

@@ -451,7 +451,7 @@ proptest! {
         left in 0u32..20,
         walk in prop::collection::vec(any::<u16>(), 10),
     ) {
-        let gap = |max| Expr::repeat(Expr::class(ByteSet::of(b" \t\n\r")), 0, Some(max));
+        let gap = |max| Expr::repeat(Expr::class(ByteSet::WHITE_SPACE), 0, Some(max));
         let text = Expr::star(Expr::class(ByteSet::of(b"x, \n")));
         let list = |item: Expr| Expr::seq([item.clone(), Expr::repeat(Expr::seq([Expr::text(","), gap(max), item]), 0, Some(30))]);
         let mut b = GrammarBuilder::new();

@@ -11,6 +11,8 @@ impl ByteSet {
     pub const EMPTY: ByteSet = ByteSet([0; 4]);
     /// All 256 bytes.
     pub const ALL: ByteSet = ByteSet([u64::MAX; 4]);
+    /// White space as JSON has it: space, tab, line feed, carriage return.
+    pub const WHITE_SPACE: ByteSet = ByteSet([1 << b' ' | 1 << b'\t' | 1 << b'\n' | 1 << b'\r', 0, 0, 0]);
 
     /// The bytes `lo..=hi`.
     pub fn range(lo: u8, hi: u8) -> Self {
@@ -143,11 +145,6 @@ impl ByteSet {
 
 /// More white space than this is long: few tokens have so much.
 pub(crate) const LONG_GAP: usize = 16;
-
-/// White space, as JSON has it.
-pub(crate) fn white_space() -> ByteSet {
-    ByteSet::of(b" \t\n\r")
-}
 
 impl fmt::Debug for ByteSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -14,8 +14,8 @@ mod product;
 pub(crate) mod utf8;
 mod words;
 
+pub(crate) use byteset::LONG_GAP;
 pub use byteset::{ByteSet, escape};
-pub(crate) use byteset::{LONG_GAP, white_space};
 pub use dfa::{Dfa, DfaBuilder, Edge};
 pub(crate) use grouped::Grouped;
 pub(crate) use kinds::{CODE_POINTS, NOT_ASCII, kind};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::index::{Index, IndexState};
 use super::set::TokenSet;
 use super::walk::{Stopped, Walk};
-use crate::fsm::{LONG_GAP, white_space};
+use crate::fsm::{ByteSet, LONG_GAP};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Gap, ParserLimit};
 
@@ -30,7 +30,7 @@ impl Index {
         let (room, mut too_long) = match gap {
             Gap::Room(room) => (room, self.refused(state, config, white.inner())?),
             // What begins with white space is in neither mask.
-            Gap::Outside if !state.parser.allowed(config).meets(&white_space()) => {
+            Gap::Outside if !state.parser.allowed(config).meets(&ByteSet::WHITE_SPACE) => {
                 (u32::MAX, self.refused(state, config, white.inner())?)
             }
             Gap::Outside => (u32::MAX, self.refused_of_long(state, config)?),

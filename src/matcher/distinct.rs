@@ -14,7 +14,7 @@ use super::parser::{Parser, ParserLimit};
 use super::registers::Registers;
 use super::store::{ConfigId, DEAD, Done, FrameId, Has, Item};
 use crate::compile::{Behind, NONE, Role};
-use crate::fsm::{ByteSet, white_space};
+use crate::fsm::ByteSet;
 
 /// Most configurations that are looked at for a way on. Where that is too few, there is none.
 const MAX_SEARCH: usize = 4096;
@@ -151,7 +151,7 @@ impl Parser {
                 // There is no end of zeros that change no number.
                 let zeros = if byte == b'0' { zeros + 1 } else { 0 };
                 if zeros <= MAX_ZEROS {
-                    next.push((self.step_on(at, byte)?, zeros, white_space().contains(byte)));
+                    next.push((self.step_on(at, byte)?, zeros, ByteSet::WHITE_SPACE.contains(byte)));
                 }
             }
             for special in self.specials(at).collect::<Vec<_>>() {

@@ -3,7 +3,7 @@
 
 use super::parser::{Parser, ParserLimit};
 use super::store::{ConfigId, Item};
-use crate::fsm::white_space;
+use crate::fsm::ByteSet;
 
 /// The white space at whose bounds a configuration is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Parser {
         let (rooms, others) = self.rooms(config);
         let Some(&least) = rooms.iter().min() else { return Ok(Gap::Outside) };
         let mut alone = !others && rooms.iter().all(|&room| room == least);
-        for byte in white_space().iter() {
+        for byte in ByteSet::WHITE_SPACE.iter() {
             if !alone {
                 break;
             }
@@ -60,9 +60,8 @@ impl Parser {
     fn rooms(&mut self, config: ConfigId) -> (Vec<u32>, bool) {
         let items = self.store().items(config).to_vec();
         let rooms = items.iter().filter_map(|item| self.gap_room(item)).collect();
-        let white = white_space();
         let others: Vec<u32> = items.iter().filter(|i| self.gap_room(i).is_none()).map(|i| i.state).collect();
-        (rooms, others.into_iter().any(|state| self.reads_of(state).meets(&white)))
+        (rooms, others.into_iter().any(|state| self.reads_of(state).meets(&ByteSet::WHITE_SPACE)))
     }
 
     /// How much white space may follow in the gap that an item is in.

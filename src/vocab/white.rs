@@ -2,7 +2,7 @@
 //! runs of it can tell where the bounds are.
 
 use super::Trie;
-use crate::fsm::{LONG_GAP, white_space};
+use crate::fsm::{ByteSet, LONG_GAP};
 use crate::ids::TokenId;
 
 /// Runs of white space in the tokens of a vocabulary.
@@ -21,8 +21,7 @@ pub(crate) struct WhiteSpace {
 impl WhiteSpace {
     /// Of tokens with text, in a vocabulary of this width. Cost: one look at all of them.
     pub(super) fn of(tokens: &[(&[u8], TokenId)], width: usize) -> WhiteSpace {
-        let white = white_space();
-        let is_white = |byte: &u8| white.contains(*byte);
+        let is_white = |byte: &u8| ByteSet::WHITE_SPACE.contains(*byte);
         let mut lead = vec![0u16; width];
         let (mut leading, mut inner, mut long) = (Vec::new(), Vec::new(), Vec::new());
         for &(bytes, id) in tokens {

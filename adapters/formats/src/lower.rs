@@ -493,7 +493,7 @@ impl Lowering<'_> {
 
 /// White space, as much as may stand in a gap.
 pub(crate) fn gap() -> Expr {
-    Expr::repeat(Expr::Class(ByteSet::of(b" \t\n\r")), 0, Some(MAX_GAP))
+    Expr::repeat(Expr::Class(ByteSet::WHITE_SPACE), 0, Some(MAX_GAP))
 }
 
 fn id(style: IdStyle) -> Expr {

@@ -411,7 +411,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
     /// White space between JSON tokens.
     pub(super) fn gap(&mut self) -> Expr {
         let body = match self.norm.options.whitespace {
-            Whitespace::Flexible { max } if max > 0 => Expr::repeat(Expr::Class(ByteSet::of(b" \t\n\r")), 0, Some(max)),
+            Whitespace::Flexible { max } if max > 0 => Expr::repeat(Expr::Class(ByteSet::WHITE_SPACE), 0, Some(max)),
             Whitespace::Pretty { indent } => {
                 let unit = Expr::text(&" ".repeat(indent as usize));
                 Expr::seq([Expr::text("\n"), Expr::repeat(unit, 0, Some(MAX_INDENTS))])

@@ -139,7 +139,7 @@ pub(super) fn lower(
 fn gap(lowering: &mut Lowering<'_>, options: &SchemaOptions) -> Expr {
     match options.whitespace {
         Whitespace::Flexible { max } if max > 0 => {
-            let space = Expr::repeat(Expr::Class(ByteSet::of(b" \t\n\r")), 0, Some(max));
+            let space = Expr::repeat(Expr::Class(ByteSet::WHITE_SPACE), 0, Some(max));
             Expr::Ref(lowering.builder.rule("ws", space))
         }
         _ => Expr::Empty,

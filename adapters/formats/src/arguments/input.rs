@@ -195,7 +195,7 @@ impl Lowering<'_> {
                 (Expr::Ref(self.builder.rule("ws", body)), Expr::Empty, Expr::text(" "))
             }
             Whitespace::Flexible { max } => {
-                let space = Expr::Class(louver::fsm::ByteSet::of(b" \t\n\r"));
+                let space = Expr::Class(louver::fsm::ByteSet::WHITE_SPACE);
                 let gap = match Expr::repeat(space, 0, Some(max)) {
                     Expr::Empty => Expr::Empty,
                     body => Expr::Ref(self.builder.rule("ws", body)),
