@@ -8,8 +8,7 @@
 use std::sync::Arc;
 
 use super::index::{Index, IndexState};
-use super::set::{TokenSet, bit, set_bit};
-use super::tokens::Tokens;
+use super::set::{TokenSet, ids};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, ParserLimit};
 
@@ -55,15 +54,7 @@ impl Index {
         let (mut more, mut less) = (vec![0; self.vocab.mask_words()], vec![0; self.vocab.mask_words()]);
         all.write(&mut more);
         few.write(&mut less);
-        let mut found = Vec::new();
-        for (word, (more, less)) in more.iter().zip(&less).enumerate() {
-            let mut left = more & !less;
-            while left != 0 {
-                found.push(TokenId::new(word * 32 + left.trailing_zeros() as usize));
-                left &= left - 1;
-            }
-        }
-        let found: Arc<[TokenId]> = found.into();
+        let found: Arc<[TokenId]> = ids(more.iter().zip(&less).map(|(more, less)| more & !less)).collect();
         state.candidates.insert(limited, found.clone());
         Ok(found)
     }
@@ -110,17 +101,13 @@ impl Index {
     ) -> Result<(), ParserLimit> {
         let specials: Vec<u32> = state.parser.specials(plain).collect();
         if !specials.is_empty() {
-            let mut row = vec![0; self.vocab.mask_words()];
             for special in specials {
                 if state.parser.step_special(config, special)? == DEAD {
-                    match &self.specials[special as usize] {
-                        Tokens::One(id) => set_bit(&mut row, *id),
-                        Tokens::Many(bits) => row.iter_mut().zip(&**bits).for_each(|(a, b)| *a |= b),
-                    }
+                    self.specials[special as usize].each(&mut |id| less.push(id));
                 }
             }
-            let ids = (0..self.vocab.width()).map(TokenId::new).filter(|&id| bit(&row, id));
-            less.extend(ids);
+            less.sort_unstable();
+            less.dedup();
             let mut fails = Vec::new();
             for &token in less.iter() {
                 if state.step_token(self, config, token)?.0 == DEAD {

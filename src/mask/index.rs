@@ -53,7 +53,7 @@ pub(crate) struct Index {
     /// The tokens of each special token of the grammar.
     pub(crate) specials: Vec<Tokens>,
     limits: Limits,
-    pub(super) mask_bytes: usize,
+    mask_bytes: usize,
     /// Trie nodes a configuration may cost before its wide states get pooled entries instead.
     ways: Ways,
     state: Mutex<IndexState>,
@@ -85,7 +85,7 @@ pub(crate) struct IndexState {
     new_configs: usize,
     /// The same for a walk of the whole vocabulary with few nodes.
     new_narrow: usize,
-    pub(super) walk: Walk,
+    walk: Walk,
     /// Lengths of shortest completions, once asked for.
     pub(crate) lengths: Option<Box<Lengths>>,
     /// Memory one sequence needed after the last clear, to tell a full cache from a sequence that needs all of it.
@@ -135,23 +135,25 @@ impl Index {
         if let Some(mask) = self.known_mask(state, config) {
             return Ok(mask);
         }
-        if state.parser.compares(config) {
-            let (mask, own) = self.mask_compared(state, config)?;
-            let bytes = if own { mask.bytes() } else { size_of::<Arc<TokenSet>>() };
-            state.hold(config, &mask, (bytes, self.mask_bytes));
-            return Ok(mask);
-        }
-        let normal = state.parser.normal(config);
-        let mask = match self.compiled.gaps {
-            true => self.build_loosely(state, normal)?,
-            false => {
-                let built = self.build(state, normal);
-                state.walk.clear();
-                Arc::new(built?)
-            }
-        };
         // Counters run through many configurations once each: those find their mask through the normal one.
-        state.hold(normal, &mask, (mask.bytes(), self.mask_bytes));
+        let place = state.place(config);
+        let (mask, own) = match state.parser.compares(config) {
+            true => self.mask_compared(state, config)?,
+            false if self.compiled.gaps => self.mask_loosely(state, place)?,
+            false => return self.make(state, place),
+        };
+        // What another configuration holds, too, is counted there.
+        let bytes = if own { mask.bytes() } else { size_of::<Arc<TokenSet>>() };
+        state.hold(place, &mask, (bytes, self.mask_bytes));
+        Ok(mask)
+    }
+
+    /// Builds a configuration's mask and memoises it.
+    pub(super) fn make(&self, state: &mut IndexState, config: ConfigId) -> Result<Arc<TokenSet>, ParserLimit> {
+        let built = self.build(state, config);
+        state.walk.clear();
+        let mask = Arc::new(built?);
+        state.hold(config, &mask, (mask.bytes(), self.mask_bytes));
         Ok(mask)
     }
 
@@ -182,7 +184,7 @@ impl Index {
         state.ahead.insert(place);
     }
 
-    pub(super) fn build(&self, state: &mut IndexState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
+    fn build(&self, state: &mut IndexState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
         let limit = |stopped| match stopped {
             Stopped::Parser(limit) => limit,
             Stopped::Budget => ParserLimit::Memory,
@@ -440,7 +442,7 @@ impl IndexState {
         if self.parser.compares(config) { config } else { self.parser.normal(config) }
     }
 
-    pub(super) fn hold(&mut self, config: ConfigId, mask: &Arc<TokenSet>, (bytes, max_bytes): (usize, usize)) {
+    fn hold(&mut self, config: ConfigId, mask: &Arc<TokenSet>, (bytes, max_bytes): (usize, usize)) {
         if self.masks_held + bytes > max_bytes {
             self.masks.clear();
             self.ahead.clear();

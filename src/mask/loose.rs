@@ -11,45 +11,48 @@ use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Gap, ParserLimit};
 
 impl Index {
-    /// The mask of a configuration of a grammar with gaps.
-    pub(super) fn build_loosely(&self, state: &mut IndexState, config: ConfigId) -> Result<Arc<TokenSet>, ParserLimit> {
+    /// The mask of a configuration of a grammar with gaps; whether it is one of its own.
+    pub(super) fn mask_loosely(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+    ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
         let (loose, gap) = state.parser.loosened(config)?;
         let base = match state.held(loose) {
             Some(mask) => mask,
             None => {
                 state.parser.set_loose(true);
-                let built = self.build(state, loose);
+                let made = self.make(state, loose);
                 state.parser.set_loose(false);
-                state.walk.clear();
-                let mask = Arc::new(built?);
-                state.hold(loose, &mask, (mask.bytes(), self.mask_bytes));
-                mask
+                made?
             }
         };
         let white = self.vocab.white_space();
-        let (room, mut too_long) = match gap {
-            Gap::Room(room) => (room, self.refused(state, config, white.inner())?),
-            // What begins with white space is in neither mask.
-            Gap::Outside if !state.parser.allowed(config).meets(&ByteSet::WHITE_SPACE) => {
-                (u32::MAX, self.refused(state, config, white.inner())?)
+        let room = if let Gap::Room(room) = gap { room } else { u32::MAX };
+        let mut too_long = match gap {
+            Gap::Outside if state.parser.allowed(config).meets(&ByteSet::WHITE_SPACE) => {
+                self.refused_of_long(state, config)?
             }
-            Gap::Outside => (u32::MAX, self.refused_of_long(state, config)?),
-            Gap::Mixed(room) => {
-                let mut too_long = self.refused_of_long(state, config)?;
-                if (room as usize) < LONG_GAP {
-                    too_long.extend(self.refused(state, config, white.beyond(room))?);
-                }
-                (u32::MAX, too_long)
-            }
+            // What begins with white space is in neither mask, or is known by how much of it there is.
+            Gap::Outside | Gap::Room(_) => self.refused(state, config, white.inner())?,
+            Gap::Mixed(_) => self.refused_of_long(state, config)?,
         };
+        if let Gap::Mixed(least) = gap
+            && (least as usize) < LONG_GAP
+        {
+            too_long.extend(self.refused(state, config, white.beyond(least))?);
+        }
         too_long.sort_unstable();
         too_long.dedup();
         let others = [white.beyond(room), &too_long].concat();
         if others.is_empty() {
-            return Ok(base);
+            return Ok((base, false));
         }
         let fits = |id: TokenId| white.lead(id) <= room && too_long.binary_search(&id).is_err();
-        Ok(base.without(&others, fits, self.vocab.mask_words()).map_or(base, Arc::new))
+        Ok(match base.without(&others, fits, self.vocab.mask_words()) {
+            Some(less) => (Arc::new(less), true),
+            None => (base, false),
+        })
     }
 
     /// Those of some tokens that cannot follow.

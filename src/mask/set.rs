@@ -29,6 +29,15 @@ pub fn bit(words: &[u32], id: TokenId) -> bool {
     words.get(id.index() / 32).is_some_and(|word| word >> (id.raw() % 32) & 1 == 1)
 }
 
+/// The ids of a row, in ascending order.
+pub(super) fn ids(words: impl IntoIterator<Item = u32>) -> impl Iterator<Item = TokenId> {
+    words.into_iter().enumerate().flat_map(|(at, word)| {
+        let left = std::iter::successors(Some(word), |left| Some(left & left.wrapping_sub(1)));
+        let bits = left.take_while(|left| *left != 0).map(u32::trailing_zeros);
+        bits.map(move |bit| TokenId::new(at * 32 + bit as usize))
+    })
+}
+
 /// Most ids that are kept as a difference to a shared row; beyond, the row is written out.
 const MAX_DIFFERENCE: usize = 512;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::set::{bit, clear_bit, set_bit};
+use super::set::{bit, clear_bit, ids, set_bit};
 use crate::compile::CompileError;
 use crate::ids::TokenId;
 use crate::ir::SpecialToken;
@@ -72,13 +72,10 @@ impl Tokens {
         }
     }
 
-    fn each(&self, visit: &mut dyn FnMut(TokenId)) {
+    pub(super) fn each(&self, visit: &mut dyn FnMut(TokenId)) {
         match self {
             Tokens::One(id) => visit(*id),
-            Tokens::Many(row) => {
-                let ids = (0..row.len() as u32 * 32).map(TokenId::from_raw);
-                ids.filter(|&id| bit(row, id)).for_each(visit);
-            }
+            Tokens::Many(row) => ids(row.iter().copied()).for_each(visit),
         }
     }
 
@@ -86,10 +83,7 @@ impl Tokens {
     pub(crate) fn first(&self) -> TokenId {
         match self {
             Tokens::One(id) => *id,
-            Tokens::Many(row) => {
-                let word = row.iter().position(|&word| word != 0).expect("there is at least one");
-                TokenId::from_raw(word as u32 * 32 + row[word].trailing_zeros())
-            }
+            Tokens::Many(row) => ids(row.iter().copied()).next().expect("there is at least one"),
         }
     }
 }

@@ -56,7 +56,7 @@ impl Parser {
 
     /// One item alone, with what follows its rule.
     pub(crate) fn single(&mut self, item: Item) -> ConfigId {
-        self.parts().0.config(&[item], Done::default())
+        self.interned_as(&[item], Done::default())
     }
 
     /// Whether an item's rule may call an element of a scope around it.
