@@ -15,7 +15,7 @@ use louver::compile::{CompileError, Compiled};
 use louver::engine::{Constraint, Engine, EngineOptions};
 use louver::front::structural_tag::{StructuralTag, StructuralTagOptions};
 use louver::ids::TokenId;
-use louver::ir::Grammar;
+use louver::ir::{Deferred, Expr, Grammar};
 use louver::limits::Limits;
 use louver::matcher::{AdvanceError, Recognizer};
 use louver::vocab::Vocabulary;
@@ -78,6 +78,33 @@ proptest! {
             oracle.back_to(0);
             short_prefixes(&constraint, &mut oracle)?;
             walk(&constraint, &mut oracle, &path)?;
+        }
+    }
+
+    /// The same where bodies of rules are made when a parse gets to them.
+    #[test]
+    fn deferred_bodies_are_what_they_are_written_out(
+        Shown(mut grammar) in generate::grammar().prop_map(Shown),
+        bodies in proptest::collection::vec(generate::byte_grammar(), 1..3),
+        places in proptest::collection::vec(any::<usize>(), 1..3),
+        vocab in generate::vocabulary(),
+        path in proptest::collection::vec(any::<u16>(), STEPS),
+    ) {
+        for (body, place) in bodies.into_iter().zip(places) {
+            let Ok(compiled) = Compiled::new(&body, &limits()) else { continue };
+            if !Recognizer::new(Arc::new(compiled)).is_complete() {
+                let place = place % grammar.rules.len();
+                grammar.rules[place].body = Expr::Deferred(Deferred::new(move || Some(body.clone())));
+            }
+        }
+        let vocab = Arc::new(vocab.build());
+        let whole = grammar.loaded().expect("what is deferred can be made").into_owned();
+        let mut oracle = Oracle::new(&whole);
+        for ways in [(EngineOptions::default().direct_walk, 2), (0, 2), (3, 0)] {
+            let Some(constraint) = compile(&grammar, &vocab, &oracle, ways)? else { return Ok(()) };
+            oracle.back_to(0);
+            walk(&constraint, &mut oracle, &path)?;
+            short_prefixes(&constraint, &mut oracle)?;
         }
     }
 

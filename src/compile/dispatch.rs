@@ -4,12 +4,163 @@
 use aho_corasick::automaton::Automaton;
 use aho_corasick::dfa::DFA;
 use aho_corasick::{Anchored, StartKind};
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 use super::Mark;
-use super::units::Symbol;
+use super::facts::RuleFacts;
+use super::units::{Part, Symbol, Unit};
 use crate::fsm::{ByteSet, Nfa, TooLarge};
 use crate::ir::{AfterTag, Dispatch, DispatchEnd, Trigger};
+
+/// Most states all shared automata may have before they are dropped and built anew.
+const MAX_HELD: usize = 200_000;
+
+/// What a dispatch watches for: all of it but the rules that are called.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Watched {
+    /// Triggers of tags, each once.
+    tags: Vec<Trigger>,
+    stops: Vec<Trigger>,
+    excludes: Vec<Vec<u8>>,
+    after: AfterTag,
+    end: DispatchEnd,
+}
+
+/// The automaton of all dispatches that watch for the same.
+#[derive(Debug)]
+struct Shape {
+    /// Calls are numbers of triggers.
+    nfa: Nfa,
+    marks: Vec<Mark>,
+    /// Which states can reach an end, if everything that is called derives something.
+    live: Vec<bool>,
+}
+
+/// A dispatch before it is known what the rules it calls derive.
+#[derive(Debug)]
+pub(super) struct Pending {
+    shape: Arc<Shape>,
+    /// By trigger: the rules of its tags.
+    rules: Vec<Vec<u32>>,
+}
+
+/// Shapes, compared whole.
+#[derive(Default)]
+struct Held {
+    by_watched: FxHashMap<Watched, Arc<Shape>>,
+    states: usize,
+}
+
+static SHAPES: Mutex<Option<Held>> = Mutex::new(None);
+
+impl Pending {
+    /// The automaton is built if nothing in the process has watched for the same before. `limit`: most states of it.
+    pub(super) fn new(dispatch: &Dispatch, limit: usize) -> Result<Pending, TooLarge> {
+        let (mut tags, mut rules): (Vec<Trigger>, Vec<Vec<u32>>) = (Vec::new(), Vec::new());
+        let mut numbers: FxHashMap<&Trigger, usize> = FxHashMap::default();
+        for (trigger, body) in &dispatch.tags {
+            let number = *numbers.entry(trigger).or_insert_with(|| {
+                tags.push(trigger.clone());
+                rules.push(Vec::new());
+                tags.len() - 1
+            });
+            rules[number].push(body.raw());
+        }
+        let (stops, excludes) = (dispatch.stops.clone(), dispatch.excludes.clone());
+        let watched = Watched { tags, stops, excludes, after: dispatch.after, end: dispatch.end };
+        Ok(Pending { shape: Shape::of(watched, limit)?, rules })
+    }
+
+    /// States of the automaton.
+    pub(super) fn len(&self) -> usize {
+        self.shape.nfa.len()
+    }
+
+    /// Whether its end can be reached over calls that pass, and over what is read if `reading`.
+    pub(super) fn ends(&self, passes: impl Fn(u32) -> bool, reading: bool) -> bool {
+        let nfa = &self.shape.nfa;
+        let mut seen = vec![false; nfa.len()];
+        let mut stack = vec![nfa.start()];
+        while let Some(s) = stack.pop() {
+            if std::mem::replace(&mut seen[s as usize], true) {
+                continue;
+            }
+            if nfa.is_final(s) {
+                return true;
+            }
+            stack.extend(nfa.epsilons(s));
+            stack.extend(nfa.edges(s).filter_map(|e| {
+                let passes = match Symbol::decode(e.lo) {
+                    Symbol::Call(trigger) => self.rules[trigger as usize].iter().any(|&rule| passes(rule)),
+                    Symbol::Byte(_) | Symbol::Special(_) | Symbol::Block(_) => reading,
+                };
+                passes.then_some(e.to)
+            }));
+        }
+        false
+    }
+
+    /// The automaton, its calls resolved: callees that derive nothing lead nowhere, nullable ones can be skipped.
+    pub(super) fn unit(&self, rules: &[RuleFacts]) -> Unit {
+        let (from, marks) = (&self.shape.nfa, self.shape.marks.clone());
+        let mut nfa = Nfa::new();
+        for state in 0..from.len() as u32 {
+            nfa.state();
+            if from.is_final(state) {
+                nfa.set_final(state);
+            }
+        }
+        nfa.set_start(from.start());
+        let mut whole = true;
+        for state in 0..from.len() as u32 {
+            from.epsilons(state).for_each(|to| nfa.epsilon(state, to));
+            for e in from.edges(state) {
+                let Symbol::Call(trigger) = Symbol::decode(e.lo) else {
+                    nfa.edge(state, e.lo, e.hi, e.to);
+                    continue;
+                };
+                for &rule in &self.rules[trigger as usize] {
+                    let (facts, symbol) = (&rules[rule as usize], Symbol::Call(rule).encode());
+                    if facts.productive {
+                        nfa.edge(state, symbol, symbol, e.to);
+                    }
+                    if facts.nullable {
+                        nfa.epsilon(state, e.to);
+                    }
+                    whole &= facts.productive;
+                }
+            }
+        }
+        let main = if whole { Part { nfa, live: self.shape.live.clone() } } else { Part::new(nfa) };
+        Unit { main, marks, ..Unit::default() }
+    }
+}
+
+impl Shape {
+    fn of(watched: Watched, limit: usize) -> Result<Arc<Shape>, TooLarge> {
+        let known = SHAPES.lock().get_or_insert_default().by_watched.get(&watched).cloned();
+        let shape = match known {
+            Some(shape) => shape,
+            None => {
+                let (mut nfa, mut marks) = (Nfa::new(), Vec::new());
+                nfa.state();
+                build(&watched, &mut nfa, &mut marks, limit)?;
+                let shape = Arc::new(Shape { live: nfa.live(), nfa, marks });
+                let mut shapes = SHAPES.lock();
+                let held = shapes.get_or_insert_default();
+                if held.states + shape.nfa.len() > MAX_HELD {
+                    *held = Held::default();
+                }
+                held.states += shape.nfa.len();
+                held.by_watched.insert(watched, shape.clone());
+                shape
+            }
+        };
+        if shape.nfa.len() > limit { Err(TooLarge { limit }) } else { Ok(shape) }
+    }
+}
 
 /// Where in a dispatch a state is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,7 +184,7 @@ enum Meaning {
 }
 
 struct Builder<'d> {
-    dispatch: &'d Dispatch,
+    dispatch: &'d Watched,
     /// `None` where nothing is watched for.
     text: Option<DFA>,
     /// Bytes of the patterns; every other byte leads back to the root.
@@ -49,10 +200,10 @@ struct Builder<'d> {
 }
 
 /// Builds into an empty automaton whose state 0 is the start; one mark per state.
-pub(super) fn build(dispatch: &Dispatch, nfa: &mut Nfa, marks: &mut Vec<Mark>, limit: usize) -> Result<(), TooLarge> {
+fn build(dispatch: &Watched, nfa: &mut Nfa, marks: &mut Vec<Mark>, limit: usize) -> Result<(), TooLarge> {
     let mut patterns: Vec<&[u8]> = Vec::new();
     let mut meanings: Vec<(Meaning, usize)> = Vec::new();
-    let tags = dispatch.tags.iter().enumerate().map(|(i, (trigger, _))| (trigger, Meaning::Tag(i)));
+    let tags = dispatch.tags.iter().enumerate().map(|(i, trigger)| (trigger, Meaning::Tag(i)));
     for (trigger, meaning) in tags.chain(dispatch.stops.iter().map(|stop| (stop, Meaning::Stop))) {
         let (text, meaning) = match trigger {
             Trigger::Text(text) => (text, meaning),
@@ -176,7 +327,7 @@ impl<'d> Builder<'d> {
         }
         let (before, committed) = (self.leads(ac), phase == Phase::Committed);
         let depth = self.depth.get(&ac).copied().unwrap_or(0) as usize;
-        let tags = self.dispatch.tags.iter().enumerate().map(|(i, (trigger, _))| (trigger, Some(i)));
+        let tags = self.dispatch.tags.iter().enumerate().map(|(i, trigger)| (trigger, Some(i)));
         // By special token: how much text before it belongs to a trigger, and what fires.
         let mut fired: Vec<(u32, usize, Vec<Option<usize>>)> = Vec::new();
         for (trigger, tag) in tags.chain(self.dispatch.stops.iter().map(|stop| (stop, None))) {
@@ -277,7 +428,7 @@ impl<'d> Builder<'d> {
             nfa.epsilon(target, self.end);
             return;
         };
-        let symbol = Symbol::Call(self.dispatch.tags[tag].1.raw()).encode();
+        let symbol = Symbol::Call(tag as u32).encode();
         let after = match self.dispatch.after {
             AfterTag::End => self.end,
             AfterTag::Loop => self.node(nfa, marks, self.root, Phase::After),

@@ -2,15 +2,17 @@
 //! empty string, who calls whom, which bytes are told apart. One walk over the expressions; no automaton is built but
 //! those of dispatches.
 
+use std::sync::OnceLock;
+
 use rustc_hash::FxHashMap;
 
 use super::components::Components;
+use super::dispatch::Pending;
 use super::thompson::{self, Place};
-use super::units::{Part, Symbol, Unit};
-use super::{CompileError, Compiled};
-use crate::fsm::{ByteSet, Grouped, LONG_GAP, Levels, Nfa};
+use super::{Classes, CompileError, Compiled};
+use crate::fsm::{ByteSet, Grouped, LONG_GAP, Levels};
 use crate::ids::{Label, RuleId};
-use crate::ir::{Counted, Expr, Grammar, GrammarError, Graph, Members, Trigger};
+use crate::ir::{Counted, Dispatch, Expr, Grammar, GrammarError, Graph, Members, Trigger};
 use crate::limits::Limits;
 
 /// Most states a counted repeat may cost to be written out; beyond, it becomes a counter.
@@ -102,6 +104,7 @@ fn weight(expr: &Expr, cap: usize) -> usize {
         Expr::Empty | Expr::Never => 0,
         Expr::Bytes(b) => b.len(),
         Expr::Class(_) | Expr::Special(_) | Expr::Ref(_) | Expr::Dispatch(_) | Expr::Members(_) => 1,
+        Expr::Deferred(_) => 1,
         Expr::Seq(parts) | Expr::Alt(parts) => sum(&mut parts.iter()),
         Expr::Repeat { body, min, max } => weight(body, cap).saturating_mul(max.unwrap_or(min + 1).max(1) as usize),
         Expr::Automaton(dfa) => dfa.len(),
@@ -110,6 +113,9 @@ fn weight(expr: &Expr, cap: usize) -> usize {
         Expr::Graph(graph) => graph.nodes as usize + sum(&mut graph.edges.iter().map(|(_, e, _)| e)),
     }
 }
+
+/// Bodies of auxiliary rules, and dispatches by their rules.
+type Bodies<'a> = (&'a [&'a Expr], &'a FxHashMap<u32, Pending>);
 
 /// Fills in a compiled grammar's facts.
 pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), CompileError> {
@@ -131,27 +137,24 @@ pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), Com
         counted: false,
         written: false,
         gaps: false,
+        deferred: Vec::new(),
     };
     scan.reach(grammar.start.raw())?;
     if !compiled.meters.is_empty() {
         // Code points are counted.
         [(0x80, 0xBF), (0xC0, 0xDF), (0xE0, 0xEF), (0xF0, 0xFF)].into_iter().for_each(|(lo, hi)| scan.cut(lo, hi));
     }
-    compiled.gaps = scan.gaps && compiled.keeps_no_account();
+    // What is deferred has such white space, as JSON does.
+    compiled.gaps = (scan.gaps || !scan.deferred.is_empty()) && compiled.keeps_no_account();
+    compiled.deferred = scan.deferred.iter().map(|&rule| (rule, OnceLock::new())).collect();
     let Scan { rules, refs, calls, auxiliary, bodies, dispatches, levels, cuts, sets, .. } = scan;
     compiled.levels = levels;
     compiled.rules = rules;
     compiled.auxiliary = auxiliary;
-    compiled.units = dispatches;
-    for byte in 1..=255u8 {
-        if cuts.contains(byte) {
-            compiled.class_bytes.push(byte);
-        }
-        compiled.classes[usize::from(byte)] = (compiled.class_bytes.len() - 1) as u8;
-    }
+    compiled.classes = Classes::new(&cuts).into();
     let calls = |rule: usize| &calls[refs[rule].0 as usize..refs[rule].1 as usize];
     let components = Components::of(compiled.rules.len(), calls);
-    compiled.derivable(&grammar, &bodies, &components);
+    compiled.derivable(&grammar, (&bodies, &dispatches), &components);
     if !compiled.rules[compiled.start as usize].productive {
         return Err(CompileError::Empty { rule: grammar.rules[compiled.start as usize].name.clone() });
     }
@@ -162,15 +165,11 @@ pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), Com
         let name = grammar.rules.get(*rule as usize).map_or("(members)", |rule| &rule.name);
         return Err(CompileError::EmptyMember { rule: name.to_owned() });
     }
-    compiled.ranks(&grammar, &bodies, &components);
+    compiled.ranks(&grammar, (&bodies, &dispatches), &components);
     compiled.meters.keys().for_each(|&rule| compiled.rules[rule as usize].kept = true);
     super::scopes::check(compiled, &calls)?;
     let rules = &compiled.rules;
-    for unit in compiled.units.values_mut() {
-        if let Some(unit) = std::sync::Arc::get_mut(unit) {
-            unit.main = resolved(&unit.main.nfa, rules);
-        }
-    }
+    compiled.units.extend(dispatches.iter().map(|(&rule, pending)| (rule, pending.unit(rules).into())));
     for (i, body) in bodies.iter().enumerate() {
         let rule = (grammar.rules.len() + i) as u32;
         if !compiled.units.contains_key(&rule) {
@@ -203,7 +202,7 @@ struct Scan<'g> {
     auxiliary: FxHashMap<usize, u32>,
     /// Bodies of auxiliary rules.
     bodies: Vec<&'g Expr>,
-    dispatches: FxHashMap<u32, std::sync::Arc<Unit>>,
+    dispatches: FxHashMap<u32, Pending>,
     /// In how many steps counted graphs end, by the address of their expression.
     levels: FxHashMap<usize, std::sync::Arc<Levels>>,
     /// Bytes that differ from the byte before them.
@@ -217,6 +216,8 @@ struct Scan<'g> {
     written: bool,
     /// See [`Compiled::gaps`].
     gaps: bool,
+    /// Rules whose bodies are deferred.
+    deferred: Vec<u32>,
 }
 
 impl<'g> Scan<'g> {
@@ -233,7 +234,7 @@ impl<'g> Scan<'g> {
             (self.counted, self.written) = (false, false);
             let nodes = if let Expr::Dispatch(dispatch) = body {
                 self.counted = true;
-                self.dispatch(owner, body, dispatch)?
+                self.dispatch(owner, dispatch)?
             } else if let (Expr::Counted(counted), None) = (body, self.grammar.rules.get(rule as usize)) {
                 self.counted = true;
                 self.steps(owner, body, counted)?
@@ -297,6 +298,11 @@ impl<'g> Scan<'g> {
             }
             Expr::Special(_) => {
                 self.counted = true;
+                1
+            }
+            Expr::Deferred(_) => {
+                self.counted = true;
+                self.deferred.push(owner);
                 1
             }
             Expr::Ref(r) => self.reference(owner, *r, place)?,
@@ -406,7 +412,7 @@ impl<'g> Scan<'g> {
         Ok(nodes)
     }
 
-    fn dispatch(&mut self, owner: u32, expr: &Expr, dispatch: &crate::ir::Dispatch) -> Result<usize, CompileError> {
+    fn dispatch(&mut self, owner: u32, dispatch: &Dispatch) -> Result<usize, CompileError> {
         self.calls.extend(dispatch.tags.iter().map(|(_, body)| body.raw()));
         let texts = dispatch.tags.iter().map(|(trigger, _)| trigger).chain(&dispatch.stops);
         let texts = texts.filter_map(|t| match t {
@@ -417,12 +423,11 @@ impl<'g> Scan<'g> {
         texts.chain(&dispatch.excludes).flatten().for_each(|&b| bytes.insert(b));
         bytes.iter().for_each(|b| self.cut(b, b));
         let limit = self.limits.automaton_states;
-        let unit = match thompson::dispatch_unit(expr, limit) {
-            Some(Ok(unit)) => unit,
-            _ => return Err(CompileError::Limit { rule: self.name(owner), what: "dispatch states", limit }),
+        let Ok(pending) = Pending::new(dispatch, limit) else {
+            return Err(CompileError::Limit { rule: self.name(owner), what: "dispatch states", limit });
         };
-        let nodes = unit.main.nfa.len();
-        self.dispatches.insert(owner, unit.into());
+        let nodes = pending.len();
+        self.dispatches.insert(owner, pending);
         Ok(nodes)
     }
 }
@@ -434,7 +439,7 @@ impl Compiled {
     }
 
     /// Which rules derive something, and the empty string: callees first, recursive ones until nothing changes.
-    fn derivable(&mut self, grammar: &Grammar, bodies: &[&Expr], components: &Components) {
+    fn derivable(&mut self, grammar: &Grammar, (bodies, dispatches): Bodies<'_>, components: &Components) {
         let body = |rule: u32| match grammar.rules.get(rule as usize) {
             Some(r) => &r.body,
             None => bodies[rule as usize - grammar.rules.len()],
@@ -448,10 +453,10 @@ impl Compiled {
                     if !facts.reached {
                         continue;
                     }
-                    let (productive, nullable) = match self.units.get(&rule) {
-                        Some(unit) => (
-                            facts.productive || self.ends(unit, |rules, r| rules[r as usize].productive, true),
-                            facts.nullable || self.ends(unit, |rules, r| rules[r as usize].nullable, false),
+                    let (productive, nullable) = match dispatches.get(&rule) {
+                        Some(pending) => (
+                            facts.productive || pending.ends(|r| self.rules[r as usize].productive, true),
+                            facts.nullable || pending.ends(|r| self.rules[r as usize].nullable, false),
                         ),
                         None => (
                             facts.productive || self.productive(body(rule)),
@@ -469,36 +474,12 @@ impl Compiled {
         }
     }
 
-    /// Whether a dispatch's end can be reached over calls that pass, and over what is read if `reading`.
-    fn ends(&self, unit: &Unit, passes: impl Fn(&[RuleFacts], u32) -> bool, reading: bool) -> bool {
-        let nfa = &unit.main.nfa;
-        let mut seen = vec![false; nfa.len()];
-        let mut stack = vec![nfa.start()];
-        while let Some(s) = stack.pop() {
-            if std::mem::replace(&mut seen[s as usize], true) {
-                continue;
-            }
-            if nfa.is_final(s) {
-                return true;
-            }
-            stack.extend(nfa.epsilons(s));
-            stack.extend(nfa.edges(s).filter_map(|e| {
-                let passes = match Symbol::decode(e.lo) {
-                    Symbol::Call(rule) => passes(&self.rules, rule),
-                    Symbol::Byte(_) | Symbol::Special(_) | Symbol::Block(_) => reading,
-                };
-                passes.then_some(e.to)
-            }));
-        }
-        false
-    }
-
     /// Whether an expression derives something.
     pub(super) fn productive(&self, expr: &Expr) -> bool {
         match expr {
             Expr::Never => false,
             Expr::Class(set) => !set.is_empty(),
-            Expr::Empty | Expr::Bytes(_) | Expr::Special(_) => true,
+            Expr::Empty | Expr::Bytes(_) | Expr::Special(_) | Expr::Deferred(_) => true,
             Expr::Ref(r) => {
                 self.written_rule(*r).map_or_else(|| self.rules[r.index()].productive, |e| self.productive(e))
             }
@@ -522,7 +503,7 @@ impl Compiled {
     pub(super) fn nullable(&self, expr: &Expr) -> bool {
         match expr {
             Expr::Empty => true,
-            Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => false,
+            Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) | Expr::Deferred(_) => false,
             Expr::Ref(r) => self.written_rule(*r).map_or_else(|| self.rules[r.index()].nullable, |e| self.nullable(e)),
             Expr::Seq(parts) => parts.iter().all(|p| self.nullable(p)),
             Expr::Alt(parts) => parts.iter().any(|p| self.nullable(p)),
@@ -548,7 +529,7 @@ impl Compiled {
     }
 
     /// Ranks: callers first; inside a recursive component by calls made before anything is read.
-    fn ranks(&mut self, grammar: &Grammar, bodies: &[&Expr], components: &Components) {
+    fn ranks(&mut self, grammar: &Grammar, (bodies, dispatches): Bodies<'_>, components: &Components) {
         let mut rank = 0;
         for component in (0..components.count).rev() {
             let members = components.members(component);
@@ -570,7 +551,7 @@ impl Compiled {
                     let mut out = Vec::new();
                     match grammar.rules.get(rule as usize) {
                         // What a dispatch calls comes behind a trigger.
-                        _ if self.units.contains_key(&rule) => {}
+                        _ if dispatches.contains_key(&rule) => {}
                         Some(r) => self.leading_of_rule(None, &r.body, &mut out),
                         None => {
                             let body = bodies[rule as usize - grammar.rules.len()];
@@ -616,7 +597,8 @@ impl Compiled {
     /// Rules that may be called before anything is read.
     fn leading(&self, expr: &Expr, out: &mut Vec<u32>) {
         match expr {
-            Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) | Expr::Automaton(_) => {}
+            Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => {}
+            Expr::Automaton(_) | Expr::Deferred(_) => {}
             Expr::Ref(r) => {
                 if self.written_rule(*r).is_none() {
                     out.push(r.raw());
@@ -649,34 +631,6 @@ impl Compiled {
             Expr::Dispatch(_) | Expr::Counted(_) => out.push(self.auxiliary(address(expr))),
         }
     }
-}
-
-/// A dispatch's automaton, its calls resolved: callees that derive nothing lead nowhere, nullable ones can be skipped.
-fn resolved(nfa: &Nfa, rules: &[RuleFacts]) -> Part {
-    let mut out = Nfa::new();
-    for state in 0..nfa.len() as u32 {
-        out.state();
-        if nfa.is_final(state) {
-            out.set_final(state);
-        }
-    }
-    out.set_start(nfa.start());
-    for state in 0..nfa.len() as u32 {
-        nfa.epsilons(state).for_each(|to| out.epsilon(state, to));
-        for e in nfa.edges(state) {
-            let (mut productive, mut nullable) = (true, false);
-            if let Symbol::Call(rule) = Symbol::decode(e.lo) {
-                (productive, nullable) = (rules[rule as usize].productive, rules[rule as usize].nullable);
-            }
-            if productive {
-                out.edge(state, e.lo, e.hi, e.to);
-            }
-            if nullable {
-                out.epsilon(state, e.to);
-            }
-        }
-    }
-    Part::new(out)
 }
 
 /// Nodes of a graph that can be reached over edges that pass. Linear.

@@ -105,6 +105,7 @@ impl Compiled {
         Inspect { compiled: self, program, rules: FxHashMap::default(), order: Vec::new() }.run()
     }
 
+    /// The name of one of its own rules.
     fn rule_name(&self, rule: u32) -> (Option<RuleId>, String) {
         let id = Some(RuleId::from_raw(rule)).filter(|id| id.index() < self.grammar.rules.len());
         match self.parsed.rules.get(rule as usize) {
@@ -190,7 +191,10 @@ impl Inspect<'_> {
                 edges,
             });
         }
-        let (id, name) = self.compiled.rule_name(rule);
+        let (home, from) = self.program.home(rule);
+        let (id, name) = home.rule_name(rule - from);
+        // Ids are those of this grammar, not of one that was deferred.
+        let id = id.filter(|_| from == 0);
         RuleAutomaton { rule: id, name, states: out, blocks: placed }
     }
 }

@@ -3,6 +3,7 @@
 //! built when a parse first gets to them. Counted repeats are blocks with a counter, tag dispatch is an Aho-Corasick
 //! automaton.
 
+mod classes;
 mod components;
 mod counted;
 mod dispatch;
@@ -16,18 +17,19 @@ mod scopes;
 mod thompson;
 mod units;
 
+pub(crate) use classes::Classes;
 pub(crate) use facts::RuleFacts;
 pub use inspect::{AutomatonBlock, AutomatonEdge, AutomatonState, DispatchState, EdgeKind, RuleAutomaton};
 pub(crate) use meters::{Meter, Unit};
 pub(crate) use program::Program;
 pub(crate) use scopes::{Behind, EMPTY, NONE, Role, Scopes};
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
-use crate::fsm::Levels;
-use crate::ir::{Grammar, GrammarError, SpecialToken, Spent};
+use crate::fsm::{ByteSet, Levels};
+use crate::ir::{Expr, Grammar, GrammarError, SpecialToken, Spent};
 use crate::limits::Limits;
 
 /// Why a grammar cannot be compiled.
@@ -134,10 +136,11 @@ pub struct Compiled {
     units: FxHashMap<u32, Arc<units::Unit>>,
     /// There are blocks of white space; see [`Block::gap`]. Never together with budgets or scopes.
     pub(crate) gaps: bool,
-    /// Byte to class: bytes of one class are never told apart.
-    pub(crate) classes: Box<[u8; 256]>,
-    /// One byte of each class.
-    pub(crate) class_bytes: Vec<u8>,
+    /// Bytes that are never told apart.
+    pub(crate) classes: Arc<Classes>,
+    /// By rule whose body is deferred: what is made of it, once a parse gets to it; none if that is impossible.
+    deferred: FxHashMap<u32, OnceLock<Option<Arc<Compiled>>>>,
+    limits: Limits,
     pub(crate) start: u32,
 }
 
@@ -175,8 +178,9 @@ impl Compiled {
             levels: FxHashMap::default(),
             units: FxHashMap::default(),
             gaps: false,
-            classes: Box::new([0; 256]),
-            class_bytes: vec![0],
+            classes: Arc::new(Classes::new(&ByteSet::EMPTY)),
+            deferred: FxHashMap::default(),
+            limits: limits.clone(),
         };
         facts::gather(&mut compiled, limits)?;
         Ok(compiled)
@@ -190,6 +194,17 @@ impl Compiled {
     /// Sizes. Builds all automata to tell: for reports.
     pub fn size(self: &Arc<Self>) -> CompiledSize {
         Program::whole(self.clone()).size()
+    }
+
+    /// What a rule's deferred body is, compiled when it is first asked for; none if it is not what was promised.
+    fn module(&self, rule: u32) -> Option<&Arc<Compiled>> {
+        let made = || {
+            let Expr::Deferred(deferred) = &self.parsed.rules.get(rule as usize)?.body else { return None };
+            let compiled = Compiled::new(deferred.grammar()?.clone(), &self.limits).ok()?;
+            let is_one = !compiled.start_nullable() && compiled.keeps_no_account() && compiled.deferred.is_empty();
+            is_one.then(|| Arc::new(compiled))
+        };
+        self.deferred.get(&rule)?.get_or_init(made).as_ref()
     }
 
     /// Special tokens of the grammar.

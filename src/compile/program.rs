@@ -11,12 +11,16 @@ use std::hash::Hasher;
 
 use super::members::MemberStates;
 use super::units::Unit;
-use super::{Behind, Block, ByteEdge, Compiled, CompiledSize, Mark, Meter, NO_BLOCK, leaves, thompson};
+use super::{
+    Behind, Block, ByteEdge, Classes, Compiled, CompiledSize, Mark, Meter, NO_BLOCK, RuleFacts, leaves, thompson,
+};
 use crate::fsm::{Dfa, Edge};
 use crate::ids::Label;
+use crate::ir::Expr;
 
 mod counted;
 mod edges;
+mod modules;
 
 /// Not there yet.
 const UNKNOWN: u32 = u32::MAX;
@@ -87,6 +91,8 @@ struct Instance {
     source: Source,
     rule: u32,
     block: u32,
+    /// The number of the first rule of the grammar that it is of.
+    from: u32,
     /// States it may still get before sets are taken apart into single states (configurations determinise those).
     left: u32,
 }
@@ -104,6 +110,12 @@ struct Opened {
 #[derive(Debug)]
 pub(crate) struct Program {
     compiled: Arc<Compiled>,
+    /// Grammars that were deferred and have joined, by the numbers of their rules.
+    modules: Vec<modules::Module>,
+    /// Facts of those rules.
+    joined: Vec<RuleFacts>,
+    classes: Arc<Classes>,
+    lacks_rules: bool,
     /// Different for every program of the process: state ids mean something in one program only.
     serial: u64,
     states: Vec<State>,
@@ -160,6 +172,10 @@ impl Program {
     pub(crate) fn new(compiled: Arc<Compiled>) -> Program {
         let mut program = Program {
             rules: vec![Opened::default(); compiled.rules.len()],
+            modules: Vec::new(),
+            joined: Vec::new(),
+            classes: compiled.classes.clone(),
+            lacks_rules: false,
             compiled,
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             states: Vec::new(),
@@ -219,7 +235,7 @@ impl Program {
             states: self.states.len() - 1,
             edges: self.byte_edges.len() + self.call_edges.len() + self.special_edges.len() + self.enter_edges.len(),
             blocks: self.blocks.len(),
-            classes: self.compiled.class_bytes.len(),
+            classes: self.classes.len(),
         }
     }
 
@@ -265,7 +281,7 @@ impl Program {
 
     /// The label of the rule a state belongs to.
     pub(crate) fn label(&self, state: u32) -> Option<Label> {
-        self.compiled.rules.get(self.states[state as usize].rule as usize).and_then(|rule| rule.label)
+        self.facts_of(self.states[state as usize].rule).and_then(|rule| rule.label)
     }
 
     /// The rule a state belongs to: of the grammar as it is parsed, or an auxiliary one.
@@ -412,15 +428,24 @@ impl Program {
         if self.rules[rule as usize].open {
             return self.rules[rule as usize].start;
         }
-        let source = match (leaves::automaton(&self.compiled, rule), self.compiled.units.get(&rule)) {
+        let (compiled, from) = self.home(rule);
+        let compiled = compiled.clone();
+        let (own, from) = (rule - from, if compiled.deferred.contains_key(&(rule - from)) { 0 } else { from });
+        let source = match (leaves::automaton(&compiled, own), compiled.units.get(&own)) {
             (Some(dfa), _) => Source::Dfa(dfa),
-            (None, Some(unit)) => self.source(unit.clone()),
+            (None, Some(unit)) => {
+                let unit = unit.clone();
+                self.source(unit)
+            }
             (None, None) => {
-                let body = &self.compiled.parsed.rules[rule as usize].body;
-                self.source(Arc::new(thompson::unit(&self.compiled, body)))
+                let unit = match &compiled.parsed.rules[own as usize].body {
+                    Expr::Deferred(_) => self.joining(rule),
+                    body => thompson::unit(&compiled, body),
+                };
+                self.source(Arc::new(unit))
             }
         };
-        let instance = self.instance(source, rule, NO_BLOCK);
+        let instance = self.instance(source, (rule, from), NO_BLOCK);
         let start = self.first(instance);
         self.expand(start);
         let mut calls = self.calls(start).to_vec();
@@ -453,14 +478,14 @@ impl Program {
         }
     }
 
-    fn instance(&mut self, source: Source, rule: u32, block: u32) -> u32 {
+    fn instance(&mut self, source: Source, (rule, from): (u32, u32), block: u32) -> u32 {
         let left = match &source {
             Source::Dfa(_) | Source::Single(_) | Source::Counted(_) => u32::MAX,
             Source::Sets(unit, part) => unit.part(*part).nfa.len() as u32 * 4 + 256,
             // More with every set that is met.
             Source::Members(..) => 256,
         };
-        self.instances.push(Instance { source, rule, block, left });
+        self.instances.push(Instance { source, rule, block, from, left });
         (self.instances.len() - 1) as u32
     }
 
@@ -505,7 +530,7 @@ impl Program {
         }
         let Instance { rule, block, .. } = self.instances[instance as usize];
         let (is_final, scannable, calling) = self.look(instance, set);
-        let kept = self.compiled.rules[rule as usize].kept;
+        let kept = self.facts(rule).kept;
         let pure_return = is_final && !scannable && !calling && block == NO_BLOCK && !kept;
         // One state stands for all returns, but for those that a trace asks the mark of.
         let mark = match &self.instances[instance as usize].source {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::Compiled;
 use super::counted::{Counts, NONE};
 use super::facts::{address, countable, is_gap, is_tiny, written_out};
 use super::members::{Fragments, Regions};
 use super::units::{BlockPart, Part, Symbol, Unit};
-use super::{Compiled, dispatch};
-use crate::fsm::{Levels, Nfa, TooLarge};
+use crate::fsm::{Levels, Nfa};
 use crate::ir::{Counted, Expr, Grammar, Members};
 
 /// Where an expression stands: neither counters nor sets of members nest inside one rule.
@@ -20,16 +20,6 @@ pub(super) enum Place {
     /// In a member of a set, or between two.
     Member,
     Block,
-}
-
-/// The automaton of a dispatch.
-pub(super) fn dispatch_unit(expr: &Expr, limit: usize) -> Option<Result<Unit, TooLarge>> {
-    let Expr::Dispatch(dispatch) = expr else { return None };
-    let (mut nfa, mut marks) = (Nfa::new(), Vec::new());
-    nfa.state();
-    let built = dispatch::build(dispatch, &mut nfa, &mut marks, limit);
-    let unit = |()| Unit { main: Part::new(nfa), blocks: Vec::new(), marks, members: Regions::default(), counts: None };
-    Some(built.map(unit))
 }
 
 /// The automaton of a rule with this body. Cost: linear in the body as it is written out.
@@ -127,7 +117,8 @@ impl<'c> Thompson<'c> {
     fn expr(&mut self, nfa: &mut Nfa, from: u32, expr: &Expr, place: Place) -> u32 {
         match expr {
             Expr::Empty => from,
-            Expr::Never => nfa.state(),
+            // What is deferred is a rule's whole body, which the program joins to it.
+            Expr::Never | Expr::Deferred(_) => nfa.state(),
             Expr::Bytes(bytes) => bytes.iter().fold(from, |at, &b| {
                 let to = nfa.state();
                 nfa.edge(at, u32::from(b), u32::from(b), to);

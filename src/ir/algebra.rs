@@ -104,8 +104,9 @@ impl Grammar {
     /// stay. Cost: up to the grammar's size times the automaton's squared; bounded by [`Limits::nodes`].
     pub fn intersect(&self, language: &Dfa, limits: &Limits) -> Result<Grammar, IntersectError> {
         self.validate()?;
+        let whole = self.loaded()?;
         let mut intersection = Intersection {
-            grammar: self,
+            grammar: &whole,
             language,
             limits,
             steps: 0,
@@ -247,7 +248,7 @@ impl Intersection<'_> {
                 edges.filter(|e| set.iter().any(|b| (e.lo..=e.hi).contains(&b.into()))).map(|e| e.to).collect()
             }
             Expr::Special(_) => return Err(IntersectError::Special { rule: self.name() }),
-            Expr::Dispatch(_) => return Err(IntersectError::Dispatch { rule: self.name() }),
+            Expr::Dispatch(_) | Expr::Deferred(_) => return Err(IntersectError::Dispatch { rule: self.name() }),
             Expr::Ref(rule) => self.begun((*rule, from)),
             Expr::Counted(counted) => self.ends_of(&counted.written_out(), from, depth)?,
             Expr::Except(except) => self.ends_of(&except.written_out(), from, depth)?,

@@ -4,6 +4,7 @@
 mod algebra;
 mod builder;
 mod counted;
+mod deferred;
 mod except;
 mod members;
 mod morphism;
@@ -16,6 +17,7 @@ mod validate;
 pub use algebra::IntersectError;
 pub use builder::GrammarBuilder;
 pub use counted::Counted;
+pub use deferred::Deferred;
 pub use except::Except;
 pub(crate) use members::{Counts, Pick, Taken};
 pub use members::{Member, Members};
@@ -168,6 +170,8 @@ pub enum Expr {
     Counted(Box<Counted>),
     /// Free text that tags interrupt.
     Dispatch(Box<Dispatch>),
+    /// A grammar that is made when a parse gets to it. The whole body of a rule, never a part of one.
+    Deferred(Deferred),
 }
 
 /// A generalised finite automaton: derives the concatenations of edge expressions along paths from `start` to an end node.

@@ -1,5 +1,6 @@
 //! Images of grammars: each byte of a sentence written as other bytes, such as text inside a JSON string.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::{Attributes, Expr, Grammar, GrammarBuilder, GrammarError};
@@ -108,6 +109,9 @@ impl Grammar {
     /// meets derive nothing. Cost: the grammar's size times the longest image; automata inside are made deterministic again.
     pub fn image(&self, map: &Homomorphism, limits: &Limits) -> Result<Grammar, MapError> {
         self.validate()?;
+        if let Cow::Owned(whole) = self.loaded()? {
+            return whole.image(map, limits);
+        }
         let mut builder = GrammarBuilder::new();
         for rule in &self.rules {
             let id = builder.declare(&*rule.name);
@@ -161,7 +165,7 @@ impl Mapping<'_> {
                 Expr::alt([Expr::class(single)].into_iter().chain(others.into_iter().map(Expr::bytes)))
             }
             Expr::Special(_) => return Err(MapError::Special { rule: self.name() }),
-            Expr::Dispatch(_) => return Err(MapError::Dispatch { rule: self.name() }),
+            Expr::Dispatch(_) | Expr::Deferred(_) => return Err(MapError::Dispatch { rule: self.name() }),
             Expr::Ref(rule) => {
                 if !std::mem::replace(&mut self.met[rule.index()], true) {
                     todo.push(*rule);

@@ -1,5 +1,6 @@
 //! Grammars as text: one line a rule, in the language that [`crate::front::ebnf`] reads.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -19,11 +20,15 @@ pub(crate) const MACROS: [&str; 9] =
 /// * rules have names, no two of them the same;
 /// * special tokens are numbered as they are met, and none is left over;
 /// * lists of one part are that part, lists of none and empty bytes, classes and repeats are [`Expr::Empty`] or [`Expr::Never`];
+/// * what is deferred is made and written out;
 /// * a budget without numbers and a temperature that is none are gone, and any one token of one is that one.
 ///
 /// `{:#}` writes of automata only how large they are: for people, not for reading back.
 impl fmt::Display for Grammar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Ok(Cow::Owned(whole)) = self.loaded() {
+            return whole.fmt(f);
+        }
         let printer = Printer { grammar: self, names: names(self), brief: f.alternate() };
         let named_root = printer.names.get(self.start.index()).is_some_and(|name| name == "root");
         for (i, rule) in self.rules.iter().enumerate() {
@@ -162,6 +167,8 @@ impl Printer<'_> {
             Expr::Counted(counted) => self.expr(f, &counted.written_out(), level),
             Expr::Except(except) => self.expr(f, &except.written_out(), level),
             Expr::Dispatch(dispatch) => self.dispatch(f, dispatch),
+            // It cannot be made, and derives nothing.
+            Expr::Deferred(_) => f.write_str("[]"),
         }
     }
 

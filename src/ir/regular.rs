@@ -30,6 +30,9 @@ pub enum NotRegular {
     /// It has a tag dispatch.
     #[error("a tag dispatch inside")]
     Dispatch,
+    /// It has a body that is made later; see [`Grammar::loaded`](super::Grammar::loaded).
+    #[error("a deferred body inside")]
+    Deferred,
     /// A rule inside has attributes (a capture, a budget), which an automaton would lose.
     #[error("rule {rule} has attributes of its own")]
     Attributes {
@@ -105,6 +108,7 @@ impl Build<'_> {
             }
             Expr::Special(_) => return Err(NotRegular::Special),
             Expr::Dispatch(_) => return Err(NotRegular::Dispatch),
+            Expr::Deferred(_) => return Err(NotRegular::Deferred),
             Expr::Ref(rule) => self.rule(from, *rule)?,
             Expr::Seq(parts) => parts.iter().try_fold(from, |at, part| self.expr(at, part))?,
             Expr::Alt(parts) => {

@@ -87,6 +87,7 @@ fn dispatches(expr: &mut Expr, visit: &mut dyn FnMut(&mut super::Dispatch)) -> u
         | Expr::Ref(_)
         | Expr::Except(_)
         | Expr::Counted(_)
+        | Expr::Deferred(_)
         | Expr::Automaton(_) => 0,
     }
 }

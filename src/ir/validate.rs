@@ -141,6 +141,8 @@ impl Grammar {
                 }
                 dispatch.tags.iter().try_for_each(|(_, r)| self.check_rule(rule, *r))
             }
+            Expr::Deferred(_) if depth > 0 => malformed("only the whole body of a rule can be deferred"),
+            Expr::Deferred(_) => Ok(()),
         }
     }
 
@@ -187,7 +189,8 @@ impl Expr {
     /// Renumbers every reference.
     pub(crate) fn remap(&mut self, rule: &impl Fn(RuleId) -> RuleId, special: &impl Fn(SpecialId) -> SpecialId) {
         match self {
-            Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Automaton(_) => {}
+            Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) => {}
+            Expr::Automaton(_) | Expr::Deferred(_) => {}
             Expr::Special(s) => *s = special(*s),
             Expr::Ref(r) => *r = rule(*r),
             Expr::Seq(parts) | Expr::Alt(parts) => parts.iter_mut().for_each(|p| p.remap(rule, special)),

@@ -13,6 +13,8 @@ const MAX_DEPTH: u32 = 64;
 /// Most members of a set that may still come for it to be written down: a state for every set of them.
 const FEW_MEMBERS: u32 = 3;
 const UNIQUE: u32 = u32::MAX;
+/// A rule whose body is deferred: which one follows.
+const DEFERRED: u32 = u32::MAX - 1;
 /// Before a state: it is a gate.
 const GATE: u32 = 1 << 31;
 
@@ -61,8 +63,14 @@ impl GrammarKeys {
             None => {}
         }
         self.depth += 1;
-        let start = program.open(rule);
-        let key = self.write(program, shared, start, 0, reach);
+        let key = match program.deferred(rule) {
+            // A look at what surrounds it is no reason to make it.
+            Some(serial) => Some(Box::from([DEFERRED, serial as u32, (serial >> 32) as u32])),
+            None => {
+                let start = program.open(rule);
+                self.write(program, shared, start, 0, reach)
+            }
+        };
         self.depth -= 1;
         let found = key.map(|key| {
             let next = shared.ids.len() as u32;
@@ -153,8 +161,7 @@ impl GrammarKeys {
                 let (rule, to) = program.calls(s)[i];
                 // Rules that call each other are written out together, a call naming the callee's first state; other
                 // callees have ids of their own.
-                let compiled = program.compiled();
-                if compiled.rules[rule as usize].component == compiled.rules[info.rule as usize].component {
+                if program.facts(rule).component == program.facts(info.rule).component {
                     key.push(to_number(program.open(rule), &mut order) << 1);
                 } else {
                     key.push(self.rule(program, shared, rule, reach)? << 1 | 1);

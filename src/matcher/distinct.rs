@@ -9,8 +9,9 @@ use std::collections::VecDeque;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::limit::ParserLimit;
 use super::meter::{Change, Where, behind};
-use super::parser::{Parser, ParserLimit};
+use super::parser::Parser;
 use super::registers::Registers;
 use super::store::{ConfigId, DEAD, Done, FrameId, Has, Item};
 use crate::compile::{Behind, NONE, Role};

@@ -1,7 +1,8 @@
 //! Gaps: white space with a bound. In a *loose* configuration, white space has none: however much of it there is, the configuration
 //! stays the same. Masks are made of loose ones, and tokens with too much white space are taken out.
 
-use super::parser::{Parser, ParserLimit};
+use super::limit::ParserLimit;
+use super::parser::Parser;
 use super::store::{ConfigId, Item};
 use crate::fsm::ByteSet;
 

@@ -1,6 +1,7 @@
 //! Where text leads back to where it was: what lets a walk take whole subtrees, and one state's entry be derived from another's.
 
-use super::parser::{Parser, ParserLimit};
+use super::limit::ParserLimit;
+use super::parser::Parser;
 use super::store::{ConfigId, DEAD, GATED, Item};
 use crate::compile::NO_BLOCK;
 use crate::fsm::{CODE_POINTS, kind, utf8};

@@ -3,7 +3,8 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::parser::{Parser, ParserLimit};
+use super::limit::ParserLimit;
+use super::parser::Parser;
 use super::registers::Registers;
 use super::store::{ConfigId, Done, FrameId, Has, Item, Store};
 use crate::compile::{Behind, Meter, Program, Unit};

@@ -3,6 +3,7 @@
 mod derive;
 mod distinct;
 mod gaps;
+mod limit;
 mod loops;
 mod meter;
 mod parser;
@@ -20,7 +21,8 @@ pub use trace::{Span, Tracer};
 
 pub(crate) use derive::{Chart, ChartLimit, Piece, Region};
 pub(crate) use gaps::Gap;
-pub(crate) use parser::{Exit, Parser, ParserLimit, Room};
+pub(crate) use limit::ParserLimit;
+pub(crate) use parser::{Exit, Parser, Room};
 pub(crate) use shortest::{Lengths, Step};
 pub(crate) use store::{ConfigId, DEAD, FREE, Item};
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::distinct::Distinct;
+use super::limit::ParserLimit;
 use super::meter::At;
 use super::store::{BOTTOM, ConfigId, DEAD, Done, FREE, FrameId, GATED, Item, Owner, ROOT, Store};
 use super::transitions::Transitions;
-use crate::compile::{Behind, Compiled, Mark, NO_BLOCK, Program, Role};
+use crate::compile::{Behind, Classes, Compiled, Mark, NO_BLOCK, Program, Role};
 use crate::fsm::ByteSet;
 use crate::ids::Label;
 use crate::limits::Limits;
@@ -18,30 +19,6 @@ use crate::limits::Limits;
 const UNKNOWN: u32 = u32::MAX;
 /// The frame of a rule that is not called after all.
 const NOWHERE: FrameId = u32::MAX;
-
-/// A limit the parser ran into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ParserLimit {
-    /// One configuration has too many items.
-    Items,
-    /// A value that must differ from others is nested too deeply to be compared.
-    Values,
-    /// No value is left that differs from those before, or no end was found.
-    Search,
-    /// All configurations together need too much memory.
-    Memory,
-}
-
-impl ParserLimit {
-    pub(crate) fn what(self) -> &'static str {
-        match self {
-            ParserLimit::Items => "items of one parser configuration",
-            ParserLimit::Values => "nesting of a value that must differ from others",
-            ParserLimit::Search => "values that differ from those before",
-            ParserLimit::Memory => "memory for parser configurations",
-        }
-    }
-}
 
 /// How what is looked at on its own may end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,6 +55,8 @@ pub(crate) struct Parser {
     program: Program,
     store: Store,
     transitions: Transitions,
+    /// Those that transitions are by; the program's, or, for as long as no transition is found that needs more, what they were.
+    classes: Arc<Classes>,
     special_steps: FxHashMap<(ConfigId, u32), ConfigId>,
     /// See [`Parser::loops`].
     pub(super) loops: Vec<(u64, u64)>,
@@ -129,6 +108,7 @@ impl Parser {
     pub(crate) fn new(compiled: Arc<Compiled>, reach: Option<u32>, limits: &Limits) -> Parser {
         let scratch = Scratch { slot: vec![UNKNOWN; compiled.rules.len()], ..Scratch::default() };
         let mut parser = Parser {
+            classes: compiled.classes.clone(),
             program: Program::new(compiled),
             store: Store::new(),
             transitions: Transitions::default(),
@@ -164,6 +144,7 @@ impl Parser {
         self.program = Program::new(self.compiled().clone());
         self.store = Store::new();
         self.transitions.clear();
+        self.classes = self.program.classes().clone();
         self.loose = false;
         self.special_steps.clear();
         self.loops.clear();
@@ -215,7 +196,7 @@ impl Parser {
 
     #[inline]
     pub(crate) fn class(&self, byte: u8) -> u8 {
-        self.compiled().classes[usize::from(byte)]
+        self.classes.of(byte)
     }
 
     /// Where a byte leads. Amortised constant: one table look-up once the transition is known.
@@ -238,8 +219,8 @@ impl Parser {
             return self.step_compared(config, byte);
         }
         debug_assert!(config == DEAD || self.store.done(config).loose == self.loose);
-        let class = u32::from(self.class(byte));
-        let next = self.read_byte(config, self.compiled().class_bytes[class as usize])?;
+        self.tell_apart();
+        let next = self.read_byte(config, self.classes.first(u32::from(self.class(byte))))?;
         if next == DEAD {
             let reads = self.allowed(config);
             if !reads.contains(byte) {
@@ -247,9 +228,17 @@ impl Parser {
                 return Ok(DEAD);
             }
         }
-        let classes = self.compiled().class_bytes.len();
-        self.transitions.insert(config, (class, classes), next);
+        self.tell_apart();
+        self.transitions.insert(config, (u32::from(self.class(byte)), self.classes.len()), next);
         Ok(next)
+    }
+
+    /// Where something deferred has joined the program, bytes may be told apart that were not, and transitions are found anew.
+    fn tell_apart(&mut self) {
+        if !Arc::ptr_eq(&self.classes, self.program.classes()) {
+            self.classes = self.program.classes().clone();
+            self.transitions.clear();
+        }
     }
 
     /// The configuration behind a byte.
@@ -631,6 +620,9 @@ impl Parser {
     /// Prediction: gives every called rule its frame and adds where it begins; then interns the configuration.
     fn predict(&mut self, done: Done) -> Result<ConfigId, ParserLimit> {
         self.collect_calls();
+        if self.program.lacks_rules() {
+            return Err(ParserLimit::Deferred);
+        }
         let mut out = std::mem::take(&mut self.scratch.out);
         out.clear();
         let mut done = done;
@@ -663,10 +655,11 @@ impl Parser {
         let program = &mut self.program;
         called.clear();
         outer.clear();
-        let mut add = |program: &Program, called: &mut Vec<Called>, rule: u32| {
+        slot.resize(program.rule_count(), UNKNOWN);
+        let add = |program: &Program, slot: &mut [u32], called: &mut Vec<Called>, rule: u32| {
             if slot[rule as usize] == UNKNOWN {
                 slot[rule as usize] = 0;
-                called.push(Called { rule, rank: program.compiled().rules[rule as usize].rank, frame: ROOT });
+                called.push(Called { rule, rank: program.facts(rule).rank, frame: ROOT });
             }
         };
         for item in kernel.iter() {
@@ -676,7 +669,7 @@ impl Parser {
             }
             program.expand(item.state);
             for &(rule, to) in program.calls(item.state) {
-                add(program, called, rule);
+                add(program, slot, called, rule);
                 let count = program.count_behind(to, item.count);
                 outer.push((rule, Item { state: to, count, frame: item.frame }));
             }
@@ -684,8 +677,9 @@ impl Parser {
         let mut at = 0;
         while at < called.len() {
             program.open(called[at].rule);
+            slot.resize(program.rule_count(), UNKNOWN);
             for &(rule, _) in program.leading_calls(called[at].rule) {
-                add(program, called, rule);
+                add(program, slot, called, rule);
             }
             at += 1;
         }
@@ -712,7 +706,7 @@ impl Parser {
         while at < self.scratch.called.len() {
             let first = self.scratch.called[at];
             let mut end = at + 1;
-            let left_recursive = self.compiled().rules[first.rule as usize].left_recursive;
+            let left_recursive = self.program.facts(first.rule).left_recursive;
             if left_recursive {
                 while self.scratch.called.get(end).is_some_and(|c| c.rank == first.rank) {
                     end += 1;

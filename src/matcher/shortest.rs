@@ -11,7 +11,8 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::parser::{Parser, ParserLimit};
+use super::limit::ParserLimit;
+use super::parser::Parser;
 use super::store::{BOTTOM, ConfigId, Item, ROOT};
 use crate::compile::NO_BLOCK;
 use crate::fsm::ByteSet;

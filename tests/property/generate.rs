@@ -108,7 +108,8 @@ fn wrap_refs(expr: &mut Expr, count: u32) {
         Expr::Counted(counted) => counted.graph.edges.iter_mut().for_each(|(_, e, _)| wrap_refs(e, count)),
         Expr::Except(except) => [&mut except.tail, &mut except.other].into_iter().for_each(|rule| wrap(rule, count)),
         Expr::Dispatch(dispatch) => dispatch.tags.iter_mut().for_each(|(_, rule)| wrap(rule, count)),
-        Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) | Expr::Automaton(_) => {}
+        Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => {}
+        Expr::Automaton(_) | Expr::Deferred(_) => {}
     }
 }
 

@@ -88,7 +88,7 @@ fn expr(from: &Expr, grammar: &Grammar, specials: &mut Vec<SpecialToken>) -> Exp
         }
         Expr::Except(except) => expr(&except.written_out(), grammar, specials),
         Expr::Counted(counted) => expr(&counted.written_out(), grammar, specials),
-        Expr::Empty | Expr::Never | Expr::Ref(_) | Expr::Automaton(_) => from.clone(),
+        Expr::Empty | Expr::Never | Expr::Ref(_) | Expr::Automaton(_) | Expr::Deferred(_) => from.clone(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! JSON Schema against others: the official suite, the `jsonschema` crate, and documents walked out of masks.
 
+mod deferred;
 mod differential;
 mod generate;
 mod suite;

@@ -172,7 +172,7 @@ impl ToolConstraint {
         let mut request = self.request.clone();
         request.settle(engine);
         let plan = format.bind(engine.vocab()).lower(&request)?;
-        let constraint = engine.compile(plan.grammar())?;
+        let constraint = engine.compile(plan.grammar().clone())?;
         Ok((plan, constraint))
     }
 }

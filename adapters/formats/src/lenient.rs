@@ -89,7 +89,7 @@ impl WireFormat {
     pub fn read(&self, request: &ToolRequest, text: &str) -> Result<Reading, ReadError> {
         let format = self.spelled();
         let plan = format.lower(request)?;
-        let compiled = Arc::new(Compiled::new(plan.grammar(), &request.limits)?);
+        let compiled = Arc::new(Compiled::new(plan.grammar().clone(), &request.limits)?);
         let mut recognizer = Recognizer::with_limits(compiled.clone(), &request.limits);
         let difference = match recognizer.push(text.as_bytes()) {
             Ok(()) if recognizer.is_complete() => {

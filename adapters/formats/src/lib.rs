@@ -63,5 +63,7 @@ pub use marker::{GapPart, Glue, IdPart, IdStyle, Marker, MaybePart, NamePart, Na
 pub use messages::{Block, MessagesFormat};
 pub use plan::{Loose, Plan, Role, ToolPlan};
 pub use render::RenderOptions;
-pub use request::{Builtin, LowerError, Parallel, Reasoning, ReasoningBudget, RequestError, Strictness, ToolRequest};
+pub use request::{
+    Builtin, LazyTools, LowerError, Parallel, Reasoning, ReasoningBudget, RequestError, Strictness, ToolRequest,
+};
 pub use turn::{Call, CallKind, Incomplete, Turn, TurnCollector};

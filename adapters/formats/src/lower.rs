@@ -91,7 +91,7 @@ impl WireFormat {
         let turn = lowering.builder.rule("turn", turn);
         let mut relaxed = lowering.relaxed;
         relaxed.extend(unflagged.into_iter().map(|(_, error)| error));
-        let grammar = lowering.builder.finish(turn)?;
+        let grammar = lowering.builder.finish(turn)?.into();
         let readers = lowered.into_iter().map(|l| l.map(|l| l.reader)).collect();
         let inner = PlanInner {
             grammar,

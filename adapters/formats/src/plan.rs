@@ -78,7 +78,7 @@ pub struct Plan {
 
 #[derive(Debug)]
 pub(crate) struct PlanInner {
-    pub(crate) grammar: Grammar,
+    pub(crate) grammar: Arc<Grammar>,
     pub(crate) tools: Vec<ToolPlan>,
     /// How many of the tools are functions and custom tools; the others are the model's own.
     pub(crate) functions: usize,
@@ -117,7 +117,7 @@ pub struct ToolPlan {
 
 impl Plan {
     /// The grammar of the whole turn.
-    pub fn grammar(&self) -> &Grammar {
+    pub fn grammar(&self) -> &Arc<Grammar> {
         &self.inner.grammar
     }
 

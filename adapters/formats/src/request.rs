@@ -55,6 +55,24 @@ pub struct ToolRequest {
     pub schema_options: SchemaOptions,
     /// What schemas may cost.
     pub limits: Limits,
+    /// When the schemas of tools become grammars.
+    pub lazy: LazyTools,
+}
+
+/// When the schema of a tool's arguments becomes a grammar. Changes nothing but when the work is done: a schema is put off only where it is certain
+/// that it can be enforced, so that all errors of a request are found with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LazyTools {
+    /// With the request.
+    Never,
+    /// When the model calls the tool, in requests with at least so many tools and in formats whose arguments are JSON.
+    From(usize),
+}
+
+impl Default for LazyTools {
+    fn default() -> Self {
+        LazyTools::From(8)
+    }
 }
 
 /// How many calls a turn may have, if the family allows several.

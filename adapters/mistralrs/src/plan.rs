@@ -238,7 +238,7 @@ impl Plan {
         };
         request.settle(&inner.engine);
         let lowered = format.bind(inner.engine.vocab()).lower(&request)?;
-        let constraint = inner.engine.compile(lowered.grammar())?;
+        let constraint = inner.engine.compile(lowered.grammar().clone())?;
         if request.tool_choice == ToolChoice::None {
             shown.tools.clear();
         }

@@ -54,7 +54,7 @@ fn every_family(args: &ToolsArgs, encoder: &Encode<'_>, vocab: &Arc<Vocabulary>)
     for (k, family) in Catalog::builtin().formats().iter().enumerate() {
         let engine = super::engine_on(&args.common, vocab.clone());
         let mut format = family.bind(vocab);
-        if engine.compile(format.lower(&ToolRequest::default())?.grammar()).is_err() {
+        if engine.compile(format.lower(&ToolRequest::default())?.grammar().clone()).is_err() {
             format = family.spelled();
         }
         let mut records = workers::records(&args.common, &cases, worker(&engine, &format, encoder))?;
@@ -136,5 +136,5 @@ fn compile(engine: &Engine, format: &WireFormat, tools: &Json) -> Result<Constra
         LowerError::Schemas(errors) => (error.to_string(), record::reasons(errors.iter())),
         _ => refused(&error, "requests that cannot be lowered"),
     })?;
-    engine.compile(plan.grammar()).map_err(|e| refused(&e, "grammars that do not compile"))
+    engine.compile(plan.grammar().clone()).map_err(|e| refused(&e, "grammars that do not compile"))
 }

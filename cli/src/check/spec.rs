@@ -276,5 +276,5 @@ fn tools(spec: &Value, options: &Value, limits: &Limits) -> Result<Grammar, Spec
     let catalog = Catalog::builtin();
     let format = catalog.get(options.format.as_deref().unwrap_or(DEFAULT_FORMAT))?;
     let plan = format.spelled().lower(&request)?;
-    Ok(plan.grammar().clone())
+    Ok(Grammar::clone(plan.grammar()))
 }

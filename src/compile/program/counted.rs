@@ -19,6 +19,7 @@ impl Program {
         /// Largest set that is kept together.
         const MAX_SET: usize = 512;
         let [read, others] = Counts::edges(&unit.main, &self.sets[set.range()]);
+        let first = self.instances[instance as usize].from;
         let mut next = Vec::new();
         let mut cuts: Vec<u32> = read.iter().flat_map(|(e, _)| [e.lo, e.hi + 1]).collect();
         cuts.sort_unstable();
@@ -46,7 +47,7 @@ impl Program {
             }
             let to = self.intern(instance, &next);
             match Symbol::decode(same[0].0.lo) {
-                Symbol::Call(rule) => calls.push((rule, to)),
+                Symbol::Call(rule) => calls.push((rule + first, to)),
                 Symbol::Special(special) => specials.push((special, to)),
                 Symbol::Byte(_) | Symbol::Block(_) => debug_assert!(false, "steps have no blocks"),
             }

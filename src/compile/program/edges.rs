@@ -62,6 +62,7 @@ impl Program {
         from: u32,
         (bytes, calls, specials): (&mut Vec<ByteEdge>, &mut Vec<(u32, u32)>, &mut Vec<(u32, u32)>),
     ) {
+        let first = self.instances[instance as usize].from;
         let mut set = std::mem::take(&mut self.scratch.set);
         self.scratch.close(unit, 0, &[from], &mut set);
         let mut edges: Vec<Edge> = set.iter().flat_map(|&s| unit.main.nfa.edges(s)).collect();
@@ -72,7 +73,7 @@ impl Program {
             let to = self.intern(instance, &[e.to]);
             match Symbol::decode(e.lo) {
                 Symbol::Byte(_) => push_edge(bytes, e.lo, e.hi, to),
-                Symbol::Call(rule) => calls.push((rule, to)),
+                Symbol::Call(rule) => calls.push((rule + first, to)),
                 Symbol::Special(special) => specials.push((special, to)),
                 Symbol::Block(_) => debug_assert!(false, "a dispatch has no blocks"),
             }
@@ -172,6 +173,7 @@ impl Program {
         unit: &Arc<Unit>,
         (calls, specials, enters): (&mut Vec<(u32, u32)>, &mut Vec<(u32, u32)>, &mut Vec<u32>),
     ) {
+        let first = self.instances[instance as usize].from;
         let others = std::mem::take(&mut self.scratch.others);
         let mut targets = std::mem::take(&mut self.scratch.targets);
         for same in others.chunk_by(|a, b| a.lo == b.lo) {
@@ -183,7 +185,7 @@ impl Program {
             self.scratch.set = set;
             let Some(to) = to else { continue };
             match Symbol::decode(same[0].lo) {
-                Symbol::Call(rule) => calls.push((rule, to)),
+                Symbol::Call(rule) => calls.push((rule + first, to)),
                 Symbol::Special(special) => specials.push((special, to)),
                 Symbol::Block(block) => enters.push(self.place(instance, unit, block, to)),
                 Symbol::Byte(_) => {}
@@ -194,7 +196,7 @@ impl Program {
 
     /// A block of a rule with what follows it.
     fn place(&mut self, instance: u32, unit: &Arc<Unit>, block: u32, exit: u32) -> u32 {
-        let rule = self.instances[instance as usize].rule;
+        let Instance { rule, from, .. } = self.instances[instance as usize];
         if let Some(&placed) = self.placed.get(&(rule, block, exit)) {
             return placed;
         }
@@ -208,7 +210,7 @@ impl Program {
             exit,
             gap: part.gap && self.compiled.gaps,
         });
-        let inner = self.instance(Source::Sets(unit.clone(), block + 1), rule, placed);
+        let inner = self.instance(Source::Sets(unit.clone(), block + 1), (rule, from), placed);
         let start = self.first(inner);
         self.blocks[placed as usize].start = start;
         placed

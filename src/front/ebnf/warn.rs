@@ -44,7 +44,8 @@ fn references(expr: &Expr, out: &mut Vec<RuleId>) {
         Expr::Except(except) => out.extend([except.tail, except.other]),
         Expr::Counted(counted) => counted.graph.edges.iter().for_each(|(_, expr, _)| references(expr, out)),
         Expr::Dispatch(dispatch) => out.extend(dispatch.tags.iter().map(|(_, rule)| *rule)),
-        Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) | Expr::Automaton(_) => {}
+        Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => {}
+        Expr::Automaton(_) | Expr::Deferred(_) => {}
     }
 }
 
@@ -131,7 +132,7 @@ fn derives(expr: &Expr, rules: &[bool]) -> bool {
             graph.ends.iter().any(|&end| reached[end as usize])
         }
         // Free text may end almost anywhere; what a stop needs is not looked at here.
-        Expr::Dispatch(_) => true,
+        Expr::Dispatch(_) | Expr::Deferred(_) => true,
     }
 }
 

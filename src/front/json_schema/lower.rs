@@ -617,7 +617,8 @@ fn words(mut words: Vec<Vec<u8>>) -> Expr {
 fn derives(expr: &Expr, known: &[bool]) -> bool {
     match expr {
         Expr::Never => false,
-        Expr::Empty | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) | Expr::Dispatch(_) => true,
+        Expr::Empty | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => true,
+        Expr::Dispatch(_) | Expr::Deferred(_) => true,
         Expr::Automaton(dfa) => !dfa.is_empty(),
         // Made only where there is a text.
         Expr::Counted(_) => true,

@@ -18,6 +18,7 @@
 mod array;
 mod closed;
 mod decimal;
+mod deferred;
 mod doc;
 mod elements;
 mod eval;
@@ -50,6 +51,7 @@ use crate::ir::{Grammar, GrammarBuilder};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
+pub use deferred::defer;
 pub use elements::{Elements, lower_elements};
 pub use parameters::{Kinds, LoweredParameters, Parameters, Piece, Raw, Reading, lower_parameters, lower_syntax};
 pub use profile::{ProfileError, openai_strict};

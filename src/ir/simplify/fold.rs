@@ -180,7 +180,7 @@ fn glance(expr: &Expr) -> u64 {
             }
             Expr::Except(except) => except.hash(hasher),
             Expr::Counted(counted) => (counted.min, counted.max, counted.graph.edges.len()).hash(hasher),
-            Expr::Empty | Expr::Never | Expr::Dispatch(_) => {}
+            Expr::Empty | Expr::Never | Expr::Dispatch(_) | Expr::Deferred(_) => {}
         }
     }
     let mut hasher = FxHasher::default();

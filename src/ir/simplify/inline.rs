@@ -80,7 +80,7 @@ fn depth(expr: &Expr) -> usize {
 /// Not something that is better off as a rule of its own.
 fn is_plain(body: &Expr) -> bool {
     match body {
-        Expr::Dispatch(_) | Expr::Members(_) => false,
+        Expr::Dispatch(_) | Expr::Members(_) | Expr::Deferred(_) => false,
         Expr::Repeat { body, .. } if matches!(**body, Expr::Class(_)) => false,
         _ => !has_text(body, false),
     }

@@ -205,6 +205,10 @@ fn write<'g>(expr: &'g Expr, out: &mut impl Sink<'g>) {
             members.parts().for_each(|part| write(part, out));
         }
         Expr::Dispatch(dispatch) => write_dispatch(dispatch, out),
+        Expr::Deferred(deferred) => {
+            mark(out, 20, 0);
+            out.word(deferred.serial());
+        }
     }
 }
 

@@ -186,7 +186,7 @@ impl Expr {
     /// Nodes, bytes and edges.
     fn size(&self) -> usize {
         match self {
-            Expr::Empty | Expr::Never | Expr::Class(_) | Expr::Special(_) | Expr::Ref(_) => 1,
+            Expr::Empty | Expr::Never | Expr::Class(_) | Expr::Special(_) | Expr::Ref(_) | Expr::Deferred(_) => 1,
             Expr::Bytes(bytes) => bytes.len().max(1),
             Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().map(Expr::size).sum::<usize>() + 1,
             Expr::Repeat { body, .. } => body.size() + 1,
@@ -230,7 +230,8 @@ impl Expr {
     /// Calls `f` with every rule referred to, in a fixed order.
     fn each_ref(&self, f: &mut impl FnMut(RuleId)) {
         match self {
-            Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) | Expr::Automaton(_) => {}
+            Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => {}
+            Expr::Automaton(_) | Expr::Deferred(_) => {}
             Expr::Ref(rule) => f(*rule),
             Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().for_each(|part| part.each_ref(f)),
             Expr::Repeat { body, .. } => body.each_ref(f),

@@ -29,7 +29,8 @@ struct Known<'r> {
 fn nullable(expr: &Expr, known: &Known<'_>) -> bool {
     match expr {
         Expr::Empty => true,
-        Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) | Expr::Dispatch(_) => false,
+        Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => false,
+        Expr::Dispatch(_) | Expr::Deferred(_) => false,
         Expr::Automaton(dfa) => dfa.is_final(0),
         Expr::Ref(rule) => known.ranks[rule.index()] < known.below,
         Expr::Counted(counted) => counted.min == 0 && counted.graph.ends.contains(&counted.graph.start),

@@ -93,6 +93,7 @@ fn widest(dfa: &Dfa) -> u32 {
 fn is_plain(expr: &Expr) -> bool {
     match expr {
         Expr::Special(_) | Expr::Dispatch(_) | Expr::Members(_) | Expr::Except(_) | Expr::Counted(_) => false,
+        Expr::Deferred(_) => false,
         Expr::Repeat { body, min, max } => *min <= MAX_RUNS && max.is_none_or(|max| max <= MAX_RUNS) && is_plain(body),
         Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().all(is_plain),
         Expr::Graph(graph) => graph.edges.iter().all(|(_, e, _)| is_plain(e)),

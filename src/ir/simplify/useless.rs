@@ -55,7 +55,7 @@ pub(super) fn least(grammar: &Grammar, holds: impl Fn(&Expr, &[u32]) -> bool) ->
 fn derives(expr: &Expr, ranks: &[u32]) -> bool {
     match expr {
         Expr::Never => false,
-        Expr::Empty | Expr::Bytes(_) | Expr::Special(_) | Expr::Dispatch(_) => true,
+        Expr::Empty | Expr::Bytes(_) | Expr::Special(_) | Expr::Dispatch(_) | Expr::Deferred(_) => true,
         Expr::Class(set) => !set.is_empty(),
         Expr::Automaton(dfa) => !dfa.is_empty(),
         Expr::Ref(rule) => ranks[rule.index()] != NEVER,

@@ -26,6 +26,7 @@ use self::input::InputReader;
 use crate::channel::Channel;
 use crate::format::{ArgumentStyle, TagPart, TaggedStyle};
 use crate::lower::{Lowering, gap};
+use crate::request::LazyTools;
 
 /// Arguments lowered: their rule, and how they are read.
 pub(crate) struct Lowered {
@@ -135,6 +136,16 @@ impl Lowering<'_> {
         Some(rule)
     }
 
+    /// The same, lowered when a parse gets to it, if that is asked for and nothing can be wrong with the schema.
+    fn json_later(&mut self, schema: &Json) -> Option<RuleId> {
+        let LazyTools::From(tools) = self.request.lazy else { return None };
+        if self.request.tools.len() < tools {
+            return None;
+        }
+        let deferred = json_schema::defer(schema, &self.request.schema_options, &self.request.limits)?;
+        Some(self.builder.rule("value", Expr::Deferred(deferred)))
+    }
+
     fn settle<T>(&mut self, lowered: Result<T, SchemaErrors>, pointer: &str) -> Option<T> {
         match lowered {
             Ok(lowered) => Some(lowered),
@@ -154,7 +165,10 @@ impl Lowering<'_> {
     pub(crate) fn lower_in(&mut self, style: &ArgumentStyle, schema: &Json, pointer: &str) -> Option<Lowered> {
         let (mut options, limits) = (self.request.schema_options, &self.request.limits);
         match style {
-            ArgumentStyle::Json => Some(Lowered { rule: self.json(schema, pointer)?, reader: Reader::default() }),
+            ArgumentStyle::Json => {
+                let rule = self.json_later(schema).or_else(|| self.json(schema, pointer))?;
+                Some(Lowered { rule, reader: Reader::default() })
+            }
             ArgumentStyle::Keywords => {
                 let comma = Expr::seq([Expr::text(","), Expr::optional(Expr::text(" "))]);
                 let style = Parameters {

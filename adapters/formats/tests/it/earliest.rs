@@ -142,7 +142,7 @@ fn every_corruption_is_refused_at_the_earliest_byte() {
             }
             let at = format!("{}, {demand:?}", format.name);
             let plan = format.lower(&request).unwrap_or_else(|e| panic!("{at}: {e}"));
-            let compiled = Compiled::new(plan.grammar(), &Limits::default()).expect("compiles");
+            let compiled = Compiled::new(plan.grammar().clone(), &Limits::default()).expect("compiles");
             let mut recognizer = Recognizer::new(Arc::new(compiled));
             let oracle = turns(&format, demand);
             for (round, wire) in written(&format, demand).iter().enumerate() {

@@ -38,7 +38,7 @@ fn choose(matcher: &mut Matcher, vocab: &Vocabulary, state: &mut u64) -> TokenId
 /// One generation behind a forced prefix, and whether a stop token ended it.
 fn generate(plan: &Plan, engine: &Engine, prefix: &str, seed: u64) -> (Turn, bool) {
     let vocab = engine.vocab().clone();
-    let mut matcher = engine.compile(plan.grammar()).expect("compiles").matcher();
+    let mut matcher = engine.compile(plan.grammar().clone()).expect("compiles").matcher();
     let (mut tracer, mut extractor, mut events) = (Tracer::new(), plan.extractor(SEED), Vec::new());
     for byte in prefix.bytes() {
         matcher.advance_traced(TokenId::from_raw(u32::from(byte)), &mut tracer).expect("prefix");

@@ -11,16 +11,17 @@ use louver::matcher::{Recognizer, Tracer};
 use louver::spec::json::Json;
 use louver::spec::tools::{Tool, ToolChoice};
 use louver::vocab::Vocabulary;
-use louver_formats::{Catalog, Event, Parallel, Plan, Reasoning, ToolRequest, Turn, WireFormat};
+use louver_formats::{Catalog, Event, LazyTools, Parallel, Plan, Reasoning, ToolRequest, Turn, WireFormat};
 use serde_json::Value;
 
 pub(crate) const SEED: u64 = 7;
 
-/// A request from the pieces a case file has.
+/// A request from the pieces a case file has. Schemas are put off where they can be, so that all tests test that, too.
 pub(crate) fn request(tools: &str, choice: &Value) -> ToolRequest {
     ToolRequest {
         tools: Tool::parse_text(tools, &Limits::default()).expect("tools"),
         tool_choice: ToolChoice::parse(&Json::from(choice)).expect("tool_choice"),
+        lazy: LazyTools::From(1),
         ..ToolRequest::default()
     }
 }
@@ -48,7 +49,7 @@ pub(crate) fn as_text(name: &str) -> WireFormat {
 }
 
 pub(crate) fn recognizer(plan: &Plan) -> Recognizer {
-    let compiled = Compiled::new(plan.grammar(), &Limits::default()).expect("compiles");
+    let compiled = Compiled::new(plan.grammar().clone(), &Limits::default()).expect("compiles");
     Recognizer::new(Arc::new(compiled))
 }
 
@@ -80,7 +81,7 @@ pub(crate) fn extract(plan: &Plan, pieces: &[&[u8]], chunk: usize) -> Result<(Tu
 
 fn bind(plan: &Plan, pieces: &[&[u8]]) -> Constraint {
     let engine = Engine::new(Arc::new(Vocabulary::toy(pieces)), EngineOptions::default());
-    engine.compile(plan.grammar()).expect("compiles")
+    engine.compile(plan.grammar().clone()).expect("compiles")
 }
 
 /// Byte by byte.

@@ -12,6 +12,7 @@ mod detection;
 mod docs;
 mod earliest;
 mod generation;
+mod lazy;
 mod lenient;
 mod matrix;
 mod mutation;

@@ -139,7 +139,7 @@ impl Rig {
         }
         let pieces: Vec<&[u8]> = extra.iter().map(Vec::as_slice).collect();
         let engine = Engine::new(Arc::new(self.vocabulary(&pieces)), EngineOptions::default());
-        let constraint = engine.compile(plan.grammar()).expect("compiles");
+        let constraint = engine.compile(plan.grammar().clone()).expect("compiles");
         Session { rig: self, plan, constraint, known }
     }
 }

@@ -46,7 +46,7 @@ fn tokens(vocab: &Vocabulary, wire: &str) -> Vec<TokenId> {
 fn run(format: &WireFormat, choice: &serde_json::Value, tokens: &[TokenId]) -> Option<Turn> {
     let plan = format.lower(&request(r#"[{"name": "f"}]"#, choice)).expect("lowers");
     let engine = Engine::new(Arc::new(vocabulary()), EngineOptions::default());
-    let mut matcher = engine.compile(plan.grammar()).expect("compiles").matcher();
+    let mut matcher = engine.compile(plan.grammar().clone()).expect("compiles").matcher();
     let (mut tracer, mut extractor, mut events) = (Tracer::new(), plan.extractor(SEED), Vec::new());
     for token in tokens {
         matcher.advance_traced(*token, &mut tracer).ok()?;

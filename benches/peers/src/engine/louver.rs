@@ -52,23 +52,23 @@ impl Louver {
         match task {
             Task::Schema(schema) => self.schema(&schema.json),
             Task::Tools(tools) => self.tools(&tools.list),
-            Task::Ambiguous(grammar) => self.grammar(&ambiguous(*grammar)?),
+            Task::Ambiguous(grammar) => self.grammar(ambiguous(*grammar)?),
         }
     }
 
     fn schema(&self, schema: &Json) -> Result<Constraint, String> {
         let grammar = json_schema::lower(schema, &SchemaOptions::default(), &self.engine.options().limits);
-        self.grammar(&grammar.map_err(text)?)
+        self.grammar(grammar.map_err(text)?)
     }
 
     fn tools(&self, tools: &Json) -> Result<Constraint, String> {
         let tools = Tool::parse_list(tools).map_err(text)?;
         let limits = self.engine.options().limits.clone();
         let plan = self.format.lower(&ToolRequest { tools, limits, ..ToolRequest::default() }).map_err(text)?;
-        self.grammar(plan.grammar())
+        self.grammar(plan.grammar().clone())
     }
 
-    fn grammar(&self, grammar: &Grammar) -> Result<Constraint, String> {
+    fn grammar(&self, grammar: impl Into<Arc<Grammar>>) -> Result<Constraint, String> {
         self.engine.compile(grammar).map_err(text)
     }
 }

@@ -101,7 +101,7 @@ pub(super) fn formats() -> Result<(Vec<String>, Vec<String>)> {
         let catalog = Catalog::builtin();
         let format = catalog.get(name).ok()?.clone().bind(engine.vocab());
         let request = ToolRequest { reasoning: Reasoning::Off, ..request.clone() };
-        engine.compile(format.lower(&request).ok()?.grammar()).ok()
+        engine.compile(format.lower(&request).ok()?.grammar().clone()).ok()
     };
     Ok(Catalog::builtin().names().into_iter().partition(|name| usable(name).is_some()))
 }

@@ -1,0 +1,50 @@
+//! Bytes that a grammar never tells apart.
+
+use crate::fsm::ByteSet;
+
+/// The bytes, in classes of neighbours.
+#[derive(Debug)]
+pub(crate) struct Classes {
+    of: [u8; 256],
+    /// The first byte of each class.
+    firsts: Vec<u8>,
+}
+
+impl Classes {
+    /// `cuts`: bytes that differ from the byte before them.
+    pub(super) fn new(cuts: &ByteSet) -> Classes {
+        let (mut of, mut firsts) = ([0; 256], vec![0]);
+        for byte in 1..=255u8 {
+            if cuts.contains(byte) {
+                firsts.push(byte);
+            }
+            of[usize::from(byte)] = (firsts.len() - 1) as u8;
+        }
+        Classes { of, firsts }
+    }
+
+    /// Classes of bytes that neither tells apart; none if that is these.
+    pub(super) fn with(&self, other: &Classes) -> Option<Classes> {
+        let [mut cuts, mut more] = [ByteSet::EMPTY; 2];
+        self.firsts.iter().for_each(|&byte| cuts.insert(byte));
+        other.firsts.iter().for_each(|&byte| more.insert(byte));
+        let all = cuts.union(&more);
+        (all != cuts).then(|| Classes::new(&all))
+    }
+
+    /// The class of a byte.
+    #[inline]
+    pub(crate) fn of(&self, byte: u8) -> u8 {
+        self.of[usize::from(byte)]
+    }
+
+    /// One byte of a class.
+    pub(crate) fn first(&self, class: u32) -> u8 {
+        self.firsts[class as usize]
+    }
+
+    /// How many classes there are.
+    pub(crate) fn len(&self) -> usize {
+        self.firsts.len()
+    }
+}

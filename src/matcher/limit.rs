@@ -1,0 +1,28 @@
+//! Why the parser stops.
+
+/// A limit the parser ran into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ParserLimit {
+    /// One configuration has too many items.
+    Items,
+    /// A value that must differ from others is nested too deeply to be compared.
+    Values,
+    /// No value is left that differs from those before, or no end was found.
+    Search,
+    /// All configurations together need too much memory.
+    Memory,
+    /// A deferred part of the grammar could not be made.
+    Deferred,
+}
+
+impl ParserLimit {
+    pub(crate) fn what(self) -> &'static str {
+        match self {
+            ParserLimit::Items => "items of one parser configuration",
+            ParserLimit::Values => "nesting of a value that must differ from others",
+            ParserLimit::Search => "values that differ from those before",
+            ParserLimit::Memory => "memory for parser configurations",
+            ParserLimit::Deferred => "parts of the grammar that can be made later",
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Schemas that are put off until a parse gets to them are certain to be enforced.
+
+use louver::compile::Compiled;
+use louver::front::json_schema::{MemberOrder, SchemaOptions, Undeclared, Whitespace, defer, lower};
+use louver::limits::Limits;
+use louver::spec::json::Json;
+use serde_json::{Value, json};
+
+use super::generate::Rng;
+use super::number;
+
+fn put_off(schema: &Value, options: &SchemaOptions) -> bool {
+    let limits = Limits::default();
+    let schema = Json::parse(&schema.to_string(), &limits).expect("JSON");
+    let Some(deferred) = defer(&schema, options, &limits) else { return false };
+    let made = deferred.grammar().unwrap_or_else(|| panic!("cannot be made: {schema:?}"));
+    let lowered = lower(&schema, options, &limits).unwrap_or_else(|error| panic!("{schema:?}: {error}"));
+    assert_eq!(**made, lowered, "{schema:?}");
+    Compiled::new(made.clone(), &limits).unwrap_or_else(|error| panic!("{schema:?}: {error}"));
+    true
+}
+
+/// A schema of the keywords that may be put off, often with values that contradict each other.
+fn schema(rng: &mut Rng, depth: usize) -> Value {
+    let mut out = serde_json::Map::new();
+    let types = ["string", "number", "integer", "boolean", "object", "array", "null"];
+    if rng.chance(70) {
+        let more = json!(["string", "null"]);
+        out.insert("type".into(), if rng.chance(90) { json!(rng.pick(&types)) } else { more });
+    }
+    let names = ["a", "b", "é\"", "", "long name"];
+    for keyword in 0..13 {
+        if !rng.chance(12) {
+            continue;
+        }
+        let small = |rng: &mut Rng| json!(rng.next(9) as i64 - 3);
+        let (name, value) = match keyword {
+            0 => ("minimum", small(rng)),
+            1 => ("maximum", small(rng)),
+            2 => ("minLength", small(rng)),
+            3 => ("maxLength", small(rng)),
+            4 => ("minItems", small(rng)),
+            5 => ("maxItems", small(rng)),
+            6 => ("enum", json!((0..rng.next(4)).map(|_| *rng.pick(&names)).collect::<Vec<_>>())),
+            7 => ("enum", json!([1, "a", null])),
+            8 => ("required", json!((0..rng.next(3)).map(|_| *rng.pick(&names)).collect::<Vec<_>>())),
+            9 if depth > 0 => ("items", schema(rng, depth - 1)),
+            10 if depth > 0 => {
+                ("additionalProperties", if rng.chance(50) { json!(rng.chance(50)) } else { schema(rng, depth - 1) })
+            }
+            11 if depth > 0 => ("anyOf", json!((0..rng.next(3)).map(|_| schema(rng, depth - 1)).collect::<Vec<_>>())),
+            12 if depth > 0 => {
+                let members = (0..rng.next(4)).map(|_| ((*rng.pick(&names)).to_owned(), schema(rng, depth - 1)));
+                ("properties", Value::Object(members.collect()))
+            }
+            _ => ("description", json!("text")),
+        };
+        out.insert(name.into(), value);
+    }
+    Value::Object(out)
+}
+
+#[test]
+fn what_is_put_off_can_be_enforced() {
+    let fixed =
+        SchemaOptions { order: MemberOrder::Fixed, whitespace: Whitespace::Pretty { indent: 2 }, ..Default::default() };
+    let any = SchemaOptions { order: MemberOrder::Any, undeclared: Undeclared::Forbidden, ..Default::default() };
+    let mut rng = Rng(7);
+    let (cases, mut off) = (number("LOUVER_DEFERRED", 3_000), 0);
+    for case in 0..cases {
+        let options = [SchemaOptions::default(), fixed, any][case % 3];
+        off += usize::from(put_off(&schema(&mut rng, 3), &options));
+    }
+    assert!(off * 10 > cases, "only {off} of {cases} are put off");
+}
+
+/// Real schemas and all parts of them, where they are.
+#[test]
+fn real_schemas_that_are_put_off_can_be_enforced() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data/toolcalls-dev.jsonl");
+    let Ok(text) = std::fs::read_to_string(path) else {
+        println!("skipped: ../shared/data/toolcalls-dev.jsonl is not here");
+        return;
+    };
+    let (mut off, mut all) = (0, 0);
+    for line in text.lines() {
+        let case: Value = serde_json::from_str(line).expect("JSON");
+        for tool in case["tools"].as_array().expect("tools") {
+            let schema = tool.get("parameters").or_else(|| tool["function"].get("parameters")).expect("parameters");
+            all += 1;
+            off += usize::from(put_off(schema, &SchemaOptions::default()));
+        }
+    }
+    assert!(off * 2 > all, "only {off} of {all} are put off");
+    println!("{off} of {all} tools' schemas are put off");
+}
