@@ -19,7 +19,7 @@ use crate::compile::{CompileError, Compiled};
 use crate::ids::TokenId;
 use crate::ir::{Grammar, Simplify};
 use crate::limits::Limits;
-use crate::mask::{Index, IndexState, MaskPool, PoolStats, TokenSet, Ways};
+use crate::mask::{Index, IndexState, PoolScope, PoolStats, Pooling, TokenSet, Ways};
 use crate::matcher::{AdvanceError, ConfigId, DEAD, ParserLimit, Tracer};
 use crate::vocab::Vocabulary;
 
@@ -32,8 +32,8 @@ pub use draft::{DraftError, DraftNode, DraftTree};
 pub use forced::{Piece, Tokenize};
 pub use inspect::{Expected, Refusal};
 pub use resume::ResumeError;
-pub use shared::EngineStats;
 use shared::Shared;
+pub use shared::{EngineStats, ProcessStats, process_stats};
 pub use shortest::{Completion, CompletionOptions};
 
 /// How an [`Engine`] works.
@@ -41,8 +41,10 @@ pub use shortest::{Completion, CompletionOptions};
 pub struct EngineOptions {
     /// Bounds on every request.
     pub limits: Limits,
-    /// Memory of the mask entries all grammars share, in bytes, before they are dropped and built anew.
+    /// Memory of the mask entries that grammars share, in bytes; what has not been used lately makes room. With 0 nothing is kept.
     pub pool_bytes: usize,
+    /// With whom they are shared; see there for engines that ask for different budgets.
+    pub pool_scope: PoolScope,
     /// Nodes of the vocabulary's trie that a new mask may cost by one direct walk before it is put together from pooled
     /// entries of single states instead. Changes no mask; 0 always uses entries.
     pub direct_walk: usize,
@@ -68,6 +70,7 @@ impl Default for EngineOptions {
         EngineOptions {
             limits: Limits::default(),
             pool_bytes: 256 << 20,
+            pool_scope: PoolScope::default(),
             direct_walk: 1024,
             mutual_rules: 24,
             simplify: Simplify::default(),
@@ -82,7 +85,7 @@ impl Default for EngineOptions {
 #[derive(Debug)]
 pub struct Engine {
     vocab: Arc<Vocabulary>,
-    pool: Arc<MaskPool>,
+    pooling: Arc<Pooling>,
     options: EngineOptions,
     shared: Arc<Shared>,
 }
@@ -90,9 +93,9 @@ pub struct Engine {
 impl Engine {
     /// An engine for this vocabulary.
     pub fn new(vocab: Arc<Vocabulary>, options: EngineOptions) -> Self {
-        let pool = Arc::new(MaskPool::new(&vocab, options.pool_bytes));
+        let pooling = Arc::new(Pooling::new(&vocab, options.pool_scope, options.pool_bytes));
         let shared = Arc::new(Shared::new(&options));
-        Engine { vocab, pool, options, shared }
+        Engine { vocab, pooling, options, shared }
     }
 
     /// The vocabulary.
@@ -105,14 +108,14 @@ impl Engine {
         &self.options
     }
 
-    /// How the shared mask entries are used.
+    /// How masks and the shared mask entries are used.
     pub fn pool_stats(&self) -> PoolStats {
-        self.pool.stats()
+        self.pooling.stats()
     }
 
     /// What batches, drafts and work ahead came to.
     pub fn stats(&self) -> EngineStats {
-        EngineStats { ahead_used: self.pool.ahead_used(), ..self.shared.stats() }
+        EngineStats { ahead_used: self.pooling.stats().ahead_used, ..self.shared.stats() }
     }
 
     /// Simplifies and compiles a grammar and binds it to the vocabulary. No mask is built yet.
@@ -140,7 +143,7 @@ impl Engine {
         let index = Index::new(
             compiled,
             self.vocab.clone(),
-            self.pool.clone(),
+            self.pooling.clone(),
             &self.options.limits,
             Ways { direct_walk: self.options.direct_walk, mutual_rules: self.options.mutual_rules },
         )?;
@@ -412,5 +415,7 @@ fn stops_only(vocab: &Vocabulary, mask: &mut [u32]) {
     }
 }
 
+#[cfg(test)]
+mod pools;
 #[cfg(test)]
 mod tests;

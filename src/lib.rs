@@ -15,12 +15,12 @@
 //!   -> matcher    interned Earley configurations, traces      stage 4   AdvanceError, state unchanged
 //!   -> mask       configuration + vocabulary -> bitset        stage 5   never fails
 //!   -> engine     the door: Engine, Constraint, Matcher       stage 6
-//! leaves used by all: ids, limits, fsm, vocab
+//! leaves used by all: ids, limits, cache, fsm, vocab
 //! ```
 //!
 //! A stage imports only earlier stages and leaves. [`compile::Compiled`] is immutable and shared; a [`engine::Matcher`] is
-//! small; caches belong to the [`engine::Constraint`] (configurations, finished masks) and to the [`engine::Engine`]
-//! (mask entries of all grammars).
+//! small; caches belong to the [`engine::Constraint`] (configurations, finished masks) and to all engines with an equal
+//! vocabulary (mask entries of all grammars).
 //!
 //! # Example
 //!
@@ -72,6 +72,7 @@
 //! * *trigger*: text or a special token that interrupts free text.
 //! * *vocabulary*: the model's tokens as bytes, and the width of its logits.
 
+pub mod cache;
 pub mod compile;
 pub mod engine;
 pub mod front;

@@ -3,27 +3,32 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
 use super::facts::Leaf;
 use super::{Compiled, thompson};
+use crate::cache::{Cache, CacheStats};
 use crate::fsm::Dfa;
 use crate::ir::Expr;
 
 /// Largest automaton, in nondeterministic states, that is determinised as a whole.
 const MAX_STATES: u32 = 2_000;
-/// Most states all shared automata may have before they are dropped and built anew.
-const MAX_HELD: usize = 200_000;
+/// Most bytes all shared automata may hold, roughly.
+const MAX_BYTES: usize = 16 << 20;
+/// Memory of the expression of an automaton, in bytes for each node of it.
+const NODE: usize = 48;
 
 /// Automata by expression, compared whole.
-#[derive(Default)]
-struct Held {
-    by_expr: FxHashMap<Expr, Arc<Dfa>>,
-    states: usize,
+static LEAVES: Mutex<Option<Cache<Expr, Arc<Dfa>>>> = Mutex::new(None);
+
+fn held() -> MappedMutexGuard<'static, Cache<Expr, Arc<Dfa>>> {
+    MutexGuard::map(LEAVES.lock(), |held| held.get_or_insert_with(|| Cache::new(MAX_BYTES)))
 }
 
-static LEAVES: Mutex<Option<Held>> = Mutex::new(None);
+/// How the automata that all grammars of the process share are used.
+pub(crate) fn leaf_stats() -> CacheStats {
+    held().stats()
+}
 
 /// The minimal automaton of a rule; `None` if the rule is no leaf, or too large to be determinised as a whole.
 pub(super) fn automaton(compiled: &Compiled, rule: u32) -> Option<Arc<Dfa>> {
@@ -40,17 +45,12 @@ pub(super) fn automaton(compiled: &Compiled, rule: u32) -> Option<Arc<Dfa>> {
     if facts.leaf == Leaf::Written {
         return minimal(compiled, body);
     }
-    if let Some(known) = LEAVES.lock().get_or_insert_default().by_expr.get(body) {
-        return Some(known.clone());
+    if let Some(known) = held().get(body) {
+        return Some(known);
     }
     let dfa = minimal(compiled, body)?;
-    let mut leaves = LEAVES.lock();
-    let held = leaves.get_or_insert_default();
-    if held.states + dfa.len() > MAX_HELD {
-        *held = Held::default();
-    }
-    held.states += dfa.len();
-    held.by_expr.insert(body.clone(), dfa.clone());
+    let bytes = dfa.bytes() + facts.nodes as usize * NODE;
+    held().insert(body.clone(), dfa.clone(), bytes);
     Some(dfa)
 }
 

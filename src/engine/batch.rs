@@ -178,13 +178,15 @@ impl Engine {
         M: IntoIterator,
         M::Item: Into<Option<&'m mut Matcher>>,
     {
+        // Matchers of equal vocabularies have the same one, nearly always: its content is compared once.
+        let mut known = Arc::as_ptr(&self.vocab);
         let row = |(at, matcher): (usize, M::Item)| {
             let matcher = matcher.into();
-            let other = |m: &Matcher| {
-                !Arc::ptr_eq(&m.index.vocab, &self.vocab) && m.index.vocab.fingerprint() != self.vocab.fingerprint()
-            };
-            if matcher.as_deref().is_some_and(other) {
-                return Err(BatchError::OtherVocabulary { row: at });
+            if let Some(m) = matcher.as_deref().filter(|m: &&Matcher| Arc::as_ptr(&m.index.vocab) != known) {
+                if m.index.vocab != self.vocab {
+                    return Err(BatchError::OtherVocabulary { row: at });
+                }
+                known = Arc::as_ptr(&m.index.vocab);
             }
             Ok(Row { allows: if matcher.is_some() { Allows::Open } else { Allows::Everything }, matcher, at })
         };

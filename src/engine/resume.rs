@@ -32,7 +32,7 @@ impl Matcher {
     /// For a dispatch with more tags, compile [`Grammar::with_tags`](crate::ir::Grammar::with_tags). Text that was free
     /// until now and spells a new trigger is an error: under the new grammar the tag's body would have had to follow.
     pub fn resumed_in(&self, constraint: &Constraint) -> Result<Matcher, ResumeError> {
-        if constraint.vocab().fingerprint() != self.vocab().fingerprint() {
+        if constraint.vocab() != self.vocab() {
             return Err(ResumeError::Vocabulary);
         }
         let mut matcher = constraint.matcher();

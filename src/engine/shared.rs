@@ -7,6 +7,9 @@ use rayon::prelude::*;
 
 use super::EngineOptions;
 use super::background::Background;
+use crate::cache::CacheStats;
+use crate::compile::leaf_stats;
+use crate::front::regex::pattern_stats;
 
 /// How often an engine's batch, draft and background work was asked for, and what it came to. Counted from the engine's
 /// creation; each number is exact, but numbers read while other threads work may be of slightly different moments.
@@ -39,6 +42,21 @@ pub struct EngineStats {
     pub ahead_used: u64,
     /// Background jobs that panicked, which is a bug; nothing but their work is lost.
     pub ahead_panics: u64,
+}
+
+/// How what all engines of the process share is used, whatever their vocabularies. Budgets are fixed: 16 MiB each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProcessStats {
+    /// Minimal automata of rules that are regular languages over bytes, by expression.
+    pub automata: CacheStats,
+    /// Patterns of JSON Schemas, with the automata of the texts that contain a match.
+    pub patterns: CacheStats,
+}
+
+/// How what all engines of the process share is used.
+pub fn process_stats() -> ProcessStats {
+    ProcessStats { automata: leaf_stats(), patterns: pattern_stats() }
 }
 
 /// The counters behind [`EngineStats`].

@@ -15,7 +15,7 @@ fn engine(extra: &[&str]) -> Engine {
 
 /// Masks always put together from entries of single states.
 fn entries_only(extra: &[&[u8]]) -> Engine {
-    let options = EngineOptions { direct_walk: 0, ..EngineOptions::default() };
+    let options = EngineOptions { direct_walk: 0, pool_scope: PoolScope::Engine, ..EngineOptions::default() };
     Engine::new(Arc::new(Vocabulary::toy(extra)), options)
 }
 

@@ -24,7 +24,7 @@ use crate::fsm::{Dfa, Nfa, TooLarge};
 use crate::ir::{Expr, Grammar, GrammarBuilder};
 use crate::limits::Limits;
 
-pub(crate) use known::{Known, known};
+pub(crate) use known::{Known, known, pattern_stats};
 pub use options::{Case, Classes, Dot, RegexOptions, Scope, Syntax};
 pub use translate::translate;
 use translate::{Mark, mark_number};

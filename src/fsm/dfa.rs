@@ -132,6 +132,11 @@ impl Dfa {
         self.edges.len()
     }
 
+    /// Memory held, in bytes, roughly.
+    pub fn bytes(&self) -> usize {
+        self.edges.len() * size_of::<Edge>() + self.len() * 8
+    }
+
     /// Whether a word may end in this state.
     #[inline]
     pub fn is_final(&self, state: u32) -> bool {

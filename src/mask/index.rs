@@ -8,11 +8,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::entry::Entry;
 use super::joint::Joint;
 use super::key::GrammarKeys;
-use super::pool::MaskPool;
+use super::pooling::{Counters, Pooled, Pooling, count};
 use super::section::{Sections, Words};
 use super::set::{TokenSet, set_bit};
 use super::tokens::Tokens;
 use super::walk::{Stopped, Walk};
+use crate::cache::Cache;
 use crate::compile::{CompileError, Compiled};
 use crate::ids::TokenId;
 use crate::limits::Limits;
@@ -21,6 +22,9 @@ use crate::vocab::Vocabulary;
 
 /// Memory for resolved tokens of one constraint.
 const RESOLVED_BYTES: usize = 4 << 20;
+
+/// Memory of pooled entries that one constraint keeps at hand, which the pool may have dropped.
+const ENTRIES_BYTES: usize = 32 << 20;
 
 /// See [`IndexState::new_configs`].
 const NEW_CONFIGS: usize = 128;
@@ -49,7 +53,7 @@ const TEXT_NODES: usize = 16;
 pub(crate) struct Index {
     pub(crate) compiled: Arc<Compiled>,
     pub(crate) vocab: Arc<Vocabulary>,
-    pool: Arc<MaskPool>,
+    pool: Pooled,
     /// The tokens of each special token of the grammar.
     pub(crate) specials: Vec<Tokens>,
     limits: Limits,
@@ -75,7 +79,7 @@ pub(crate) struct IndexState {
     wide: Vec<bool>,
     keys: GrammarKeys,
     /// Entries this grammar has used, by state and counter.
-    entries: FxHashMap<(u32, u32), Arc<Entry>>,
+    entries: Cache<(u32, u32), Arc<Entry>>,
     /// What [`Entry::resolve`] found, by the entry's address (it is held here, so the address stays its own), exit and what follows.
     resolved: Resolved,
     resolved_bytes: usize,
@@ -97,7 +101,7 @@ impl Index {
     pub(crate) fn new(
         compiled: Arc<Compiled>,
         vocab: Arc<Vocabulary>,
-        pool: Arc<MaskPool>,
+        pooling: Arc<Pooling>,
         limits: &Limits,
         ways: Ways,
     ) -> Result<Index, CompileError> {
@@ -106,7 +110,7 @@ impl Index {
         Ok(Index {
             compiled,
             vocab,
-            pool,
+            pool: Pooled::new(pooling),
             specials,
             limits: limits.clone(),
             mask_bytes: limits.mask_bytes,
@@ -135,6 +139,7 @@ impl Index {
         if let Some(mask) = self.known_mask(state, config) {
             return Ok(mask);
         }
+        count(&self.pool.pooling.counters.mask_misses);
         // Counters run through many configurations once each: those find their mask through the normal one.
         let place = state.place(config);
         let (mask, own) = match state.parser.compares(config) {
@@ -165,8 +170,12 @@ impl Index {
             at = state.place(config);
             mask = state.held(at);
         }
-        if !state.ahead.is_empty() && state.ahead.remove(&at) {
-            self.pool.use_ahead();
+        if mask.is_some() {
+            let counters = &self.pool.pooling.counters;
+            count(&counters.mask_hits);
+            if !state.ahead.is_empty() && state.ahead.remove(&at) {
+                count(&counters.ahead_used);
+            }
         }
         mask
     }
@@ -218,7 +227,8 @@ impl Index {
                 let entry = self.entry(state, item).map_err(limit)?;
                 for &exit in entry.exits() {
                     let next = state.parser.follow(&item, exit)?;
-                    state.resolve(&self.vocab, &entry, (exit, next)).map_err(limit)?;
+                    let counters = &self.pool.pooling.counters;
+                    state.resolve((&self.vocab, counters), &entry, (exit, next)).map_err(limit)?;
                 }
                 dense.push(entry);
             }
@@ -284,10 +294,10 @@ impl Index {
     fn entry(&self, state: &mut IndexState, item: Item) -> Result<Arc<Entry>, Stopped> {
         let IndexState { parser, keys, entries, .. } = state;
         if let Some(entry) = entries.get(&(item.state, item.count)) {
-            return Ok(entry.clone());
+            return Ok(entry);
         }
         let entry = self.pool.entry(parser, keys, &self.vocab, item)?;
-        entries.insert((item.state, item.count), entry.clone());
+        entries.insert((item.state, item.count), entry.clone(), entry.bytes());
         Ok(entry)
     }
 
@@ -320,7 +330,7 @@ impl IndexState {
             candidates: FxHashMap::default(),
             wide: Vec::new(),
             keys: GrammarKeys::default(),
-            entries: FxHashMap::default(),
+            entries: Cache::new(ENTRIES_BYTES),
             resolved: Resolved::default(),
             resolved_bytes: 0,
             sections: Sections::new(vocab),
@@ -393,20 +403,22 @@ impl IndexState {
     /// Adds the tokens undecided behind an exit that `next` can finish. States of one text end alike: what was found is kept.
     fn resolve(
         &mut self,
-        vocab: &Vocabulary,
+        (vocab, counters): (&Vocabulary, &Counters),
         entry: &Arc<Entry>,
         (exit, next): (Exit, ConfigId),
     ) -> Result<(), Stopped> {
         if let Some((base, without)) = entry.base() {
             let from = self.walk.found();
-            self.resolve(vocab, base, (exit, next))?;
+            self.resolve((vocab, counters), base, (exit, next))?;
             without.take_from(&mut self.walk, from);
         }
         let key = (Arc::as_ptr(entry) as usize, exit, next);
         if let Some((_, words)) = self.resolved.get(&key) {
+            count(&counters.resolved_hits);
             words.add_to(&mut self.walk);
             return Ok(());
         }
+        count(&counters.resolved_misses);
         let from = self.walk.found();
         // Most remainders are read with few configurations that are new; where many would be, rule by rule.
         let scoped = !self.parser.compiled().scopes.is_empty();
@@ -468,7 +480,7 @@ impl IndexState {
         self.masks.clear();
         self.ahead.clear();
         self.candidates.clear();
-        self.entries.clear();
+        self.entries = Cache::new(ENTRIES_BYTES);
         self.resolved.clear();
         self.resolved_bytes = 0;
         self.sections.clear();

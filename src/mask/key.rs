@@ -3,6 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::cache::{Cache, CacheStats};
 use crate::compile::{Behind, Block, NO_BLOCK, Program};
 use crate::matcher::FREE;
 
@@ -12,6 +13,8 @@ const MAX_KEY: usize = 4096;
 const MAX_DEPTH: u32 = 64;
 /// Most members of a set that may still come for it to be written down: a state for every set of them.
 const FEW_MEMBERS: u32 = 3;
+/// Memory of a map's slot.
+const KEPT: usize = 48;
 const UNIQUE: u32 = u32::MAX;
 /// A rule whose body is deferred: which one follows.
 const DEFERRED: u32 = u32::MAX - 1;
@@ -21,10 +24,44 @@ const GATE: u32 = 1 << 31;
 /// Before a state: it is behind a scope, or (the next number) behind an element.
 const SCOPE: u32 = 1 << 30;
 
-/// Gives structural ids to rules, bottom-up; shared by all grammars of an engine.
-#[derive(Debug, Default)]
+/// Most structural ids there can be: one bit of a key says what a number is.
+const MAX_IDS: u32 = 1 << 31;
+
+/// Gives structural ids to rules, bottom-up; shared by all grammars of a pool. A rule that was dropped to make room gets a new id when it
+/// comes again: no id ever means two structures.
+#[derive(Debug)]
 pub(crate) struct RuleKeys {
-    ids: hashbrown::HashMap<Box<[u32]>, u32, rustc_hash::FxBuildHasher>,
+    ids: Cache<Box<[u32]>, u32>,
+    next: u32,
+}
+
+impl RuleKeys {
+    pub(crate) fn new(max_bytes: usize) -> RuleKeys {
+        RuleKeys { ids: Cache::new(max_bytes), next: 0 }
+    }
+
+    pub(crate) fn set_max_bytes(&mut self, max_bytes: usize) {
+        self.ids.set_max_bytes(max_bytes);
+    }
+
+    pub(crate) fn stats(&self) -> CacheStats {
+        self.ids.stats()
+    }
+
+    /// The id of a structure; none once all have been given.
+    fn id(&mut self, key: Box<[u32]>) -> Option<u32> {
+        if let Some(id) = self.ids.get(&key) {
+            return Some(id);
+        }
+        let id = self.next;
+        if id == MAX_IDS {
+            return None;
+        }
+        self.next += 1;
+        let bytes = key.len() * 4 + KEPT;
+        self.ids.insert(key, id, bytes);
+        Some(id)
+    }
 }
 
 /// Per grammar: the structural id of each rule, found on demand.
@@ -72,10 +109,7 @@ impl GrammarKeys {
             }
         };
         self.depth -= 1;
-        let found = key.map(|key| {
-            let next = shared.ids.len() as u32;
-            *shared.ids.entry(key).or_insert(next)
-        });
+        let found = key.and_then(|key| shared.id(key));
         self.rules.insert(rule, found.map_or(RuleKey::Own, RuleKey::Shared));
         found
     }

@@ -11,16 +11,17 @@ mod joint;
 mod key;
 mod loose;
 mod pool;
+mod pooling;
 mod profile;
 mod section;
 mod set;
 mod tokens;
 mod walk;
 
-pub use pool::PoolStats;
+pub use pooling::{PoolScope, PoolStats};
 pub use set::bit;
 
 pub(crate) use index::{Index, IndexState, Ways};
-pub(crate) use pool::MaskPool;
+pub(crate) use pooling::Pooling;
 pub(crate) use set::{TokenSet, set_bit};
 pub(crate) use tokens::Tokens;

@@ -6,6 +6,7 @@ mod white;
 pub use trie::{Node, Trie};
 
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 
 use crate::fsm::ByteSet;
@@ -226,11 +227,31 @@ impl Vocabulary {
         self.reach
     }
 
-    /// A hash of the whole content, for cache keys.
+    /// A hash of the whole content, found when the vocabulary is built: equal vocabularies have equal ones. Others may, too;
+    /// `==` compares the content.
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 }
+
+/// Vocabularies are equal if every id stands for the same in both. Cost: a look where they are the same allocation or differ in their
+/// fingerprints, otherwise a walk over all tokens.
+impl PartialEq for Vocabulary {
+    fn eq(&self, other: &Self) -> bool {
+        let content = |vocab: &Vocabulary| (vocab.width(), vocab.fingerprint);
+        let same = |id: usize| match (&self.tokens[id], &other.tokens[id]) {
+            (Token::Bytes { .. }, Token::Bytes { .. }) => self.bytes(TokenId::new(id)) == other.bytes(TokenId::new(id)),
+            (a, b) => a == b,
+        };
+        std::ptr::eq(self, other)
+            || content(self) == content(other)
+                && self.stops == other.stops
+                && self.special_ids == other.special_ids
+                && (0..self.width()).all(same)
+    }
+}
+
+impl Eq for Vocabulary {}
 
 impl VocabularyBuilder {
     fn set(&mut self, id: u32, token: Token) {
@@ -275,6 +296,20 @@ impl VocabularyBuilder {
         self
     }
 
+    /// Over what every id stands for, in whatever order it was given; special tokens come in order here.
+    fn fingerprint(&self) -> u64 {
+        let mut hasher = rustc_hash::FxHasher::default();
+        for token in &self.tokens {
+            match *token {
+                Token::Unused => 0u8.hash(&mut hasher),
+                Token::Bytes { at, len } => (1u8, &self.bytes[at as usize..(at + len) as usize]).hash(&mut hasher),
+                Token::Special => 2u8.hash(&mut hasher),
+            }
+        }
+        (&self.special_ids, &self.stops).hash(&mut hasher);
+        hasher.finish()
+    }
+
     /// The vocabulary. Cost: sorting the tokens once. Fails with the first mistake made while building.
     pub fn build(mut self) -> Result<Vocabulary, VocabError> {
         if let Some(error) = self.error {
@@ -284,6 +319,7 @@ impl VocabularyBuilder {
             return Err(VocabError::NoStopToken);
         }
         self.stops.sort_unstable();
+        self.special_ids.sort();
         let mut entries: Vec<(&[u8], TokenId)> = Vec::new();
         for (id, token) in self.tokens.iter().enumerate() {
             let id = TokenId::new(id);
@@ -302,21 +338,7 @@ impl VocabularyBuilder {
         }
         let white_space = WhiteSpace::of(&entries, self.tokens.len());
         let trie = Trie::build(entries);
-        let fingerprint = {
-            use std::hash::{Hash, Hasher};
-            let mut hasher = rustc_hash::FxHasher::default();
-            self.bytes.hash(&mut hasher);
-            for token in &self.tokens {
-                match token {
-                    Token::Unused => 0u32.hash(&mut hasher),
-                    Token::Bytes { at, len } => (1u32, at, len).hash(&mut hasher),
-                    Token::Special => 2u32.hash(&mut hasher),
-                }
-            }
-            self.special_ids.hash(&mut hasher);
-            self.stops.hash(&mut hasher);
-            hasher.finish()
-        };
+        let fingerprint = self.fingerprint();
         let specials = self.special_ids.iter().map(|(id, name)| (name.clone(), *id)).collect();
         Ok(Vocabulary {
             tokens: self.tokens,

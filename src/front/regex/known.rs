@@ -1,16 +1,16 @@
 //! Patterns of JSON Schemas, read and made automata once a process: schemas repeat their own and each other's.
 
-use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{Pattern, RegexError, SCALARS, size};
-use crate::fsm::{Dfa, Edge, TooLarge};
+use crate::cache::{Cache, CacheStats};
+use crate::fsm::{Dfa, TooLarge};
 use crate::limits::Limits;
 
-/// Most bytes all of them may hold, roughly, before they are dropped and made anew.
+/// Most bytes all of them may hold, roughly.
 const MAX_BYTES: usize = 16 << 20;
 /// Bytes of one node of a pattern, roughly.
 const NODE: usize = 64;
@@ -18,9 +18,13 @@ const NODE: usize = 64;
 /// A pattern, and the automaton of the texts that contain a match, once it was asked for.
 #[derive(Debug)]
 pub(crate) struct Known {
+    source: Box<str>,
+    /// The limits that decide whether it is refused.
+    limits: (usize, usize),
     pattern: Pattern,
     search: Mutex<Built>,
     complement: Mutex<Built>,
+    bytes: AtomicUsize,
 }
 
 /// An automaton, once it was asked for.
@@ -32,44 +36,31 @@ struct Built {
     failed: Option<usize>,
 }
 
-#[derive(Default)]
-struct Held {
-    /// By source and by the limits that decide whether it is refused.
-    by_source: FxHashMap<(usize, usize), FxHashMap<String, Arc<Known>>>,
-    bytes: usize,
+/// Patterns by source. Of one that is read under several limits, the last reading.
+fn held() -> MutexGuard<'static, Cache<Box<str>, Arc<Known>>> {
+    static HELD: OnceLock<Mutex<Cache<Box<str>, Arc<Known>>>> = OnceLock::new();
+    HELD.get_or_init(|| Mutex::new(Cache::new(MAX_BYTES))).lock()
 }
 
-impl Held {
-    fn charge(&mut self, bytes: usize) {
-        self.bytes += bytes;
-        if self.bytes > MAX_BYTES {
-            *self = Held::default();
-        }
-    }
-}
-
-fn held() -> &'static Mutex<Held> {
-    static HELD: OnceLock<Mutex<Held>> = OnceLock::new();
-    HELD.get_or_init(Mutex::default)
+/// How the patterns that all schemas of the process share are used.
+pub(crate) fn pattern_stats() -> CacheStats {
+    held().stats()
 }
 
 /// As [`Pattern::parse`].
 pub(crate) fn known(source: &str, limits: &Limits) -> Result<Arc<Known>, RegexError> {
-    let key = (limits.depth, limits.nodes);
+    let within = (limits.depth, limits.nodes);
     if source.len() <= limits.source_bytes
-        && let Some(known) = held().lock().by_source.get(&key).and_then(|sources| sources.get(source))
+        && let Some(known) = held().get(source).filter(|known| known.limits == within)
     {
-        return Ok(known.clone());
+        return Ok(known);
     }
     let pattern = Pattern::parse(source, limits)?;
-    let bytes = source.len() + NODE * size(&pattern.hir, limits.nodes);
-    let known = Arc::new(Known { pattern, search: Mutex::default(), complement: Mutex::default() });
-    let mut held = held().lock();
-    held.charge(bytes);
-    Ok(match held.by_source.entry(key).or_default().entry(source.to_owned()) {
-        Entry::Occupied(other) => other.get().clone(),
-        Entry::Vacant(new) => new.insert(known).clone(),
-    })
+    let bytes = AtomicUsize::new(2 * source.len() + NODE * size(&pattern.hir, limits.nodes));
+    let (search, complement) = (Mutex::default(), Mutex::default());
+    let known = Arc::new(Known { source: source.into(), limits: within, pattern, search, complement, bytes });
+    known.charge(0);
+    Ok(known)
 }
 
 impl Known {
@@ -79,35 +70,46 @@ impl Known {
     }
 
     /// As [`Pattern::search_dfa`].
-    pub(crate) fn search_dfa(&self, limit: usize) -> Result<Arc<Dfa>, TooLarge> {
-        get(&self.search, limit, || self.pattern.search_dfa(limit))
+    pub(crate) fn search_dfa(self: &Arc<Self>, limit: usize) -> Result<Arc<Dfa>, TooLarge> {
+        self.get(&self.search, limit, || self.pattern.search_dfa(limit))
     }
 
     /// Texts that contain no match. Minimal.
-    pub(crate) fn complement(&self, limit: usize) -> Result<Arc<Dfa>, TooLarge> {
-        get(&self.complement, limit, || Dfa::all_of(&[(&*self.search_dfa(limit)?, false)], &SCALARS, limit))
+    pub(crate) fn complement(self: &Arc<Self>, limit: usize) -> Result<Arc<Dfa>, TooLarge> {
+        self.get(&self.complement, limit, || Dfa::all_of(&[(&*self.search_dfa(limit)?, false)], &SCALARS, limit))
     }
-}
 
-fn get(kept: &Mutex<Built>, limit: usize, build: impl FnOnce() -> Result<Dfa, TooLarge>) -> Result<Arc<Dfa>, TooLarge> {
-    let mut kept = kept.lock();
-    match (&kept.built, kept.failed) {
-        (Some((enough, dfa)), _) if *enough <= limit => return Ok(dfa.clone()),
-        (_, Some(failed)) if limit <= failed => return Err(TooLarge { limit }),
-        _ => {}
+    fn get(
+        self: &Arc<Self>,
+        kept: &Mutex<Built>,
+        limit: usize,
+        build: impl FnOnce() -> Result<Dfa, TooLarge>,
+    ) -> Result<Arc<Dfa>, TooLarge> {
+        let mut kept = kept.lock();
+        match (&kept.built, kept.failed) {
+            (Some((enough, dfa)), _) if *enough <= limit => return Ok(dfa.clone()),
+            (_, Some(failed)) if limit <= failed => return Err(TooLarge { limit }),
+            _ => {}
+        }
+        match build() {
+            Ok(dfa) => {
+                let dfa = Arc::new(dfa);
+                kept.built = Some((limit, dfa.clone()));
+                drop(kept);
+                self.charge(dfa.bytes());
+                Ok(dfa)
+            }
+            Err(error) => {
+                kept.failed = Some(limit);
+                Err(error)
+            }
+        }
     }
-    match build() {
-        Ok(dfa) => {
-            let dfa = Arc::new(dfa);
-            kept.built = Some((limit, dfa.clone()));
-            drop(kept);
-            held().lock().charge(dfa.edge_count() * size_of::<Edge>() + dfa.len() * 8);
-            Ok(dfa)
-        }
-        Err(error) => {
-            kept.failed = Some(limit);
-            Err(error)
-        }
+
+    /// Keeps it for others, with so many bytes more.
+    fn charge(self: &Arc<Self>, more: usize) {
+        let bytes = self.bytes.fetch_add(more, Ordering::Relaxed) + more;
+        held().insert(self.source.clone(), self.clone(), bytes);
     }
 }
 

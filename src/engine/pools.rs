@@ -1,0 +1,139 @@
+//! Who shares mask entries with whom, and what that costs.
+
+use super::*;
+use crate::front::json_schema::SchemaOptions;
+use crate::fsm::ByteSet;
+use crate::ir::{Expr, GrammarBuilder};
+
+/// Each test has vocabularies of its own, as tests of one process share pools.
+fn vocab(extra: &[&str]) -> Arc<Vocabulary> {
+    let extra: Vec<&[u8]> = extra.iter().map(|s| s.as_bytes()).collect();
+    Arc::new(Vocabulary::toy(&extra))
+}
+
+fn engine(vocab: &Arc<Vocabulary>, pool_scope: PoolScope, pool_bytes: usize) -> Engine {
+    Engine::new(vocab.clone(), EngineOptions { direct_walk: 0, pool_scope, pool_bytes, ..EngineOptions::default() })
+}
+
+/// Free text between quotes, behind some other text so that grammars differ.
+fn quoted(before: &str) -> Grammar {
+    let mut b = GrammarBuilder::new();
+    let text = b.rule("text", Expr::star(Expr::class(ByteSet::of(b"\"").complement())));
+    let start = b.rule("start", Expr::seq([Expr::text(before), Expr::text("\""), Expr::Ref(text), Expr::text("\"")]));
+    b.finish(start).unwrap()
+}
+
+/// The masks along a text.
+fn masks(engine: &Engine, grammar: &Grammar, text: &str) -> Vec<Vec<u32>> {
+    let mut matcher = engine.compile(grammar).unwrap().matcher();
+    let row = |matcher: &mut Matcher| {
+        let mut mask = vec![0; engine.vocab().mask_words()];
+        matcher.fill_mask(&mut mask);
+        mask
+    };
+    let mut out = vec![row(&mut matcher)];
+    for byte in text.bytes() {
+        matcher.advance(TokenId::from_raw(u32::from(byte))).unwrap();
+        out.push(row(&mut matcher));
+    }
+    out
+}
+
+#[test]
+fn engines_of_one_vocabulary_share_a_pool() {
+    let words = ["shared", "a\"", "pool"];
+    let first = engine(&vocab(&words), PoolScope::Process, 1 << 20);
+    let want = masks(&first, &quoted("a"), "a\"x\"");
+    let built = first.pool_stats();
+    assert!(built.misses > 0 && built.engines == 1 && built.entries > 0, "{built:?}");
+    // An equal vocabulary, made again, and another grammar around the same text.
+    let second = engine(&vocab(&words), PoolScope::Process, 1 << 20);
+    assert_eq!(masks(&second, &quoted("a"), "a\"x\""), want);
+    let stats = second.pool_stats();
+    assert_eq!((stats.misses, stats.engines, stats.entries), (0, 2, built.entries), "{stats:?}");
+    masks(&second, &quoted("b"), "b\"x\"");
+    assert!(second.pool_stats().misses < built.misses, "the text is the same: {:?}", second.pool_stats());
+    assert!(stats.hits > 0 && first.pool_stats().hits == built.hits, "each engine counts its own");
+    // Others have pools of their own.
+    let others = [
+        engine(&vocab(&["shared", "a\"", "pond"]), PoolScope::Process, 1 << 20),
+        engine(&vocab(&words), PoolScope::Engine, 1 << 20),
+        engine(&vocab(&words), PoolScope::Constraint, 1 << 20),
+    ];
+    for other in others {
+        masks(&other, &quoted("a"), "a\"x\"");
+        assert!(other.pool_stats().misses > 0 && other.pool_stats().engines == 1);
+        let before = other.pool_stats().misses;
+        masks(&other, &quoted("b"), "b\"x\"");
+        let shares = other.options().pool_scope != PoolScope::Constraint;
+        assert_eq!(other.pool_stats().misses - before < before, shares);
+    }
+}
+
+#[test]
+fn a_shared_pool_has_the_largest_budget_asked_for_and_goes_with_the_last_engine() {
+    let words = ["largest", "budget"];
+    let small = engine(&vocab(&words), PoolScope::Process, 1 << 10);
+    assert_eq!(small.pool_stats().max_bytes, 1 << 10);
+    let large = engine(&vocab(&words), PoolScope::Process, 1 << 20);
+    assert_eq!(small.pool_stats().max_bytes, 1 << 20);
+    masks(&small, &quoted("a"), "a\"x\"");
+    assert!(large.pool_stats().bytes > 0);
+    // A constraint holds its engine's part.
+    let constraint = large.compile(quoted("a")).unwrap();
+    drop(large);
+    assert_eq!((small.pool_stats().max_bytes, small.pool_stats().engines), (1 << 20, 2));
+    drop(constraint);
+    let stats = small.pool_stats();
+    assert_eq!((stats.max_bytes, stats.engines), (1 << 10, 1));
+    assert!(stats.bytes <= 1 << 10, "what no longer fits is gone: {stats:?}");
+    drop(small);
+    let again = engine(&vocab(&words), PoolScope::Process, 1 << 20);
+    assert_eq!((again.pool_stats().entries, again.pool_stats().engines), (0, 1));
+}
+
+#[test]
+fn a_pool_keeps_to_its_budget_and_what_is_used_stays() {
+    let vocab = vocab(&["ab", "abc", "b\"", "cab\""]);
+    let tight = engine(&vocab, PoolScope::Engine, 24 << 10);
+    let plain = engine(&vocab, PoolScope::Engine, 0);
+    let schema = |i: usize| {
+        format!(r#"{{"type": "array", "items": {{"type": "string", "pattern": "^[a-c]{{0,3}}x{i}[ab]*$"}}}}"#)
+    };
+    let mut first = Vec::new();
+    for i in 0..200 {
+        for (engine, rows) in [(&tight, &mut first), (&plain, &mut Vec::new())] {
+            let constraint = engine.compile_json_schema(&schema(i), &SchemaOptions::default()).unwrap();
+            let mut matcher = constraint.matcher();
+            rows.clear();
+            for byte in format!("[\"abx{i}ab\"").bytes() {
+                let mut mask = vec![0; vocab.mask_words()];
+                matcher.fill_mask(&mut mask);
+                rows.push(mask);
+                matcher.advance(TokenId::from_raw(u32::from(byte))).unwrap();
+            }
+            assert!(engine.pool_stats().bytes <= engine.options().pool_bytes, "{:?}", engine.pool_stats());
+        }
+    }
+    let stats = tight.pool_stats();
+    assert!(stats.evicted > 100 && stats.entries > 10, "{stats:?}");
+    assert_eq!(plain.pool_stats().entries, 0);
+    // What begins an array comes again in every grammar, and was built once.
+    assert_eq!(stats.hits, 199, "{stats:?}");
+}
+
+#[test]
+fn automata_of_the_process_are_shared_and_counted() {
+    let engine = engine(&vocab(&["leaf"]), PoolScope::Engine, 1 << 20);
+    let schema = r#"{"type": "string", "pattern": "^once[0-9]a process[a-f]$"}"#;
+    let compile = || {
+        let constraint = engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap();
+        constraint.matcher().fill_mask(&mut [0; 9]);
+    };
+    compile();
+    let before = process_stats();
+    compile();
+    let after = process_stats();
+    assert!(after.patterns.hits > before.patterns.hits && after.patterns.entries > 0, "{after:?}");
+    assert!(after.automata.entries > 0 && after.automata.bytes <= 16 << 20, "{after:?}");
+}
