@@ -8,6 +8,7 @@ mod compile;
 mod draft;
 mod forced;
 mod inspect;
+mod kept;
 mod resume;
 mod shared;
 mod shortest;
@@ -31,6 +32,7 @@ pub use compile::{RegexCompileError, SchemaCompileError, StructuralTagCompileErr
 pub use draft::{DraftError, DraftNode, DraftTree};
 pub use forced::{Piece, Tokenize};
 pub use inspect::{Expected, Refusal};
+use kept::Kept;
 pub use resume::ResumeError;
 use shared::Shared;
 pub use shared::{EngineStats, ProcessStats, process_stats};
@@ -45,6 +47,10 @@ pub struct EngineOptions {
     pub pool_bytes: usize,
     /// With whom they are shared; see there for engines that ask for different budgets.
     pub pool_scope: PoolScope,
+    /// Memory of the constraints that are kept for who asks for the same again, in bytes, with their configurations and masks, as measured when constraints
+    /// are asked for: [`Engine::compile_json_schema`], [`Engine::compile_json_schema_in`] without a registry, and [`Engine::kept`]. Those not asked for lately make
+    /// room. With 0 nothing is kept.
+    pub grammar_cache_bytes: usize,
     /// Nodes of the vocabulary's trie that a new mask may cost by one direct walk before it is put together from pooled
     /// entries of single states instead. Changes no mask; 0 always uses entries.
     pub direct_walk: usize,
@@ -71,6 +77,7 @@ impl Default for EngineOptions {
             limits: Limits::default(),
             pool_bytes: 256 << 20,
             pool_scope: PoolScope::default(),
+            grammar_cache_bytes: 64 << 20,
             direct_walk: 1024,
             mutual_rules: 24,
             simplify: Simplify::default(),
@@ -88,6 +95,7 @@ pub struct Engine {
     pooling: Arc<Pooling>,
     options: EngineOptions,
     shared: Arc<Shared>,
+    kept: Kept,
 }
 
 impl Engine {
@@ -95,7 +103,8 @@ impl Engine {
     pub fn new(vocab: Arc<Vocabulary>, options: EngineOptions) -> Self {
         let pooling = Arc::new(Pooling::new(&vocab, options.pool_scope, options.pool_bytes));
         let shared = Arc::new(Shared::new(&options));
-        Engine { vocab, pooling, options, shared }
+        let kept = Kept::new(options.grammar_cache_bytes);
+        Engine { vocab, pooling, options, shared, kept }
     }
 
     /// The vocabulary.
@@ -115,7 +124,7 @@ impl Engine {
 
     /// What batches, drafts and work ahead came to.
     pub fn stats(&self) -> EngineStats {
-        EngineStats { ahead_used: self.pooling.stats().ahead_used, ..self.shared.stats() }
+        EngineStats { ahead_used: self.pooling.stats().ahead_used, grammars: self.kept.stats(), ..self.shared.stats() }
     }
 
     /// Simplifies and compiles a grammar and binds it to the vocabulary. No mask is built yet.
@@ -185,6 +194,11 @@ impl Constraint {
     /// The compiled grammar.
     pub fn compiled(&self) -> &Arc<Compiled> {
         &self.index.compiled
+    }
+
+    /// Memory of what grows while it is used, that of work ahead included; none while someone else has the lock.
+    fn bytes(&self) -> Option<usize> {
+        Some(self.index.try_lock()?.bytes() + self.ahead.bytes()?)
     }
 }
 

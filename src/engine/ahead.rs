@@ -98,6 +98,14 @@ pub(super) struct Ahead {
     shadow: Mutex<Shadow>,
 }
 
+impl Ahead {
+    /// Memory of the second parser; none while someone else has the lock.
+    pub(super) fn bytes(&self) -> Option<usize> {
+        let shadow = self.shadow.try_lock()?;
+        Some(shadow.state.as_ref().map_or(0, |state| state.bytes()))
+    }
+}
+
 #[derive(Debug, Default)]
 struct Shadow {
     state: Option<Box<IndexState>>,

@@ -5,7 +5,7 @@ use crate::compile::CompileError;
 use crate::front::Lowered;
 use crate::front::diagnostic::Diagnostics;
 use crate::front::ebnf::{self, EbnfOptions};
-use crate::front::json_schema::{self, Registry, SchemaError, SchemaErrors, SchemaOptions};
+use crate::front::json_schema::{self, Policy, Registry, SchemaError, SchemaErrors, SchemaKey, SchemaOptions};
 use crate::front::lark::{self, LarkOptions};
 use crate::front::regex::{self, RegexError, RegexOptions};
 use crate::front::structural_tag::{self, StructuralTagErrors, StructuralTagOptions};
@@ -58,16 +58,19 @@ pub enum TextCompileError {
     Compile(#[from] CompileError),
 }
 
+/// Bytes of a schema that is kept, for each of its text.
+const KEPT: usize = 4;
+
 impl Engine {
-    /// Reads, lowers and compiles a JSON Schema. It may refer to itself only, and nothing is relaxed.
+    /// Reads, lowers and compiles a JSON Schema. It may refer to itself only, and nothing is relaxed. The constraint of a schema that said the
+    /// same (annotations such as `title`, `description` and `default` apart) is given again while it is kept.
     pub fn compile_json_schema(&self, schema: &str, options: &SchemaOptions) -> Result<Constraint, SchemaCompileError> {
-        let limits = &self.options.limits;
-        let grammar = json_schema::lower(&Json::parse(schema, limits)?, options, limits)?;
-        Ok(self.compile(grammar)?)
+        let options = SchemaOptions { policy: Policy::Strict, ..*options };
+        self.compile_json_schema_in(schema, &Registry::default(), &options).map(|(constraint, _)| constraint)
     }
 
     /// As [`Engine::compile_json_schema`], of a schema that may refer to the documents of a registry, and obeying the options' policy.
-    /// Returns also what was relaxed.
+    /// Returns also what was relaxed. Kept as there, if the registry is empty.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -95,8 +98,18 @@ impl Engine {
         options: &SchemaOptions,
     ) -> Result<(Constraint, Vec<SchemaError>), SchemaCompileError> {
         let limits = &self.options.limits;
-        let lowered = json_schema::lower_reported(&Json::parse(schema, limits)?, registry, options, limits)?;
-        Ok((self.compile(lowered.grammar)?, lowered.relaxed))
+        let parsed = Json::parse(schema, limits)?;
+        let make = |schema: &Json, options: &SchemaOptions| {
+            let lowered = json_schema::lower_reported(schema, registry, options, limits)?;
+            Ok((self.compile(lowered.grammar)?, lowered.relaxed))
+        };
+        if !registry.is_empty() {
+            return make(&parsed, options);
+        }
+        let key = SchemaKey::new(parsed, *options);
+        let (constraint, relaxed) =
+            self.kept(key, schema.len() * KEPT, |key: &SchemaKey| make(key.schema(), key.options()))?;
+        Ok((constraint, relaxed.to_vec()))
     }
 
     /// Reads, lowers and compiles a grammar in EBNF (or GBNF, or KBNF). [`ebnf::lower`] also has the warnings.

@@ -12,7 +12,10 @@ fn vocab(extra: &[&str]) -> Arc<Vocabulary> {
 }
 
 fn engine(vocab: &Arc<Vocabulary>, pool_scope: PoolScope, pool_bytes: usize) -> Engine {
-    Engine::new(vocab.clone(), EngineOptions { direct_walk: 0, pool_scope, pool_bytes, ..EngineOptions::default() })
+    Engine::new(
+        vocab.clone(),
+        EngineOptions { direct_walk: 0, pool_scope, pool_bytes, grammar_cache_bytes: 0, ..EngineOptions::default() },
+    )
 }
 
 /// Free text between quotes, behind some other text so that grammars differ.

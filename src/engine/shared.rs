@@ -40,6 +40,8 @@ pub struct EngineStats {
     pub ahead_lost: u64,
     /// Masks made ahead that were then asked for.
     pub ahead_used: u64,
+    /// Constraints kept by what they were made from; see [`EngineOptions::grammar_cache_bytes`].
+    pub grammars: CacheStats,
     /// Background jobs that panicked, which is a bug; nothing but their work is lost.
     pub ahead_panics: u64,
 }
@@ -111,7 +113,7 @@ impl Shared {
         }
     }
 
-    /// All but what the pool of masks counts.
+    /// All but what the pool of masks and the grammars kept count.
     pub(super) fn stats(&self) -> EngineStats {
         let c = &self.counters;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -128,6 +130,7 @@ impl Shared {
             ahead_known: read(&c.ahead_known),
             ahead_lost: read(&c.ahead_lost),
             ahead_used: 0,
+            grammars: CacheStats::default(),
             ahead_panics: self.background.panics(),
         }
     }

@@ -467,6 +467,11 @@ impl IndexState {
         self.masks[config as usize] = Some(mask.clone());
     }
 
+    /// Memory held, in bytes, roughly: what the pool has as well is its.
+    pub(crate) fn bytes(&self) -> usize {
+        self.parser.bytes() + self.masks_held + self.resolved_bytes + self.sections.bytes() + self.joint.bytes()
+    }
+
     /// Empties the caches if they are over their budget, unless what is needed right now is itself most of it.
     pub(crate) fn relieve(&mut self) {
         if self.parser.is_full() && self.floor.unwrap_or(0) * 2 < self.parser.bytes() {

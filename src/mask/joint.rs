@@ -41,6 +41,11 @@ pub(crate) struct Joint {
 }
 
 impl Joint {
+    /// Memory held, in bytes, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Forgets everything: configurations have lost their meaning.
     pub(crate) fn clear(&mut self) {
         *self = Joint::default();

@@ -167,6 +167,11 @@ impl Shared {
 }
 
 impl Sections {
+    /// Memory held, in bytes, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        self.shared.bytes
+    }
+
     pub(crate) fn new(vocab: &Vocabulary) -> Sections {
         let (width, large) = (vocab.mask_words(), (vocab.trie().len() / LARGE) as u32);
         Sections { tries: FxHashMap::default(), shared: Shared { width, large, ..Shared::default() } }

@@ -37,6 +37,7 @@ mod parameters;
 mod profile;
 mod registry;
 mod resolve;
+mod same;
 mod spelling;
 mod string;
 mod syntax;
@@ -56,6 +57,7 @@ pub use elements::{Elements, lower_elements};
 pub use parameters::{Kinds, LoweredParameters, Parameters, Piece, Raw, Reading, lower_parameters, lower_syntax};
 pub use profile::{ProfileError, openai_strict};
 pub use registry::Registry;
+pub(crate) use same::SchemaKey;
 pub use syntax::Syntax;
 
 /// White space between JSON tokens.
