@@ -22,6 +22,7 @@ use crate::ir::{Grammar, Simplify};
 use crate::limits::Limits;
 use crate::mask::{Index, IndexState, PoolScope, PoolStats, Pooling, TokenSet, Ways};
 use crate::matcher::{AdvanceError, ConfigId, DEAD, ParserLimit, Tracer};
+use crate::switches::Switches;
 use crate::vocab::Vocabulary;
 
 use ahead::Ahead;
@@ -37,6 +38,10 @@ pub use resume::ResumeError;
 use shared::Shared;
 pub use shared::{EngineStats, ProcessStats, process_stats};
 pub use shortest::{Completion, CompletionOptions};
+
+/// Without counters: most nodes of a repeat that is written out, and of all of a grammar.
+const UNCOUNTED: usize = 2_000;
+const UNCOUNTED_TOTAL: usize = 100_000;
 
 /// How an [`Engine`] works.
 #[derive(Clone, Debug)]
@@ -63,6 +68,8 @@ pub struct EngineOptions {
     /// The same for grammars that people write as text: EBNF and Lark. `Full` by default: one chain of rules per level of an
     /// expression is costly where masks are made, and gone once it is written out.
     pub simplify_texts: Simplify,
+    /// Parts that can be switched off, to see what they are worth.
+    pub switches: Switches,
     /// Threads of [`Engine::fill_masks`], started when a batch first needs them; 1 does everything on the calling thread.
     /// The default is the machine's parallelism, at most 8.
     pub batch_threads: usize,
@@ -82,6 +89,7 @@ impl Default for EngineOptions {
             mutual_rules: 24,
             simplify: Simplify::default(),
             simplify_texts: Simplify::Full,
+            switches: Switches::default(),
             batch_threads: parallelism.min(8),
             background_threads: 1,
         }
@@ -143,7 +151,12 @@ impl Engine {
                 Cow::Owned(simplified) => Some(Arc::new(simplified)),
             },
         };
-        self.bind(Arc::new(Compiled::new(simplified.unwrap_or(grammar), &self.options.limits)?))
+        let mut grammar = simplified.unwrap_or(grammar);
+        if !self.options.switches.counters.is_on() {
+            grammar.validate()?;
+            grammar = Arc::new(grammar.uncounted(UNCOUNTED, UNCOUNTED_TOTAL));
+        }
+        self.bind(Arc::new(Compiled::new(grammar, &self.options.limits)?))
     }
 
     /// Binds an already compiled grammar (shared between vocabularies) to the vocabulary. Fails if the vocabulary lacks a
@@ -154,7 +167,11 @@ impl Engine {
             self.vocab.clone(),
             self.pooling.clone(),
             &self.options.limits,
-            Ways { direct_walk: self.options.direct_walk, mutual_rules: self.options.mutual_rules },
+            Ways {
+                direct_walk: self.options.direct_walk,
+                mutual_rules: self.options.mutual_rules,
+                switches: self.options.switches,
+            },
         )?;
         Ok(Constraint { index: Arc::new(index), shared: self.shared.clone(), ahead: Arc::default() })
     }

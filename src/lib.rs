@@ -15,7 +15,7 @@
 //!   -> matcher    interned Earley configurations, traces      stage 4   AdvanceError, state unchanged
 //!   -> mask       configuration + vocabulary -> bitset        stage 5   never fails
 //!   -> engine     the door: Engine, Constraint, Matcher       stage 6
-//! leaves used by all: ids, limits, cache, fsm, vocab
+//! leaves used by all: ids, limits, cache, switches, fsm, vocab
 //! ```
 //!
 //! A stage imports only earlier stages and leaves. [`compile::Compiled`] is immutable and shared; a [`engine::Matcher`] is
@@ -83,4 +83,5 @@ pub mod limits;
 pub mod mask;
 pub mod matcher;
 pub mod spec;
+pub mod switches;
 pub mod vocab;

@@ -17,7 +17,9 @@ use louver::front::structural_tag::{StructuralTag, StructuralTagOptions};
 use louver::ids::TokenId;
 use louver::ir::{Deferred, Expr, Grammar};
 use louver::limits::Limits;
+use louver::mask::PoolScope;
 use louver::matcher::{AdvanceError, Recognizer};
+use louver::switches::{Switch, Switches};
 use louver::vocab::Vocabulary;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestCaseError};
@@ -59,6 +61,62 @@ impl std::fmt::Debug for Shown {
     }
 }
 
+/// Engines, by what is changed of the defaults.
+type Configuration = (&'static str, fn(&mut EngineOptions));
+
+/// How masks are made.
+const WAYS: &[Configuration] = &[
+    ("direct walks", |_| {}),
+    ("entries of single states", |o| o.direct_walk = 0),
+    ("rule by rule", |o| o.mutual_rules = 0),
+    ("rule by rule, and entries of all but the narrowest states", |o| (o.direct_walk, o.mutual_rules) = (3, 0)),
+];
+
+/// What is shared, kept and counted.
+const SWITCHED: &[Configuration] = &[
+    ("a pool shared by these engines", |o| o.direct_walk = 0),
+    ("the same pool, read rule by rule", |o| (o.direct_walk, o.mutual_rules) = (3, 0)),
+    ("a pool of the engine's own", |o| (o.direct_walk, o.pool_scope) = (0, PoolScope::Engine)),
+    ("nothing shared between grammars", |o| (o.direct_walk, o.pool_scope) = (0, PoolScope::Constraint)),
+    ("nothing pooled", |o| (o.direct_walk, o.pool_scope, o.pool_bytes) = (0, PoolScope::Engine, 0)),
+    ("a small pool", |o| (o.direct_walk, o.pool_scope, o.pool_bytes) = (0, PoolScope::Engine, 4_000)),
+    ("no transitions kept", |o| o.switches.transitions = Switch::Off),
+    ("no masks kept", |o| o.switches.masks = Switch::Off),
+    ("no lookahead kept", |o| (o.direct_walk, o.switches.lookahead) = (0, Switch::Off)),
+    ("no counters", |o| o.switches.counters = Switch::Off),
+    ("no counters, entries of single states", |o| (o.direct_walk, o.switches.counters) = (0, Switch::Off)),
+    ("no work ahead", |o| o.switches.ahead = Switch::Off),
+    ("all off", |o| o.switches = Switches::OFF),
+    ("all off, and nothing shared", |o| {
+        (o.direct_walk, o.pool_scope, o.switches) = (0, PoolScope::Constraint, Switches::OFF);
+    }),
+];
+
+proptest! {
+    #![proptest_config(config(100))]
+
+    /// The same with each switch off, with all off, and with every way to share.
+    #[test]
+    fn masks_with_parts_switched_off_are_what_the_oracle_says(
+        Shown(grammar) in generate::grammar().prop_map(Shown),
+        vocab in generate::vocabulary(),
+        path in proptest::collection::vec(any::<u16>(), STEPS),
+    ) {
+        let vocab = Arc::new(vocab.build());
+        let mut oracle = Oracle::new(&grammar);
+        // They live to the end, so that those that share a pool find in it what others built.
+        let mut live = Vec::new();
+        for (name, change) in SWITCHED {
+            let Some(constraint) = compile(&grammar, &vocab, &oracle, change)? else { return Ok(()) };
+            oracle.back_to(0);
+            let named = |error: TestCaseError| TestCaseError::fail(format!("{name}: {error}"));
+            short_prefixes(&constraint, &mut oracle).map_err(named)?;
+            walk(&constraint, &mut oracle, &path).map_err(named)?;
+            live.push(constraint);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(config(800))]
 
@@ -71,10 +129,8 @@ proptest! {
     ) {
         let vocab = Arc::new(vocab.build());
         let mut oracle = Oracle::new(&grammar);
-        // Masks by direct walks, put together from entries of single states, and rule by rule.
-        let default = EngineOptions::default();
-        for ways in [(default.direct_walk, default.mutual_rules), (0, default.mutual_rules), (default.direct_walk, 0), (3, 0)] {
-            let Some(constraint) = compile(&grammar, &vocab, &oracle, ways)? else { return Ok(()) };
+        for (_, change) in WAYS {
+            let Some(constraint) = compile(&grammar, &vocab, &oracle, change)? else { return Ok(()) };
             oracle.back_to(0);
             short_prefixes(&constraint, &mut oracle)?;
             walk(&constraint, &mut oracle, &path)?;
@@ -124,7 +180,8 @@ proptest! {
         }
         let vocab = Arc::new(vocab.build());
         let mut oracle = Oracle::new(&grammar);
-        let Some(constraint) = compile(&grammar, &vocab, &oracle, (0, 0))? else { return Ok(()) };
+        let by_sections = |options: &mut EngineOptions| (options.direct_walk, options.mutual_rules) = (0, 0);
+        let Some(constraint) = compile(&grammar, &vocab, &oracle, by_sections)? else { return Ok(()) };
         oracle.back_to(0);
         short_prefixes(&constraint, &mut oracle)?;
         walk(&constraint, &mut oracle, &path)?;
@@ -169,9 +226,10 @@ fn compile(
     grammar: &Grammar,
     vocab: &Arc<Vocabulary>,
     oracle: &Oracle,
-    (direct_walk, mutual_rules): (usize, usize),
+    change: impl FnOnce(&mut EngineOptions),
 ) -> Result<Option<Constraint>, TestCaseError> {
-    let options = EngineOptions { limits: limits(), direct_walk, mutual_rules, ..EngineOptions::default() };
+    let mut options = EngineOptions { limits: limits(), ..EngineOptions::default() };
+    change(&mut options);
     let engine = Engine::new(vocab.clone(), options);
     match engine.compile(grammar) {
         Ok(constraint) => {

@@ -1,9 +1,10 @@
-//! Who shares mask entries with whom, and what that costs.
+//! Who shares mask entries with whom, and what that costs; what switches switch.
 
 use super::*;
 use crate::front::json_schema::SchemaOptions;
 use crate::fsm::ByteSet;
 use crate::ir::{Expr, GrammarBuilder};
+use crate::switches::Switch;
 
 /// Each test has vocabularies of its own, as tests of one process share pools.
 fn vocab(extra: &[&str]) -> Arc<Vocabulary> {
@@ -139,4 +140,46 @@ fn automata_of_the_process_are_shared_and_counted() {
     let after = process_stats();
     assert!(after.patterns.hits > before.patterns.hits && after.patterns.entries > 0, "{after:?}");
     assert!(after.automata.entries > 0 && after.automata.bytes <= 16 << 20, "{after:?}");
+}
+
+/// Engines with one part off do without it, as the counters say; masks stay the same.
+#[test]
+fn switches_switch() {
+    let vocab = vocab(&["\",", "\"}", "ab", "a\""]);
+    let schema = r#"{"properties": {"a": {"type": "string", "maxLength": 30}, "b": {"type": "string"}}}"#;
+    let texts = [r#"{"a":"abc","b":"x"}"#, r#"{"b":"abc","a":"x","#, r#"{"a":"abc","b":"x"}"#];
+    let run = |change: fn(&mut Switches)| {
+        let mut options = EngineOptions { direct_walk: 0, pool_scope: PoolScope::Engine, ..EngineOptions::default() };
+        change(&mut options.switches);
+        let engine = Engine::new(vocab.clone(), options);
+        let constraint = engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap();
+        let report = constraint.prepare(PrepareBudget::default()).wait();
+        let mut rows = Vec::new();
+        for text in texts {
+            let mut matcher = constraint.matcher();
+            for byte in text.bytes() {
+                let mut mask = vec![0; vocab.mask_words()];
+                matcher.fill_mask(&mut mask);
+                rows.push(mask);
+                matcher.advance(TokenId::from_raw(u32::from(byte))).unwrap();
+            }
+        }
+        let nodes: u32 = constraint.compiled().rules.iter().map(|rule| rule.nodes).sum();
+        let transitions = constraint.index.lock().parser.transitions_held();
+        (rows, engine.pool_stats(), report, nodes, transitions)
+    };
+    let (want, stats, report, nodes, transitions) = run(|_| {});
+    assert!(stats.mask_hits > 0 && stats.resolved_hits > 0 && report.built > 0 && transitions > 0, "{stats:?}");
+    let (rows, _, _, _, held) = run(|s| s.transitions = Switch::Off);
+    assert_eq!((rows == want, held), (true, 0));
+    let (rows, off, ..) = run(|s| s.masks = Switch::Off);
+    assert_eq!((rows == want, off.mask_hits, off.ahead_used), (true, 0, 0));
+    let (rows, off, ..) = run(|s| s.lookahead = Switch::Off);
+    assert_eq!((rows == want, off.resolved_hits), (true, 0));
+    let (rows, _, _, written_out, _) = run(|s| s.counters = Switch::Off);
+    assert!(rows == want && written_out > nodes + 25, "{written_out} and {nodes} nodes");
+    let (rows, off, report, ..) = run(|s| s.ahead = Switch::Off);
+    assert_eq!((rows == want, off.ahead_used, report), (true, 0, PrepareReport::default()));
+    let (rows, off, ..) = run(|s| *s = Switches::OFF);
+    assert_eq!((rows == want, off.mask_hits, off.resolved_hits), (true, 0, 0));
 }

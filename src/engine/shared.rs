@@ -109,7 +109,7 @@ impl Shared {
             threads: options.batch_threads,
             pool: OnceLock::new(),
             counters: Arc::default(),
-            background: Background::new(options.background_threads),
+            background: Background::new(if options.switches.ahead.is_on() { options.background_threads } else { 0 }),
         }
     }
 

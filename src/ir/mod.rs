@@ -12,6 +12,7 @@ mod print;
 pub mod regular;
 mod simplify;
 mod tags;
+mod uncounted;
 mod validate;
 
 pub use algebra::IntersectError;

@@ -18,6 +18,7 @@ use crate::compile::{CompileError, Compiled};
 use crate::ids::TokenId;
 use crate::limits::Limits;
 use crate::matcher::{ConfigId, DEAD, Exit, Item, Lengths, Parser, ParserLimit};
+use crate::switches::Switches;
 use crate::vocab::Vocabulary;
 
 /// Memory for resolved tokens of one constraint.
@@ -37,6 +38,7 @@ const FEW_CONFIGS: usize = 32;
 pub(crate) struct Ways {
     pub(crate) direct_walk: usize,
     pub(crate) mutual_rules: usize,
+    pub(crate) switches: Switches,
 }
 
 /// Most tokens that are read one by one.
@@ -90,6 +92,7 @@ pub(crate) struct IndexState {
     /// The same for a walk of the whole vocabulary with few nodes.
     new_narrow: usize,
     walk: Walk,
+    switches: Switches,
     /// Lengths of shortest completions, once asked for.
     pub(crate) lengths: Option<Box<Lengths>>,
     /// Memory one sequence needed after the last clear, to tell a full cache from a sequence that needs all of it.
@@ -188,6 +191,9 @@ impl Index {
 
     /// Memoises a mask that was made ahead, by another parser of the same grammar and vocabulary.
     pub(crate) fn adopt(&self, state: &mut IndexState, config: ConfigId, mask: &Arc<TokenSet>) {
+        if !self.ways.switches.masks.is_on() {
+            return;
+        }
         let place = state.place(config);
         state.hold(place, mask, (mask.bytes(), self.mask_bytes));
         state.ahead.insert(place);
@@ -319,10 +325,13 @@ impl Index {
 
 impl IndexState {
     fn new(compiled: &Arc<Compiled>, vocab: &Vocabulary, limits: &Limits, ways: Ways) -> IndexState {
+        let mut parser = Parser::new(compiled.clone(), Some(vocab.reach() as u32), limits);
+        parser.keep_transitions(ways.switches.transitions);
         let chained = compiled.largest_component() >= ways.mutual_rules && compiled.scopes.is_empty();
         IndexState {
             floor: None,
-            parser: Parser::new(compiled.clone(), Some(vocab.reach() as u32), limits),
+            parser,
+            switches: ways.switches,
             epoch: 0,
             masks: Vec::new(),
             masks_held: 0,
@@ -436,6 +445,9 @@ impl IndexState {
             }
             other => other?,
         }
+        if !self.switches.lookahead.is_on() {
+            return Ok(());
+        }
         let words = match walked_whole {
             true => Words::single(&self.walk, from),
             false => Words::of(&mut self.walk, from, vocab.mask_words()),
@@ -455,6 +467,9 @@ impl IndexState {
     }
 
     fn hold(&mut self, config: ConfigId, mask: &Arc<TokenSet>, (bytes, max_bytes): (usize, usize)) {
+        if !self.switches.masks.is_on() {
+            return;
+        }
         if self.masks_held + bytes > max_bytes {
             self.masks.clear();
             self.ahead.clear();

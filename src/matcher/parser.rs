@@ -14,6 +14,7 @@ use crate::compile::{Behind, Classes, Compiled, Mark, NO_BLOCK, Program, Role};
 use crate::fsm::ByteSet;
 use crate::ids::Label;
 use crate::limits::Limits;
+use crate::switches::Switch;
 
 /// Not computed yet.
 const UNKNOWN: u32 = u32::MAX;
@@ -126,6 +127,17 @@ impl Parser {
         };
         parser.begin();
         parser
+    }
+
+    /// Keeps transitions or not, from now on.
+    pub(crate) fn keep_transitions(&mut self, switch: Switch) {
+        self.transitions.switch(switch);
+    }
+
+    /// Memory of transitions.
+    #[cfg(test)]
+    pub(crate) fn transitions_held(&self) -> usize {
+        self.transitions.bytes()
     }
 
     fn begin(&mut self) {

@@ -2,6 +2,7 @@
 
 use super::store::{ConfigId, DEAD};
 use crate::fsm::ByteSet;
+use crate::switches::Switch;
 
 /// Not known.
 const UNKNOWN: u32 = u32::MAX;
@@ -27,12 +28,19 @@ impl Known {
 /// (configuration, class of bytes) to configuration.
 #[derive(Debug, Default)]
 pub(super) struct Transitions {
+    switch: Switch,
     known: Vec<Known>,
     rows: Vec<ConfigId>,
     reads: Vec<ByteSet>,
 }
 
 impl Transitions {
+    /// Keeps them or not, from now on.
+    pub(super) fn switch(&mut self, switch: Switch) {
+        self.clear();
+        self.switch = switch;
+    }
+
     /// Where a class leads, if that is known.
     #[inline]
     pub(super) fn get(&self, config: ConfigId, class: u32) -> Option<ConfigId> {
@@ -46,6 +54,9 @@ impl Transitions {
 
     /// Notes where a class leads; there are `classes` of them.
     pub(super) fn insert(&mut self, config: ConfigId, (class, classes): (u32, usize), next: ConfigId) {
+        if !self.switch.is_on() {
+            return;
+        }
         let known = Self::at(&mut self.known, config);
         if known.row == UNKNOWN {
             (known.row, known.next) = (ONE | class, next);
@@ -69,6 +80,9 @@ impl Transitions {
 
     /// Notes the bytes that lead somewhere.
     pub(super) fn limit(&mut self, config: ConfigId, reads: ByteSet) {
+        if !self.switch.is_on() {
+            return;
+        }
         Self::at(&mut self.known, config).reads = self.reads.len() as u32;
         self.reads.push(reads);
     }

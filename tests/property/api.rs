@@ -34,7 +34,7 @@ proptest! {
         let vocab = Arc::new(vocab.build());
         let mut oracle = Oracle::new(&grammar);
         let direct_walk = if direct { EngineOptions::default().direct_walk } else { 0 };
-        let Some(constraint) = compile(&grammar, &vocab, &oracle, (direct_walk, 24))? else { return Ok(()) };
+        let Some(constraint) = compile(&grammar, &vocab, &oracle, |options| options.direct_walk = direct_walk)? else { return Ok(()) };
         let (words, width) = (vocab.mask_words(), vocab.width());
         // The oracle's mask and verdict per node: `None` where its token may not follow.
         let (mut paths, mut masks): (Vec<Vec<TokenId>>, Vec<Option<Vec<bool>>>) = (Vec::new(), Vec::new());
@@ -98,8 +98,7 @@ proptest! {
     ) {
         let vocab = Arc::new(vocab.build());
         let mut oracle = Oracle::new(&grammar);
-        let direct_walk = EngineOptions::default().direct_walk;
-        let Some(constraint) = compile(&grammar, &vocab, &oracle, (direct_walk, 24))? else { return Ok(()) };
+        let Some(constraint) = compile(&grammar, &vocab, &oracle, |_| {})? else { return Ok(()) };
         let mut matcher = constraint.matcher();
         let options = CompletionOptions { special_length, longest: 60 };
         for (i, &choice) in path.iter().enumerate() {

@@ -22,6 +22,7 @@ use louver::engine::{Engine, EngineOptions};
 use louver::front::json_schema::SchemaOptions;
 use louver::ir::Simplify;
 use louver::limits::Limits;
+use louver::mask::PoolScope;
 use louver::spec::json::{Json, JsonError};
 use louver::vocab::Vocabulary;
 use louver_hf_tokenizers::{Loaded, VocabOptions};
@@ -143,6 +144,8 @@ fn engine_on(common: &CommonArgs, vocab: Arc<Vocabulary>) -> Arc<Engine> {
     let options = EngineOptions {
         simplify: common.simplify.into(),
         simplify_texts: common.simplify.into(),
+        // Nothing is known from an engine before.
+        pool_scope: PoolScope::Engine,
         ..EngineOptions::default()
     };
     Arc::new(Engine::new(vocab, options))

@@ -184,7 +184,7 @@ impl Grammar {
 
 impl Expr {
     /// Nodes, bytes and edges.
-    fn size(&self) -> usize {
+    pub(in crate::ir) fn size(&self) -> usize {
         match self {
             Expr::Empty | Expr::Never | Expr::Class(_) | Expr::Special(_) | Expr::Ref(_) | Expr::Deferred(_) => 1,
             Expr::Bytes(bytes) => bytes.len().max(1),

@@ -10,6 +10,7 @@ use louver::engine::{Constraint, Engine, EngineOptions, Matcher};
 use louver::front::json_schema::{self, SchemaOptions};
 use louver::ids::TokenId;
 use louver::ir::{Expr, Grammar, GrammarBuilder};
+use louver::mask::PoolScope;
 use louver::spec::json::Json;
 use louver::spec::tools::Tool;
 use louver::vocab::Vocabulary;
@@ -39,6 +40,11 @@ impl Louver {
         }
         let format = catalog.get(FORMAT)?.bind(vocab);
         let mask = Rc::new(RefCell::new(vec![0; vocab.mask_words()]));
+        let options = match options.pool_scope {
+            // Nothing is known from another engine of this program.
+            PoolScope::Process => EngineOptions { pool_scope: PoolScope::Engine, ..options },
+            PoolScope::Engine | PoolScope::Constraint => options,
+        };
         Ok(Louver { engine: Engine::new(vocab.clone(), options), format, mask })
     }
 

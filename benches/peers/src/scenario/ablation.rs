@@ -3,6 +3,8 @@
 use anyhow::Result;
 use louver::engine::EngineOptions;
 use louver::ir::Simplify;
+use louver::mask::PoolScope;
+use louver::switches::{Switch, Switches};
 use louver_hf_tokenizers::Encoder;
 use serde::Serialize;
 
@@ -26,6 +28,12 @@ const CONFIGURATIONS: &[Configuration] = &[
     ("duplicates merged (simplify = cheap)", |options| options.simplify = Simplify::Cheap),
     ("grammars simplified throughout (simplify = full)", |options| options.simplify = Simplify::Full),
     ("no entries kept (pool_bytes = 0)", |options| options.pool_bytes = 0),
+    ("no entries shared between grammars (pool_scope = Constraint)", |options| options.pool_scope = PoolScope::Constraint),
+    ("transitions not kept (transitions = Off)", |options| options.switches.transitions = Switch::Off),
+    ("masks not kept (masks = Off)", |options| options.switches.masks = Switch::Off),
+    ("lookahead not kept (lookahead = Off)", |options| options.switches.lookahead = Switch::Off),
+    ("counted repeats written out (counters = Off)", |options| options.switches.counters = Switch::Off),
+    ("all of these off", |options| (options.pool_scope, options.switches) = (PoolScope::Constraint, Switches::OFF)),
 ];
 
 #[derive(Serialize)]

@@ -1,0 +1,79 @@
+//! Counted repeats, written out.
+
+use super::{Expr, Grammar, Graph};
+
+impl Grammar {
+    /// An equivalent grammar in which counted repeats are graphs with a copy of their body for each run, but for those that would have more
+    /// than `most` nodes, or take all of them together past `total`. Counters that are part of other expressions ([`Expr::Counted`],
+    /// dispatches) stay.
+    pub fn uncounted(&self, most: usize, total: usize) -> Grammar {
+        let mut grammar = self.clone();
+        let mut left = total;
+        grammar.rules.iter_mut().for_each(|rule| rule.body.uncount(most, &mut left));
+        grammar
+    }
+}
+
+impl Expr {
+    fn uncount(&mut self, most: usize, left: &mut usize) {
+        match self {
+            Expr::Seq(parts) | Expr::Alt(parts) => parts.iter_mut().for_each(|part| part.uncount(most, left)),
+            Expr::Graph(graph) => graph.edges.iter_mut().for_each(|(_, e, _)| e.uncount(most, left)),
+            Expr::Members(members) => members.parts_mut().for_each(|part| part.uncount(most, left)),
+            Expr::Repeat { body, min, max } => {
+                body.uncount(most, left);
+                let (copies, size) = (max.unwrap_or(*min) as usize, body.size());
+                let cost = copies.saturating_mul(size);
+                if copies > 1 && cost <= most.min(*left) {
+                    *left -= cost;
+                    *self = runs(body, *min, *max);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A node before each run, and one behind the last.
+fn runs(body: &Expr, min: u32, max: Option<u32>) -> Expr {
+    let last = max.unwrap_or(min);
+    let mut edges: Vec<(u32, Expr, u32)> = (0..last).map(|run| (run, body.clone(), run + 1)).collect();
+    if max.is_none() {
+        edges.push((last, body.clone(), last));
+    }
+    Expr::Graph(Box::new(Graph { nodes: last + 1, start: 0, ends: (min..=last).collect(), edges }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::GrammarBuilder;
+
+    #[test]
+    fn repeats_are_written_out_within_bounds() {
+        let of = |body: Expr| {
+            let mut b = GrammarBuilder::new();
+            let start = b.rule("start", body);
+            b.finish(start).unwrap()
+        };
+        let a = || Expr::text("a");
+        let written = |grammar: &Grammar, most, total| grammar.uncounted(most, total).rules[0].body.clone();
+        let two_to_four = of(Expr::repeat(a(), 2, Some(4)));
+        let Expr::Graph(graph) = written(&two_to_four, 100, 100) else { panic!("no graph") };
+        assert_eq!((graph.nodes, &graph.ends[..], graph.edges.len()), (5, &[2, 3, 4][..], 4));
+        let Expr::Graph(graph) = written(&of(Expr::repeat(a(), 3, None)), 100, 100) else { panic!("no graph") };
+        assert_eq!((&graph.ends[..], graph.edges.last()), (&[3][..], Some(&(3, a(), 3))));
+        // What is too much stays as it is: one alone, all together, and inner ones before outer ones.
+        assert_eq!(written(&two_to_four, 3, 100), two_to_four.rules[0].body);
+        let twice = of(Expr::seq([Expr::repeat(a(), 0, Some(5)), Expr::text("b"), Expr::repeat(a(), 0, Some(6))]));
+        let Expr::Seq(parts) = written(&twice, 100, 8) else { panic!("no sequence") };
+        assert!(matches!((&parts[0], &parts[2]), (Expr::Graph(_), Expr::Repeat { .. })));
+        let nested = of(Expr::repeat(Expr::repeat(a(), 0, Some(3)), 0, Some(50)));
+        assert!(matches!(written(&nested, 40, 1_000), Expr::Repeat { body, .. } if matches!(*body, Expr::Graph(_))));
+        // Stars and options are no counters.
+        for body in [Expr::star(a()), Expr::optional(a()), Expr::repeat(a(), 1, None)] {
+            let grammar = of(body);
+            assert_eq!(grammar.uncounted(100, 100), grammar);
+        }
+    }
+}
