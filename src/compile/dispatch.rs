@@ -11,11 +11,12 @@ use std::sync::Arc;
 use super::Mark;
 use super::facts::RuleFacts;
 use super::units::{Part, Symbol, Unit};
+use crate::cache::Cache;
 use crate::fsm::{ByteSet, Nfa, TooLarge};
 use crate::ir::{AfterTag, Dispatch, DispatchEnd, Trigger};
 
-/// Most states all shared automata may have before they are dropped and built anew.
-const MAX_HELD: usize = 200_000;
+/// Memory of all shared automata, in bytes; what has not been used lately is dropped.
+const MAX_BYTES: usize = 16 << 20;
 
 /// What a dispatch watches for: all of it but the rules that are called.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -46,14 +47,8 @@ pub(super) struct Pending {
     rules: Vec<Vec<u32>>,
 }
 
-/// Shapes, compared whole.
-#[derive(Default)]
-struct Held {
-    by_watched: FxHashMap<Watched, Arc<Shape>>,
-    states: usize,
-}
-
-static SHAPES: Mutex<Option<Held>> = Mutex::new(None);
+/// By what is watched for, compared whole.
+static SHAPES: Mutex<Option<Cache<Watched, Arc<Shape>>>> = Mutex::new(None);
 
 impl Pending {
     /// The automaton is built if nothing in the process has watched for the same before. `limit`: most states of it.
@@ -138,9 +133,25 @@ impl Pending {
     }
 }
 
+impl Watched {
+    /// Memory held, in bytes, roughly.
+    fn bytes(&self) -> usize {
+        let texts = self.tags.iter().chain(&self.stops).map(|trigger| match trigger {
+            Trigger::Text(text) | Trigger::Led(text, _) => text.len(),
+            Trigger::Special(_) => 0,
+        });
+        texts.chain(self.excludes.iter().map(Vec::len)).map(|len| len + 48).sum()
+    }
+}
+
 impl Shape {
+    /// Memory held, in bytes, roughly.
+    fn bytes(&self) -> usize {
+        self.nfa.bytes() + self.marks.len() * size_of::<Mark>() + self.live.len()
+    }
+
     fn of(watched: Watched, limit: usize) -> Result<Arc<Shape>, TooLarge> {
-        let known = SHAPES.lock().get_or_insert_default().by_watched.get(&watched).cloned();
+        let known = SHAPES.lock().get_or_insert_with(|| Cache::new(MAX_BYTES)).get(&watched);
         let shape = match known {
             Some(shape) => shape,
             None => {
@@ -148,13 +159,8 @@ impl Shape {
                 nfa.state();
                 build(&watched, &mut nfa, &mut marks, limit)?;
                 let shape = Arc::new(Shape { live: nfa.live(), nfa, marks });
-                let mut shapes = SHAPES.lock();
-                let held = shapes.get_or_insert_default();
-                if held.states + shape.nfa.len() > MAX_HELD {
-                    *held = Held::default();
-                }
-                held.states += shape.nfa.len();
-                held.by_watched.insert(watched, shape.clone());
+                let bytes = shape.bytes() + watched.bytes();
+                SHAPES.lock().get_or_insert_with(|| Cache::new(MAX_BYTES)).insert(watched, shape.clone(), bytes);
                 shape
             }
         };
