@@ -191,6 +191,26 @@ impl Json {
         }
     }
 
+    /// Memory held, in bytes, roughly. Iterative.
+    pub fn bytes(&self) -> usize {
+        let mut bytes = 0;
+        let mut stack = vec![self];
+        while let Some(value) = stack.pop() {
+            bytes += size_of::<Json>();
+            match value {
+                Json::Null | Json::Bool(_) => {}
+                Json::Number(number) => bytes += number.0.len(),
+                Json::String(text) => bytes += text.len(),
+                Json::Array(items) => stack.extend(items),
+                Json::Object(object) => {
+                    bytes += object.members.iter().map(|(name, _)| size_of::<String>() + name.len()).sum::<usize>();
+                    stack.extend(object.members.iter().map(|(_, value)| value));
+                }
+            }
+        }
+        bytes
+    }
+
     /// The deepest nesting, stopping at `cap`. Iterative.
     pub fn depth(&self, cap: usize) -> usize {
         let mut deepest = 0;

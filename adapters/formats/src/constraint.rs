@@ -167,13 +167,9 @@ impl ToolConstraint {
         format.lower(&self.request)
     }
 
-    /// The same, settled for an engine's vocabulary and compiled, with the engine's limits.
+    /// The same, settled for an engine's vocabulary and compiled, with the engine's limits; see [`ToolRequest::compile`].
     pub fn compile(&self, engine: &Engine, format: &WireFormat) -> Result<(Plan, Constraint), ConstraintError> {
-        let mut request = self.request.clone();
-        request.settle(engine);
-        let plan = format.bind(engine.vocab()).lower(&request)?;
-        let constraint = engine.compile(plan.grammar().clone())?;
-        Ok((plan, constraint))
+        self.request.clone().compile(engine, format)
     }
 }
 

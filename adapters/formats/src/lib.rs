@@ -33,6 +33,7 @@ mod custom;
 mod extract;
 mod fault;
 mod format;
+mod kept;
 mod lenient;
 mod lower;
 mod marker;

@@ -22,7 +22,7 @@ use crate::marker::Marker;
 use crate::turn::CallKind;
 
 /// One turn's demands.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolRequest {
     /// The tools on offer.
     pub tools: Vec<Tool>,

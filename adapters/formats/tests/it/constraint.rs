@@ -135,3 +135,42 @@ fn a_users_own_file_is_read() {
     let missing = catalog.add_file(&path).unwrap_err().to_string();
     assert!(missing.contains("louver-format-"), "{missing}");
 }
+
+#[test]
+fn requests_that_come_again_are_compiled_once() {
+    let engine = Engine::new(Arc::new(Vocabulary::toy(&[b"<tool_call>"])), EngineOptions::default());
+    let catalog = Catalog::builtin();
+    let (qwen3, hermes) = (catalog.get("qwen3").expect("format"), catalog.get("hermes").expect("format"));
+    let compile = |constraint: ToolConstraint, format| {
+        let before = engine.stats().grammars;
+        let (plan, _) = constraint.compile(&engine, format).expect("compiles");
+        let after = engine.stats().grammars;
+        assert_eq!((after.hits + after.misses, plan.tools().len()), (before.hits + before.misses + 1, 2));
+        (plan.to_owned(), after.hits > before.hits)
+    };
+    let (first, known) = compile(constraint(), qwen3);
+    assert!(!known);
+    let (again, known) = compile(constraint(), qwen3);
+    assert!(known);
+    assert_eq!((again.tools(), again.grammar()), (first.tools(), first.grammar()));
+    // Whatever is asked for otherwise is something else.
+    let described = json!([{"name": "f", "parameters": {"properties": {"a": {"type": "null"}}}}, {"name": "g"}]);
+    let others = [
+        (constraint().required(), qwen3),
+        (constraint().named("f"), qwen3),
+        (constraint().parallel(Parallel::One), qwen3),
+        (constraint().reasoning(Reasoning::Off), qwen3),
+        (constraint().stop("end"), qwen3),
+        (constraint().allow(["g"]), qwen3),
+        (constraint(), hermes),
+        (ToolConstraint::new().tools(&Json::from(described)).expect("tools"), qwen3),
+    ];
+    for (constraint, format) in others {
+        assert!(!compile(constraint.clone(), format).1, "{constraint:?}");
+        assert!(compile(constraint, format).1);
+    }
+    // What cannot be lowered is refused each time.
+    for _ in 0..2 {
+        assert!(constraint().named("h").compile(&engine, qwen3).is_err());
+    }
+}
