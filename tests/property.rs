@@ -157,7 +157,8 @@ proptest! {
         let whole = grammar.loaded().expect("what is deferred can be made").into_owned();
         let mut oracle = Oracle::new(&whole);
         for ways in [(EngineOptions::default().direct_walk, 2), (0, 2), (3, 0)] {
-            let Some(constraint) = compile(&grammar, &vocab, &oracle, ways)? else { return Ok(()) };
+            let by = |options: &mut EngineOptions| (options.direct_walk, options.mutual_rules) = ways;
+            let Some(constraint) = compile(&grammar, &vocab, &oracle, by)? else { return Ok(()) };
             oracle.back_to(0);
             walk(&constraint, &mut oracle, &path)?;
             short_prefixes(&constraint, &mut oracle)?;

@@ -40,7 +40,6 @@ pub struct ToolConstraint {
 
 /// Why a constraint does not come about.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum ConstraintError {
     /// The request cannot be lowered.
     #[error(transparent)]

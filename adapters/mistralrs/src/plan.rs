@@ -6,7 +6,9 @@ use louver::engine::{Constraint, PrepareBudget};
 use louver::front::json_schema::{Policy, SchemaOptions};
 use louver::spec::json::Json;
 use louver::spec::tools::{Tool, ToolChoice};
-use louver_formats::{Event, Parallel, Reasoning, ReasoningBudget, Strictness, ToolConstraint, ToolRequest, Turn};
+use louver_formats::{
+    ConstraintError, Event, Parallel, Reasoning, ReasoningBudget, Strictness, ToolConstraint, ToolRequest, Turn,
+};
 use mistralrs::{Model, RequestLike, SamplingParams};
 use mistralrs_core::{Constraint as HostConstraint, NormalRequest, Request, RequestMessage, StopTokens};
 use tokio::sync::{mpsc, oneshot};
@@ -236,9 +238,10 @@ impl Plan {
             Reasoning::Optional | Reasoning::Required if opens => Reasoning::Opened,
             reasoning => reasoning,
         };
-        request.settle(&inner.engine);
-        let lowered = format.bind(inner.engine.vocab()).lower(&request)?;
-        let constraint = inner.engine.compile(lowered.grammar().clone())?;
+        let (lowered, constraint) = request.clone().compile(&inner.engine, &format).map_err(|error| match error {
+            ConstraintError::Lower(error) => PlanError::from(error),
+            ConstraintError::Compile(error) => PlanError::from(error),
+        })?;
         if request.tool_choice == ToolChoice::None {
             shown.tools.clear();
         }

@@ -83,7 +83,7 @@ impl Look<'_> {
         object.iter().all(|(keyword, value)| match keyword {
             "type" | "title" | "description" | "default" | "examples" | "example" | "$comment" | "deprecated"
             | "readOnly" | "writeOnly" => true,
-            "$schema" => depth == 0 && value.as_str().is_some_and(|uri| is_dialect(uri)),
+            "$schema" => depth == 0 && value.as_str().is_some_and(is_dialect),
             "properties" => self.properties(value, depth),
             "required" => required(object, value),
             "items" => value.as_array().is_none() && self.is_plain(value, depth + 1),
