@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{CompileError, Compiled, leaves};
-use crate::fsm::Dfa;
+use crate::fsm::{Dfa, Grouped};
 use crate::ids::RuleId;
 use crate::ir::{Attributes, Expr, Grammar, Rule};
 
@@ -217,19 +217,19 @@ fn goes_on(dfa: &Dfa) -> bool {
     if dfa.len() > MAX_STATES {
         return false;
     }
-    // States that lead to no cycle are taken away until none is left.
-    let states = dfa.len() as u32;
-    let mut ends = vec![false; states as usize];
-    loop {
-        let mut changed = false;
-        for state in 0..states {
-            let finite = !ends[state as usize] && dfa.edges(state).iter().all(|e| ends[e.to as usize]);
-            ends[state as usize] |= finite;
-            changed |= finite;
-        }
-        if !changed {
-            break;
+    // A state that leads only to states that end ends, too. Each edge is taken away once.
+    let states = 0..dfa.len() as u32;
+    let back =
+        Grouped::new(dfa.len(), || states.clone().flat_map(|from| dfa.edges(from).iter().map(move |e| (e.to, from))));
+    let mut left: Vec<usize> = states.clone().map(|state| dfa.edges(state).len()).collect();
+    let mut ended: Vec<u32> = states.filter(|&state| left[state as usize] == 0).collect();
+    while let Some(state) = ended.pop() {
+        for &from in back.of(state) {
+            left[from as usize] -= 1;
+            if left[from as usize] == 0 {
+                return false;
+            }
         }
     }
-    (0..states).all(|state| !ends[state as usize] || dfa.edges(state).is_empty())
+    true
 }

@@ -117,8 +117,8 @@ impl<'a> Lowering<'a, '_> {
         let conj = self.norm.conj(locs);
         let parts = Types::OBJECT.or(Types::ARRAY);
         self.norm.alternatives(&conj).iter().any(|facets| match &facets.values {
-            Some(values) => values.iter().any(|value| Types::of(value).and(parts) != Types::NONE),
-            None => facets.types.and(parts) != Types::NONE,
+            Some(values) => values.iter().any(|value| parts.meets(Types::of(value))),
+            None => parts.meets(facets.types),
         })
     }
 
@@ -210,16 +210,16 @@ fn count_numbers(facets: &NumberFacets, fractions: bool) -> Count {
         return Count::UNKNOWN;
     }
     let (Some(low), Some(high)) = (&facets.low, &facets.high) else { return Count::plenty() };
-    if fractions && facets.multiples.is_empty() && low.value < high.value {
+    if !facets.multiples.is_empty() {
+        return Count::UNKNOWN;
+    }
+    if fractions && low.value < high.value {
         return Count::plenty();
     }
     let whole = |text: Option<String>| text.and_then(|text| text.parse::<i128>().ok());
     let (Some(from), Some(to)) = (whole(low.value.plain(30)), whole(high.value.plain(30))) else {
         return Count::UNKNOWN;
     };
-    if !facets.multiples.is_empty() {
-        return Count::UNKNOWN;
-    }
     let all = (to - i128::from(high.exclusive)) - (from + i128::from(low.exclusive)) + 1;
     let all = u64::try_from(all.max(0)).unwrap_or(u64::MAX);
     // Some of those that are not allowed may be none of these.
