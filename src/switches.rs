@@ -29,8 +29,8 @@ pub struct Switches {
     pub masks: Switch,
     /// Which of the tokens that an entry leaves undecided are allowed is kept, by what follows the rule. Off: they are read anew for each mask.
     pub lookahead: Switch,
-    /// Counted repeats are counters. Off: they are written out, those apart that would have more than 2,000 nodes, and behind
-    /// 100,000 nodes in one grammar all others.
+    /// Counted repeats are counters. Off: they are written out, those apart that would have more than 2,000 nodes, behind
+    /// 100,000 nodes in one grammar all others, and those of bodies that are made later.
     pub counters: Switch,
     /// [`Constraint::prepare`](crate::engine::Constraint::prepare) and [`Matcher::prefetch`](crate::engine::Matcher::prefetch) make masks in the
     /// background. Off: they do nothing.

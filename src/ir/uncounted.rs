@@ -5,7 +5,7 @@ use super::{Expr, Grammar, Graph};
 impl Grammar {
     /// An equivalent grammar in which counted repeats are graphs with a copy of their body for each run, but for those that would have more
     /// than `most` nodes, or take all of them together past `total`. Counters that are part of other expressions ([`Expr::Counted`],
-    /// dispatches) stay.
+    /// dispatches) stay, and those of bodies that are made later ([`Expr::Deferred`]).
     pub fn uncounted(&self, most: usize, total: usize) -> Grammar {
         let mut grammar = self.clone();
         let mut left = total;
