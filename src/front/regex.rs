@@ -197,6 +197,12 @@ impl Pattern {
         )
     }
 
+    /// Whether all alternatives of [`Pattern::branches`] are anchored at both ends; `None` where there are none.
+    pub(crate) fn is_anchored(&self) -> Option<bool> {
+        let branches = edges(&self.hir).filter(|_| self.conditions.is_empty())?;
+        Some(branches.iter().all(|b| b.at_start && b.at_end))
+    }
+
     /// The texts of `min..=max` code points that contain a match, where that needs no automaton: the pattern is anchored, without
     /// alternatives, and all of its parts but one have a fixed length; that one repeats single code points. `None` otherwise.
     pub fn of_length(&self, min: u32, max: Option<u32>, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Option<Expr> {

@@ -1,8 +1,7 @@
 //! Deterministic automata: partial (a missing edge rejects), edges as sorted disjoint ranges in one flat array.
 
-use rustc_hash::FxHashMap;
-
 use super::TooLarge;
+use super::acyclic::Acyclic;
 
 /// One edge: any symbol of `lo..=hi` leads to `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,27 +49,11 @@ impl Dfa {
         builder.finish()
     }
 
-    /// A finite set of words, as its minimal acyclic automaton. Cost: linear in the total length.
+    /// A finite set of words, as its minimal acyclic automaton. Cost: linear in the total length, and sorting.
     pub fn words<W: AsRef<[u32]>>(words: impl IntoIterator<Item = W>) -> Dfa {
-        let mut words: Vec<Vec<u32>> = words.into_iter().map(|w| w.as_ref().to_vec()).collect();
-        words.sort_unstable();
-        words.dedup();
-        // States of the trie; what follows them comes behind them.
-        let mut trie = DfaBuilder::new();
-        let mut path: Vec<u32> = vec![trie.state(false)];
-        let mut previous: &[u32] = &[];
-        for word in &words {
-            let shared = previous.iter().zip(word).take_while(|(a, b)| a == b).count();
-            path.truncate(shared + 1);
-            for &symbol in &word[shared..] {
-                let next = trie.state(false);
-                trie.edge(path[path.len() - 1], symbol, symbol, next);
-                path.push(next);
-            }
-            trie.set_final(path[path.len() - 1], true);
-            previous = word;
-        }
-        trie.merged()
+        let mut words: Vec<W> = words.into_iter().collect();
+        words.sort_unstable_by(|a, b| a.as_ref().cmp(b.as_ref()));
+        Acyclic::of(words.iter().map(AsRef::as_ref))
     }
 
     /// Words of `min..=max` symbols, each from `ranges` (no upper bound: `None`).
@@ -238,46 +221,6 @@ impl DfaBuilder {
     /// Marks a state as final or not.
     pub fn set_final(&mut self, state: u32, is_final: bool) {
         self.finals[state as usize] = is_final;
-    }
-
-    /// The minimal automaton, numbered breadth-first, where every edge leads to a state that was added later and every state to a
-    /// final one. Cost: linear.
-    fn merged(self) -> Dfa {
-        let mut stand_in: Vec<u32> = (0..self.len() as u32).collect();
-        let mut known: FxHashMap<(bool, Box<[Edge]>), u32> = FxHashMap::default();
-        let mut states: Vec<Box<[Edge]>> = vec![Box::default(); self.len()];
-        let mut list = Vec::new();
-        for (state, mut edges) in self.edges.into_iter().enumerate().rev() {
-            edges.sort_unstable();
-            list.clear();
-            for e in edges {
-                push_merged(&mut list, 0, Edge { to: stand_in[e.to as usize], ..e });
-            }
-            let key = (self.finals[state], Box::from(&list[..]));
-            stand_in[state] = *known.entry(key).or_insert(state as u32);
-            if stand_in[state] as usize == state {
-                states[state] = Box::from(&list[..]);
-            }
-        }
-        let mut number = vec![u32::MAX; states.len()];
-        let mut order = vec![0u32];
-        number[0] = 0;
-        let mut out = Dfa { offsets: vec![0], edges: Vec::new(), finals: Vec::new() };
-        let mut at = 0;
-        while at < order.len() {
-            let state = order[at] as usize;
-            out.finals.push(self.finals[state]);
-            for e in &states[state] {
-                if number[e.to as usize] == u32::MAX {
-                    number[e.to as usize] = order.len() as u32;
-                    order.push(e.to);
-                }
-                out.edges.push(Edge { to: number[e.to as usize], ..*e });
-            }
-            out.offsets.push(out.edges.len() as u32);
-            at += 1;
-        }
-        out
     }
 
     /// The automaton. Panics in debug builds if edges of one state overlap.

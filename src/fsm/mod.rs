@@ -1,6 +1,7 @@
 //! Leaf. Finite automata over symbols that are plain `u32`s: bytes (0..=255), Unicode scalar values, or the compiler's
 //! own symbols (bytes, special tokens, rule references). Edges carry ranges, so a class costs one edge.
 
+mod acyclic;
 mod alphabet;
 mod byteset;
 mod dfa;

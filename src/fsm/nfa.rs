@@ -1,14 +1,18 @@
 //! Nondeterministic automata (Thompson's construction) and the subset construction over range edges.
 
-use std::collections::hash_map::Entry;
+use std::hash::BuildHasher;
 
-use rustc_hash::FxHashMap;
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
 
 use super::dfa::push_merged;
 use super::{Dfa, Edge, Grouped, TooLarge};
 
 /// No edge: the end of a list.
 const NONE: u32 = u32::MAX;
+
+/// Most states of lists that are kept to look closures up.
+const MAX_KEPT: usize = 1 << 22;
 
 /// A nondeterministic automaton with epsilon edges. Edges lie in two flat arrays, chained by state.
 #[derive(Clone, Debug, Default)]
@@ -148,21 +152,21 @@ impl Nfa {
             return Ok(Dfa::never());
         }
         let mut closure = Closure::new(self);
-        let mut ids: FxHashMap<Box<[u32]>, u32> = FxHashMap::default();
-        let mut sets: Vec<Box<[u32]>> = Vec::new();
-        let first = closure.of(&[self.start]);
-        ids.insert(first.clone(), 0);
-        sets.push(first);
+        let mut sets = Lists::default();
+        closure.of(&[self.start]);
+        sets.id(&closure.states);
+        // Sets by what edges lead to before epsilon edges are followed.
+        let (mut reached, mut closed): (Lists, Vec<u32>) = (Lists::default(), Vec::new());
         let mut out = Dfa { offsets: vec![0], edges: Vec::new(), finals: Vec::new() };
         let mut pending: Vec<Edge> = Vec::new();
         let mut cuts: Vec<u32> = Vec::new();
         let mut targets: Vec<u32> = Vec::new();
         let mut at = 0;
         while at < sets.len() {
-            let set = sets[at].clone();
+            let set = sets.get(at);
             out.finals.push(set.iter().any(|&s| self.finals[s as usize]));
             pending.clear();
-            for &s in &*set {
+            for &s in set {
                 pending.extend(self.edges(s));
             }
             pending.sort_unstable();
@@ -196,17 +200,20 @@ impl Nfa {
                 if targets.is_empty() {
                     continue;
                 }
-                let next = closure.of(&targets);
-                let to = match ids.entry(next) {
-                    Entry::Occupied(e) => *e.get(),
-                    Entry::Vacant(e) => {
-                        if sets.len() >= limit {
-                            return Err(TooLarge { limit });
-                        }
-                        sets.push(e.key().clone());
-                        *e.insert((sets.len() - 1) as u32)
+                targets.sort_unstable();
+                targets.dedup();
+                if reached.values.len() > MAX_KEPT {
+                    (reached, closed) = (Lists::default(), Vec::new());
+                }
+                let list = reached.id(&targets);
+                if list == closed.len() {
+                    closure.of(&targets);
+                    closed.push(sets.id(&closure.states) as u32);
+                    if sets.len() > limit {
+                        return Err(TooLarge { limit });
                     }
-                };
+                }
+                let to = closed[list];
                 push_merged(&mut out.edges, begin, Edge { lo, hi, to });
             }
             out.offsets.push(out.edges.len() as u32);
@@ -216,35 +223,71 @@ impl Nfa {
     }
 }
 
+/// Distinct lists of states, numbered as they come.
+#[derive(Default)]
+struct Lists {
+    values: Vec<u32>,
+    /// Where each ends.
+    ends: Vec<usize>,
+    known: HashTable<u32>,
+}
+
+impl Lists {
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn get(&self, list: usize) -> &[u32] {
+        let begin = if list == 0 { 0 } else { self.ends[list - 1] };
+        &self.values[begin..self.ends[list]]
+    }
+
+    /// The number of a list.
+    fn id(&mut self, list: &[u32]) -> usize {
+        let hash = FxBuildHasher.hash_one(list);
+        if let Some(&known) = self.known.find(hash, |&known| self.get(known as usize) == list) {
+            return known as usize;
+        }
+        let id = self.len();
+        self.values.extend_from_slice(list);
+        self.ends.push(self.values.len());
+        let mut known = std::mem::take(&mut self.known);
+        known.insert_unique(hash, id as u32, |&known| FxBuildHasher.hash_one(self.get(known as usize)));
+        self.known = known;
+        id
+    }
+}
+
 /// Epsilon closures with a reusable mark array.
 struct Closure<'a> {
     nfa: &'a Nfa,
     marks: Vec<u32>,
     round: u32,
     stack: Vec<u32>,
+    /// The last one.
+    states: Vec<u32>,
 }
 
 impl<'a> Closure<'a> {
     fn new(nfa: &'a Nfa) -> Self {
-        Closure { nfa, marks: vec![0; nfa.len()], round: 0, stack: Vec::new() }
+        Closure { nfa, marks: vec![0; nfa.len()], round: 0, stack: Vec::new(), states: Vec::new() }
     }
 
-    /// The closure, keeping only states that matter (with an edge, or final): smaller and more canonical sets.
-    fn of(&mut self, states: &[u32]) -> Box<[u32]> {
+    /// Finds the closure, keeping only states that matter (with an edge, or final): smaller and more canonical sets.
+    fn of(&mut self, states: &[u32]) {
         self.round += 1;
-        let mut out = Vec::new();
+        self.states.clear();
         for &s in states {
             self.push(s);
         }
         while let Some(s) = self.stack.pop() {
             if !self.nfa.is_edgeless(s) || self.nfa.is_final(s) {
-                out.push(s);
+                self.states.push(s);
             }
             let nfa = self.nfa;
             nfa.epsilons(s).for_each(|to| self.push(to));
         }
-        out.sort_unstable();
-        out.into_boxed_slice()
+        self.states.sort_unstable();
     }
 
     fn push(&mut self, state: u32) {

@@ -298,6 +298,50 @@ fn ends(dfa: &Dfa, state: u32) -> bool {
     state != DEAD && dfa.is_final(state)
 }
 
+/// Numbers of tuples.
+enum Ids {
+    /// By the tuple as one number: what each state counts, and the tuples met. A state counts one more than its number, none nothing.
+    Packed(Vec<u128>, FxHashMap<u128, u32>),
+    Whole(FxHashMap<Box<[u32]>, u32>),
+}
+
+impl Ids {
+    fn of(automata: &[&Dfa]) -> Ids {
+        let mut tuples = Some(1u128);
+        let mut scale = |dfa: &&Dfa| {
+            let scale = tuples?;
+            tuples = scale.checked_mul(dfa.len() as u128 + 1);
+            tuples.map(|_| scale)
+        };
+        match automata.iter().map(&mut scale).collect() {
+            Some(scales) => Ids::Packed(scales, FxHashMap::default()),
+            None => Ids::Whole(FxHashMap::default()),
+        }
+    }
+
+    /// The number of a tuple; of a new one what is given. `None` if that is.
+    fn id(&mut self, tuple: &[u32], fresh: impl FnOnce() -> Option<u32>) -> Option<u32> {
+        match self {
+            Ids::Packed(scales, known) => {
+                let states = tuple.iter().zip(&*scales);
+                let number = states.map(|(&state, scale)| u128::from(state.wrapping_add(1)) * scale).sum();
+                Some(match known.entry(number) {
+                    Entry::Occupied(known) => *known.get(),
+                    Entry::Vacant(new) => *new.insert(fresh()?),
+                })
+            }
+            Ids::Whole(known) => match known.get(tuple) {
+                Some(&known) => Some(known),
+                None => {
+                    let id = fresh()?;
+                    known.insert(tuple.into(), id);
+                    Some(id)
+                }
+            },
+        }
+    }
+}
+
 /// Automata side by side.
 struct Tuples {
     /// Where tuples lead; no final states yet.
@@ -328,9 +372,9 @@ impl Tuples {
         let width = parts.len();
         // A state is as large as there are automata.
         let limit = limit.min(MAX_TABLE / width.max(1));
-        let mut ids: FxHashMap<Box<[u32]>, u32> = FxHashMap::default();
+        let mut ids = Ids::of(&automata);
         let mut states = vec![0u32; width];
-        ids.insert(states.clone().into(), 0);
+        ids.id(&states, || Some(0));
         let mut dfa = Dfa { offsets: vec![0], edges: Vec::new(), finals: Vec::new() };
         let mut targets = vec![DEAD; classes];
         let mut next = vec![0u32; width];
@@ -345,18 +389,12 @@ impl Tuples {
                         continue 'classes;
                     }
                 }
-                *target = match ids.get(&next[..]) {
-                    Some(&known) => known,
-                    None => {
-                        let id = ids.len() as u32;
-                        if id as usize >= limit {
-                            return Err(TooLarge { limit });
-                        }
-                        ids.insert(next.clone().into(), id);
-                        states.extend_from_slice(&next);
-                        id
-                    }
+                let fresh = || {
+                    let id = states.len() / width;
+                    states.extend_from_slice(&next);
+                    (id < limit).then_some(id as u32)
                 };
+                *target = ids.id(&next, fresh).ok_or(TooLarge { limit })?;
             }
             let begin = dfa.edges.len();
             for (interval, &lo) in symbols.begins.iter().enumerate() {

@@ -84,7 +84,7 @@ impl GrammarBuilder {
     }
 
     /// The finished grammar, for those who know that its references lead somewhere.
-    pub(super) fn into_grammar(self, start: RuleId) -> Grammar {
+    pub(crate) fn into_grammar(self, start: RuleId) -> Grammar {
         Grammar { rules: self.rules, start, specials: self.specials }
     }
 

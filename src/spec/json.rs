@@ -220,10 +220,16 @@ impl Json {
             if deepest >= cap {
                 return cap;
             }
-            match value {
-                Json::Array(items) => stack.extend(items.iter().map(|v| (v, depth + 1))),
-                Json::Object(object) => stack.extend(object.iter().map(|(_, v)| (v, depth + 1))),
-                _ => {}
+            let inside: &mut dyn Iterator<Item = &Json> = match value {
+                Json::Array(items) => &mut items.iter(),
+                Json::Object(object) => &mut object.iter().map(|(_, value)| value),
+                _ => continue,
+            };
+            for value in inside {
+                match value {
+                    Json::Array(_) | Json::Object(_) => stack.push((value, depth + 1)),
+                    _ => deepest = deepest.max(depth + 1).min(cap),
+                }
             }
         }
         deepest

@@ -3,6 +3,7 @@
 mod deferred;
 mod differential;
 mod generate;
+mod overlaps;
 mod suite;
 mod support;
 mod walks;

@@ -65,6 +65,6 @@ fn compile(engine: &Engine, schema: &Json, options: &SchemaOptions) -> Result<Co
     let lowered = json_schema::lower_reported(schema, &Registry::default(), options, limits)
         .map_err(|errors| (errors.to_string(), record::reasons(errors.iter())))?;
     engine
-        .compile(&lowered.grammar)
+        .compile(lowered.grammar)
         .map_err(|error| (error.to_string(), vec!["grammars that do not compile".to_owned()]))
 }

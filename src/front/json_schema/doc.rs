@@ -64,6 +64,8 @@ pub(super) struct Loc<'a> {
     pub(super) kind: Kind<'a>,
     pub(super) parent: LocId,
     pub(super) path: Path<'a>,
+    /// Its `$ref`.
+    pub(super) reference: Option<&'a str>,
     /// The schema resource it belongs to: local references resolve against it.
     pub(super) base: LocId,
     pub(super) scope: Scope,
@@ -91,6 +93,8 @@ pub(super) struct Doc<'a> {
     unions: FxHashMap<Rc<[LocId]>, LocId>,
     pub(super) remotes: &'a Registry,
     pub(super) names: Names<'a>,
+    /// Where references lead, by base, scope and text.
+    pub(super) resolved: FxHashMap<(LocId, Scope, &'a str), LocId>,
     pub(super) scopes: Vec<Bindings<'a>>,
     /// Whether dynamic references occur, so that scopes are kept.
     pub(super) dynamic: bool,
@@ -122,6 +126,11 @@ pub(super) fn identifier(json: &Json, draft: Draft) -> Option<&str> {
     (draft > Draft::Draft7 || object.get("$ref").is_none()).then_some(id)
 }
 
+/// The value of `$ref`.
+pub(super) fn reference_of(json: &Json) -> Option<&str> {
+    json.as_object()?.iter().find(|(name, _)| *name == "$ref")?.1.as_str()
+}
+
 /// The identifier, if it names a resource (and is not just an anchor).
 pub(super) fn resource_id(json: &Json, draft: Draft) -> Option<&str> {
     identifier(json, draft).filter(|id| !id.starts_with('#'))
@@ -137,6 +146,7 @@ impl<'a> Doc<'a> {
             unions: FxHashMap::default(),
             remotes,
             names: Names::default(),
+            resolved: FxHashMap::default(),
             scopes: vec![Vec::new()],
             dynamic,
         };
@@ -149,7 +159,8 @@ impl<'a> Doc<'a> {
         for (json, scope) in [(root, scope), (&FALSE, 0)] {
             let id = LocId::new(doc.locs.len());
             let kind = Kind::Schema(json);
-            doc.locs.push(Loc { kind, parent: id, path: Path::Root, base: LocId::ROOT, scope, draft });
+            let reference = reference_of(json);
+            doc.locs.push(Loc { kind, parent: id, path: Path::Root, reference, base: LocId::ROOT, scope, draft });
             doc.by_address.insert((address(json), scope), id);
         }
         doc
@@ -179,6 +190,14 @@ impl<'a> Doc<'a> {
     /// Whether a location is the schema `true` or `{}`.
     pub(super) fn allows_all(&self, loc: LocId) -> bool {
         matches!(self.locs[loc.index()].kind, Kind::Schema(json) if allows_all(json))
+    }
+
+    /// As [`Doc::allows_all`], of negated ones too.
+    pub(super) fn is_any(&self, loc: LocId) -> bool {
+        match self.locs[loc.index()].kind {
+            Kind::Schema(json) if loc.is_negated() => *json == Json::Bool(false),
+            _ => !loc.is_negated() && self.allows_all(loc),
+        }
     }
 
     /// The value a location allows, if it is no schema.
@@ -233,7 +252,7 @@ impl<'a> Doc<'a> {
         let id = LocId::new(self.locs.len());
         let Loc { base, scope, draft, .. } = self.locs[parent.index()];
         let path = Path::Absolute(self.pointer(parent));
-        self.locs.push(Loc { kind, parent, path, base, scope, draft });
+        self.locs.push(Loc { kind, parent, path, reference: None, base, scope, draft });
         id
     }
 
@@ -250,8 +269,14 @@ impl<'a> Doc<'a> {
         path: Path<'a>,
         (base, mut scope, mut draft): (LocId, Scope, Draft),
     ) -> LocId {
+        if !self.dynamic
+            && let Some(&known) = self.by_address.get(&(address(json), scope))
+        {
+            return known;
+        }
         let mut own_resource = false;
-        if let Json::Object(_) = json
+        if let Json::Object(object) = json
+            && object.iter().any(|(name, _)| matches!(name, "$id" | "id"))
             && resource_id(json, draft_of(json).unwrap_or(draft)).is_some()
         {
             own_resource = true;
@@ -260,12 +285,15 @@ impl<'a> Doc<'a> {
                 scope = self.enter(scope, json);
             }
         }
-        if let Some(&known) = self.by_address.get(&(address(json), scope)) {
+        if self.dynamic
+            && let Some(&known) = self.by_address.get(&(address(json), scope))
+        {
             return known;
         }
         let id = LocId::new(self.locs.len());
         let base = if own_resource { id } else { base };
-        self.locs.push(Loc { kind: Kind::Schema(json), parent, path, base, scope, draft });
+        let reference = reference_of(json);
+        self.locs.push(Loc { kind: Kind::Schema(json), parent, path, reference, base, scope, draft });
         self.by_address.insert((address(json), scope), id);
         id
     }

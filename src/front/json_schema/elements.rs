@@ -88,7 +88,7 @@ impl<'a> Lowering<'a, '_> {
             }
             let facets = self.closed(facets);
             self.norm.report_unenforced(&facets, Types::OBJECT);
-            parts.push(self.framed_object(&facets.object, Some(&frame)));
+            parts.push(self.framed_object(&facets.object, Some(frame.clone())));
         }
         Expr::Ref(self.rule("elements".into(), Expr::alt(parts)))
     }

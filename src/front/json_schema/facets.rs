@@ -8,6 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::decimal::Decimal;
 use super::doc::LocId;
+use super::multiples::joined;
 use crate::spec::json::Json;
 
 /// A set of JSON types. Whole numbers and fractions are two types; `number` is both.
@@ -333,9 +334,27 @@ impl NumberFacets {
         if let Some(high) = &other.high {
             self.lower(high.clone());
         }
-        extend_distinct(&mut self.multiples, &other.multiples);
+        other.multiples.iter().for_each(|unit| self.multiple_of(unit));
         extend_hashed(&mut self.excluded, &other.excluded);
-        extend_distinct(&mut self.not_multiples, &other.not_multiples);
+        other.not_multiples.iter().for_each(|unit| self.not_multiple_of(unit));
+    }
+
+    /// Adds a unit: one that stands for two where it can be tracked.
+    pub(super) fn multiple_of(&mut self, unit: &Decimal) {
+        let both = self.multiples.iter().enumerate().find_map(|(i, known)| Some((i, joined(known, unit)?)));
+        match both {
+            Some((i, both)) => self.multiples[i] = both,
+            None if self.multiples.contains(unit) => {}
+            None => self.multiples.push(unit.clone()),
+        }
+    }
+
+    /// Adds a unit of what is not allowed, unless one is known whose multiples its are.
+    pub(super) fn not_multiple_of(&mut self, unit: &Decimal) {
+        if !self.not_multiples.iter().any(|known| divides(known, unit)) {
+            self.not_multiples.retain(|known| !divides(unit, known));
+            self.not_multiples.push(unit.clone());
+        }
     }
 
     /// Adds a lower bound.
@@ -371,9 +390,11 @@ impl NumberFacets {
     }
 
     fn is_contradictory(&self) -> bool {
-        self.low.as_ref().zip(self.high.as_ref()).is_some_and(|(low, high)| {
+        let apart = |(low, high): (&Bound, &Bound)| {
             low.value > high.value || (low.value == high.value && (low.exclusive || high.exclusive))
-        })
+        };
+        self.low.as_ref().zip(self.high.as_ref()).is_some_and(apart)
+            || self.not_multiples.iter().any(|not| self.multiples.iter().any(|unit| divides(not, unit)))
     }
 
     /// Whether a number satisfies the bounds; multiples past the digit limit count as not satisfied.
@@ -487,6 +508,11 @@ impl<'a> ObjectFacets<'a> {
             && self.names.is_empty()
             && self.some.is_empty()
     }
+}
+
+/// Whether every multiple of the second is known to be one of the first.
+pub(super) fn divides(unit: &Decimal, other: &Decimal) -> bool {
+    other.is_multiple_of(unit, 64) == Some(true)
 }
 
 /// The tighter of two upper bounds.

@@ -8,7 +8,9 @@ use super::doc::{LocId, Step};
 use super::facets::{ArrayPart, Bound, Contains, Covers, Facets, ObjectPart, PatternUse, Types, Unenforced, least};
 use super::normalize::Normalizer;
 use super::resolve::Unresolved;
-use super::{Dialect as Draft, Formats, format};
+use super::same::ANNOTATIONS;
+use super::{Dialect as Draft, Formats, MemberOrder, format};
+use crate::ir::Members;
 use crate::spec::json::{Json, Object};
 
 /// What a location says.
@@ -168,15 +170,18 @@ impl<'a> Normalizer<'a> {
         }
     }
 
+    /// The types of a schema that says nothing else of its values.
+    pub(super) fn types_alone(&self, loc: LocId) -> Option<Types> {
+        let object = self.doc.object(loc).filter(|_| !loc.is_negated())?;
+        let types = object.iter().try_fold(Types::ALL, |types, (name, value)| match name {
+            "type" => types_of(value),
+            _ => ANNOTATIONS.contains(&name).then_some(types),
+        });
+        types.filter(|types| !types.is_none())
+    }
+
     fn types(&mut self, loc: LocId, value: &Json) -> Types {
-        let named = match value {
-            Json::String(name) => Types::named(name),
-            Json::Array(names) => {
-                names.iter().try_fold(Types::NONE, |types, name| Some(types.or(Types::named(name.as_str()?)?)))
-            }
-            _ => None,
-        };
-        named.unwrap_or_else(|| {
+        types_of(value).unwrap_or_else(|| {
             self.malformed(loc, "type", "must be a type name or an array of type names");
             Types::ALL
         })
@@ -235,7 +240,7 @@ impl<'a> Normalizer<'a> {
             "maximum" => facets.number.lower(Bound { value: number, exclusive: flag("exclusiveMaximum") }),
             "exclusiveMaximum" => facets.number.lower(Bound { value: number, exclusive: true }),
             _ if number.is_zero() || number.is_negative() => self.malformed(loc, "multipleOf", "must be positive"),
-            _ => facets.number.multiples.push(number),
+            _ => facets.number.multiple_of(&number),
         }
     }
 
@@ -344,15 +349,22 @@ impl<'a> Normalizer<'a> {
             Some(_) => self.malformed(loc, "properties", "must be an object"),
             None => {}
         }
-        let mut part = ObjectPart::new(named);
-        let mut known = true;
+        let (mut matched, mut known) = (Vec::new(), true);
         match patterns {
             Some(Json::Object(map)) => {
                 for (source, schema) in map.iter() {
+                    let step = Step::Member("patternProperties", source);
+                    let declared = |name: &&str| properties.is_some_and(|properties| properties.get(name).is_some());
+                    if let Some(name) = only_name(source).filter(|name| !declared(name))
+                        && self.options.order == MemberOrder::Declared
+                        && named.len() < Members::MOST
+                    {
+                        named.push((name, self.doc.child(loc, step, schema)));
+                        continue;
+                    }
                     let pattern = PatternUse { source, negated: false, loc, keyword: "patternProperties" };
                     if self.pattern(&pattern).is_some() {
-                        let child = self.doc.child(loc, Step::Member("patternProperties", source), schema);
-                        part.patterns.push((pattern, child));
+                        matched.push((pattern, self.doc.child(loc, step, schema)));
                     } else {
                         known = false;
                     }
@@ -361,6 +373,8 @@ impl<'a> Normalizer<'a> {
             Some(_) => self.malformed(loc, "patternProperties", "must be an object"),
             None => {}
         }
+        let mut part = ObjectPart::new(named);
+        part.patterns = matched;
         part.covers = if additional.is_some() { Covers::All } else { Covers::Named };
         // Which names a relaxed pattern takes is not known.
         part.additional = additional
@@ -440,6 +454,23 @@ impl<'a> Normalizer<'a> {
 
     pub(super) fn malformed(&mut self, loc: LocId, keyword: &'static str, what: &str) {
         self.report(loc, keyword, Reason::Malformed(format!("`{keyword}` {what}")));
+    }
+}
+
+/// The name a pattern matches, if it is one and nothing in the pattern stands for anything else.
+fn only_name(pattern: &str) -> Option<&str> {
+    let name = pattern.strip_prefix('^')?.strip_suffix('$')?;
+    (!name.contains(['\\', '^', '$', '.', '|', '?', '*', '+', '(', ')', '[', ']', '{', '}'])).then_some(name)
+}
+
+/// The types that `type` lists.
+fn types_of(value: &Json) -> Option<Types> {
+    match value {
+        Json::String(name) => Types::named(name),
+        Json::Array(names) => {
+            names.iter().try_fold(Types::NONE, |types, name| Some(types.or(Types::named(name.as_str()?)?)))
+        }
+        _ => None,
     }
 }
 

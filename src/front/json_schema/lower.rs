@@ -42,6 +42,13 @@ const WRITTEN_OUT: usize = 4;
 /// Most levels of indentation.
 const MAX_INDENTS: u32 = 64;
 
+/// An array or object that nothing is known of but the types of its parts.
+#[derive(PartialEq, Eq, Hash)]
+enum Plain {
+    Array(Types, u32, Option<u32>),
+    Object(Types),
+}
+
 /// An object or array still to be lowered.
 enum Task<'a> {
     Object(ObjectFacets<'a>),
@@ -58,7 +65,13 @@ pub(super) struct Lowering<'a, 'b> {
     pub(super) syntax: Syntax,
     /// The location being lowered, for messages.
     pub(super) at: LocId,
+    /// Values by what they satisfy: one location, or several.
+    alone: FxHashMap<LocId, Expr>,
     memo: FxHashMap<Conj, Expr>,
+    /// Arrays and objects whose elements or additional members are all values of some types, and how many elements there are.
+    plain: FxHashMap<Plain, Expr>,
+    /// All values of some types.
+    typed: FxHashMap<Types, Expr>,
     queue: Vec<(RuleId, LocId, Task<'a>)>,
     /// Rules with their bodies, in order of creation; handed to the builder at the end.
     rules: Vec<(RuleId, Expr)>,
@@ -91,7 +104,10 @@ impl<'a, 'b> Lowering<'a, 'b> {
             root: source.0,
             syntax: Syntax::Json,
             at: LocId::ROOT,
+            alone: FxHashMap::default(),
             memo: FxHashMap::default(),
+            plain: FxHashMap::default(),
+            typed: FxHashMap::default(),
             queue: Vec::new(),
             rules: Vec::new(),
             shared: Shared::default(),
@@ -209,30 +225,68 @@ impl<'a, 'b> Lowering<'a, 'b> {
     }
 
     /// What satisfies all of the locations.
-    pub(super) fn value(&mut self, locs: Vec<LocId>) -> Expr {
-        let conj = self.norm.conj(locs);
-        if let Some(known) = self.memo.get(&conj) {
+    pub(super) fn value(&mut self, mut locs: Vec<LocId>) -> Expr {
+        self.norm.settle(&mut locs);
+        let known = match locs[..] {
+            [only] => self.alone.get(&only),
+            _ => self.memo.get(&locs[..]),
+        };
+        if let Some(known) = known {
             return known.clone();
         }
-        let at = std::mem::replace(&mut self.at, conj.first().copied().unwrap_or(LocId::ROOT));
-        let alternatives = self.norm.alternatives(&conj);
+        let types = match locs[..] {
+            [] => Some(Types::ALL),
+            [only] => self.norm.types_alone(only),
+            _ => None,
+        };
+        let at = std::mem::replace(&mut self.at, locs.first().copied().unwrap_or(LocId::ROOT));
+        let out = match types {
+            Some(types) => self.any_of_types(types),
+            None => self.conjunction(&locs),
+        };
+        self.at = at;
+        match locs[..] {
+            [only] => self.alone.insert(only, out.clone()),
+            _ => self.memo.insert(locs.into(), out.clone()),
+        };
+        out
+    }
+
+    /// All values of these types.
+    fn any_of_types(&mut self, types: Types) -> Expr {
+        if let Some(known) = self.typed.get(&types) {
+            return known.clone();
+        }
+        let facets = Facets { types, ..Facets::any() };
+        let (mut parts, mut scalars) = (Vec::new(), Vec::new());
+        self.facets(&facets, &mut parts, &mut scalars);
+        let out = self.alternation(parts, scalars, "any");
+        self.typed.insert(types, out.clone());
+        out
+    }
+
+    fn conjunction(&mut self, locs: &[LocId]) -> Expr {
+        let alternatives = self.norm.alternatives(locs);
         let mut parts = Vec::with_capacity(alternatives.len());
         let mut scalars = Vec::new();
         for facets in alternatives.iter() {
             self.facets(facets, &mut parts, &mut scalars);
         }
+        let name = self.norm.doc.short(self.at).to_owned();
+        self.alternation(parts, scalars, &name)
+    }
+
+    /// Any of these values, as a rule.
+    fn alternation(&mut self, mut parts: Vec<Expr>, scalars: Vec<Vec<u8>>, name: &str) -> Expr {
         if !scalars.is_empty() {
             let scalars = self.scalar(words(scalars));
             parts.push(scalars);
         }
-        let mut out = Expr::alt(parts);
-        if !matches!(out, Expr::Ref(_) | Expr::Never) {
-            let name = self.norm.doc.short(self.at).to_owned();
-            out = Expr::Ref(self.rule(name, out));
+        let out = Expr::alt(parts);
+        if matches!(out, Expr::Ref(_) | Expr::Never) {
+            return out;
         }
-        self.at = at;
-        self.memo.insert(conj, out.clone());
-        out
+        Expr::Ref(self.rule(name.to_owned(), out))
     }
 
     pub(super) fn facets(&mut self, facets: &Facets<'a>, parts: &mut Vec<Expr>, scalars: &mut Vec<Vec<u8>>) {
@@ -271,17 +325,17 @@ impl<'a, 'b> Lowering<'a, 'b> {
             parts.push(self.string(&facets.string));
         }
         if types.meets(Types::ARRAY) {
-            parts.push(if facets.array.is_free() {
-                Expr::Ref(self.any_array_rule())
-            } else {
-                self.later("array", Task::Array(facets.array.clone()))
+            parts.push(match self.plain_array(&facets.array) {
+                _ if facets.array.is_free() => Expr::Ref(self.any_array_rule()),
+                Some(plain) => self.shared(plain, "array", || Task::Array(facets.array.clone())),
+                None => self.later("array", Task::Array(facets.array.clone())),
             });
         }
         if types.meets(Types::OBJECT) {
-            parts.push(if facets.object.is_free() {
-                Expr::Ref(self.any_object_rule())
-            } else {
-                self.later("object", Task::Object(facets.object.clone()))
+            parts.push(match self.plain_object(&facets.object) {
+                _ if facets.object.is_free() => Expr::Ref(self.any_object_rule()),
+                Some(plain) => self.shared(plain, "object", || Task::Object(facets.object.clone())),
+                None => self.later("object", Task::Object(facets.object.clone())),
             });
         }
     }
@@ -292,6 +346,31 @@ impl<'a, 'b> Lowering<'a, 'b> {
             Undeclared::Allowed => Cow::Borrowed(facets),
             Undeclared::Forbidden => facets.closed(),
         }
+    }
+
+    fn plain_array(&self, facets: &ArrayFacets) -> Option<Plain> {
+        let [part] = &facets.parts[..] else { return None };
+        let types = self.norm.types_alone(part.rest.filter(|_| part.prefix.is_empty())?)?;
+        let plain = facets.contains.is_empty() && facets.unique.is_none();
+        plain.then_some(Plain::Array(types, facets.min, facets.max))
+    }
+
+    fn plain_object(&self, facets: &ObjectFacets<'a>) -> Option<Plain> {
+        let [part] = &facets.parts[..] else { return None };
+        let types = self.norm.types_alone(part.additional.filter(|_| part.properties.is_empty())?)?;
+        let said = facets.required.len() + facets.forbidden.len() + facets.names.len() + facets.some.len();
+        let plain = said == 0 && part.patterns.is_empty() && facets.min == 0 && facets.max.is_none();
+        plain.then_some(Plain::Object(types))
+    }
+
+    /// As [`Lowering::later`], once for all that are alike.
+    fn shared(&mut self, plain: Plain, kind: &str, task: impl FnOnce() -> Task<'a>) -> Expr {
+        if let Some(known) = self.plain.get(&plain) {
+            return known.clone();
+        }
+        let out = self.later(kind, task());
+        self.plain.insert(plain, out.clone());
+        out
     }
 
     fn later(&mut self, kind: &str, task: Task<'a>) -> Expr {
@@ -526,8 +605,12 @@ impl<'a, 'b> Lowering<'a, 'b> {
         if let Some(rule) = self.shared.number {
             return rule;
         }
-        let rule =
-            self.rule("number".into(), number::any_number(self.norm.options.max_digits, self.norm.options.exponents));
+        let SchemaOptions { max_digits, exponents, .. } = self.norm.options;
+        let body = match max_digits {
+            None => self.bounded(&NumberFacets::default(), Types::NUMBER, self.at),
+            Some(cap) => number::any_number(cap, exponents),
+        };
+        let rule = self.rule("number".into(), body);
         *self.shared.number.insert(rule)
     }
 

@@ -26,6 +26,7 @@ pub(super) struct Member {
 }
 
 /// What stands around and between members.
+#[derive(Clone)]
 pub(super) struct Frame {
     pub(super) open: Expr,
     pub(super) close: Expr,
@@ -152,25 +153,13 @@ impl Orders {
 }
 
 impl<'a> Lowering<'a, '_> {
-    /// The object, braces included: its declared members, the required ones of those, as `required` lists them, and additional ones.
+    /// The object, with its frame: its declared members, the required ones of those, as `required` lists them, and additional ones.
     /// `differ`: these have different names.
     pub(super) fn object_graph(
         &mut self,
         facets: &ObjectFacets<'a>,
-        members: (Vec<Member>, &[usize], Vec<Member>),
-        differ: bool,
-    ) -> Expr {
-        let (open, close, comma) = self.braces();
-        let empty = self.empty("{", "}");
-        self.framed_graph(facets, members, (&Frame { open, close, comma, empty }, differ))
-    }
-
-    /// The members in their orders, in this frame.
-    pub(super) fn framed_graph(
-        &mut self,
-        facets: &ObjectFacets<'a>,
         (mut members, required, mut additional): (Vec<Member>, &[usize], Vec<Member>),
-        (frame, differ): (&Frame, bool),
+        (frame, differ): (Frame, bool),
     ) -> Expr {
         let needed = required.len() as u32;
         let open_ended = !additional.is_empty();
@@ -200,7 +189,7 @@ impl<'a> Lowering<'a, '_> {
                 // Alternatives that have members in common then read those together.
                 members.iter_mut().chain(&mut additional).for_each(|member| self.share(member));
             }
-            return self.member_set((members, additional), (min, max), frame);
+            return Self::member_set((members, additional), (min, max), frame);
         }
         let orders = Orders::new(&members, if fixed { None } else { Some(required) });
         let layers = (max.unwrap_or(0) as usize + 1).saturating_mul(min as usize + 1) << facets.some.len();
@@ -218,7 +207,7 @@ impl<'a> Lowering<'a, '_> {
             members[..orders.common].iter_mut().for_each(|member| self.share(member));
         }
         let plain = min == 0 && max.is_none() && facets.some.is_empty();
-        let Frame { open, close, comma, empty } = frame;
+        let Frame { open, close, comma, empty } = &frame;
         let mut build = Build {
             graph: Graph::default(),
             known: FxHashMap::default(),
@@ -268,26 +257,26 @@ impl<'a> Lowering<'a, '_> {
 
     /// The members in any order.
     fn member_set(
-        &self,
         (members, additional): (Vec<Member>, Vec<Member>),
         (min, max): (u32, Option<u32>),
-        frame: &Frame,
+        Frame { open, close, comma, empty }: Frame,
     ) -> Expr {
         let body = |member: Member| member.variants.into_iter().map(|(_, body)| body);
         let may_be_empty = min == 0 && members.iter().all(|member| !member.required);
-        let once = members.into_iter().flat_map(|member| {
+        let mut once = Vec::with_capacity(members.len());
+        for member in members {
             let required = member.required;
-            body(member).map(move |body| ir::Member { body, required })
-        });
+            once.extend(body(member).map(|body| ir::Member { body, required }));
+        }
         let set = Members {
-            once: once.collect(),
+            once,
             often: additional.into_iter().flat_map(body).collect(),
-            separator: frame.comma.clone(),
+            separator: comma,
             min: min.max(u32::from(may_be_empty)),
             max,
         };
-        let whole = Expr::seq([frame.open.clone(), Expr::Members(Box::new(set)), frame.close.clone()]);
-        if may_be_empty { Expr::alt([frame.empty.clone(), whole]) } else { whole }
+        let whole = Expr::seq([open, Expr::Members(Box::new(set)), close]);
+        if may_be_empty { Expr::alt([empty, whole]) } else { whole }
     }
 
     /// Makes a member a rule of its own.
@@ -376,11 +365,12 @@ impl Build<'_> {
     /// A member's edges.
     fn member(&mut self, from: u32, member: &Member, (place, count): (Place, Count), is_additional: bool) {
         let Some(next) = self.counted(count, is_additional) else { return };
-        let mut reached: Vec<u32> = Vec::new();
+        let mut reached: Vec<(u32, u32)> = Vec::new();
         for (found, body) in &member.variants {
             let missing = next.missing & !found;
-            if !reached.contains(&missing) {
-                reached.push(missing);
+            // What is less than this one has all of its values.
+            if !reached.iter().any(|&(same, less)| same == missing && less & !found == 0) {
+                reached.push((missing, *found));
                 let behind = self.node(place, Count { missing, ..next });
                 self.graph.edge(from, body.clone(), behind);
             }

@@ -29,12 +29,14 @@ mod keywords;
 mod listed;
 mod lower;
 mod members;
+mod multiples;
 mod negate;
 mod normalize;
 mod number;
 mod object;
 mod parameters;
 mod profile;
+mod prune;
 mod registry;
 mod resolve;
 mod same;
@@ -379,13 +381,8 @@ pub fn lower_reported(
 ) -> Result<Lowered, SchemaErrors> {
     let mut builder = GrammarBuilder::new();
     let (start, relaxed) = lower_into_reported(&mut builder, schema, registry, options, limits)?;
-    let grammar = builder.finish(start).map_err(|error| {
-        SchemaErrors(vec![SchemaError {
-            pointer: String::new(),
-            keyword: String::new(),
-            reason: SchemaErrorReason::Limit(error.to_string()),
-        }])
-    })?;
+    // References are to rules that were made here.
+    let grammar = builder.into_grammar(start);
     Ok(Lowered { grammar, relaxed })
 }
 

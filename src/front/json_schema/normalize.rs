@@ -19,9 +19,7 @@ use crate::spec::json::Json;
 pub(super) type Conj = Rc<[LocId]>;
 
 /// Most alternatives one schema may expand to.
-const MAX_ALTERNATIVES: usize = 2_048;
-/// Most branches of a `oneOf` that are compared pairwise.
-const MAX_BRANCHES: usize = 512;
+pub(super) const MAX_ALTERNATIVES: usize = 2_048;
 /// Most steps in which a schema is taken apart: one is about what it takes to look up a name or to copy a keyword. Schemas that people
 /// write take a few thousand.
 const MAX_STEPS: usize = 1 << 24;
@@ -64,6 +62,8 @@ pub(super) struct Normalizer<'a> {
     pub(super) conflicts: Vec<SchemaError>,
     memo: FxHashMap<LocId, Memo<'a>>,
     conjunctions: FxHashMap<Conj, Alternatives<'a>>,
+    /// Whether certainly no value satisfies them.
+    pub(super) contradictions: FxHashMap<Conj, bool>,
     patterns: FxHashMap<&'a str, Option<Arc<Known>>>,
     any: Alternatives<'a>,
     depth: usize,
@@ -71,7 +71,7 @@ pub(super) struct Normalizer<'a> {
     steps: usize,
     /// Nested questions whether something is empty. They may meet a location that is still open: not an error, the answer
     /// is then "unknown", and nothing learnt on the way is kept.
-    probing: usize,
+    pub(super) probing: usize,
     unknown: bool,
 }
 
@@ -93,6 +93,7 @@ impl<'a> Normalizer<'a> {
             conflicts: Vec::new(),
             memo: FxHashMap::default(),
             conjunctions: FxHashMap::default(),
+            contradictions: FxHashMap::default(),
             patterns: FxHashMap::default(),
             any: Rc::new(vec![Facets::any()]),
             depth: 0,
@@ -155,17 +156,19 @@ impl<'a> Normalizer<'a> {
     }
 
     /// The canonical conjunction of locations: references followed, trivial ones dropped.
-    pub(super) fn conj(&mut self, locs: Vec<LocId>) -> Conj {
-        let mut out: Vec<LocId> = Vec::with_capacity(locs.len());
-        for loc in locs {
-            let loc = self.follow(loc);
-            if loc != LocId::TRUE && (loc.is_negated() || !self.doc.allows_all(loc)) {
-                out.push(loc);
-            }
-        }
-        out.sort_unstable();
-        out.dedup();
-        out.into()
+    pub(super) fn conj(&mut self, mut locs: Vec<LocId>) -> Conj {
+        self.settle(&mut locs);
+        locs.into()
+    }
+
+    /// As [`Normalizer::conj`], in place.
+    pub(super) fn settle(&mut self, locs: &mut Vec<LocId>) {
+        locs.retain_mut(|loc| {
+            *loc = self.follow(*loc);
+            !self.doc.is_any(*loc)
+        });
+        locs.sort_unstable();
+        locs.dedup();
     }
 
     /// Follows schemas that are nothing but a reference.
@@ -174,9 +177,8 @@ impl<'a> Normalizer<'a> {
             if loc.is_negated() {
                 return loc;
             }
-            let Some(object) = self.doc.object(loc) else { return loc };
-            let Some(reference) = object.get("$ref").and_then(Json::as_str) else { return loc };
-            if object.len() > 1 && self.doc.draft(loc) > Draft::Draft7 {
+            let Some(reference) = self.doc.locs[loc.index()].reference else { return loc };
+            if self.doc.draft(loc) > Draft::Draft7 && self.doc.object(loc).is_some_and(|object| object.len() > 1) {
                 return loc;
             }
             match self.doc.resolve(loc, reference) {
@@ -188,8 +190,8 @@ impl<'a> Normalizer<'a> {
     }
 
     /// What values satisfy all of the locations. Empty: none do.
-    pub(super) fn alternatives(&mut self, conj: &Conj) -> Alternatives<'a> {
-        match &**conj {
+    pub(super) fn alternatives(&mut self, conj: &[LocId]) -> Alternatives<'a> {
+        match conj {
             [] => return self.any.clone(),
             [only] => return self.expand(*only),
             _ => {}
@@ -201,9 +203,12 @@ impl<'a> Normalizer<'a> {
         for &loc in conj.iter() {
             let next = self.expand(loc);
             out = self.product(out, &next, loc, "");
+            if loc.is_negated() {
+                out = self.all_reduced(out);
+            }
         }
         if !self.unknown {
-            self.conjunctions.insert(conj.clone(), out.clone());
+            self.conjunctions.insert(conj.into(), out.clone());
         }
         out
     }
@@ -286,6 +291,9 @@ impl<'a> Normalizer<'a> {
         for other in all {
             let next = self.expand(other);
             out = self.product(out, &next, loc, "allOf");
+            if other.is_negated() {
+                out = self.all_reduced(out);
+            }
         }
         for (keyword, branches) in any {
             let union = self.at_least_one(loc, &branches);
@@ -390,7 +398,7 @@ impl<'a> Normalizer<'a> {
         out
     }
 
-    /// Every pair of alternatives together, contradictions left out.
+    /// Every pair of alternatives together, without contradictions and what is contained in others.
     pub(super) fn product(
         &mut self,
         a: Alternatives<'a>,
@@ -416,42 +424,7 @@ impl<'a> Normalizer<'a> {
         if out.is_empty() && before > 0 {
             self.conflict(loc, keyword, "contradicts what else holds here");
         }
-        Rc::new(out)
-    }
-
-    /// `oneOf`: each branch without the others. Where two branches cannot both hold (given `base`), nothing is to be done;
-    /// otherwise the other branch is negated.
-    fn exactly_one(&mut self, loc: LocId, base: &[Facets<'a>], branches: &[LocId]) -> Vec<Facets<'a>> {
-        let expanded: Vec<Alternatives<'a>> = branches.iter().map(|&b| self.expand(b)).collect();
-        let n = branches.len();
-        if n > MAX_BRANCHES {
-            self.report(loc, "oneOf", Reason::Limit(format!("more than {MAX_BRANCHES} branches")));
-            return Vec::new();
-        }
-        let narrowed: Vec<Vec<Facets<'a>>> = if let [only] = base {
-            expanded.iter().map(|alts| alts.iter().map(|a| a.clone().conjoin(only)).collect()).collect()
-        } else {
-            expanded.iter().map(|alts| alts.to_vec()).collect()
-        };
-        let mut excluded: Vec<Vec<LocId>> = vec![Vec::new(); n];
-        for i in 0..n {
-            for j in i + 1..n {
-                if !self.disjoint(&narrowed[i], &narrowed[j]) {
-                    excluded[i].push(branches[j].negated());
-                    excluded[j].push(branches[i].negated());
-                }
-            }
-        }
-        let mut union = Vec::new();
-        for (alternatives, others) in expanded.iter().zip(excluded) {
-            let mut out = alternatives.clone();
-            for other in others {
-                let without = self.expand(other);
-                out = self.product(out, &without, loc, "oneOf");
-            }
-            union.extend(out.iter().cloned());
-        }
-        union
+        Rc::new(if a.len() > 1 && b.len() > 1 { self.thinned(out) } else { out })
     }
 
     pub(super) fn disjoint(&mut self, a: &[Facets<'a>], b: &[Facets<'a>]) -> bool {
@@ -460,21 +433,31 @@ impl<'a> Normalizer<'a> {
                 if !x.types.meets(y.types) {
                     return true;
                 }
-                if !self.spend(CONJOINED + x.size() + y.size()) {
+                if !self.spend_on(x, y) {
                     return true;
                 }
                 let both = x.clone().conjoin(y);
                 if both.types.is_none() {
                     return true;
                 }
-                let before = std::mem::replace(&mut self.unknown, false);
-                self.probing += 1;
-                let empty = self.is_empty(&both, 4);
-                self.probing -= 1;
-                let unknown = std::mem::replace(&mut self.unknown, before);
+                let (empty, unknown) = self.probe(|norm| norm.is_empty(&both, 4));
                 empty && !unknown
             })
         })
+    }
+
+    /// The answer to a question that may meet what is still open, and whether it did: then nothing is known.
+    pub(super) fn probe<T>(&mut self, question: impl FnOnce(&mut Self) -> T) -> (T, bool) {
+        let before = std::mem::replace(&mut self.unknown, false);
+        self.probing += 1;
+        let answer = question(self);
+        self.probing -= 1;
+        (answer, std::mem::replace(&mut self.unknown, before))
+    }
+
+    /// Takes the steps that two facets together cost.
+    pub(super) fn spend_on(&mut self, x: &Facets<'a>, y: &Facets<'a>) -> bool {
+        self.spend(CONJOINED + x.size() + y.size())
     }
 
     /// A pattern of the schema; malformed or unsupported ones are reported.

@@ -13,6 +13,7 @@ use super::exponent::with_exponent;
 use super::facets::{Bound, NumberFacets, Types};
 use super::listed::{Spellings, listed};
 use super::lower::Lowering;
+use super::multiples::multiples;
 use super::{Dialect as Draft, Exponents, Integers, SchemaOptions};
 use crate::fsm::{ByteSet, Combine, Dfa, DfaBuilder, TooLarge};
 use crate::ir::Expr;
@@ -39,37 +40,22 @@ const MAX_LISTED: usize = 1_000;
 /// Steps that an automaton of bounds costs.
 const BOUNDED: usize = 4_000;
 
-/// Most remainders of a multiple that are tracked.
-const MAX_REMAINDERS: u64 = 20_000;
-
 fn digits() -> Expr {
     Expr::Class(ByteSet::range(b'0', b'9'))
 }
 
-/// One digit or more, up to the cap.
-fn some_digits(cap: Option<u32>) -> Expr {
-    Expr::repeat(digits(), 1, cap)
-}
-
-/// `0|[1-9][0-9]*`
-fn whole(cap: Option<u32>) -> Expr {
-    let more = Expr::repeat(digits(), 0, cap.map(|cap| cap.saturating_sub(1)));
-    Expr::alt([Expr::text("0"), Expr::seq([Expr::Class(ByteSet::range(b'1', b'9')), more])])
-}
-
-fn sign() -> Expr {
-    Expr::optional(Expr::text("-"))
-}
-
 /// Any JSON number with at most this many digits in each of its parts.
-pub(super) fn any_number(cap: Option<u32>, exponents: Exponents) -> Expr {
-    let fraction = Expr::seq([Expr::text("."), some_digits(cap)]);
+pub(super) fn any_number(cap: u32, exponents: Exponents) -> Expr {
+    let some = || Expr::repeat(digits(), 1, Some(cap));
+    let more = Expr::repeat(digits(), 0, Some(cap.saturating_sub(1)));
+    let whole = Expr::alt([Expr::text("0"), Expr::seq([Expr::Class(ByteSet::range(b'1', b'9')), more])]);
+    let fraction = Expr::seq([Expr::text("."), some()]);
     let signs = Expr::optional(Expr::Class(ByteSet::of(b"+-")));
     let exponent = match exponents {
-        Exponents::Allowed => Expr::seq([Expr::Class(ByteSet::of(b"eE")), signs, some_digits(cap)]),
+        Exponents::Allowed => Expr::seq([Expr::Class(ByteSet::of(b"eE")), signs, some()]),
         Exponents::Forbidden => Expr::Never,
     };
-    Expr::seq([sign(), whole(cap), Expr::optional(fraction), Expr::optional(exponent)])
+    Expr::seq([Expr::optional(Expr::text("-")), whole, Expr::optional(fraction), Expr::optional(exponent)])
 }
 
 /// Texts (syntax not checked) whose parts have at most this many digits, as an automaton over bytes.
@@ -239,7 +225,7 @@ impl<'a> Lowering<'a, '_> {
         out
     }
 
-    fn bounded(&mut self, facets: &NumberFacets, types: Types, at: LocId) -> Expr {
+    pub(super) fn bounded(&mut self, facets: &NumberFacets, types: Types, at: LocId) -> Expr {
         let plain = match types {
             Types::INTEGER if self.zero_fraction() => Plain::ZeroFraction,
             Types::INTEGER => Plain::Digits,
@@ -510,84 +496,20 @@ fn by_digit(b: &mut DfaBuilder, from: u32, digit: u8, to: [u32; 3]) {
     }
 }
 
-/// Decimal numbers (without exponent, syntax not checked) that are whole multiples of a positive unit.
-fn multiples(unit: &Decimal) -> Result<Dfa, String> {
-    let too_large = || format!("multiples are tracked up to {MAX_REMAINDERS} remainders");
-    let (integer, fraction) = unit.parts(18).ok_or_else(too_large)?;
-    if integer.len() + fraction.len() > 18 {
-        return Err(too_large());
-    }
-    let places = fraction.len();
-    let modulus = integer.iter().chain(&fraction).fold(0u64, |n, &d| n * 10 + u64::from(d));
-    if modulus * (places as u64 + 2) > MAX_REMAINDERS {
-        return Err(too_large());
-    }
-    let scaled = |rest: u64, by: usize| (0..by).fold(rest, |r, _| r * 10 % modulus) == 0;
-    let mut b = DfaBuilder::new();
-    let start = b.state(false);
-    // One block of states a digit position: the integer part, then each place behind the point; the last is for zeros.
-    let block = |position: usize, rest: u64| (1 + position as u64 * modulus + rest) as u32;
-    for position in 0..=places + 1 {
-        for rest in 0..modulus {
-            let is_final = match position {
-                0 => scaled(rest, places),
-                p if p <= places => scaled(rest, places - p),
-                _ => rest == 0,
-            };
-            b.state(is_final);
-        }
-    }
-    b.edge(start, 45, 45, start);
-    for position in 0..=places + 1 {
-        for rest in 0..modulus {
-            let from = block(position, rest);
-            let zeros_only = position > places;
-            for digit in 0..=if zeros_only { 0 } else { 9u64 } {
-                let code = 48 + digit as u32;
-                let next = (rest * 10 + digit) % modulus;
-                match position {
-                    0 => b.edge(from, code, code, block(0, next)),
-                    p if p < places => b.edge(from, code, code, block(p + 1, next)),
-                    _ if digit == 0 => b.edge(from, code, code, block(places + 1, rest)),
-                    _ => {}
-                }
-            }
-        }
-    }
-    for digit in 0..10u64 {
-        let code = 48 + digit as u32;
-        b.edge(start, code, code, block(0, digit % modulus));
-    }
-    Ok(with_point(b, modulus, places))
-}
-
-/// Adds the decimal point's edges to [`multiples`]: a state of its own for each remainder, so that a digit must follow.
-fn with_point(mut b: DfaBuilder, modulus: u64, places: usize) -> Dfa {
-    for rest in 0..modulus {
-        let point = b.state(false);
-        b.edge(1 + rest as u32, 46, 46, point);
-        for digit in 0..10u64 {
-            let code = 48 + digit as u32;
-            let to = match places {
-                0 if digit == 0 => 1 + (modulus + rest) as u32,
-                0 => continue,
-                _ => (1 + modulus + (rest * 10 + digit) % modulus) as u32,
-            };
-            b.edge(point, code, code, to);
-        }
-    }
-    b.finish()
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// Numbers without an exponent.
+    pub(in super::super) fn decimal() -> Dfa {
+        Plain::Decimal.dfa()
+    }
 
     fn bound(text: &str, exclusive: bool) -> Bound {
         Bound { value: Decimal::parse(text), exclusive }
     }
 
-    const SAMPLES: &[&str] = &[
+    pub(in super::super) const SAMPLES: &[&str] = &[
         "0",
         "-0",
         "0.0",
@@ -637,20 +559,6 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn multiples_agree_with_division() {
-        let syntax = Plain::Decimal.dfa();
-        for unit in ["1", "2", "3", "7", "10", "100", "0.5", "0.1", "0.01", "2.5", "1.50"] {
-            let unit = Decimal::parse(unit);
-            let dfa = multiples(&unit).unwrap().combine(&syntax, Combine::And, 100_000).unwrap();
-            for sample in SAMPLES.iter().filter(|s| !s.contains('e')) {
-                let want = Decimal::parse(sample).is_multiple_of(&unit, 100).unwrap();
-                assert_eq!(dfa.accepts(sample.bytes().map(u32::from)), want, "{sample} of {unit:?}");
-            }
-        }
-        assert!(multiples(&Decimal::parse("123456789")).is_err());
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// As [`Lowering::object`], in another frame than braces.
-    pub(super) fn framed_object(&mut self, facets: &ObjectFacets<'a>, frame: Option<&Frame>) -> Expr {
+    pub(super) fn framed_object(&mut self, facets: &ObjectFacets<'a>, frame: Option<Frame>) -> Expr {
         if facets.some.len() > MAX_SOME {
             let what = format!("more than {MAX_SOME} members known only by a property");
             self.norm.report(self.at, "", Reason::Limit(what));
@@ -66,10 +66,11 @@ impl<'a> Lowering<'a, '_> {
         if differ {
             additional.iter_mut().for_each(|member| self.compare_name(member));
         }
-        let object = match frame {
-            Some(frame) => self.framed_graph(facets, (members, &required, additional), (frame, differ)),
-            None => self.object_graph(facets, (members, &required, additional), differ),
-        };
+        let frame = frame.unwrap_or_else(|| {
+            let (open, close, comma) = self.braces();
+            Frame { open, close, comma, empty: self.empty("{", "}") }
+        });
+        let object = self.object_graph(facets, (members, &required, additional), (frame, differ));
         if !differ {
             return object;
         }
@@ -158,7 +159,14 @@ impl<'a> Lowering<'a, '_> {
         qualifies: &[(u32, LocId)],
         required: bool,
     ) -> Option<Member> {
-        let colon = self.colon();
+        if qualifies.is_empty() {
+            let value = self.value(locs);
+            if value == Expr::Never {
+                return None;
+            }
+            let colon = self.colon();
+            return Some(Member { variants: vec![(0, named(name, &colon, value))], required });
+        }
         let mut values: Vec<(u32, Expr)> = Vec::new();
         for choice in 0..1u32 << qualifies.len() {
             let chosen = || qualifies.iter().enumerate().filter(|(i, _)| choice >> i & 1 == 1).map(|(_, some)| some);
@@ -171,8 +179,9 @@ impl<'a> Lowering<'a, '_> {
             }
         }
         values.sort_by_key(|(found, _)| found.count_ones());
+        let colon = self.colon();
         let variants: Vec<(u32, Expr)> =
-            values.into_iter().map(|(found, value)| (found, Expr::seq([name.clone(), colon.clone(), value]))).collect();
+            values.into_iter().map(|(found, value)| (found, named(name.clone(), &colon, value))).collect();
         (!variants.is_empty()).then_some(Member { variants, required })
     }
 
@@ -190,6 +199,7 @@ impl<'a> Lowering<'a, '_> {
             return (self.member((names, locs), &qualifies, false).into_iter().collect(), true);
         }
         let Some(classes) = self.name_classes(facets, &tests) else { return (Vec::new(), false) };
+        let all = name_words(&all);
         let (mut out, mut infinite) = (Vec::new(), false);
         for (names, matched) in classes {
             let locs = matched_locations(facets, &matched);
@@ -217,6 +227,7 @@ impl<'a> Lowering<'a, '_> {
     pub(super) fn undeclared(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Vec<(Dfa, Vec<LocId>)> {
         let all: Vec<&'a str> = declared.iter().chain(&facets.forbidden).copied().collect();
         let classes = self.name_classes(facets, &name_tests(facets)).unwrap_or_default();
+        let all = name_words(&all);
         let located = classes
             .into_iter()
             .filter_map(|(names, matched)| Some((self.but(&names, &all)?, matched_locations(facets, &matched))));
@@ -262,14 +273,13 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// The names of a class but these; `None` if there are none.
-    fn but(&mut self, names: &NameClass, declared: &[&str]) -> Option<Dfa> {
+    fn but(&mut self, names: &NameClass, declared: &Dfa) -> Option<Dfa> {
         let limit = self.norm.limits.automaton_states;
         let names = match names {
             NameClass::Known(dfa) => dfa.clone(),
             NameClass::Part(class) => Arc::new(class.automaton()),
         };
-        let words = Dfa::words(declared.iter().map(|name| name.chars().map(u32::from).collect::<Vec<_>>()));
-        let left = self.within(self.at, names.without(&words, limit))?;
+        let left = self.within(self.at, names.without(declared, limit))?;
         (!left.is_empty()).then_some(left)
     }
 
@@ -426,6 +436,22 @@ impl<'a> Lowering<'a, '_> {
     }
 }
 
+/// A name, a colon and a value.
+fn named(name: Expr, colon: &Expr, value: Expr) -> Expr {
+    let between = if let Expr::Seq(parts) = colon { &parts[..] } else { std::slice::from_ref(colon) };
+    let mut parts = Vec::with_capacity(between.len() + 2);
+    match name {
+        Expr::Seq(inner) => parts.extend(inner),
+        name => parts.push(name),
+    }
+    parts.extend_from_slice(between);
+    parts.push(value);
+    if parts.iter().any(|part| matches!(part, Expr::Empty | Expr::Never | Expr::Seq(_))) {
+        return Expr::seq(parts);
+    }
+    Expr::Seq(parts)
+}
+
 /// What names are told apart by.
 fn name_tests<'a>(facets: &ObjectFacets<'a>) -> Vec<NameTest<'a>> {
     let mut tests: Vec<NameTest<'a>> = Vec::new();
@@ -452,6 +478,11 @@ fn matched_locations<'a>(facets: &ObjectFacets<'a>, matched: &[NameTest<'a>]) ->
         }
     }
     locs
+}
+
+/// These names, as an automaton over code points.
+fn name_words(names: &[&str]) -> Dfa {
+    Dfa::words(names.iter().map(|name| name.chars().map(u32::from).collect::<Vec<_>>()))
 }
 
 /// Whether there is a symbol at all.

@@ -352,7 +352,7 @@ impl<'a> Lowering<'a, '_> {
             comma: style.between.clone(),
             empty: Expr::seq([style.open.clone(), style.close.clone()]),
         };
-        self.framed_graph(object, (members, &needed, additional), (&frame, false))
+        self.object_graph(object, (members, &needed, additional), (frame, false))
     }
 
     fn parameter(

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::Dialect as Draft;
-use super::doc::{Doc, Kind, Loc, LocId, Path, Scope, address, draft_of, identifier, resource_id};
+use super::doc::{Doc, Kind, Loc, LocId, Path, Scope, address, draft_of, identifier, reference_of, resource_id};
 use crate::spec::json::{Json, push_token, unescape_token};
 
 /// Why a reference leads nowhere.
@@ -58,8 +58,17 @@ const SCHEMAS: &[&str] = &[
 
 impl<'a> Doc<'a> {
     /// The location a `$ref` leads to.
-    pub(super) fn resolve(&mut self, from: LocId, reference: &str) -> Result<LocId, Unresolved> {
+    pub(super) fn resolve(&mut self, from: LocId, reference: &'a str) -> Result<LocId, Unresolved> {
         let Loc { base, scope, .. } = self.locs[from.index()];
+        if let Some(&known) = self.resolved.get(&(base, scope, reference)) {
+            return Ok(known);
+        }
+        let found = self.look_up((base, scope), reference)?;
+        self.resolved.insert((base, scope, reference), found);
+        Ok(found)
+    }
+
+    fn look_up(&mut self, (base, scope): (LocId, Scope), reference: &str) -> Result<LocId, Unresolved> {
         let (uri, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let named = if uri.is_empty() { None } else { Some(self.resource(base, uri)?) };
         let fragment = percent_decode(fragment).ok_or(Unresolved::Missing)?;
@@ -85,7 +94,7 @@ impl<'a> Doc<'a> {
     }
 
     /// The location a `$dynamicRef` leads to (2020-12 core, 8.2.3.2).
-    pub(super) fn resolve_dynamic(&mut self, from: LocId, reference: &str) -> Result<LocId, Unresolved> {
+    pub(super) fn resolve_dynamic(&mut self, from: LocId, reference: &'a str) -> Result<LocId, Unresolved> {
         let target = self.resolve(from, reference)?;
         let anchor = reference.split_once('#').map_or("", |(_, fragment)| fragment);
         if self.json(target).get("$dynamicAnchor").and_then(Json::as_str) != Some(anchor) {
@@ -138,7 +147,8 @@ impl<'a> Doc<'a> {
         let draft = draft_of(json).unwrap_or(self.draft(base));
         let id = LocId::new(self.locs.len());
         let path = Path::Absolute(named.pointer.clone());
-        self.locs.push(Loc { kind: Kind::Schema(json), parent: id, path, base: id, scope, draft });
+        let reference = reference_of(json);
+        self.locs.push(Loc { kind: Kind::Schema(json), parent: id, path, reference, base: id, scope, draft });
         self.by_address.insert((address(json), scope), id);
         id
     }

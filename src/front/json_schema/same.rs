@@ -6,7 +6,7 @@ use super::SchemaOptions;
 use crate::spec::json::Json;
 
 /// Keywords that constrain nothing, in no dialect.
-const ANNOTATIONS: [&str; 8] =
+pub(super) const ANNOTATIONS: [&str; 8] =
     ["$comment", "title", "description", "examples", "default", "deprecated", "readOnly", "writeOnly"];
 
 /// A schema and how it is read, as the key of a cache. Schemas with equal keys lower to the same grammar, with the same report.

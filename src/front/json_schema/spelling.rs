@@ -83,7 +83,7 @@ impl Spelling {
         if self.is_single(text) {
             let mut out = String::with_capacity(text.len() + 2);
             write_string(&mut out, text);
-            return Expr::text(&out);
+            return Expr::Bytes(out.into_bytes());
         }
         let quote = || Expr::text("\"");
         let chars = text.chars().map(|c| self.spell(&[(u32::from(c), u32::from(c))]));

@@ -83,18 +83,17 @@ impl<'a> Lowering<'a, '_> {
             }
             if facets.min == 0
                 && facets.max.is_none()
+                && let Some(anchored) = pattern.is_anchored()
+                && (anchored || known.search_dfa(self.norm.limits.automaton_states.min(4_096)).is_err())
                 && let Some(branches) = pattern.branches(&mut |ranges| spelling.spell(ranges))
             {
-                let anchored = branches.iter().all(|b| b.at_start && b.at_end);
-                if anchored || known.search_dfa(self.norm.limits.automaton_states.min(4_096)).is_err() {
-                    let tail = Expr::Ref(self.tail_rule());
-                    let bodies = branches.into_iter().map(|b| {
-                        let before = if b.at_start { Expr::Empty } else { Expr::star(self.spelling().any_char()) };
-                        let after = if b.at_end { Expr::text("\"") } else { tail.clone() };
-                        Expr::seq([before, b.body, after])
-                    });
-                    return Expr::seq([Expr::text("\""), Expr::alt(bodies)]);
-                }
+                let tail = if anchored { Expr::Never } else { Expr::Ref(self.tail_rule()) };
+                let bodies = branches.into_iter().map(|b| {
+                    let before = if b.at_start { Expr::Empty } else { Expr::star(self.spelling().any_char()) };
+                    let after = if b.at_end { Expr::text("\"") } else { tail.clone() };
+                    Expr::seq([before, b.body, after])
+                });
+                return Expr::seq([Expr::text("\""), Expr::alt(bodies)]);
             }
         }
         if let ([only], true, true) =
@@ -140,7 +139,7 @@ impl<'a> Lowering<'a, '_> {
         /// As many states are made at once.
         const FEW: usize = 256;
         /// As many times the states that may be made at once may be made as they are met: most never are.
-        const MANY: usize = 8;
+        const MANY: usize = 64;
         let states = dfa.len().saturating_mul(max.unwrap_or(min) as usize + 1);
         if states <= FEW || states > self.norm.limits.automaton_states.saturating_mul(MANY) {
             return None;

@@ -6,6 +6,7 @@ use super::*;
 use crate::compile::Compiled;
 use crate::matcher::Recognizer;
 
+mod members;
 mod parameters;
 mod refusals;
 mod spelling;

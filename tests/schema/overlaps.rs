@@ -1,0 +1,146 @@
+//! Combinations of object schemas that overlap, against the `jsonschema` crate on every object there is over a few names and values.
+//! `LOUVER_OVERLAPS` sets the number of schemas.
+
+use std::sync::Arc;
+
+use louver::compile::Compiled;
+use louver::front::json_schema::{SchemaErrorReason, SchemaOptions, lower};
+use louver::limits::Limits;
+use louver::matcher::Recognizer;
+use louver::spec::json::Json;
+use serde_json::{Map, Value, json};
+
+use super::generate::Rng;
+use super::number;
+
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+/// A schema of a member's value.
+fn value(rng: &mut Rng) -> Value {
+    match rng.next(7) {
+        0 => json!({"const": 1}),
+        1 => json!({"enum": [1, "x"]}),
+        2 => json!({"enum": ["x", "y"]}),
+        3 => json!({"type": "string"}),
+        4 => json!({"type": "integer", "minimum": 2}),
+        5 => json!({"type": "string", "pattern": "^x$"}),
+        _ => json!({"type": ["integer", "string"], "not": {"const": "y"}}),
+    }
+}
+
+/// A branch: some of the keywords of objects.
+fn branch(rng: &mut Rng, depth: usize) -> Value {
+    let mut out = Map::new();
+    let some = |rng: &mut Rng, chance| NAMES.into_iter().filter(|_| rng.chance(chance)).collect::<Vec<_>>();
+    let declared = some(rng, 50);
+    if !declared.is_empty() {
+        let properties: Map<String, Value> = declared.iter().map(|name| ((*name).to_owned(), value(rng))).collect();
+        out.insert("properties".into(), properties.into());
+    }
+    let required = some(rng, 30);
+    if !required.is_empty() {
+        out.insert("required".into(), json!(required));
+    }
+    match rng.next(6) {
+        0 => drop(out.insert("additionalProperties".into(), json!(false))),
+        1 => drop(out.insert("additionalProperties".into(), value(rng))),
+        2 => drop(out.insert("patternProperties".into(), json!({"^c$": value(rng)}))),
+        _ => {}
+    }
+    if rng.chance(30) {
+        out.insert("type".into(), json!("object"));
+    }
+    if depth > 0 && rng.chance(30) {
+        combine(rng, &mut out, depth - 1);
+    }
+    out.into()
+}
+
+fn combine(rng: &mut Rng, out: &mut Map<String, Value>, depth: usize) {
+    let branches = |rng: &mut Rng| (0..2 + rng.next(3)).map(|_| branch(rng, depth)).collect::<Vec<_>>();
+    match rng.next(5) {
+        0 => drop(out.insert("anyOf".into(), branches(rng).into())),
+        1 => drop(out.insert("not".into(), branch(rng, depth))),
+        2 => {
+            out.insert("if".into(), branch(rng, depth));
+            out.insert("then".into(), branch(rng, depth));
+            out.insert("else".into(), branch(rng, depth));
+        }
+        _ => drop(out.insert("oneOf".into(), branches(rng).into())),
+    }
+}
+
+/// All objects over the names, each absent or one of a few values, and others than objects.
+fn instances() -> Vec<Value> {
+    let values = [json!(1), json!(2), json!("x"), json!("y"), Value::Null];
+    let mut out = vec![json!({})];
+    for name in NAMES {
+        for object in out.clone() {
+            for value in &values {
+                let mut object = object.clone();
+                object[name] = value.clone();
+                out.push(object);
+            }
+        }
+    }
+    out.extend([json!(1), json!("x"), json!([])]);
+    out
+}
+
+#[test]
+fn overlapping_branches_are_told_apart() {
+    let limits = Limits::default();
+    let instances = instances();
+    let schemas = number("LOUVER_OVERLAPS", 400);
+    let (mut valid, mut refused) = (0, 0);
+    for seed in 0..schemas {
+        let mut rng = Rng((seed + number("LOUVER_SEED", 1)) as u64);
+        let mut schema = Map::new();
+        combine(&mut rng, &mut schema, 1);
+        let schema = Value::from(schema);
+        let validator = jsonschema::draft202012::new(&schema).expect("a schema");
+        let grammar = match lower(&Json::from(&schema), &SchemaOptions::default(), &limits) {
+            Ok(grammar) => grammar,
+            Err(errors) => {
+                if errors.is_unsatisfiable() {
+                    assert!(!instances.iter().any(|i| validator.is_valid(i)), "{schema}: {errors}");
+                } else {
+                    let limit = |error: &louver::front::json_schema::SchemaError| {
+                        matches!(error.reason, SchemaErrorReason::Limit(_))
+                    };
+                    assert!(errors.iter().all(limit), "{schema}: {errors}");
+                    refused += 1;
+                }
+                continue;
+            }
+        };
+        let mut recognizer = Recognizer::new(Arc::new(Compiled::new(grammar, &limits).expect("compiles")));
+        for instance in &instances {
+            recognizer.reset();
+            let accepted = recognizer.push(instance.to_string().as_bytes()).is_ok() && recognizer.is_complete();
+            assert_eq!(accepted, validator.is_valid(instance), "{schema}: {instance}");
+            valid += usize::from(accepted);
+        }
+    }
+    assert!(valid > schemas * 10 && refused <= schemas / 20, "{valid} valid instances, {refused} schemas refused");
+}
+
+/// Commands that are told apart by one member: as many alternatives as there are commands, not as many as sets of them.
+#[test]
+fn discriminated_branches_stay_few() {
+    let branches = |n: usize| {
+        let branch = |i: usize| {
+            json!({"type": "object", "properties": {
+                "command": {"enum": [format!("command-{i}")]},
+                "parameters": {"type": "object", "properties": {"id": {"type": "string"}, format!("p{i}"): {"type": "integer"}}, "required": ["id"]},
+            }})
+        };
+        json!({"type": "object", "oneOf": (0..n).map(branch).collect::<Vec<_>>()})
+    };
+    let rules = |n: usize| {
+        let grammar = lower(&Json::from(&branches(n)), &SchemaOptions::default(), &Limits::default());
+        grammar.unwrap_or_else(|errors| panic!("{n}: {errors}")).rules.len()
+    };
+    let (few, more) = (rules(4), rules(8));
+    assert!(more < few * 6 && more < 500, "{few} rules of four branches, {more} of eight");
+}
