@@ -287,7 +287,31 @@ fn bench_tools_feeds_calls_in_the_format() {
     assert_eq!(lines[1]["wrong"], json!([[0, true, false]]));
     assert!(lines[1]["masks_ns"].as_array().map(Vec::len) < lines[0]["masks_ns"].as_array().map(Vec::len));
     assert!(lines[2]["error"].as_str().is_some_and(|e| e.contains("/tools/0/name")), "{}", lines[2]);
+    assert!(lines[0].get("prepare_ns").is_none() && lines[0].get("ahead").is_none(), "{}", lines[0]);
     assert_eq!(run("nope").status.code(), Some(2));
+    // Masks are made ahead: that changes no verdict, is measured apart, and some of them are needed.
+    let ran = louver(&[
+        "bench",
+        "tools",
+        "--prepare",
+        "--tokenizer",
+        path(&tokenizer),
+        "--cases",
+        path(&cases),
+        "--format",
+        "qwen3",
+        "--out",
+        path(&out),
+    ]);
+    assert!(ran.status.success(), "{ran:?}");
+    let prepared = read_lines(&out);
+    for (line, other) in prepared.iter().zip(&lines) {
+        assert_eq!((&line["wrong"], line.get("error")), (&other["wrong"], other.get("error")));
+    }
+    assert!(prepared[0]["prepare_ns"].as_u64().is_some_and(|ns| ns > 0), "{}", prepared[0]);
+    let ahead = |name: &str| prepared[0]["ahead"][name].as_u64().unwrap_or(0);
+    assert!(ahead("built") > 20 && ahead("used") > 10 && ahead("places") == ahead("built"), "{}", prepared[0]);
+    assert!(String::from_utf8_lossy(&ran.stderr).contains(" masks made, "), "{ran:?}");
     // Harmony's special tokens, which this vocabulary lacks, are text.
     let ran = run("all");
     assert!(ran.status.success(), "{ran:?}");

@@ -10,6 +10,18 @@ use super::units::Unit;
 use crate::fsm::{Edge, Nfa};
 use crate::ir::{Counts, Pick, Taken};
 
+/// How likely a member is that may repeat, beside the others.
+const UNDECLARED: f64 = 1.0 / 256.0;
+
+/// How likely something is beside others at the same place, for texts in which members come as they are declared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Likely {
+    /// It leads on at a place in a set of members: the more the likelier, at most 1.
+    Among(f64),
+    /// It leads to where a member has ended: the more the likelier, beside others that do.
+    Behind(f64),
+}
+
 /// The sets of members in a rule: places of its automaton that mean more than their edges.
 #[derive(Debug, Default)]
 pub(super) struct Regions {
@@ -28,6 +40,9 @@ struct Region {
     once: Vec<u32>,
     often: Vec<u32>,
     separator: u32,
+    /// From where on the states inside of each member are, those that come at most once first, and those of the separator, which ends
+    /// them all.
+    inside: Vec<u32>,
     /// The separator may be empty.
     touching: bool,
     before: u32,
@@ -76,6 +91,8 @@ impl Regions {
     pub(super) fn add(&mut self, nfa: &mut Nfa, (from, begin): (u32, u32), fragments: Fragments) -> u32 {
         let Fragments { counts, nullable, once, often, separator } = fragments;
         let number = self.all.len() as u32;
+        let inside =
+            once.iter().chain(&often).chain([&separator]).map(|part| part.0).chain([nfa.len() as u32]).collect();
         let [start, before, behind, exit] = [(); 4].map(|()| nfa.state());
         nfa.epsilon(from, start);
         let mut roles =
@@ -116,7 +133,7 @@ impl Regions {
         self.roles.resize(nfa.len(), Role::None);
         roles.into_iter().for_each(|(state, role)| self.roles[state as usize] = role);
         let range = begin..nfa.len() as u32;
-        self.all.push(Region { counts, range, once, often, separator, touching, before, behind, exit });
+        self.all.push(Region { counts, range, once, often, separator, inside, touching, before, behind, exit });
         exit
     }
 
@@ -130,6 +147,25 @@ impl Regions {
 }
 
 impl Region {
+    /// Whether a place is inside of a member.
+    fn is_member(&self, place: u32) -> bool {
+        let separator = self.inside.len() - 2;
+        (1..=separator).contains(&self.inside.partition_point(|&begin| begin <= place))
+    }
+
+    /// How likely a place is, seen from where the member or separator begins that it is in.
+    fn likely(&self, place: u32, taken: Taken) -> f64 {
+        let part = self.inside.partition_point(|&begin| begin <= place);
+        if part == 0 || part == self.inside.len() {
+            return 1.0;
+        }
+        match part - 1 {
+            member if member < self.once.len() => self.counts.likely(taken, member),
+            part if part + 2 == self.inside.len() && self.counts.left(taken) > 0 => 1.0,
+            _ => UNDECLARED,
+        }
+    }
+
     /// Where a member may begin.
     fn firsts(&self, pick: Pick) -> &[u32] {
         match pick {
@@ -289,6 +325,21 @@ impl MemberStates {
             inside.map(|region| region.counts.left(taken)).or_else(most).unwrap_or(0)
         };
         set.iter().map(left).max().unwrap_or(0)
+    }
+
+    /// How likely these states are: the greatest of them. See [`Likely`].
+    pub(super) fn likely(&self, unit: &Unit, set: &[u32], returned: bool) -> Likely {
+        let mut behind: Option<f64> = None;
+        let mut most = 0.0f64;
+        for &state in set {
+            let (place, taken) = (self.of(state).1, self.taken(state));
+            let region = unit.members.all.iter().find(|region| region.range.contains(&place));
+            if let Some(region) = region.filter(|region| returned && !region.is_member(place)) {
+                behind = Some(behind.unwrap_or(0.0).max(region.counts.in_order(taken)));
+            }
+            most = most.max(region.map_or(1.0, |region| region.likely(place, taken)));
+        }
+        behind.map_or(Likely::Among(most), Likely::Behind)
     }
 
     /// These states where the nearest end is looked for: members begin as [`Counts::picks_to_end`] has it, and where there may be an

@@ -21,6 +21,7 @@ pub(crate) use classes::Classes;
 pub(crate) use facts::RuleFacts;
 pub use inspect::{AutomatonBlock, AutomatonEdge, AutomatonState, DispatchState, EdgeKind, RuleAutomaton};
 pub(crate) use leaves::leaf_stats;
+pub(crate) use members::Likely;
 pub(crate) use meters::{Meter, Unit};
 pub(crate) use program::Program;
 pub(crate) use scopes::{Behind, EMPTY, NONE, Role, Scopes};

@@ -9,7 +9,7 @@ use hashbrown::HashTable;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
 
-use super::members::MemberStates;
+use super::members::{Likely, MemberStates};
 use super::units::Unit;
 use super::{
     Behind, Block, ByteEdge, Classes, Compiled, CompiledSize, Mark, Meter, NO_BLOCK, RuleFacts, leaves, thompson,
@@ -383,6 +383,18 @@ impl Program {
         match self.instances.get(instance as usize).map(|i| &i.source) {
             Some(Source::Members(unit, number)) => self.members[*number as usize].left(unit, &self.sets[set.range()]),
             _ => 0,
+        }
+    }
+
+    /// In a set of members, how likely a state is; `returned`: as one that a call returns to.
+    pub(crate) fn likely(&self, state: u32, returned: bool) -> Option<Likely> {
+        let state = self.block_of(state).map_or(state, |block| block.exit);
+        let State { instance, set, .. } = self.states[state as usize];
+        match self.instances.get(instance as usize).map(|i| &i.source) {
+            Some(Source::Members(unit, number)) => {
+                Some(self.members[*number as usize].likely(unit, &self.sets[set.range()], returned))
+            }
+            _ => None,
         }
     }
 

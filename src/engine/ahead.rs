@@ -9,37 +9,38 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Condvar, Mutex};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
+mod explore;
+
+use self::explore::{Place, Places};
 use super::background::Size;
 use super::shared::{Counters, count};
 use super::{Constraint, Matcher};
+use crate::fsm::ByteSet;
 use crate::ids::TokenId;
 use crate::mask::{Index, IndexState};
 use crate::matcher::{ConfigId, DEAD, Parser, ParserLimit};
-use crate::vocab::Trie;
 
-/// Longest stretch of bytes without a choice that is followed as one step.
-const LONGEST_RUN: usize = 256;
 /// Steps of the constraint's own parser before others get its lock.
 const STEPS_AT_ONCE: usize = 16;
 /// Configurations of the constraint whose counterparts are remembered.
 const MAX_KNOWN: usize = 1 << 16;
 
-/// How much [`Constraint::prepare`] may do.
+/// How much [`Constraint::prepare`] may do. It ends with the first of these; a place costs some tens of microseconds in all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrepareBudget {
-    /// Most masks to make: that of the beginning, then the costliest.
+    /// Most masks to make. 256 by default.
     pub masks: usize,
-    /// How many choices ahead to look; bytes without a choice count as part of the one before.
+    /// Most places to look at, inside of tokens and where tokens end. 8,192 by default.
     pub steps: usize,
-    /// Most places to look at.
+    /// Most places where tokens end, each with a mask that is made or is known. 256 by default.
     pub places: usize,
 }
 
 impl Default for PrepareBudget {
     fn default() -> Self {
-        PrepareBudget { masks: 16, steps: 4, places: 256 }
+        PrepareBudget { masks: 256, steps: 8192, places: 256 }
     }
 }
 
@@ -47,7 +48,7 @@ impl Default for PrepareBudget {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PrepareReport {
-    /// Places looked at.
+    /// Places looked at where tokens end.
     pub places: usize,
     /// Masks made.
     pub built: usize,
@@ -113,6 +114,8 @@ struct Shadow {
     known: FxHashMap<ConfigId, ConfigId>,
     epoch: u64,
     own_epoch: u64,
+    /// The last preparation that was not interrupted: in which epoch of the constraint, and how many places it looked at.
+    prepared: Option<(u64, PrepareBudget, usize)>,
 }
 
 /// A configuration of the constraint's own parser.
@@ -132,9 +135,11 @@ enum Made {
 }
 
 impl Constraint {
-    /// Makes masks that will be needed soon on a background thread, while a prompt is processed: that of the beginning and,
-    /// a few choices ahead, those that cost most (those with most of the vocabulary's trie to walk). Returns
-    /// at once. Changes no result. Does nothing where [`EngineOptions::background_threads`] is 0.
+    /// Makes masks that will be needed soon on a background thread, while a prompt is processed: that of the beginning, then those
+    /// of the places that texts are likely to come by, likeliest first. What is likely is guessed from the grammar and the vocabulary:
+    /// declared names in the order of their declaration, one value after the other, tokens as long as can be. Returns
+    /// at once. Changes no result. Does nothing where [`EngineOptions::background_threads`] is 0, and next to nothing the second time, unless the
+    /// constraint's caches were emptied.
     ///
     /// The background has a parser of its own for each constraint that uses it, with bounds like the constraint's
     /// ([`Limits::parser_bytes`], [`Limits::mask_bytes`]).
@@ -335,54 +340,63 @@ impl Work<'_> {
         budget: &PrepareBudget,
         report: &mut PrepareReport,
     ) -> Result<(), ParserLimit> {
-        let (state, _) = shadow.get(self.index);
-        let mut places = Places::new(state.parser.start());
-        places.explore(state, budget)?;
-        report.places = places.list.len();
-        let trie = self.index.vocab.trie();
-        let mut order: Vec<(usize, usize)> = Vec::new();
-        for i in 0..places.list.len() {
-            order.push((estimate(&mut state.parser, trie, places.list[i].config)?, i));
+        let epoch = self.on_constraint(|own| own.epoch);
+        if let Some((_, _, places)) = shadow.prepared.as_ref().filter(|done| done.0 == epoch && done.1 == *budget) {
+            (report.places, report.known) = (*places, *places);
+            return Ok(());
         }
-        // The beginning is needed first, whatever it costs.
-        order[1..].sort_by_key(|&(cost, i)| (std::cmp::Reverse(cost), i));
-        for (_, i) in order.into_iter().take(budget.masks) {
-            if !self.is_needed() {
-                break;
-            }
-            let Some(at) = self.arrive(&places.path(i)) else { continue };
-            match self.make(state, places.list[i].config, at)? {
+        let (state, _) = shadow.get(self.index);
+        let mut places = Places::new(&mut state.parser);
+        while report.places < budget.places && report.built < budget.masks && places.steps < budget.steps {
+            let Some(place) = places.next().filter(|_| self.is_needed()) else { break };
+            let Some(at) = self.arrive(&place) else { break };
+            report.places += 1;
+            count(&self.counters.ahead_places, 1);
+            match self.make(state, place.config, at)? {
                 Made::Built => report.built += 1,
                 Made::Known => report.known += 1,
-                Made::Lost => {}
+                Made::Lost => break,
             }
+            places.leave(&mut state.parser, self.index.vocab.trie(), &place, at)?;
+            if places.is_text(place.config) {
+                self.read_all(at, state.parser.allowed(place.config));
+            }
+        }
+        if self.is_needed() {
+            shadow.prepared = Some((epoch, budget.clone(), report.places));
         }
         Ok(())
     }
 
-    /// Where a text leads in the constraint's own parser. `None` where its caches are emptied on the way.
-    fn arrive(&self, path: &[Symbol]) -> Option<At> {
-        let mut at: Option<At> = None;
-        let mut rest = path;
-        loop {
-            let (now, later) = rest.split_at(rest.len().min(STEPS_AT_ONCE));
+    /// Takes each byte from a place in the constraint's own parser, so that it is known where it leads.
+    fn read_all(&self, at: At, bytes: ByteSet) {
+        let bytes: Vec<u8> = bytes.iter().collect();
+        for bytes in bytes.chunks(STEPS_AT_ONCE) {
+            self.on_constraint(|own| {
+                if own.epoch == at.epoch {
+                    // Where there is no room for more, those who need it make some.
+                    bytes.iter().all(|&byte| own.parser.step(at.config, byte).is_ok());
+                }
+            });
+        }
+    }
+
+    /// Where a place is in the constraint's own parser. `None` where its caches were emptied on the way, or have no room.
+    fn arrive(&self, place: &Place) -> Option<At> {
+        let own_start = |own: &mut IndexState| At { epoch: own.epoch, config: own.parser.start() };
+        let mut at = place.from.unwrap_or_else(|| self.on_constraint(own_start));
+        for steps in place.path.chunks(STEPS_AT_ONCE) {
             at = self.on_constraint(|own| {
-                let mut config = match at {
-                    None => own.parser.start(),
-                    Some(at) if at.epoch == own.epoch => at.config,
-                    Some(_) => return None,
-                };
-                for &symbol in now {
+                // What matchers need is not to be pushed out.
+                let room = at.epoch == own.epoch && !own.is_half_full(self.index);
+                let mut config = room.then_some(at.config)?;
+                for &symbol in steps {
                     config = symbol.step(&mut own.parser, config).ok()?;
                 }
-                Some(At { epoch: own.epoch, config })
-            });
-            at?;
-            if later.is_empty() {
-                return at;
-            }
-            rest = later;
+                Some(At { config, ..at })
+            })?;
         }
+        Some(at)
     }
 }
 
@@ -400,105 +414,6 @@ impl Symbol {
             Symbol::Special(special) => parser.step_special(config, special),
         }
     }
-}
-
-/// Places near the beginning, breadth first.
-struct Places {
-    list: Vec<Place>,
-    seen: FxHashSet<ConfigId>,
-}
-
-struct Place {
-    config: ConfigId,
-    from: usize,
-    /// From that place to this.
-    path: Vec<Symbol>,
-}
-
-impl Places {
-    fn new(start: ConfigId) -> Places {
-        Places { list: vec![Place { config: start, from: 0, path: Vec::new() }], seen: [start].into_iter().collect() }
-    }
-
-    fn path(&self, mut place: usize) -> Vec<Symbol> {
-        let mut parts = Vec::new();
-        while place != 0 {
-            parts.push(&self.list[place].path[..]);
-            place = self.list[place].from;
-        }
-        parts.into_iter().rev().flatten().copied().collect()
-    }
-
-    fn explore(&mut self, state: &mut IndexState, budget: &PrepareBudget) -> Result<(), ParserLimit> {
-        let mut level = 0..1;
-        for _ in 0..budget.steps {
-            for from in level.clone() {
-                self.leave(state, from, budget.places)?;
-            }
-            level = level.end..self.list.len();
-            if level.is_empty() || self.list.len() >= budget.places {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds where one choice leads from a place.
-    fn leave(&mut self, state: &mut IndexState, from: usize, most: usize) -> Result<(), ParserLimit> {
-        let parser = &mut state.parser;
-        let config = self.list[from].config;
-        let mut choices: Vec<Symbol> = parser.specials(config).map(Symbol::Special).collect();
-        choices.extend(parser.allowed(config).iter().map(Symbol::Byte));
-        for choice in choices {
-            if self.list.len() >= most {
-                break;
-            }
-            let mut next = choice.step(parser, config)?;
-            let mut path = vec![choice];
-            while path.len() < LONGEST_RUN
-                && !self.seen.contains(&next)
-                && let Some(only) = only_choice(parser, next)
-            {
-                self.seen.insert(next);
-                next = only.step(parser, next)?;
-                path.push(only);
-            }
-            if next != DEAD && self.seen.insert(parser.normal(next)) {
-                self.list.push(Place { config: next, from, path });
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What must follow, if only one thing can.
-fn only_choice(parser: &mut Parser, config: ConfigId) -> Option<Symbol> {
-    if parser.store().done(config).root || parser.specials(config).next().is_some() {
-        return None;
-    }
-    let bytes = parser.allowed(config);
-    let byte = bytes.iter().next()?;
-    (bytes.len() == 1).then_some(Symbol::Byte(byte))
-}
-
-/// Nodes of the vocabulary's trie that a configuration's mask may have to look at, judged by the first two bytes.
-fn estimate(parser: &mut Parser, trie: &Trie, config: ConfigId) -> Result<usize, ParserLimit> {
-    let mut nodes = 0;
-    for byte in parser.allowed(config).iter() {
-        let Some(child) = trie.root_child(byte) else { continue };
-        let next = parser.step(config, byte)?;
-        let follow = parser.allowed(next);
-        let end = trie.node(child).end;
-        let mut below = child + 1;
-        while below < end {
-            let node = trie.node(below);
-            if follow.contains(node.byte) {
-                nodes += (node.end - below) as usize;
-            }
-            below = node.end;
-        }
-    }
-    Ok(nodes)
 }
 
 #[cfg(test)]

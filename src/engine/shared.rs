@@ -32,6 +32,8 @@ pub struct EngineStats {
     pub prefetches: u64,
     /// Of those, the ones that gave way to later ones.
     pub prefetches_dropped: u64,
+    /// Places that preparations looked at.
+    pub ahead_places: u64,
     /// Masks made ahead in the background.
     pub ahead_built: u64,
     /// Masks that were to be made ahead and were known.
@@ -71,6 +73,7 @@ pub(super) struct Counters {
     pub(super) batch_rows_failed: AtomicU64,
     pub(super) draft_nodes: AtomicU64,
     pub(super) prefetches: AtomicU64,
+    pub(super) ahead_places: AtomicU64,
     pub(super) ahead_built: AtomicU64,
     pub(super) ahead_known: AtomicU64,
     pub(super) ahead_lost: AtomicU64,
@@ -126,6 +129,7 @@ impl Shared {
             draft_nodes: read(&c.draft_nodes),
             prefetches: read(&c.prefetches),
             prefetches_dropped: self.background.dropped(),
+            ahead_places: read(&c.ahead_places),
             ahead_built: read(&c.ahead_built),
             ahead_known: read(&c.ahead_known),
             ahead_lost: read(&c.ahead_lost),

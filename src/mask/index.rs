@@ -487,6 +487,11 @@ impl IndexState {
         self.parser.bytes() + self.masks_held + self.resolved_bytes + self.sections.bytes() + self.joint.bytes()
     }
 
+    /// Whether half of the memory for parser or masks is used.
+    pub(crate) fn is_half_full(&self, index: &Index) -> bool {
+        self.parser.is_half_full() || self.masks_held > index.mask_bytes / 2
+    }
+
     /// Empties the caches if they are over their budget, unless what is needed right now is itself most of it.
     pub(crate) fn relieve(&mut self) {
         if self.parser.is_full() && self.floor.unwrap_or(0) * 2 < self.parser.bytes() {

@@ -70,7 +70,7 @@ pub(crate) struct Parser {
     /// Longest token, for counter normalisation; `None` where no masks are built.
     reach: Option<u32>,
     max_items: usize,
-    max_bytes: usize,
+    pub(super) max_bytes: usize,
     /// Configurations that are made are loose ones; see [`super::gaps`].
     pub(super) loose: bool,
     scratch: Scratch,

@@ -40,6 +40,10 @@ pub(crate) struct Common {
     /// xgrammar compiles eagerly: of the cases that are run, let it have only each Nth.
     #[arg(long, global = true, value_name = "N", default_value = "1")]
     pub(crate) xgr_every: NonZeroUsize,
+    /// Louver makes masks ahead, within the default budget, and is waited for before the first token; the schemas and tools have that
+    /// time in rows of its own.
+    #[arg(long, global = true)]
+    pub(crate) prepare: bool,
     /// What times are measured with.
     #[arg(long, global = true, value_name = "CLOCK", default_value = "wall")]
     pub(crate) clock: clock::Choice,

@@ -18,6 +18,9 @@ pub(crate) struct Record {
     /// Mask and advance of each token of each instance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) masks_ns: Option<Vec<u64>>,
+    /// Making masks ahead, where that is apart from compiling.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) prepare_ns: Option<u64>,
     /// `[instance, expected, consumed_all]` of each wrong verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) wrong: Option<Vec<(usize, bool, bool)>>,

@@ -19,6 +19,8 @@ pub(crate) struct Setup {
     pub(crate) vocab: Arc<Vocabulary>,
     tokenizer: Tokenizer,
     path: PathBuf,
+    /// Louver makes masks ahead.
+    prepare: bool,
     llguidance: OnceCell<TokEnv>,
     #[cfg(feature = "xgr")]
     xgrammar: OnceCell<xgrammar::TokenizerInfo>,
@@ -32,7 +34,7 @@ impl Setup {
             eprintln!("skipped: the tokenizer {name} is not there (see --data)");
             return Ok(None);
         }
-        Setup::of_file(path, name).map(Some)
+        Ok(Some(Setup { prepare: common.prepare, ..Setup::of_file(path, name)? }))
     }
 
     /// Loads a tokenizer's file.
@@ -48,6 +50,7 @@ impl Setup {
             vocab,
             tokenizer,
             path,
+            prepare: false,
             llguidance: OnceCell::new(),
             #[cfg(feature = "xgr")]
             xgrammar: OnceCell::new(),
@@ -72,7 +75,10 @@ impl Setup {
     /// A fresh engine.
     pub(crate) fn engine(&self, kind: Kind) -> Result<Box<dyn Engine>> {
         Ok(match kind {
-            Kind::Louver => Box::new(engine::Louver::new(&self.vocab, EngineOptions::default())?),
+            Kind::Louver => {
+                let louver = engine::Louver::new(&self.vocab, EngineOptions::default())?;
+                Box::new(louver.preparing(self.prepare))
+            }
             Kind::Llguidance => Box::new(engine::Llguidance::new(self.tok_env()?)?),
             #[cfg(feature = "xgr")]
             Kind::Xgrammar => Box::new(engine::xgrammar::Xgrammar::new(self.tokenizer_info()?)?),

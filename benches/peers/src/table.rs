@@ -67,16 +67,18 @@ pub(crate) enum Quantity {
     Tbm,
     Ttfm,
     TtfmAndMask,
+    Prepare,
 }
 
 impl Quantity {
-    const ALL: [Quantity; 3] = [Quantity::Tbm, Quantity::Ttfm, Quantity::TtfmAndMask];
+    const ALL: [Quantity; 4] = [Quantity::Tbm, Quantity::Ttfm, Quantity::TtfmAndMask, Quantity::Prepare];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Quantity::Tbm => "TBM",
             Quantity::Ttfm => "TTFM",
             Quantity::TtfmAndMask => "TTFM and first mask",
+            Quantity::Prepare => "preparation",
         }
     }
 
@@ -85,6 +87,7 @@ impl Quantity {
         match self {
             Quantity::Tbm => Times::new(ran.flat_map(|record| record.masks_ns.iter().flatten().copied())),
             Quantity::Ttfm => Times::new(ran.map(|record| record.ttfm_ns)),
+            Quantity::Prepare => Times::new(ran.filter_map(|record| record.prepare_ns)),
             Quantity::TtfmAndMask => {
                 Times::new(ran.filter_map(|record| Some(record.ttfm_ns.saturating_add(record.first_mask_ns?))))
             }
@@ -114,6 +117,9 @@ impl fmt::Display for Table<'_, '_> {
         writeln!(f, "|:--|{}", "--:|".repeat(names.len() + extra))?;
         for quantity in Quantity::ALL {
             let times: Vec<Times> = self.columns.iter().map(|column| quantity.times(&column.records)).collect();
+            if quantity == Quantity::Prepare && times.iter().all(|times| times.0.is_empty()) {
+                continue;
+            }
             for (statistic, percentile) in STATISTICS {
                 let row: Vec<Option<f64>> = times.iter().map(|times| times.statistic(percentile)).collect();
                 write!(f, "| {}, {statistic} |", quantity.name())?;

@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
-use louver::engine::{Constraint, Matcher};
+use louver::engine::{Constraint, Engine, Matcher, PrepareBudget};
 use louver::ids::TokenId;
 
-use super::record::Record;
+use super::CommonArgs;
+use super::record::{Ahead, Record};
 
 /// How it went.
 #[derive(Debug, Default)]
@@ -20,27 +21,57 @@ struct Fed {
     accepted: bool,
 }
 
-/// Feeds all of a case's tests: tokens, and whether they should be accepted. The first matcher is the end of what began at `begin`.
-pub(super) fn feed_all(
-    id: String,
-    begin: Instant,
-    constraint: &Constraint,
-    tests: &[(Vec<u32>, bool)],
-    mask: &mut [u32],
-) -> Record {
-    let mut first = Some(constraint.matcher());
-    let mut record = Record { id, ttfm_ns: nanos(begin), ..Record::default() };
-    let (mut masks, mut wrong) = (Vec::new(), Vec::new());
-    for (i, (tokens, valid)) in tests.iter().enumerate() {
-        let fed = feed(first.take().unwrap_or_else(|| constraint.matcher()), tokens, mask);
-        record.first_mask_ns = record.first_mask_ns.or(fed.first_mask_ns);
-        masks.extend(fed.masks_ns);
-        if fed.accepted != *valid {
-            wrong.push((i, *valid, fed.consumed));
-        }
+/// What one thread feeds tokens with.
+pub(super) struct Feeder<'e> {
+    engine: &'e Engine,
+    /// The row that masks are written to.
+    mask: Vec<u32>,
+    prepare: bool,
+}
+
+impl<'e> Feeder<'e> {
+    pub(super) fn new(engine: &'e Engine, common: &CommonArgs) -> Feeder<'e> {
+        Feeder { engine, mask: vec![0; engine.vocab().mask_words()], prepare: common.prepare }
     }
-    (record.masks_ns, record.wrong) = (Some(masks), Some(wrong));
-    record
+
+    /// The engine.
+    pub(super) fn engine(&self) -> &'e Engine {
+        self.engine
+    }
+
+    /// Feeds all of a case's tests: tokens, and whether they should be accepted. The first matcher is the end of what began at
+    /// `begin`.
+    pub(super) fn feed_all(
+        &mut self,
+        id: String,
+        begin: Instant,
+        constraint: &Constraint,
+        tests: &[(Vec<u32>, bool)],
+    ) -> Record {
+        let mut first = Some(constraint.matcher());
+        let mut record = Record { id, ttfm_ns: nanos(begin), ..Record::default() };
+        let used = self.engine.stats().ahead_used;
+        if self.prepare {
+            let begin = Instant::now();
+            let report = constraint.prepare(PrepareBudget::default()).wait();
+            record.prepare_ns = Some(nanos(begin));
+            record.ahead = Some(Ahead { places: report.places, built: report.built, known: report.known, used: 0 });
+        }
+        let (mut masks, mut wrong) = (Vec::new(), Vec::new());
+        for (i, (tokens, valid)) in tests.iter().enumerate() {
+            let fed = feed(first.take().unwrap_or_else(|| constraint.matcher()), tokens, &mut self.mask);
+            record.first_mask_ns = record.first_mask_ns.or(fed.first_mask_ns);
+            masks.extend(fed.masks_ns);
+            if fed.accepted != *valid {
+                wrong.push((i, *valid, fed.consumed));
+            }
+        }
+        (record.masks_ns, record.wrong) = (Some(masks), Some(wrong));
+        if let Some(ahead) = &mut record.ahead {
+            ahead.used = self.engine.stats().ahead_used - used;
+        }
+        record
+    }
 }
 
 /// Feeds tokens up to the first that is refused. `mask` is the caller's buffer.

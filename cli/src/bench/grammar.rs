@@ -5,12 +5,11 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use louver::engine::Engine;
 use louver_hf_tokenizers::Encoder;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::feed::{feed_all, nanos};
+use super::feed::{Feeder, nanos};
 use super::record::Record;
 use super::{GrammarArgs, workers};
 use crate::check::spec;
@@ -45,10 +44,10 @@ pub(super) fn run(args: &GrammarArgs) -> Result<ExitCode> {
     let encoder = Encoder::new(&tokenizer, engine.vocab());
     let folder = args.common.cases.parent().unwrap_or(Path::new("."));
     workers::run(&args.common, "grammars", || {
-        let mut mask = vec![0; engine.vocab().mask_words()];
-        let (engine, encoder) = (&engine, &encoder);
+        let mut feeder = Feeder::new(&engine, &args.common);
+        let encoder = &encoder;
         move |number, line: &str| match Case::read(line, &args.kind, folder, encoder) {
-            Ok(case) => case.run(engine, &mut mask),
+            Ok(case) => case.run(&mut feeder),
             Err(error) => Record::no_case(number, &error),
         }
     })?;
@@ -93,7 +92,8 @@ impl Case {
         Ok(Case { id: line.id, kind, spec, options: line.options, tests })
     }
 
-    fn run(self, engine: &Engine, mask: &mut [u32]) -> Record {
+    fn run(self, feeder: &mut Feeder<'_>) -> Record {
+        let engine = feeder.engine();
         let begin = Instant::now();
         let grammar = match spec::grammar(&self.kind, &self.spec, &self.options, &engine.options().limits) {
             Ok(grammar) => grammar,
@@ -109,6 +109,6 @@ impl Case {
                 return Record::refused(self.id, nanos(begin), error.to_string(), refused_for);
             }
         };
-        feed_all(self.id, begin, &constraint, &self.tests, mask)
+        feeder.feed_all(self.id, begin, &constraint, &self.tests)
     }
 }

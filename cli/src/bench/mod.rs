@@ -65,6 +65,10 @@ pub(crate) struct CommonArgs {
     /// Width of the model's logits, where it is more than the tokenizer's ids.
     #[arg(long, value_name = "IDS")]
     width: Option<usize>,
+    /// Masks are made ahead, within the default budget, and waited for before the first token: as behind a prompt that takes long
+    /// enough. What that takes is measured apart.
+    #[arg(long)]
+    prepare: bool,
     /// How much grammars are simplified before they are compiled.
     #[arg(long, value_enum, default_value_t)]
     simplify: Level,

@@ -27,12 +27,29 @@ pub(super) struct Record {
     /// `[instance, expected, consumed_all]` of each wrong verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) wrong: Option<Vec<(usize, bool, bool)>>,
+    /// Making masks ahead, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) prepare_ns: Option<u64>,
+    /// What came of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) ahead: Option<Ahead>,
     /// Why the schema was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
     /// What it was refused for, for the summary.
     #[serde(skip)]
     pub(super) refused_for: Vec<String>,
+}
+
+/// Masks made ahead.
+#[derive(Debug, Serialize)]
+pub(super) struct Ahead {
+    /// Places looked at.
+    pub(super) places: usize,
+    pub(super) built: usize,
+    pub(super) known: usize,
+    /// How many of those that were built were asked for. With several threads, those of other cases are among them.
+    pub(super) used: u64,
 }
 
 impl Record {

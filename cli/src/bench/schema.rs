@@ -9,7 +9,7 @@ use louver::front::json_schema::{self, Registry, SchemaOptions};
 use louver::spec::json::Json;
 use louver_hf_tokenizers::Encoder;
 
-use super::feed::{feed_all, nanos};
+use super::feed::{Feeder, nanos};
 use super::record::{self, Record};
 use super::{SchemaArgs, python, read_case, workers};
 
@@ -19,10 +19,10 @@ pub(super) fn run(args: &SchemaArgs) -> Result<ExitCode> {
     tokenizer.set_encode_special_tokens(true);
     let encoder = Encoder::new(&tokenizer, engine.vocab());
     workers::run(&args.common, "schemas", || {
-        let mut mask = vec![0; engine.vocab().mask_words()];
-        let (engine, encoder) = (&engine, &encoder);
+        let mut feeder = Feeder::new(&engine, &args.common);
+        let encoder = &encoder;
         move |number, line: &str| match Case::read(line, encoder) {
-            Ok(case) => case.run(engine, &args.options, &mut mask),
+            Ok(case) => case.run(&mut feeder, &args.options),
             Err(error) => Record::no_case(number, &error),
         }
     })?;
@@ -49,13 +49,13 @@ impl Case {
         Ok(Case { id, schema: field("schema")?.clone(), tests })
     }
 
-    fn run(self, engine: &Engine, options: &SchemaOptions, mask: &mut [u32]) -> Record {
+    fn run(self, feeder: &mut Feeder<'_>, options: &SchemaOptions) -> Record {
         let begin = Instant::now();
-        let constraint = match compile(engine, &self.schema, options) {
+        let constraint = match compile(feeder.engine(), &self.schema, options) {
             Ok(constraint) => constraint,
             Err((error, refused_for)) => return Record::refused(self.id, nanos(begin), error, refused_for),
         };
-        feed_all(self.id, begin, &constraint, &self.tests, mask)
+        feeder.feed_all(self.id, begin, &constraint, &self.tests)
     }
 }
 

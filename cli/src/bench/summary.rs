@@ -20,6 +20,9 @@ pub(super) struct Summary {
     masks: Times,
     ttfm: Times,
     first: Times,
+    /// Empty where nothing was made ahead.
+    prepare: Times,
+    ahead: Option<[u64; 4]>,
 }
 
 /// Measured times in ascending order, in nanoseconds.
@@ -75,6 +78,11 @@ impl Summary {
             masks: Times::new(records.iter().filter_map(|r| r.masks_ns.as_ref()).flatten().copied()),
             ttfm: Times::new(ran().map(|r| r.ttfm_ns)),
             first: Times::new(ran().filter_map(|r| r.first_mask_ns)),
+            prepare: Times::new(ran().filter_map(|r| r.prepare_ns)),
+            ahead: ran()
+                .filter_map(|r| r.ahead.as_ref())
+                .map(|a| [a.places as u64, a.built as u64, a.known as u64, a.used])
+                .reduce(|sum, each| std::array::from_fn(|i| sum[i] + each[i])),
         }
     }
 }
@@ -92,10 +100,13 @@ impl fmt::Display for Summary {
             write!(f, " {:>10}", format!("p{p}"))?;
         }
         writeln!(f, " {:>10}", "max")?;
-        for (name, times) in
-            [("mask + advance", &self.masks), ("time to matcher", &self.ttfm), ("first mask", &self.first)]
-        {
+        let prepare = (!self.prepare.0.is_empty()).then_some(("prepare", &self.prepare));
+        let rows = [("mask + advance", &self.masks), ("time to matcher", &self.ttfm), ("first mask", &self.first)];
+        for (name, times) in rows.into_iter().chain(prepare) {
             writeln!(f, "{name:<18} {:>9} {times}", times.0.len())?;
+        }
+        if let Some([places, built, known, used]) = self.ahead {
+            writeln!(f, "ahead: {places} places, {built} masks made, {known} known, {used} of those made were used")?;
         }
         if !self.refused_for.is_empty() {
             writeln!(f, "refused for (a case may be refused for several):")?;

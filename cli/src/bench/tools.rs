@@ -13,10 +13,10 @@ use louver::vocab::Vocabulary;
 use louver_formats::{Call, CallKind, Catalog, LowerError, RenderError, ToolRequest, Turn, WireFormat};
 
 use super::encode::{Encode, Source};
-use super::feed::{feed_all, nanos};
+use super::feed::{Feeder, nanos};
 use super::record::{self, Record};
 use super::summary::Row;
-use super::{ToolsArgs, python, read_case, workers};
+use super::{CommonArgs, ToolsArgs, python, read_case, workers};
 use crate::lines;
 
 pub(super) fn run(args: &ToolsArgs) -> Result<ExitCode> {
@@ -27,20 +27,21 @@ pub(super) fn run(args: &ToolsArgs) -> Result<ExitCode> {
     }
     let engine = super::engine_on(&args.common, vocab);
     let format = wire_format(&args.format)?.bind(engine.vocab());
-    workers::run(&args.common, "tool sets", worker(&engine, &format, &encoder))?;
+    workers::run(&args.common, "tool sets", worker(&args.common, &engine, &format, &encoder))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// What a thread runs each case with.
 fn worker<'a>(
+    common: &'a CommonArgs,
     engine: &'a Engine,
     format: &'a WireFormat,
     encoder: &'a Encode<'a>,
 ) -> impl Fn() -> Box<dyn FnMut(usize, &str) -> Record + 'a> + Sync {
     move || {
-        let mut mask = vec![0; engine.vocab().mask_words()];
+        let mut feeder = Feeder::new(engine, common);
         Box::new(move |number, line| match Case::read(line, format, encoder) {
-            Ok(case) => case.run(engine, format, &mut mask),
+            Ok(case) => case.run(&mut feeder, format),
             Err(error) => Record::no_case(number, &error),
         })
     }
@@ -57,7 +58,7 @@ fn every_family(args: &ToolsArgs, encoder: &Encode<'_>, vocab: &Arc<Vocabulary>)
         if engine.compile(format.lower(&ToolRequest::default())?.grammar().clone()).is_err() {
             format = family.spelled();
         }
-        let mut records = workers::records(&args.common, &cases, worker(&engine, &format, encoder))?;
+        let mut records = workers::records(&args.common, &cases, worker(&args.common, &engine, &format, encoder))?;
         for record in &mut records {
             record.format = Some(family.name.clone());
             out.write(record)?;
@@ -105,16 +106,16 @@ impl Case {
         Ok(Case { id: text(&line, "id")?, tools, tokens: encoder.encode(&output)? })
     }
 
-    fn run(self, engine: &Engine, format: &WireFormat, mask: &mut [u32]) -> Record {
+    fn run(self, feeder: &mut Feeder<'_>, format: &WireFormat) -> Record {
         let tools = self.tools.as_array().map(<[Json]>::len);
         let begin = Instant::now();
-        let constraint = match compile(engine, format, &self.tools) {
+        let constraint = match compile(feeder.engine(), format, &self.tools) {
             Ok(constraint) => constraint,
             Err((error, refused_for)) => {
                 return Record { tools, ..Record::refused(self.id, nanos(begin), error, refused_for) };
             }
         };
-        Record { tools, ..feed_all(self.id, begin, &constraint, &[(self.tokens, true)], mask) }
+        Record { tools, ..feeder.feed_all(self.id, begin, &constraint, &[(self.tokens, true)]) }
     }
 }
 

@@ -54,7 +54,7 @@ fn prepared_masks_are_used() {
         let engine = engine(EngineOptions { direct_walk, ..EngineOptions::default() });
         let constraint = constraint(&engine);
         let report = constraint.prepare(PrepareBudget::default()).wait();
-        assert!(report.built >= 3 && report.places > report.built && report.known == 0, "{report:?}");
+        assert!(report.built >= 30 && report.places == report.built && report.known == 0, "{report:?}");
         engine.shared.background.settle();
         assert_eq!(engine.stats().ahead_built, report.built as u64);
         let misses = engine.pool_stats().misses;
@@ -64,8 +64,12 @@ fn prepared_masks_are_used() {
         assert_eq!(masks(&constraint, |_| {}), want);
         assert!(engine.stats().ahead_used > 1, "{:?}", engine.stats());
         // What is known is not made again.
-        let again = constraint.prepare(PrepareBudget { masks: 1, ..PrepareBudget::default() }).wait();
-        assert_eq!((again.built, again.known), (0, 1));
+        let again = constraint.prepare(PrepareBudget { places: 20, ..PrepareBudget::default() }).wait();
+        assert_eq!((again.places, again.built, again.known), (20, 0, 20));
+        assert_eq!(engine.stats().ahead_places, (report.places + 20) as u64);
+        let again = constraint.prepare(PrepareBudget { places: 20, ..PrepareBudget::default() }).wait();
+        assert_eq!((again.places, again.built, again.known), (20, 0, 20));
+        assert_eq!(engine.stats().ahead_places, (report.places + 20) as u64, "known without a look");
     }
 }
 
@@ -150,7 +154,7 @@ fn nothing_waits_for_ever() {
     // The engine goes before the work is done.
     let engine = engine(EngineOptions::default());
     let handles: Vec<Prepared> = (0..20)
-        .map(|_| constraint(&engine).prepare(PrepareBudget { masks: 10_000, steps: 50, places: 5_000 }))
+        .map(|_| constraint(&engine).prepare(PrepareBudget { masks: 10_000, steps: 1_000_000, places: 10_000 }))
         .collect();
     let last = constraint(&engine);
     drop(engine);
@@ -185,33 +189,74 @@ fn too_many_requests_drop_the_oldest() {
     assert!(stats.ahead_built > 0 && stats.ahead_panics == 0, "{stats:?}");
 }
 
-#[test]
-fn costs_are_estimated_and_limits_end_the_work() {
-    let mut b = GrammarBuilder::new();
-    let text = Expr::star(Expr::class(ByteSet::of(b"\"").complement()));
-    let string = b.rule("string", Expr::seq([Expr::text("\""), text, Expr::text("\"")]));
-    let number = Expr::repeat(Expr::class(ByteSet::range(b'0', b'9')), 1, None);
-    let start = Expr::alt([Expr::seq([Expr::text("s="), Expr::Ref(string)]), Expr::seq([Expr::text("n="), number])]);
-    let start = b.rule("start", start);
-    let grammar = b.finish(start).unwrap();
-    let engine = engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
-    let constraint = engine.compile(&grammar).unwrap();
-    // The beginning, and of what is near it, inside of the string.
-    let report = constraint.prepare(PrepareBudget { masks: 2, ..PrepareBudget::default() }).wait();
-    assert_eq!(report.built, 2);
-    let mut matcher = constraint.matcher();
-    let mut row = vec![0; engine.vocab().mask_words()];
-    for (i, token) in bytes("s=\"a").into_iter().enumerate() {
+/// How many of the masks along a text, cut into the longest tokens, were made ahead; each is counted once.
+fn share(engine: &Engine, constraint: &Constraint, text: &str) -> (u64, usize) {
+    let vocab = engine.vocab();
+    let (mut matcher, mut row, mut seen) = (constraint.matcher(), vec![0; vocab.mask_words()], Vec::new());
+    let mut left = text.as_bytes();
+    loop {
         matcher.fill_mask(&mut row);
-        assert_eq!(engine.stats().ahead_used, if i < 3 { 1 } else { 2 }, "before byte {i}");
+        let mut state = constraint.index.lock();
+        seen.push(state.parser.normal(matcher.config()));
+        drop(state);
+        let longest = (1..=left.len()).rev().find_map(|len| Some((vocab.find(&left[..len])?, len)));
+        let Some((token, len)) = longest else { break };
         matcher.advance(token).unwrap();
+        left = &left[len..];
     }
-    let limits = Limits { parser_bytes: 300, ..Limits::default() };
-    let small = Engine::new(engine.vocab().clone(), EngineOptions { limits, ..EngineOptions::default() });
-    let constraint = small.compile(&grammar).unwrap();
+    assert!(left.is_empty(), "{:?} is left", String::from_utf8_lossy(left));
+    seen.sort_unstable();
+    seen.dedup();
+    (engine.stats().ahead_used, seen.len())
+}
+
+#[test]
+fn likely_places_come_first() {
+    let schema = r#"{"type": "object", "properties": {"title": {"type": "string"}, "count": {"type": "integer"}, "flag": {"type": "boolean"},
+        "tags": {"type": "array", "items": {"enum": ["alpha", "beta"]}}, "place": {"type": "object", "properties": {"city": {"type": "string"}}},
+        "last": {"type": "string"}}, "required": ["title", "count", "last"]}"#;
+    // Declared names in their order, though any other order, any other name and any white space are allowed, too.
+    let text = r#"{"title": "some words", "count": 12, "flag": true, "tags": ["beta", "alpha"], "place": {"city": "so"}, "last": "x"}"#;
+    for (places, least) in [(40, 14), (256, 40)] {
+        let engine = engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
+        let constraint = engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap();
+        let report = constraint.prepare(PrepareBudget { places, ..PrepareBudget::default() }).wait();
+        let (used, all) = share(&engine, &constraint, text);
+        assert!(used >= least, "{used} of {all} masks were made ahead, with {places} places: {report:?}");
+    }
+    // All that is left where nothing can be read but one text.
+    let engine = engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
+    let constraint =
+        engine.compile_json_schema(r#"{"const": "some words w40w44"}"#, &SchemaOptions::default()).unwrap();
     constraint.prepare(PrepareBudget::default()).wait();
-    small.shared.background.settle();
-    assert_eq!(small.stats().ahead_panics, 0);
+    let (used, all) = share(&engine, &constraint, r#""some words w40w44""#);
+    assert_eq!(used as usize, all);
+}
+
+#[test]
+fn budgets_and_limits_end_the_work() {
+    let engine = engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
+    let constraint = constraint(&engine);
+    let budget = |masks, steps, places| PrepareBudget { masks, steps, places };
+    for (masks, steps, places) in [(0, 99, 99), (99, 0, 99), (99, 99, 0)] {
+        assert_eq!(constraint.prepare(budget(masks, steps, places)).wait(), PrepareReport::default());
+    }
+    let few = constraint.prepare(budget(5, 1_000, 1_000)).wait();
+    assert_eq!((few.places, few.built), (5, 5));
+    let few = constraint.prepare(budget(1_000, 1_000, 9)).wait();
+    assert_eq!((few.places, few.built, few.known), (9, 4, 5));
+    // One place inside of tokens is too many, but what was begun is finished.
+    assert_eq!(constraint.prepare(budget(1_000, 1, 1_000)).wait().places, 1);
+    for parser_bytes in [300, 3_000, 30_000] {
+        let limits = Limits { parser_bytes, ..Limits::default() };
+        let small = Engine::new(engine.vocab().clone(), EngineOptions { limits, ..EngineOptions::default() });
+        let constraint = self::constraint(&small);
+        constraint.prepare(PrepareBudget::default()).wait();
+        small.shared.background.settle();
+        assert_eq!(small.stats().ahead_panics, 0);
+        // What matchers know is not pushed out.
+        assert_eq!(constraint.index.lock().epoch, 0);
+    }
 }
 
 #[test]

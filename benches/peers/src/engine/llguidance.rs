@@ -87,7 +87,7 @@ impl super::Engine for Llguidance {
     fn compile(&self, task: &Task) -> Compiled {
         let (ttfm_ns, matcher) = self.matcher(task);
         let outcome = matcher.map(|matcher| -> Box<dyn super::Constraint> { Box::new(Ready(RefCell::new(matcher))) });
-        Compiled { ttfm_ns, outcome }
+        Compiled { ttfm_ns, prepare_ns: None, outcome }
     }
 }
 

@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::fmt::Display;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::Result;
-use louver::engine::{Constraint, Engine, EngineOptions, Matcher};
+use louver::engine::{Constraint, Engine, EngineOptions, Matcher, PrepareBudget};
 use louver::front::json_schema::{self, SchemaOptions};
 use louver::ids::TokenId;
 use louver::ir::{Expr, Grammar, GrammarBuilder};
@@ -30,6 +31,7 @@ pub(crate) struct Louver {
     engine: Engine,
     format: WireFormat,
     mask: Rc<RefCell<Vec<u32>>>,
+    prepare: bool,
 }
 
 impl Louver {
@@ -45,7 +47,12 @@ impl Louver {
             PoolScope::Process => EngineOptions { pool_scope: PoolScope::Engine, ..options },
             PoolScope::Engine | PoolScope::Constraint => options,
         };
-        Ok(Louver { engine: Engine::new(vocab.clone(), options), format, mask })
+        Ok(Louver { engine: Engine::new(vocab.clone(), options), format, mask, prepare: false })
+    }
+
+    /// Whether masks are made ahead, and waited for, whenever something is compiled.
+    pub(crate) fn preparing(self, prepare: bool) -> Louver {
+        Louver { prepare, ..self }
     }
 
     /// The engine itself.
@@ -108,10 +115,17 @@ impl super::Engine for Louver {
         let clock = Clock::start();
         let ready = self.constraint(task).map(|constraint| (constraint.matcher(), constraint));
         let ttfm_ns = clock.nanos();
+        let mut prepare_ns = None;
+        if let (true, Ok((_, constraint))) = (self.prepare, &ready) {
+            // By the wall clock: it is another thread's time.
+            let begin = Instant::now();
+            constraint.prepare(PrepareBudget::default()).wait();
+            prepare_ns = u64::try_from(begin.elapsed().as_nanos()).ok();
+        }
         let outcome = ready.map(|(_, constraint)| -> Box<dyn super::Constraint> {
             Box::new(Ready { constraint, mask: self.mask.clone() })
         });
-        Compiled { ttfm_ns, outcome }
+        Compiled { ttfm_ns, prepare_ns, outcome }
     }
 }
 

@@ -54,6 +54,8 @@ pub(crate) trait Engine {
 /// What compiling gave, and how long it took until the first matcher was ready.
 pub(crate) struct Compiled {
     pub(crate) ttfm_ns: u64,
+    /// What was done ahead, where that is apart from compiling.
+    pub(crate) prepare_ns: Option<u64>,
     pub(crate) outcome: Result<Box<dyn Constraint>, String>,
 }
 

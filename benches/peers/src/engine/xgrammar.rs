@@ -99,7 +99,7 @@ impl super::Engine for Xgrammar {
         let (ttfm_ns, compiled) = self.compiled(task);
         let outcome = compiled
             .map(|compiled| -> Box<dyn super::Constraint> { Box::new(Ready { compiled, mask: self.mask.clone() }) });
-        Compiled { ttfm_ns, outcome }
+        Compiled { ttfm_ns, prepare_ns: None, outcome }
     }
 }
 

@@ -97,7 +97,8 @@ pub(crate) fn run(common: &Common, corpus: &Corpus, tokenizer: &str) -> Result<V
         let file = format!("{}.{tokenizer}.{}.jsonl", corpus.name, kind.name());
         output::write_lines(&common.out, &file, rows.iter().filter_map(|row| row[k].as_ref()))?;
     }
-    output::heading(corpus.title, tokenizer, &kinds);
+    let title = if common.prepare { format!("{}, Louver prepared", corpus.title) } else { corpus.title.to_owned() };
+    output::heading(&title, tokenizer, &kinds);
     tables(&kinds, &rows, corpus.bars);
     rows.retain(|row| row.iter().all(Option::is_some));
     Ok(rows)

@@ -1,0 +1,430 @@
+//! Where a text is likely to go: the places at which its tokens are likely to end, likeliest first.
+//!
+//! Nothing is known of the model but its vocabulary, and nothing of its texts but that they follow the grammar. What is taken for
+//! likely is therefore rough: declared names, in the order of their declaration; what ends a text rather than more of it; white
+//! space as JSON is mostly written; tokens as long as they can be.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::rc::Rc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{At, Symbol};
+use crate::compile::Likely;
+use crate::fsm::ByteSet;
+use crate::matcher::{ConfigId, DEAD, Parser, ParserLimit};
+use crate::vocab::Trie;
+
+/// So many bytes that lead to one place are text.
+const TEXT: usize = 48;
+/// So many bytes that lead to one place are not looked at one by one: a token may end behind any of them.
+const MANY: usize = 8;
+/// What is less likely, seen from where a token begins, is not followed.
+const UNLIKELY: f64 = 1e-3;
+/// What is less likely, seen from the beginning, is not looked at.
+const LEAST: f64 = 1e-5;
+/// How likely a token ends although a longer one would go on: where words end, and inside of them.
+const SHORT: (f64, f64) = (0.02, 0.001);
+/// Nodes of the vocabulary's trie that are looked at from one place.
+const NODES: usize = 512;
+
+/// A place, and how to get there.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) config: ConfigId,
+    /// The place before it in the constraint's own parser; none for the beginning.
+    pub(super) from: Option<At>,
+    /// From there to here.
+    pub(super) path: Rc<[Symbol]>,
+    likely: f64,
+    /// The last byte read.
+    last: Option<u8>,
+    number: usize,
+}
+
+impl PartialEq for Place {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Place {}
+
+impl PartialOrd for Place {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Place {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.likely.total_cmp(&other.likely).then(other.number.cmp(&self.number))
+    }
+}
+
+/// Bytes that lead to one place.
+#[derive(Clone, Debug)]
+struct Group {
+    to: ConfigId,
+    bytes: ByteSet,
+    likely: f64,
+    /// One more byte of a trigger.
+    triggers: bool,
+}
+
+/// What a place has to do with text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Text {
+    No,
+    /// It is text, and more of it leads back here.
+    Here,
+    /// Most bytes lead to text.
+    Near,
+    /// It is text of a counted length.
+    Counted,
+}
+
+/// What can follow a place.
+#[derive(Debug)]
+struct Outlook {
+    groups: Vec<Group>,
+    specials: Vec<(u32, ConfigId)>,
+    /// Which of the groups most bytes are in, if that is text.
+    text: Option<usize>,
+    kind: Text,
+}
+
+/// What can follow, and how likely it is.
+struct Branch {
+    symbol: Symbol,
+    to: ConfigId,
+    /// Where the byte leads in the vocabulary's trie.
+    child: Option<u32>,
+    likely: f64,
+    many: bool,
+}
+
+/// Inside a token.
+struct Inside {
+    config: ConfigId,
+    node: u32,
+    likely: f64,
+    path: Vec<Symbol>,
+    /// How much of the path is the longest token so far, and where that leads.
+    token: Option<(usize, ConfigId)>,
+}
+
+/// Tokens that may follow a place, by where they lead.
+#[derive(Default)]
+struct Found {
+    list: Vec<Way>,
+}
+
+struct Way {
+    to: ConfigId,
+    likely: f64,
+    most: f64,
+    path: Vec<Symbol>,
+}
+
+impl Found {
+    fn add(&mut self, to: ConfigId, likely: f64, path: &[Symbol]) {
+        match self.list.iter_mut().find(|way| way.to == to) {
+            Some(way) => {
+                way.likely += likely;
+                if likely > way.most {
+                    (way.most, way.path) = (likely, path.to_vec());
+                }
+            }
+            None => self.list.push(Way { to, likely, most: likely, path: path.to_vec() }),
+        }
+    }
+}
+
+/// Places that were found and not looked at, and what is known of those that were.
+pub(super) struct Places {
+    open: BinaryHeap<Place>,
+    seen: FxHashSet<ConfigId>,
+    known: FxHashMap<ConfigId, Rc<Outlook>>,
+    number: usize,
+    /// Places inside of tokens that were looked at, and these.
+    pub(super) steps: usize,
+}
+
+impl Places {
+    pub(super) fn new(parser: &mut Parser) -> Places {
+        let start = Place { config: parser.start(), from: None, path: Rc::new([]), likely: 1.0, last: None, number: 0 };
+        Places {
+            open: BinaryHeap::from([start]),
+            seen: FxHashSet::default(),
+            known: FxHashMap::default(),
+            number: 0,
+            steps: 0,
+        }
+    }
+
+    /// The likeliest place that has not been looked at.
+    pub(super) fn next(&mut self) -> Option<Place> {
+        while let Some(place) = self.open.pop().filter(|place| place.likely >= LEAST) {
+            if self.seen.insert(place.config) {
+                return Some(place);
+            }
+        }
+        None
+    }
+
+    /// Whether more text leads a place that was left back to itself.
+    pub(super) fn is_text(&self, config: ConfigId) -> bool {
+        self.known.get(&config).is_some_and(|outlook| outlook.kind == Text::Here)
+    }
+
+    /// Adds the places where the next token may end; `at` is where the place is in the constraint's own parser.
+    pub(super) fn leave(&mut self, parser: &mut Parser, trie: &Trie, place: &Place, at: At) -> Result<(), ParserLimit> {
+        let mut found = Found::default();
+        self.tokens(parser, trie, place, &mut found)?;
+        for Way { to, likely, path, .. } in found.list {
+            let config = parser.normal(to);
+            if config == DEAD || self.seen.contains(&config) {
+                continue;
+            }
+            self.number += 1;
+            let last = match path.last() {
+                Some(Symbol::Byte(byte)) => Some(*byte),
+                _ => None,
+            };
+            let likely = place.likely * likely;
+            let (path, number) = (path.into(), self.number);
+            self.open.push(Place { config, from: Some(at), path, likely, last, number });
+        }
+        Ok(())
+    }
+
+    /// Follows the grammar and the vocabulary at once. A token ends where no longer one could be meant, and perhaps earlier.
+    fn tokens(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        place: &Place,
+        found: &mut Found,
+    ) -> Result<(), ParserLimit> {
+        let begin = Inside { config: place.config, node: 0, likely: 1.0, path: Vec::new(), token: None };
+        let mut open = vec![begin];
+        let mut nodes = 0;
+        while let Some(Inside { config, node, likely, path, token }) = open.pop() {
+            nodes += 1;
+            if nodes > NODES {
+                break;
+            }
+            let last = match path.last() {
+                Some(Symbol::Byte(byte)) => Some(*byte),
+                Some(Symbol::Special(_)) => None,
+                None => place.last,
+            };
+            let ends_here = token.filter(|token| token.0 == path.len());
+            let branches = self.branches(parser, trie, (config, node), last)?;
+            if let (true, Some((len, to))) = (branches.is_empty(), token) {
+                found.add(to, likely, &path[..len]);
+            }
+            for branch in branches {
+                let likely = likely * branch.likely;
+                if let (Some((_, to)), Symbol::Byte(byte), Some(_)) = (ends_here, branch.symbol, branch.child) {
+                    let word_ends = last.is_some_and(|last| kind(last) != kind(byte));
+                    found.add(to, likely * if word_ends { SHORT.0 } else { SHORT.1 }, &path);
+                }
+                if likely < UNLIKELY {
+                    continue;
+                }
+                let child = match (branch.symbol, branch.child) {
+                    (Symbol::Special(_), _) if path.is_empty() => {
+                        found.add(branch.to, likely, &[branch.symbol]);
+                        continue;
+                    }
+                    (Symbol::Byte(_), Some(child)) => Some(child),
+                    _ => None,
+                };
+                let Some(child) = child else {
+                    if let Some((len, to)) = token {
+                        found.add(to, likely, &path[..len]);
+                    }
+                    continue;
+                };
+                let mut path = path.clone();
+                path.push(branch.symbol);
+                let is_token = !trie.words_at(child).is_empty();
+                if is_token && (branch.many || trie.node(child).end == child + 1) {
+                    found.add(branch.to, likely, &path);
+                    continue;
+                }
+                let token = if is_token { Some((path.len(), branch.to)) } else { token };
+                open.push(Inside { config: branch.to, node: child, likely, path, token });
+            }
+        }
+        Ok(())
+    }
+
+    /// What can follow a place. Remembered.
+    fn outlook(&mut self, parser: &mut Parser, config: ConfigId) -> Result<Rc<Outlook>, ParserLimit> {
+        if let Some(known) = self.known.get(&config) {
+            return Ok(known.clone());
+        }
+        self.steps += 1;
+        let pending = parser.pending(config);
+        let mut groups: Vec<Group> = Vec::new();
+        for bytes in parser.alike(config) {
+            let Some(byte) = bytes.iter().next() else { continue };
+            let to = parser.step(config, byte)?;
+            match groups.iter_mut().find(|group| group.to == to) {
+                _ if to == DEAD => {}
+                Some(group) => group.bytes = group.bytes.union(&bytes),
+                None => groups.push(Group { to, bytes, likely: 1.0, triggers: parser.pending(to) > pending }),
+            }
+        }
+        let text = groups.iter().position(|group| group.bytes.len() >= TEXT);
+        let kind = match text.map(|text| groups[text].to) {
+            None => Text::No,
+            Some(to) if parser.normal(to) == parser.normal(config) => Text::Here,
+            Some(to) => match self.reads_text(parser, to)? {
+                true => Text::Near,
+                false => Text::Counted,
+            },
+        };
+        let likely: Vec<Option<Likely>> = groups.iter().map(|group| parser.likely(group.to)).collect();
+        let behind = |likely: &Option<Likely>| match likely {
+            Some(Likely::Behind(likely)) => Some(*likely),
+            _ => None,
+        };
+        let all: Option<Vec<f64>> = likely.iter().map(behind).collect();
+        let most = all.map(|all| all.into_iter().fold(f64::MIN_POSITIVE, f64::max));
+        for (group, likely) in groups.iter_mut().zip(likely) {
+            group.likely = match (likely, most) {
+                (Some(Likely::Among(likely)), _) => likely,
+                (Some(Likely::Behind(likely)), Some(most)) => likely / most,
+                _ => 1.0,
+            };
+        }
+        let mut specials: Vec<u32> = parser.specials(config).collect();
+        specials.sort_unstable();
+        specials.dedup();
+        let specials = specials.into_iter().map(|special| Ok((special, parser.step_special(config, special)?)));
+        let specials = specials.collect::<Result<_, ParserLimit>>()?;
+        let outlook = Rc::new(Outlook { groups, specials, text, kind });
+        self.known.insert(config, outlook.clone());
+        Ok(outlook)
+    }
+
+    /// Whether most bytes lead a place back to itself.
+    fn reads_text(&mut self, parser: &mut Parser, config: ConfigId) -> Result<bool, ParserLimit> {
+        if let Some(known) = self.known.get(&config) {
+            return Ok(known.kind == Text::Here);
+        }
+        for bytes in parser.alike(config) {
+            if bytes.len() >= TEXT
+                && let Some(byte) = bytes.iter().next()
+            {
+                let to = parser.step(config, byte)?;
+                return Ok(parser.normal(to) == parser.normal(config));
+            }
+        }
+        Ok(false)
+    }
+
+    fn branches(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        (config, node): (ConfigId, u32),
+        last: Option<u8>,
+    ) -> Result<Vec<Branch>, ParserLimit> {
+        let outlook = self.outlook(parser, config)?;
+        let Outlook { groups, specials, text, kind } = &*outlook;
+        // In the middle of a name, or of a trigger, text is what it would be if it turned out to be another one.
+        let quoted = matches!(last, None | Some(b'"' | b'\'' | b'>' | b'`'));
+        let names = groups.iter().any(|group| group.bytes.len() < MANY && group.bytes.iter().all(is_name));
+        let mut out: Vec<Branch> = Vec::with_capacity(groups.len() + specials.len());
+        for (number, group) in groups.iter().enumerate() {
+            let likely = match (*text == Some(number), kind) {
+                (true, Text::Here) if node == 0 => 0.0,
+                (true, Text::Here) => 30.0,
+                (true, Text::Near) if quoted && !names => 30.0,
+                (true, Text::Near) => 0.0005,
+                (true, Text::Counted | Text::No) => 1.0,
+                _ if group.triggers => 1.0,
+                (false, Text::Near) if names && !group.bytes.iter().any(is_name) => 0.001,
+                (false, _) => group.bytes.iter().map(|byte| weight(byte, last)).fold(0.0, f64::max),
+            };
+            let first = group.bytes.iter().next().unwrap_or_default();
+            out.push(Branch {
+                symbol: Symbol::Byte(first),
+                to: group.to,
+                child: None,
+                likely: likely * group.likely,
+                many: group.bytes.len() >= MANY,
+            });
+        }
+        // Of each group, the byte with which most tokens go on.
+        let likeliest = |group: &Group| group.bytes.iter().map(|byte| weight(byte, last)).fold(0.0, f64::max);
+        let mut most: Vec<(f64, u32)> = groups.iter().map(|group| (likeliest(group), 0)).collect();
+        let (mut child, end) = (node + 1, trie.node(node).end);
+        while child < end {
+            let next = trie.node(child);
+            if let Some(number) = groups.iter().position(|group| group.bytes.contains(next.byte))
+                && let fits = (weight(next.byte, last), next.end - child)
+                && fits > most[number]
+            {
+                most[number] = fits;
+                (out[number].symbol, out[number].child) = (Symbol::Byte(next.byte), Some(child));
+            }
+            child = next.end;
+        }
+        for &(special, to) in specials {
+            out.push(Branch { symbol: Symbol::Special(special), to, child: None, likely: 1.0, many: false });
+        }
+        let sum: f64 = out.iter().map(|branch| branch.likely).sum();
+        out.iter_mut().for_each(|branch| branch.likely /= sum.max(f64::MIN_POSITIVE));
+        Ok(out)
+    }
+}
+
+/// What words are made of, and what is between them.
+fn kind(byte: u8) -> u8 {
+    match byte {
+        b'0'..=b'9' => 1,
+        b'a'..=b'z' | b'A'..=b'Z' | 0x80.. => 2,
+        b'_' => 3,
+        b' ' | b'\t' | b'\r' | b'\n' => 4,
+        _ => 5,
+    }
+}
+
+fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// How likely a byte is, other things being equal.
+fn weight(byte: u8, last: Option<u8>) -> f64 {
+    let last = last.unwrap_or(b'\n');
+    match byte {
+        b' ' | b'\n' | b'\t' | b'\r' => {
+            let kind = match byte {
+                b' ' => 1.0,
+                b'\n' => 0.02,
+                _ => 0.001,
+            };
+            let place = match last {
+                b',' | b':' => 4.0,
+                b' ' | b'\n' | b'\t' | b'\r' => 0.01,
+                _ if is_name(last) => 0.1,
+                _ => 0.02,
+            };
+            kind * place
+        }
+        b'\\' => 1e-4,
+        0..0x20 | 0x7F.. => 1e-5,
+        b'}' if last == b'{' => 0.1,
+        b']' if last == b'[' => 0.1,
+        b'-' | b'.' => 0.1,
+        _ if byte.is_ascii_alphabetic() && last.is_ascii_digit() => 0.02,
+        _ => 1.0,
+    }
+}
