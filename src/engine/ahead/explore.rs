@@ -32,7 +32,10 @@ const NODES: usize = 512;
 /// A place, and how to get there.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
+    /// As it is: counters of normal ones are right for one token only.
     pub(super) config: ConfigId,
+    /// What it has in common with places that have the same mask.
+    normal: ConfigId,
     /// The place before it in the constraint's own parser; none for the beginning.
     pub(super) from: Option<At>,
     /// From there to here.
@@ -154,7 +157,9 @@ pub(super) struct Places {
 
 impl Places {
     pub(super) fn new(parser: &mut Parser) -> Places {
-        let start = Place { config: parser.start(), from: None, path: Rc::new([]), likely: 1.0, last: None, number: 0 };
+        let config = parser.start();
+        let normal = parser.normal(config);
+        let start = Place { config, normal, from: None, path: Rc::new([]), likely: 1.0, last: None, number: 0 };
         Places {
             open: BinaryHeap::from([start]),
             seen: FxHashSet::default(),
@@ -167,7 +172,7 @@ impl Places {
     /// The likeliest place that has not been looked at.
     pub(super) fn next(&mut self) -> Option<Place> {
         while let Some(place) = self.open.pop().filter(|place| place.likely >= LEAST) {
-            if self.seen.insert(place.config) {
+            if self.seen.insert(place.normal) {
                 return Some(place);
             }
         }
@@ -184,8 +189,11 @@ impl Places {
         let mut found = Found::default();
         self.tokens(parser, trie, place, &mut found)?;
         for Way { to, likely, path, .. } in found.list {
-            let config = parser.normal(to);
-            if config == DEAD || self.seen.contains(&config) {
+            if to == DEAD {
+                continue;
+            }
+            let normal = parser.normal(to);
+            if self.seen.contains(&normal) {
                 continue;
             }
             self.number += 1;
@@ -195,7 +203,7 @@ impl Places {
             };
             let likely = place.likely * likely;
             let (path, number) = (path.into(), self.number);
-            self.open.push(Place { config, from: Some(at), path, likely, last, number });
+            self.open.push(Place { config: to, normal, from: Some(at), path, likely, last, number });
         }
         Ok(())
     }
