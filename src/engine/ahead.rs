@@ -32,7 +32,7 @@ const MAX_KNOWN: usize = 1 << 16;
 pub struct PrepareBudget {
     /// Most masks to make. 256 by default.
     pub masks: usize,
-    /// Most places to look at, inside of tokens and where tokens end. 8,192 by default.
+    /// Most places to look at, inside of tokens and where tokens end; one whose parser configuration is large counts as many. 8,192 by default.
     pub steps: usize,
     /// Most places where tokens end, each with a mask that is made or is known. 256 by default.
     pub places: usize,
@@ -346,8 +346,8 @@ impl Work<'_> {
             return Ok(());
         }
         let (state, _) = shadow.get(self.index);
-        let mut places = Places::new(&mut state.parser);
-        while report.places < budget.places && report.built < budget.masks && places.steps < budget.steps {
+        let mut places = Places::new(&mut state.parser, budget.steps);
+        while report.places < budget.places && report.built < budget.masks && !places.is_spent() {
             let Some(place) = places.next().filter(|_| self.is_needed()) else { break };
             let Some(at) = self.arrive(&place) else { break };
             report.places += 1;

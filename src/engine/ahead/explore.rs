@@ -28,6 +28,8 @@ const LEAST: f64 = 1e-5;
 const SHORT: (f64, f64) = (0.02, 0.001);
 /// Nodes of the vocabulary's trie that are looked at from one place.
 const NODES: usize = 512;
+/// So many items of configurations behind a place count as one more place: where a grammar is very ambiguous, steps are costly.
+const ITEMS: usize = 8;
 
 /// A place, and how to get there.
 #[derive(Clone, Debug)]
@@ -152,11 +154,14 @@ pub(super) struct Places {
     known: FxHashMap<ConfigId, Rc<Outlook>>,
     number: usize,
     /// Places inside of tokens that were looked at, and these.
-    pub(super) steps: usize,
+    steps: usize,
+    /// Most of those.
+    most: usize,
 }
 
 impl Places {
-    pub(super) fn new(parser: &mut Parser) -> Places {
+    /// `most`: most places to look at, inside of tokens and where tokens end.
+    pub(super) fn new(parser: &mut Parser, most: usize) -> Places {
         let config = parser.start();
         let normal = parser.normal(config);
         let start = Place { config, normal, from: None, path: Rc::new([]), likely: 1.0, last: None, number: 0 };
@@ -166,6 +171,7 @@ impl Places {
             known: FxHashMap::default(),
             number: 0,
             steps: 0,
+            most,
         }
     }
 
@@ -177,6 +183,11 @@ impl Places {
             }
         }
         None
+    }
+
+    /// Whether as many places have been looked at as may be.
+    pub(super) fn is_spent(&self) -> bool {
+        self.steps >= self.most
     }
 
     /// Whether more text leads a place that was left back to itself.
@@ -221,7 +232,7 @@ impl Places {
         let mut nodes = 0;
         while let Some(Inside { config, node, likely, path, token }) = open.pop() {
             nodes += 1;
-            if nodes > NODES {
+            if nodes > NODES || self.is_spent() {
                 break;
             }
             let last = match path.last() {
@@ -278,16 +289,18 @@ impl Places {
         }
         self.steps += 1;
         let pending = parser.pending(config);
-        let mut groups: Vec<Group> = Vec::new();
+        let (mut groups, mut items): (Vec<Group>, usize) = (Vec::new(), 0);
         for bytes in parser.alike(config) {
             let Some(byte) = bytes.iter().next() else { continue };
             let to = parser.step(config, byte)?;
+            items += parser.store().items(to).len();
             match groups.iter_mut().find(|group| group.to == to) {
                 _ if to == DEAD => {}
                 Some(group) => group.bytes = group.bytes.union(&bytes),
                 None => groups.push(Group { to, bytes, likely: 1.0, triggers: parser.pending(to) > pending }),
             }
         }
+        self.steps += items / ITEMS;
         let text = groups.iter().position(|group| group.bytes.len() >= TEXT);
         let kind = match text.map(|text| groups[text].to) {
             None => Text::No,
