@@ -85,7 +85,7 @@ impl Default for EngineOptions {
             pool_bytes: 256 << 20,
             pool_scope: PoolScope::default(),
             grammar_cache_bytes: 64 << 20,
-            direct_walk: 1024,
+            direct_walk: 16_384,
             mutual_rules: 24,
             simplify: Simplify::default(),
             simplify_texts: Simplify::Full,

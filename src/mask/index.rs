@@ -48,7 +48,7 @@ type Resolved = FxHashMap<(usize, Exit, ConfigId), (Arc<Entry>, Words)>;
 
 /// First bytes from which on a configuration reads text, in a vocabulary of so many times the budget of a direct walk.
 const TEXT_BYTES: usize = 48;
-const TEXT_NODES: usize = 16;
+const TEXT_NODES: usize = 4;
 
 /// One compiled grammar bound to one vocabulary.
 #[derive(Debug)]

@@ -24,7 +24,7 @@ type Configuration = (&'static str, fn(&mut EngineOptions));
 const CONFIGURATIONS: &[Configuration] = &[
     ("defaults", |_| {}),
     ("no direct walks (direct_walk = 0)", |options| options.direct_walk = 0),
-    ("larger direct walks (direct_walk = 16384)", |options| options.direct_walk = 16_384),
+    ("smaller direct walks (direct_walk = 1024)", |options| options.direct_walk = 1024),
     ("duplicates merged (simplify = cheap)", |options| options.simplify = Simplify::Cheap),
     ("grammars simplified throughout (simplify = full)", |options| options.simplify = Simplify::Full),
     ("no entries kept (pool_bytes = 0)", |options| options.pool_bytes = 0),
