@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 use std::hash::Hash;
 
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
 /// How a cache is used.
@@ -126,6 +127,22 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
             bytes: self.young.bytes + self.old.bytes,
             evicted: self.evicted,
         }
+    }
+}
+
+/// A cache that all of the process share: a static, made when it is first used.
+pub(crate) struct Shared<K, V> {
+    max_bytes: usize,
+    cache: Mutex<Option<Cache<K, V>>>,
+}
+
+impl<K: Eq + Hash, V: Clone> Shared<K, V> {
+    pub(crate) const fn new(max_bytes: usize) -> Self {
+        Shared { max_bytes, cache: Mutex::new(None) }
+    }
+
+    pub(crate) fn lock(&self) -> MappedMutexGuard<'_, Cache<K, V>> {
+        MutexGuard::map(self.cache.lock(), |cache| cache.get_or_insert_with(|| Cache::new(self.max_bytes)))
     }
 }
 

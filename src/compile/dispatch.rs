@@ -4,14 +4,13 @@
 use aho_corasick::automaton::Automaton;
 use aho_corasick::dfa::DFA;
 use aho_corasick::{Anchored, StartKind};
-use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 use super::Mark;
 use super::facts::RuleFacts;
 use super::units::{Part, Symbol, Unit};
-use crate::cache::Cache;
+use crate::cache::Shared;
 use crate::fsm::{ByteSet, Nfa, TooLarge};
 use crate::ir::{AfterTag, Dispatch, DispatchEnd, Trigger};
 
@@ -48,7 +47,7 @@ pub(super) struct Pending {
 }
 
 /// By what is watched for, compared whole.
-static SHAPES: Mutex<Option<Cache<Watched, Arc<Shape>>>> = Mutex::new(None);
+static SHAPES: Shared<Watched, Arc<Shape>> = Shared::new(MAX_BYTES);
 
 impl Pending {
     /// The automaton is built if nothing in the process has watched for the same before. `limit`: most states of it.
@@ -151,7 +150,7 @@ impl Shape {
     }
 
     fn of(watched: Watched, limit: usize) -> Result<Arc<Shape>, TooLarge> {
-        let known = SHAPES.lock().get_or_insert_with(|| Cache::new(MAX_BYTES)).get(&watched);
+        let known = SHAPES.lock().get(&watched);
         let shape = match known {
             Some(shape) => shape,
             None => {
@@ -160,7 +159,7 @@ impl Shape {
                 build(&watched, &mut nfa, &mut marks, limit)?;
                 let shape = Arc::new(Shape { live: nfa.live(), nfa, marks });
                 let bytes = shape.bytes() + watched.bytes();
-                SHAPES.lock().get_or_insert_with(|| Cache::new(MAX_BYTES)).insert(watched, shape.clone(), bytes);
+                SHAPES.lock().insert(watched, shape.clone(), bytes);
                 shape
             }
         };

@@ -3,11 +3,9 @@
 
 use std::sync::Arc;
 
-use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
-
 use super::facts::Leaf;
 use super::{Compiled, thompson};
-use crate::cache::{Cache, CacheStats};
+use crate::cache::{CacheStats, Shared};
 use crate::fsm::Dfa;
 use crate::ir::Expr;
 
@@ -19,15 +17,11 @@ const MAX_BYTES: usize = 16 << 20;
 const NODE: usize = 48;
 
 /// Automata by expression, compared whole.
-static LEAVES: Mutex<Option<Cache<Expr, Arc<Dfa>>>> = Mutex::new(None);
-
-fn held() -> MappedMutexGuard<'static, Cache<Expr, Arc<Dfa>>> {
-    MutexGuard::map(LEAVES.lock(), |held| held.get_or_insert_with(|| Cache::new(MAX_BYTES)))
-}
+static LEAVES: Shared<Expr, Arc<Dfa>> = Shared::new(MAX_BYTES);
 
 /// How the automata that all grammars of the process share are used.
 pub(crate) fn leaf_stats() -> CacheStats {
-    held().stats()
+    LEAVES.lock().stats()
 }
 
 /// The minimal automaton of a rule; `None` if the rule is no leaf, or too large to be determinised as a whole.
@@ -45,12 +39,12 @@ pub(super) fn automaton(compiled: &Compiled, rule: u32) -> Option<Arc<Dfa>> {
     if facts.leaf == Leaf::Written {
         return minimal(compiled, body);
     }
-    if let Some(known) = held().get(body) {
+    if let Some(known) = LEAVES.lock().get(body) {
         return Some(known);
     }
     let dfa = minimal(compiled, body)?;
     let bytes = dfa.bytes() + facts.nodes as usize * NODE;
-    held().insert(body.clone(), dfa.clone(), bytes);
+    LEAVES.lock().insert(body.clone(), dfa.clone(), bytes);
     Some(dfa)
 }
 

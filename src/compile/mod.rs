@@ -203,8 +203,7 @@ impl Compiled {
         let made = || {
             let Expr::Deferred(deferred) = &self.parsed.rules.get(rule as usize)?.body else { return None };
             let compiled = Compiled::new(deferred.grammar()?.clone(), &self.limits).ok()?;
-            let is_one = !compiled.start_nullable() && compiled.keeps_no_account() && compiled.deferred.is_empty();
-            is_one.then(|| Arc::new(compiled))
+            (!compiled.start_nullable()).then(|| Arc::new(compiled))
         };
         self.deferred.get(&rule)?.get_or_init(made).as_ref()
     }

@@ -442,7 +442,7 @@ impl Program {
         }
         let (compiled, from) = self.home(rule);
         let compiled = compiled.clone();
-        let (own, from) = (rule - from, if compiled.deferred.contains_key(&(rule - from)) { 0 } else { from });
+        let own = rule - from;
         let source = match (leaves::automaton(&compiled, own), compiled.units.get(&own)) {
             (Some(dfa), _) => Source::Dfa(dfa),
             (None, Some(unit)) => {

@@ -252,7 +252,6 @@ impl Counts {
     /// How likely it is that this member comes next, where members come as they are declared: those before it come first, if they must
     /// be there, and likely so if they need not.
     pub(crate) fn likely(self, taken: Taken, member: usize) -> f64 {
-        let below = |member: u32| 1u64.checked_shl(member).map_or(u64::MAX, |bit| bit - 1);
         let begun = below(u64::BITS - taken.once.leading_zeros());
         let skipped = self.usable & !taken.once & below(member as u32);
         let must = (skipped & self.required).count_ones() as i32;
@@ -264,8 +263,7 @@ impl Counts {
     /// How likely these are the members so far, beside others of which one has one more or less: the more there are, and the fewer
     /// are left out.
     pub(crate) fn in_order(self, taken: Taken) -> f64 {
-        let below = 1u64.checked_shl(u64::BITS - taken.once.leading_zeros()).map_or(u64::MAX, |bit| bit - 1);
-        let left_out = self.usable & !taken.once & below;
+        let left_out = self.usable & !taken.once & below(u64::BITS - taken.once.leading_zeros());
         let (must, may) = ((left_out & self.required).count_ones(), (left_out & !self.required).count_ones());
         256f64.powi(taken.once.count_ones() as i32) * 64f64.powi(-(must as i32)) * 8f64.powi(-(may as i32))
     }
@@ -274,4 +272,9 @@ impl Counts {
     pub(crate) fn left(self, taken: Taken) -> u32 {
         (self.usable & !taken.once).count_ones()
     }
+}
+
+/// The members in front of `member`, all of them from the 65th on.
+fn below(member: u32) -> u64 {
+    1u64.checked_shl(member).map_or(u64::MAX, |bit| bit - 1)
 }

@@ -362,6 +362,7 @@ impl Places {
         // In the middle of a name, or of a trigger, text is what it would be if it turned out to be another one.
         let quoted = matches!(last, None | Some(b'"' | b'\'' | b'>' | b'`'));
         let names = groups.iter().any(|group| group.bytes.len() < MANY && group.bytes.iter().all(is_name));
+        let likeliest = |group: &Group| group.bytes.iter().map(|byte| weight(byte, last)).fold(0.0, f64::max);
         let mut out: Vec<Branch> = Vec::with_capacity(groups.len() + specials.len());
         for (number, group) in groups.iter().enumerate() {
             let likely = match (*text == Some(number), kind) {
@@ -372,7 +373,7 @@ impl Places {
                 (true, Text::Counted | Text::No) => 1.0,
                 _ if group.triggers => 1.0,
                 (false, Text::Near) if names && !group.bytes.iter().any(is_name) => 0.001,
-                (false, _) => group.bytes.iter().map(|byte| weight(byte, last)).fold(0.0, f64::max),
+                (false, _) => likeliest(group),
             };
             let first = group.bytes.iter().next().unwrap_or_default();
             out.push(Branch {
@@ -384,7 +385,6 @@ impl Places {
             });
         }
         // Of each group, the byte with which most tokens go on.
-        let likeliest = |group: &Group| group.bytes.iter().map(|byte| weight(byte, last)).fold(0.0, f64::max);
         let mut most: Vec<(f64, u32)> = groups.iter().map(|group| (likeliest(group), 0)).collect();
         let (mut child, end) = (node + 1, trie.node(node).end);
         while child < end {

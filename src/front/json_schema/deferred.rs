@@ -1,7 +1,5 @@
 //! Schemas that need not be looked at until a parse gets to them.
 
-use std::sync::Arc;
-
 use super::{Formats, Registry, SchemaOptions, lower_reported};
 use crate::ir::Deferred;
 use crate::limits::Limits;
@@ -50,7 +48,7 @@ pub fn defer(schema: &Json, options: &SchemaOptions, limits: &Limits) -> Option<
     if !look.is_plain(schema, 0) {
         return None;
     }
-    let (schema, options, limits) = (Arc::new(schema.clone()), *options, limits.clone());
+    let (schema, options, limits) = (schema.clone(), *options, limits.clone());
     Some(Deferred::new(move || {
         let lowered = lower_reported(&schema, &Registry::default(), &options, &limits);
         Some(lowered.ok()?.grammar)

@@ -1,12 +1,12 @@
 //! Patterns of JSON Schemas, read and made automata once a process: schemas repeat their own and each other's.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use super::{Pattern, RegexError, SCALARS, size};
-use crate::cache::{Cache, CacheStats};
+use crate::cache::{CacheStats, Shared};
 use crate::fsm::{Dfa, TooLarge};
 use crate::limits::Limits;
 
@@ -37,21 +37,18 @@ struct Built {
 }
 
 /// Patterns by source. Of one that is read under several limits, the last reading.
-fn held() -> MutexGuard<'static, Cache<Box<str>, Arc<Known>>> {
-    static HELD: OnceLock<Mutex<Cache<Box<str>, Arc<Known>>>> = OnceLock::new();
-    HELD.get_or_init(|| Mutex::new(Cache::new(MAX_BYTES))).lock()
-}
+static HELD: Shared<Box<str>, Arc<Known>> = Shared::new(MAX_BYTES);
 
 /// How the patterns that all schemas of the process share are used.
 pub(crate) fn pattern_stats() -> CacheStats {
-    held().stats()
+    HELD.lock().stats()
 }
 
 /// As [`Pattern::parse`].
 pub(crate) fn known(source: &str, limits: &Limits) -> Result<Arc<Known>, RegexError> {
     let within = (limits.depth, limits.nodes);
     if source.len() <= limits.source_bytes
-        && let Some(known) = held().get(source).filter(|known| known.limits == within)
+        && let Some(known) = HELD.lock().get(source).filter(|known| known.limits == within)
     {
         return Ok(known);
     }
@@ -109,7 +106,7 @@ impl Known {
     /// Keeps it for others, with so many bytes more.
     fn charge(self: &Arc<Self>, more: usize) {
         let bytes = self.bytes.fetch_add(more, Ordering::Relaxed) + more;
-        held().insert(self.source.clone(), self.clone(), bytes);
+        HELD.lock().insert(self.source.clone(), self.clone(), bytes);
     }
 }
 
