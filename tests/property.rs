@@ -4,6 +4,7 @@
 mod algebra;
 mod api;
 mod budget;
+mod counts;
 mod distinct;
 pub(crate) mod generate;
 mod members;

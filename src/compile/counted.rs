@@ -39,6 +39,14 @@ impl Counts {
         if self.max.is_none() { steps.min(self.min) } else { steps }
     }
 
+    /// A number of steps that no `reach` more can tell from this one: each of them takes a byte at least, and behind them any node's way to
+    /// an end fits.
+    pub(super) fn far_from_bounds(&self, steps: u32, reach: u32) -> u32 {
+        let far = reach.saturating_add(self.levels.farthest());
+        let is_far = self.max.is_none_or(|max| max.saturating_sub(steps) > far);
+        if is_far && steps > self.min { self.min } else { steps }
+    }
+
     /// The states that matter among those that epsilon edges reach, each with its number of steps, sorted.
     pub(super) fn close(&self, part: &Part, from: &[(u32, u32)], set: &mut Vec<u32>) {
         let mut seen: Vec<(u32, u32)> = Vec::new();

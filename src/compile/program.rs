@@ -134,6 +134,8 @@ pub(crate) struct Program {
     member_states: usize,
     /// See [`Program::nearing_end`].
     nearing_end: FxHashMap<u32, u32>,
+    /// See [`Program::far_from_bounds`].
+    far: FxHashMap<u32, u32>,
     /// Sets of members are not told apart: for reports.
     is_shape: bool,
     /// Placed blocks by rule, block of its unit, and the state behind.
@@ -190,6 +192,7 @@ impl Program {
             members: Vec::new(),
             member_states: 0,
             nearing_end: FxHashMap::default(),
+            far: FxHashMap::default(),
             is_shape: false,
             placed: FxHashMap::default(),
             scratch: Scratch::default(),

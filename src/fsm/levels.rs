@@ -55,6 +55,11 @@ impl Levels {
         }
     }
 
+    /// The most of what nodes have as their fewest steps to an end.
+    pub(crate) fn farthest(&self) -> u32 {
+        self.nearest.iter().flatten().copied().max().unwrap_or(0)
+    }
+
     /// Whether an end is reached from a node in at least `min` and at most `max` steps. The horizon is not asked behind.
     pub(crate) fn ends_within(&self, node: u32, min: u32, max: Option<u32>) -> bool {
         let Some(nearest) = self.nearest[node as usize] else { return false };

@@ -3,13 +3,15 @@
 
 use std::sync::Arc;
 
+use super::difference::Difference;
 use super::profile::Profile;
 use super::section::Sections;
 use super::set::{TokenSet, bit, clear_bit, set_bit};
-use super::walk::{Stopped, Walk, descend};
+use super::walk::{Stopped, Walk};
+use crate::fsm::ByteSet;
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, DEAD, Exit, Parser, Room};
-use crate::vocab::{Trie, Vocabulary};
+use crate::matcher::{ConfigId, Exit, Parser, Room};
+use crate::vocab::{Tree, Trie, Vocabulary};
 
 /// Where few nodes have everything undecided below them, the subtrees are walked in place; otherwise remainders are grouped.
 const SUBTREES: usize = 4;
@@ -36,7 +38,7 @@ pub(crate) enum Without {
 
 impl Without {
     fn new(tokens: &[TokenId]) -> Without {
-        let last = tokens.iter().map(|t| t.index()).max().unwrap_or(0);
+        let Some(last) = tokens.iter().map(|t| t.index()).max() else { return Without::Few(Box::default()) };
         if tokens.len() < last / 64 {
             let mut few = tokens.to_vec();
             few.sort_unstable();
@@ -98,11 +100,13 @@ impl Without {
 
 /// What is left of undecided tokens behind one exit.
 #[derive(Debug)]
-enum Rest {
+pub(super) enum Rest {
     /// The words below these nodes of the vocabulary's trie.
     Subtrees(Box<[u32]>),
     /// What is left of each token; equal remainders share a node.
     Remainders(Trie),
+    /// Tokens, and how many of their bytes there have been: few of these remainders begin like what follows.
+    Listed(Box<[(TokenId, u16)]>),
 }
 
 /// Accepted / rejected / uncertain for one state (XGrammar's adaptive token-mask cache). Everything else is rejected.
@@ -120,18 +124,33 @@ impl Entry {
         Entry { accepted, undecided, exits }
     }
 
-    /// Walks the whole vocabulary with an isolated item. `all` is the row of every token with text.
+    /// Walks the whole vocabulary with an isolated item. `all` is the row of every token with text. Also returns how many nodes were
+    /// looked at one by one.
     pub(crate) fn build(
         parser: &mut Parser,
         vocab: &Vocabulary,
         all: &Arc<[u32]>,
         isolated: ConfigId,
-    ) -> Result<Entry, Stopped> {
+    ) -> Result<(Entry, usize), Stopped> {
         let mut walk = Walk::in_runs();
         walk.run(parser, vocab.trie(), 0, isolated, usize::MAX)?;
         let accepted = TokenSet::new(&walk.runs.unwrap_or_default(), all, vocab.trie().words_below(0));
-        let undecided = Undecided::below(vocab, walk.exits, &accepted);
-        Ok(Entry::new(accepted, undecided))
+        let undecided = Undecided::below(vocab, vocab.trie(), walk.exits, &accepted);
+        Ok((Entry::new(accepted, undecided), walk.looked))
+    }
+
+    /// The entry of a state from what was found on a tree of words: the nodes that it reads, and where its rule may end.
+    pub(crate) fn found(
+        vocab: &Vocabulary,
+        tree: &Tree,
+        read: impl Iterator<Item = u32>,
+        exits: Vec<(Exit, u32)>,
+    ) -> Entry {
+        let mut bits = vec![0; vocab.mask_words()];
+        read.flat_map(|node| tree.words_at(node)).for_each(|&id| set_bit(&mut bits, id));
+        let accepted = TokenSet::row(bits);
+        let undecided = Undecided::below(vocab, tree, exits, &accepted);
+        Entry::new(accepted, undecided)
     }
 
     /// The entry of a state most of whose bytes lead to where `like` (another isolated item, with this base entry) loops:
@@ -146,9 +165,15 @@ impl Entry {
     ) -> Result<Entry, Stopped> {
         let mut diff = Difference::default();
         diff.walk(parser, vocab.trie(), isolated, like)?;
+        Ok(Entry::differing(vocab, base, diff, vocab.trie()))
+    }
+
+    /// The entry of a state that differs so from that of another, on a tree of words.
+    pub(crate) fn differing(vocab: &Vocabulary, base: &Arc<Entry>, diff: Difference, tree: &Tree) -> Entry {
         let accepted = base.accepted.changed(&diff.less, &diff.more, vocab.mask_words());
-        let undecided = diff.undecided(vocab, base, &accepted);
-        Ok(Entry::new(accepted, undecided))
+        let without = Without::new(&diff.without);
+        let own = diff.own(vocab, &accepted, tree);
+        Entry::new(accepted, Undecided::Like { base: base.clone(), without, own: own.into() })
     }
 
     /// The entry of a state in a counted block.
@@ -194,6 +219,10 @@ impl Entry {
                     match rest {
                         Rest::Subtrees(nodes) => below(parser, vocab, nodes.iter().copied(), next, walk)?,
                         Rest::Remainders(trie) => walk.run(parser, trie, 0, next, usize::MAX)?,
+                        Rest::Listed(listed) => {
+                            let trie = following(vocab, listed, parser.allowed(next));
+                            walk.run(parser, &trie, 0, next, usize::MAX)?;
+                        }
                     }
                 }
                 Ok(())
@@ -219,10 +248,20 @@ impl Entry {
                     sections.resolve(parser, (vocab.trie(), entry), (nodes, next), walk)?;
                 }
                 Rest::Remainders(trie) => sections.resolve(parser, (trie, entry), (&[0], next), walk)?,
+                Rest::Listed(listed) => {
+                    let trie = following(vocab, listed, parser.allowed(next));
+                    walk.run(parser, &trie, 0, next, usize::MAX)?;
+                }
             }
         }
         Ok(())
     }
+}
+
+/// The remainders that begin with one of these bytes.
+fn following(vocab: &Vocabulary, listed: &[(TokenId, u16)], begin: ByteSet) -> Trie {
+    let left = listed.iter().filter_map(|&(id, from)| Some((vocab.bytes(id)?.get(usize::from(from)..)?, id)));
+    Trie::build(left.filter(|(bytes, _)| bytes.first().is_some_and(|&byte| begin.contains(byte))).collect())
 }
 
 fn below(
@@ -252,7 +291,7 @@ impl Undecided {
 
     /// What is undecided below these nodes, accepted tokens left out (free text may end after any of its bytes; nearly
     /// everything below is accepted anyway).
-    fn below(vocab: &Vocabulary, mut exits: Vec<(Exit, u32)>, accepted: &TokenSet) -> Undecided {
+    fn below(vocab: &Vocabulary, tree: &Tree, mut exits: Vec<(Exit, u32)>, accepted: &TokenSet) -> Undecided {
         if exits.is_empty() {
             return Undecided::Behind(Box::default());
         }
@@ -261,7 +300,7 @@ impl Undecided {
         exits.sort_unstable();
         let mut rests = Vec::new();
         for exits in exits.chunk_by(|a, b| a.0 == b.0) {
-            rests.extend(Rest::of(vocab, &row, exits).map(|rest| (exits[0].0, rest)));
+            rests.extend(Rest::of((vocab, tree), &row, exits).map(|rest| (exits[0].0, rest)));
         }
         Undecided::Behind(rests.into())
     }
@@ -269,8 +308,7 @@ impl Undecided {
 
 impl Rest {
     /// What is open below some nodes (that is, not in the row `accepted`), if anything. The nodes are in ascending order.
-    fn of(vocab: &Vocabulary, accepted: &[u32], exits: &[(Exit, u32)]) -> Option<Rest> {
-        let trie = vocab.trie();
+    pub(super) fn of((vocab, tree): (&Vocabulary, &Tree), accepted: &[u32], exits: &[(Exit, u32)]) -> Option<Rest> {
         let (mut remainders, mut nodes): (Vec<(&[u8], TokenId)>, Vec<u32>) = (Vec::new(), Vec::new());
         // Open words of one subtree, and how many of them are before each of its words.
         let (mut open, mut before): (Vec<TokenId>, Vec<u32>) = (Vec::new(), Vec::new());
@@ -278,11 +316,11 @@ impl Rest {
         let mut end = 0;
         for &(_, node) in exits {
             if node >= end {
-                end = trie.node(node).end;
-                subtree = trie.range_below(node);
+                end = tree.node(node).end;
+                subtree = tree.range_below(node);
                 open.clear();
                 before.clear();
-                for &word in strictly_below(trie, node) {
+                for &word in strictly_below(tree, node) {
                     before.push(open.len() as u32);
                     if !bit(accepted, word) {
                         open.push(word);
@@ -290,19 +328,19 @@ impl Rest {
                 }
                 before.push(open.len() as u32);
             }
-            let range = trie.range_below(node);
+            let range = tree.range_below(node);
             let at = |word: usize| before[word - subtree.start] as usize;
             let left = &open[at(range.start)..at(range.end)];
             if left.is_empty() {
                 continue;
             }
             nodes.push(node);
-            let depth = usize::from(trie.node(node).depth);
+            let depth = usize::from(tree.node(node).depth);
             remainders.extend(left.iter().filter_map(|&id| Some((&vocab.bytes(id)?[depth..], id))));
         }
         match nodes.len() {
             0 => None,
-            n if n <= SUBTREES => Some(Rest::Subtrees(nodes.into_boxed_slice())),
+            n if n <= SUBTREES && std::ptr::eq(tree, &**vocab.trie()) => Some(Rest::Subtrees(nodes.into_boxed_slice())),
             _ => Some(Rest::Remainders(Trie::build(remainders))),
         }
     }
@@ -311,6 +349,7 @@ impl Rest {
         match self {
             Rest::Subtrees(nodes) => nodes.len() * 4,
             Rest::Remainders(trie) => trie.len() * 24 + 1024,
+            Rest::Listed(listed) => listed.len() * 8,
         }
     }
 }
@@ -319,98 +358,6 @@ fn rests_bytes(rests: &[(Exit, Rest)]) -> usize {
     rests.iter().map(|(_, rest)| rest.bytes()).sum()
 }
 
-fn strictly_below(trie: &Trie, node: u32) -> &[TokenId] {
-    &trie.words_below(node)[trie.words_at(node).len()..]
-}
-
-/// Where two configurations part ways on the vocabulary.
-#[derive(Debug, Default)]
-struct Difference {
-    /// Accepted by the other only.
-    less: Vec<TokenId>,
-    /// Accepted by this one only.
-    more: Vec<TokenId>,
-    /// Undecided by the other in a way that is not this one's.
-    without: Vec<TokenId>,
-    /// Nodes with exits that are this one's only.
-    exits: Vec<(Exit, u32)>,
-    /// All exits of this one on the way to a node at which the other's say is taken from the words below, with that node.
-    taken: Vec<(Exit, u32, u32)>,
-}
-
-impl Difference {
-    /// Visits the nodes at which the configurations differ; equal ones decide everything below alike, unless the other one's
-    /// say has been taken from it further up.
-    fn walk(&mut self, parser: &mut Parser, trie: &Trie, this: ConfigId, other: ConfigId) -> Result<(), Stopped> {
-        // Exits of this one on the way to where the walk is.
-        let mut way: Vec<(Exit, u32)> = Vec::new();
-        descend(trie, (this, other, false), |at, byte, (this, other, taken)| {
-            let a = parser.step(this, byte)?;
-            let b = if this == other { a } else { parser.step(other, byte)? };
-            if a == b && (a == DEAD || !taken) {
-                return Ok(None);
-            }
-            while way.last().is_some_and(|&(_, node)| trie.node(node).end <= at) {
-                way.pop();
-            }
-            if a == DEAD {
-                // Whatever the other accepts or leaves open from here on, this one rejects.
-                self.less.extend_from_slice(trie.words_below(at));
-                self.without.extend_from_slice(trie.words_below(at));
-                if !taken {
-                    self.taken.extend(way.iter().map(|&(exit, node)| (exit, node, at)));
-                }
-                return Ok(None);
-            }
-            if b == DEAD {
-                self.more.extend_from_slice(trie.words_at(at));
-            }
-            let own = parser.exits(a);
-            if taken {
-                self.taken.extend(own.map(|exit| (exit, at, at)));
-                return Ok(Some((a, b, true)));
-            }
-            way.extend(own.map(|exit| (exit, at)));
-            let take = parser.exits(b).any(|exit| parser.exits(a).all(|own| own != exit));
-            if take {
-                self.without.extend_from_slice(strictly_below(trie, at));
-                self.taken.extend(way.iter().map(|&(exit, node)| (exit, node, at)));
-            } else {
-                self.exits.extend(
-                    parser.exits(a).filter(|own| parser.exits(b).all(|exit| exit != *own)).map(|exit| (exit, at)),
-                );
-            }
-            Ok(Some((a, b, take)))
-        })
-    }
-
-    /// What this one leaves undecided, put as what the other does.
-    fn undecided(mut self, vocab: &Vocabulary, base: &Arc<Entry>, accepted: &TokenSet) -> Undecided {
-        let mut own: Vec<(Exit, Rest)> = Vec::new();
-        if !(self.exits.is_empty() && self.taken.is_empty()) {
-            let mut row = vec![0; vocab.mask_words()];
-            accepted.write(&mut row);
-            self.exits.sort_unstable();
-            for exits in self.exits.chunk_by(|a, b| a.0 == b.0) {
-                own.extend(Rest::of(vocab, &row, exits).map(|rest| (exits[0].0, rest)));
-            }
-            let trie = vocab.trie();
-            self.taken.sort_unstable();
-            for ways in self.taken.chunk_by(|a, b| a.0 == b.0) {
-                let mut remainders: Vec<(&[u8], TokenId)> = Vec::new();
-                for &(_, from, below) in ways {
-                    let depth = usize::from(trie.node(from).depth);
-                    let open = trie.words_below(below).iter().filter(|&&word| !bit(&row, word));
-                    remainders.extend(open.filter_map(|&id| Some((&vocab.bytes(id)?[depth..], id))));
-                }
-                remainders.retain(|(bytes, _)| !bytes.is_empty());
-                remainders.sort_unstable();
-                remainders.dedup();
-                if !remainders.is_empty() {
-                    own.push((ways[0].0, Rest::Remainders(Trie::build(remainders))));
-                }
-            }
-        }
-        Undecided::Like { base: base.clone(), without: Without::new(&self.without), own: own.into() }
-    }
+pub(super) fn strictly_below(tree: &Tree, node: u32) -> &[TokenId] {
+    &tree.words_below(node)[tree.words_at(node).len()..]
 }

@@ -6,8 +6,10 @@ use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::entry::Entry;
+use super::fold::Folds;
 use super::joint::Joint;
 use super::key::GrammarKeys;
+use super::pool::Own;
 use super::pooling::{Counters, Pooled, Pooling, count};
 use super::section::{Sections, Words};
 use super::set::{TokenSet, set_bit};
@@ -80,6 +82,7 @@ pub(crate) struct IndexState {
     /// States whose entries come from the pool.
     wide: Vec<bool>,
     keys: GrammarKeys,
+    folds: Folds,
     /// Entries this grammar has used, by state and counter.
     entries: Cache<(u32, u32), Arc<Entry>>,
     /// What [`Entry::resolve`] found, by the entry's address (it is held here, so the address stays its own), exit and what follows.
@@ -298,11 +301,11 @@ impl Index {
 
     /// The entry of a wide state: this grammar's, else the pool's.
     fn entry(&self, state: &mut IndexState, item: Item) -> Result<Arc<Entry>, Stopped> {
-        let IndexState { parser, keys, entries, .. } = state;
+        let IndexState { parser, keys, folds, entries, .. } = state;
         if let Some(entry) = entries.get(&(item.state, item.count)) {
             return Ok(entry);
         }
-        let entry = self.pool.entry(parser, keys, &self.vocab, item)?;
+        let entry = self.pool.entry(parser, &mut Own { keys, folds }, &self.vocab, item)?;
         entries.insert((item.state, item.count), entry.clone(), entry.bytes());
         Ok(entry)
     }
@@ -339,6 +342,7 @@ impl IndexState {
             candidates: FxHashMap::default(),
             wide: Vec::new(),
             keys: GrammarKeys::default(),
+            folds: Folds::default(),
             entries: Cache::new(ENTRIES_BYTES),
             resolved: Resolved::default(),
             resolved_bytes: 0,
@@ -484,7 +488,12 @@ impl IndexState {
 
     /// Memory held, in bytes, roughly: what the pool has as well is its.
     pub(crate) fn bytes(&self) -> usize {
-        self.parser.bytes() + self.masks_held + self.resolved_bytes + self.sections.bytes() + self.joint.bytes()
+        self.parser.bytes()
+            + self.masks_held
+            + self.resolved_bytes
+            + self.sections.bytes()
+            + self.joint.bytes()
+            + self.folds.bytes()
     }
 
     /// Whether half of the memory for parser or masks is used.
@@ -512,6 +521,7 @@ impl IndexState {
         self.joint.clear();
         self.wide.clear();
         self.keys = GrammarKeys::default();
+        self.folds = Folds::default();
         self.masks_held = 0;
         self.lengths = None;
         self.epoch += 1;

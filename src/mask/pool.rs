@@ -5,6 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::entry::Entry;
+use super::fold::Folds;
 use super::key::{GrammarKeys, RuleKeys};
 use super::pooling::{Counters, count};
 use super::profile::Profile;
@@ -23,6 +24,12 @@ pub(super) struct MaskPool {
     /// The row of all tokens with text.
     all: Arc<[u32]>,
     inner: Mutex<Inner>,
+}
+
+/// What a grammar has of its own, to look at its states with.
+pub(super) struct Own<'s> {
+    pub(super) keys: &'s mut GrammarKeys,
+    pub(super) folds: &'s mut Folds,
 }
 
 #[derive(Debug)]
@@ -59,37 +66,38 @@ impl MaskPool {
     fn build(
         &self,
         parser: &mut Parser,
-        keys: &mut GrammarKeys,
+        own: &mut Own<'_>,
         vocab: &Vocabulary,
         (item, counters): (Item, &Counters),
-    ) -> Result<Entry, Stopped> {
+    ) -> Result<Arc<Entry>, Stopped> {
         if let Some(room) = parser.room(&item)
-            && let Some(profile) = self.profile(parser, keys, vocab, item)?
+            && let Some(profile) = self.profile(parser, own, vocab, item)?
         {
-            return Ok(profile.entry(room));
+            return Ok(Arc::new(profile.entry(room)));
         }
         let isolated = parser.isolated(item);
         if let Some(like) = parser.loops_like(isolated)? {
-            let base = self.entry(parser, keys, vocab, (like, counters))?;
+            let base = self.entry(parser, own, vocab, (like, counters))?;
             let other = parser.isolated(like);
             let entry = Entry::build_like(parser, vocab, &base, isolated, other)?;
             count(&counters.derived);
-            return Ok(entry);
+            return Ok(Arc::new(entry));
         }
-        Entry::build(parser, vocab, &self.all, isolated)
+        own.folds.entry(parser, vocab, &self.all, (&item, counters))
     }
 
     /// The profile of a state in a counted block.
     fn profile(
         &self,
         parser: &mut Parser,
-        keys: &mut GrammarKeys,
+        own: &mut Own<'_>,
         vocab: &Vocabulary,
         item: Item,
     ) -> Result<Option<Arc<Profile>>, Stopped> {
         let key = {
             let mut inner = self.inner.lock();
-            let key = keys.state_key(parser.program_mut(), &mut inner.rules, (item.state, FREE, vocab.reach() as u32));
+            let key =
+                own.keys.state_key(parser.program_mut(), &mut inner.rules, (item.state, FREE, vocab.reach() as u32));
             if let Some(profile) = inner.profiles.get(&key) {
                 return Ok(profile);
             }
@@ -106,14 +114,14 @@ impl MaskPool {
     pub(super) fn entry(
         &self,
         parser: &mut Parser,
-        keys: &mut GrammarKeys,
+        own: &mut Own<'_>,
         vocab: &Vocabulary,
         (item, counters): (Item, &Counters),
     ) -> Result<Arc<Entry>, Stopped> {
         let reach = vocab.reach() as u32;
         let key = {
             let mut inner = self.inner.lock();
-            let key = keys.state_key(parser.program_mut(), &mut inner.rules, (item.state, item.count, reach));
+            let key = own.keys.state_key(parser.program_mut(), &mut inner.rules, (item.state, item.count, reach));
             if let Some(entry) = inner.entries.get(&key) {
                 count(&counters.hits);
                 return Ok(entry);
@@ -121,7 +129,7 @@ impl MaskPool {
             count(&counters.misses);
             key
         };
-        let entry = Arc::new(self.build(parser, keys, vocab, (item, counters))?);
+        let entry = self.build(parser, own, vocab, (item, counters))?;
         let bytes = entry.bytes() + key.len() * 4;
         self.inner.lock().entries.insert(key, entry.clone(), bytes);
         Ok(entry)

@@ -6,8 +6,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use super::entry::Entry;
-use super::key::GrammarKeys;
-use super::pool::MaskPool;
+use super::pool::{MaskPool, Own};
 use super::set::set_bit;
 use super::walk::Stopped;
 use crate::matcher::{Item, Parser};
@@ -209,11 +208,11 @@ impl Pooled {
     pub(super) fn entry(
         &self,
         parser: &mut Parser,
-        keys: &mut GrammarKeys,
+        own: &mut Own<'_>,
         vocab: &Vocabulary,
         item: Item,
     ) -> Result<Arc<Entry>, Stopped> {
-        self.pool.entry(parser, keys, vocab, (item, &self.pooling.counters))
+        self.pool.entry(parser, own, vocab, (item, &self.pooling.counters))
     }
 }
 

@@ -44,6 +44,8 @@ pub(crate) struct Walk {
     pub(crate) called: Vec<(ConfigId, u32)>,
     /// Places of a trie, by number, and what follows items that were looked at on their own to there.
     pub(crate) behind: Vec<(u32, ConfigId)>,
+    /// How many nodes were looked at one by one, in all.
+    pub(crate) looked: usize,
     /// A row that is empty between uses.
     marks: Vec<u32>,
     stack: Vec<(u32, ConfigId)>,
@@ -214,6 +216,7 @@ impl Walk {
                 return Err(Stopped::Budget);
             }
             *left -= 1;
+            self.looked += 1;
             let mut top = self.stack[self.stack.len() - 1];
             while at >= top.0 {
                 self.stack.pop();

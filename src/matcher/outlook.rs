@@ -41,6 +41,25 @@ impl Parser {
         out.into_iter().map(|(_, bytes)| bytes).collect()
     }
 
+    /// What [`Parser::alike`] depends on, written down: configurations with the same look tell the same bytes apart.
+    pub(crate) fn look(&mut self, config: ConfigId, look: &mut Vec<u32>) {
+        self.expand(config);
+        look.clear();
+        let mut targets: Vec<u32> = Vec::new();
+        for item in self.store().items(config) {
+            // Targets are numbered as they come, for each item anew.
+            targets.clear();
+            look.push(u32::MAX);
+            for e in self.program().byte_edges(item.state) {
+                let to = targets.iter().position(|&to| to == e.to).unwrap_or_else(|| {
+                    targets.push(e.to);
+                    targets.len() - 1
+                });
+                look.extend([u32::from(e.lo) << 8 | u32::from(e.hi), to as u32]);
+            }
+        }
+    }
+
     /// How many bytes of a trigger free text ends in here; all there can be where one has fired.
     pub(crate) fn pending(&self, config: ConfigId) -> u32 {
         let marks = self.store().items(config).iter().map(|item| self.program().mark(item.state));

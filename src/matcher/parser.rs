@@ -341,14 +341,6 @@ impl Parser {
         set
     }
 
-    /// The configuration that stands for this one where masks are concerned.
-    pub(crate) fn normal(&mut self, config: ConfigId) -> ConfigId {
-        match self.reach {
-            Some(reach) => self.store.normal_config(&self.program, config, reach),
-            None => config,
-        }
-    }
-
     /// One item alone, with nothing known about what follows its rule.
     pub(crate) fn isolated(&mut self, item: Item) -> ConfigId {
         let frame = if self.program.is_dispatch(item.state) { GATED } else { BOTTOM };

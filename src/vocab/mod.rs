@@ -3,7 +3,8 @@
 mod trie;
 mod white;
 
-pub use trie::{Node, Trie};
+pub(crate) use trie::Planting;
+pub use trie::{Node, Tree, Trie};
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};

@@ -17,15 +17,22 @@ pub struct Node {
     pub byte: u8,
 }
 
-/// A trie over byte strings, each with an id. Node 0 is the root.
+/// Nodes in depth-first order, and the words that end at them. Node 0 is the root.
 ///
-/// Invariants: children of a node appear in ascending byte order; words are in the order of their strings, so that a
-/// subtree's words are one run.
+/// Invariant: the words of a subtree are one run of the list of words, those of its root first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trie {
+pub struct Tree {
     /// All nodes, then one sentinel.
     nodes: Vec<Node>,
     words: Vec<TokenId>,
+}
+
+/// A trie over byte strings, each with an id.
+///
+/// Invariants: children of a node appear in ascending byte order; words are in the order of their strings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trie {
+    tree: Tree,
     root: Box<[u32; 256]>,
     /// Per node: which kinds of bytes its subtree has below it; see [`kind`] and [`CODE_POINTS`].
     below: Vec<u64>,
@@ -34,32 +41,119 @@ pub struct Trie {
 /// No such child.
 pub(crate) const NO_NODE: u32 = u32::MAX;
 
+impl Tree {
+    /// A node.
+    #[inline]
+    pub fn node(&self, index: u32) -> &Node {
+        &self.nodes[index as usize]
+    }
+
+    /// Number of nodes, the root included.
+    pub fn len(&self) -> usize {
+        self.nodes.len() - 1
+    }
+
+    /// Whether the trie holds no string but perhaps the empty one.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.len() == 2
+    }
+
+    /// Words that end exactly at a node.
+    #[inline]
+    pub fn words_at(&self, node: u32) -> &[TokenId] {
+        self.words(self.range_at(node))
+    }
+
+    /// Words by their positions in the list of all words.
+    #[inline]
+    pub fn words(&self, range: std::ops::Range<usize>) -> &[TokenId] {
+        &self.words[range]
+    }
+
+    /// Positions, in the list of all words, of those that end exactly at a node.
+    #[inline]
+    pub fn range_at(&self, node: u32) -> std::ops::Range<usize> {
+        // The next node in depth-first order is the first child or the node after the subtree: its words begin where ours end.
+        self.nodes[node as usize].words as usize..self.nodes[node as usize + 1].words as usize
+    }
+
+    /// Positions, in the list of all words, of those that end strictly below a node.
+    #[inline]
+    pub fn range_below(&self, node: u32) -> std::ops::Range<usize> {
+        let n = self.nodes[node as usize];
+        self.nodes[node as usize + 1].words as usize..self.nodes[n.end as usize].words as usize
+    }
+
+    /// Words that end in a node's subtree.
+    #[inline]
+    pub fn words_below(&self, node: u32) -> &[TokenId] {
+        let n = self.nodes[node as usize];
+        &self.words[n.words as usize..self.nodes[n.end as usize].words as usize]
+    }
+}
+
+/// A tree under construction: nodes are given in depth-first order.
+pub(crate) struct Planting {
+    tree: Tree,
+    /// The nodes on the way to the last one.
+    path: Vec<u32>,
+}
+
+impl Planting {
+    /// A tree with a root, and room for so many words.
+    pub(crate) fn with_words(words: usize) -> Planting {
+        let root = Node { end: 0, words: 0, depth: 0, byte: 0 };
+        Planting { tree: Tree { nodes: vec![root], words: Vec::with_capacity(words) }, path: vec![0] }
+    }
+
+    /// Adds a node below the last one with a smaller depth.
+    pub(crate) fn node(&mut self, depth: usize, byte: u8) -> u32 {
+        let Tree { nodes, words } = &mut self.tree;
+        let at = nodes.len() as u32;
+        self.path.drain(depth..).for_each(|done| nodes[done as usize].end = at);
+        self.path.push(at);
+        nodes.push(Node { end: 0, words: words.len() as u32, depth: depth as u16, byte });
+        at
+    }
+
+    /// Adds words that end at the last node.
+    pub(crate) fn words(&mut self, words: &[TokenId]) {
+        self.tree.words.extend_from_slice(words);
+    }
+
+    pub(crate) fn finish(mut self) -> Tree {
+        let Tree { nodes, words } = &mut self.tree;
+        let end = nodes.len() as u32;
+        self.path.drain(..).for_each(|done| nodes[done as usize].end = end);
+        nodes.push(Node { end: end + 1, words: words.len() as u32, depth: 0, byte: 0 });
+        self.tree
+    }
+}
+
+impl std::ops::Deref for Trie {
+    type Target = Tree;
+
+    fn deref(&self) -> &Tree {
+        &self.tree
+    }
+}
+
 impl Trie {
     /// Builds from `(string, id)` pairs in any order. The empty string ends at the root. Cost: one sort.
     pub fn build(mut entries: Vec<(&[u8], TokenId)>) -> Trie {
         entries.sort_unstable();
-        let mut nodes = vec![Node { end: 0, words: 0, depth: 0, byte: 0 }];
-        let mut words = Vec::with_capacity(entries.len());
-        let mut path: Vec<u32> = vec![0];
+        let mut tree = Planting::with_words(entries.len());
         let mut previous: &[u8] = &[];
         for (bytes, id) in &entries {
             let shared = previous.iter().zip(*bytes).take_while(|(a, b)| a == b).count();
-            while path.len() > shared + 1 {
-                let done = path.pop().expect("path is longer than shared");
-                nodes[done as usize].end = nodes.len() as u32;
+            for (depth, &byte) in bytes.iter().enumerate().skip(shared) {
+                tree.node(depth + 1, byte);
             }
-            for &byte in &bytes[shared..] {
-                path.push(nodes.len() as u32);
-                let depth = (path.len() - 1) as u16;
-                nodes.push(Node { end: 0, words: words.len() as u32, depth, byte });
-            }
-            words.push(*id);
+            tree.words(&[*id]);
             previous = bytes;
         }
-        while let Some(done) = path.pop() {
-            nodes[done as usize].end = nodes.len() as u32;
-        }
-        nodes.push(Node { end: nodes.len() as u32 + 1, words: words.len() as u32, depth: 0, byte: 0 });
+        let tree = tree.finish();
+        let nodes = &tree.nodes;
         let mut root = Box::new([NO_NODE; 256]);
         let mut child = 1;
         while child < nodes[0].end {
@@ -97,13 +191,7 @@ impl Trie {
                 *below = *below & !NOT_ASCII | CODE_POINTS;
             }
         }
-        Trie { nodes, words, root, below }
-    }
-
-    /// A node.
-    #[inline]
-    pub fn node(&self, index: u32) -> &Node {
-        &self.nodes[index as usize]
+        Trie { tree, root, below }
     }
 
     /// The kinds of all bytes strictly below a node; [`CODE_POINTS`] in place of those that are not ASCII where they spell some, read
@@ -111,16 +199,6 @@ impl Trie {
     #[inline]
     pub(crate) fn kinds_below(&self, node: u32) -> u64 {
         self.below[node as usize]
-    }
-
-    /// Number of nodes, the root included.
-    pub fn len(&self) -> usize {
-        self.nodes.len() - 1
-    }
-
-    /// Whether the trie holds no string but perhaps the empty one.
-    pub fn is_empty(&self) -> bool {
-        self.nodes.len() == 2
     }
 
     /// The root's child for a byte.
@@ -145,38 +223,5 @@ impl Trie {
             child = n.end;
         }
         None
-    }
-
-    /// Words that end exactly at a node.
-    #[inline]
-    pub fn words_at(&self, node: u32) -> &[TokenId] {
-        self.words(self.range_at(node))
-    }
-
-    /// Words by their positions in the list of all words.
-    #[inline]
-    pub fn words(&self, range: std::ops::Range<usize>) -> &[TokenId] {
-        &self.words[range]
-    }
-
-    /// Positions, in the list of all words, of those that end exactly at a node.
-    #[inline]
-    pub fn range_at(&self, node: u32) -> std::ops::Range<usize> {
-        // The next node in depth-first order is the first child or the node after the subtree: its words begin where ours end.
-        self.nodes[node as usize].words as usize..self.nodes[node as usize + 1].words as usize
-    }
-
-    /// Positions, in the list of all words, of those that end strictly below a node.
-    #[inline]
-    pub fn range_below(&self, node: u32) -> std::ops::Range<usize> {
-        let n = self.nodes[node as usize];
-        self.nodes[node as usize + 1].words as usize..self.nodes[n.end as usize].words as usize
-    }
-
-    /// Words that end in a node's subtree.
-    #[inline]
-    pub fn words_below(&self, node: u32) -> &[TokenId] {
-        let n = self.nodes[node as usize];
-        &self.words[n.words as usize..self.nodes[n.end as usize].words as usize]
     }
 }

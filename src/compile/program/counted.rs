@@ -1,7 +1,7 @@
 //! Edges of states of graphs whose steps are counted.
 
 use super::edges::push_edge;
-use super::{Program, Span};
+use super::{Program, Source, Span, State};
 use crate::compile::ByteEdge;
 use crate::compile::counted::Counts;
 use crate::compile::units::{Symbol, Unit};
@@ -52,5 +52,34 @@ impl Program {
                 Symbol::Byte(_) | Symbol::Block(_) => debug_assert!(false, "steps have no blocks"),
             }
         }
+    }
+
+    /// A state that no token of at most `reach` bytes can tell from this one (the same `reach` each time), in a graph whose steps are
+    /// counted: as far from its bounds as a token can make no difference, how many steps there have been makes none either.
+    pub(crate) fn far_from_bounds(&mut self, state: u32, reach: u32) -> u32 {
+        let State { instance, set, .. } = self.states[state as usize];
+        let Source::Counted(unit) = &self.instances[instance as usize].source else { return state };
+        if let Some(&known) = self.far.get(&state) {
+            return known;
+        }
+        let mut far = self.sets[set.range()].to_vec();
+        if let Some(counts) = &unit.counts {
+            far.chunks_exact_mut(2).for_each(|pair| pair[1] = counts.far_from_bounds(pair[1], reach));
+        }
+        let mut pairs: Vec<(u32, u32)> = far.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        far.clear();
+        far.extend(pairs.into_iter().flat_map(|(state, steps)| [state, steps]));
+        let to = self.intern(instance, &far);
+        self.far.insert(state, to);
+        to
+    }
+
+    /// Whether a state is one of a graph whose steps are counted.
+    #[inline]
+    pub(crate) fn is_counted(&self, state: u32) -> bool {
+        let instance = self.states[state as usize].instance;
+        matches!(self.instances[instance as usize].source, Source::Counted(_))
     }
 }

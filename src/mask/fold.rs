@@ -1,0 +1,360 @@
+//! The vocabulary as one state reads it: tokens whose bytes it does not tell apart share the nodes of a tree, which is then a fraction of
+//! the vocabulary's. States of one rule that differ in a count alone (the words of `^(\S+\s+){0,99}\S+$`, the characters left of a
+//! `maxLength`) tell the same bytes apart: the entry of another one is found on the small tree, as what it differs in. That the
+//! other one tells no more bytes apart is checked at every node, not assumed.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::difference::{Difference, Seen};
+use super::entry::Entry;
+use super::pooling::{Counters, count};
+use super::walk::Stopped;
+use crate::fsm::ByteSet;
+use crate::matcher::{ConfigId, DEAD, Exit, Item, Parser};
+use crate::vocab::{Planting, Tree, Vocabulary};
+
+/// A walk over this part of the vocabulary's nodes is long: the next state of the rule is worth a fold.
+const LONG: usize = 4;
+/// A fold has at most this part of the vocabulary's nodes, or it is no help.
+const SMALLER: usize = 4;
+/// Most folds of one rule.
+const FOLDS: usize = 4;
+/// Memory for the folds of one constraint.
+const MAX_BYTES: usize = 16 << 20;
+/// Bytes that lead nowhere. In the tree, all words that go on with such a byte are at one node.
+const NO_GROUP: u8 = u8::MAX;
+/// The state's rule may end here.
+const ENDS: u8 = 1;
+/// Some tokens go on behind here, whether the state reads them or not.
+const GOES_ON: u8 = 2;
+
+/// One state's fold of the vocabulary, and its entry.
+#[derive(Debug)]
+struct Fold {
+    base: Arc<Entry>,
+    /// What the state can read. The byte of a node is the number of a group of its parent's grouping.
+    tree: Tree,
+    /// Per node: how the bytes below it are grouped.
+    groupings: Vec<u32>,
+    /// Per node: [`ENDS`] and [`GOES_ON`].
+    marks: Vec<u8>,
+    /// Groupings: the bytes of each group. Bytes of none lead nowhere.
+    groups: Vec<Box<[ByteSet]>>,
+    plans: Plans,
+}
+
+/// Which bytes to try for the groups of a grouping.
+#[derive(Debug, Default)]
+struct Plans {
+    /// How configurations tell bytes apart, by content.
+    looks: FxHashMap<Box<[u32]>, u32>,
+    /// By grouping and number of the look; none where it tells bytes of one group apart.
+    known: FxHashMap<(u32, u32), Option<u32>>,
+    plans: Vec<Plan>,
+    look: Vec<u32>,
+}
+
+/// For each group, bytes of it: one of each set that the same edges read. None: all of the group lead nowhere.
+type Plan = Box<[Box<[u8]>]>;
+
+/// The folds of one constraint's rules.
+#[derive(Debug, Default)]
+pub(crate) struct Folds {
+    rules: FxHashMap<u32, OfRule>,
+    bytes: usize,
+}
+
+/// What is known of a rule.
+#[derive(Debug)]
+enum OfRule {
+    /// Walks of its states are short, so far.
+    Short,
+    /// One has been long.
+    Long(Vec<Fold>),
+    /// Its states tell too many bytes apart.
+    Apart,
+}
+
+impl Folds {
+    /// The entry of an isolated item, of which no other entry is known. `all` is the row of every token with text.
+    pub(super) fn entry(
+        &mut self,
+        parser: &mut Parser,
+        vocab: &Vocabulary,
+        all: &Arc<[u32]>,
+        (item, counters): (&Item, &Counters),
+    ) -> Result<Arc<Entry>, Stopped> {
+        let isolated = parser.isolated(*item);
+        let rule = parser.program().state(item.state).rule;
+        let of_rule = self.rules.entry(rule).or_insert(OfRule::Short);
+        if let OfRule::Long(folds) = of_rule {
+            for fold in folds.iter_mut().rev() {
+                if let Some(diff) = fold.differ(parser, isolated)? {
+                    count(&counters.derived);
+                    return Ok(Arc::new(Entry::differing(vocab, &fold.base, diff, &fold.tree)));
+                }
+            }
+            if folds.len() < FOLDS && self.bytes < MAX_BYTES {
+                match Fold::build(parser, vocab, isolated)? {
+                    Some(fold) => {
+                        let base = fold.base.clone();
+                        self.bytes += fold.bytes();
+                        folds.push(fold);
+                        return Ok(base);
+                    }
+                    None => *of_rule = OfRule::Apart,
+                }
+            }
+        }
+        let (entry, looked) = Entry::build(parser, vocab, all, isolated)?;
+        if matches!(of_rule, OfRule::Short) && looked > vocab.trie().len() / LONG {
+            // What is kept account of tells bytes apart that states do not.
+            *of_rule = if parser.compiled().keeps_no_account() { OfRule::Long(Vec::new()) } else { OfRule::Apart };
+        }
+        Ok(Arc::new(entry))
+    }
+
+    /// Memory held, in bytes, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// How a configuration groups bytes, while a fold is built: those that lead to the same configuration.
+struct Grouping {
+    id: u32,
+    of: Box<[u8; 256]>,
+    next: Vec<ConfigId>,
+}
+
+/// Nodes of the vocabulary's trie that become one node.
+struct Pending {
+    config: ConfigId,
+    group: u8,
+    depth: u32,
+    /// Where in the list of nodes they begin; it ends with them.
+    from: usize,
+}
+
+impl Fold {
+    /// The fold of an isolated item's state. None if it is hardly smaller than the vocabulary. Cost: a look at each node that the state
+    /// can read, and one transition a node of the fold and group of bytes.
+    fn build(parser: &mut Parser, vocab: &Vocabulary, isolated: ConfigId) -> Result<Option<Fold>, Stopped> {
+        let trie = vocab.trie();
+        let mut known: FxHashMap<ConfigId, Grouping> = FxHashMap::default();
+        let mut ids: FxHashMap<Box<[ByteSet]>, u32> = FxHashMap::default();
+        let mut groups: Vec<Box<[ByteSet]>> = Vec::new();
+        let mut tree = Planting::with_words(trie.words_below(0).len());
+        let (mut groupings, mut marks, mut exits) = (Vec::new(), vec![0], Vec::new());
+        let (mut nodes, mut pending): (Vec<u32>, Vec<Pending>) = Default::default();
+        let (mut here, mut children): (Vec<u32>, Vec<(u8, u32)>) = (vec![0], Vec::new());
+        let (mut config, mut depth) = (isolated, 0);
+        loop {
+            let grouping = match known.get(&config) {
+                Some(grouping) => grouping,
+                None => {
+                    let Some(grouping) = Grouping::of(parser, config, (&mut ids, &mut groups))? else {
+                        return Ok(None);
+                    };
+                    known.entry(config).or_insert(grouping)
+                }
+            };
+            groupings.push(grouping.id);
+            for &node in &here {
+                let (mut child, end) = (node + 1, trie.node(node).end);
+                if child < end {
+                    marks[groupings.len() - 1] |= GOES_ON;
+                }
+                while child < end {
+                    let node = trie.node(child);
+                    let group = grouping.of[usize::from(node.byte)];
+                    children.push((group, child));
+                    child = node.end;
+                }
+            }
+            // The last that is pushed is the next that is visited.
+            children.sort_by_key(|&(group, _)| std::cmp::Reverse(group));
+            for same in children.chunk_by(|a, b| a.0 == b.0) {
+                let group = same[0].0;
+                let config = grouping.next.get(usize::from(group)).copied().unwrap_or(DEAD);
+                pending.push(Pending { config, group, depth: depth + 1, from: nodes.len() });
+                nodes.extend(same.iter().map(|&(_, node)| node));
+            }
+            children.clear();
+            let next = loop {
+                let Some(next) = pending.pop() else { break None };
+                if next.group != NO_GROUP {
+                    break Some(next);
+                }
+                tree.node(next.depth as usize, NO_GROUP);
+                nodes.drain(next.from..).for_each(|node| tree.words(trie.words_below(node)));
+                groupings.push(0);
+                marks.push(0);
+            };
+            let Some(next) = next else { break };
+            (config, depth) = (next.config, next.depth);
+            here.clear();
+            here.extend(nodes.drain(next.from..));
+            let at = tree.node(depth as usize, next.group);
+            if at as usize > trie.len() / SMALLER {
+                return Ok(None);
+            }
+            here.iter().for_each(|&node| tree.words(trie.words_at(node)));
+            let done = parser.store().done(config);
+            if done.gated {
+                return Ok(None);
+            }
+            marks.push(if done.bottom { ENDS } else { 0 });
+            if done.bottom {
+                exits.push((Exit::End, at));
+            }
+        }
+        let tree = tree.finish();
+        let read = (1..tree.len() as u32).filter(|&node| tree.node(node).byte != NO_GROUP);
+        let base = Arc::new(Entry::found(vocab, &tree, read, exits));
+        Ok(Some(Fold { base, tree, groupings, marks, groups, plans: Plans::default() }))
+    }
+
+    /// What another isolated item's state differs in. None if it tells bytes apart that this fold does not.
+    fn differ(&mut self, parser: &mut Parser, isolated: ConfigId) -> Result<Option<Difference>, Stopped> {
+        let Fold { tree, groupings, marks, groups, plans, .. } = self;
+        let mut diff = Difference::default();
+        let mut planned: FxHashMap<(u32, ConfigId), u32> = FxHashMap::default();
+        let end = tree.len() as u32;
+        let Some(plan) = plans.of(parser, groupings[0], &groups[groupings[0] as usize], isolated) else {
+            return Ok(None);
+        };
+        let mut stack = vec![(end, isolated, plan, false)];
+        let mut at = 1;
+        while at < end {
+            while at >= stack[stack.len() - 1].0 {
+                stack.pop();
+            }
+            let (_, parent, plan, taken) = stack[stack.len() - 1];
+            let node = *tree.node(at);
+            if node.byte == NO_GROUP {
+                at = node.end;
+                continue;
+            }
+            let bytes = &plans.plans[plan as usize][usize::from(node.byte)];
+            let mut config = DEAD;
+            for (tried, &byte) in bytes.iter().enumerate() {
+                let next = parser.step(parent, byte)?;
+                if tried > 0 && next != config {
+                    return Ok(None);
+                }
+                config = next;
+            }
+            let done = parser.store().done(config);
+            if done.gated {
+                return Ok(None);
+            }
+            let exits = |ends: bool| if ends { &[Exit::End][..] } else { &[] };
+            let this = Seen { dead: config == DEAD, exits: exits(done.bottom) };
+            let other = Seen { dead: false, exits: exits(marks[at as usize] & ENDS != 0) };
+            let Some(taken) = diff.visit(tree, at, (this, other), taken) else {
+                at = node.end;
+                continue;
+            };
+            if marks[at as usize] & GOES_ON != 0 {
+                let grouping = groupings[at as usize];
+                let plan = match planned.get(&(grouping, config)) {
+                    Some(&plan) => plan,
+                    None => {
+                        let bytes = &groups[grouping as usize];
+                        let Some(plan) = plans.of(parser, grouping, bytes, config) else { return Ok(None) };
+                        planned.insert((grouping, config), plan);
+                        plan
+                    }
+                };
+                stack.push((node.end, config, plan, taken));
+            }
+            at += 1;
+        }
+        Ok(Some(diff))
+    }
+
+    fn bytes(&self) -> usize {
+        self.tree.len() * 24 + size_of_val(self.tree.words_below(0)) + 4096
+    }
+}
+
+impl Grouping {
+    /// None if there are too many groups.
+    fn of(
+        parser: &mut Parser,
+        config: ConfigId,
+        (ids, groups): (&mut FxHashMap<Box<[ByteSet]>, u32>, &mut Vec<Box<[ByteSet]>>),
+    ) -> Result<Option<Grouping>, Stopped> {
+        let (mut next, mut sets): (Vec<ConfigId>, Vec<ByteSet>) = Default::default();
+        let mut of = Box::new([NO_GROUP; 256]);
+        for bytes in parser.alike(config) {
+            let Some(first) = bytes.iter().next() else { continue };
+            let to = parser.step(config, first)?;
+            if to == DEAD {
+                continue;
+            }
+            let group = next.iter().position(|&known| known == to).unwrap_or_else(|| {
+                next.push(to);
+                sets.push(ByteSet::EMPTY);
+                next.len() - 1
+            });
+            if group >= usize::from(NO_GROUP) {
+                return Ok(None);
+            }
+            sets[group] = sets[group].union(&bytes);
+            bytes.iter().for_each(|byte| of[usize::from(byte)] = group as u8);
+        }
+        let sets: Box<[ByteSet]> = sets.into();
+        let id = *ids.entry(sets).or_insert_with_key(|sets| {
+            groups.push(sets.clone());
+            groups.len() as u32 - 1
+        });
+        Ok(Some(Grouping { id, of, next }))
+    }
+}
+
+impl Plans {
+    /// The plan of a grouping's groups (its `bytes`) for a configuration. None if it reads other bytes as well, or tells those of a group
+    /// apart by what some of them lead nowhere.
+    fn of(&mut self, parser: &mut Parser, grouping: u32, bytes: &[ByteSet], config: ConfigId) -> Option<u32> {
+        parser.look(config, &mut self.look);
+        let number = self.looks.len() as u32;
+        let look = match self.looks.get(&self.look[..]) {
+            Some(&look) => look,
+            None => *self.looks.entry(self.look[..].into()).or_insert(number),
+        };
+        if let Some(&known) = self.known.get(&(grouping, look)) {
+            return known;
+        }
+        let plan = Plans::make(&parser.alike(config), bytes).map(|plan| {
+            self.plans.push(plan);
+            self.plans.len() as u32 - 1
+        });
+        self.known.insert((grouping, look), plan);
+        plan
+    }
+
+    fn make(alike: &[ByteSet], groups: &[ByteSet]) -> Option<Plan> {
+        let mut left: Vec<ByteSet> = alike.to_vec();
+        let mut plan = Vec::with_capacity(groups.len());
+        for group in groups {
+            let (mut first, mut covered) = (Vec::new(), ByteSet::EMPTY);
+            for set in &mut left {
+                let both = set.intersect(group);
+                if let Some(byte) = both.iter().next() {
+                    first.push(byte);
+                    covered = covered.union(&both);
+                    *set = set.intersect(&group.complement());
+                }
+            }
+            if !first.is_empty() && covered != *group {
+                return None;
+            }
+            plan.push(first.into());
+        }
+        left.iter().all(ByteSet::is_empty).then(|| plan.into())
+    }
+}

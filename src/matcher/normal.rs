@@ -1,0 +1,28 @@
+//! Which configurations are the same where masks are concerned: counters that no token can tell apart.
+
+use super::parser::Parser;
+use super::store::ConfigId;
+
+impl Parser {
+    /// The configuration that stands for this one where masks are concerned.
+    pub(crate) fn normal(&mut self, config: ConfigId) -> ConfigId {
+        let (store, program, reach) = self.parts();
+        let Some(reach) = reach else { return config };
+        let normal = store.normal_config(program, config, reach);
+        self.far_from_bounds(normal, reach)
+    }
+
+    /// The same with states of graphs whose steps are counted moved away from their bounds.
+    fn far_from_bounds(&mut self, config: ConfigId, reach: u32) -> ConfigId {
+        let items = self.store().items(config);
+        if !items.iter().any(|item| self.program().is_counted(item.state)) {
+            return config;
+        }
+        let mut far = items.to_vec();
+        far.iter_mut().for_each(|item| item.state = self.program_mut().far_from_bounds(item.state, reach));
+        far.sort_unstable();
+        far.dedup();
+        let (store, ..) = self.parts();
+        store.config(&far, store.done(config))
+    }
+}

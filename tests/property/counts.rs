@@ -1,0 +1,119 @@
+//! Masks of patterns that count, with bounds on the length: every bit against stepping the token, over a vocabulary in which most tokens
+//! differ in letters that the patterns do not tell apart.
+
+use std::sync::{Arc, LazyLock};
+
+use louver::engine::{Engine, EngineOptions};
+use louver::front::json_schema::SchemaOptions;
+use louver::ids::TokenId;
+use louver::mask::PoolScope;
+use louver::vocab::Vocabulary;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::config;
+use crate::harness::columns::mask;
+
+/// `N` is a number, `M` is another.
+const PATTERNS: &[&str] = &[
+    r"^(?:\\S+\\s+){0,N}\\S+$",
+    r"^$|(^(?:\\S+\\s+){0,N}\\S+$)",
+    r"^([a-f]+ ){N}[a-f]*$",
+    r"^(ab?c|d)*$",
+    r"^(a|bb|é|,)*$",
+    r"^[^x]*(x[^x]*){0,N}$",
+    r"^(\\w+(, )?){M,}$",
+    r"^([a-z]{1,M} ?)*$",
+    r"x",
+    r"^(..\\s)*.?$",
+];
+
+/// All texts of up to three of these, and some that are longer or go on behind a string's end.
+static VOCABULARY: LazyLock<Arc<Vocabulary>> = LazyLock::new(|| {
+    let letters = ["a", "b", "c", "d", "e", "f", "g", "x", " ", ",", "\"", "é", "\\n", "\\u0062"];
+    let mut texts: Vec<String> = Vec::new();
+    for a in letters {
+        texts.extend(letters.iter().map(|b| format!("{a}{b}")));
+        texts.extend(letters.iter().flat_map(|b| letters.iter().map(move |c| format!("{a}{b}{c}"))));
+    }
+    let long =
+        ["aaaaaaaa", "          ", "a b c d e f", "x x x x", "abc, def, ", "----", "ab\", \"", "]}", "\"]", "d\"]"];
+    texts.extend(long.map(String::from));
+    texts.extend(["é", "\\u", "\\u00", "ab\\u00", "a\\"].map(String::from));
+    texts.sort();
+    texts.dedup();
+    Arc::new(Vocabulary::toy(&texts.iter().map(String::as_bytes).collect::<Vec<_>>()))
+});
+
+proptest! {
+    #![proptest_config(config(12))]
+
+    #[test]
+    fn masks_of_patterns_that_count(
+        pattern in select(PATTERNS),
+        (n, m) in (1u32..9, 1u32..4),
+        bounds in (0u32..4, prop::option::of(4u32..24)),
+        listed: bool,
+        direct_walk in select(vec![0usize, 64, 16_384]),
+        walks in prop::collection::vec(prop::collection::vec((any::<u16>(), any::<bool>()), 14), 2),
+    ) {
+        let pattern = pattern.replace('N', &n.to_string()).replace('M', &m.to_string());
+        let most = bounds.1.map_or(String::new(), |max| format!(r#", "maxLength": {max}"#));
+        let mut schema = format!(r#"{{"type": "string", "pattern": "{pattern}", "minLength": {}{most}}}"#, bounds.0);
+        if listed {
+            schema = format!(r#"{{"type": "array", "items": {schema}, "minItems": 1, "maxItems": 3}}"#);
+        }
+        let options = EngineOptions { direct_walk, pool_scope: PoolScope::Engine, ..EngineOptions::default() };
+        let engine = Engine::new(VOCABULARY.clone(), options);
+        let Ok(constraint) = engine.compile_json_schema(&schema, &SchemaOptions::default()) else { return Ok(()) };
+        let vocab = constraint.vocab().clone();
+        for walk in walks {
+            let mut matcher = constraint.matcher();
+            for (choice, content) in walk {
+                let allowed = mask(&mut matcher, &vocab);
+                for (id, allowed) in allowed.iter().enumerate() {
+                    let id = TokenId::new(id);
+                    prop_assert_eq!(
+                        *allowed,
+                        matcher.allows(id),
+                        "{}: {:?} behind {:?}",
+                        &schema,
+                        vocab.shown(id),
+                        matcher.tokens().iter().map(|t| vocab.shown(*t)).collect::<String>()
+                    );
+                }
+                // Most steps stay in the text.
+                let stays = |id: &TokenId| {
+                    let bytes = vocab.bytes(*id).unwrap_or_default();
+                    !content || bytes.len() > 1 && !bytes.contains(&b'"') && !bytes.contains(&b'\\')
+                };
+                let ids = |filter: &dyn Fn(&TokenId) -> bool| -> Vec<TokenId> {
+                    (0..vocab.width()).map(TokenId::new).filter(|id| allowed[id.index()] && filter(id)).collect()
+                };
+                let mut next = ids(&stays);
+                if next.is_empty() {
+                    next = ids(&|_| true);
+                }
+                let token = next[usize::from(choice) % next.len()];
+                if matcher.advance(token).is_err() || vocab.is_stop(token) {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// The states of a pattern that differ in what has been counted have entries that are derived from one another's.
+#[test]
+fn entries_of_states_that_count_are_derived() {
+    let options = EngineOptions { direct_walk: 64, pool_scope: PoolScope::Engine, ..EngineOptions::default() };
+    let engine = Engine::new(VOCABULARY.clone(), options);
+    let schema = r#"{"type": "string", "pattern": "^(?:\\S+\\s+){0,9}\\S+$", "maxLength": 60}"#;
+    let constraint = engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap();
+    let mut matcher = constraint.matcher();
+    for byte in br#""one two three four five six seven"# {
+        mask(&mut matcher, constraint.vocab());
+        matcher.advance(TokenId::from_raw(u32::from(*byte))).unwrap();
+    }
+    assert!(engine.pool_stats().derived > 5, "{:?}", engine.pool_stats());
+}
