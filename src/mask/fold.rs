@@ -15,8 +15,10 @@ use crate::fsm::ByteSet;
 use crate::matcher::{ConfigId, DEAD, Exit, Item, Parser};
 use crate::vocab::{Planting, Tree, Vocabulary};
 
-/// A walk over this part of the vocabulary's nodes is long: the next state of the rule is worth a fold.
+/// A walk over this part of the vocabulary's nodes is long.
 const LONG: usize = 4;
+/// After so many long walks that no fold has spared, a rule is worth a fold: it costs two or three of them.
+const WALKS: u32 = 3;
 /// A fold has at most this part of the vocabulary's nodes, or it is no help.
 const SMALLER: usize = 4;
 /// Most folds of one rule.
@@ -69,10 +71,8 @@ pub(crate) struct Folds {
 /// What is known of a rule.
 #[derive(Debug)]
 enum OfRule {
-    /// Walks of its states are short, so far.
-    Short,
-    /// One has been long.
-    Long(Vec<Fold>),
+    /// Its folds, and the long walks since the last one.
+    Folded(Vec<Fold>, u32),
     /// Its states tell too many bytes apart.
     Apart,
 }
@@ -88,31 +88,32 @@ impl Folds {
     ) -> Result<Arc<Entry>, Stopped> {
         let isolated = parser.isolated(*item);
         let rule = parser.program().state(item.state).rule;
-        let of_rule = self.rules.entry(rule).or_insert(OfRule::Short);
-        if let OfRule::Long(folds) = of_rule {
-            for fold in folds.iter_mut().rev() {
-                if let Some(diff) = fold.differ(parser, isolated)? {
-                    count(&counters.derived);
-                    return Ok(Arc::new(Entry::differing(vocab, &fold.base, diff, &fold.tree)));
-                }
+        // What is kept account of tells bytes apart that states do not.
+        let plain = parser.compiled().keeps_no_account();
+        let of_rule =
+            self.rules.entry(rule).or_insert(if plain { OfRule::Folded(Vec::new(), 0) } else { OfRule::Apart });
+        let OfRule::Folded(folds, walks) = of_rule else {
+            return Ok(Arc::new(Entry::build(parser, vocab, all, isolated)?.0));
+        };
+        for fold in folds.iter_mut().rev() {
+            if let Some(diff) = fold.differ(parser, isolated)? {
+                count(&counters.derived);
+                return Ok(Arc::new(Entry::differing(vocab, &fold.base, diff, &fold.tree)));
             }
-            if folds.len() < FOLDS && self.bytes < MAX_BYTES {
-                match Fold::build(parser, vocab, isolated)? {
-                    Some(fold) => {
-                        let base = fold.base.clone();
-                        self.bytes += fold.bytes();
-                        folds.push(fold);
-                        return Ok(base);
-                    }
-                    None => *of_rule = OfRule::Apart,
-                }
+        }
+        if *walks >= WALKS && folds.len() < FOLDS && self.bytes < MAX_BYTES {
+            *walks = 0;
+            if let Some(fold) = Fold::build(parser, vocab, isolated)? {
+                let base = fold.base.clone();
+                self.bytes += fold.bytes();
+                folds.push(fold);
+                return Ok(base);
             }
+            *of_rule = OfRule::Apart;
+            return Ok(Arc::new(Entry::build(parser, vocab, all, isolated)?.0));
         }
         let (entry, looked) = Entry::build(parser, vocab, all, isolated)?;
-        if matches!(of_rule, OfRule::Short) && looked > vocab.trie().len() / LONG {
-            // What is kept account of tells bytes apart that states do not.
-            *of_rule = if parser.compiled().keeps_no_account() { OfRule::Long(Vec::new()) } else { OfRule::Apart };
-        }
+        *walks += u32::from(looked > vocab.trie().len() / LONG);
         Ok(Arc::new(entry))
     }
 
@@ -150,6 +151,7 @@ impl Fold {
         let (mut groupings, mut marks, mut exits) = (Vec::new(), vec![0], Vec::new());
         let (mut nodes, mut pending): (Vec<u32>, Vec<Pending>) = Default::default();
         let (mut here, mut children): (Vec<u32>, Vec<(u8, u32)>) = (vec![0], Vec::new());
+        let mut places: Vec<usize> = Vec::new();
         let (mut config, mut depth) = (isolated, 0);
         loop {
             let grouping = match known.get(&config) {
@@ -174,15 +176,26 @@ impl Fold {
                     child = node.end;
                 }
             }
-            // The last that is pushed is the next that is visited.
-            children.sort_by_key(|&(group, _)| std::cmp::Reverse(group));
-            for same in children.chunk_by(|a, b| a.0 == b.0) {
-                let group = same[0].0;
-                let config = grouping.next.get(usize::from(group)).copied().unwrap_or(DEAD);
-                pending.push(Pending { config, group, depth: depth + 1, from: nodes.len() });
-                nodes.extend(same.iter().map(|&(_, node)| node));
+            // The last that is pushed is the next that is visited: the first group comes last, those that lead nowhere first.
+            let slot = |group: u8| usize::from(group.wrapping_add(1));
+            places.clear();
+            places.resize(grouping.next.len() + 1, 0);
+            children.iter().for_each(|&(group, _)| places[slot(group)] += 1);
+            let mut from = nodes.len();
+            for group in std::iter::once(NO_GROUP).chain((0..grouping.next.len() as u8).rev()) {
+                let many = std::mem::replace(&mut places[slot(group)], from);
+                if many > 0 {
+                    let config = grouping.next.get(usize::from(group)).copied().unwrap_or(DEAD);
+                    pending.push(Pending { config, group, depth: depth + 1, from });
+                }
+                from += many;
             }
-            children.clear();
+            nodes.resize(from, 0);
+            for (group, child) in children.drain(..) {
+                let place = &mut places[slot(group)];
+                nodes[*place] = child;
+                *place += 1;
+            }
             let next = loop {
                 let Some(next) = pending.pop() else { break None };
                 if next.group != NO_GROUP {

@@ -74,7 +74,7 @@ impl Profile {
         }
         // A block that may be all there is ends after every run: too much is left open for lists to pay.
         let open: usize = found.exits.iter().map(|&(node, _)| trie.range_below(node).len()).sum();
-        Ok((open <= 2 * trie.words_below(0).len()).then(|| found.finish(vocab)))
+        Ok((open <= trie.words_below(0).len() / 2).then(|| found.finish(vocab)))
     }
 
     /// The entry of a counter this far from its bounds. Cost: the tokens the bounds rule out, or those they leave.
