@@ -208,14 +208,17 @@ impl Pattern {
     pub fn of_length(&self, min: u32, max: Option<u32>, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Option<Expr> {
         let branches = edges(&self.hir).filter(|_| self.conditions.is_empty())?;
         let [Edges { at_start: true, at_end: true, parts }] = &branches[..] else { return None };
-        let bare = |mut part: &'_ Hir| {
+        fn bare(mut part: &Hir) -> &Hir {
             while let HirKind::Capture(capture) = part.kind() {
                 part = &capture.sub;
             }
-            part.clone()
+            part
+        }
+        let parts: Vec<&Hir> = parts.iter().map(|part| bare(part)).collect();
+        let is_fixed = |part: &Hir| {
+            let (fewest, most) = length(part);
+            most == Some(fewest)
         };
-        let parts: Vec<Hir> = parts.iter().map(|part| bare(part)).collect();
-        let is_fixed = |part: &Hir| length(part).1 == Some(length(part).0);
         let mut varying = parts.iter().filter(|part| !is_fixed(part));
         let (Some(one), None) = (varying.next(), varying.next()) else { return None };
         let HirKind::Repetition(repetition) = one.kind() else { return None };
@@ -262,7 +265,12 @@ impl Pattern {
             build.any_loop(end);
         }
         for layer in 0..build.layers {
-            build.nfa.set_final(end + layer);
+            // Behind a match anything may follow, unless the text has ended. Marks may ask for more.
+            if scope == Scope::Search && layer < FRESH_ENDED && self.conditions.is_empty() {
+                build.nfa.set_universal(end + layer);
+            } else {
+                build.nfa.set_final(end + layer);
+            }
         }
         build.nfa.set_start(start);
         let dfa = build.nfa.determinize(limit)?.minimize();
@@ -276,7 +284,7 @@ impl Pattern {
                 Condition::Boundary { negated } => Ok(condition::Condition::Boundary(!negated)),
                 Condition::Ahead { pattern, negated } => {
                     let begins = pattern.search_dfa(limit)?;
-                    let rest = if *negated { begins.complement(&SCALARS, limit)? } else { begins };
+                    let rest = if *negated { begins.flipped(&SCALARS, limit)? } else { begins };
                     Ok(condition::Condition::Rest(rest))
                 }
             })

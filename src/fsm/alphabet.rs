@@ -9,10 +9,15 @@ use super::Dfa;
 /// No class: no automaton has an edge over the interval.
 const NONE: u32 = u32::MAX;
 
+/// So many symbols are looked up in a table.
+const LOW: usize = 256;
+
 /// Intervals between the bounds of edges, and classes of intervals.
 pub(super) struct Alphabet {
     /// Where intervals begin; each ends before the next, the last nowhere.
     pub(super) begins: Vec<u32>,
+    /// How many begin before each of the first symbols.
+    before: [u32; LOW + 1],
     /// The class of each interval, or [`NONE`].
     class: Vec<u32>,
     /// Intervals of each class.
@@ -22,17 +27,30 @@ pub(super) struct Alphabet {
 impl Alphabet {
     /// Of some automata. Cost: their edges, times the intervals under each.
     pub(super) fn of(automata: &[&Dfa]) -> Alphabet {
-        let mut begins: Vec<u32> = Vec::with_capacity(automata.iter().map(|dfa| dfa.edges.len() * 2).sum());
+        let (mut is_begin, mut high) = ([false; LOW], Vec::new());
+        let mut begin = |symbol: u32| match is_begin.get_mut(symbol as usize) {
+            Some(is_begin) => *is_begin = true,
+            None if high.last() == Some(&symbol) => {}
+            None => high.push(symbol),
+        };
         for e in automata.iter().flat_map(|dfa| &dfa.edges) {
-            begins.push(e.lo);
-            begins.extend(e.hi.checked_add(1));
+            begin(e.lo);
+            if let Some(past) = e.hi.checked_add(1) {
+                begin(past);
+            }
         }
-        begins.sort_unstable();
-        begins.dedup();
+        high.sort_unstable();
+        high.dedup();
+        let (mut begins, mut before) = (Vec::with_capacity(LOW + high.len()), [0; LOW + 1]);
+        for symbol in 0..LOW {
+            begins.extend(is_begin[symbol].then_some(symbol as u32));
+            before[symbol + 1] = begins.len() as u32;
+        }
+        begins.append(&mut high);
         // Of each interval: the sum of what the edges over it hash to. Equal edges have equal sums; that unequal ones differ
         // is looked at below.
         let mut sums = vec![0u128; begins.len() + 1];
-        let mut alphabet = Alphabet { begins, class: Vec::new(), sizes: Vec::new() };
+        let mut alphabet = Alphabet { begins, before, class: Vec::new(), sizes: Vec::new() };
         for (number, dfa) in automata.iter().enumerate() {
             for state in 0..dfa.len() as u32 {
                 for e in dfa.edges(state) {
@@ -85,9 +103,16 @@ impl Alphabet {
 
     /// The intervals of a range of symbols whose bounds are bounds of intervals.
     fn span(&self, lo: u32, hi: u32) -> (usize, usize) {
-        let from = self.begins.partition_point(|&begin| begin < lo);
-        let length = self.begins[from..].partition_point(|&begin| begin <= hi);
-        (from, from + length)
+        let (low, high) = self.begins.split_at(self.before[LOW] as usize);
+        let count = |before: u32| match self.before.get(before as usize) {
+            Some(&count) => count as usize,
+            None => low.len() + high.partition_point(|&begin| begin < before),
+        };
+        let to = match hi.checked_add(1) {
+            Some(past) => count(past),
+            None => self.begins.len(),
+        };
+        (count(lo), to)
     }
 
     /// All edges by class: `(state, class, target)`. False where a state tells symbols of one class apart.

@@ -27,6 +27,11 @@ impl Grouped {
         Grouped { begins, values }
     }
 
+    /// All values, group by group.
+    pub(crate) fn into_values(self) -> Vec<u32> {
+        self.values
+    }
+
     /// The values of a group, in no order.
     pub(crate) fn of(&self, group: u32) -> &[u32] {
         let group = group as usize;

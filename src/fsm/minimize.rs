@@ -21,8 +21,14 @@ impl Partition {
     /// Blocks are the runs of equal keys.
     fn by_key(keys: &[u32]) -> Partition {
         let n = keys.len();
-        let mut elems: Vec<u32> = (0..n as u32).collect();
-        elems.sort_by_key(|&e| keys[e as usize]);
+        let most = keys.iter().max().map_or(0, |&most| most as usize);
+        let elems = if most <= 4 * n {
+            Grouped::new(most + 1, || keys.iter().copied().zip(0..)).into_values()
+        } else {
+            let mut elems: Vec<u32> = (0..n as u32).collect();
+            elems.sort_by_key(|&e| keys[e as usize]);
+            elems
+        };
         let mut p = Partition {
             loc: vec![0; n],
             set_of: vec![0; n],

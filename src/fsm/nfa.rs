@@ -24,6 +24,8 @@ pub struct Nfa {
     /// Targets of epsilon edges, each with the one of its state added before it.
     epsilon: Vec<(u32, u32)>,
     finals: Vec<bool>,
+    /// Final states behind which every word is accepted.
+    universal: Vec<u32>,
     start: u32,
 }
 
@@ -96,6 +98,13 @@ impl Nfa {
         self.finals[state as usize] = true;
     }
 
+    /// Marks a state final, and says that every word leads from it to a final one: what else the same beginning leads to no longer
+    /// matters.
+    pub fn set_universal(&mut self, state: u32) {
+        self.set_final(state);
+        self.universal.push(state);
+    }
+
     /// Moves the start.
     pub fn set_start(&mut self, state: u32) {
         self.start = state;
@@ -160,7 +169,7 @@ impl Nfa {
         let mut out = Dfa { offsets: vec![0], edges: Vec::new(), finals: Vec::new() };
         let mut pending: Vec<Edge> = Vec::new();
         let mut cuts: Vec<u32> = Vec::new();
-        let mut targets: Vec<u32> = Vec::new();
+        let (mut over, mut targets): (Vec<Edge>, Vec<u32>) = (Vec::new(), Vec::new());
         let mut at = 0;
         while at < sets.len() {
             let set = sets.get(at);
@@ -181,25 +190,20 @@ impl Nfa {
             cuts.sort_unstable();
             cuts.dedup();
             let begin = out.edges.len();
-            let mut live_from = 0;
+            let mut rest = &pending[..];
+            over.clear();
             for (i, &lo) in cuts.iter().enumerate() {
                 let hi = cuts.get(i + 1).map_or(u32::MAX, |&next| next - 1);
-                // `pending` is sorted by `lo`: edges that end before this interval at the front are never needed again.
-                while live_from < pending.len() && pending[live_from].hi < lo {
-                    live_from += 1;
-                }
-                targets.clear();
-                for e in &pending[live_from..] {
-                    if e.lo > lo {
-                        break;
-                    }
-                    if e.hi >= lo {
-                        targets.push(e.to);
-                    }
-                }
-                if targets.is_empty() {
+                // Of the edges, sorted by where they begin, those over this interval.
+                over.retain(|e: &Edge| e.hi >= lo);
+                let begun = rest.partition_point(|e| e.lo <= lo);
+                over.extend_from_slice(&rest[..begun]);
+                rest = &rest[begun..];
+                if over.is_empty() {
                     continue;
                 }
+                targets.clear();
+                targets.extend(over.iter().map(|e| e.to));
                 targets.sort_unstable();
                 targets.dedup();
                 if reached.values.len() > MAX_KEPT {
@@ -281,6 +285,12 @@ impl<'a> Closure<'a> {
             self.push(s);
         }
         while let Some(s) = self.stack.pop() {
+            if self.nfa.is_final(s) && self.nfa.universal.contains(&s) {
+                self.stack.clear();
+                self.states.clear();
+                self.states.push(s);
+                return;
+            }
             if !self.nfa.is_edgeless(s) || self.nfa.is_final(s) {
                 self.states.push(s);
             }

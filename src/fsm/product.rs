@@ -269,6 +269,71 @@ impl Dfa {
     pub fn complement(&self, alphabet: &[(u32, u32)], limit: usize) -> Result<Dfa, TooLarge> {
         Dfa::counted(alphabet, 0, None, limit)?.combine(self, Combine::Minus, limit)
     }
+
+    /// As [`Dfa::complement`], of a minimal automaton that has no symbols but those of `alphabet`, whose ranges do not adjoin: what is final is not, and a state is
+    /// added that all symbols lead to which led nowhere. Minimal. Fails past `limit` states. Linear.
+    pub fn flipped(&self, alphabet: &[(u32, u32)], limit: usize) -> Result<Dfa, TooLarge> {
+        if self.is_empty() {
+            return Dfa::counted(alphabet, 0, None, limit);
+        }
+        // All words lead from it to a final state; minimal automata have one such state at most.
+        let all = (0..self.len() as u32).find(|&state| {
+            let edges = self.edges(state);
+            let back = edges.iter().all(|e| e.to == state);
+            self.is_final(state) && back && edges.iter().map(|e| (e.lo, e.hi)).eq(alphabet.iter().copied())
+        });
+        if all == Some(0) {
+            return Ok(Dfa::never());
+        }
+        let mut numbers = vec![DEAD; self.len()];
+        numbers[0] = 0;
+        // The state that is added is behind all others.
+        let mut order = vec![0u32];
+        let mut added = None;
+        let mut out = Dfa { offsets: vec![0], edges: Vec::with_capacity(self.edges.len()), finals: Vec::new() };
+        let mut at = 0;
+        while at < order.len() {
+            let state = order[at];
+            let is_added = state as usize == self.len();
+            out.finals.push(is_added || !self.is_final(state));
+            let begin = out.edges.len();
+            let mut own = if is_added { &[][..] } else { self.edges(state) };
+            for &(first, last) in alphabet {
+                let mut lo = first;
+                loop {
+                    let (hi, to) = match own.first() {
+                        Some(edge) if edge.lo <= lo => (edge.hi, Some(edge.to)),
+                        Some(edge) if edge.lo <= last => (edge.lo - 1, None),
+                        _ => (last, None),
+                    };
+                    if to.is_some() {
+                        own = &own[1..];
+                    }
+                    let number = match to {
+                        Some(to) => &mut numbers[to as usize],
+                        None => added.get_or_insert(DEAD),
+                    };
+                    if to.is_none() || to != all {
+                        if *number == DEAD {
+                            *number = order.len() as u32;
+                            order.push(to.unwrap_or(self.len() as u32));
+                        }
+                        push_merged(&mut out.edges, begin, Edge { lo, hi, to: *number });
+                    }
+                    if hi >= last {
+                        break;
+                    }
+                    lo = hi + 1;
+                }
+            }
+            if order.len() > limit {
+                return Err(TooLarge { limit });
+            }
+            out.offsets.push(out.edges.len() as u32);
+            at += 1;
+        }
+        Ok(out)
+    }
 }
 
 /// Words that others give the same answers to; see [`Dfa::split`].

@@ -98,6 +98,21 @@ proptest! {
     }
 
     #[test]
+    fn what_accepts_everything_hides_the_rest(nfa in nfa(), from in prop::collection::vec(0..6u32, 1..3)) {
+        let (mut plain, mut marked) = (nfa.clone(), nfa);
+        for nfa in [&mut plain, &mut marked] {
+            let all = nfa.state();
+            nfa.edge(all, 0, 3, all);
+            from.iter().for_each(|&from| nfa.epsilon(from, all));
+        }
+        plain.set_final(6);
+        marked.set_universal(6);
+        let (plain, marked) = (plain.determinize(1_000).unwrap(), marked.determinize(1_000).unwrap());
+        prop_assert!(marked.len() <= plain.len());
+        prop_assert_eq!(plain.minimize(), marked.minimize());
+    }
+
+    #[test]
     fn algebra_is_membership(a in nfa(), b in nfa()) {
         let words = words(5);
         let (a, b) = (a.determinize(1_000).unwrap(), b.determinize(1_000).unwrap());
@@ -114,6 +129,10 @@ proptest! {
         }
         let not: Vec<bool> = la.iter().map(|x| !x).collect();
         prop_assert_eq!(language(&a.complement(&all, 10_000).unwrap(), &words), not);
+        for alphabet in [&all[..], &[(0, 3), (5, 6)]] {
+            let complement = a.complement(alphabet, 10_000).unwrap();
+            prop_assert_eq!(a.minimize().flipped(alphabet, 10_000).unwrap(), complement);
+        }
         // De Morgan, and minimal automata of equal languages are equal.
         let left = a.combine(&b, Combine::Or, 10_000).unwrap().complement(&all, 10_000).unwrap();
         let (na, nb) = (a.complement(&all, 10_000).unwrap(), b.complement(&all, 10_000).unwrap());

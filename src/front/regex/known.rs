@@ -73,7 +73,7 @@ impl Known {
 
     /// Texts that contain no match. Minimal.
     pub(crate) fn complement(self: &Arc<Self>, limit: usize) -> Result<Arc<Dfa>, TooLarge> {
-        self.get(&self.complement, limit, || Dfa::all_of(&[(&*self.search_dfa(limit)?, false)], &SCALARS, limit))
+        self.get(&self.complement, limit, || self.search_dfa(limit)?.flipped(&SCALARS, limit))
     }
 
     fn get(
