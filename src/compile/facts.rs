@@ -307,7 +307,7 @@ impl<'g> Scan<'g> {
             }
             Expr::Ref(r) => self.reference(owner, *r, place)?,
             Expr::Except(except) => {
-                let bytes = except.words.iter().chain([&except.close]).flatten();
+                let bytes = except.words.iter().chain([&except.close]).flat_map(|word| word.iter());
                 bytes.for_each(|&b| self.cut(b, b));
                 self.cuts = self.cuts.union(&except.leave.bounds());
                 let called = self.reference(owner, except.tail, place)? + self.reference(owner, except.other, place)?;

@@ -61,6 +61,11 @@ impl GrammarBuilder {
         &self.rules
     }
 
+    /// Only the first rules.
+    pub(crate) fn truncate(&mut self, rules: usize) {
+        self.rules.truncate(rules);
+    }
+
     /// Number of rules so far.
     pub fn len(&self) -> usize {
         self.rules.len()

@@ -1,7 +1,7 @@
 //! Texts that are none of some words, up to what ends them: names that an object does not declare. As an expression of its own they
 //! cost their words; written out, a node for each beginning of one.
 
-use super::{Expr, Graph};
+use super::{Expr, Graph, Literal};
 use crate::fsm::ByteSet;
 use crate::ids::RuleId;
 
@@ -10,7 +10,7 @@ use crate::ids::RuleId;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Except {
     /// The words, ascending, each once.
-    pub words: Vec<Vec<u8>>,
+    pub words: Vec<Literal>,
     /// The bytes that a text may leave the words with.
     pub leave: ByteSet,
     /// What follows such a byte.
@@ -18,7 +18,7 @@ pub struct Except {
     /// What may follow a beginning of words instead.
     pub other: RuleId,
     /// What follows a beginning of words that is no word. Not empty.
-    pub close: Vec<u8>,
+    pub close: Literal,
 }
 
 impl Except {
@@ -56,7 +56,7 @@ impl Except {
 
     /// About how many states it has, written out.
     pub(crate) fn nodes(&self) -> usize {
-        self.words.iter().map(Vec::len).sum::<usize>() + 3
+        self.words.iter().map(|word| word.len()).sum::<usize>() + 3
     }
 
     /// Whether it derives something whatever its rules derive.
@@ -88,13 +88,14 @@ mod tests {
     #[test]
     fn written_out_is_what_it_says() {
         for words in [vec![], vec!["a"], vec!["", "ab"], vec!["a", "ab", "ba"], vec!["aab", "ab", "b"]] {
-            let words: Vec<Vec<u8>> = words.into_iter().map(|word| word.as_bytes().to_vec()).collect();
+            let words: Vec<Literal> = words.into_iter().map(|word| word.as_bytes().into()).collect();
             let mut builder = GrammarBuilder::new();
             // Behind the words: letters and `#`. Instead of a byte: `x#`.
             let tail = Expr::seq([Expr::star(Expr::Class(ByteSet::of(b"abx"))), Expr::text("#")]);
             let tail = builder.rule("tail", tail);
             let other = builder.rule("other", Expr::text("x#"));
-            let except = Except { words: words.clone(), leave: ByteSet::of(b"ab"), tail, other, close: b"#".to_vec() };
+            let except =
+                Except { words: words.clone(), leave: ByteSet::of(b"ab"), tail, other, close: b"#"[..].into() };
             let starts = [except.written_out(), Expr::Except(Box::new(except))].map(|body| {
                 let mut builder = builder.clone();
                 let start = builder.rule("start", body);
@@ -108,7 +109,7 @@ mod tests {
                     let (before, rest) = text.split_at(read);
                     begins(before)
                         && (rest == b"x#"
-                            || rest == b"#" && !words.iter().any(|word| word == before)
+                            || rest == b"#" && !words.iter().any(|word| **word == *before)
                             || rest.split_first().is_some_and(|(byte, tail)| {
                                 b"ab".contains(byte)
                                     && !words.iter().any(|word| word.starts_with(&text[..=read]))

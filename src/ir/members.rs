@@ -85,15 +85,15 @@ impl Members {
     }
 
     /// How members are counted, given which expressions derive anything.
-    pub(crate) fn counts(&self, productive: impl Fn(&Expr) -> bool) -> Counts {
-        let bits = |holds: &dyn Fn(&Member) -> bool| {
+    pub(crate) fn counts(&self, mut productive: impl FnMut(&Expr) -> bool) -> Counts {
+        let bits = |holds: &mut dyn FnMut(&Member) -> bool| {
             let holding = self.once.iter().zip(0..64).filter(|(member, _)| holds(member));
             holding.fold(0u64, |bits, (_, i)| bits | 1 << i)
         };
         Counts {
-            usable: bits(&|member| productive(&member.body)),
-            required: bits(&|member| member.required),
-            often: self.often.iter().any(&productive),
+            usable: bits(&mut |member| productive(&member.body)),
+            required: bits(&mut |member| member.required),
+            often: self.often.iter().any(&mut productive),
             joined: productive(&self.separator),
             min: self.min,
             max: self.max,
@@ -101,7 +101,7 @@ impl Members {
     }
 
     /// Whether anything is derived, given which expressions are.
-    pub(crate) fn derives(&self, productive: impl Fn(&Expr) -> bool) -> bool {
+    pub(crate) fn derives(&self, productive: impl FnMut(&Expr) -> bool) -> bool {
         self.counts(productive).can_begin()
     }
 

@@ -6,6 +6,7 @@ mod builder;
 mod counted;
 mod deferred;
 mod except;
+mod literal;
 mod members;
 mod morphism;
 mod print;
@@ -20,6 +21,7 @@ pub use builder::GrammarBuilder;
 pub use counted::Counted;
 pub use deferred::Deferred;
 pub use except::Except;
+pub use literal::Literal;
 pub(crate) use members::{Counts, Pick, Taken};
 pub use members::{Member, Members};
 pub use morphism::{Homomorphism, MapError};
@@ -139,7 +141,7 @@ pub enum Expr {
     /// Nothing at all: the empty language.
     Never,
     /// These bytes, in this order.
-    Bytes(Vec<u8>),
+    Bytes(Literal),
     /// One byte of the set.
     Class(ByteSet),
     /// One special token. Bytes never spell it.
@@ -249,6 +251,49 @@ pub enum DispatchEnd {
     AtStop,
 }
 
+/// Parts of an expression. One costs no list.
+#[derive(Default)]
+struct Parts {
+    first: Option<Expr>,
+    /// With the first, once there are more.
+    all: Vec<Expr>,
+}
+
+impl Parts {
+    fn push(&mut self, part: Expr, expected: usize) {
+        if self.first.is_none() && self.all.is_empty() {
+            self.first = Some(part);
+            return;
+        }
+        if let Some(first) = self.first.take() {
+            self.all.reserve(expected.max(2));
+            self.all.push(first);
+        }
+        self.all.push(part);
+    }
+
+    fn extend(&mut self, parts: Vec<Expr>) {
+        match self.first.take() {
+            Some(first) => {
+                self.all.reserve(parts.len() + 2);
+                self.all.push(first);
+                self.all.extend(parts);
+            }
+            None if self.all.is_empty() => self.all = parts,
+            None => self.all.extend(parts),
+        }
+    }
+
+    fn finish(mut self, none: Expr, more: impl FnOnce(Vec<Expr>) -> Expr) -> Expr {
+        match (self.first, self.all.len()) {
+            (Some(only), _) => only,
+            (None, 0) => none,
+            (None, 1) => self.all.remove(0),
+            (None, _) => more(self.all),
+        }
+    }
+}
+
 impl Expr {
     /// The bytes of a string.
     pub fn text(text: &str) -> Expr {
@@ -257,7 +302,7 @@ impl Expr {
 
     /// These bytes; none is [`Expr::Empty`].
     pub fn bytes(bytes: &[u8]) -> Expr {
-        if bytes.is_empty() { Expr::Empty } else { Expr::Bytes(bytes.to_vec()) }
+        if bytes.is_empty() { Expr::Empty } else { Expr::Bytes(bytes.into()) }
     }
 
     /// One byte of the set; the empty set is [`Expr::Never`].
@@ -267,37 +312,31 @@ impl Expr {
 
     /// Concatenation; flattens, drops [`Expr::Empty`], collapses to [`Expr::Never`].
     pub fn seq(parts: impl IntoIterator<Item = Expr>) -> Expr {
-        let mut out = Vec::new();
+        let (parts, mut out) = (parts.into_iter(), Parts::default());
+        let expected = parts.size_hint().0;
         for part in parts {
             match part {
                 Expr::Empty => {}
                 Expr::Never => return Expr::Never,
                 Expr::Seq(inner) => out.extend(inner),
-                other => out.push(other),
+                other => out.push(other, expected),
             }
         }
-        match out.len() {
-            0 => Expr::Empty,
-            1 => out.remove(0),
-            _ => Expr::Seq(out),
-        }
+        out.finish(Expr::Empty, Expr::Seq)
     }
 
     /// Alternation; flattens and drops [`Expr::Never`].
     pub fn alt(parts: impl IntoIterator<Item = Expr>) -> Expr {
-        let mut out = Vec::new();
+        let (parts, mut out) = (parts.into_iter(), Parts::default());
+        let expected = parts.size_hint().0;
         for part in parts {
             match part {
                 Expr::Never => {}
                 Expr::Alt(inner) => out.extend(inner),
-                other => out.push(other),
+                other => out.push(other, expected),
             }
         }
-        match out.len() {
-            0 => Expr::Never,
-            1 => out.remove(0),
-            _ => Expr::Alt(out),
-        }
+        out.finish(Expr::Never, Expr::Alt)
     }
 
     /// Zero or one time.

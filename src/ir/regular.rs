@@ -92,7 +92,7 @@ impl Build<'_> {
             Expr::Never => self.state()?,
             Expr::Bytes(bytes) => {
                 let mut at = from;
-                for &byte in bytes {
+                for &byte in bytes.iter() {
                     let to = self.state()?;
                     self.nfa.edge(at, u32::from(byte), u32::from(byte), to);
                     at = to;

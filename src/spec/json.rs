@@ -3,6 +3,7 @@
 //! Why not `serde_json::Value`: without its `arbitrary_precision` feature numbers lose digits, and with it every crate of
 //! the host program would get the feature too.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::limits::Limits;
@@ -249,8 +250,11 @@ pub fn push_token(pointer: &mut String, token: &str) {
 }
 
 /// A JSON pointer token without its `~` escapes.
-pub fn unescape_token(token: &str) -> String {
-    token.replace("~1", "/").replace("~0", "~")
+pub fn unescape_token(token: &str) -> Cow<'_, str> {
+    match token.contains('~') {
+        true => token.replace("~1", "/").replace("~0", "~").into(),
+        false => token.into(),
+    }
 }
 
 /// The escape of two characters that JSON (RFC 8259, section 7) and Python have for a character that needs one.

@@ -74,7 +74,7 @@ impl Network {
             Expr::Never => {}
             Expr::Bytes(bytes) => {
                 let mut at = start;
-                for &byte in bytes {
+                for &byte in bytes.iter() {
                     let next = m.state(false);
                     m.moves[at].push((one(byte), next));
                     at = next;

@@ -73,7 +73,7 @@ fn rules(specials: bool) -> impl Strategy<Value = Grammar> {
         3 => vec(expr(specials), 1..4).prop_map(Expr::Seq),
         1 => expr(specials),
     ];
-    let way_out = prop_oneof![3 => word(1..3).prop_map(Expr::Bytes), 1 => Just(Expr::Empty)];
+    let way_out = prop_oneof![3 => word(1..3).prop_map(|word| Expr::bytes(&word)), 1 => Just(Expr::Empty)];
     let body = prop_oneof![
         4 => (vec(expr(specials), 1..3), way_out).prop_map(|(mut parts, way_out)| {
             parts.push(way_out);
@@ -118,7 +118,7 @@ fn expr(specials: bool) -> impl Strategy<Value = Expr> {
     let leaf = prop_oneof![
         2 => Just(Expr::Empty),
         1 => Just(Expr::Never),
-        16 => word(1..4).prop_map(Expr::Bytes),
+        16 => word(1..4).prop_map(|word| Expr::bytes(&word)),
         1 => Just(Expr::Class(ByteSet::EMPTY)),
         8 => vec(letter(), 1..4).prop_map(|letters| Expr::Class(ByteSet::of(&letters))),
         2 * special => (0..SPECIALS.len()).prop_map(|s| Expr::Special(SpecialId::new(s))),
@@ -181,9 +181,9 @@ fn graph(inner: impl Strategy<Value = Expr>) -> impl Strategy<Value = Expr> {
 
 /// Members that begin with a letter: none is empty. Often with the same one, so that they are told apart late.
 fn members(inner: impl Strategy<Value = Expr> + Clone + 'static) -> impl Strategy<Value = Expr> {
-    let body = (word(1..3), inner.clone()).prop_map(|(word, expr)| Expr::Seq(vec![Expr::Bytes(word), expr])).boxed();
+    let body = (word(1..3), inner.clone()).prop_map(|(word, expr)| Expr::Seq(vec![Expr::bytes(&word), expr])).boxed();
     let once = (body.clone(), any::<bool>()).prop_map(|(body, required)| Member { body, required });
-    let separator = prop_oneof![4 => word(1..3).prop_map(Expr::Bytes), 1 => inner];
+    let separator = prop_oneof![4 => word(1..3).prop_map(|word| Expr::bytes(&word)), 1 => inner];
     let often = prop_oneof![2 => vec(body.clone(), 0..1), 1 => vec(body, 1..3)];
     let min = prop_oneof![3 => Just(0u32), 1 => 1u32..4];
     let max = prop_oneof![3 => Just(None), 1 => (0u32..5).prop_map(Some)];
@@ -194,7 +194,7 @@ fn members(inner: impl Strategy<Value = Expr> + Clone + 'static) -> impl Strateg
 
 fn counted() -> impl Strategy<Value = Expr> {
     let step = prop_oneof![
-        word(1..4).prop_map(Expr::Bytes),
+        word(1..4).prop_map(|word| Expr::bytes(&word)),
         vec(letter(), 1..4).prop_map(|letters| Expr::Class(ByteSet::of(&letters))),
     ];
     (graph(step), 0..5u32, proptest::option::of(0..7u32)).prop_map(|(graph, min, max)| {
@@ -208,8 +208,8 @@ fn except() -> impl Strategy<Value = Expr> {
     let words = proptest::collection::btree_set(word(0..4), 0..4);
     let rule = || (0..MAX_RULES).prop_map(RuleId::from_raw);
     (words, vec(letter(), 0..4), rule(), rule(), word(1..3)).prop_map(|(words, leave, tail, other, close)| {
-        let (words, leave) = (words.into_iter().collect(), ByteSet::of(&leave));
-        Expr::Except(Box::new(Except { words, leave, tail, other, close }))
+        let (words, leave) = (words.into_iter().map(Into::into).collect(), ByteSet::of(&leave));
+        Expr::Except(Box::new(Except { words, leave, tail, other, close: close.into() }))
     })
 }
 

@@ -136,8 +136,7 @@ fn grammar() -> impl Strategy<Value = Shown> {
             if let Some(rule) = grammar.rules.last_mut() {
                 let byte_class =
                     Expr::Class(louver::fsm::ByteSet::range(bytes[0].min(bytes[1]), bytes[0].max(bytes[1])));
-                rule.body =
-                    Expr::Alt(vec![rule.body.clone(), Expr::Seq(vec![Expr::Bytes(bytes.to_vec()), byte_class])]);
+                rule.body = Expr::Alt(vec![rule.body.clone(), Expr::Seq(vec![Expr::bytes(&bytes), byte_class])]);
             }
             if !grammar.specials.is_empty() {
                 grammar.specials = specials;

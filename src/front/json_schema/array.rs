@@ -6,6 +6,8 @@ use super::SchemaErrorReason as Reason;
 use super::doc::LocId;
 use super::facets::{ArrayFacets, Contains, Types};
 use super::lower::Lowering;
+use super::normalize::Locs;
+use super::punctuation::{Frame, around};
 use crate::ir::{Expr, Graph};
 use crate::spec::json::Json;
 
@@ -40,7 +42,8 @@ impl<'a> Lowering<'a, '_> {
 
     /// Elements by position; `compared`: those are elements of a scope.
     pub(super) fn list(&mut self, facets: &ArrayFacets, compared: bool) -> Expr {
-        let (open, close, comma) = self.brackets();
+        let marks = self.punctuation();
+        let Frame { open, close, comma, empty } = &marks.brackets;
         let prefix = facets.prefix();
         let rest = self.array_element(facets.element(prefix), compared);
         let mut max = facets.max.map_or(usize::MAX, |max| max as usize);
@@ -54,9 +57,9 @@ impl<'a> Lowering<'a, '_> {
         graph.ends.push(end);
         // `inside`: behind the bracket; `behind`: behind element i.
         let inside = graph.node();
-        graph.edge(start, open, inside);
+        graph.edge(start, open.clone(), inside);
         if min == 0 {
-            graph.edge(start, self.empty("[", "]"), end);
+            graph.edge(start, empty.clone(), end);
         }
         let mut at = inside;
         for i in 0..prefix.min(max) {
@@ -83,7 +86,11 @@ impl<'a> Lowering<'a, '_> {
                 graph.edge(inside, rest.clone(), from);
                 (min, max) = (min.saturating_sub(1), max.map(|m| m - 1));
             }
-            graph.edge(from, Expr::seq([Expr::repeat(Expr::seq([comma, rest]), min, max), close]), end);
+            graph.edge(
+                from,
+                Expr::seq([Expr::repeat(around(comma, rest, &Expr::Empty), min, max), close.clone()]),
+                end,
+            );
         }
         Expr::Graph(Box::new(graph))
     }
@@ -101,16 +108,16 @@ impl<'a> Lowering<'a, '_> {
         // Positions told apart; the first one has no comma before it.
         let mut exact = facets.prefix().max(1).max(facets.min as usize).max(facets.max.unwrap_or(0) as usize);
         exact = exact.max(contains.iter().map(|c| c.from as usize).max().unwrap_or(0));
-        let (open, close, comma) = self.brackets();
-        let empty = self.empty("[", "]");
-        let (mut build, start) = Build::new(open, contains.len());
+        let marks = self.punctuation();
+        let Frame { open, close, comma, empty } = &marks.brackets;
+        let (mut build, start) = Build::new(open.clone(), contains.len());
         while let Some(((position, counts), node)) = build.pending.pop() {
             if build.known.len() > MAX_NODES {
                 let what = format!("counting elements needs more than {MAX_NODES} nodes");
                 return self.too_many(contains[0].schema, what);
             }
             if position >= facets.min as usize && counts.iter().zip(&contains).all(|(count, c)| *count >= c.min) {
-                build.close(start, node, position, (&empty, &close));
+                build.close(start, node, position, (empty, close));
             }
             if facets.max.is_some_and(|max| position >= max as usize) {
                 continue;
@@ -199,10 +206,10 @@ impl<'a> Lowering<'a, '_> {
             return self.too_many(loc, format!("`uniqueItems` over {} values", values.len()));
         }
         let counts = facets.contains.len();
-        let (open, close, comma) = self.brackets();
-        let empty = self.empty("[", "]");
+        let marks = self.punctuation();
+        let Frame { open, close, comma, empty } = &marks.brackets;
         // The key: the set of values, then how many counted for each `contains` (which `from` makes depend on the order).
-        let (mut build, start) = Build::new(open, counts);
+        let (mut build, start) = Build::new(open.clone(), counts);
         while let Some(((taken, counted), node)) = build.pending.pop() {
             if build.known.len() > MAX_NODES {
                 return self.too_many(loc, format!("`uniqueItems` over {} values", values.len()));
@@ -210,7 +217,7 @@ impl<'a> Lowering<'a, '_> {
             let position = taken.count_ones() as usize;
             let enough = counted.iter().zip(&facets.contains).all(|(count, c)| *count >= c.min);
             if position >= facets.min as usize && enough {
-                build.close(start, node, position, (&empty, &close));
+                build.close(start, node, position, (empty, close));
             }
             if position >= most {
                 continue;
@@ -280,7 +287,7 @@ impl Build {
 
 impl<'a> super::normalize::Normalizer<'a> {
     /// The values that satisfy all of the locations, if they are certainly finitely many.
-    fn finite(&mut self, locs: Vec<LocId>) -> Option<Vec<&'a Json>> {
+    fn finite(&mut self, locs: Locs) -> Option<Vec<&'a Json>> {
         static SCALARS: [Json; 3] = [Json::Null, Json::Bool(false), Json::Bool(true)];
         let conj = self.conj(locs);
         let mut out: Vec<&'a Json> = Vec::new();
@@ -299,7 +306,7 @@ impl<'a> super::normalize::Normalizer<'a> {
     }
 
     /// Whether certainly no value satisfies both lists of locations.
-    fn exclusive(&mut self, a: Vec<LocId>, b: Vec<LocId>) -> bool {
+    fn exclusive(&mut self, a: Locs, b: Locs) -> bool {
         let (a, b) = (self.conj(a), self.conj(b));
         let (a, b) = (self.alternatives(&a), self.alternatives(&b));
         self.disjoint(&a, &b)

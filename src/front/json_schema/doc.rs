@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::keywords::allows_all;
 use super::resolve::Names;
 use super::{Dialect as Draft, Registry};
-use crate::spec::json::{Json, Object, push_token};
+use crate::spec::json::{Json, Object, push_token, unescape_token};
 
 /// A subschema of the document, or its negation (lowest bit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,6 +23,11 @@ impl LocId {
 
     pub(super) fn new(index: usize) -> LocId {
         LocId((index as u32) << 1)
+    }
+
+    /// Of locations and negations together.
+    pub(super) fn number(self) -> usize {
+        self.0 as usize
     }
 
     pub(super) fn index(self) -> usize {
@@ -70,13 +75,34 @@ pub(super) struct Loc<'a> {
     pub(super) base: LocId,
     pub(super) scope: Scope,
     pub(super) draft: Draft,
+    /// How deep it is nested in its document, the root being 1.
+    pub(super) depth: u32,
 }
 
 pub(super) enum Path<'a> {
     Root,
+    /// It is no part of a document; errors point to its parent.
+    Parent,
     Step(Step<'a>),
+    /// From the parent, a JSON pointer as it stands in a reference, without its first slash.
+    Below(&'a str),
     /// From the root, as a reference spelt it; in another document with its URI before it.
     Absolute(String),
+}
+
+impl Path<'_> {
+    /// The depth of what it leads to from a parent of this depth.
+    pub(super) fn depth(&self, parent: u32) -> u32 {
+        let slashes = |pointer: &str| pointer.bytes().filter(|&byte| byte == b'/').count() as u32;
+        match self {
+            Path::Root => 1,
+            Path::Parent => parent,
+            Path::Step(Step::Keyword(_)) => parent + 1,
+            Path::Step(Step::Member(..) | Step::Index(..)) => parent + 2,
+            Path::Below(pointer) => parent + 1 + slashes(pointer),
+            Path::Absolute(pointer) => 1 + slashes(pointer.rsplit('#').next().unwrap_or_default()),
+        }
+    }
 }
 
 /// The dynamic anchors that the resources entered on the way declare, as an index into [`Doc::scopes`].
@@ -100,6 +126,9 @@ pub(super) struct Doc<'a> {
     pub(super) dynamic: bool,
 }
 
+/// Locations that there is room for from the beginning.
+const FIRST: usize = 28;
+
 static FALSE: Json = Json::Bool(false);
 static TRUE: Json = Json::Bool(true);
 
@@ -109,7 +138,12 @@ pub(super) fn address(json: &Json) -> usize {
 
 pub(super) fn draft_of(json: &Json) -> Option<Draft> {
     let uri = json.get("$schema")?.as_str()?;
-    Some(match uri {
+    Some(match uri.strip_suffix('#').unwrap_or(uri) {
+        // As they are mostly written.
+        "http://json-schema.org/draft-04/schema" => Draft::Draft4,
+        "http://json-schema.org/draft-06/schema" => Draft::Draft6,
+        "http://json-schema.org/draft-07/schema" => Draft::Draft7,
+        "https://json-schema.org/draft/2020-12/schema" => Draft::Draft202012,
         _ if uri.contains("draft-04") || uri.contains("draft-03") => Draft::Draft4,
         _ if uri.contains("draft-06") => Draft::Draft6,
         _ if uri.contains("draft-07") => Draft::Draft7,
@@ -140,8 +174,8 @@ impl<'a> Doc<'a> {
     /// `dialect` is that of a document that declares none; `dynamic`: whether dynamic references occur.
     pub(super) fn new(root: &'a Json, remotes: &'a Registry, dialect: Draft, dynamic: bool) -> Doc<'a> {
         let mut doc = Doc {
-            locs: Vec::new(),
-            by_address: FxHashMap::default(),
+            locs: Vec::with_capacity(FIRST),
+            by_address: FxHashMap::with_capacity_and_hasher(FIRST, Default::default()),
             values: FxHashMap::default(),
             unions: FxHashMap::default(),
             remotes,
@@ -160,7 +194,8 @@ impl<'a> Doc<'a> {
             let id = LocId::new(doc.locs.len());
             let kind = Kind::Schema(json);
             let reference = reference_of(json);
-            doc.locs.push(Loc { kind, parent: id, path: Path::Root, reference, base: LocId::ROOT, scope, draft });
+            let (path, base) = (Path::Root, LocId::ROOT);
+            doc.locs.push(Loc { kind, parent: id, path, reference, base, scope, draft, depth: 1 });
             doc.by_address.insert((address(json), scope), id);
         }
         doc
@@ -169,6 +204,11 @@ impl<'a> Doc<'a> {
     /// The dialect of a location.
     pub(super) fn draft(&self, loc: LocId) -> Draft {
         self.locs[loc.index()].draft
+    }
+
+    /// How deep a location is nested.
+    pub(super) fn depth(&self, loc: LocId) -> usize {
+        self.locs[loc.index()].depth as usize
     }
 
     /// The schema at a location; `true` for one that is no part of a document.
@@ -250,9 +290,8 @@ impl<'a> Doc<'a> {
 
     fn synthetic(&mut self, parent: LocId, kind: Kind<'a>) -> LocId {
         let id = LocId::new(self.locs.len());
-        let Loc { base, scope, draft, .. } = self.locs[parent.index()];
-        let path = Path::Absolute(self.pointer(parent));
-        self.locs.push(Loc { kind, parent, path, reference: None, base, scope, draft });
+        let Loc { base, scope, draft, depth, .. } = self.locs[parent.index()];
+        self.locs.push(Loc { kind, parent, path: Path::Parent, reference: None, base, scope, draft, depth });
         id
     }
 
@@ -293,7 +332,8 @@ impl<'a> Doc<'a> {
         let id = LocId::new(self.locs.len());
         let base = if own_resource { id } else { base };
         let reference = reference_of(json);
-        self.locs.push(Loc { kind: Kind::Schema(json), parent, path, reference, base, scope, draft });
+        let depth = path.depth(self.locs[parent.index()].depth);
+        self.locs.push(Loc { kind: Kind::Schema(json), parent, path, reference, base, scope, draft, depth });
         self.by_address.insert((address(json), scope), id);
         id
     }
@@ -318,8 +358,9 @@ impl<'a> Doc<'a> {
     /// The last step to a location, for the names of rules.
     pub(super) fn short(&self, loc: LocId) -> &str {
         match &self.locs[loc.index()].path {
-            Path::Root => "value",
+            Path::Root | Path::Parent => "value",
             Path::Step(Step::Keyword(name) | Step::Member(_, name) | Step::Index(name, _)) => name,
+            Path::Below(pointer) => pointer.rsplit('/').next().unwrap_or_default(),
             Path::Absolute(pointer) => pointer.rsplit('/').next().unwrap_or_default(),
         }
     }
@@ -333,21 +374,24 @@ impl<'a> Doc<'a> {
             match &entry.path {
                 Path::Root => break String::new(),
                 Path::Absolute(pointer) => break pointer.clone(),
-                Path::Step(step) => steps.push(step),
+                Path::Parent => {}
+                path => steps.push(path),
             }
             at = entry.parent;
         };
-        for step in steps.into_iter().rev() {
-            match step {
-                Step::Keyword(keyword) => push_token(&mut out, keyword),
-                Step::Member(keyword, name) => {
+        for path in steps.into_iter().rev() {
+            match path {
+                Path::Step(Step::Keyword(keyword)) => push_token(&mut out, keyword),
+                Path::Step(Step::Member(keyword, name)) => {
                     push_token(&mut out, keyword);
                     push_token(&mut out, name);
                 }
-                Step::Index(keyword, index) => {
+                Path::Step(Step::Index(keyword, index)) => {
                     push_token(&mut out, keyword);
                     push_token(&mut out, &index.to_string());
                 }
+                Path::Below(path) => path.split('/').for_each(|token| push_token(&mut out, &unescape_token(token))),
+                Path::Root | Path::Parent | Path::Absolute(_) => {}
             }
         }
         out

@@ -3,8 +3,8 @@
 use super::doc::LocId;
 use super::facets::{StringFacets, Types};
 use super::lower::Lowering;
-use super::members::Frame;
 use super::parameters::with_needs;
+use super::punctuation::Frame;
 use super::syntax::{Syntax, contains};
 use super::{Registry, SchemaErrorReason as Reason, SchemaErrors, SchemaOptions};
 use crate::front::regex::{spell_dfa, spell_utf8};
@@ -88,7 +88,7 @@ impl<'a> Lowering<'a, '_> {
             }
             let facets = self.closed(facets);
             self.norm.report_unenforced(&facets, Types::OBJECT);
-            parts.push(self.framed_object(&facets.object, Some(frame.clone())));
+            parts.push(self.framed_object(&facets.object, Some(&frame)));
         }
         Expr::Ref(self.rule("elements".into(), Expr::alt(parts)))
     }

@@ -1,9 +1,11 @@
 //! Deciding things about facets without a grammar: whether a given value satisfies them, whether none can.
 
+use smallvec::smallvec;
+
 use super::decimal::Decimal;
 use super::doc::LocId;
 use super::facets::{ArrayFacets, Facets, NameTest, ObjectFacets, SomeMember, StringFacets, Types};
-use super::normalize::{Conj, Normalizer};
+use super::normalize::{Locs, Normalizer};
 use crate::spec::json::{Json, Object};
 
 impl<'a> Normalizer<'a> {
@@ -91,7 +93,7 @@ impl<'a> Normalizer<'a> {
     }
 
     /// Whether a value satisfies all of the locations.
-    pub(super) fn satisfies(&mut self, locs: Vec<LocId>, value: &Json) -> bool {
+    pub(super) fn satisfies(&mut self, locs: impl Into<Locs>, value: &Json) -> bool {
         let conj = self.conj(locs);
         let alternatives = self.alternatives(&conj);
         alternatives.iter().any(|f| {
@@ -112,11 +114,11 @@ impl<'a> Normalizer<'a> {
     }
 
     /// Locations that constrain the member of this name.
-    pub(super) fn member(&mut self, facets: &ObjectFacets<'a>, name: &str) -> Vec<LocId> {
+    pub(super) fn member(&mut self, facets: &ObjectFacets<'a>, name: &str) -> Locs {
         if facets.forbidden.contains(&name) {
-            return vec![LocId::FALSE];
+            return smallvec![LocId::FALSE];
         }
-        let mut out = Vec::new();
+        let mut out = Locs::new();
         if !self.spend(facets.parts.len()) {
             return out;
         }
@@ -162,8 +164,8 @@ impl<'a> Normalizer<'a> {
         types.is_none()
     }
 
-    fn nothing(&mut self, locs: Vec<LocId>, depth: usize) -> bool {
-        let conj: Conj = self.conj(locs);
+    fn nothing(&mut self, locs: Locs, depth: usize) -> bool {
+        let conj = self.conj(locs);
         let alternatives = self.alternatives(&conj);
         alternatives.iter().all(|f| self.is_empty(f, depth))
     }

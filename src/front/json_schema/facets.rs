@@ -8,7 +8,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::decimal::Decimal;
 use super::doc::LocId;
+use super::group::{Free, Group};
 use super::multiples::joined;
+use super::normalize::Locs;
 use crate::spec::json::Json;
 
 /// A set of JSON types. Whole numbers and fractions are two types; `number` is both.
@@ -224,10 +226,10 @@ pub(super) struct Unenforced {
 #[derive(Clone, Debug)]
 pub(super) struct Facets<'a> {
     pub(super) types: Types,
-    pub(super) number: NumberFacets,
-    pub(super) string: StringFacets<'a>,
-    pub(super) array: ArrayFacets,
-    pub(super) object: ObjectFacets<'a>,
+    pub(super) number: Group<NumberFacets>,
+    pub(super) string: Group<StringFacets<'a>>,
+    pub(super) array: Group<ArrayFacets>,
+    pub(super) object: Group<ObjectFacets<'a>>,
     /// If present, the value is one of these (and satisfies everything else).
     pub(super) values: Option<Rc<Vec<&'a Json>>>,
     pub(super) unenforced: Vec<Unenforced>,
@@ -238,13 +240,25 @@ impl<'a> Facets<'a> {
     pub(super) fn any() -> Facets<'a> {
         Facets {
             types: Types::ALL,
-            number: NumberFacets::default(),
-            string: StringFacets::default(),
-            array: ArrayFacets::default(),
-            object: ObjectFacets::default(),
+            number: Group::FREE,
+            string: Group::FREE,
+            array: Group::FREE,
+            object: Group::FREE,
             values: None,
             unenforced: Vec::new(),
         }
+    }
+
+    /// Whether nothing is said.
+    pub(super) fn is_any(&self) -> bool {
+        let Facets { types, number, string, array, object, values, unenforced } = self;
+        *types == Types::ALL
+            && values.is_none()
+            && unenforced.is_empty()
+            && number.is_unsaid()
+            && string.is_unsaid()
+            && array.is_unsaid()
+            && object.is_unsaid()
     }
 
     /// How much there is to copy.
@@ -267,10 +281,10 @@ impl<'a> Facets<'a> {
     /// Both together. Cost: linear in the number of keywords, not in their contents.
     pub(super) fn conjoin(mut self, other: &Facets<'a>) -> Facets<'a> {
         self.types = self.types.and(other.types);
-        self.number.conjoin(&other.number);
-        self.string.conjoin(&other.string);
-        self.array.conjoin(&other.array);
-        self.object.conjoin(&other.object);
+        self.number.join(&other.number, NumberFacets::conjoin);
+        self.string.join(&other.string, StringFacets::conjoin);
+        self.array.join(&other.array, ArrayFacets::conjoin);
+        self.object.join(&other.object, ObjectFacets::conjoin);
         self.values = match (self.values.take(), &other.values) {
             (Some(a), Some(b)) if Rc::ptr_eq(&a, b) => Some(a),
             (Some(a), Some(b)) => Some(Rc::new(common(&a, b))),
@@ -284,21 +298,26 @@ impl<'a> Facets<'a> {
     /// The same, seen by no `unevaluated...` keyword.
     pub(super) fn unseen(&self) -> Facets<'a> {
         let mut out = self.clone();
-        for part in out.array.parts.iter_mut().filter(|part| part.covers != Covers::Nothing) {
-            *part = Rc::new(ArrayPart { covers: Covers::Nothing, ..(**part).clone() });
+        if !out.array.is_unsaid() {
+            let array = &mut *out.array;
+            for part in array.parts.iter_mut().filter(|part| part.covers != Covers::Nothing) {
+                *part = Rc::new(ArrayPart { covers: Covers::Nothing, ..(**part).clone() });
+            }
+            for contains in &mut array.contains {
+                contains.covers = Covers::Nothing;
+            }
         }
-        for contains in &mut out.array.contains {
-            contains.covers = Covers::Nothing;
-        }
-        for part in out.object.parts.iter_mut().filter(|part| part.covers != Covers::Nothing) {
-            *part = Rc::new(ObjectPart { covers: Covers::Nothing, ..(**part).clone() });
+        if !out.object.is_unsaid() {
+            for part in out.object.parts.iter_mut().filter(|part| part.covers != Covers::Nothing) {
+                *part = Rc::new(ObjectPart { covers: Covers::Nothing, ..(**part).clone() });
+            }
         }
         out
     }
 
     /// Removes types whose own bounds contradict each other.
     pub(super) fn settle(&mut self) {
-        if self.number.is_contradictory() {
+        if !self.number.is_unsaid() && self.number.is_contradictory() {
             self.types = self.types.minus(Types::NUMBER);
         }
         if self.string.max.is_some_and(|max| max < self.string.min) {
@@ -323,6 +342,56 @@ impl<'a> Facets<'a> {
         if self.values.as_ref().is_some_and(|values| values.is_empty()) {
             self.types = Types::NONE;
         }
+    }
+}
+
+impl Free for NumberFacets {
+    fn free<'f>() -> &'f Self {
+        const FREE: &NumberFacets = &NumberFacets {
+            low: None,
+            high: None,
+            multiples: Vec::new(),
+            excluded: Vec::new(),
+            not_multiples: Vec::new(),
+        };
+        FREE
+    }
+}
+
+impl<'a> Free for StringFacets<'a> {
+    fn free<'f>() -> &'f Self
+    where
+        'a: 'f,
+    {
+        const FREE: &StringFacets<'static> =
+            &StringFacets { min: 0, max: None, patterns: Vec::new(), excluded: Vec::new() };
+        FREE
+    }
+}
+
+impl Free for ArrayFacets {
+    fn free<'f>() -> &'f Self {
+        const FREE: &ArrayFacets =
+            &ArrayFacets { parts: Vec::new(), min: 0, max: None, contains: Vec::new(), unique: None };
+        FREE
+    }
+}
+
+impl<'a> Free for ObjectFacets<'a> {
+    fn free<'f>() -> &'f Self
+    where
+        'a: 'f,
+    {
+        const FREE: &ObjectFacets<'static> = &ObjectFacets {
+            parts: Vec::new(),
+            required: Vec::new(),
+            forbidden: Vec::new(),
+            min: 0,
+            max: None,
+            names: Vec::new(),
+            some: Vec::new(),
+        };
+        FREE
     }
 }
 
@@ -444,7 +513,7 @@ impl ArrayFacets {
     }
 
     /// Locations that constrain the element at this index.
-    pub(super) fn element(&self, index: usize) -> Vec<LocId> {
+    pub(super) fn element(&self, index: usize) -> Locs {
         self.parts.iter().filter_map(|p| p.prefix.get(index).copied().or(p.rest)).collect()
     }
 
@@ -543,7 +612,7 @@ fn extend_hashed<T: Eq + Hash + Clone>(list: &mut Vec<T>, more: &[T]) {
 }
 
 /// Values of the first list that equal one of the second.
-fn common<'a>(a: &[&'a Json], b: &[&'a Json]) -> Vec<&'a Json> {
+pub(super) fn common<'a>(a: &[&'a Json], b: &[&'a Json]) -> Vec<&'a Json> {
     let known: FxHashSet<String> = b.iter().map(|v| canonical(v)).collect();
     a.iter().copied().filter(|v| known.contains(&canonical(v))).collect()
 }

@@ -5,10 +5,12 @@ use std::rc::Rc;
 use super::SchemaErrorReason as Reason;
 use super::decimal::Decimal;
 use super::doc::{LocId, Step};
-use super::facets::{ArrayPart, Bound, Contains, Covers, Facets, ObjectPart, PatternUse, Types, Unenforced, least};
+use super::facets::{
+    ArrayPart, Bound, Contains, Covers, Facets, ObjectPart, PatternUse, Types, Unenforced, common, least,
+};
 use super::normalize::Normalizer;
 use super::resolve::Unresolved;
-use super::same::ANNOTATIONS;
+use super::same::is_annotation;
 use super::{Dialect as Draft, Formats, MemberOrder, format};
 use crate::ir::Members;
 use crate::spec::json::{Json, Object};
@@ -89,10 +91,10 @@ impl<'a> Normalizer<'a> {
                 facets.types = facets.types.and(types);
             }
             "enum" => match value.as_array() {
-                Some(values) => self.values(facets, values.iter().collect()),
+                Some(values) => self.values(loc, facets, values.iter().collect()),
                 None => self.malformed(loc, "enum", "must be an array"),
             },
-            "const" => self.values(facets, vec![value]),
+            "const" => self.values(loc, facets, vec![value]),
             "minLength" => facets.string.min = facets.string.min.max(self.count(loc, "minLength", value)),
             "maxLength" => facets.string.max = least(facets.string.max, Some(self.count(loc, "maxLength", value))),
             "minItems" => facets.array.min = facets.array.min.max(self.count(loc, "minItems", value)),
@@ -175,7 +177,7 @@ impl<'a> Normalizer<'a> {
         let object = self.doc.object(loc).filter(|_| !loc.is_negated())?;
         let types = object.iter().try_fold(Types::ALL, |types, (name, value)| match name {
             "type" => types_of(value),
-            _ => ANNOTATIONS.contains(&name).then_some(types),
+            _ => is_annotation(name).then_some(types),
         });
         types.filter(|types| !types.is_none())
     }
@@ -187,10 +189,18 @@ impl<'a> Normalizer<'a> {
         })
     }
 
-    fn values(&mut self, facets: &mut Facets<'a>, values: Vec<&'a Json>) {
-        let narrowed = Facets { values: Some(Rc::new(values)), ..Facets::any() };
-        let whole = std::mem::replace(facets, Facets::any());
-        *facets = whole.conjoin(&narrowed);
+    fn values(&mut self, loc: LocId, facets: &mut Facets<'a>, values: Vec<&'a Json>) {
+        // An array of them is one level, the value itself another.
+        let left = self.limits.depth.saturating_sub(self.doc.depth(loc) + 1);
+        let has_parts = |value: &&Json| matches!(value, Json::Array(_) | Json::Object(_));
+        if values.iter().copied().filter(has_parts).any(|value| value.depth(left + 1) > left) {
+            let what = format!("nested deeper than {}", self.limits.depth);
+            return self.report(LocId::ROOT, "", Reason::Limit(what));
+        }
+        facets.values = Some(Rc::new(match &facets.values {
+            Some(known) => common(known, &values),
+            None => values,
+        }));
     }
 
     fn count(&mut self, loc: LocId, keyword: &'static str, value: &Json) -> u32 {

@@ -2,6 +2,7 @@
 //! recursion is a reference.
 
 use std::borrow::Cow;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -9,24 +10,25 @@ use rustc_hash::FxHashMap;
 use super::decimal::Decimal;
 use super::doc::LocId;
 use super::facets::{ArrayFacets, Facets, NumberFacets, ObjectFacets, StringFacets, Types};
-use super::normalize::{Conj, Needs, Normalizer};
+use super::group::Group;
+use super::normalize::{Conj, Locs, Needs, Normalizer};
 use super::number;
-use super::spelling::Spelling;
+use super::punctuation::{Frame, Punctuation, around};
+use super::spelling::{Spelling, single};
 use super::syntax::Syntax;
 use super::{
     AdditionalNames, Registry, SchemaError, SchemaErrorReason as Reason, SchemaErrors, SchemaOptions, Undeclared,
-    Whitespace,
 };
-use crate::fsm::{ByteSet, Dfa};
+use crate::fsm::Dfa;
 use crate::ids::RuleId;
-use crate::ir::{Expr, GrammarBuilder, Graph, Member, Members};
+use crate::ir::{Expr, GrammarBuilder, Graph, Literal, Member, Members};
 use crate::limits::Limits;
-use crate::spec::json::{Json, write_string};
+use crate::spec::json::Json;
 
 /// Rules that every schema has in common, made on first use.
 #[derive(Default)]
-struct Shared {
-    space: Option<RuleId>,
+pub(super) struct Shared {
+    pub(super) space: Option<RuleId>,
     string: Option<RuleId>,
     tail: Option<RuleId>,
     special_tail: Option<RuleId>,
@@ -39,8 +41,10 @@ struct Shared {
 
 /// Most members of a constant that are written out in all orders: that way, constants that begin alike are read together.
 const WRITTEN_OUT: usize = 4;
-/// Most levels of indentation.
-const MAX_INDENTS: u32 = 64;
+
+/// Rules that are looked at before all are, and how far down, when it is asked whether there is a value at all.
+const LOOK: usize = 256;
+const NESTED: usize = 32;
 
 /// An array or object that nothing is known of but the types of its parts.
 #[derive(PartialEq, Eq, Hash)]
@@ -51,8 +55,8 @@ enum Plain {
 
 /// An object or array still to be lowered.
 enum Task<'a> {
-    Object(ObjectFacets<'a>),
-    Array(ArrayFacets),
+    Object(Group<ObjectFacets<'a>>),
+    Array(Group<ArrayFacets>),
 }
 
 pub(super) struct Lowering<'a, 'b> {
@@ -60,22 +64,20 @@ pub(super) struct Lowering<'a, 'b> {
     /// How many rules the builder had before.
     foreign: usize,
     pub(super) norm: Normalizer<'a>,
-    root: &'a Json,
     /// How values are written.
     pub(super) syntax: Syntax,
     /// The location being lowered, for messages.
     pub(super) at: LocId,
     /// Values by what they satisfy: one location, or several.
-    alone: FxHashMap<LocId, Expr>,
+    alone: Vec<Option<Expr>>,
     memo: FxHashMap<Conj, Expr>,
     /// Arrays and objects whose elements or additional members are all values of some types, and how many elements there are.
     plain: FxHashMap<Plain, Expr>,
     /// All values of some types.
     typed: FxHashMap<Types, Expr>,
     queue: Vec<(RuleId, LocId, Task<'a>)>,
-    /// Rules with their bodies, in order of creation; handed to the builder at the end.
-    rules: Vec<(RuleId, Expr)>,
-    shared: Shared,
+    pub(super) shared: Shared,
+    pub(super) punctuation: Option<Rc<Punctuation>>,
     pub(super) strings: FxHashMap<String, Expr>,
     pub(super) numbers: FxHashMap<(NumberFacets, Types), Expr>,
     /// Rules of names that are none of these.
@@ -101,16 +103,15 @@ impl<'a, 'b> Lowering<'a, 'b> {
             foreign: builder.len(),
             builder,
             norm: Normalizer::new(source, options, limits, needs),
-            root: source.0,
             syntax: Syntax::Json,
             at: LocId::ROOT,
-            alone: FxHashMap::default(),
+            alone: Vec::new(),
             memo: FxHashMap::default(),
             plain: FxHashMap::default(),
             typed: FxHashMap::default(),
             queue: Vec::new(),
-            rules: Vec::new(),
             shared: Shared::default(),
+            punctuation: None,
             strings: FxHashMap::default(),
             numbers: FxHashMap::default(),
             other_names: FxHashMap::default(),
@@ -141,11 +142,6 @@ impl<'a, 'b> Lowering<'a, 'b> {
         mut self,
         root: impl FnOnce(&mut Self) -> Expr,
     ) -> Result<(RuleId, Vec<SchemaError>), Result<Needs, SchemaErrors>> {
-        let depth = self.norm.limits.depth;
-        if self.root.depth(depth + 1) > depth {
-            self.norm.report(LocId::ROOT, "", Reason::Limit(format!("nested deeper than {depth}")));
-            return Err(Err(SchemaErrors(self.norm.errors)));
-        }
         let served = self.norm.needs;
         let value = root(&mut self);
         while let Some((rule, at, task)) = self.queue.pop() {
@@ -157,7 +153,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
                 Task::Object(facets) => self.object(&facets),
                 Task::Array(facets) => self.array(&facets),
             };
-            self.rules.push((rule, body));
+            self.builder.define(rule, body);
             self.nodes += 1;
             if self.norm.is_exhausted() {
                 break;
@@ -168,13 +164,13 @@ impl<'a, 'b> Lowering<'a, 'b> {
             }
         }
         if self.norm.needs != served {
+            self.builder.truncate(self.foreign);
             return Err(Ok(self.norm.needs));
         }
         if !self.norm.errors.is_empty() {
             return Err(Err(SchemaErrors(self.norm.errors)));
         }
-        let productive = self.productive(&value);
-        if !productive {
+        if !self.productive(&value) {
             let mut errors = self.norm.conflicts;
             if errors.is_empty() {
                 errors.push(SchemaError {
@@ -184,9 +180,6 @@ impl<'a, 'b> Lowering<'a, 'b> {
                 });
             }
             return Err(Err(SchemaErrors(errors)));
-        }
-        for (rule, body) in self.rules {
-            self.builder.define(rule, body);
         }
         let rule = match value {
             Expr::Ref(rule) => rule,
@@ -200,16 +193,19 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let mut known = vec![false; self.builder.len()];
         // What the caller has put around members derives something.
         known[..self.foreign].fill(true);
+        if self.soon(value, &mut known, &mut LOOK.clone(), NESTED) {
+            return true;
+        }
         loop {
             let mut changed = false;
             // Rules refer mostly to later ones.
-            for (rule, body) in self.rules.iter().rev() {
-                if !known[rule.index()] && derives(body, &known) {
-                    known[rule.index()] = true;
+            for (rule, known_rule) in self.builder.rules().iter().enumerate().skip(self.foreign).rev() {
+                if !known[rule] && derives(&known_rule.body, &mut |rule| known[rule.index()]) {
+                    known[rule] = true;
                     changed = true;
                 }
             }
-            if derives(value, &known) {
+            if derives(value, &mut |rule| known[rule.index()]) {
                 return true;
             }
             if !changed {
@@ -218,17 +214,30 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
     }
 
+    /// Whether something is derived, as far as a short look tells.
+    fn soon(&self, expr: &Expr, known: &mut [bool], looks: &mut usize, depth: usize) -> bool {
+        derives(expr, &mut |rule| {
+            if !known[rule.index()] && depth > 0 && *looks > 0 {
+                *looks -= 1;
+                known[rule.index()] = self.soon(&self.builder.rules()[rule.index()].body, known, looks, depth - 1);
+            }
+            known[rule.index()]
+        })
+    }
+
     pub(super) fn rule(&mut self, name: String, body: Expr) -> RuleId {
-        let id = self.builder.declare(name);
-        self.rules.push((id, body));
-        id
+        self.builder.rule(name, body)
     }
 
     /// What satisfies all of the locations.
-    pub(super) fn value(&mut self, mut locs: Vec<LocId>) -> Expr {
+    pub(super) fn value(&mut self, locs: impl Into<Locs>) -> Expr {
+        self.value_of(locs.into())
+    }
+
+    fn value_of(&mut self, mut locs: Locs) -> Expr {
         self.norm.settle(&mut locs);
         let known = match locs[..] {
-            [only] => self.alone.get(&only),
+            [only] => self.alone.get(only.number()).and_then(Option::as_ref),
             _ => self.memo.get(&locs[..]),
         };
         if let Some(known) = known {
@@ -245,10 +254,14 @@ impl<'a, 'b> Lowering<'a, 'b> {
             None => self.conjunction(&locs),
         };
         self.at = at;
-        match locs[..] {
-            [only] => self.alone.insert(only, out.clone()),
-            _ => self.memo.insert(locs.into(), out.clone()),
-        };
+        if let [only] = locs[..] {
+            if self.alone.len() <= only.number() {
+                self.alone.resize(2 * self.norm.doc.len(), None);
+            }
+            self.alone[only.number()] = Some(out.clone());
+        } else {
+            self.memo.insert(locs, out.clone());
+        }
         out
     }
 
@@ -277,7 +290,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
     }
 
     /// Any of these values, as a rule.
-    fn alternation(&mut self, mut parts: Vec<Expr>, scalars: Vec<Vec<u8>>, name: &str) -> Expr {
+    fn alternation(&mut self, mut parts: Vec<Expr>, scalars: Vec<Literal>, name: &str) -> Expr {
         if !scalars.is_empty() {
             let scalars = self.scalar(words(scalars));
             parts.push(scalars);
@@ -289,7 +302,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         Expr::Ref(self.rule(name.to_owned(), out))
     }
 
-    pub(super) fn facets(&mut self, facets: &Facets<'a>, parts: &mut Vec<Expr>, scalars: &mut Vec<Vec<u8>>) {
+    pub(super) fn facets(&mut self, facets: &Facets<'a>, parts: &mut Vec<Expr>, scalars: &mut Vec<Literal>) {
         if let Some(values) = &facets.values {
             let kept: Vec<&Json> = values.iter().copied().filter(|value| self.norm.accepts(facets, value)).collect();
             self.constants(&kept, facets.types, parts, scalars);
@@ -312,10 +325,10 @@ impl<'a, 'b> Lowering<'a, 'b> {
             return;
         }
         if types.meets(Types::NULL) {
-            scalars.push(self.syntax.words()[0].to_vec());
+            scalars.push(self.syntax.words()[0].into());
         }
         if types.meets(Types::BOOLEAN) {
-            scalars.extend(self.syntax.words()[1..].iter().map(|word| word.to_vec()));
+            scalars.extend(self.syntax.words()[1..].iter().map(|word| Literal::from(*word)));
         }
         if types.meets(Types::NUMBER) {
             let number = self.number(&facets.number, types, self.at);
@@ -327,15 +340,15 @@ impl<'a, 'b> Lowering<'a, 'b> {
         if types.meets(Types::ARRAY) {
             parts.push(match self.plain_array(&facets.array) {
                 _ if facets.array.is_free() => Expr::Ref(self.any_array_rule()),
-                Some(plain) => self.shared(plain, "array", || Task::Array(facets.array.clone())),
-                None => self.later("array", Task::Array(facets.array.clone())),
+                Some(plain) => self.shared(plain, "array ", || Task::Array(facets.array.clone())),
+                None => self.later("array ", Task::Array(facets.array.clone())),
             });
         }
         if types.meets(Types::OBJECT) {
             parts.push(match self.plain_object(&facets.object) {
                 _ if facets.object.is_free() => Expr::Ref(self.any_object_rule()),
-                Some(plain) => self.shared(plain, "object", || Task::Object(facets.object.clone())),
-                None => self.later("object", Task::Object(facets.object.clone())),
+                Some(plain) => self.shared(plain, "object ", || Task::Object(facets.object.clone())),
+                None => self.later("object ", Task::Object(facets.object.clone())),
             });
         }
     }
@@ -374,13 +387,13 @@ impl<'a, 'b> Lowering<'a, 'b> {
     }
 
     fn later(&mut self, kind: &str, task: Task<'a>) -> Expr {
-        let rule = self.builder.declare(format!("{kind} {}", self.norm.doc.short(self.at)));
+        let rule = self.builder.declare([kind, self.norm.doc.short(self.at)].concat());
         self.queue.push((rule, self.at, task));
         Expr::Ref(rule)
     }
 
     /// Values of these types: their spellings.
-    fn constants(&mut self, values: &[&Json], types: Types, parts: &mut Vec<Expr>, scalars: &mut Vec<Vec<u8>>) {
+    fn constants(&mut self, values: &[&Json], types: Types, parts: &mut Vec<Expr>, scalars: &mut Vec<Literal>) {
         let mut numbers: Vec<(Decimal, &str)> = Vec::new();
         let mut texts: Vec<&str> = Vec::new();
         let spelling = self.spelling();
@@ -389,9 +402,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
                 Json::Number(n) => numbers.push((Decimal::parse(n.as_str()), n.as_str())),
                 Json::String(text) if self.syntax.is_json() => {
                     if spelling.is_single(text) {
-                        let mut word = String::with_capacity(text.len() + 2);
-                        write_string(&mut word, text);
-                        scalars.push(word.into_bytes());
+                        scalars.push(single(text));
                     } else {
                         texts.push(text);
                     }
@@ -413,42 +424,44 @@ impl<'a, 'b> Lowering<'a, 'b> {
     }
 
     /// One value that is neither number nor string of JSON: its spellings.
-    fn constant(&mut self, value: &Json, parts: &mut Vec<Expr>, scalars: &mut Vec<Vec<u8>>) {
+    fn constant(&mut self, value: &Json, parts: &mut Vec<Expr>, scalars: &mut Vec<Literal>) {
         match value {
-            Json::Null => scalars.push(self.syntax.words()[0].to_vec()),
-            Json::Bool(true) => scalars.push(self.syntax.words()[1].to_vec()),
-            Json::Bool(false) => scalars.push(self.syntax.words()[2].to_vec()),
+            Json::Null => scalars.push(self.syntax.words()[0].into()),
+            Json::Bool(true) => scalars.push(self.syntax.words()[1].into()),
+            Json::Bool(false) => scalars.push(self.syntax.words()[2].into()),
             Json::String(text) if !self.syntax.is_json() => {
                 parts.push(self.syntax.constant(text, self.spelling()));
             }
             Json::String(_) | Json::Number(_) => {}
             Json::Array(items) => {
-                let (open, close, comma) = self.brackets();
+                let marks = self.punctuation();
+                let Frame { open, close, comma, empty } = &marks.brackets;
                 if items.is_empty() {
-                    return parts.push(self.empty("[", "]"));
+                    return parts.push(empty.clone());
                 }
-                let mut body = vec![open];
+                let mut body = vec![open.clone()];
                 for (i, item) in items.iter().enumerate() {
                     if i > 0 {
                         body.push(comma.clone());
                     }
                     body.push(self.whole_constant(item));
                 }
-                body.push(close);
+                body.push(close.clone());
                 parts.push(Expr::seq(body));
             }
             Json::Object(object) => {
-                let (open, close, comma) = self.braces();
+                let marks = self.punctuation();
+                let Frame { open, close, comma, empty } = &marks.braces;
                 if object.is_empty() {
-                    return parts.push(self.empty("{", "}"));
+                    return parts.push(empty.clone());
                 }
                 let mut members = Vec::new();
                 for (name, item) in object.iter() {
                     let name = self.syntax.name(name, self.spelling());
-                    members.push(Expr::seq([name, self.colon(), self.whole_constant(item)]));
+                    members.push(Expr::seq([name, marks.colon.clone(), self.whole_constant(item)]));
                 }
-                let members = Self::constant_members(members, comma);
-                parts.push(Expr::seq([open, members, close]));
+                let members = Self::constant_members(members, comma.clone());
+                parts.push(around(open, members, close));
             }
         }
     }
@@ -485,85 +498,6 @@ impl<'a, 'b> Lowering<'a, 'b> {
             parts.push(scalars);
         }
         Expr::alt(parts)
-    }
-
-    /// White space between JSON tokens.
-    pub(super) fn gap(&mut self) -> Expr {
-        let body = match self.norm.options.whitespace {
-            Whitespace::Flexible { max } if max > 0 => Expr::repeat(Expr::Class(ByteSet::WHITE_SPACE), 0, Some(max)),
-            Whitespace::Pretty { indent } => {
-                let unit = Expr::text(&" ".repeat(indent as usize));
-                Expr::seq([Expr::text("\n"), Expr::repeat(unit, 0, Some(MAX_INDENTS))])
-            }
-            _ => return Expr::Empty,
-        };
-        let rule = match self.shared.space {
-            Some(rule) => rule,
-            None => self.rule("ws".into(), body),
-        };
-        self.shared.space = Some(rule);
-        Expr::Ref(rule)
-    }
-
-    /// A comma or colon with what stands around it.
-    fn between(&mut self, mark: &str) -> Expr {
-        let spaces = |count: u32| Expr::text(&format!("{mark}{}", " ".repeat(count as usize)));
-        match self.norm.options.whitespace {
-            Whitespace::PythonLike => spaces(1),
-            Whitespace::Exact { after_comma, after_colon } => {
-                spaces(if mark == "," { after_comma } else { after_colon })
-            }
-            Whitespace::Pretty { .. } if mark == ":" => spaces(1),
-            Whitespace::Pretty { .. } => Expr::seq([Expr::text(mark), self.gap()]),
-            Whitespace::Compact | Whitespace::Flexible { .. } => {
-                let gap = self.gap();
-                Expr::seq([gap.clone(), Expr::text(mark), gap])
-            }
-        }
-    }
-
-    pub(super) fn colon(&mut self) -> Expr {
-        if let Syntax::Elements(_) = self.syntax { Expr::Empty } else { self.between(":") }
-    }
-
-    fn enclosed(&mut self, open: &str, close: &str) -> (Expr, Expr, Expr) {
-        let gap = self.gap();
-        if let Syntax::Elements(elements) = &self.syntax {
-            // Members begin with their names, elements of arrays with the tag alone.
-            let (open, first) =
-                if open == "{" { (&elements.object, "") } else { (&elements.array, &elements.open[..]) };
-            let comma = Expr::seq([gap.clone(), Expr::text(first)]);
-            return (
-                Expr::seq([Expr::text(open), comma.clone()]),
-                Expr::seq([gap, Expr::text(&elements.close)]),
-                comma,
-            );
-        }
-        let comma = self.between(",");
-        (Expr::seq([Expr::text(open), gap.clone()]), Expr::seq([gap, Expr::text(close)]), comma)
-    }
-
-    /// Both brackets with nothing between.
-    pub(super) fn empty(&mut self, open: &str, close: &str) -> Expr {
-        let gap = match self.norm.options.whitespace {
-            Whitespace::Pretty { .. } => Expr::Empty,
-            _ => self.gap(),
-        };
-        if let Syntax::Elements(elements) = &self.syntax {
-            let open = if open == "{" { &elements.object } else { &elements.array };
-            return Expr::seq([Expr::text(open), gap, Expr::text(&elements.close)]);
-        }
-        Expr::seq([Expr::text(open), gap, Expr::text(close)])
-    }
-
-    /// Opening bracket with the gap behind it, closing bracket with the gap before it, comma with both.
-    pub(super) fn brackets(&mut self) -> (Expr, Expr, Expr) {
-        self.enclosed("[", "]")
-    }
-
-    /// As [`Lowering::brackets`], for objects.
-    pub(super) fn braces(&mut self) -> (Expr, Expr, Expr) {
-        self.enclosed("{", "}")
     }
 
     /// Any string.
@@ -631,11 +565,11 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
         let rule = self.builder.declare("json");
         self.shared.json = Some(rule);
-        let words = words(self.syntax.words().iter().map(|word| word.to_vec()).collect());
+        let words = words(self.syntax.words().iter().map(|word| Literal::from(*word)).collect());
         let rules = [self.string_rule(), self.any_array_rule(), self.any_object_rule()];
         let number = Expr::Ref(self.number_rule());
         let scalars = self.scalar(Expr::alt([number, words]));
-        self.rules.push((rule, Expr::alt(rules.into_iter().map(Expr::Ref).chain([scalars]))));
+        self.builder.define(rule, Expr::alt(rules.into_iter().map(Expr::Ref).chain([scalars])));
         rule
     }
 
@@ -645,11 +579,9 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
         let rule = self.builder.declare("json-array");
         self.shared.array = Some(rule);
-        let (open, close, comma) = self.brackets();
         let item = Expr::Ref(self.json_rule());
-        let more = Expr::star(Expr::seq([comma, item.clone()]));
-        let body = Expr::alt([self.empty("[", "]"), Expr::seq([open, item, more, close])]);
-        self.rules.push((rule, body));
+        let body = listed(&self.punctuation().brackets, item);
+        self.builder.define(rule, body);
         rule
     }
 
@@ -659,8 +591,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
         let rule = self.builder.declare("json-object");
         self.shared.object = Some(rule);
-        let (open, close, comma) = self.braces();
-        let colon = self.colon();
+        let marks = self.punctuation();
         let name = match self.syntax {
             Syntax::Json if self.norm.options.additional_names == AdditionalNames::Differ => {
                 self.builder.attributes(rule).scope = true;
@@ -675,29 +606,34 @@ impl<'a, 'b> Lowering<'a, 'b> {
                 None => Expr::Never,
             },
         };
-        let item = Expr::seq([name, colon, Expr::Ref(self.json_rule())]);
-        let more = Expr::star(Expr::seq([comma, item.clone()]));
-        let body = Expr::alt([self.empty("{", "}"), Expr::seq([open, item, more, close])]);
-        self.rules.push((rule, body));
+        let item = Expr::seq([name, marks.colon.clone(), Expr::Ref(self.json_rule())]);
+        let body = listed(&marks.braces, item);
+        self.builder.define(rule, body);
         rule
     }
 }
 
+/// Any number of items in a frame.
+fn listed(Frame { open, close, comma, empty }: &Frame, item: Expr) -> Expr {
+    let more = Expr::star(Expr::seq([comma.clone(), item.clone()]));
+    Expr::alt([empty.clone(), Expr::seq([open.clone(), item, more, close.clone()])])
+}
+
 /// A finite set of byte strings.
-fn words(mut words: Vec<Vec<u8>>) -> Expr {
+fn words(mut words: Vec<Literal>) -> Expr {
     /// So few the compiler merges as well.
     const FEW: usize = 24;
     if words.len() <= FEW {
         words.sort_unstable();
         words.dedup();
-        return Expr::alt(words.iter().map(|word| Expr::bytes(word)));
+        return Expr::alt(words.into_iter().map(Expr::Bytes));
     }
-    let symbols = words.into_iter().map(|word| word.into_iter().map(u32::from).collect::<Vec<u32>>());
+    let symbols = words.iter().map(|word| word.iter().map(|&byte| byte.into()).collect::<Vec<u32>>());
     Expr::Automaton(Arc::new(Dfa::words(symbols)))
 }
 
 /// Whether an expression derives anything, given the rules that do.
-fn derives(expr: &Expr, known: &[bool]) -> bool {
+fn derives(expr: &Expr, known: &mut dyn FnMut(RuleId) -> bool) -> bool {
     match expr {
         Expr::Never => false,
         Expr::Empty | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => true,
@@ -706,7 +642,7 @@ fn derives(expr: &Expr, known: &[bool]) -> bool {
         // Made only where there is a text.
         Expr::Counted(_) => true,
         Expr::Except(except) => except.closes() || derives(&except.written_out(), known),
-        Expr::Ref(rule) => known[rule.index()],
+        Expr::Ref(rule) => known(*rule),
         Expr::Seq(parts) => parts.iter().all(|p| derives(p, known)),
         Expr::Alt(parts) => parts.iter().any(|p| derives(p, known)),
         Expr::Repeat { body, min, max } => *max == Some(0) || *min == 0 || derives(body, known),

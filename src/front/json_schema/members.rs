@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::facets::ObjectFacets;
 use super::lower::Lowering;
+use super::punctuation::{Frame, around};
 use super::{MemberOrder, SchemaErrorReason as Reason};
 use crate::ir::{self, Expr, Graph, Members};
 
@@ -21,18 +22,23 @@ const SMALL_COUNTED: usize = 4;
 pub(super) struct Member {
     /// Name, colon and value, by the members looked for ([`SomeMember`](super::facets::SomeMember), one bit each) that this
     /// one then is. The fewer bits the more values; ascending.
-    pub(super) variants: Vec<(u32, Expr)>,
+    pub(super) first: (u32, Expr),
+    pub(super) more: Vec<(u32, Expr)>,
     pub(super) required: bool,
 }
 
-/// What stands around and between members.
-#[derive(Clone)]
-pub(super) struct Frame {
-    pub(super) open: Expr,
-    pub(super) close: Expr,
-    pub(super) comma: Expr,
-    /// An object without members.
-    pub(super) empty: Expr,
+impl Member {
+    fn variants(&self) -> impl Iterator<Item = &(u32, Expr)> {
+        [&self.first].into_iter().chain(&self.more)
+    }
+
+    pub(super) fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        [&mut self.first].into_iter().chain(&mut self.more).map(|(_, body)| body)
+    }
+
+    fn into_bodies(self) -> impl Iterator<Item = Expr> {
+        [self.first].into_iter().chain(self.more).map(|(_, body)| body)
+    }
 }
 
 /// What has been emitted so far, as far as `minProperties`, `maxProperties` and the members looked for ask.
@@ -159,7 +165,7 @@ impl<'a> Lowering<'a, '_> {
         &mut self,
         facets: &ObjectFacets<'a>,
         (mut members, required, mut additional): (Vec<Member>, &[usize], Vec<Member>),
-        (frame, differ): (Frame, bool),
+        (frame, differ): (&Frame, bool),
     ) -> Expr {
         let needed = required.len() as u32;
         let open_ended = !additional.is_empty();
@@ -207,7 +213,7 @@ impl<'a> Lowering<'a, '_> {
             members[..orders.common].iter_mut().for_each(|member| self.share(member));
         }
         let plain = min == 0 && max.is_none() && facets.some.is_empty();
-        let Frame { open, close, comma, empty } = &frame;
+        let Frame { open, close, comma, empty } = frame;
         let mut build = Build {
             graph: Graph::default(),
             known: FxHashMap::default(),
@@ -259,29 +265,28 @@ impl<'a> Lowering<'a, '_> {
     fn member_set(
         (members, additional): (Vec<Member>, Vec<Member>),
         (min, max): (u32, Option<u32>),
-        Frame { open, close, comma, empty }: Frame,
+        Frame { open, close, comma, empty }: &Frame,
     ) -> Expr {
-        let body = |member: Member| member.variants.into_iter().map(|(_, body)| body);
         let may_be_empty = min == 0 && members.iter().all(|member| !member.required);
         let mut once = Vec::with_capacity(members.len());
         for member in members {
             let required = member.required;
-            once.extend(body(member).map(|body| ir::Member { body, required }));
+            once.extend(member.into_bodies().map(|body| ir::Member { body, required }));
         }
         let set = Members {
             once,
-            often: additional.into_iter().flat_map(body).collect(),
-            separator: comma,
+            often: additional.into_iter().flat_map(Member::into_bodies).collect(),
+            separator: comma.clone(),
             min: min.max(u32::from(may_be_empty)),
             max,
         };
-        let whole = Expr::seq([open, Expr::Members(Box::new(set)), close]);
-        if may_be_empty { Expr::alt([empty, whole]) } else { whole }
+        let whole = around(open, Expr::Members(Box::new(set)), close);
+        if may_be_empty { Expr::alt([empty.clone(), whole]) } else { whole }
     }
 
     /// Makes a member a rule of its own.
     fn share(&mut self, member: &mut Member) {
-        for (_, body) in &mut member.variants {
+        for body in member.bodies_mut() {
             let whole = std::mem::replace(body, Expr::Never);
             *body = Expr::Ref(self.rule("member".into(), whole));
         }
@@ -366,7 +371,7 @@ impl Build<'_> {
     fn member(&mut self, from: u32, member: &Member, (place, count): (Place, Count), is_additional: bool) {
         let Some(next) = self.counted(count, is_additional) else { return };
         let mut reached: Vec<(u32, u32)> = Vec::new();
-        for (found, body) in &member.variants {
+        for (found, body) in member.variants() {
             let missing = next.missing & !found;
             // What is less than this one has all of its values.
             if !reached.iter().any(|&(same, less)| same == missing && less & !found == 0) {

@@ -25,6 +25,7 @@ mod eval;
 mod exponent;
 mod facets;
 mod format;
+mod group;
 mod keywords;
 mod listed;
 mod lower;
@@ -37,6 +38,7 @@ mod object;
 mod parameters;
 mod profile;
 mod prune;
+mod punctuation;
 mod registry;
 mod resolve;
 mod same;
@@ -387,7 +389,7 @@ pub fn lower_reported(
 }
 
 /// As [`lower`], adding the rules to a grammar under construction; returns the rule of the value. On an error the builder
-/// may hold unused declared rules.
+/// may hold unused rules.
 pub fn lower_into(
     builder: &mut GrammarBuilder,
     schema: &Json,

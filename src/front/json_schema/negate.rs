@@ -7,7 +7,7 @@ use super::decimal::Decimal;
 use super::doc::LocId;
 use super::facets::{ArrayPart, Bound, Contains, Covers, Facets, NameTest, ObjectPart, SomeMember, Types};
 use super::keywords::{Case, Said};
-use super::normalize::{Alternatives, Normalizer};
+use super::normalize::{Alternatives, Locs, Normalizer};
 use crate::spec::json::{Json, Object};
 
 impl<'a> Normalizer<'a> {
@@ -22,7 +22,7 @@ impl<'a> Normalizer<'a> {
             out.extend(self.expand(schema.negated()).iter().cloned());
         }
         for (_, branches) in any {
-            let conj = self.conj(branches.into_iter().map(LocId::negated).collect());
+            let conj = self.conj(branches.into_iter().map(LocId::negated).collect::<Locs>());
             out.extend(self.alternatives(&conj).iter().cloned());
         }
         for branches in one {
@@ -76,7 +76,7 @@ impl<'a> Normalizer<'a> {
         if branches.len() > MAX_BRANCHES {
             return self.cannot(loc, "oneOf", out);
         }
-        let none = self.conj(branches.iter().map(|b| b.negated()).collect());
+        let none = self.conj(branches.iter().map(|b| b.negated()).collect::<Locs>());
         out.extend(self.alternatives(&none).iter().cloned());
         for (i, &first) in branches.iter().enumerate() {
             for &second in &branches[i + 1..] {
@@ -106,19 +106,19 @@ impl<'a> Normalizer<'a> {
         for item in unenforced {
             self.cannot(item.loc, item.keyword, out);
         }
-        if let Some(bound) = number.low {
+        if let Some(bound) = number.low.clone() {
             let mut f = of(Types::NUMBER);
             f.number.lower(Bound { exclusive: !bound.exclusive, ..bound });
             out.push(f);
         }
-        if let Some(bound) = number.high {
+        if let Some(bound) = number.high.clone() {
             let mut f = of(Types::NUMBER);
             f.number.raise(Bound { exclusive: !bound.exclusive, ..bound });
             out.push(f);
         }
-        for unit in number.multiples {
+        for unit in &number.multiples {
             let mut f = of(Types::NUMBER);
-            f.number.not_multiples.push(unit);
+            f.number.not_multiples.push(unit.clone());
             out.push(f);
         }
         let lengths = |min: u32, max: Option<u32>| {
@@ -131,9 +131,9 @@ impl<'a> Normalizer<'a> {
             (f.string.min, f.string.max) = (min, max);
             out.push(f);
         }
-        for pattern in string.patterns {
+        for pattern in &string.patterns {
             let mut f = of(Types::STRING);
-            f.string.patterns.push(super::facets::PatternUse { negated: !pattern.negated, ..pattern });
+            f.string.patterns.push(super::facets::PatternUse { negated: !pattern.negated, ..pattern.clone() });
             out.push(f);
         }
         for (min, max) in lengths(array.min, array.max) {
@@ -161,12 +161,12 @@ impl<'a> Normalizer<'a> {
             (f.object.min, f.object.max) = (min, max);
             out.push(f);
         }
-        for name in object.required {
+        for &name in &object.required {
             let mut f = of(Types::OBJECT);
             f.object.forbidden.push(name);
             out.push(f);
         }
-        for names in object.names {
+        for &names in &object.names {
             out.push(with_some(SomeMember {
                 matching: Some(NameTest::Schema(names.negated())),
                 not_named: Vec::new(),
@@ -225,7 +225,7 @@ impl<'a> Normalizer<'a> {
         }
         let mut out = Rc::new(out);
         for others in compound {
-            out = self.product(out, &others, loc, "enum");
+            out = self.product(out, others.into(), loc, "enum");
         }
         out
     }

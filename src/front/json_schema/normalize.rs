@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::doc::{Doc, LocId};
 use super::facets::{ArrayPart, Covers, Facets, ObjectPart, PatternUse, Types};
@@ -15,8 +16,11 @@ use crate::fsm::Dfa;
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
+/// Some locations, mostly one or two.
+pub(super) type Locs = SmallVec<[LocId; 4]>;
+
 /// Locations whose schemas hold together: sorted, distinct, none of them trivially true. Empty: any value.
-pub(super) type Conj = Rc<[LocId]>;
+pub(super) type Conj = Locs;
 
 /// Most alternatives one schema may expand to.
 pub(super) const MAX_ALTERNATIVES: usize = 2_048;
@@ -33,7 +37,10 @@ const MAX_ERRORS: usize = 1_000;
 
 pub(super) type Alternatives<'a> = Rc<Vec<Facets<'a>>>;
 
+#[derive(Clone, Default)]
 enum Memo<'a> {
+    #[default]
+    Unknown,
     Open,
     Done(Alternatives<'a>),
 }
@@ -60,7 +67,7 @@ pub(super) struct Normalizer<'a> {
     pub(super) evaluation: bool,
     /// Contradictions met; only reported if nothing is left of the schema.
     pub(super) conflicts: Vec<SchemaError>,
-    memo: FxHashMap<LocId, Memo<'a>>,
+    memo: Vec<Memo<'a>>,
     conjunctions: FxHashMap<Conj, Alternatives<'a>>,
     /// Whether certainly no value satisfies them.
     pub(super) contradictions: FxHashMap<Conj, bool>,
@@ -91,7 +98,7 @@ impl<'a> Normalizer<'a> {
             needs,
             evaluation: needs.evaluation,
             conflicts: Vec::new(),
-            memo: FxHashMap::default(),
+            memo: Vec::new(),
             conjunctions: FxHashMap::default(),
             contradictions: FxHashMap::default(),
             patterns: FxHashMap::default(),
@@ -156,14 +163,15 @@ impl<'a> Normalizer<'a> {
     }
 
     /// The canonical conjunction of locations: references followed, trivial ones dropped.
-    pub(super) fn conj(&mut self, mut locs: Vec<LocId>) -> Conj {
+    pub(super) fn conj(&mut self, locs: impl Into<Locs>) -> Conj {
+        let mut locs = locs.into();
         self.settle(&mut locs);
-        locs.into()
+        locs
     }
 
     /// As [`Normalizer::conj`], in place.
-    pub(super) fn settle(&mut self, locs: &mut Vec<LocId>) {
-        locs.retain_mut(|loc| {
+    pub(super) fn settle(&mut self, locs: &mut Locs) {
+        locs.retain(|loc| {
             *loc = self.follow(*loc);
             !self.doc.is_any(*loc)
         });
@@ -202,7 +210,7 @@ impl<'a> Normalizer<'a> {
         let mut out = self.any.clone();
         for &loc in conj.iter() {
             let next = self.expand(loc);
-            out = self.product(out, &next, loc, "");
+            out = self.product(out, next, loc, "");
             if loc.is_negated() {
                 out = self.all_reduced(out);
             }
@@ -215,7 +223,7 @@ impl<'a> Normalizer<'a> {
 
     /// What values satisfy one location.
     pub(super) fn expand(&mut self, loc: LocId) -> Alternatives<'a> {
-        match self.memo.get(&loc) {
+        match self.memo.get(loc.number()) {
             Some(Memo::Done(known)) => return known.clone(),
             Some(Memo::Open) if self.probing > 0 => {
                 self.unknown = true;
@@ -229,7 +237,7 @@ impl<'a> Normalizer<'a> {
                 );
                 return self.any.clone();
             }
-            None => {}
+            Some(Memo::Unknown) | None => {}
         }
         if self.is_exhausted() {
             return self.any.clone();
@@ -240,7 +248,16 @@ impl<'a> Normalizer<'a> {
             self.report(loc, "", Reason::Limit(what.into()));
             return self.any.clone();
         }
-        self.memo.insert(loc, Memo::Open);
+        let has_members = self.doc.object(loc).is_some_and(|object| !object.is_empty());
+        if self.doc.depth(loc) + usize::from(has_members) > self.limits.depth {
+            let what = format!("nested deeper than {}", self.limits.depth);
+            self.report(LocId::ROOT, "", Reason::Limit(what));
+            return self.any.clone();
+        }
+        if self.memo.len() <= loc.number() {
+            self.memo.resize(2 * self.doc.len(), Memo::Unknown);
+        }
+        self.memo[loc.number()] = Memo::Open;
         self.depth += 1;
         let out = match self.doc.json(loc) {
             _ if self.doc.is_synthetic(loc) => self.synthetic(loc),
@@ -257,11 +274,7 @@ impl<'a> Normalizer<'a> {
             }
         };
         self.depth -= 1;
-        if self.unknown {
-            self.memo.remove(&loc);
-        } else {
-            self.memo.insert(loc, Memo::Done(out.clone()));
-        }
+        self.memo[loc.number()] = if self.unknown { Memo::Unknown } else { Memo::Done(out.clone()) };
         out
     }
 
@@ -275,7 +288,7 @@ impl<'a> Normalizer<'a> {
         }
         let Some(parts) = self.doc.union(loc) else { return self.any.clone() };
         if loc.is_negated() {
-            let conj = self.conj(parts.iter().map(|part| part.negated()).collect());
+            let conj = self.conj(parts.iter().map(|part| part.negated()).collect::<Locs>());
             return self.alternatives(&conj);
         }
         Rc::new(parts.iter().flat_map(|&part| self.expand(part).to_vec()).collect())
@@ -287,21 +300,25 @@ impl<'a> Normalizer<'a> {
         if facets.types.is_none() {
             self.conflict(loc, "", "its keywords contradict each other");
         }
-        let mut out: Alternatives<'a> = Rc::new(if facets.types.is_none() { Vec::new() } else { vec![facets] });
+        let mut out: Alternatives<'a> = match facets.types.is_none() {
+            true => Rc::new(Vec::new()),
+            false if facets.is_any() => self.any.clone(),
+            false => Rc::new(vec![facets]),
+        };
         for other in all {
             let next = self.expand(other);
-            out = self.product(out, &next, loc, "allOf");
+            out = self.product(out, next, loc, "allOf");
             if other.is_negated() {
                 out = self.all_reduced(out);
             }
         }
         for (keyword, branches) in any {
             let union = self.at_least_one(loc, &branches);
-            out = self.product(out, &union, loc, keyword);
+            out = self.product(out, union.into(), loc, keyword);
         }
         for branches in one {
             let union = self.exactly_one(loc, &out, &branches);
-            out = self.product(out, &union, loc, "oneOf");
+            out = self.product(out, union.into(), loc, "oneOf");
         }
         for case in cases {
             let union = match case {
@@ -316,12 +333,12 @@ impl<'a> Normalizer<'a> {
                     let mut present = Facets { types: Types::OBJECT, ..Facets::any() };
                     present.object.required.push(trigger);
                     present.object.required.extend(names);
-                    let conj = self.conj(schema.into_iter().collect());
+                    let conj = self.conj(schema.into_iter().collect::<Locs>());
                     let with = self.alternatives(&conj);
                     [absent].into_iter().chain(with.iter().map(|f| present.clone().conjoin(f))).collect()
                 }
             };
-            out = self.product(out, &union, loc, "if");
+            out = self.product(out, union.into(), loc, "if");
         }
         if let Some(schema) = unevaluated_properties {
             out = Rc::new(out.iter().map(|f| self.unevaluated_properties(f, schema)).collect());
@@ -333,7 +350,7 @@ impl<'a> Normalizer<'a> {
     }
 
     fn both(&mut self, first: LocId, second: Option<LocId>) -> Vec<Facets<'a>> {
-        let conj = self.conj([first].into_iter().chain(second).collect());
+        let conj = self.conj([first].into_iter().chain(second).collect::<Locs>());
         self.alternatives(&conj).to_vec()
     }
 
@@ -356,7 +373,7 @@ impl<'a> Normalizer<'a> {
             let mut both = self.any.clone();
             for (_, &branch) in branches.iter().enumerate().filter(|(i, _)| chosen >> i & 1 == 1) {
                 let next = self.expand(branch);
-                both = self.product(both, &next, loc, "anyOf");
+                both = self.product(both, next, loc, "anyOf");
             }
             out.extend(both.iter().cloned());
         }
@@ -402,20 +419,20 @@ impl<'a> Normalizer<'a> {
     pub(super) fn product(
         &mut self,
         a: Alternatives<'a>,
-        b: &[Facets<'a>],
+        b: Alternatives<'a>,
         loc: LocId,
         keyword: &str,
     ) -> Alternatives<'a> {
-        if Rc::ptr_eq(&a, &self.any) {
-            return Rc::new(b.to_vec());
-        }
         if a.len() * b.len() > MAX_ALTERNATIVES {
             self.report(loc, "", Reason::Limit(format!("more than {MAX_ALTERNATIVES} alternatives")));
             return self.any.clone();
         }
+        if Rc::ptr_eq(&a, &self.any) {
+            return b;
+        }
         let before = a.len() * b.len();
         let sizes = |list: &[Facets<'a>]| list.iter().map(Facets::size).sum::<usize>();
-        let copied = sizes(&a) * b.len() + sizes(b) * a.len();
+        let copied = sizes(&a) * b.len() + sizes(&b) * a.len();
         if !self.spend(before * CONJOINED + copied) {
             return self.any.clone();
         }

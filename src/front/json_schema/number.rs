@@ -16,7 +16,7 @@ use super::lower::Lowering;
 use super::multiples::multiples;
 use super::{Dialect as Draft, Exponents, Integers, SchemaOptions};
 use crate::fsm::{ByteSet, Combine, Dfa, DfaBuilder, TooLarge};
-use crate::ir::Expr;
+use crate::ir::{Expr, Literal};
 
 /// Most digits of a bound.
 const MAX_DIGITS: usize = 2_000;
@@ -169,7 +169,7 @@ impl<'a> Lowering<'a, '_> {
         &mut self,
         mut numbers: Vec<(Decimal, &str)>,
         types: Types,
-        scalars: &mut Vec<Vec<u8>>,
+        scalars: &mut Vec<Literal>,
     ) -> Expr {
         let SchemaOptions { integers, exponents, max_digits, .. } = self.norm.options;
         let spellings = Spellings {
@@ -182,10 +182,10 @@ impl<'a> Lowering<'a, '_> {
             for (value, text) in numbers {
                 let plain = value.plain(64);
                 if spellings.zero_fraction && value.is_integer() {
-                    scalars.extend(plain.iter().map(|plain| format!("{plain}.0").into_bytes()));
+                    scalars.extend(plain.iter().map(|plain| Literal::concat(&[plain.as_bytes(), b".0"])));
                 }
-                scalars.extend(plain.map(String::into_bytes));
-                scalars.push(text.as_bytes().to_vec());
+                scalars.extend(plain.map(|plain| plain.as_bytes().into()));
+                scalars.push(text.as_bytes().into());
             }
             return Expr::Never;
         }
@@ -201,7 +201,7 @@ impl<'a> Lowering<'a, '_> {
             }
         }
         let texts = numbers.iter().map(|(_, text)| text.as_bytes());
-        scalars.extend(texts.filter(|text| !dfa.accepts(text.iter().copied().map(u32::from))).map(<[u8]>::to_vec));
+        scalars.extend(texts.filter(|text| !dfa.accepts(text.iter().copied().map(u32::from))).map(Literal::from));
         if dfa.is_empty() { Expr::Never } else { Expr::Automaton(Arc::new(dfa)) }
     }
 

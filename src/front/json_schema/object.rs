@@ -7,8 +7,9 @@ use rustc_hash::FxHashMap;
 use super::doc::LocId;
 use super::facets::{Facets, NameTest, ObjectFacets, PatternUse, SomeMember, StringFacets, Types};
 use super::lower::Lowering;
-use super::members::{Frame, Member};
-use super::normalize::Normalizer;
+use super::members::Member;
+use super::normalize::{Locs, Normalizer};
+use super::punctuation::Frame;
 use super::spelling::plain_ascii;
 use super::{AdditionalNames, Escapes, SchemaErrorReason as Reason};
 use crate::front::regex::SCALARS;
@@ -50,7 +51,7 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// As [`Lowering::object`], in another frame than braces.
-    pub(super) fn framed_object(&mut self, facets: &ObjectFacets<'a>, frame: Option<Frame>) -> Expr {
+    pub(super) fn framed_object(&mut self, facets: &ObjectFacets<'a>, frame: Option<&Frame>) -> Expr {
         if facets.some.len() > MAX_SOME {
             let what = format!("more than {MAX_SOME} members known only by a property");
             self.norm.report(self.at, "", Reason::Limit(what));
@@ -66,10 +67,8 @@ impl<'a> Lowering<'a, '_> {
         if differ {
             additional.iter_mut().for_each(|member| self.compare_name(member));
         }
-        let frame = frame.unwrap_or_else(|| {
-            let (open, close, comma) = self.braces();
-            Frame { open, close, comma, empty: self.empty("{", "}") }
-        });
+        let marks = self.punctuation();
+        let frame = frame.unwrap_or(&marks.braces);
         let object = self.object_graph(facets, (members, &required, additional), (frame, differ));
         if !differ {
             return object;
@@ -82,7 +81,7 @@ impl<'a> Lowering<'a, '_> {
     /// Makes the name of a member one that is compared with others.
     fn compare_name(&mut self, member: &mut Member) {
         let mut known: Vec<(Expr, Expr)> = Vec::new();
-        for (_, body) in &mut member.variants {
+        for body in member.bodies_mut() {
             let Expr::Seq(parts) = body else { continue };
             let Some(name) = parts.first_mut() else { continue };
             let compared = match known.iter().find(|(other, _)| other == name) {
@@ -116,13 +115,21 @@ impl<'a> Lowering<'a, '_> {
     /// The members that can be present, and which of them are required, in the order of `required`. `None` if a required one
     /// cannot be.
     fn members(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Option<(Vec<Member>, Vec<usize>)> {
-        let ranks: FxHashMap<&str, usize> = facets.required.iter().enumerate().map(|(i, name)| (*name, i)).collect();
+        /// So many are looked through.
+        const FEW: usize = 8;
+        let ranks: FxHashMap<&str, usize> = match facets.required.len() {
+            0..=FEW => FxHashMap::default(),
+            _ => facets.required.iter().enumerate().map(|(i, name)| (*name, i)).collect(),
+        };
         let mut members = Vec::with_capacity(declared.len());
         let mut required: Vec<(usize, usize)> = Vec::new();
         for &name in declared {
             let locs = self.norm.member(facets, name);
             let at = locs.first().copied();
-            let rank = ranks.get(name).copied();
+            let rank = match facets.required.len() {
+                0..=FEW => facets.required.iter().position(|other| *other == name),
+                _ => ranks.get(name).copied(),
+            };
             let key = self.syntax.name(name, self.spelling());
             let qualifies = self.candidates(facets, |norm, some| norm.is_candidate(some, name));
             let member = match self.norm.accepts_name(facets, name) && key != Expr::Never {
@@ -153,25 +160,20 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// A member with this name whose value satisfies all of the locations; `None` if nothing does.
-    fn member(
-        &mut self,
-        (name, locs): (Expr, Vec<LocId>),
-        qualifies: &[(u32, LocId)],
-        required: bool,
-    ) -> Option<Member> {
+    fn member(&mut self, (name, locs): (Expr, Locs), qualifies: &[(u32, LocId)], required: bool) -> Option<Member> {
         if qualifies.is_empty() {
             let value = self.value(locs);
             if value == Expr::Never {
                 return None;
             }
-            let colon = self.colon();
-            return Some(Member { variants: vec![(0, named(name, &colon, value))], required });
+            let body = named(name, &self.punctuation().colon, value);
+            return Some(Member { first: (0, body), more: Vec::new(), required });
         }
         let mut values: Vec<(u32, Expr)> = Vec::new();
         for choice in 0..1u32 << qualifies.len() {
             let chosen = || qualifies.iter().enumerate().filter(|(i, _)| choice >> i & 1 == 1).map(|(_, some)| some);
             let found: u32 = chosen().map(|(bit, _)| bit).sum();
-            let value = self.value(locs.iter().copied().chain(chosen().map(|(_, schema)| *schema)).collect());
+            let value = self.value(locs.iter().copied().chain(chosen().map(|(_, schema)| *schema)).collect::<Locs>());
             if value != Expr::Never {
                 // A value that always is more than it has to be.
                 values.retain(|(bits, other)| bits & !found != 0 || *other != value);
@@ -179,10 +181,9 @@ impl<'a> Lowering<'a, '_> {
             }
         }
         values.sort_by_key(|(found, _)| found.count_ones());
-        let colon = self.colon();
-        let variants: Vec<(u32, Expr)> =
-            values.into_iter().map(|(found, value)| (found, named(name.clone(), &colon, value))).collect();
-        (!variants.is_empty()).then_some(Member { variants, required })
+        let marks = self.punctuation();
+        let mut variants = values.into_iter().map(|(found, value)| (found, named(name.clone(), &marks.colon, value)));
+        Some(Member { first: variants.next()?, more: variants.collect(), required })
     }
 
     /// Members with other names, and whether there are infinitely many names.
@@ -190,7 +191,7 @@ impl<'a> Lowering<'a, '_> {
         let tests = name_tests(facets);
         let all: Vec<&'a str> = declared.iter().chain(&facets.forbidden).copied().collect();
         if tests.is_empty() && facets.names.is_empty() {
-            let locs: Vec<LocId> = facets.parts.iter().filter_map(|part| part.additional).collect();
+            let locs: Locs = facets.parts.iter().filter_map(|part| part.additional).collect();
             if self.value(locs.clone()) == Expr::Never {
                 return (Vec::new(), false);
             }
@@ -224,7 +225,7 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// Classes of undeclared names, and what a member of such a name satisfies.
-    pub(super) fn undeclared(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Vec<(Dfa, Vec<LocId>)> {
+    pub(super) fn undeclared(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Vec<(Dfa, Locs)> {
         let all: Vec<&'a str> = declared.iter().chain(&facets.forbidden).copied().collect();
         let classes = self.name_classes(facets, &name_tests(facets)).unwrap_or_default();
         let all = name_words(&all);
@@ -294,7 +295,7 @@ impl<'a> Lowering<'a, '_> {
         if names.is_empty() {
             return self.within(at, Dfa::counted(&SCALARS, 0, None, limit));
         }
-        let conj = self.norm.conj(names.to_vec());
+        let conj = self.norm.conj(names);
         let mut out = Dfa::never();
         for f in self.norm.alternatives(&conj).iter() {
             let names = self.texts(f)?;
@@ -358,11 +359,11 @@ impl<'a> Lowering<'a, '_> {
     /// All texts but these (sorted), with the closing quote, where these are spelt as they are.
     fn other_name(&mut self, excluded: &[&str]) -> Except {
         Except {
-            words: excluded.iter().map(|name| name.as_bytes().to_vec()).collect(),
+            words: excluded.iter().map(|name| name.as_bytes().into()).collect(),
             leave: plain_ascii(),
             tail: self.tail_rule(),
             other: self.special_tail_rule(),
-            close: b"\"".to_vec(),
+            close: b"\""[..].into(),
         }
     }
 
@@ -466,8 +467,8 @@ fn name_tests<'a>(facets: &ObjectFacets<'a>) -> Vec<NameTest<'a>> {
 }
 
 /// What a member satisfies whose undeclared name passes these tests.
-fn matched_locations<'a>(facets: &ObjectFacets<'a>, matched: &[NameTest<'a>]) -> Vec<LocId> {
-    let mut locs = Vec::new();
+fn matched_locations<'a>(facets: &ObjectFacets<'a>, matched: &[NameTest<'a>]) -> Locs {
+    let mut locs = Locs::new();
     for part in &facets.parts {
         let before = locs.len();
         let matching =

@@ -9,8 +9,9 @@ use super::SchemaErrorReason as Reason;
 use super::doc::LocId;
 use super::facets::{Facets, StringFacets, Types};
 use super::lower::Lowering;
-use super::members::{Frame, Member};
+use super::members::Member;
 use super::normalize::Needs;
+use super::punctuation::Frame;
 use super::syntax::{Syntax, around, contains, either, lookalikes, spelled};
 use super::{Policy, Registry, SchemaErrors, SchemaOptions};
 use crate::front::regex::{spell_dfa, spell_utf8};
@@ -286,7 +287,7 @@ impl<'a> Lowering<'a, '_> {
 
     /// The types of the values that satisfy the locations.
     fn present(&mut self, locs: &[LocId]) -> Kinds {
-        let conj = self.norm.conj(locs.to_vec());
+        let conj = self.norm.conj(locs);
         let alternatives = self.norm.alternatives(&conj);
         let types = alternatives.iter().fold(Types::NONE, |all, f| all.or(possible(f)));
         each_kind().filter(|kind| types.meets(kind.types())).fold(Kinds::default(), Kinds::with)
@@ -326,7 +327,7 @@ impl<'a> Lowering<'a, '_> {
                 if required {
                     needed.push(members.len());
                 }
-                members.push(Member { variants: vec![(0, body)], required });
+                members.push(Member { first: (0, body), more: Vec::new(), required });
             } else if required {
                 self.norm.conflict(at, "", &format!("required member {name:?} allows no value"));
                 return Expr::Never;
@@ -342,7 +343,7 @@ impl<'a> Lowering<'a, '_> {
                 let name = (Expr::Ref(self.rule("name".into(), name)), end.is_some());
                 let body = self.parameter(name, &locs, (known.others, &style.other_kinds), style);
                 if body != Expr::Never {
-                    additional.push(Member { variants: vec![(0, body)], required: false });
+                    additional.push(Member { first: (0, body), more: Vec::new(), required: false });
                 }
             }
         }
@@ -352,7 +353,7 @@ impl<'a> Lowering<'a, '_> {
             comma: style.between.clone(),
             empty: Expr::seq([style.open.clone(), style.close.clone()]),
         };
-        self.object_graph(object, (members, &needed, additional), (frame, false))
+        self.object_graph(object, (members, &needed, additional), (&frame, false))
     }
 
     fn parameter(
@@ -389,7 +390,7 @@ impl<'a> Lowering<'a, '_> {
 
     /// The values of these types that satisfy the locations, with what ends them.
     fn parameter_value(&mut self, locs: &[LocId], kinds: Kinds, present: Kinds, style: &Parameters<'_>) -> Expr {
-        let conj = self.norm.conj(locs.to_vec());
+        let conj = self.norm.conj(locs);
         let alternatives = self.norm.alternatives(&conj);
         let here = conj.first().copied().unwrap_or(self.at);
         let at = std::mem::replace(&mut self.at, here);

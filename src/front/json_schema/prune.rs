@@ -9,6 +9,7 @@ use rustc_hash::FxBuildHasher;
 use super::MemberOrder;
 use super::doc::LocId;
 use super::facets::{Facets, NumberFacets, ObjectFacets, ObjectPart, PatternUse, SomeMember, StringFacets, Types};
+use super::group::Group;
 use super::normalize::{Alternatives, MAX_ALTERNATIVES, Normalizer};
 use super::{SchemaErrorReason as Reason, facets};
 use crate::ir::Members;
@@ -222,7 +223,16 @@ impl<'a> Normalizer<'a> {
     }
 
     /// False if it is found that no object satisfies them.
-    fn reduce_object(&mut self, facets: &mut ObjectFacets<'a>) -> bool {
+    fn reduce_object(&mut self, facets: &mut Group<ObjectFacets<'a>>) -> bool {
+        let is_tested =
+            |part: &Rc<ObjectPart<'a>>| tested(part).is_some_and(|(name, _)| facets.required.contains(&name));
+        if !facets.some.is_empty() || facets.parts.iter().any(is_tested) {
+            return self.reduce_members(facets);
+        }
+        !facets.required.iter().any(|name| facets.forbidden.contains(name))
+    }
+
+    fn reduce_members(&mut self, facets: &mut ObjectFacets<'a>) -> bool {
         let mut at = 0;
         while at < facets.parts.len() {
             let Some((name, loc)) = tested(&facets.parts[at]).filter(|(name, _)| facets.required.contains(name)) else {
@@ -296,8 +306,8 @@ impl<'a> Normalizer<'a> {
 
     /// Whether certainly no value satisfies all of the locations.
     fn contradict(&mut self, locs: &[LocId]) -> bool {
-        let conj = self.conj(locs.to_vec());
-        if let Some(&known) = self.contradictions.get(&conj) {
+        let conj = self.conj(locs);
+        if let Some(&known) = self.contradictions.get(&conj[..]) {
             return known;
         }
         if !self.spend(LOOK) {
@@ -410,7 +420,7 @@ fn marks(facets: &Facets<'_>) -> u64 {
     if facets.types != Types::OBJECT {
         return 0;
     }
-    let ObjectFacets { required, forbidden, .. } = &facets.object;
+    let ObjectFacets { required, forbidden, .. } = &*facets.object;
     let bit = |name: &str, kind: u8| 1u64 << (FxBuildHasher.hash_one((name, kind)) >> 58);
     let required = required.iter().map(|name| bit(name, 0));
     required.chain(forbidden.iter().map(|name| bit(name, 1))).fold(0, |all, bit| all | bit)

@@ -1,5 +1,7 @@
 //! Where references lead: identifiers, anchors, dynamic anchors, other documents.
 
+use std::borrow::Cow;
+
 use rustc_hash::FxHashMap;
 
 use super::Dialect as Draft;
@@ -68,7 +70,7 @@ impl<'a> Doc<'a> {
         Ok(found)
     }
 
-    fn look_up(&mut self, (base, scope): (LocId, Scope), reference: &str) -> Result<LocId, Unresolved> {
+    fn look_up(&mut self, (base, scope): (LocId, Scope), reference: &'a str) -> Result<LocId, Unresolved> {
         let (uri, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let named = if uri.is_empty() { None } else { Some(self.resource(base, uri)?) };
         let fragment = percent_decode(fragment).ok_or(Unresolved::Missing)?;
@@ -76,21 +78,32 @@ impl<'a> Doc<'a> {
             let at = named.map_or(base, |named| self.enter_resource(base, scope, &named));
             return if fragment.is_empty() { Ok(at) } else { self.anchor(at, &fragment) };
         };
-        let mut resource = named.unwrap_or_else(|| Named { json: self.json(base), pointer: self.pointer(base) });
-        let (mut json, mut pointer) = (resource.json, resource.pointer.clone());
-        let mut draft = draft_of(json).unwrap_or(self.draft(base));
-        for token in path.split('/') {
-            let token = unescape_token(token);
-            json = json.step(&token).ok_or(Unresolved::Missing)?;
-            push_token(&mut pointer, &token);
+        let start = named.as_ref().map_or(self.json(base), |named| named.json);
+        let mut draft = draft_of(start).unwrap_or(self.draft(base));
+        // The last resource on the way, and how many tokens lead there.
+        let (mut json, mut resource) = (start, None);
+        for (count, token) in path.split('/').enumerate() {
+            json = json.step(&unescape_token(token)).ok_or(Unresolved::Missing)?;
             if resource_id(json, draft_of(json).unwrap_or(draft)).is_some() {
                 draft = draft_of(json).unwrap_or(draft);
-                resource = Named { json, pointer: pointer.clone() };
+                resource = Some((json, count + 1));
             }
         }
+        if let (None, None, Cow::Borrowed(_)) = (&named, resource, &fragment) {
+            // The usual case: a path is written where it is asked for.
+            let pointer = &reference[reference.len() - path.len()..];
+            return Ok(self.intern(json, base, Path::Below(pointer), base));
+        }
+        let first = named.map_or_else(|| self.pointer(base), |named| named.pointer);
+        let below = |count: usize| {
+            let mut pointer = first.clone();
+            path.split('/').take(count).for_each(|token| push_token(&mut pointer, &unescape_token(token)));
+            pointer
+        };
+        let (found, count) = resource.unwrap_or((start, 0));
         // Resources that the pointer passes through are not entered.
-        let at = self.enter_resource(base, scope, &resource);
-        Ok(self.intern(json, at, Path::Absolute(pointer), at))
+        let at = self.enter_resource(base, scope, &Named { json: found, pointer: below(count) });
+        Ok(self.intern(json, at, Path::Absolute(below(usize::MAX)), at))
     }
 
     /// The location a `$dynamicRef` leads to (2020-12 core, 8.2.3.2).
@@ -148,7 +161,8 @@ impl<'a> Doc<'a> {
         let id = LocId::new(self.locs.len());
         let path = Path::Absolute(named.pointer.clone());
         let reference = reference_of(json);
-        self.locs.push(Loc { kind: Kind::Schema(json), parent: id, path, reference, base: id, scope, draft });
+        let depth = path.depth(1);
+        self.locs.push(Loc { kind: Kind::Schema(json), parent: id, path, reference, base: id, scope, draft, depth });
         self.by_address.insert((address(json), scope), id);
         id
     }
@@ -293,9 +307,9 @@ fn without_dots(path: &str) -> String {
     out.join("/")
 }
 
-fn percent_decode(text: &str) -> Option<String> {
+fn percent_decode(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('%') {
-        return Some(text.to_owned());
+        return Some(text.into());
     }
     let mut out = Vec::new();
     let mut rest = text.as_bytes();
@@ -310,5 +324,5 @@ fn percent_decode(text: &str) -> Option<String> {
         out.push((digit(high)? * 16 + digit(low)?) as u8);
         rest = tail;
     }
-    String::from_utf8(out).ok()
+    String::from_utf8(out).ok().map(Cow::Owned)
 }

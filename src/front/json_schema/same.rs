@@ -6,8 +6,12 @@ use super::SchemaOptions;
 use crate::spec::json::Json;
 
 /// Keywords that constrain nothing, in no dialect.
-pub(super) const ANNOTATIONS: [&str; 8] =
-    ["$comment", "title", "description", "examples", "default", "deprecated", "readOnly", "writeOnly"];
+pub(super) fn is_annotation(keyword: &str) -> bool {
+    matches!(
+        keyword,
+        "$comment" | "title" | "description" | "examples" | "default" | "deprecated" | "readOnly" | "writeOnly"
+    )
+}
 
 /// A schema and how it is read, as the key of a cache. Schemas with equal keys lower to the same grammar, with the same report.
 ///
@@ -74,7 +78,7 @@ fn below(place: Place, name: &str) -> Option<Place> {
     Some(match place {
         Place::Data | Place::Schemas => Place::Data,
         Place::Named => Place::Schema,
-        Place::Schema if ANNOTATIONS.contains(&name) => return None,
+        Place::Schema if is_annotation(name) => return None,
         Place::Schema => match name {
             "additionalItems"
             | "additionalProperties"

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::{Escapes, NonAscii};
 use crate::front::regex::{scalar_from, scalar_until};
 use crate::fsm::{ByteSet, Dfa, DfaBuilder, TooLarge};
-use crate::ir::{Expr, regular};
+use crate::ir::{Expr, Literal, regular};
 use crate::spec::json::{short_escape, write_string};
 
 /// More states than any of the automata has that are built once.
@@ -81,9 +81,7 @@ impl Spelling {
     /// A string as a JSON string.
     pub(super) fn literal(self, text: &str) -> Expr {
         if self.is_single(text) {
-            let mut out = String::with_capacity(text.len() + 2);
-            write_string(&mut out, text);
-            return Expr::Bytes(out.into_bytes());
+            return Expr::Bytes(single(text));
         }
         let quote = || Expr::text("\"");
         let chars = text.chars().map(|c| self.spell(&[(u32::from(c), u32::from(c))]));
@@ -132,6 +130,14 @@ impl Spelling {
     /// As [`Spelling::spell`]: what is plain ASCII, and all other spellings.
     pub(super) fn parts(self, ranges: &[(u32, u32)]) -> (ByteSet, Expr) {
         let (mut ascii, mut short, mut rest) = (ByteSet::EMPTY, ByteSet::EMPTY, Vec::new());
+        if self.escapes == Escapes::Required && ranges.iter().all(|&(lo, hi)| lo >= 0x20 && hi < 0x80) {
+            ranges.iter().for_each(|&(lo, hi)| ascii.insert_range(lo as u8, hi as u8));
+            let plain = ascii.intersect(&plain_ascii());
+            if plain == ascii {
+                return (plain, Expr::Never);
+            }
+            ascii = ByteSet::EMPTY;
+        }
         let mut controls = [ByteSet::EMPTY; 2];
         let any = self.escapes == Escapes::Any;
         for &(lo, hi) in ranges {
@@ -227,6 +233,17 @@ impl Spelling {
             out.push(c.encode_utf16(&mut [0; 2]).iter().flat_map(unit).collect());
         }
     }
+}
+
+/// A text as [`write_string`] spells it.
+pub(super) fn single(text: &str) -> Literal {
+    let plain = plain_ascii();
+    if text.bytes().all(|byte| plain.contains(byte)) {
+        return Literal::concat(&[b"\"", text.as_bytes(), b"\""]);
+    }
+    let mut out = String::with_capacity(text.len() + 2);
+    write_string(&mut out, text);
+    out.into_bytes().into()
 }
 
 /// One byte of a spelling, or either case of a hexadecimal digit.

@@ -3,9 +3,9 @@
 
 use super::UniqueItems;
 use super::array::MAX_NODES;
-use super::doc::LocId;
 use super::facets::{ArrayFacets, Facets, NumberFacets, ObjectFacets, StringFacets, Types};
 use super::lower::Lowering;
+use super::normalize::Locs;
 use crate::fsm::Dfa;
 use crate::ir::Expr;
 
@@ -102,7 +102,7 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// An element of an array; as one that is compared, if it is.
-    pub(super) fn array_element(&mut self, locs: Vec<LocId>, compared: bool) -> Expr {
+    pub(super) fn array_element(&mut self, locs: Locs, compared: bool) -> Expr {
         let value = self.value(locs);
         if !compared || value == Expr::Never {
             return value;
@@ -113,7 +113,7 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// Whether an object or an array may satisfy all of the locations.
-    fn has_parts(&mut self, locs: Vec<LocId>) -> bool {
+    fn has_parts(&mut self, locs: Locs) -> bool {
         let conj = self.norm.conj(locs);
         let parts = Types::OBJECT.or(Types::ARRAY);
         self.norm.alternatives(&conj).iter().any(|facets| match &facets.values {
@@ -123,7 +123,7 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// How many values satisfy all of the locations.
-    fn count(&mut self, locs: Vec<LocId>, depth: u32) -> Count {
+    fn count(&mut self, locs: Locs, depth: u32) -> Count {
         let conj = self.norm.conj(locs);
         let alternatives = self.norm.alternatives(&conj);
         let counts: Vec<Count> = alternatives.iter().map(|facets| self.count_of(facets, depth)).collect();
@@ -190,7 +190,7 @@ impl<'a> Lowering<'a, '_> {
             return Count::UNKNOWN;
         }
         // One member more, of any name.
-        let additional: Vec<LocId> = facets.parts.iter().filter_map(|part| part.additional).collect();
+        let additional: Locs = facets.parts.iter().filter_map(|part| part.additional).collect();
         let named = facets.parts.iter().any(|part| !part.patterns.is_empty());
         if !named && self.value(additional) != Expr::Never {
             return Count::plenty();

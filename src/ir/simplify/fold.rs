@@ -65,10 +65,16 @@ fn seq(parts: &mut Vec<Expr>) -> Option<Expr> {
         return None;
     }
     let mut out: Vec<Expr> = Vec::with_capacity(parts.len());
-    let mut push = |part| match (out.last_mut(), part) {
-        (_, Expr::Empty) => {}
-        (Some(Expr::Bytes(before)), Expr::Bytes(bytes)) => before.extend(bytes),
-        (_, part) => out.push(part),
+    // Bytes that come last.
+    let mut bytes: Vec<u8> = Vec::new();
+    let mut push = |part| match part {
+        Expr::Empty => {}
+        Expr::Bytes(more) => bytes.extend_from_slice(&more),
+        part => {
+            out.extend((!bytes.is_empty()).then(|| Expr::bytes(&bytes)));
+            bytes.clear();
+            out.push(part);
+        }
     };
     for part in parts.drain(..) {
         match part {
@@ -76,6 +82,7 @@ fn seq(parts: &mut Vec<Expr>) -> Option<Expr> {
             part => push(part),
         }
     }
+    out.extend((!bytes.is_empty()).then(|| Expr::bytes(&bytes)));
     Some(Expr::seq(out))
 }
 
