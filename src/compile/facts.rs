@@ -145,7 +145,7 @@ pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), Com
         [(0x80, 0xBF), (0xC0, 0xDF), (0xE0, 0xEF), (0xF0, 0xFF)].into_iter().for_each(|(lo, hi)| scan.cut(lo, hi));
     }
     // What is deferred has such white space, as JSON does.
-    compiled.gaps = (scan.gaps || !scan.deferred.is_empty()) && compiled.keeps_no_account();
+    compiled.gaps = (scan.gaps || !scan.deferred.is_empty()) && compiled.meters.is_empty();
     compiled.deferred = scan.deferred.iter().map(|&rule| (rule, OnceLock::new())).collect();
     let Scan { rules, refs, calls, auxiliary, bodies, dispatches, levels, cuts, sets, .. } = scan;
     compiled.levels = levels;

@@ -136,7 +136,7 @@ pub struct Compiled {
     levels: FxHashMap<usize, Arc<Levels>>,
     /// Automata that are built with the facts: of dispatches and of auxiliary rules.
     units: FxHashMap<u32, Arc<units::Unit>>,
-    /// There are blocks of white space; see [`Block::gap`]. Never together with budgets or scopes.
+    /// There are blocks of white space; see [`Block::gap`]. Never together with budgets.
     pub(crate) gaps: bool,
     /// Bytes that are never told apart.
     pub(crate) classes: Arc<Classes>,

@@ -156,7 +156,8 @@ fn is_open<'c>(compiled: &Compiled, calls: &impl Fn(usize) -> &'c [u32], scope: 
             Some(Role::Element) => {
                 let Some(element) = compiled.parsed.rules.get(rule as usize) else { return false };
                 let mut looking = Looking { compiled, inside: FxHashSet::default() };
-                if !looking.is_string(&element.body) || !looking.is_open(&element.body) {
+                let body = &element.body;
+                if !looking.is_string(body) || !looking.ends_quoted(body) || !looking.is_open(body) {
                     return false;
                 }
             }
@@ -199,6 +200,36 @@ impl Looking<'_> {
         }
     }
 
+    /// Whether every text that begins with a quote ends with another one.
+    fn ends_quoted(&mut self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Bytes(bytes) => bytes.last() == Some(&b'"') && bytes.len() > 1,
+            Expr::Seq(parts) => parts.last().is_some_and(|part| parts.len() > 1 && self.closes(part)),
+            Expr::Alt(parts) => parts.iter().all(|part| self.ends_quoted(part)),
+            Expr::Ref(rule) => self.through(*rule, Self::ends_quoted, |dfa| {
+                closes(dfa) && dfa.edges(0).iter().all(|edge| !dfa.is_final(edge.to))
+            }),
+            Expr::Automaton(dfa) => closes(dfa) && dfa.edges(0).iter().all(|edge| !dfa.is_final(edge.to)),
+            _ => false,
+        }
+    }
+
+    /// Whether every text ends with a quote.
+    fn closes(&mut self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Bytes(bytes) => bytes.last() == Some(&b'"'),
+            Expr::Seq(parts) => parts.last().is_some_and(|part| self.closes(part)),
+            Expr::Alt(parts) => parts.iter().all(|part| self.closes(part)),
+            Expr::Ref(rule) => self.through(*rule, Self::closes, closes),
+            Expr::Automaton(dfa) => closes(dfa),
+            Expr::Except(except) => {
+                let (tail, other) = (Expr::Ref(except.tail), Expr::Ref(except.other));
+                except.close.last() == Some(&b'"') && self.closes(&tail) && self.closes(&other)
+            }
+            _ => false,
+        }
+    }
+
     /// Whether every proper beginning of a text has infinitely many ways to go on.
     fn is_open(&mut self, expr: &Expr) -> bool {
         match expr {
@@ -210,6 +241,14 @@ impl Looking<'_> {
             _ => false,
         }
     }
+}
+
+/// Whether every word ends with a quote, and there is no empty one.
+fn closes(dfa: &Dfa) -> bool {
+    let quote = u32::from(b'"');
+    let states = 0..dfa.len() as u32;
+    let mut edges = states.flat_map(|state| dfa.edges(state));
+    !dfa.is_final(0) && edges.all(|edge| !dfa.is_final(edge.to) || edge.lo == quote && edge.hi == quote)
 }
 
 /// Whether from every state that reads something, infinitely many words can be read.

@@ -50,7 +50,20 @@ impl Index {
         if let Some(known) = state.candidates.get(&limited) {
             return Ok(known.clone());
         }
-        let (all, few) = (self.mask(state, plain)?, self.mask(state, limited)?);
+        let all = self.mask(state, plain)?;
+        if state.parser.compares_strings(config) {
+            // Only a token with two quotes holds a whole element.
+            let mut found = Vec::new();
+            for token in all.among(self.vocab.quoting()) {
+                if state.step_token(self, limited, token)?.0 == DEAD {
+                    found.push(token);
+                }
+            }
+            let found: Arc<[TokenId]> = found.into();
+            state.candidates.insert(limited, found.clone());
+            return Ok(found);
+        }
+        let few = self.mask(state, limited)?;
         let (mut more, mut less) = (vec![0; self.vocab.mask_words()], vec![0; self.vocab.mask_words()]);
         all.write(&mut more);
         few.write(&mut less);

@@ -113,6 +113,22 @@ impl TokenSet {
         TokenSet::row(bits)
     }
 
+    /// Those of some ids that are in it, in their order.
+    pub(crate) fn among(&self, ids: &[TokenId]) -> Vec<TokenId> {
+        match self {
+            TokenSet::List(own) => {
+                let own: FxHashSet<TokenId> = own.iter().copied().collect();
+                ids.iter().copied().filter(|id| own.contains(id)).collect()
+            }
+            TokenSet::Row { base, remove, add } => {
+                let changed: FxHashSet<TokenId> = remove.iter().copied().collect();
+                let added: FxHashSet<TokenId> = add.iter().copied().collect();
+                let has = |id: &TokenId| added.contains(id) || bit(base, *id) && !changed.contains(id);
+                ids.iter().copied().filter(has).collect()
+            }
+        }
+    }
+
     /// Whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
         match self {

@@ -19,6 +19,8 @@ use crate::fsm::ByteSet;
 
 /// Most configurations that are looked at for a way on. Where that is too few, there is none.
 const MAX_SEARCH: usize = 4096;
+/// Most bytes of a text that is tried before others are searched for.
+const MAX_TURN: usize = 100;
 /// Zeros one after the other that a search reads.
 const MAX_ZEROS: u32 = 4;
 
@@ -53,6 +55,11 @@ impl Parser {
     #[inline]
     pub(crate) fn is_scoped(&self, config: ConfigId) -> bool {
         !self.compiled().scopes.is_empty() && self.has(config).any(Has::SCOPE)
+    }
+
+    /// Whether all elements that are compared here are strings in quotes.
+    pub(crate) fn compares_strings(&self, config: ConfigId) -> bool {
+        !self.has(config).any(Has::CLOSED)
     }
 
     /// One item alone, with what follows its rule.
@@ -129,9 +136,36 @@ impl Parser {
         if let Some(&known) = self.distinct.live.get(&config) {
             return Ok(known);
         }
-        let live = self.finds_a_way(config)?;
+        let live = self.turns_away(config)? || self.finds_a_way(config)?;
         self.distinct.live.insert(config, live);
         Ok(live)
+    }
+
+    /// Whether one text, which turns away from what there has been as soon as it can, finds a way on. Then so does all of it.
+    fn turns_away(&mut self, config: ConfigId) -> Result<bool, ParserLimit> {
+        let mut path = vec![config];
+        while path.len() < MAX_TURN {
+            let at = path[path.len() - 1];
+            let (reads, towards) = (self.allowed(at), self.towards_rivals(at, true));
+            let away = reads.intersect(&towards.complement());
+            let text = |set: &ByteSet| set.intersect(&ByteSet::WHITE_SPACE.complement());
+            let mut next = DEAD;
+            for byte in text(&away).iter().take(1).chain(text(&reads).iter()) {
+                next = self.step_on(at, byte)?;
+                if next != DEAD {
+                    break;
+                }
+            }
+            if next != DEAD && (self.goes_on(next) || self.distinct.live.get(&next) == Some(&true)) {
+                self.distinct.live.extend(path.into_iter().map(|at| (at, true)));
+                return Ok(true);
+            }
+            if next == DEAD || self.distinct.live.contains_key(&next) {
+                return Ok(false);
+            }
+            path.push(next);
+        }
+        Ok(false)
     }
 
     /// Whether the text may end, or an item has no element under way that may still become one that there has been.

@@ -113,6 +113,8 @@ impl Has {
     pub(super) const RIVALS: Has = Has(16);
     /// On every way out there is such an element: see [`Has::is_stuck`].
     const STUCK: Has = Has(32);
+    /// A scope whose elements may be other things than strings without end.
+    pub(super) const CLOSED: Has = Has(64);
 
     pub(super) fn any(self, of: Has) -> bool {
         self.0 & of.0 != 0
@@ -271,7 +273,8 @@ impl Store {
             true => Has::RIVALS.or(Has::STUCK),
             false => Has::default(),
         };
-        Has::SCOPE.or(values).or(element).or(rivals)
+        let closed = if open { Has::default() } else { Has::CLOSED };
+        Has::SCOPE.or(values).or(element).or(rivals).or(closed)
     }
 
     /// What there is to keep account of in a frame with these items.

@@ -84,6 +84,8 @@ pub struct Vocabulary {
     fingerprint: u64,
     /// See [`Vocabulary::of_chars`].
     by_chars: OnceLock<Vec<(u32, TokenId)>>,
+    /// See [`Vocabulary::quoting`].
+    quoting: OnceLock<Vec<TokenId>>,
     white_space: WhiteSpace,
 }
 
@@ -140,6 +142,14 @@ impl Vocabulary {
             all
         });
         &sorted[..sorted.partition_point(|&(n, _)| n as usize >= chars)]
+    }
+
+    /// Tokens with two quotes or more in them: those that can hold a whole string. Found when first asked for.
+    pub(crate) fn quoting(&self) -> &[TokenId] {
+        self.quoting.get_or_init(|| {
+            let quotes = |id: &TokenId| self.bytes(*id).map_or(0, |b| b.iter().filter(|&&byte| byte == b'"').count());
+            (0..self.width()).map(TokenId::new).filter(|id| !self.is_stop(*id) && quotes(id) > 1).collect()
+        })
     }
 
     /// The runs of white space in tokens.
@@ -352,6 +362,7 @@ impl VocabularyBuilder {
             reach,
             fingerprint,
             by_chars: OnceLock::new(),
+            quoting: OnceLock::new(),
             white_space,
         })
     }
