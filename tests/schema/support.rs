@@ -51,7 +51,7 @@ fn lowered(schema: &str) -> Result<Recognizer, SchemaErrors> {
 }
 
 /// Compares a part of the document with what it should be, or writes it.
-fn part_is(name: &str, wanted: &str) {
+pub(super) fn part_is(name: &str, wanted: &str) {
     // Tests run side by side.
     static WRITING: Mutex<()> = Mutex::new(());
     let _one = WRITING.lock();

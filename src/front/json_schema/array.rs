@@ -16,6 +16,14 @@ pub(super) const MAX_NODES: usize = 5_000;
 /// Most `contains` that are counted together.
 const MAX_CONTAINS: usize = 5;
 
+/// Whether elements are compared with each other.
+pub(super) enum Compared<'f> {
+    No,
+    Yes,
+    /// And whether they come from few values is noted.
+    IfPlenty(&'f mut bool),
+}
+
 impl<'a> Lowering<'a, '_> {
     /// An array with these facets, brackets included.
     pub(super) fn array(&mut self, facets: &ArrayFacets) -> Expr {
@@ -35,7 +43,7 @@ impl<'a> Lowering<'a, '_> {
             }
         }
         if !facets.contains.is_empty() {
-            return self.containing(facets);
+            return self.containing(facets, Compared::No);
         }
         self.list(facets, false)
     }
@@ -97,10 +105,11 @@ impl<'a> Lowering<'a, '_> {
 
     /// Elements that satisfy some schemas are counted. An element may count for any of those it satisfies; it must be known
     /// not to satisfy one only where there is an upper bound.
-    fn containing(&mut self, facets: &ArrayFacets) -> Expr {
+    pub(super) fn containing(&mut self, facets: &ArrayFacets, mut compared: Compared<'_>) -> Expr {
         let contains: Vec<&Contains> = facets.contains.iter().filter(|c| c.min > 0 || c.max.is_some()).collect();
         if contains.is_empty() {
-            return self.array(&ArrayFacets { contains: Vec::new(), unique: None, ..facets.clone() });
+            let facets = ArrayFacets { contains: Vec::new(), unique: None, ..facets.clone() };
+            return self.list(&facets, !matches!(compared, Compared::No));
         }
         if contains.len() > MAX_CONTAINS {
             return self.too_many(contains[0].schema, format!("more than {MAX_CONTAINS} `contains` together"));
@@ -142,7 +151,11 @@ impl<'a> Lowering<'a, '_> {
                         locs.push(schema.negated());
                     }
                 }
-                let element = if possible { self.value(locs) } else { Expr::Never };
+                if let (true, Compared::IfPlenty(few)) = (possible, &mut compared) {
+                    **few |= self.value(locs.clone()) != Expr::Never && !self.are_plenty(locs.clone());
+                }
+                let is_compared = !matches!(compared, Compared::No);
+                let element = if possible { self.array_element(locs, is_compared) } else { Expr::Never };
                 if element != Expr::Never {
                     let lead = if position == 0 { Expr::Empty } else { comma.clone() };
                     let behind = build.node((next, after));

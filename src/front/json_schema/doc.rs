@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::keywords::allows_all;
 use super::resolve::Names;
+use super::vocabulary::Vocabularies;
 use super::{Dialect as Draft, Registry};
 use crate::spec::json::{Json, Object, push_token, unescape_token};
 
@@ -77,6 +78,7 @@ pub(super) struct Loc<'a> {
     pub(super) draft: Draft,
     /// How deep it is nested in its document, the root being 1.
     pub(super) depth: u32,
+    pub(super) vocabularies: Vocabularies,
 }
 
 pub(super) enum Path<'a> {
@@ -185,6 +187,7 @@ impl<'a> Doc<'a> {
             dynamic,
         };
         let draft = draft_of(root).unwrap_or(dialect);
+        let vocabularies = doc.vocabularies_of(root, draft, Vocabularies::STANDARD);
         let mut scope = 0;
         if dynamic {
             doc.look_at(root, draft);
@@ -195,7 +198,7 @@ impl<'a> Doc<'a> {
             let kind = Kind::Schema(json);
             let reference = reference_of(json);
             let (path, base) = (Path::Root, LocId::ROOT);
-            doc.locs.push(Loc { kind, parent: id, path, reference, base, scope, draft, depth: 1 });
+            doc.locs.push(Loc { kind, parent: id, path, reference, base, scope, draft, depth: 1, vocabularies });
             doc.by_address.insert((address(json), scope), id);
         }
         doc
@@ -209,6 +212,11 @@ impl<'a> Doc<'a> {
     /// How deep a location is nested.
     pub(super) fn depth(&self, loc: LocId) -> usize {
         self.locs[loc.index()].depth as usize
+    }
+
+    /// The vocabularies of a location.
+    pub(super) fn vocabularies(&self, loc: LocId) -> Vocabularies {
+        self.locs[loc.index()].vocabularies
     }
 
     /// The schema at a location; `true` for one that is no part of a document.
@@ -290,24 +298,14 @@ impl<'a> Doc<'a> {
 
     fn synthetic(&mut self, parent: LocId, kind: Kind<'a>) -> LocId {
         let id = LocId::new(self.locs.len());
-        let Loc { base, scope, draft, depth, .. } = self.locs[parent.index()];
-        self.locs.push(Loc { kind, parent, path: Path::Parent, reference: None, base, scope, draft, depth });
+        let Loc { base, scope, draft, depth, vocabularies, .. } = self.locs[parent.index()];
+        let path = Path::Parent;
+        self.locs.push(Loc { kind, parent, path, reference: None, base, scope, draft, depth, vocabularies });
         id
     }
 
     pub(super) fn intern(&mut self, json: &'a Json, parent: LocId, path: Path<'a>, base: LocId) -> LocId {
-        let Loc { scope, draft, .. } = self.locs[base.index()];
-        self.intern_in(json, parent, path, (base, scope, draft))
-    }
-
-    /// `base` is another location's resource.
-    fn intern_in(
-        &mut self,
-        json: &'a Json,
-        parent: LocId,
-        path: Path<'a>,
-        (base, mut scope, mut draft): (LocId, Scope, Draft),
-    ) -> LocId {
+        let Loc { mut scope, mut draft, mut vocabularies, .. } = self.locs[base.index()];
         if !self.dynamic
             && let Some(&known) = self.by_address.get(&(address(json), scope))
         {
@@ -320,6 +318,7 @@ impl<'a> Doc<'a> {
         {
             own_resource = true;
             draft = draft_of(json).unwrap_or(draft);
+            vocabularies = self.vocabularies_of(json, draft, vocabularies);
             if self.dynamic {
                 scope = self.enter(scope, json);
             }
@@ -333,7 +332,8 @@ impl<'a> Doc<'a> {
         let base = if own_resource { id } else { base };
         let reference = reference_of(json);
         let depth = path.depth(self.locs[parent.index()].depth);
-        self.locs.push(Loc { kind: Kind::Schema(json), parent, path, reference, base, scope, draft, depth });
+        let kind = Kind::Schema(json);
+        self.locs.push(Loc { kind, parent, path, reference, base, scope, draft, depth, vocabularies });
         self.by_address.insert((address(json), scope), id);
         id
     }

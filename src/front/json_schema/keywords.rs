@@ -72,13 +72,16 @@ impl<'a> Normalizer<'a> {
             self.reference(loc, reference, &mut said);
             return said;
         }
+        let vocabularies = self.doc.vocabularies(loc);
         for (name, value) in object.iter() {
-            if applies(name, draft) {
+            if applies(name, draft) && vocabularies.have(name) {
                 self.keyword(loc, object, (name, value), &mut said);
             }
         }
-        self.members(loc, object, &mut said);
-        self.elements(loc, object, &mut said);
+        if vocabularies.have("properties") {
+            self.members(loc, object, &mut said);
+            self.elements(loc, object, &mut said);
+        }
         said.facets.settle();
         said
     }
@@ -132,6 +135,7 @@ impl<'a> Normalizer<'a> {
                 Json::Bool(false) => {}
                 _ => self.malformed(loc, "uniqueItems", "must be a boolean"),
             },
+            "$schema" => self.dialect(loc, value),
             "$ref" => self.reference(loc, value, said),
             "allOf" => said.all.extend(self.list(loc, "allOf", value)),
             "anyOf" => {
@@ -174,7 +178,7 @@ impl<'a> Normalizer<'a> {
 
     /// The types of a schema that says nothing else of its values.
     pub(super) fn types_alone(&self, loc: LocId) -> Option<Types> {
-        let object = self.doc.object(loc).filter(|_| !loc.is_negated())?;
+        let object = self.doc.object(loc).filter(|_| !loc.is_negated() && self.doc.vocabularies(loc).have("type"))?;
         let types = object.iter().try_fold(Types::ALL, |types, (name, value)| match name {
             "type" => types_of(value),
             _ => is_annotation(name).then_some(types),
@@ -258,14 +262,15 @@ impl<'a> Normalizer<'a> {
         let Some(name) = value.as_str() else {
             return self.malformed(loc, "format", "must be a string");
         };
-        if self.options.formats == Formats::Annotate {
+        let asserted = self.doc.vocabularies(loc).assert_formats();
+        if self.options.formats == Formats::Annotate && !asserted {
             return;
         }
         match format::lookup(name) {
             format::Format::Pattern(source) => {
                 facets.string.patterns.push(PatternUse { source, negated: false, loc, keyword: "format" });
             }
-            format::Format::Unknown if self.options.formats == Formats::RefuseUnknown => {
+            format::Format::Unknown if asserted || self.options.formats == Formats::RefuseUnknown => {
                 unenforced(facets, Types::STRING, loc, "format", "no specification defines this format");
             }
             format::Format::Unknown => {}
@@ -274,8 +279,9 @@ impl<'a> Normalizer<'a> {
 
     fn contains(&mut self, loc: LocId, object: &'a Object, value: &'a Json, facets: &mut Facets<'a>) {
         let draft = self.doc.draft(loc);
+        let counts = draft >= Draft::Draft201909 && self.doc.vocabularies(loc).have("minContains");
         let mut bound = |name: &'static str| match object.get(name) {
-            Some(value) if draft >= Draft::Draft201909 => Some(self.count(loc, name, value)),
+            Some(value) if counts => Some(self.count(loc, name, value)),
             _ => None,
         };
         let (min, max) = (bound("minContains").unwrap_or(1), bound("maxContains"));

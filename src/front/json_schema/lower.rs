@@ -16,9 +16,7 @@ use super::number;
 use super::punctuation::{Frame, Punctuation, around};
 use super::spelling::{Spelling, single};
 use super::syntax::Syntax;
-use super::{
-    AdditionalNames, Registry, SchemaError, SchemaErrorReason as Reason, SchemaErrors, SchemaOptions, Undeclared,
-};
+use super::{Registry, SchemaError, SchemaErrorReason as Reason, SchemaErrors, SchemaOptions, Undeclared};
 use crate::fsm::Dfa;
 use crate::ids::RuleId;
 use crate::ir::{Expr, GrammarBuilder, Graph, Literal, Member, Members};
@@ -593,7 +591,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         self.shared.object = Some(rule);
         let marks = self.punctuation();
         let name = match self.syntax {
-            Syntax::Json if self.norm.options.additional_names == AdditionalNames::Differ => {
+            Syntax::Json if self.names_differ() => {
                 self.builder.attributes(rule).scope = true;
                 let string = Expr::Ref(self.string_rule());
                 let name = self.rule("name".into(), string);

@@ -46,6 +46,7 @@ mod spelling;
 mod string;
 mod syntax;
 mod unique;
+mod vocabulary;
 
 use std::fmt;
 
@@ -173,9 +174,9 @@ pub enum AdditionalNames {
 #[serde(rename_all = "snake_case")]
 pub enum UniqueItems {
     /// Strings, numbers, booleans and nulls. Where elements may be objects or arrays, the keyword is refused.
-    #[default]
     Scalars,
-    /// All. A mask in a list of long objects can take seconds: whether what has been written can still become something new is searched for.
+    /// All. In a schema with such elements that may be objects, additional names differ as well: see [`AdditionalNames`].
+    #[default]
     Any,
 }
 

@@ -52,6 +52,8 @@ pub(super) struct Needs {
     pub(super) evaluation: bool,
     /// Dynamic references: locations know the resources entered on the way to them.
     pub(super) dynamic: bool,
+    /// Objects are compared: no name of a member is written twice, so that a text has one value.
+    pub(super) differ: bool,
 }
 
 pub(super) struct Normalizer<'a> {

@@ -11,10 +11,10 @@ use super::members::Member;
 use super::normalize::{Locs, Normalizer};
 use super::punctuation::Frame;
 use super::spelling::plain_ascii;
-use super::{AdditionalNames, Escapes, SchemaErrorReason as Reason};
+use super::{AdditionalNames, Escapes, MemberOrder, SchemaErrorReason as Reason};
 use crate::front::regex::SCALARS;
 use crate::fsm::{Class, Combine, Dfa};
-use crate::ir::{Except, Expr, Graph};
+use crate::ir::{Except, Expr, Graph, Members};
 
 /// Most classes of additional names that patterns may cut out.
 const MAX_NAME_CLASSES: usize = 64;
@@ -58,12 +58,19 @@ impl<'a> Lowering<'a, '_> {
             return Expr::Never;
         }
         let declared = self.declared(facets);
-        let Some((members, required)) = self.members(facets, &declared) else { return Expr::Never };
-        let (mut additional, infinite) = self.additional(facets, &declared);
+        let (additional, infinite) = self.additional(facets, &declared);
         // Where there always is another name.
-        let asked = self.norm.options.additional_names == AdditionalNames::Differ;
-        let counted = facets.min as usize > members.len() + 1;
-        let differ = infinite && self.syntax.is_json() && (asked || counted);
+        let may_differ = infinite && self.syntax.is_json();
+        let few =
+            if may_differ || additional.is_empty() { Some(Vec::new()) } else { self.few_names(facets, &declared) };
+        let mut additional = if few.as_ref().is_some_and(|few| !few.is_empty()) { Vec::new() } else { additional };
+        if few.is_none() && self.norm.needs.differ && self.syntax.is_json() {
+            let what = "names that may be there twice, in objects that are compared";
+            self.norm.unsupported(self.at, "", what.into());
+        }
+        let names: Vec<&str> = declared.iter().copied().chain(few.iter().flatten().map(String::as_str)).collect();
+        let Some((members, required)) = self.members(facets, &names) else { return Expr::Never };
+        let differ = may_differ && (self.names_differ() || facets.min as usize > members.len() + 1);
         if differ {
             additional.iter_mut().for_each(|member| self.compare_name(member));
         }
@@ -76,6 +83,11 @@ impl<'a> Lowering<'a, '_> {
         let rule = self.rule("object".into(), object);
         self.builder.attributes(rule).scope = true;
         Expr::Ref(rule)
+    }
+
+    /// Whether no additional name is to be there twice.
+    pub(super) fn names_differ(&self) -> bool {
+        self.norm.needs.differ || self.norm.options.additional_names == AdditionalNames::Differ
     }
 
     /// Makes the name of a member one that is compared with others.
@@ -97,6 +109,22 @@ impl<'a> Lowering<'a, '_> {
         }
     }
 
+    /// The other names, where names must differ or are counted and there are so few that each can be a member of its own.
+    fn few_names(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Option<Vec<String>> {
+        let options = &self.norm.options;
+        let needed = self.names_differ() || facets.min as usize > declared.len() + 1;
+        if !needed || !facets.some.is_empty() || options.order == MemberOrder::Fixed || !self.syntax.is_json() {
+            return None;
+        }
+        let mut out = Vec::new();
+        for (names, locs) in self.undeclared(facets, declared) {
+            if self.value(locs) != Expr::Never {
+                add_words(&names, Members::MOST.checked_sub(declared.len())?, &mut out)?;
+            }
+        }
+        Some(out)
+    }
+
     /// Declared names: properties in order, then required names that no part declares.
     pub(super) fn declared(&self, facets: &ObjectFacets<'a>) -> Vec<&'a str> {
         let mut names: Vec<&'a str> = Vec::new();
@@ -114,7 +142,7 @@ impl<'a> Lowering<'a, '_> {
 
     /// The members that can be present, and which of them are required, in the order of `required`. `None` if a required one
     /// cannot be.
-    fn members(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Option<(Vec<Member>, Vec<usize>)> {
+    fn members(&mut self, facets: &ObjectFacets<'a>, declared: &[&str]) -> Option<(Vec<Member>, Vec<usize>)> {
         /// So many are looked through.
         const FEW: usize = 8;
         let ranks: FxHashMap<&str, usize> = match facets.required.len() {
@@ -479,6 +507,25 @@ fn matched_locations<'a>(facets: &ObjectFacets<'a>, matched: &[NameTest<'a>]) ->
         }
     }
     locs
+}
+
+/// Adds the words of an automaton over code points, unless there are more than so many in all.
+fn add_words(dfa: &Dfa, most: usize, out: &mut Vec<String>) -> Option<()> {
+    let mut left = vec![(0, String::new())];
+    while let Some((state, word)) = left.pop() {
+        if out.len() + left.len() > most {
+            return None;
+        }
+        for edge in dfa.edges(state).iter().rev() {
+            for c in (edge.lo..=edge.hi).rev().filter_map(char::from_u32).take(most + 1) {
+                left.push((edge.to, format!("{word}{c}")));
+            }
+        }
+        if dfa.is_final(state) {
+            out.push(word);
+        }
+    }
+    (out.len() <= most).then_some(())
 }
 
 /// These names, as an automaton over code points.

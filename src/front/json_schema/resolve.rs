@@ -158,11 +158,13 @@ impl<'a> Doc<'a> {
             return known;
         }
         let draft = draft_of(json).unwrap_or(self.draft(base));
+        let vocabularies = self.vocabularies_of(json, draft, self.vocabularies(base));
         let id = LocId::new(self.locs.len());
         let path = Path::Absolute(named.pointer.clone());
         let reference = reference_of(json);
         let depth = path.depth(1);
-        self.locs.push(Loc { kind: Kind::Schema(json), parent: id, path, reference, base: id, scope, draft, depth });
+        let kind = Kind::Schema(json);
+        self.locs.push(Loc { kind, parent: id, path, reference, base: id, scope, draft, depth, vocabularies });
         self.by_address.insert((address(json), scope), id);
         id
     }

@@ -11,6 +11,7 @@ mod parameters;
 mod refusals;
 mod spelling;
 mod unique;
+mod vocabulary;
 
 fn options(whitespace: Whitespace) -> SchemaOptions {
     SchemaOptions { whitespace, ..SchemaOptions::default() }
@@ -624,7 +625,7 @@ fn non_ascii_is_spelt_as_asked_for() {
 #[test]
 fn policies_relax_and_report() {
     let limits = Limits::default();
-    let schema = r#"{"properties":{"a":{"type":"array","contains":{"type":"integer"},"uniqueItems":true},"b":{"pattern":"(?<=a)"}},"not":{"not":{"unevaluatedItems":false}},"$ref":"http://elsewhere/x"}"#;
+    let schema = r#"{"properties":{"a":{"type":"array","contains":{"const":1},"minContains":2,"uniqueItems":true},"b":{"pattern":"(?<=a)"}},"not":{"not":{"unevaluatedItems":false}},"$ref":"http://elsewhere/x"}"#;
     let json = Json::parse(schema, &limits).unwrap();
     let lowered = |policy| {
         let options = SchemaOptions { policy, ..SchemaOptions::default() };

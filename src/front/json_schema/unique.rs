@@ -2,7 +2,8 @@
 //! parser compares. It must never ask for more elements than there are values, so those are counted here.
 
 use super::UniqueItems;
-use super::array::MAX_NODES;
+use super::array::{Compared, MAX_NODES};
+use super::doc::LocId;
 use super::facets::{ArrayFacets, Facets, NumberFacets, ObjectFacets, StringFacets, Types};
 use super::lower::Lowering;
 use super::normalize::Locs;
@@ -61,22 +62,20 @@ impl<'a> Lowering<'a, '_> {
         if !self.syntax.is_json() {
             return Err("elements that are not written as JSON are compared only where they come from a small set");
         }
-        if !facets.contains.is_empty() {
-            return Err("with `contains`, elements are compared only where they come from a small set");
-        }
         let prefix = facets.prefix();
         let max = facets.max.map_or(usize::MAX, |max| max as usize);
-        if self.norm.options.unique_items == UniqueItems::Scalars
-            && (0..=prefix).any(|i| i < max && self.has_parts(facets.element(i)))
-        {
-            return Err("objects and arrays are compared only with `unique_items: any`, as that can take long");
+        if (0..=prefix).any(|i| i < max && self.has_parts(facets.element(i))) {
+            if self.norm.options.unique_items == UniqueItems::Scalars {
+                return Err("objects and arrays are compared only with `unique_items: any`");
+            }
+            self.norm.needs.differ = true;
         }
         for i in 0..prefix.min(max) {
             let count = self.count(facets.element(i), DEPTH);
             if count.most == 0 {
                 break;
             }
-            if count.least <= i as u64 {
+            if i > 0 && count.least <= i as u64 {
                 return Err("a position has no more values, as far as is known, than there are elements before it");
             }
         }
@@ -95,10 +94,44 @@ impl<'a> Lowering<'a, '_> {
         if facets.max.is_some_and(|max| max < facets.min) {
             return Ok(Expr::Never);
         }
-        let list = self.list(&facets, true);
+        let list = match facets.contains.is_empty() {
+            true => self.list(&facets, true),
+            false => self.compared_and_counted(&facets)?,
+        };
         let rule = self.rule("array".into(), list);
         self.builder.attributes(rule).scope = true;
         Ok(Expr::Ref(rule))
+    }
+
+    /// Elements that are compared and counted by schema: always enough values must be left.
+    fn compared_and_counted(&mut self, facets: &ArrayFacets) -> Result<Expr, &'static str> {
+        let rest = facets.element(facets.prefix());
+        let with = |schema: LocId| rest.iter().copied().chain([schema]).collect::<Locs>();
+        // What there has been of a kind is counted (but in the first positions), so that of what is missing something is left; where
+        // several kinds share positions, or what is of none of them must be written, that is not enough.
+        let mut enough = true;
+        for contains in &facets.contains {
+            let needed = if contains.min > 0 { u64::from(contains.min) + u64::from(contains.from) } else { 0 };
+            enough &= self.count(with(contains.schema), DEPTH).least >= needed;
+            enough &= contains.max.is_none() || self.are_plenty(with(contains.schema.negated()));
+        }
+        let unbounded = facets.max.is_none() && facets.contains.iter().all(|contains| contains.max.is_none());
+        if enough && (unbounded || facets.contains.len() == 1 && facets.prefix() == 0) {
+            return Ok(self.containing(facets, Compared::Yes));
+        }
+        let mut few = false;
+        let list = self.containing(facets, Compared::IfPlenty(&mut few));
+        match few {
+            true => Err(
+                "a position may have no more values than there are elements before it, as some are counted by `contains`",
+            ),
+            false => Ok(list),
+        }
+    }
+
+    /// Whether there are more values that satisfy all of the locations than any text has.
+    pub(super) fn are_plenty(&mut self, locs: Locs) -> bool {
+        self.count(locs, DEPTH).least >= PLENTY
     }
 
     /// An element of an array; as one that is compared, if it is.
@@ -186,22 +219,33 @@ impl<'a> Lowering<'a, '_> {
     }
 
     fn count_objects(&mut self, facets: &ObjectFacets<'a>, depth: u32) -> Count {
-        if depth == 0 || facets.max.is_some() || !facets.some.is_empty() || !facets.names.is_empty() {
+        if depth == 0 {
             return Count::UNKNOWN;
         }
         // One member more, of any name.
+        let needed = facets.required.len() + facets.some.len();
+        let more = facets.max.is_none_or(|max| max as usize > needed);
         let additional: Locs = facets.parts.iter().filter_map(|part| part.additional).collect();
-        let named = facets.parts.iter().any(|part| !part.patterns.is_empty());
-        if !named && self.value(additional) != Expr::Never {
+        let named = !facets.names.is_empty() || facets.parts.iter().any(|part| !part.patterns.is_empty());
+        if more && !named && self.value(additional) != Expr::Never {
             return Count::plenty();
         }
+        let (mut least, mut exact) = (1u64, facets.some.is_empty() && facets.max.is_none() && facets.min == 0);
         for name in self.declared(facets) {
             let locs = self.norm.member(facets, name);
-            if self.norm.accepts_name(facets, name) && self.count(locs, depth - 1).least >= PLENTY {
+            let accepted = self.norm.accepts_name(facets, name);
+            let required = facets.required.contains(&name);
+            let count = if accepted { self.count(locs, depth - 1) } else { Count::exactly(0) };
+            if count.least >= PLENTY && (more || required) {
                 return Count::plenty();
             }
+            exact &= count.least == count.most;
+            least = least.saturating_mul(count.least.saturating_add(u64::from(!required)));
         }
-        Count::UNKNOWN
+        let declared = self.declared(facets);
+        exact =
+            exact && self.undeclared(facets, &declared).into_iter().all(|(_, locs)| self.value(locs) == Expr::Never);
+        if exact { Count::exactly(least) } else { Count::UNKNOWN }
     }
 }
 

@@ -1,16 +1,12 @@
 //! `uniqueItems`.
 
-use super::{check, check_with};
+use super::{check, check_with, recognizer_with};
 use crate::front::json_schema::{AdditionalNames, MemberOrder, SchemaOptions, UniqueItems, lower};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
-fn any() -> SchemaOptions {
-    SchemaOptions { unique_items: UniqueItems::Any, ..SchemaOptions::default() }
-}
-
 #[test]
-fn objects_and_arrays_are_compared_where_that_is_asked_for() {
+fn objects_and_arrays_are_compared_unless_that_is_refused() {
     let limits = Limits::default();
     for (items, scalars) in [
         ("{}", false),
@@ -19,9 +15,10 @@ fn objects_and_arrays_are_compared_where_that_is_asked_for() {
     ] {
         let schema = format!(r#"{{"type": "array", "uniqueItems": true, "items": {items}}}"#);
         let schema = Json::parse(&schema, &limits).unwrap();
-        let refused = lower(&schema, &SchemaOptions::default(), &limits).err();
+        let only_scalars = SchemaOptions { unique_items: UniqueItems::Scalars, ..SchemaOptions::default() };
+        let refused = lower(&schema, &only_scalars, &limits).err();
         assert_eq!(refused.as_ref().map(|e| e.0[0].pointer.as_str()), (!scalars).then_some("/uniqueItems"));
-        assert!(lower(&schema, &any(), &limits).is_ok());
+        assert!(lower(&schema, &SchemaOptions::default(), &limits).is_ok());
     }
 }
 
@@ -55,34 +52,23 @@ fn elements_differ_by_value() {
         r#"[{}, {}]"#,
         r#"[["a"], [ "a" ]]"#,
     ];
-    check_with(r#"{"type": "array", "uniqueItems": true}"#, &any(), &valid, &invalid);
-    check_with(r#"{"type": "array", "uniqueItems": true, "items": {}}"#, &any(), &valid, &invalid);
+    check(r#"{"type": "array", "uniqueItems": true}"#, &valid, &invalid);
+    check(r#"{"type": "array", "uniqueItems": true, "items": {}}"#, &valid, &invalid);
 }
 
 #[test]
 fn scopes_nest() {
     let schema = r#"{"type": "array", "uniqueItems": true, "items": {"type": "array", "uniqueItems": true, "items": {"type": "string"}}}"#;
-    check_with(
+    check(
         schema,
-        &any(),
         &[r#"[["a", "b"], ["b", "a"], ["a"], []]"#],
         &[r#"[["a", "a"]]"#, r#"[["a", "b"], ["c"], ["a", "b"]]"#, r#"[[], []]"#, r#"[["a"], ["b", "c", "b"]]"#],
     );
     // Inside of an element that is no list, elements are not those of the list around.
     let schema = r#"{"type": "array", "uniqueItems": true, "items": {"type": "object", "properties": {"l": {"type": "array"}}}}"#;
-    check_with(
-        schema,
-        &any(),
-        &[r#"[{"l": [1, 1]}, {"l": [1]}, {"l": [1, 1, 1]}]"#],
-        &[r#"[{"l": [1, 1]}, {"l": [1, 1]}]"#],
-    );
+    check(schema, &[r#"[{"l": [1, 1]}, {"l": [1]}, {"l": [1, 1, 1]}]"#], &[r#"[{"l": [1, 1]}, {"l": [1, 1]}]"#]);
     let schema = r##"{"type": "array", "uniqueItems": true, "items": {"type": ["array", "string"], "$ref": "#/$defs/x"}, "$defs": {"x": {"uniqueItems": true, "items": {"$ref": "#/$defs/x"}}}}"##;
-    check_with(
-        schema,
-        &any(),
-        &["[]", r#"[[], [[]], [[[]], []], "a"]"#],
-        &["[[], []]", "[[[[], []]]]", "[[[], [[]]], [[], [[]]]]"],
-    );
+    check(schema, &["[]", r#"[[], [[]], [[[]], []], "a"]"#], &["[[], []]", "[[[[], []]]]", "[[[], [[]]], [[], [[]]]]"]);
 }
 
 #[test]
@@ -141,17 +127,16 @@ fn additional_names_differ() {
         &[r#"{"a": 1, "b": 1, "x": 1, "xx": 1, "xa": 2}"#],
         &[r#"{"a": 1, "a": 1}"#, r#"{"x": 1, "xx": 1, "x": 1}"#, r#"{"c": 1}"#],
     );
-    // Where names are few, they may repeat.
-    check_with(
-        r#"{"type": "object", "additionalProperties": false, "patternProperties": {"^[ab]$": {}}}"#,
-        &differ,
-        &[r#"{"a": 1, "b": 1}"#, r#"{"a": 1, "a": 1}"#],
-        &[r#"{"c": 1}"#],
-    );
+    // Where names are few, there is no comma behind the last one.
+    let schema = r#"{"type": "object", "additionalProperties": false, "patternProperties": {"^[ab]$": {}}}"#;
+    check_with(schema, &differ, &[r#"{"a": 1, "b": 1}"#], &[r#"{"c": 1}"#, r#"{"a": 1, "a": 1}"#]);
+    let mut recognizer = recognizer_with(schema, &differ);
+    assert!(recognizer.push(br#"{"a": 1, "b": 1"#).is_ok());
+    assert!(recognizer.push(b",").is_err());
     // Objects whose members differ differ, too.
     check_with(
         r#"{"type": "array", "uniqueItems": true, "items": {"type": "object"}}"#,
-        &SchemaOptions { unique_items: UniqueItems::Any, ..differ },
+        &SchemaOptions::default(),
         &[r#"[{"a": 1, "b": 2}, {"a": 1}, {"b": 1, "a": 2}]"#],
         &[r#"[{"a": 1, "b": 2}, {"b": 2, "a": 1}]"#, r#"[{"a": 1, "a": 2}]"#],
     );
@@ -159,6 +144,11 @@ fn additional_names_differ() {
 
 #[test]
 fn members_are_counted_by_name() {
+    check(
+        r#"{"type": "object", "minProperties": 3, "additionalProperties": false, "patternProperties": {"^[a-d]$": {}}}"#,
+        &[r#"{"a": 1, "c": 1, "b": 1}"#, r#"{"a": 1, "b": 1, "c": 1, "d": 1}"#],
+        &["{}", r#"{"a": 1, "b": 1}"#, r#"{"a": 1, "b": 1, "a": 1}"#, r#"{"a": 1, "b": 1, "c": 1, "e": 1}"#],
+    );
     for order in [MemberOrder::Declared, MemberOrder::Any, MemberOrder::Fixed] {
         let options = SchemaOptions { order, ..SchemaOptions::default() };
         check_with(
@@ -183,4 +173,50 @@ fn members_are_counted_by_name() {
             ],
         );
     }
+}
+
+#[test]
+fn elements_are_counted_and_differ() {
+    check(
+        r#"{"type": "array", "items": {"type": "string"}, "contains": {"minLength": 2}, "uniqueItems": true}"#,
+        &[r#"["aa"]"#, r#"["a", "bb", "b", "cc"]"#],
+        &["[]", r#"["a"]"#, r#"["aa", "aa"]"#, r#"["a", "bb", "a"]"#],
+    );
+    // The only value that counts can come once.
+    let one = r#"{"type": "array", "contains": {"const": 1}, "uniqueItems": true, "minItems": 3}"#;
+    check(one, &["[1, 2, 3]", "[2, [1], {}, 1]"], &["[1, 2]", "[2, 3, 4]", "[1, 2, 1]", "[1, 2, 1.0]"]);
+    check(
+        r#"{"type": "array", "contains": {"enum": [1, 2, 3]}, "minContains": 2, "maxContains": 2, "uniqueItems": true, "maxItems": 4}"#,
+        &["[1, 2]", "[4, 3, 1, 0]", "[1, 4, 5, 2]"],
+        &["[1]", "[1, 1]", "[1, 2, 3]", "[4, 5, 6, 1]", "[4, 4, 1, 2]", "[1, 2, 4, 5, 6]"],
+    );
+    check(
+        r#"{"type": "array", "items": {"type": "object"}, "contains": {"required": ["a"]}, "minContains": 2, "uniqueItems": true}"#,
+        &[r#"[{"a": 1}, {"a": 2}]"#, r#"[{}, {"a": 1}, {"b": 1}, {"b": 1, "a": 1}]"#],
+        &[r#"[{"a": 1}]"#, r#"[{"a": 1}, {"a": 1.0}]"#, r#"[{"a": 1}, {"b": 1}]"#],
+    );
+    let limits = Limits::default();
+    for few in [
+        r#"{"type": "array", "contains": {"const": 1}, "minContains": 2, "uniqueItems": true}"#,
+        r#"{"type": "array", "allOf": [{"contains": {"const": 1}}, {"contains": {"const": 2}}], "maxItems": 3, "uniqueItems": true}"#,
+    ] {
+        let schema = Json::parse(few, &limits).unwrap();
+        let errors = lower(&schema, &SchemaOptions::default(), &limits).expect_err(few);
+        assert_eq!(errors.0[0].pointer, "/uniqueItems", "{few}");
+    }
+}
+
+#[test]
+fn elements_end_where_no_value_is_left() {
+    // How many objects there are is not counted; behind the last one there is no comma.
+    let schema = r#"{"type": "array", "uniqueItems": true, "items": {"type": "object", "properties": {"a": {"type": "boolean"}}, "additionalProperties": false}}"#;
+    check(
+        schema,
+        &["[]", r#"[{}, {"a": true}, {"a": false}]"#, r#"[{"a": false}, {}]"#],
+        &[r#"[{}, {}]"#, r#"[{"a": true}, {"a" : true}]"#],
+    );
+    let mut recognizer = recognizer_with(schema, &SchemaOptions::default());
+    assert!(recognizer.push(br#"[{}, {"a": true}, "#).is_ok());
+    assert!(recognizer.push(br#"{"a": false}"#).is_ok());
+    assert!(recognizer.push(b",").is_err());
 }
