@@ -249,7 +249,7 @@ impl Index {
         state.walk.rows.sort_unstable_by_key(|row| row.as_ptr());
         state.walk.rows.dedup_by_key(|row| row.as_ptr());
         sets.extend(state.walk.rows.drain(..).map(TokenSet::row));
-        Ok(self.assemble(std::mem::take(&mut state.walk.words), &sets))
+        Ok(self.assemble(&state.walk.words, &sets))
     }
 
     /// The mask near the end of a budget of code points: that without the budget, but for tokens as long as what is left,
@@ -276,7 +276,7 @@ impl Index {
         let walked = state.try_narrow(&self.vocab, config, usize::MAX)?;
         debug_assert!(walked, "a walk without bound ends");
         let sets = self.whole_tokens(state, config);
-        Ok(self.assemble(std::mem::take(&mut state.walk.words), &sets))
+        Ok(self.assemble(&state.walk.words, &sets))
     }
 
     /// Adds what is allowed as a whole: special tokens, and stop tokens where the text may end.
@@ -311,11 +311,11 @@ impl Index {
     }
 
     /// Unites accepted sets and single words. Words may repeat: a bit set twice is cheaper than sorting.
-    fn assemble(&self, words: Vec<TokenId>, sets: &[TokenSet]) -> TokenSet {
+    fn assemble(&self, words: &[TokenId], sets: &[TokenSet]) -> TokenSet {
         let row = self.vocab.mask_words();
         match sets {
             [] if words.len() <= row / 2 => TokenSet::List(words.into()),
-            [set] => set.changed(&[], &words, row),
+            [set] => set.changed(&[], words, row),
             _ => {
                 let mut bits = vec![0; row];
                 sets.iter().for_each(|set| set.add_to(&mut bits));

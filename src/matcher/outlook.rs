@@ -26,16 +26,18 @@ impl Parser {
         cuts.sort_unstable();
         cuts.dedup();
         let mut out: Vec<(Vec<u64>, ByteSet)> = Vec::new();
+        let mut by: Vec<u64> = Vec::new();
         for cut in cuts.windows(2) {
             let at = cut[0];
-            let by: Vec<u64> = edges.iter().filter(|&&(from, to, _)| from <= at && at < to).map(|e| e.2).collect();
+            by.clear();
+            by.extend(edges.iter().filter(|&&(from, to, _)| from <= at && at < to).map(|e| e.2));
             if by.is_empty() {
                 continue;
             }
             let (lo, hi) = (at as u8, (cut[1] - 1) as u8);
             match out.iter_mut().find(|(edges, _)| *edges == by) {
                 Some((_, bytes)) => bytes.insert_range(lo, hi),
-                None => out.push((by, ByteSet::range(lo, hi))),
+                None => out.push((by.clone(), ByteSet::range(lo, hi))),
             }
         }
         out.into_iter().map(|(_, bytes)| bytes).collect()

@@ -5,10 +5,10 @@
 //! space as JSON is mostly written; tokens as long as they can be.
 
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::{At, Symbol};
 use crate::compile::Likely;
@@ -24,10 +24,14 @@ const MANY: usize = 8;
 const UNLIKELY: f64 = 1e-3;
 /// What is less likely, seen from the beginning, is not looked at.
 const LEAST: f64 = 1e-5;
+/// So many places are kept for each that may still be looked at; some turn out to be like others.
+const KEPT: (usize, usize) = (5, 4);
 /// How likely a token ends although a longer one would go on: where words end, and inside of them.
 const SHORT: (f64, f64) = (0.02, 0.001);
 /// Nodes of the vocabulary's trie that are looked at from one place.
 const NODES: usize = 512;
+/// No group.
+const NONE: u8 = u8::MAX;
 /// So many items of configurations behind a place count as one more place: where a grammar is very ambiguous, steps are costly.
 const ITEMS: usize = 8;
 
@@ -45,24 +49,24 @@ pub(super) struct Place {
     likely: f64,
     /// The last byte read.
     last: Option<u8>,
+}
+
+/// The order of places: the likelier, then the earlier found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Rank {
+    likely: f64,
     number: usize,
 }
 
-impl PartialEq for Place {
-    fn eq(&self, other: &Self) -> bool {
-        self.number == other.number
-    }
-}
+impl Eq for Rank {}
 
-impl Eq for Place {}
-
-impl PartialOrd for Place {
+impl PartialOrd for Rank {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Place {
+impl Ord for Rank {
     fn cmp(&self, other: &Self) -> Ordering {
         self.likely.total_cmp(&other.likely).then(other.number.cmp(&self.number))
     }
@@ -76,6 +80,8 @@ struct Group {
     likely: f64,
     /// One more byte of a trigger.
     triggers: bool,
+    /// The classes of its bytes, one bit each; see [`CLASSES`].
+    classes: u16,
 }
 
 /// What a place has to do with text.
@@ -98,6 +104,10 @@ struct Outlook {
     /// Which of the groups most bytes are in, if that is text.
     text: Option<usize>,
     kind: Text,
+    /// By byte, which of the groups it is in, or [`NONE`]; not where there is one group.
+    by_byte: [u8; 256],
+    /// Few bytes that stand in names lead somewhere: a name goes on.
+    names: bool,
 }
 
 /// What can follow, and how likely it is.
@@ -149,10 +159,15 @@ impl Found {
 
 /// Places that were found and not looked at, and what is known of those that were.
 pub(super) struct Places {
-    open: BinaryHeap<Place>,
-    seen: FxHashSet<ConfigId>,
+    open: BTreeMap<Rank, Place>,
+    /// By what places have in common: where it is in `open`, or none if one has been looked at.
+    seen: FxHashMap<ConfigId, Option<Rank>>,
     known: FxHashMap<ConfigId, Rc<Outlook>>,
+    /// Whether others are text.
+    texts: FxHashMap<ConfigId, bool>,
     number: usize,
+    /// Places where tokens end that may still be looked at.
+    room: usize,
     /// Places inside of tokens that were looked at, and these.
     steps: usize,
     /// Most of those.
@@ -160,16 +175,19 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// `most`: most places to look at, inside of tokens and where tokens end.
-    pub(super) fn new(parser: &mut Parser, most: usize) -> Places {
+    /// `room`: most places to look at where tokens end; `most`: those and all inside of tokens.
+    pub(super) fn new(parser: &mut Parser, room: usize, most: usize) -> Places {
         let config = parser.start();
         let normal = parser.normal(config);
-        let start = Place { config, normal, from: None, path: Rc::new([]), likely: 1.0, last: None, number: 0 };
+        let start = Place { config, normal, from: None, path: Rc::new([]), likely: 1.0, last: None };
+        let rank = Rank { likely: 1.0, number: 0 };
         Places {
-            open: BinaryHeap::from([start]),
-            seen: FxHashSet::default(),
+            open: BTreeMap::from([(rank, start)]),
+            seen: FxHashMap::from_iter([(normal, Some(rank))]),
             known: FxHashMap::default(),
+            texts: FxHashMap::default(),
             number: 0,
+            room,
             steps: 0,
             most,
         }
@@ -177,12 +195,47 @@ impl Places {
 
     /// The likeliest place that has not been looked at.
     pub(super) fn next(&mut self) -> Option<Place> {
-        while let Some(place) = self.open.pop().filter(|place| place.likely >= LEAST) {
-            if self.seen.insert(place.normal) {
-                return Some(place);
-            }
+        self.room = self.room.checked_sub(1)?;
+        let (_, place) = self.open.pop_last()?;
+        self.seen.insert(place.normal, None);
+        Some(place)
+    }
+
+    /// What is not likelier will not be looked at.
+    fn least(&self) -> f64 {
+        match self.open.first_key_value() {
+            Some((rank, _)) if self.open.len() >= self.room * KEPT.0 / KEPT.1 => rank.likely.max(LEAST),
+            _ if self.room == 0 => f64::INFINITY,
+            _ => LEAST,
         }
-        None
+    }
+
+    /// Adds a place, or another way to one. False where one like it has been looked at.
+    fn add(&mut self, mut place: Place) -> bool {
+        match self.seen.get(&place.normal) {
+            Some(None) => return false,
+            Some(Some(rank)) => {
+                let rank = *rank;
+                let Some(other) = self.open.remove(&rank) else { return true };
+                let likely = other.likely + place.likely;
+                if other.likely >= place.likely {
+                    place = other;
+                }
+                place.likely = likely;
+            }
+            None if place.likely <= self.least() => return true,
+            None => {}
+        }
+        self.number += 1;
+        let rank = Rank { likely: place.likely, number: self.number };
+        self.seen.insert(place.normal, Some(rank));
+        self.open.insert(rank, place);
+        while self.open.len() > self.room * KEPT.0 / KEPT.1
+            && let Some((_, last)) = self.open.pop_first()
+        {
+            self.seen.remove(&last.normal);
+        }
+        true
     }
 
     /// Whether as many places have been looked at as may be.
@@ -195,28 +248,33 @@ impl Places {
         self.known.get(&config).is_some_and(|outlook| outlook.kind == Text::Here)
     }
 
-    /// Adds the places where the next token may end; `at` is where the place is in the constraint's own parser.
-    pub(super) fn leave(&mut self, parser: &mut Parser, trie: &Trie, place: &Place, at: At) -> Result<(), ParserLimit> {
+    /// Adds the places where the next token may end; `at` is where the place is in the constraint's own parser. Returns the ways to
+    /// places like others that were looked at.
+    pub(super) fn leave(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        place: &Place,
+        at: At,
+    ) -> Result<Vec<Rc<[Symbol]>>, ParserLimit> {
         let mut found = Found::default();
         self.tokens(parser, trie, place, &mut found)?;
+        let mut known = Vec::new();
         for Way { to, likely, path, .. } in found.list {
             if to == DEAD {
                 continue;
             }
-            let normal = parser.normal(to);
-            if self.seen.contains(&normal) {
-                continue;
-            }
-            self.number += 1;
             let last = match path.last() {
                 Some(Symbol::Byte(byte)) => Some(*byte),
                 _ => None,
             };
-            let likely = place.likely * likely;
-            let (path, number) = (path.into(), self.number);
-            self.open.push(Place { config: to, normal, from: Some(at), path, likely, last, number });
+            let (likely, path): (f64, Rc<[Symbol]>) = (place.likely * likely, path.into());
+            let normal = parser.normal(to);
+            if !self.add(Place { config: to, normal, from: Some(at), path: path.clone(), likely, last }) {
+                known.push(path);
+            }
         }
-        Ok(())
+        Ok(known)
     }
 
     /// Follows the grammar and the vocabulary at once. A token ends where no longer one could be meant, and perhaps earlier.
@@ -228,6 +286,7 @@ impl Places {
         found: &mut Found,
     ) -> Result<(), ParserLimit> {
         let begin = Inside { config: place.config, node: 0, likely: 1.0, path: Vec::new(), token: None };
+        let unlikely = UNLIKELY.max(self.least() / place.likely);
         let mut open = vec![begin];
         let mut nodes = 0;
         while let Some(Inside { config, node, likely, path, token }) = open.pop() {
@@ -241,7 +300,7 @@ impl Places {
                 None => place.last,
             };
             let ends_here = token.filter(|token| token.0 == path.len());
-            let branches = self.branches(parser, trie, (config, node), last)?;
+            let branches = self.branches(parser, trie, (config, node), (last, unlikely / likely))?;
             if let (true, Some((len, to))) = (branches.is_empty(), token) {
                 found.add(to, likely, &path[..len]);
             }
@@ -251,7 +310,7 @@ impl Places {
                     let word_ends = last.is_some_and(|last| kind(last) != kind(byte));
                     found.add(to, likely * if word_ends { SHORT.0 } else { SHORT.1 }, &path);
                 }
-                if likely < UNLIKELY {
+                if likely < unlikely {
                     continue;
                 }
                 let child = match (branch.symbol, branch.child) {
@@ -290,16 +349,35 @@ impl Places {
         self.steps += 1;
         let pending = parser.pending(config);
         let (mut groups, mut items): (Vec<Group>, usize) = (Vec::new(), 0);
-        for bytes in parser.alike(config) {
+        let reads = parser.allowed(config);
+        let sets = if reads.len() == 1 { vec![reads] } else { parser.alike(config) };
+        // What cannot be likely is not followed, unless nothing else is there, or it may be a trigger.
+        let likely = ByteSet::range(b' ', b'~').intersect(&ByteSet::of(b"\\").complement()).union(&ByteSet::of(b"\n"));
+        let is_likely = |bytes: &ByteSet| bytes.meets(&likely);
+        let is_dispatch = parser.store().items(config).iter().any(|item| parser.program().is_dispatch(item.state));
+        let all = is_dispatch || !sets.iter().any(is_likely);
+        for bytes in sets.iter().filter(|bytes| all || is_likely(bytes)) {
             let Some(byte) = bytes.iter().next() else { continue };
             let to = parser.step(config, byte)?;
             items += parser.store().items(to).len();
             match groups.iter_mut().find(|group| group.to == to) {
                 _ if to == DEAD => {}
-                Some(group) => group.bytes = group.bytes.union(&bytes),
-                None => groups.push(Group { to, bytes, likely: 1.0, triggers: parser.pending(to) > pending }),
+                Some(group) => group.bytes = group.bytes.union(bytes),
+                None => {
+                    let triggers = parser.pending(to) > pending;
+                    groups.push(Group { to, bytes: *bytes, likely: 1.0, triggers, classes: 0 });
+                }
             }
         }
+        let mut by_byte = [NONE; 256];
+        for (number, group) in groups.iter_mut().enumerate() {
+            let number = u8::try_from(number).unwrap_or(NONE);
+            for byte in group.bytes.iter() {
+                by_byte[usize::from(byte)] = number;
+                group.classes |= 1 << CLASS_OF[usize::from(byte)];
+            }
+        }
+        let names = groups.iter().any(|group| group.bytes.len() < MANY && group.classes & !NAMES == 0);
         self.steps += items / ITEMS;
         let text = groups.iter().position(|group| group.bytes.len() >= TEXT);
         let kind = match text.map(|text| groups[text].to) {
@@ -329,7 +407,7 @@ impl Places {
         specials.dedup();
         let specials = specials.into_iter().map(|special| Ok((special, parser.step_special(config, special)?)));
         let specials = specials.collect::<Result<_, ParserLimit>>()?;
-        let outlook = Rc::new(Outlook { groups, specials, text, kind });
+        let outlook = Rc::new(Outlook { groups, specials, text, kind, by_byte, names });
         self.known.insert(config, outlook.clone());
         Ok(outlook)
     }
@@ -339,32 +417,39 @@ impl Places {
         if let Some(known) = self.known.get(&config) {
             return Ok(known.kind == Text::Here);
         }
-        for bytes in parser.alike(config) {
-            if bytes.len() >= TEXT
-                && let Some(byte) = bytes.iter().next()
-            {
-                let to = parser.step(config, byte)?;
-                return Ok(parser.normal(to) == parser.normal(config));
-            }
+        if let Some(&known) = self.texts.get(&config) {
+            return Ok(known);
         }
-        Ok(false)
+        let text = parser.alike(config).into_iter().find(|bytes| bytes.len() >= TEXT);
+        let mut is_text = false;
+        if let Some(byte) = text.and_then(|text| text.iter().next()) {
+            let to = parser.step(config, byte)?;
+            is_text = parser.normal(to) == parser.normal(config);
+        }
+        self.texts.insert(config, is_text);
+        Ok(is_text)
     }
 
+    /// The ways on from inside of a token. What is less likely than `unlikely` is not looked for in the vocabulary.
     fn branches(
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
         (config, node): (ConfigId, u32),
-        last: Option<u8>,
+        (last, unlikely): (Option<u8>, f64),
     ) -> Result<Vec<Branch>, ParserLimit> {
         let outlook = self.outlook(parser, config)?;
-        let Outlook { groups, specials, text, kind } = &*outlook;
+        let Outlook { groups, specials, text, kind, by_byte, .. } = &*outlook;
+        let names = outlook.names;
         // In the middle of a name, or of a trigger, text is what it would be if it turned out to be another one.
         let quoted = matches!(last, None | Some(b'"' | b'\'' | b'>' | b'`'));
-        let names = groups.iter().any(|group| group.bytes.len() < MANY && group.bytes.iter().all(is_name));
-        let likeliest = |group: &Group| group.bytes.iter().map(|byte| weight(byte, last)).fold(0.0, f64::max);
         let mut out: Vec<Branch> = Vec::with_capacity(groups.len() + specials.len());
+        // Of each group, the byte with which most tokens go on.
+        let mut most: Vec<(f64, u32)> = Vec::with_capacity(groups.len());
         for (number, group) in groups.iter().enumerate() {
+            let classes = CLASSES.iter().enumerate().filter(|(class, _)| group.classes >> class & 1 == 1);
+            let likeliest = classes.map(|(_, &byte)| weight(byte, last)).fold(0.0, f64::max);
+            most.push((likeliest, 0));
             let likely = match (*text == Some(number), kind) {
                 (true, Text::Here) if node == 0 => 0.0,
                 (true, Text::Here) => 30.0,
@@ -372,8 +457,8 @@ impl Places {
                 (true, Text::Near) => 0.0005,
                 (true, Text::Counted | Text::No) => 1.0,
                 _ if group.triggers => 1.0,
-                (false, Text::Near) if names && !group.bytes.iter().any(is_name) => 0.001,
-                (false, _) => likeliest(group),
+                (false, Text::Near) if names && group.classes & NAMES == 0 => 0.001,
+                (false, _) => likeliest,
             };
             let first = group.bytes.iter().next().unwrap_or_default();
             out.push(Branch {
@@ -384,25 +469,45 @@ impl Places {
                 many: group.bytes.len() >= MANY,
             });
         }
-        // Of each group, the byte with which most tokens go on.
-        let mut most: Vec<(f64, u32)> = groups.iter().map(|group| (likeliest(group), 0)).collect();
-        let (mut child, end) = (node + 1, trie.node(node).end);
-        while child < end {
-            let next = trie.node(child);
-            if let Some(number) = groups.iter().position(|group| group.bytes.contains(next.byte))
-                && let fits = (weight(next.byte, last), next.end - child)
-                && fits > most[number]
-            {
-                most[number] = fits;
-                (out[number].symbol, out[number].child) = (Symbol::Byte(next.byte), Some(child));
-            }
-            child = next.end;
-        }
         for &(special, to) in specials {
             out.push(Branch { symbol: Symbol::Special(special), to, child: None, likely: 1.0, many: false });
         }
         let sum: f64 = out.iter().map(|branch| branch.likely).sum();
         out.iter_mut().for_each(|branch| branch.likely /= sum.max(f64::MIN_POSITIVE));
+        // Where what is likely goes on in the vocabulary.
+        let likely = groups.iter().zip(&out).filter(|(_, branch)| branch.likely >= unlikely);
+        let bytes = likely.fold(ByteSet::EMPTY, |bytes, (group, _)| bytes.union(&group.bytes));
+        let mut fit = |child: u32, byte: u8| {
+            let number = usize::from(by_byte[usize::from(byte)]);
+            if number < groups.len()
+                && let weight = weight(byte, last)
+                && weight >= most[number].0
+                && let nodes = trie.node(child).end - child
+                && (weight, nodes) > most[number]
+            {
+                most[number] = (weight, nodes);
+                (out[number].symbol, out[number].child) = (Symbol::Byte(byte), Some(child));
+            }
+        };
+        if node == 0 {
+            bytes
+                .iter()
+                .filter_map(|byte| Some((trie.root_child(byte)?, byte)))
+                .for_each(|(child, byte)| fit(child, byte));
+            return Ok(out);
+        }
+        let last = bytes.ranges().last().map_or(0, |(_, last)| last);
+        let (mut child, end) = (node + 1, trie.node(node).end);
+        while child < end && !bytes.is_empty() {
+            let next = trie.node(child);
+            if bytes.contains(next.byte) {
+                fit(child, next.byte);
+            }
+            if next.byte >= last {
+                break;
+            }
+            child = next.end;
+        }
         Ok(out)
     }
 }
@@ -417,6 +522,33 @@ fn kind(byte: u8) -> u8 {
         _ => 5,
     }
 }
+
+/// What [`weight`] and [`is_name`] tell apart: a byte of each class.
+const CLASSES: [u8; 11] = [b' ', b'\n', b'\t', b'\\', 0, b'}', b']', b'-', b'0', b'a', b'"'];
+/// Those that names are made of.
+const NAMES: u16 = 1 << 8 | 1 << 9;
+
+/// By byte, its class.
+static CLASS_OF: [u8; 256] = {
+    let (mut out, mut byte) = ([0; 256], 0usize);
+    while byte < 256 {
+        out[byte] = match byte as u8 {
+            b' ' => 0,
+            b'\n' => 1,
+            b'\t' | b'\r' => 2,
+            b'\\' => 3,
+            0..0x20 | 0x7F.. => 4,
+            b'}' => 5,
+            b']' => 6,
+            b'-' | b'.' => 7,
+            b'0'..=b'9' | b'_' => 8,
+            b'a'..=b'z' | b'A'..=b'Z' => 9,
+            _ => 10,
+        };
+        byte += 1;
+    }
+    out
+};
 
 fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
