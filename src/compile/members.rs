@@ -334,6 +334,10 @@ impl MemberStates {
         for &state in set {
             let (place, taken) = (self.of(state).1, self.taken(state));
             let region = unit.members.all.iter().find(|region| region.range.contains(&place));
+            if let Some(region) = region.filter(|region| returned && place == region.before) {
+                // White space behind a separator has ended: it is as likely as the separator.
+                return Likely::Among(if region.counts.left(taken) > 0 { 1.0 } else { UNDECLARED });
+            }
             if let Some(region) = region.filter(|region| returned && !region.is_member(place)) {
                 behind = Some(behind.unwrap_or(0.0).max(region.counts.in_order(taken)));
             }

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::{Condvar, Mutex};
 use rustc_hash::FxHashMap;
 
+mod cut;
 mod explore;
 
 use self::explore::{Place, Places};

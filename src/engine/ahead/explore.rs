@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use super::{At, Symbol};
+use super::{At, Symbol, cut};
 use crate::compile::Likely;
 use crate::fsm::ByteSet;
 use crate::matcher::{ConfigId, DEAD, Parser, ParserLimit};
@@ -24,10 +24,12 @@ const MANY: usize = 8;
 const UNLIKELY: f64 = 1e-3;
 /// What is less likely, seen from the beginning, is not looked at.
 const LEAST: f64 = 1e-5;
-/// So many places are kept for each that may still be looked at; some turn out to be like others.
-const KEPT: (usize, usize) = (5, 4);
+/// For each so many places that may still be looked at, one more is kept: some turn out to be like others.
+const KEPT: usize = 4;
 /// How likely a token ends although a longer one would go on: where words end, and inside of them.
 const SHORT: (f64, f64) = (0.02, 0.001);
+/// How likely a word is not cut where tokenizers cut it.
+const UNCUT: f64 = 0.02;
 /// Nodes of the vocabulary's trie that are looked at from one place.
 const NODES: usize = 512;
 /// No group.
@@ -165,6 +167,8 @@ pub(super) struct Places {
     known: FxHashMap<ConfigId, Rc<Outlook>>,
     /// Whether others are text.
     texts: FxHashMap<ConfigId, bool>,
+    /// Lengths of the first tokens of words.
+    cuts: FxHashMap<Vec<u8>, usize>,
     number: usize,
     /// Places where tokens end that may still be looked at.
     room: usize,
@@ -186,6 +190,7 @@ impl Places {
             seen: FxHashMap::from_iter([(normal, Some(rank))]),
             known: FxHashMap::default(),
             texts: FxHashMap::default(),
+            cuts: FxHashMap::default(),
             number: 0,
             room,
             steps: 0,
@@ -201,10 +206,15 @@ impl Places {
         Some(place)
     }
 
+    /// Most places to keep.
+    fn kept(&self) -> usize {
+        self.room.saturating_add(self.room / KEPT)
+    }
+
     /// What is not likelier will not be looked at.
     fn least(&self) -> f64 {
         match self.open.first_key_value() {
-            Some((rank, _)) if self.open.len() >= self.room * KEPT.0 / KEPT.1 => rank.likely.max(LEAST),
+            Some((rank, _)) if self.open.len() >= self.kept() => rank.likely.max(LEAST),
             _ if self.room == 0 => f64::INFINITY,
             _ => LEAST,
         }
@@ -230,7 +240,7 @@ impl Places {
         let rank = Rank { likely: place.likely, number: self.number };
         self.seen.insert(place.normal, Some(rank));
         self.open.insert(rank, place);
-        while self.open.len() > self.room * KEPT.0 / KEPT.1
+        while self.open.len() > self.kept()
             && let Some((_, last)) = self.open.pop_first()
         {
             self.seen.remove(&last.normal);
@@ -259,6 +269,7 @@ impl Places {
     ) -> Result<Vec<Rc<[Symbol]>>, ParserLimit> {
         let mut found = Found::default();
         self.tokens(parser, trie, place, &mut found)?;
+        self.cut(parser, trie, place, &mut found)?;
         let mut known = Vec::new();
         for Way { to, likely, path, .. } in found.list {
             if to == DEAD {
@@ -339,6 +350,76 @@ impl Places {
             }
         }
         Ok(())
+    }
+
+    /// Moves the ends of tokens to where tokenizers cut the words that they begin, as far as the grammar says what words those are.
+    fn cut(&mut self, parser: &mut Parser, trie: &Trie, place: &Place, found: &mut Found) -> Result<(), ParserLimit> {
+        let least = self.least() / place.likely;
+        let inside = place.last.is_some_and(|last| last.is_ascii_alphabetic());
+        let mut others: Vec<(ConfigId, f64, Vec<Symbol>)> = Vec::new();
+        for way in found.list.iter_mut().filter(|way| way.likely >= least) {
+            let bytes = way.path.iter().map_while(|symbol| match symbol {
+                Symbol::Byte(byte) => Some(*byte),
+                Symbol::Special(_) => None,
+            });
+            let mut word: Vec<u8> = bytes.collect();
+            // Letters, behind at most one other byte.
+            let Some(&head) = word.first().filter(|_| word.len() == way.path.len()) else { continue };
+            let letters = usize::from(!head.is_ascii_alphabetic());
+            if head.is_ascii_digit()
+                || inside && letters == 0
+                || word.len() == letters
+                || !word[letters..].iter().all(u8::is_ascii_alphabetic)
+            {
+                continue;
+            }
+            let mut at = way.to;
+            let is_whole = loop {
+                match self.goes_on(parser, at)? {
+                    Some(Some((byte, to))) if word.len() < cut::LONGEST => {
+                        word.push(byte);
+                        at = to;
+                    }
+                    on => break on == Some(None),
+                }
+            };
+            if !is_whole {
+                continue;
+            }
+            let cut = *self.cuts.entry(word).or_insert_with_key(|word| cut::first(trie, word));
+            if cut < way.path.len() {
+                let mut to = place.config;
+                for symbol in &way.path[..cut] {
+                    to = symbol.step(parser, to)?;
+                }
+                others.push((to, way.likely * (1.0 - UNCUT), way.path[..cut].to_vec()));
+                way.likely *= UNCUT;
+            }
+        }
+        others.into_iter().for_each(|(to, likely, path)| found.add(to, likely, &path));
+        Ok(())
+    }
+
+    /// The one letter with which a word goes on, or that it is over; none where it may be either, or be anything.
+    fn goes_on(
+        &mut self,
+        parser: &mut Parser,
+        config: ConfigId,
+    ) -> Result<Option<Option<(u8, ConfigId)>>, ParserLimit> {
+        let outlook = self.outlook(parser, config)?;
+        if outlook.kind == Text::Here || self.is_spent() {
+            return Ok(None);
+        }
+        let (mut letter, mut is_over) = (None, false);
+        for (_, group) in (0..).zip(&outlook.groups).filter(|(number, _)| outlook.text != Some(*number)) {
+            let byte = group.bytes.iter().next().filter(|byte| byte.is_ascii_alphabetic());
+            match byte {
+                None if group.classes & LETTERS == 0 => is_over = true,
+                Some(byte) if group.bytes.len() == 1 && letter.is_none() => letter = Some((byte, group.to)),
+                _ => return Ok(None),
+            }
+        }
+        Ok((letter.is_none() || !is_over).then_some(letter))
     }
 
     /// What can follow a place. Remembered.
@@ -526,7 +607,8 @@ fn kind(byte: u8) -> u8 {
 /// What [`weight`] and [`is_name`] tell apart: a byte of each class.
 const CLASSES: [u8; 11] = [b' ', b'\n', b'\t', b'\\', 0, b'}', b']', b'-', b'0', b'a', b'"'];
 /// Those that names are made of.
-const NAMES: u16 = 1 << 8 | 1 << 9;
+const NAMES: u16 = 1 << 8 | LETTERS;
+const LETTERS: u16 = 1 << 9;
 
 /// By byte, its class.
 static CLASS_OF: [u8; 256] = {
