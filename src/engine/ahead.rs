@@ -33,7 +33,7 @@ const MAX_KNOWN: usize = 1 << 16;
 pub struct PrepareBudget {
     /// Most masks to make. 512 by default.
     pub masks: usize,
-    /// Most places to look at, inside of tokens and where tokens end; one whose parser configuration is large counts as many. 16,384 by default.
+    /// Most places to look at, inside of tokens and where tokens end; what takes much of the parser's memory counts as many. 16,384 by default.
     pub steps: usize,
     /// Most places where tokens end, each with a mask that is made or is known. 512 by default.
     pub places: usize,
@@ -353,6 +353,7 @@ impl Work<'_> {
             let Some(at) = self.arrive(&place) else { break };
             report.places += 1;
             count(&self.counters.ahead_places, 1);
+            let bytes = state.parser.bytes();
             match self.make(state, place.config, at)? {
                 Made::Built => report.built += 1,
                 Made::Known => report.known += 1,
@@ -360,6 +361,7 @@ impl Work<'_> {
             }
             let known = places.leave(&mut state.parser, self.index.vocab.trie(), &place, at)?;
             known.iter().all(|path| self.follow(at, path).is_some());
+            places.count(state.parser.bytes().saturating_sub(bytes));
             if places.is_text(place.config) {
                 self.read_all(at, state.parser.allowed(place.config));
             }

@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 use super::{At, Symbol, cut};
 use crate::compile::Likely;
 use crate::fsm::ByteSet;
+use crate::ir::SpecialToken;
 use crate::matcher::{ConfigId, DEAD, Parser, ParserLimit};
 use crate::vocab::Trie;
 
@@ -28,6 +29,8 @@ const LEAST: f64 = 1e-5;
 const KEPT: usize = 4;
 /// How likely a token ends although a longer one would go on: where words end, and inside of them.
 const SHORT: (f64, f64) = (0.02, 0.001);
+/// How likely something is that begins as a special token in whose place it may stand does.
+const SPELLED: f64 = 0.02;
 /// How likely a word is not cut where tokenizers cut it.
 const UNCUT: f64 = 0.02;
 /// Nodes of the vocabulary's trie that are looked at from one place.
@@ -36,6 +39,8 @@ const NODES: usize = 512;
 const NONE: u8 = u8::MAX;
 /// So many items of configurations behind a place count as one more place: where a grammar is very ambiguous, steps are costly.
 const ITEMS: usize = 8;
+/// So many bytes of a parser that has grown, too.
+const BYTES: usize = 4096;
 
 /// A place, and how to get there.
 #[derive(Clone, Debug)]
@@ -110,6 +115,8 @@ struct Outlook {
     by_byte: [u8; 256],
     /// Few bytes that stand in names lead somewhere: a name goes on.
     names: bool,
+    /// Free text ends in the beginning of a trigger here, which can go on.
+    begun: bool,
 }
 
 /// What can follow, and how likely it is.
@@ -246,6 +253,11 @@ impl Places {
             self.seen.remove(&last.normal);
         }
         true
+    }
+
+    /// Counts what a parser has grown by as places inside of tokens: where a grammar is very ambiguous, that is what masks cost.
+    pub(super) fn count(&mut self, bytes: usize) {
+        self.steps = self.steps.saturating_add(bytes / BYTES);
     }
 
     /// Whether as many places have been looked at as may be.
@@ -460,7 +472,8 @@ impl Places {
         }
         let names = groups.iter().any(|group| group.bytes.len() < MANY && group.classes & !NAMES == 0);
         self.steps += items / ITEMS;
-        let text = groups.iter().position(|group| group.bytes.len() >= TEXT);
+        let begun = pending > 0 && groups.iter().any(|group| group.triggers);
+        let text = groups.iter().position(|group| group.bytes.len() >= TEXT && group.classes & LETTERS != 0);
         let kind = match text.map(|text| groups[text].to) {
             None => Text::No,
             Some(to) if parser.normal(to) == parser.normal(config) => Text::Here,
@@ -487,8 +500,17 @@ impl Places {
         specials.sort_unstable();
         specials.dedup();
         let specials = specials.into_iter().map(|special| Ok((special, parser.step_special(config, special)?)));
-        let specials = specials.collect::<Result<_, ParserLimit>>()?;
-        let outlook = Rc::new(Outlook { groups, specials, text, kind, by_byte, names });
+        let specials: Vec<(u32, ConfigId)> = specials.collect::<Result<_, ParserLimit>>()?;
+        // Whoever has a special token does not spell it.
+        let texts = specials.iter().filter_map(|&(special, _)| match &parser.compiled().specials()[special as usize] {
+            SpecialToken::Name(name) => name.bytes().next(),
+            _ => None,
+        });
+        let spelled = ByteSet::of(&texts.collect::<Vec<u8>>());
+        for group in groups.iter_mut().filter(|group| group.bytes.len() == 1 && group.bytes.meets(&spelled)) {
+            group.likely *= SPELLED;
+        }
+        let outlook = Rc::new(Outlook { groups, specials, text, kind, by_byte, names, begun });
         self.known.insert(config, outlook.clone());
         Ok(outlook)
     }
@@ -501,7 +523,8 @@ impl Places {
         if let Some(&known) = self.texts.get(&config) {
             return Ok(known);
         }
-        let text = parser.alike(config).into_iter().find(|bytes| bytes.len() >= TEXT);
+        let letters = ByteSet::range(b'a', b'z');
+        let text = parser.alike(config).into_iter().find(|bytes| bytes.len() >= TEXT && bytes.meets(&letters));
         let mut is_text = false;
         if let Some(byte) = text.and_then(|text| text.iter().next()) {
             let to = parser.step(config, byte)?;
@@ -520,7 +543,7 @@ impl Places {
         (last, unlikely): (Option<u8>, f64),
     ) -> Result<Vec<Branch>, ParserLimit> {
         let outlook = self.outlook(parser, config)?;
-        let Outlook { groups, specials, text, kind, by_byte, .. } = &*outlook;
+        let Outlook { groups, specials, text, kind, by_byte, begun, .. } = &*outlook;
         let names = outlook.names;
         // In the middle of a name, or of a trigger, text is what it would be if it turned out to be another one.
         let quoted = matches!(last, None | Some(b'"' | b'\'' | b'>' | b'`'));
@@ -532,12 +555,14 @@ impl Places {
             let likeliest = classes.map(|(_, &byte)| weight(byte, last)).fold(0.0, f64::max);
             most.push((likeliest, 0));
             let likely = match (*text == Some(number), kind) {
+                _ if group.triggers => 1.0,
+                // A trigger that has begun is meant.
+                _ if *begun => 0.001,
                 (true, Text::Here) if node == 0 => 0.0,
                 (true, Text::Here) => 30.0,
                 (true, Text::Near) if quoted && !names => 30.0,
                 (true, Text::Near) => 0.0005,
                 (true, Text::Counted | Text::No) => 1.0,
-                _ if group.triggers => 1.0,
                 (false, Text::Near) if names && group.classes & NAMES == 0 => 0.001,
                 (false, _) => likeliest,
             };
