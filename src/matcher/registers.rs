@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::value::{TooDeep, Value};
+use super::value::{TooDeep, Unfinished, Value};
 use crate::compile::{EMPTY, NONE};
 use crate::fsm::ByteSet;
 
@@ -248,7 +248,7 @@ impl Registers {
             return known;
         }
         let (mut left, mut towards) = (Vec::new(), ByteSet::EMPTY);
-        let mut look = |values: &FxHashMap<u32, Arc<Value>>, said: &[u32], rival: u32| {
+        let mut look = |values: &FxHashMap<u32, Arc<Value>>, said: &Unfinished, rival: u32| {
             if let Some(next) = values[&rival].next_of(said) {
                 left.push(rival);
                 towards = towards.union(&next);
@@ -258,8 +258,9 @@ impl Registers {
             IDLE => {}
             NO_TEXT => {
                 let mut at = set;
+                let said = Unfinished::new(Vec::new());
                 while at != NOTHING {
-                    look(&self.values, &[], self.sets[at as usize].text);
+                    look(&self.values, &said, self.sets[at as usize].text);
                     at = self.sets[at as usize].before;
                 }
             }
@@ -268,7 +269,7 @@ impl Registers {
                 let before = self.ids[&(set, self.texts[text as usize].before)];
                 let before = self.registers[before as usize].rivals.clone();
                 if !before.is_empty() {
-                    let said = self.symbols(text);
+                    let said = Unfinished::new(self.symbols(text));
                     before.iter().for_each(|&rival| look(&self.values, &said, rival));
                 }
             }

@@ -65,13 +65,13 @@ impl Value {
 
     /// The bytes (and perhaps others) with which a text may go on so that it may still come to say the same, or has come to do so.
     /// `None` if it cannot.
-    pub(super) fn next_of(&self, text: &[u32]) -> Option<ByteSet> {
+    pub(super) fn next_of(&self, text: &Unfinished) -> Option<ByteSet> {
         if let Value::Other(own) = self {
-            let next = own.strip_prefix(text)?.first().and_then(|&next| u8::try_from(next).ok());
+            let next = own.strip_prefix(&text.symbols[..])?.first().and_then(|&next| u8::try_from(next).ok());
             return Some(next.map_or(ByteSet::of(SPACE), |next| ByteSet::range(next, next)));
         }
-        let bytes = bytes(text)?;
-        let mut reader = Reader { text: &bytes, at: 0, finished: false };
+        let bytes = text.bytes.as_deref()?;
+        let mut reader = Reader { text: bytes, at: 0, finished: false };
         match reader.follow(self) {
             Ok(()) => {
                 reader.space();
@@ -80,6 +80,19 @@ impl Value {
             Err(Stop::Open(next)) => Some(next),
             Err(Stop::Differs) => None,
         }
+    }
+}
+
+/// An unfinished text.
+pub(super) struct Unfinished {
+    symbols: Vec<u32>,
+    /// If it has no special tokens.
+    bytes: Option<Vec<u8>>,
+}
+
+impl Unfinished {
+    pub(super) fn new(symbols: Vec<u32>) -> Unfinished {
+        Unfinished { bytes: bytes(&symbols), symbols }
     }
 }
 
@@ -207,6 +220,11 @@ impl<'t> Reader<'t> {
     fn string(&mut self, string: &[u8]) -> Result<(), Stop> {
         let mut left = string;
         loop {
+            // What is spelt as it is.
+            let plain = |&(said, own): &(&u8, &u8)| said == own && !matches!(said, b'"' | b'\\' | 0..0x20);
+            let same = self.text[self.at..].iter().zip(left).take_while(plain).count();
+            self.at += same;
+            left = &left[same..];
             if self.at == self.text.len() {
                 return Err(Stop::Open(begin_of(left)));
             }

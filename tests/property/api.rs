@@ -147,7 +147,7 @@ proptest! {
         };
         let engine = Engine::new(vocab.clone(), options);
         let constraint = engine.compile(&grammar).expect("compiles");
-        let prepared = constraint.prepare(PrepareBudget::default());
+        let prepared = constraint.prepare(PrepareBudget { steps: 1_024, ..PrepareBudget::default() });
         if wait {
             prepared.wait();
         }
