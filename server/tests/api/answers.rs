@@ -134,13 +134,17 @@ async fn answers_obey_and_say_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_relaxed_is_validated() {
     let server = Server::start("policy = \"validate\"").await;
-    let number = json!({"type": "integer", "minimum": 1, "maximum": 3});
-    // With `contains` beside it, `uniqueItems` is not enforced.
-    let list = |min: usize| json!({"type": "array", "items": number, "minItems": min, "maxItems": min, "uniqueItems": true, "contains": number});
+    // So many booleans behind something else: `uniqueItems` is not enforced, as a position may have no more values than there are
+    // elements before it.
+    let list = |booleans: usize| {
+        let mut items = vec![json!({"type": "string", "maxLength": 4})];
+        items.resize(booleans + 1, json!({"type": "boolean"}));
+        json!({"type": "array", "prefixItems": items, "minItems": booleans + 1, "maxItems": booleans + 1, "uniqueItems": true})
+    };
     let object = |list: Value| json!({"type": "object", "properties": {"list": list}, "required": ["list"], "additionalProperties": false});
     let (mut valid, mut invalid) = (0, 0);
-    for (seed, min) in (0..8).zip([2, 4].into_iter().cycle()) {
-        let schema = object(list(min));
+    for (seed, booleans) in (0..8).zip([2, 4].into_iter().cycle()) {
+        let schema = object(list(booleans));
         let format = json!({"type": "json_schema", "json_schema": {"name": "x", "strict": true, "schema": schema}});
         let more = json!({"response_format": format, "max_tokens": 400, "seed": seed, "reasoning_effort": "none"});
         let answer = server.chat(&ask(more.clone())).await.json();
