@@ -86,6 +86,12 @@ fn underflows(text: &str) -> bool {
     })
 }
 
+/// Whether a number is so large that doubles are not all the integers there are: the oracle cannot tell of what it is a multiple.
+fn is_coarse(text: &str) -> bool {
+    let numbers = text.split(|c: char| !c.is_ascii_digit() && !"+-.eE".contains(c));
+    numbers.filter_map(|number| number.parse::<f64>().ok()).any(|number| number.abs() >= 9e15)
+}
+
 /// `-0` is the integer 0; read as a double the oracle no longer takes it for an integer in draft 4.
 fn without_negative_zero(value: Value) -> Value {
     match value {
@@ -112,6 +118,7 @@ fn walks_through_masks_end_in_valid_documents() {
         let oracle = oracle.unwrap_or_else(|e| panic!("{e}: {schema}"));
         schemas_walked += 1;
         let mut rng = Rng(i as u64);
+        let divides = schema.to_string().contains("\"multipleOf\"");
         for _ in 0..walks {
             let Some(bytes) = walk(&constraint, &mut rng) else {
                 cut += 1;
@@ -124,7 +131,7 @@ fn walks_through_masks_end_in_valid_documents() {
                 Err(error) if error.to_string().contains("out of range") => continue,
                 Err(error) => panic!("{error}: {text}\n{schema}"),
             };
-            if underflows(&text) {
+            if underflows(&text) || divides && is_coarse(&text) {
                 continue;
             }
             let value = without_negative_zero(value);
