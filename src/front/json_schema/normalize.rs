@@ -26,7 +26,7 @@ pub(super) type Conj = Locs;
 pub(super) const MAX_ALTERNATIVES: usize = 2_048;
 /// Most steps in which a schema is taken apart: one is about what it takes to look up a name or to copy a keyword. Schemas that people
 /// write take a few thousand.
-const MAX_STEPS: usize = 3 << 22;
+const MAX_STEPS: usize = 1 << 24;
 /// As many are the price of two facets conjoined, aside from their lists.
 const CONJOINED: usize = 16;
 /// Of a pattern, and of a byte of it.
