@@ -292,7 +292,7 @@ impl Matcher {
             let mut at = before;
             let mut steps = Vec::with_capacity(bytes.len());
             for &byte in bytes {
-                let next = parser.step(at, byte).unwrap_or(DEAD);
+                let next = parser.advance(at, byte).unwrap_or(DEAD);
                 steps.push((byte, parser.trace(at, byte, next)));
                 at = next;
             }

@@ -8,6 +8,7 @@ mod counts;
 mod distinct;
 pub(crate) mod generate;
 mod members;
+mod names;
 mod text;
 
 use std::sync::Arc;

@@ -28,6 +28,12 @@ pub(crate) struct RuleFacts {
     pub(crate) label: Option<Label>,
     /// More is said of it than its language: a call of it leaves a trace in frames.
     pub(crate) kept: bool,
+    /// It is a name: see [`crate::ir::Attributes::name`].
+    pub(crate) name: bool,
+    /// It is, and no more is said of it.
+    pub(crate) only_name: bool,
+    /// It calls names.
+    pub(crate) has_names: bool,
     /// It derives something.
     pub(crate) productive: bool,
     /// It derives the empty string.
@@ -168,6 +174,7 @@ pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), Com
     compiled.ranks(&grammar, (&bodies, &dispatches), &components);
     compiled.meters.keys().for_each(|&rule| compiled.rules[rule as usize].kept = true);
     super::scopes::check(compiled, &calls)?;
+    find_names(&mut compiled.rules, grammar.rules.len(), &calls);
     let rules = &compiled.rules;
     compiled.units.extend(dispatches.iter().map(|(&rule, pending)| (rule, pending.unit(rules).into())));
     for (i, body) in bodies.iter().enumerate() {
@@ -188,6 +195,18 @@ pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), Com
         }
     }
     Ok(())
+}
+
+/// Finds the rules that call names, by way of auxiliary ones, too; those come last, outer ones first.
+fn find_names<'c>(rules: &mut [RuleFacts], own: usize, calls: &impl Fn(usize) -> &'c [u32]) {
+    if !rules.iter().any(|facts| facts.name) {
+        return;
+    }
+    for rule in (0..rules.len()).rev() {
+        let names =
+            |&callee: &u32| rules[callee as usize].name || callee as usize >= own && rules[callee as usize].has_names;
+        rules[rule].has_names = rules[rule].reached && calls(rule).iter().any(names);
+    }
 }
 
 struct Scan<'g> {
@@ -248,6 +267,8 @@ impl<'g> Scan<'g> {
             if let Some(rule) = self.grammar.rules.get(rule as usize) {
                 facts.label = rule.attributes.label;
                 facts.kept = !rule.attributes.is_empty();
+                facts.name = rule.attributes.name;
+                facts.only_name = facts.name && rule.attributes.is_only_name();
             }
             facts.leaf = match (self.counted || self.calls.len() > from, self.written) {
                 (true, _) => Leaf::No,

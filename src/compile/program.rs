@@ -60,6 +60,10 @@ pub(crate) struct State {
     pub(crate) gate: bool,
     /// Behind the call of a scope or of an element.
     pub(crate) behind: Behind,
+    /// It belongs to a name: see [`crate::ir::Attributes::name`].
+    pub(crate) name: bool,
+    /// Nothing is left of that name, of which nothing else is said.
+    pub(crate) ends_name: bool,
     /// Its edges are known.
     expanded: bool,
     instance: u32,
@@ -116,6 +120,7 @@ pub(crate) struct Program {
     joined: Vec<RuleFacts>,
     classes: Arc<Classes>,
     lacks_rules: bool,
+    has_names: bool,
     /// Different for every program of the process: state ids mean something in one program only.
     serial: u64,
     states: Vec<State>,
@@ -178,6 +183,7 @@ impl Program {
             joined: Vec::new(),
             classes: compiled.classes.clone(),
             lacks_rules: false,
+            has_names: false,
             compiled,
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             states: Vec::new(),
@@ -206,6 +212,8 @@ impl Program {
             calling: false,
             gate: false,
             behind: Behind::Nothing,
+            name: false,
+            ends_name: false,
             expanded: true,
             instance: UNKNOWN,
             set: Span::default(),
@@ -290,6 +298,25 @@ impl Program {
     /// The rule a state belongs to: of the grammar as it is parsed, or an auxiliary one.
     pub(crate) fn rule(&self, state: u32) -> u32 {
         self.states[state as usize].rule
+    }
+
+    /// Whether a name has been met: see [`crate::ir::Attributes::name`].
+    #[inline]
+    pub(crate) fn has_names(&self) -> bool {
+        self.has_names
+    }
+
+    /// Whether the rule of a state calls names, and that of `to`, to which it leads, ends there for good.
+    pub(crate) fn ends_names(&self, state: u32, to: u32) -> bool {
+        let State { is_final, scannable, calling, block, .. } = *self.state(to);
+        is_final && !scannable && !calling && block == NO_BLOCK && self.facts(self.rule(state)).has_names
+    }
+
+    /// Whether a state is of a rule that the grammar has not, but that stands for a part of one.
+    pub(crate) fn is_auxiliary(&self, state: u32) -> bool {
+        let rule = self.rule(state);
+        let (grammar, from) = self.home(rule);
+        rule != NO_RULE && (rule - from) as usize >= grammar.parsed.rules.len()
     }
 
     /// What a state meters: the one behind the call of a rule with a budget.
@@ -545,7 +572,8 @@ impl Program {
         }
         let Instance { rule, block, .. } = self.instances[instance as usize];
         let (is_final, scannable, calling) = self.look(instance, set);
-        let kept = self.facts(rule).kept;
+        let RuleFacts { kept, name, only_name, .. } = *self.facts(rule);
+        self.has_names |= name;
         let pure_return = is_final && !scannable && !calling && block == NO_BLOCK && !kept;
         // One state stands for all returns, but for those that a trace asks the mark of.
         let mark = match &self.instances[instance as usize].source {
@@ -554,6 +582,7 @@ impl Program {
         };
         let merged = pure_return && mark == Mark::Plain;
         let returns = is_final && !scannable && !calling;
+        let ends_name = returns && block == NO_BLOCK && only_name;
         let behind = if returns { self.compiled.scopes.behind(rule) } else { Behind::Nothing };
         let id = if merged { Program::RETURN } else { self.states.len() as u32 };
         if !merged {
@@ -568,6 +597,8 @@ impl Program {
                 calling,
                 gate: calling && matches!(mark, Mark::Fired { .. }),
                 behind,
+                name,
+                ends_name,
                 expanded: false,
                 instance,
                 set: span,

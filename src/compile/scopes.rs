@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{CompileError, Compiled, leaves};
-use crate::fsm::{Dfa, Grouped};
+use crate::fsm::Dfa;
 use crate::ids::RuleId;
 use crate::ir::{Attributes, Expr, Grammar, Rule};
 
@@ -15,9 +15,6 @@ use crate::ir::{Attributes, Expr, Grammar, Rule};
 pub(crate) const NONE: u32 = 0;
 /// The register of a scope that has just begun.
 pub(crate) const EMPTY: u32 = 1;
-
-/// Largest automaton that is looked at as a whole.
-const MAX_STATES: usize = 10_000;
 
 /// What a rule is to values that must differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,10 +203,8 @@ impl Looking<'_> {
             Expr::Bytes(bytes) => bytes.last() == Some(&b'"') && bytes.len() > 1,
             Expr::Seq(parts) => parts.last().is_some_and(|part| parts.len() > 1 && self.closes(part)),
             Expr::Alt(parts) => parts.iter().all(|part| self.ends_quoted(part)),
-            Expr::Ref(rule) => self.through(*rule, Self::ends_quoted, |dfa| {
-                closes(dfa) && dfa.edges(0).iter().all(|edge| !dfa.is_final(edge.to))
-            }),
-            Expr::Automaton(dfa) => closes(dfa) && dfa.edges(0).iter().all(|edge| !dfa.is_final(edge.to)),
+            Expr::Ref(rule) => self.through(*rule, Self::ends_quoted, closes_later),
+            Expr::Automaton(dfa) => closes_later(dfa),
             _ => false,
         }
     }
@@ -235,8 +230,8 @@ impl Looking<'_> {
         match expr {
             Expr::Seq(parts) => parts.last().is_some_and(|part| self.is_open(part)),
             Expr::Alt(parts) => parts.iter().all(|part| self.is_open(part)),
-            Expr::Ref(rule) => self.through(*rule, Self::is_open, goes_on),
-            Expr::Automaton(dfa) => goes_on(dfa),
+            Expr::Ref(rule) => self.through(*rule, Self::is_open, Dfa::goes_on),
+            Expr::Automaton(dfa) => dfa.goes_on(),
             Expr::Except(except) => self.is_open(&Expr::Ref(except.tail)) && self.is_open(&Expr::Ref(except.other)),
             _ => false,
         }
@@ -251,24 +246,7 @@ fn closes(dfa: &Dfa) -> bool {
     !dfa.is_final(0) && edges.all(|edge| !dfa.is_final(edge.to) || edge.lo == quote && edge.hi == quote)
 }
 
-/// Whether from every state that reads something, infinitely many words can be read.
-fn goes_on(dfa: &Dfa) -> bool {
-    if dfa.len() > MAX_STATES {
-        return false;
-    }
-    // A state that leads only to states that end ends, too. Each edge is taken away once.
-    let states = 0..dfa.len() as u32;
-    let back =
-        Grouped::new(dfa.len(), || states.clone().flat_map(|from| dfa.edges(from).iter().map(move |e| (e.to, from))));
-    let mut left: Vec<usize> = states.clone().map(|state| dfa.edges(state).len()).collect();
-    let mut ended: Vec<u32> = states.filter(|&state| left[state as usize] == 0).collect();
-    while let Some(state) = ended.pop() {
-        for &from in back.of(state) {
-            left[from as usize] -= 1;
-            if left[from as usize] == 0 {
-                return false;
-            }
-        }
-    }
-    true
+/// The same, and every word has more than that quote.
+fn closes_later(dfa: &Dfa) -> bool {
+    closes(dfa) && dfa.edges(0).iter().all(|edge| !dfa.is_final(edge.to))
 }

@@ -117,7 +117,7 @@ impl Matcher {
             match (bytes.len(), specials[..].first()) {
                 (1, None) => {
                     let Some(byte) = bytes.iter().next() else { break };
-                    run.end = parser.step(run.end, byte)?;
+                    run.end = parser.advance(run.end, byte)?;
                     run.bytes.push(byte);
                 }
                 (0, Some(&special)) if specials.len() == 1 => {
@@ -246,7 +246,7 @@ fn goes_on(index: &Index, state: &mut IndexState, node: u32, config: ConfigId) -
             stack.pop();
         }
         let here = *trie.node(at);
-        let next = state.parser.step(stack[stack.len() - 1].1, here.byte)?;
+        let next = state.parser.advance(stack[stack.len() - 1].1, here.byte)?;
         if next == DEAD {
             at = here.end;
             continue;

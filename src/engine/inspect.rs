@@ -120,7 +120,7 @@ impl Matcher {
         let found = self.with_retry(&index, &mut state, |matcher, state| {
             let (mut at, mut good) = (matcher.config(), 0);
             for &byte in bytes {
-                match state.parser.step(at, byte)? {
+                match state.parser.advance(at, byte)? {
                     DEAD => break,
                     next => (at, good) = (next, good + 1),
                 }

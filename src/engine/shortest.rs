@@ -119,7 +119,7 @@ impl Matcher {
             Some(lengths) if lengths.special() == special => lengths,
             other => other.insert(Box::new(Lengths::new(special, index.vocab.missing_bytes()))),
         };
-        if !index.compiled.scopes.is_empty() {
+        if !index.compiled.scopes.is_empty() || state.parser.is_named(self.config()) {
             return self.complete_compared(index, state, options);
         }
         // A configuration that can be reached can be completed.
@@ -130,6 +130,11 @@ impl Matcher {
             return Ok(Completion { length, pieces: None });
         }
         let text = lengths.text(&steps, options.longest);
+        let quotes = text.iter().filter(|step| matches!(step, Step::Byte(b'"'))).count();
+        if quotes >= 4 && state.parser.program().has_names() {
+            // There may be two names in it.
+            return self.complete_compared(index, state, options);
+        }
         Ok(Completion { length, pieces: (text.len() <= options.longest).then(|| pieces(index, &text)) })
     }
 }

@@ -1,5 +1,6 @@
 //! Deterministic automata: partial (a missing edge rejects), edges as sorted disjoint ranges in one flat array.
 
+use super::Grouped;
 use super::TooLarge;
 use super::acyclic::Acyclic;
 
@@ -180,6 +181,27 @@ impl Dfa {
             }
         }
         false
+    }
+}
+
+impl Dfa {
+    /// Whether infinitely many words can be read from every state that reads something. Linear.
+    pub fn goes_on(&self) -> bool {
+        // A state that leads only to states that end ends, too. Each edge is taken away once.
+        let states = 0..self.len() as u32;
+        let edges = || states.clone().flat_map(|from| self.edges(from).iter().map(move |e| (e.to, from)));
+        let back = Grouped::new(self.len(), edges);
+        let mut left: Vec<usize> = states.clone().map(|state| self.edges(state).len()).collect();
+        let mut ended: Vec<u32> = states.clone().filter(|&state| left[state as usize] == 0).collect();
+        while let Some(state) = ended.pop() {
+            for &from in back.of(state) {
+                left[from as usize] -= 1;
+                if left[from as usize] == 0 {
+                    return false;
+                }
+            }
+        }
+        true
     }
 }
 

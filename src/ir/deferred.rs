@@ -12,7 +12,8 @@ use crate::ids::RuleId;
 /// A rule's body that is a grammar of its own, made when it is first needed: a request with hundreds of tools calls one or two of
 /// them. Cheap to clone; clones share what is made.
 ///
-/// The grammar's sentences are not empty, it has some, and it says nothing beside its language: no special tokens, no attributes of rules. Whoever defers it has
+/// The grammar's sentences are not empty, it has some, and it says nothing beside its language: no special tokens, no attributes of rules but that
+/// they are names. Whoever defers it has
 /// made sure that it can be made. One that turns out otherwise ends a parse that gets to it in a typed limit, and is an error
 /// everywhere else.
 #[derive(Clone)]
@@ -38,7 +39,10 @@ impl Deferred {
     pub fn grammar(&self) -> Option<&Arc<Grammar>> {
         let made = || {
             let grammar = (self.0.make)()?;
-            let plain = |rule: &super::Rule| rule.attributes.is_empty() && !matches!(rule.body, Expr::Deferred(_));
+            let plain = |rule: &super::Rule| {
+                let said = &rule.attributes;
+                (said.is_empty() || said.is_only_name()) && !matches!(rule.body, Expr::Deferred(_))
+            };
             let is_plain = grammar.specials.is_empty() && grammar.rules.iter().all(plain);
             (is_plain && grammar.validate().is_ok()).then(|| Arc::new(grammar))
         };

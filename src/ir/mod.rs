@@ -102,9 +102,20 @@ pub struct Attributes {
     /// there are values left before one begins is for the grammar to see to: where it asks for more elements than there are values, a
     /// text gets to where nothing can follow, which is reported as a limit.
     pub element: bool,
+    /// Each occurrence differs, as a JSON string, from those before it that the same occurrence of a rule has called: the name of a member,
+    /// called by the rule of the object. Names are texts that begin with a quote and end with the next one that is not escaped; whatever a
+    /// name has begun with, there are infinitely many it can still become; and the rule that calls one goes on behind it. (What is
+    /// otherwise is not told apart, or gets to where nothing can follow.) Cheaper than [`Attributes::element`]: where no name has been read, it costs
+    /// nothing.
+    pub name: bool,
 }
 
 impl Attributes {
+    /// Nothing is said but that it is a name.
+    pub(crate) fn is_only_name(&self) -> bool {
+        *self == Attributes { name: true, ..Attributes::default() }
+    }
+
     /// Nothing is said.
     pub fn is_empty(&self) -> bool {
         *self == Attributes::default()

@@ -115,7 +115,8 @@ impl Grammar {
         let mut builder = GrammarBuilder::new();
         for rule in &self.rules {
             let id = builder.declare(&*rule.name);
-            *builder.attributes(id) = rule.attributes.clone();
+            // What a name is written as is no name.
+            *builder.attributes(id) = Attributes { name: false, ..rule.attributes.clone() };
         }
         let mut mapping = Mapping { grammar: self, map, limits, rule: self.start, met: vec![false; self.rules.len()] };
         let mut todo = vec![self.start];

@@ -68,7 +68,7 @@ fn names(grammar: &Grammar) -> Vec<String> {
 }
 
 fn options(f: &mut fmt::Formatter<'_>, start: bool, attributes: &Attributes) -> fmt::Result {
-    let Attributes { label, capture, hidden, temperature, budget, scope, element } = attributes;
+    let Attributes { label, capture, hidden, temperature, budget, scope, element, name } = attributes;
     let mut out = Vec::new();
     if start {
         out.push("start".to_owned());
@@ -92,7 +92,7 @@ fn options(f: &mut fmt::Formatter<'_>, start: bool, attributes: &Attributes) -> 
             out.push("spent=cut".to_owned());
         }
     }
-    for (word, said) in [("scope", scope), ("element", element)] {
+    for (word, said) in [("scope", scope), ("element", element), ("name", name)] {
         if *said {
             out.push(word.to_owned());
         }

@@ -54,7 +54,7 @@ impl Index {
         if state.parser.compares_strings(config) {
             // Only a token with two quotes holds a whole element.
             let mut found = Vec::new();
-            for token in all.among(self.vocab.quoting()) {
+            for token in all.among(self.vocab.quoting().whole()) {
                 if state.step_token(self, limited, token)?.0 == DEAD {
                     found.push(token);
                 }

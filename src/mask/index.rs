@@ -79,6 +79,8 @@ pub(crate) struct IndexState {
     ahead: FxHashSet<ConfigId>,
     /// Tokens to be looked at one by one where values are compared, by the configuration in which nothing but others can follow.
     pub(super) candidates: FxHashMap<ConfigId, Arc<[TokenId]>>,
+    /// Tokens to be looked at one by one where names are told apart, by the configuration that knows of none.
+    pub(super) naming: FxHashMap<ConfigId, Arc<[TokenId]>>,
     /// States whose entries come from the pool.
     wide: Vec<bool>,
     keys: GrammarKeys,
@@ -149,9 +151,9 @@ impl Index {
         // Counters run through many configurations once each: those find their mask through the normal one.
         let place = state.place(config);
         let (mask, own) = match state.parser.compares(config) {
+            true if state.parser.is_named(config) => self.mask_named(state, config)?,
             true => self.mask_compared(state, config)?,
-            false if self.compiled.gaps => self.mask_loosely(state, place)?,
-            false => return self.make(state, place),
+            false => self.mask_plain(state, place)?,
         };
         // What another configuration holds, too, is counted there.
         let bytes = if own { mask.bytes() } else { size_of::<Arc<TokenSet>>() };
@@ -159,13 +161,30 @@ impl Index {
         Ok(mask)
     }
 
+    /// The mask of a configuration in which nothing is compared; whether it is one of its own.
+    fn mask_plain(&self, state: &mut IndexState, config: ConfigId) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
+        let (mask, own) = match self.compiled.gaps {
+            true => self.mask_loosely(state, config)?,
+            false => (Arc::new(self.made(state, config)?), true),
+        };
+        let less = self.twice_named(state, config, &mask)?;
+        if less.is_empty() {
+            return Ok((mask, own));
+        }
+        Ok((Arc::new(mask.changed(&less, &[], self.vocab.mask_words())), true))
+    }
+
     /// Builds a configuration's mask and memoises it.
     pub(super) fn make(&self, state: &mut IndexState, config: ConfigId) -> Result<Arc<TokenSet>, ParserLimit> {
-        let built = self.build(state, config);
-        state.walk.clear();
-        let mask = Arc::new(built?);
+        let mask = Arc::new(self.made(state, config)?);
         state.hold(config, &mask, (mask.bytes(), self.mask_bytes));
         Ok(mask)
+    }
+
+    fn made(&self, state: &mut IndexState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
+        let built = self.build(state, config);
+        state.walk.clear();
+        built
     }
 
     /// The mask of a configuration if it is memoised. Never builds one.
@@ -340,6 +359,7 @@ impl IndexState {
             masks_held: 0,
             ahead: FxHashSet::default(),
             candidates: FxHashMap::default(),
+            naming: FxHashMap::default(),
             wide: Vec::new(),
             keys: GrammarKeys::default(),
             folds: Folds::default(),
@@ -514,6 +534,7 @@ impl IndexState {
         self.masks.clear();
         self.ahead.clear();
         self.candidates.clear();
+        self.naming.clear();
         self.entries = Cache::new(ENTRIES_BYTES);
         self.resolved.clear();
         self.resolved_bytes = 0;
@@ -555,7 +576,7 @@ impl IndexState {
         {
             at = config;
             for &byte in bytes {
-                at = self.parser.step(at, byte)?;
+                at = self.parser.advance(at, byte)?;
                 if at == DEAD {
                     break;
                 }

@@ -12,6 +12,7 @@ mod index;
 mod joint;
 mod key;
 mod loose;
+mod names;
 mod pool;
 mod pooling;
 mod profile;

@@ -113,20 +113,21 @@ impl TokenSet {
         TokenSet::row(bits)
     }
 
-    /// Those of some ids that are in it, in their order.
+    /// Those of some ids, which are sorted, that are in it.
     pub(crate) fn among(&self, ids: &[TokenId]) -> Vec<TokenId> {
-        match self {
-            TokenSet::List(own) => {
-                let own: FxHashSet<TokenId> = own.iter().copied().collect();
-                ids.iter().copied().filter(|id| own.contains(id)).collect()
-            }
+        let both = |own: &[TokenId]| -> Vec<TokenId> {
+            own.iter().copied().filter(|id| ids.binary_search(id).is_ok()).collect()
+        };
+        let mut out = match self {
+            TokenSet::List(own) => both(own),
             TokenSet::Row { base, remove, add } => {
-                let changed: FxHashSet<TokenId> = remove.iter().copied().collect();
-                let added: FxHashSet<TokenId> = add.iter().copied().collect();
-                let has = |id: &TokenId| added.contains(id) || bit(base, *id) && !changed.contains(id);
-                ids.iter().copied().filter(has).collect()
+                let (less, more) = (both(remove), both(add));
+                ids.iter().copied().filter(|id| bit(base, *id) && !less.contains(id)).chain(more).collect()
             }
-        }
+        };
+        out.sort_unstable();
+        out.dedup();
+        out
     }
 
     /// Whether there is none.

@@ -48,7 +48,7 @@ impl Parser {
     /// Whether values are compared here: masks are then the configuration's own.
     #[inline]
     pub(crate) fn compares(&self, config: ConfigId) -> bool {
-        !self.compiled().scopes.is_empty() && self.has(config).any(Has::VALUES)
+        self.is_named(config) || !self.compiled().scopes.is_empty() && self.has(config).any(Has::VALUES)
     }
 
     /// Whether elements are compared or counted here.
@@ -95,6 +95,7 @@ impl Parser {
                 true
             })
         });
+        self.names.carry(&rewritten);
     }
 
     /// An element is called, to return to these items. None are left where none may begin.

@@ -26,6 +26,11 @@ impl Parser {
     /// The loose configuration of one that is as it is, and where that is.
     pub(crate) fn loosened(&mut self, config: ConfigId) -> Result<(ConfigId, Gap), ParserLimit> {
         let gap = self.gap(config)?;
+        Ok((self.loose_of(config), gap))
+    }
+
+    /// The loose configuration of one that is as it is; the same in grammars without gaps.
+    pub(crate) fn loose_of(&mut self, config: ConfigId) -> ConfigId {
         let mut items = self.store().items(config).to_vec();
         for item in &mut items {
             if self.gap_room(item).is_some() {
@@ -38,7 +43,7 @@ impl Parser {
         self.set_loose(true);
         let loose = self.interned_as(&items, done);
         self.set_loose(false);
-        Ok((loose, gap))
+        loose
     }
 
     fn gap(&mut self, config: ConfigId) -> Result<Gap, ParserLimit> {

@@ -196,13 +196,21 @@ impl Parser {
         if !self.is_metered(config) {
             return Ok(config);
         }
+        if self.is_named(config) {
+            return self.ended_named(config);
+        }
         if let Some(&known) = self.ticks.get(&config) {
             return Ok(known);
         }
-        let next = self.count(config, &|meter, count| Some(meter.token_ended(count)));
-        let next = self.settle(next, At::Token)?;
+        let next = self.count_token(config)?;
         self.ticks.insert(config, next);
         Ok(next)
+    }
+
+    /// The same, found anew.
+    pub(super) fn count_token(&mut self, config: ConfigId) -> Result<ConfigId, ParserLimit> {
+        let next = self.count(config, &|meter, count| Some(meter.token_ended(count)));
+        self.settle(next, At::Token)
     }
 
     /// Counts a byte for the items that have just read it, and adds it to the elements under way.
@@ -242,7 +250,9 @@ impl Parser {
             };
             Some(Item { count, ..item })
         };
-        store.rewrite(program, reach, (at, items.iter().map(|i| i.frame)), &mut read)
+        let rewritten = store.rewrite(program, reach, (at, items.iter().map(|i| i.frame)), &mut read);
+        self.names.carry(&rewritten);
+        rewritten
     }
 
     /// Drops what has used up its budget, unless nothing else is left.
@@ -269,6 +279,7 @@ impl Parser {
             };
             let roots = items.iter().map(|i| i.frame);
             let left = store.rewrite(program, reach, (Where::METERED, roots), &mut live);
+            self.names.carry(&left);
             // Rules that end where they are; what follows them may be spent at once, too.
             let cut = spent.into_iter().filter(|(meter, _)| meter.spent == Spent::Cut);
             let cut = cut.filter_map(|(_, item)| behind(&left, item)).filter(|&item| ended.insert(item));
@@ -345,7 +356,9 @@ impl Parser {
             None => Some(item),
             Some(meter) => change(meter, item.count).map(|count| Item { count, ..item }),
         };
-        store.rewrite(program, reach, (Where::METERED, roots), &mut map)
+        let rewritten = store.rewrite(program, reach, (Where::METERED, roots), &mut map);
+        self.names.carry(&rewritten);
+        rewritten
     }
 }
 

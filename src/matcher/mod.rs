@@ -6,6 +6,7 @@ mod gaps;
 mod limit;
 mod loops;
 mod meter;
+mod names;
 mod normal;
 mod outlook;
 mod parser;

@@ -8,11 +8,11 @@ use rustc_hash::FxHashMap;
 use super::distinct::Distinct;
 use super::limit::ParserLimit;
 use super::meter::At;
-use super::store::{BOTTOM, ConfigId, DEAD, Done, FREE, FrameId, GATED, Item, Owner, ROOT, Store};
+use super::names::Names;
+use super::store::{BOTTOM, ConfigId, DEAD, Done, FREE, FrameId, GATED, Item, ROOT, Store};
 use super::transitions::Transitions;
-use crate::compile::{Behind, Classes, Compiled, Mark, NO_BLOCK, Program, Role};
+use crate::compile::{Behind, Classes, Compiled, NO_BLOCK, Program, Role};
 use crate::fsm::ByteSet;
-use crate::ids::Label;
 use crate::limits::Limits;
 use crate::switches::Switch;
 
@@ -39,17 +39,6 @@ pub(crate) struct Room {
     pub(crate) room: u32,
 }
 
-/// What one step was, for a trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct StepTrace {
-    pub(crate) owner: Owner,
-    pub(crate) mark: Mark,
-    /// No item of the owner's label is left.
-    pub(crate) closed: bool,
-    /// The label of free text this may have been, where items disagree.
-    pub(crate) text: Option<Label>,
-}
-
 /// The parser of one compiled grammar: pure functions from configuration to configuration, memoised.
 #[derive(Debug)]
 pub(crate) struct Parser {
@@ -66,6 +55,7 @@ pub(crate) struct Parser {
     /// See [`Parser::token_ended`].
     pub(super) ticks: FxHashMap<ConfigId, ConfigId>,
     pub(super) distinct: Distinct,
+    pub(super) names: Names,
     start: ConfigId,
     /// Longest token, for counter normalisation; `None` where no masks are built.
     reach: Option<u32>,
@@ -118,6 +108,7 @@ impl Parser {
             after: FxHashMap::default(),
             ticks: FxHashMap::default(),
             distinct: Distinct::default(),
+            names: Names::new(),
             start: DEAD,
             reach,
             max_items: limits.config_items,
@@ -163,6 +154,7 @@ impl Parser {
         self.after.clear();
         self.ticks.clear();
         self.distinct = Distinct::default();
+        self.names = Names::new();
         self.scratch = Scratch { slot: vec![UNKNOWN; self.compiled().rules.len()], ..Scratch::default() };
         self.begin();
     }
@@ -193,6 +185,7 @@ impl Parser {
             + self.store.bytes()
             + self.transitions.bytes()
             + self.distinct.bytes()
+            + self.names.bytes()
             + (self.special_steps.len() + self.after.len() + self.loops.len()) * 16
     }
 
@@ -226,6 +219,13 @@ impl Parser {
 
     #[cold]
     fn compute(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, ParserLimit> {
+        if self.is_named(config) {
+            let (next, is_of_class) = self.step_named(config, byte)?;
+            if is_of_class {
+                self.transitions.insert(config, (u32::from(self.class(byte)), self.classes.len()), next);
+            }
+            return Ok(next);
+        }
         if self.compares(config) {
             // What is compared tells bytes apart that nothing else does.
             return self.step_compared(config, byte);
@@ -276,6 +276,9 @@ impl Parser {
     pub(crate) fn step_special(&mut self, config: ConfigId, special: u32) -> Result<ConfigId, ParserLimit> {
         if let Some(&next) = self.special_steps.get(&(config, special)) {
             return Ok(next);
+        }
+        if self.is_named(config) {
+            return self.special_named(config, special);
         }
         let mut next = self.read_special(config, special)?;
         if self.compares(config) && !self.is_live(next)? {
@@ -355,12 +358,15 @@ impl Parser {
         if a == DEAD {
             return b;
         }
+        if self.is_named(a) || self.is_named(b) {
+            return self.union_named(a, b);
+        }
         let mut items: Vec<Item> = [self.store.items(a), self.store.items(b)].concat();
         items.sort_unstable();
         items.dedup();
         let (a, b) = (self.store.done(a), self.store.done(b));
         let done =
-            Done { root: a.root || b.root, bottom: a.bottom || b.bottom, gated: a.gated || b.gated, loose: false };
+            Done { root: a.root || b.root, bottom: a.bottom || b.bottom, gated: a.gated || b.gated, ..Done::default() };
         self.interned_as(&items, done)
     }
 
@@ -405,45 +411,6 @@ impl Parser {
     /// Whether a configuration can read anything.
     pub(crate) fn reads(&self, config: ConfigId) -> bool {
         self.store.items(config).iter().any(|i| self.program.state(i.state).scannable)
-    }
-
-    /// What the step over `byte` from `config` to `next` was.
-    pub(crate) fn trace(&self, config: ConfigId, byte: u8, next: ConfigId) -> StepTrace {
-        let targets = |item: &Item| {
-            let edges = self.program.byte_edges(item.state).iter();
-            edges.filter(|e| e.lo <= byte && byte <= e.hi).map(|e| e.to).collect::<Vec<_>>()
-        };
-        self.trace_step(config, next, targets)
-    }
-
-    /// What the step over a special token from `config` to `next` was.
-    pub(crate) fn trace_special(&self, config: ConfigId, special: u32, next: ConfigId) -> StepTrace {
-        let targets = |item: &Item| {
-            let edges = self.program.special_edges(item.state).iter();
-            edges.filter(|(s, _)| *s == special).map(|&(_, to)| to).collect::<Vec<_>>()
-        };
-        self.trace_step(config, next, targets)
-    }
-
-    fn trace_step(&self, config: ConfigId, next: ConfigId, targets: impl Fn(&Item) -> Vec<u32>) -> StepTrace {
-        let (mut owner, mut mark, mut text) = (None, None, None);
-        for item in self.store.items(config) {
-            for to in targets(item) {
-                let own = self.store.owner(&self.program, item);
-                owner = Some(Owner::merge(owner, own));
-                let m = self.program.mark(to);
-                if let (Mark::Text { .. }, Owner::Label(label)) = (m, own) {
-                    text = Some(label);
-                }
-                mark = Some(if mark.is_none_or(|old| old == m) { m } else { Mark::Plain });
-            }
-        }
-        let owner = owner.unwrap_or(Owner::None);
-        let closed = self.store.items(next).iter().all(|i| match self.store.owner(&self.program, i) {
-            Owner::Ambiguous => false,
-            other => other != owner,
-        });
-        StepTrace { owner, mark: mark.unwrap_or(Mark::Plain), closed, text }
     }
 
     fn close(&mut self) -> Result<ConfigId, ParserLimit> {
@@ -540,7 +507,7 @@ impl Parser {
     /// As [`Parser::complete`], from some item on; what elements that end return to is left to do.
     fn complete_from(&mut self, mut at: usize, done: &mut Done) -> Result<usize, ParserLimit> {
         let Scratch { kernel, seen, restarts, ended, .. } = &mut self.scratch;
-        let (program, loose) = (&self.program, self.loose);
+        let (program, loose, refused) = (&self.program, self.loose, &self.names.refused);
         // Small kernels are searched, large ones hashed.
         let mut hashed = false;
         let mut push = |kernel: &mut Vec<Item>, item: Item| {
@@ -589,6 +556,7 @@ impl Parser {
                 ROOT => done.root = true,
                 BOTTOM | GATED => done.bottom = true,
                 frame if state.behind == Behind::Element => ended.push(frame),
+                frame if state.name && refused.contains(&frame) => {}
                 frame => {
                     for &back in self.store.returns(frame) {
                         push(kernel, back);
@@ -781,18 +749,24 @@ impl Parser {
     /// the same frame, it is that frame: right recursion stays where it is (Leo's optimisation).
     fn frame_of(&mut self, entries: &mut Vec<Item>) -> FrameId {
         let first = entries[0].frame;
-        if entries.iter().all(|e| e.frame == first && self.program.state(e.state).pure_return) {
+        if entries.iter().all(|e| e.frame == first && self.only_returns(e)) {
             return first;
         }
         self.splice(entries);
         self.store.frame(&self.program, entries, self.reach)
     }
 
+    /// Whether a caller has nothing left to do. That a name ends is not said of what is looked at on its own.
+    fn only_returns(&self, item: &Item) -> bool {
+        let state = self.program.state(item.state);
+        state.pure_return || state.ends_name && item.is_alone()
+    }
+
     /// Replaces callers that have nothing left to do by what they return to; sorts.
     fn splice(&self, entries: &mut Vec<Item>) {
         for i in 0..entries.len() {
             let entry = entries[i];
-            if !self.program.state(entry.state).pure_return || Store::is_member(entry.frame) {
+            if !self.only_returns(&entry) || Store::is_member(entry.frame) {
                 continue;
             }
             if matches!(entry.frame, ROOT | BOTTOM | GATED) {

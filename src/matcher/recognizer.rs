@@ -57,7 +57,7 @@ impl Recognizer {
     /// time a byte.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), Rejected> {
         for &byte in bytes {
-            match self.parser.step(self.config, byte) {
+            match self.parser.advance(self.config, byte) {
                 Ok(DEAD) => {
                     return Err(Rejected::Byte {
                         offset: self.offset,

@@ -153,6 +153,14 @@ impl Registers {
         }
     }
 
+    /// The element under way is none.
+    pub(super) fn forget(&mut self, register: u32) -> u32 {
+        match Registers::is_real(register) {
+            true => self.register(self.registers[register as usize].set, IDLE),
+            false => register,
+        }
+    }
+
     /// The element under way goes on.
     pub(super) fn read(&mut self, register: u32, symbol: u32) -> u32 {
         if !self.said(register).reading {

@@ -115,6 +115,8 @@ impl Has {
     const STUCK: Has = Has(32);
     /// A scope whose elements may be other things than strings without end.
     pub(super) const CLOSED: Has = Has(64);
+    /// A name.
+    pub(super) const NAME: Has = Has(128);
 
     pub(super) fn any(self, of: Has) -> bool {
         self.0 & of.0 != 0
@@ -151,6 +153,8 @@ pub(crate) struct Done {
     pub(crate) gated: bool,
     /// White space has no bounds from here on; see [`super::gaps`].
     pub(super) loose: bool,
+    /// Names that there have been, as a number; see [`super::names`].
+    pub(super) names: u32,
 }
 
 impl Done {
@@ -165,6 +169,8 @@ impl Done {
 struct Config {
     items: Span,
     done: Done,
+    /// The same without names.
+    plain: ConfigId,
 }
 
 /// All interned frames and configurations of one parser. Grows until it is dropped as a whole.
@@ -257,6 +263,9 @@ impl Store {
 
     /// What is kept account of in a state itself.
     fn has_own(&self, program: &Program, item: &Item) -> Has {
+        if program.state(item.state).name {
+            return Has::NAME;
+        }
         if program.meter(item.state).is_some() {
             return Has::METER;
         }
@@ -279,7 +288,7 @@ impl Store {
 
     /// What there is to keep account of in a frame with these items.
     fn has_in(&self, program: &Program, items: &[Item]) -> Has {
-        if program.compiled().keeps_no_account() {
+        if program.compiled().keeps_no_account() && !program.has_names() {
             return Has::default();
         }
         Has::of_ways(items.iter().map(|i| self.has_own(program, i).or(self.has(i.frame))))
@@ -316,13 +325,41 @@ impl Store {
         }
         let span = self.push(items);
         let id = self.configs.len() as u32;
-        self.configs.push(Config { items: span, done });
+        self.configs.push(Config { items: span, done, plain: id });
+        self.remember(hash, id);
+        id
+    }
+
+    /// A configuration with names that there have been.
+    pub(super) fn named(&mut self, config: ConfigId, names: u32) -> ConfigId {
+        let Config { items: span, done, plain } = self.configs[config as usize];
+        if names == 0 || plain == DEAD {
+            return plain;
+        }
+        let done = Done { names, ..done };
+        let hash = hash_items(self.slice(span), done);
+        let same = |&id: &u32| self.configs[id as usize].done == done && self.configs[id as usize].plain == plain;
+        if let Some(&id) = self.config_ids.find(hash, same) {
+            return id;
+        }
+        let id = self.configs.len() as u32;
+        self.configs.push(Config { items: span, done, plain });
+        self.remember(hash, id);
+        id
+    }
+
+    fn remember(&mut self, hash: u64, id: ConfigId) {
         let (configs, arena) = (&self.configs, &self.arena);
         self.config_ids.insert_unique(hash, id, |&id| {
             let c = &configs[id as usize];
             hash_items(&arena[c.items.at as usize..(c.items.at + c.items.len) as usize], c.done)
         });
-        id
+    }
+
+    /// The configuration without names that there have been.
+    #[inline]
+    pub(crate) fn plain(&self, config: ConfigId) -> ConfigId {
+        self.configs[config as usize].plain
     }
 
     /// Interns a frame that does not refer to itself; `items` are sorted and distinct, their frames interned.
@@ -409,7 +446,7 @@ impl Store {
 
     /// Finds what there is to keep account of in the frames of a new group.
     fn account(&mut self, program: &Program, base: FrameId) {
-        if program.compiled().keeps_no_account() {
+        if program.compiled().keeps_no_account() && !program.has_names() {
             return;
         }
         let group = base..self.frames.len() as FrameId;
@@ -465,7 +502,7 @@ impl Store {
         if program.blocks.is_empty() && program.compiled().keeps_no_account() {
             return config;
         }
-        let Config { items, done } = self.configs[config as usize];
+        let Config { items, done, .. } = self.configs[config as usize];
         match self.normalise_items(program, items, reach) {
             Some(items) => self.config(&items, done),
             None => config,

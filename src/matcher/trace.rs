@@ -1,8 +1,8 @@
 //! What each byte of the output was: spans of bytes by the label of the rule that derived them. Read off the parser's own
 //! items, so it cannot disagree with the grammar.
 
-use super::parser::StepTrace;
-use super::store::Owner;
+use super::parser::Parser;
+use super::store::{ConfigId, Item, Owner};
 use crate::compile::Mark;
 use crate::ids::Label;
 
@@ -17,6 +17,58 @@ pub struct Span {
     /// The labelled rule is over with the last of these bytes. Free text of a
     /// dispatch never says so: it is over when a span with another label follows.
     pub closed: bool,
+}
+
+/// What one step was, for a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StepTrace {
+    pub(crate) owner: Owner,
+    pub(crate) mark: Mark,
+    /// No item of the owner's label is left.
+    pub(crate) closed: bool,
+    /// The label of free text this may have been, where items disagree.
+    pub(crate) text: Option<Label>,
+}
+
+impl Parser {
+    /// What the step over `byte` from `config` to `next` was.
+    pub(crate) fn trace(&self, config: ConfigId, byte: u8, next: ConfigId) -> StepTrace {
+        let targets = |item: &Item| {
+            let edges = self.program().byte_edges(item.state).iter();
+            edges.filter(|e| e.lo <= byte && byte <= e.hi).map(|e| e.to).collect::<Vec<_>>()
+        };
+        self.trace_step(config, next, targets)
+    }
+
+    /// What the step over a special token from `config` to `next` was.
+    pub(crate) fn trace_special(&self, config: ConfigId, special: u32, next: ConfigId) -> StepTrace {
+        let targets = |item: &Item| {
+            let edges = self.program().special_edges(item.state).iter();
+            edges.filter(|(s, _)| *s == special).map(|&(_, to)| to).collect::<Vec<_>>()
+        };
+        self.trace_step(config, next, targets)
+    }
+
+    fn trace_step(&self, config: ConfigId, next: ConfigId, targets: impl Fn(&Item) -> Vec<u32>) -> StepTrace {
+        let (mut owner, mut mark, mut text) = (None, None, None);
+        for item in self.store().items(config) {
+            for to in targets(item) {
+                let own = self.store().owner(self.program(), item);
+                owner = Some(Owner::merge(owner, own));
+                let m = self.program().mark(to);
+                if let (Mark::Text { .. }, Owner::Label(label)) = (m, own) {
+                    text = Some(label);
+                }
+                mark = Some(if mark.is_none_or(|old| old == m) { m } else { Mark::Plain });
+            }
+        }
+        let owner = owner.unwrap_or(Owner::None);
+        let closed = self.store().items(next).iter().all(|i| match self.store().owner(self.program(), i) {
+            Owner::Ambiguous => false,
+            other => other != owner,
+        });
+        StepTrace { owner, mark: mark.unwrap_or(Mark::Plain), closed, text }
+    }
 }
 
 /// Collects spans while a matcher advances; holds bytes back while it is undecided what they are (a trigger that has only

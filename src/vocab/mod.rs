@@ -1,8 +1,10 @@
 //! Leaf. The model's vocabulary as bytes: a flat trie over the tokens that have text, special tokens apart.
 
+mod quoting;
 mod trie;
 mod white;
 
+pub(crate) use quoting::Quoting;
 pub(crate) use trie::Planting;
 pub use trie::{Node, Tree, Trie};
 
@@ -84,8 +86,7 @@ pub struct Vocabulary {
     fingerprint: u64,
     /// See [`Vocabulary::of_chars`].
     by_chars: OnceLock<Vec<(u32, TokenId)>>,
-    /// See [`Vocabulary::quoting`].
-    quoting: OnceLock<Vec<TokenId>>,
+    quoting: Quoting,
     white_space: WhiteSpace,
 }
 
@@ -144,12 +145,9 @@ impl Vocabulary {
         &sorted[..sorted.partition_point(|&(n, _)| n as usize >= chars)]
     }
 
-    /// Tokens with two quotes or more in them: those that can hold a whole string. Found when first asked for.
-    pub(crate) fn quoting(&self) -> &[TokenId] {
-        self.quoting.get_or_init(|| {
-            let quotes = |id: &TokenId| self.bytes(*id).map_or(0, |b| b.iter().filter(|&&byte| byte == b'"').count());
-            (0..self.width()).map(TokenId::new).filter(|id| !self.is_stop(*id) && quotes(id) > 1).collect()
-        })
+    /// Tokens that can hold whole strings.
+    pub(crate) fn quoting(&self) -> &Quoting {
+        &self.quoting
     }
 
     /// The runs of white space in tokens.
@@ -348,6 +346,7 @@ impl VocabularyBuilder {
             }
         }
         let white_space = WhiteSpace::of(&entries, self.tokens.len());
+        let quoting = Quoting::of(&entries);
         let trie = Trie::build(entries);
         let fingerprint = self.fingerprint();
         let specials = self.special_ids.iter().map(|(id, name)| (name.clone(), *id)).collect();
@@ -362,7 +361,7 @@ impl VocabularyBuilder {
             reach,
             fingerprint,
             by_chars: OnceLock::new(),
-            quoting: OnceLock::new(),
+            quoting,
             white_space,
         })
     }

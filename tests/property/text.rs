@@ -111,8 +111,8 @@ fn attributes() -> impl Strategy<Value = Attributes> {
     let budget = (option::of(0u32..9), option::of(any::<u32>()), prop_oneof![Just(Spent::Finish), Just(Spent::Cut)]);
     let budget = budget.prop_map(|(tokens, chars, spent)| Budget { tokens, chars, spent });
     let said = (option::of(0u32..5), option::of("\\PC{0,4}"), option::of(0.0f32..3.0), option::of(budget));
-    (said, any::<[bool; 3]>()).prop_map(|((label, capture, temperature, budget), [hidden, scope, element])| {
-        Attributes { label: label.map(Label::from_raw), capture, hidden, temperature, budget, scope, element }
+    (said, any::<[bool; 4]>()).prop_map(|((label, capture, temperature, budget), [hidden, scope, element, name])| {
+        Attributes { label: label.map(Label::from_raw), capture, hidden, temperature, budget, scope, element, name }
     })
 }
 

@@ -75,7 +75,7 @@ impl Matcher {
 
 fn read_step(parser: &mut Parser, at: ConfigId, step: Step) -> Result<ConfigId, ParserLimit> {
     match step {
-        Step::Byte(byte) => parser.step(at, byte),
+        Step::Byte(byte) => parser.advance(at, byte),
         Step::Special(special) => parser.step_special(at, special),
         Step::Part { .. } | Step::On => Ok(at),
     }

@@ -20,7 +20,7 @@ const WITHOUT_EFFECT: [&str; 5] = [
     "stop_capture",
 ];
 
-const OPTIONS: [&str; 11] = [
+const OPTIONS: [&str; 12] = [
     "capture",
     "element",
     "hidden",
@@ -28,6 +28,7 @@ const OPTIONS: [&str; 11] = [
     "lazy",
     "max_chars",
     "max_tokens",
+    "name",
     "scope",
     "spent",
     "start",
@@ -184,6 +185,7 @@ impl Parser<'_> {
                 ("hidden", None) => out.attributes.hidden = true,
                 ("scope", None) => out.attributes.scope = true,
                 ("element", None) => out.attributes.element = true,
+                ("name", None) => out.attributes.name = true,
                 ("lazy", None) => out.lazy = Some(key.span),
                 ("start", None) => out.start = Some(key.span),
                 ("label", Some(value)) => out.attributes.label = Some(Label::from_raw(self.integer(&value)?)),

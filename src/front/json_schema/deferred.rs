@@ -1,6 +1,6 @@
 //! Schemas that need not be looked at until a parse gets to them.
 
-use super::{AdditionalNames, Formats, Registry, SchemaOptions, lower_reported};
+use super::{Formats, Registry, SchemaOptions, lower_reported};
 use crate::ir::Deferred;
 use crate::limits::Limits;
 use crate::spec::json::{Json, Object};
@@ -42,10 +42,6 @@ pub fn defer(schema: &Json, options: &SchemaOptions, limits: &Limits) -> Option<
     let ample = limits.depth >= default.depth && limits.nodes >= default.nodes;
     let ample = ample && limits.automaton_states >= default.automaton_states;
     if !ample || limits.compiled_states < default.compiled_states || options.max_digits.is_some() {
-        return None;
-    }
-    // What is compared is known before a parse begins.
-    if options.additional_names == AdditionalNames::Differ {
         return None;
     }
     let mut look = Look { options, left: MAX_NODES };

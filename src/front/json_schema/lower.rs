@@ -34,6 +34,8 @@ pub(super) struct Shared {
     integer: Option<RuleId>,
     json: Option<RuleId>,
     object: Option<RuleId>,
+    /// Strings that are names.
+    pub(super) name: Option<RuleId>,
     array: Option<RuleId>,
 }
 
@@ -80,6 +82,8 @@ pub(super) struct Lowering<'a, 'b> {
     pub(super) numbers: FxHashMap<(NumberFacets, Types), Expr>,
     /// Rules of names that are none of these.
     pub(super) other_names: FxHashMap<Vec<&'a str>, RuleId>,
+    /// Names that are elements of an object's scope, by what they are otherwise.
+    pub(super) elements: FxHashMap<RuleId, RuleId>,
     /// Rules of one code point of these ranges.
     pub(super) classes: FxHashMap<Vec<(u32, u32)>, RuleId>,
     /// How one code point of these ranges is spelt: plain ASCII, and a rule of the rest.
@@ -113,6 +117,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             strings: FxHashMap::default(),
             numbers: FxHashMap::default(),
             other_names: FxHashMap::default(),
+            elements: FxHashMap::default(),
             classes: FxHashMap::default(),
             spelt: FxHashMap::default(),
             nodes: 0,
@@ -592,11 +597,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let marks = self.punctuation();
         let name = match self.syntax {
             Syntax::Json if self.names_differ() => {
-                self.builder.attributes(rule).scope = true;
-                let string = Expr::Ref(self.string_rule());
-                let name = self.rule("name".into(), string);
-                self.builder.attributes(name).element = true;
-                Expr::Ref(name)
+                let string = self.string_rule();
+                Expr::Ref(self.differing(string))
             }
             Syntax::Json | Syntax::Python => Expr::Ref(self.string_rule()),
             Syntax::Delimited(_) | Syntax::Elements(_) => match self.all_but(&[]) {

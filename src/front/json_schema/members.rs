@@ -193,7 +193,10 @@ impl<'a> Lowering<'a, '_> {
         if free && as_set {
             if members.len() <= SMALL_COUNTED {
                 // Alternatives that have members in common then read those together.
-                members.iter_mut().chain(&mut additional).for_each(|member| self.share(member));
+                members.iter_mut().for_each(|member| self.share(member));
+                if !differ {
+                    additional.iter_mut().for_each(|member| self.share(member));
+                }
             }
             return Self::member_set((members, additional), (min, max), frame);
         }
@@ -207,7 +210,10 @@ impl<'a> Lowering<'a, '_> {
         }
         if free {
             // Each member stands on many edges.
-            members.iter_mut().chain(&mut additional).for_each(|member| self.share(member));
+            members.iter_mut().for_each(|member| self.share(member));
+            if !differ {
+                additional.iter_mut().for_each(|member| self.share(member));
+            }
         } else if orders.common > 0 {
             // On two.
             members[..orders.common].iter_mut().for_each(|member| self.share(member));

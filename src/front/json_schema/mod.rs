@@ -160,13 +160,11 @@ pub enum Undeclared {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AdditionalNames {
-    /// They may, unless `minProperties` counts them: each such member satisfies the schema, and masks behind the first one are
-    /// those of any other object.
+    /// They differ, in any spelling. Costs nothing where there are none, and little elsewhere.
     #[default]
-    MayRepeat,
-    /// They differ, in any spelling: names are compared as they are written. Everything behind the first such member of an object costs
-    /// its parser memory and time a byte, as nothing there is the same as anywhere else.
     Differ,
+    /// They may, unless `minProperties` counts them: each such member satisfies the schema.
+    MayRepeat,
 }
 
 /// Which elements `uniqueItems` compares as they are written, where they do not come from a small set.

@@ -14,6 +14,7 @@ use super::spelling::plain_ascii;
 use super::{AdditionalNames, Escapes, MemberOrder, SchemaErrorReason as Reason};
 use crate::front::regex::SCALARS;
 use crate::fsm::{Class, Combine, Dfa};
+use crate::ids::RuleId;
 use crate::ir::{Except, Expr, Graph, Members};
 
 /// Most classes of additional names that patterns may cut out.
@@ -27,6 +28,17 @@ const MAX_SOME: usize = 4;
 enum Names<'a> {
     AllBut(Vec<&'a str>),
     Automaton(Dfa),
+}
+
+/// How many names there are that are not declared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Others {
+    /// Finitely many.
+    Few,
+    /// Infinitely many, though perhaps not with every beginning.
+    Many,
+    /// Infinitely many with every beginning that one of them has.
+    Open,
 }
 
 /// Names that pass the same tests.
@@ -58,26 +70,36 @@ impl<'a> Lowering<'a, '_> {
             return Expr::Never;
         }
         let declared = self.declared(facets);
-        let (additional, infinite) = self.additional(facets, &declared);
-        // Where there always is another name.
-        let may_differ = infinite && self.syntax.is_json();
-        let few =
-            if may_differ || additional.is_empty() { Some(Vec::new()) } else { self.few_names(facets, &declared) };
-        let mut additional = if few.as_ref().is_some_and(|few| !few.is_empty()) { Vec::new() } else { additional };
-        if few.is_none() && self.norm.needs.differ && self.syntax.is_json() {
-            let what = "names that may be there twice, in objects that are compared";
-            self.norm.unsupported(self.at, "", what.into());
+        let (mut additional, others) = self.additional(facets, &declared);
+        let is_json = self.syntax.is_json();
+        let mut few = Vec::new();
+        // Where there always is another name, minProperties asks for nothing that cannot be.
+        let mut differ = is_json && !additional.is_empty();
+        if others == Others::Few && !additional.is_empty() {
+            match self.few_names(facets, &declared) {
+                Some(names) => {
+                    few = names;
+                    differ &= few.is_empty();
+                    additional.retain(|_| few.is_empty());
+                }
+                None => differ &= facets.min as usize <= facets.required.len().max(1),
+            }
+            if is_json && !differ && few.is_empty() && self.norm.needs.differ {
+                let what = "names that may be there twice, in objects that are compared";
+                self.norm.unsupported(self.at, "", what.into());
+            }
         }
-        let names: Vec<&str> = declared.iter().copied().chain(few.iter().flatten().map(String::as_str)).collect();
+        let names: Vec<&str> = declared.iter().copied().chain(few.iter().map(String::as_str)).collect();
         let Some((members, required)) = self.members(facets, &names) else { return Expr::Never };
-        let differ = may_differ && (self.names_differ() || facets.min as usize > members.len() + 1);
+        differ &= self.names_differ() || facets.min as usize > members.len() + 1;
+        let is_open = others == Others::Open;
         if differ {
-            additional.iter_mut().for_each(|member| self.compare_name(member));
+            additional.iter_mut().for_each(|member| self.compare_name(member, is_open));
         }
         let marks = self.punctuation();
         let frame = frame.unwrap_or(&marks.braces);
         let object = self.object_graph(facets, (members, &required, additional), (frame, differ));
-        if !differ {
+        if !differ || is_open {
             return object;
         }
         let rule = self.rule("object".into(), object);
@@ -90,23 +112,44 @@ impl<'a> Lowering<'a, '_> {
         self.norm.needs.differ || self.norm.options.additional_names == AdditionalNames::Differ
     }
 
-    /// Makes the name of a member one that is compared with others.
-    fn compare_name(&mut self, member: &mut Member) {
-        let mut known: Vec<(Expr, Expr)> = Vec::new();
+    /// Makes the name of a member one that is compared with others. `open`: whatever one begins with, there are infinitely many.
+    fn compare_name(&mut self, member: &mut Member, open: bool) {
         for body in member.bodies_mut() {
             let Expr::Seq(parts) = body else { continue };
             let Some(name) = parts.first_mut() else { continue };
-            let compared = match known.iter().find(|(other, _)| other == name) {
-                Some((_, compared)) => compared.clone(),
-                None => {
-                    let rule = self.rule("name".into(), name.clone());
-                    self.builder.attributes(rule).element = true;
-                    known.push((name.clone(), Expr::Ref(rule)));
-                    Expr::Ref(rule)
-                }
-            };
-            *name = compared;
+            let Expr::Ref(rule) = *name else { continue };
+            *name = Expr::Ref(match open {
+                true => self.differing(rule),
+                false => self.element(rule),
+            });
         }
+    }
+
+    /// A rule of names that differ from each other in each object.
+    pub(super) fn differing(&mut self, name: RuleId) -> RuleId {
+        if name != self.string_rule() {
+            self.builder.attributes(name).name = true;
+            return name;
+        }
+        match self.shared.name {
+            Some(rule) => rule,
+            None => {
+                let rule = self.rule("name".into(), Expr::Ref(name));
+                self.builder.attributes(rule).name = true;
+                *self.shared.name.insert(rule)
+            }
+        }
+    }
+
+    /// The same, of which there may be only so many more.
+    fn element(&mut self, name: RuleId) -> RuleId {
+        if let Some(&known) = self.elements.get(&name) {
+            return known;
+        }
+        let rule = self.rule("name".into(), Expr::Ref(name));
+        self.builder.attributes(rule).element = true;
+        self.elements.insert(name, rule);
+        rule
     }
 
     /// The other names, where names must differ or are counted and there are so few that each can be a member of its own.
@@ -214,22 +257,22 @@ impl<'a> Lowering<'a, '_> {
         Some(Member { first: variants.next()?, more: variants.collect(), required })
     }
 
-    /// Members with other names, and whether there are infinitely many names.
-    fn additional(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> (Vec<Member>, bool) {
+    /// Members with other names, and how many of these there are.
+    fn additional(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> (Vec<Member>, Others) {
         let tests = name_tests(facets);
         let all: Vec<&'a str> = declared.iter().chain(&facets.forbidden).copied().collect();
         if tests.is_empty() && facets.names.is_empty() {
             let locs: Locs = facets.parts.iter().filter_map(|part| part.additional).collect();
             if self.value(locs.clone()) == Expr::Never {
-                return (Vec::new(), false);
+                return (Vec::new(), Others::Few);
             }
             let names = self.names(Names::AllBut(all));
             let qualifies = self.candidates(facets, |_, _| true);
-            return (self.member((names, locs), &qualifies, false).into_iter().collect(), true);
+            return (self.member((names, locs), &qualifies, false).into_iter().collect(), Others::Open);
         }
-        let Some(classes) = self.name_classes(facets, &tests) else { return (Vec::new(), false) };
+        let Some(classes) = self.name_classes(facets, &tests) else { return (Vec::new(), Others::Few) };
         let all = name_words(&all);
-        let (mut out, mut infinite) = (Vec::new(), false);
+        let (mut out, mut open, mut infinite) = (Vec::new(), true, false);
         for (names, matched) in classes {
             let locs = matched_locations(facets, &matched);
             // What no name is left for is not looked at, and finitely many names can leave none.
@@ -238,18 +281,24 @@ impl<'a> Lowering<'a, '_> {
                 continue;
             }
             if let Some(dfa) = few.unwrap_or_else(|| self.but(&names, &all)) {
-                let is_infinite = dfa.is_infinite();
+                let (goes_on, is_infinite) = (dfa.goes_on(), dfa.is_infinite());
                 let names = self.names(Names::Automaton(dfa));
                 let qualifies = self.candidates(facets, |_, some| match &some.matching {
                     Some(test) => matched.contains(test),
                     None => !some.not_matching.iter().any(|test| matched.contains(test)),
                 });
                 let member = self.member((names, locs), &qualifies, false);
+                open &= member.is_none() || goes_on;
                 infinite |= member.is_some() && is_infinite;
                 out.extend(member);
             }
         }
-        (out, infinite)
+        let others = match (open, infinite) {
+            (true, true) => Others::Open,
+            (false, true) => Others::Many,
+            (_, false) => Others::Few,
+        };
+        (out, others)
     }
 
     /// Classes of undeclared names, and what a member of such a name satisfies.

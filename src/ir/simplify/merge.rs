@@ -132,8 +132,8 @@ impl<'g> Sink<'g> for Text<'g> {
 }
 
 fn write_rule<'g>(rule: &'g Rule, out: &mut impl Sink<'g>) {
-    let Attributes { label, capture, hidden, temperature, budget, scope, element } = &rule.attributes;
-    out.word(u64::from(*hidden) | u64::from(*scope) << 1 | u64::from(*element) << 2);
+    let Attributes { label, capture, hidden, temperature, budget, scope, element, name } = &rule.attributes;
+    out.word([*hidden, *scope, *element, *name].into_iter().fold(0, |flags, said| flags << 1 | u64::from(said)));
     out.word(label.map_or(0, |label| u64::from(label.raw()) + 1));
     for byte in capture.iter().flat_map(|name| name.bytes()) {
         out.word(u64::from(byte) + 1);

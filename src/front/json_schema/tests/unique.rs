@@ -1,7 +1,7 @@
 //! `uniqueItems`.
 
 use super::{check, check_with, recognizer_with};
-use crate::front::json_schema::{AdditionalNames, MemberOrder, SchemaOptions, UniqueItems, lower};
+use crate::front::json_schema::{MemberOrder, SchemaOptions, UniqueItems, lower};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
@@ -99,7 +99,7 @@ fn there_are_no_more_elements_than_values() {
 
 #[test]
 fn additional_names_differ() {
-    let differ = SchemaOptions { additional_names: AdditionalNames::Differ, ..SchemaOptions::default() };
+    let differ = SchemaOptions::default();
     for order in [MemberOrder::Declared, MemberOrder::Any, MemberOrder::Fixed] {
         let options = SchemaOptions { order, ..differ };
         check_with(

@@ -1,0 +1,113 @@
+//! Masks where names must differ: those of plain configurations, in which nothing is known of names, without the tokens that fail.
+//!
+//! A token fails where a name ends as one that there has been. Either that name is under way, or the token begins with it, and a walk along names
+//! that there have been finds it; or something else is read before it. Those tokens are few, as they have two quotes at least, and are
+//! read one by one.
+
+use std::sync::Arc;
+
+use super::index::{Index, IndexState};
+use super::set::TokenSet;
+use crate::fsm::ByteSet;
+use crate::ids::TokenId;
+use crate::matcher::{ConfigId, DEAD, ParserLimit};
+
+impl Index {
+    /// The mask of a configuration that knows of names; whether it is one of its own.
+    pub(super) fn mask_named(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+    ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
+        let plain = state.parser.store().plain(config);
+        let all = self.mask(state, plain)?;
+        let mut less = Vec::new();
+        for &token in self.naming(state, plain, &all)?.iter() {
+            if state.step_token(self, config, token)?.0 == DEAD {
+                less.push(token);
+            }
+        }
+        self.walk_named(state, config, &mut less)?;
+        if less.is_empty() {
+            return Ok((all, false));
+        }
+        let left = all.changed(&less, &[], self.vocab.mask_words());
+        if left.is_empty() { Err(ParserLimit::Search) } else { Ok((Arc::new(left), true)) }
+    }
+
+    /// Tokens of a plain configuration's mask that are read one by one.
+    fn naming(&self, state: &mut IndexState, plain: ConfigId, all: &TokenSet) -> Result<Arc<[TokenId]>, ParserLimit> {
+        let place = state.parser.normal(plain);
+        if let Some(known) = state.naming.get(&place) {
+            return Ok(known.clone());
+        }
+        let found: Arc<[TokenId]> = self.another_name(state, place, all.among(self.vocab.quoting().inner()))?.into();
+        state.naming.insert(place, found.clone());
+        Ok(found)
+    }
+
+    /// Those of some tokens that hold another name than the one that is under way, or that they begin with.
+    fn another_name(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+        mut tokens: Vec<TokenId>,
+    ) -> Result<Vec<TokenId>, ParserLimit> {
+        if tokens.is_empty() {
+            return Ok(tokens);
+        }
+        // The configurations that masks are made of.
+        let (parser, mut limit) = (&mut state.parser, None);
+        let loose = if self.compiled.gaps { parser.loose_of(config) } else { config };
+        parser.set_loose(true);
+        tokens.retain(|&token| {
+            let found = parser.ends_another_name(loose, self.vocab.bytes(token).unwrap_or_default());
+            found.unwrap_or_else(|reached| limit.replace(reached).is_some())
+        });
+        parser.set_loose(false);
+        limit.map_or(Ok(tokens), Err)
+    }
+
+    /// Tokens that fail along names that there have been.
+    fn walk_named(&self, state: &mut IndexState, config: ConfigId, less: &mut Vec<TokenId>) -> Result<(), ParserLimit> {
+        let trie = self.vocab.trie();
+        let parser = &mut state.parser;
+        // With whether nothing but white space has been read.
+        let mut queue = vec![(0, config, true)];
+        while let Some((node, config, begin)) = queue.pop() {
+            let towards = parser.towards_names(config, begin);
+            if towards.is_empty() {
+                continue;
+            }
+            for byte in parser.allowed(config).intersect(&towards).iter() {
+                let Some(child) = trie.child(node, byte) else { continue };
+                let next = parser.step(config, byte)?;
+                if next == DEAD {
+                    less.extend_from_slice(trie.words_below(child));
+                } else if trie.node(child).end > child + 1 {
+                    queue.push((child, next, begin && ByteSet::WHITE_SPACE.contains(byte)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tokens that a mask in which nothing is known of names has, and in which the same name is there twice.
+    pub(super) fn twice_named(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+        mask: &TokenSet,
+    ) -> Result<Vec<TokenId>, ParserLimit> {
+        let quoting = self.vocab.quoting().twice();
+        let mut less = Vec::new();
+        if !quoting.is_empty() && state.parser.program().has_names() {
+            for token in self.another_name(state, config, mask.among(quoting))? {
+                if state.step_token(self, config, token)?.0 == DEAD {
+                    less.push(token);
+                }
+            }
+        }
+        Ok(less)
+    }
+}

@@ -1,0 +1,416 @@
+//! Names that must differ, while parsing: those of an object's members.
+//!
+//! Nothing is said of names in frames. A configuration knows which there have been beside what it is otherwise: a *plain* configuration, which knows
+//! of none, and the number of a list. The list has, for each occurrence of a rule that has called names, its frame and a register
+//! (see [`super::registers`]) of these and of what has been read of the next. So what can be read is found once, whatever the names were;
+//! where there have been none yet, or their objects have ended, configurations are plain, and cost nothing; and masks are those of plain ones without the
+//! tokens that fail.
+//!
+//! A walk through a vocabulary begins no names ([`Parser::step`]); a text does ([`Parser::advance`]).
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use super::limit::ParserLimit;
+use super::meter::Rewritten;
+use super::parser::Parser;
+use super::store::{ConfigId, DEAD, FrameId, Has, Item};
+use crate::compile::{EMPTY, Program};
+use crate::fsm::ByteSet;
+
+const QUOTE: u8 = b'"';
+
+/// Frames of the occurrences of rules that have called names, and registers of these.
+type List = SmallVec<[(FrameId, u32); 4]>;
+type Frames = SmallVec<[FrameId; 4]>;
+
+/// The names of one parser.
+#[derive(Debug)]
+pub(super) struct Names {
+    lists: Vec<List>,
+    ids: FxHashMap<List, u32>,
+    /// Where a text under way leads: it tells bytes apart that nothing else does.
+    steps: FxHashMap<(ConfigId, u8), ConfigId>,
+    specials: FxHashMap<(ConfigId, u32), ConfigId>,
+    /// Frames that are looked after while they are rewritten: what each was, and is.
+    carried: Vec<(FrameId, FrameId)>,
+    /// Frames of names that are not to end.
+    pub(super) refused: Vec<FrameId>,
+}
+
+impl Names {
+    pub(super) fn new() -> Names {
+        Names {
+            lists: vec![List::new()],
+            ids: [(List::new(), 0)].into_iter().collect(),
+            steps: FxHashMap::default(),
+            specials: FxHashMap::default(),
+            carried: Vec::new(),
+            refused: Vec::new(),
+        }
+    }
+
+    /// Memory held, in bytes, roughly.
+    pub(super) fn bytes(&self) -> usize {
+        self.lists.len() * 2 * (size_of::<List>() + 8) + (self.steps.len() + self.specials.len()) * 16
+    }
+
+    fn list_of(&self, number: u32) -> List {
+        self.lists[number as usize].clone()
+    }
+
+    fn number(&mut self, mut list: List) -> u32 {
+        list.sort_unstable();
+        if let Some(&known) = self.ids.get(&list) {
+            return known;
+        }
+        let number = self.lists.len() as u32;
+        self.lists.push(list.clone());
+        self.ids.insert(list, number);
+        number
+    }
+
+    /// Notes what has become of frames. Others may still be as they were.
+    pub(super) fn carry(&mut self, rewritten: &Rewritten) {
+        for i in 0..self.carried.len() {
+            let (was, is) = self.carried[i];
+            if let Some(&Some(new)) = rewritten.get(&is)
+                && new != is
+            {
+                self.carried.push((was, new));
+            }
+        }
+        let refused = self.refused.iter().filter_map(|frame| *rewritten.get(frame)?);
+        let refused: Vec<FrameId> = refused.collect();
+        self.refused.extend(refused);
+    }
+}
+
+impl Parser {
+    /// Whether there have been names, or one is under way, that others have to differ from.
+    #[inline]
+    pub(crate) fn is_named(&self, config: ConfigId) -> bool {
+        self.store().done(config).names != 0
+    }
+
+    /// Where a byte of a text leads: as [`Parser::step`], and from a name's beginning on it is known which there have been.
+    #[inline]
+    pub(crate) fn advance(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, ParserLimit> {
+        if byte == QUOTE && self.program().has_names() && !self.is_named(config) {
+            return self.begin_names(config);
+        }
+        self.step(config, byte)
+    }
+
+    #[cold]
+    fn begin_names(&mut self, config: ConfigId) -> Result<ConfigId, ParserLimit> {
+        match self.calls_names(config) {
+            true => Ok(self.step_named(config, QUOTE)?.0),
+            false => self.step(config, QUOTE),
+        }
+    }
+
+    /// Where a byte leads from a configuration that knows of names, or as if it did; and whether all bytes of its class lead there.
+    pub(super) fn step_named(&mut self, config: ConfigId, byte: u8) -> Result<(ConfigId, bool), ParserLimit> {
+        if let Some(&known) = self.names.steps.get(&(config, byte)) {
+            return Ok((known, false));
+        }
+        let plain = self.store().plain(config);
+        let mut list = self.names.list_of(self.store().done(config).names);
+        let refused = self.read_names(&mut list, plain, byte)?;
+        let is_text =
+            byte == QUOTE || list.iter().any(|&(_, register)| self.is_reading(register)) || self.compares(plain);
+        self.forget_ended(&mut list, plain, |program, state| {
+            program.expand(state);
+            let mut edges = program.byte_edges(state).iter().filter(|e| e.lo <= byte && byte <= e.hi);
+            edges.any(|e| program.ends_names(state, e.to))
+        });
+        let rewrites = !refused.is_empty();
+        self.names.refused = refused;
+        let moved = self.moved(&mut list, rewrites, |parser, anew| match anew {
+            true => {
+                let next = parser.read_byte(plain, byte)?;
+                Ok(if parser.compares(plain) && !parser.is_live(next)? { DEAD } else { next })
+            }
+            false => parser.step(plain, byte),
+        });
+        self.names.refused.clear();
+        let next = self.settled(list, (plain, moved?));
+        if is_text {
+            self.names.steps.insert((config, byte), next);
+        }
+        Ok((next, !is_text))
+    }
+
+    /// Where a special token of the grammar leads from a configuration that knows of names.
+    pub(super) fn special_named(&mut self, config: ConfigId, special: u32) -> Result<ConfigId, ParserLimit> {
+        if let Some(&known) = self.names.specials.get(&(config, special)) {
+            return Ok(known);
+        }
+        let plain = self.store().plain(config);
+        let mut list = self.names.list_of(self.store().done(config).names);
+        self.forget_ended(&mut list, plain, |program, state| {
+            program.expand(state);
+            let mut edges = program.special_edges(state).iter().filter(|(read, _)| *read == special);
+            edges.any(|&(_, to)| program.ends_names(state, to))
+        });
+        let next = self.moved(&mut list, false, |parser, anew| match anew {
+            true => parser.read_special(plain, special),
+            false => parser.step_special(plain, special),
+        })?;
+        let next = self.settled(list, (plain, next));
+        self.names.specials.insert((config, special), next);
+        Ok(next)
+    }
+
+    /// Where the end of a token leads from a configuration that knows of names.
+    pub(super) fn ended_named(&mut self, config: ConfigId) -> Result<ConfigId, ParserLimit> {
+        let plain = self.store().plain(config);
+        let mut list = self.names.list_of(self.store().done(config).names);
+        let next = self.moved(&mut list, false, |parser, anew| match anew {
+            true => parser.count_token(plain),
+            false => parser.token_ended(plain),
+        })?;
+        Ok(self.settled(list, (plain, next)))
+    }
+
+    /// Everything either configuration could go on with. Where both know of names, what the first knows of a rule's counts.
+    pub(super) fn union_named(&mut self, a: ConfigId, b: ConfigId) -> ConfigId {
+        let store = self.store();
+        let (mut list, others) = [a, b].map(|c| self.names.list_of(store.done(c).names)).into();
+        let (a, b) = (store.plain(a), store.plain(b));
+        list.extend(
+            others.into_iter().filter(|(frame, _)| list.iter().all(|(known, _)| known != frame)).collect::<List>(),
+        );
+        let both = self.union(a, b);
+        let names = self.names.number(list);
+        self.parts().0.named(both, names)
+    }
+
+    /// Makes a step of a plain configuration; the list then has frames as they are behind it. Where frames are rewritten, or if `anew`, the step
+    /// is not taken from what is known.
+    fn moved(
+        &mut self,
+        list: &mut List,
+        anew: bool,
+        step: impl FnOnce(&mut Parser, bool) -> Result<ConfigId, ParserLimit>,
+    ) -> Result<ConfigId, ParserLimit> {
+        let rewritten = Has::METER.or(Has::SCOPE);
+        if !list.iter().any(|&(frame, _)| self.store().has(frame).any(rewritten)) {
+            return step(self, anew);
+        }
+        self.names.carried = list.iter().map(|&(frame, _)| (frame, frame)).collect();
+        let next = step(self, true);
+        let known = std::mem::take(list);
+        let register = |was: FrameId| known.iter().find(|(frame, _)| *frame == was).map(|&(_, register)| register);
+        list.extend(self.names.carried.drain(..).filter_map(|(was, is)| Some((is, register(was)?))));
+        list.sort_unstable();
+        list.dedup_by_key(|(frame, _)| *frame);
+        next
+    }
+
+    /// Reads a byte of the names under way, and begins and ends those that do. Frames of those that are not to end.
+    fn read_names(&mut self, list: &mut List, plain: ConfigId, byte: u8) -> Result<Vec<FrameId>, ParserLimit> {
+        if byte == QUOTE {
+            for frame in self.calling(plain) {
+                let register = list.iter().find(|(known, _)| *known == frame).map_or(EMPTY, |&(_, register)| register);
+                if !self.is_reading(register) {
+                    let begun = self.parts().0.registers.begin(register).unwrap_or(register);
+                    list.retain(|(known, _)| *known != frame);
+                    list.push((frame, begun));
+                }
+            }
+        }
+        let registers = &mut self.parts().0.registers;
+        list.iter_mut().for_each(|(_, register)| *register = registers.read(*register, u32::from(byte)));
+        let mut refused = Vec::new();
+        if byte != QUOTE {
+            return Ok(refused);
+        }
+        let ends = self.ending(plain);
+        for (frame, register) in list.iter_mut() {
+            let mut ended = ends.iter().filter(|(_, home)| home == frame).map(|&(name, _)| name).peekable();
+            if ended.peek().is_none() {
+                continue;
+            }
+            let registers = &mut self.parts().0.registers;
+            match registers.end(*register) {
+                Some(new) => *register = new,
+                None if std::mem::take(&mut registers.too_deep) => return Err(ParserLimit::Values),
+                None => {
+                    refused.extend(ended);
+                    *register = registers.forget(*register);
+                }
+            }
+        }
+        Ok(refused)
+    }
+
+    /// Forgets the names of rules that end for good: `ends` says whether what is read leads from a state to such an end.
+    fn forget_ended(&mut self, list: &mut List, plain: ConfigId, ends: impl Fn(&mut Program, u32) -> bool) {
+        if list.is_empty() {
+            return;
+        }
+        for item in SmallVec::<[Item; 8]>::from(self.store().items(plain)) {
+            if list.iter().any(|(frame, _)| *frame == item.frame) && ends(self.program_mut(), item.state) {
+                list.retain(|(frame, _)| *frame != item.frame);
+            }
+        }
+    }
+
+    /// The configuration behind a step, with what is left of a list: names that are not under way any more, and rules that are not open, are forgotten.
+    fn settled(&mut self, mut list: List, (plain, next): (ConfigId, ConfigId)) -> ConfigId {
+        if next == DEAD {
+            return DEAD;
+        }
+        if !self.has_same_frames(plain, next) {
+            if list.iter().any(|&(_, register)| self.is_reading(register)) {
+                let calling = self.calling(next);
+                let registers = &mut self.parts().0.registers;
+                for (frame, register) in list.iter_mut() {
+                    if registers.said(*register).reading && !calling.contains(frame) {
+                        *register = registers.forget(*register);
+                    }
+                }
+            }
+            list.retain(|(_, register)| *register != EMPTY);
+            if !list.is_empty() {
+                let open = self.open_frames(next);
+                list.retain(|(frame, _)| open.contains(frame));
+            }
+        }
+        let names = self.names.number(list);
+        self.parts().0.named(next, names)
+    }
+
+    fn is_reading(&self, register: u32) -> bool {
+        self.store().registers.said(register).reading
+    }
+
+    /// Whether two configurations' items are of rules with the same frames.
+    fn has_same_frames(&self, a: ConfigId, b: ConfigId) -> bool {
+        let (a, b) = (self.store().items(a), self.store().items(b));
+        let within = |a: &[Item], b: &[Item]| a.iter().all(|item| b.iter().any(|other| other.frame == item.frame));
+        within(a, b) && within(b, a)
+    }
+
+    /// Frames of all rules that are open.
+    fn open_frames(&self, config: ConfigId) -> FxHashSet<FrameId> {
+        let mut open: FxHashSet<FrameId> = FxHashSet::default();
+        let mut queue: Vec<FrameId> = self.store().items(config).iter().map(|i| i.frame).collect();
+        while let Some(frame) = queue.pop() {
+            if open.insert(frame) {
+                queue.extend(self.store().returns(frame).iter().map(|i| i.frame));
+            }
+        }
+        open
+    }
+
+    /// Whether a name may begin here, or is under way.
+    fn calls_names(&self, config: ConfigId) -> bool {
+        let (program, store) = (self.program(), self.store());
+        store.items(config).iter().any(|i| program.state(i.state).name || store.has(i.frame).any(Has::NAME))
+    }
+
+    /// Frames of the rules in which a name may begin, or is under way.
+    fn calling(&self, config: ConfigId) -> Frames {
+        let mut out = Frames::new();
+        let mut queue: SmallVec<[Item; 8]> = self.store().items(config).into();
+        while let Some(item) = queue.pop() {
+            if self.program().state(item.state).name {
+                self.homes(item.frame, &mut out);
+            } else if self.store().has(item.frame).any(Has::NAME) {
+                queue.extend_from_slice(self.store().returns(item.frame));
+            }
+        }
+        out
+    }
+
+    /// Names that end with a quote that is read here: their frames, and those of the rules that called them.
+    fn ending(&mut self, config: ConfigId) -> SmallVec<[(FrameId, FrameId); 4]> {
+        let mut ends: SmallVec<[Item; 8]> = SmallVec::new();
+        for item in SmallVec::<[Item; 8]>::from(self.store().items(config)) {
+            let program = self.program_mut();
+            program.expand(item.state);
+            let edges = program.byte_edges(item.state).iter().filter(|e| e.lo <= QUOTE && QUOTE <= e.hi);
+            ends.extend(edges.map(|e| Item { state: e.to, ..item }));
+        }
+        let mut out = SmallVec::new();
+        while let Some(item) = ends.pop() {
+            if !self.program().state(item.state).is_final {
+                continue;
+            }
+            if self.program().state(item.state).name {
+                let mut homes = Frames::new();
+                self.homes(item.frame, &mut homes);
+                out.extend(homes.into_iter().map(|home| (item.frame, home)));
+            } else if self.store().has(item.frame).any(Has::NAME) {
+                ends.extend_from_slice(self.store().returns(item.frame));
+            }
+        }
+        out
+    }
+
+    /// Frames of the rules that called what has this frame: parts of rules that stand for themselves are parts of those rules.
+    fn homes(&self, frame: FrameId, out: &mut Frames) {
+        let (mut seen, mut queue) = (Frames::new(), Frames::new());
+        queue.push(frame);
+        while let Some(frame) = queue.pop() {
+            if seen.contains(&frame) {
+                continue;
+            }
+            seen.push(frame);
+            for item in self.store().returns(frame) {
+                if self.program().is_auxiliary(item.state) {
+                    queue.push(item.frame);
+                } else if !out.contains(&item.frame) {
+                    out.push(item.frame);
+                }
+            }
+        }
+    }
+
+    /// Whether a token, read by its bytes from a plain configuration, holds the end of a name that neither is under way nor is the first that the token
+    /// reads.
+    pub(crate) fn ends_another_name(&mut self, config: ConfigId, bytes: &[u8]) -> Result<bool, ParserLimit> {
+        // Where the token begins with a name, that is the first one.
+        let begins = bytes.iter().find(|byte| !ByteSet::WHITE_SPACE.contains(**byte)) == Some(&QUOTE);
+        let first = if begins && self.calls_names(config) { 2 } else { 1 };
+        // That name, or one that is under way, goes on behind a quote that is escaped.
+        let text = first == 2 || !self.ending(config).is_empty();
+        let escaped = |at: usize| bytes[..at].iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1;
+        let is_quote = |at: usize| bytes[at] == QUOTE && !(text && escaped(at));
+        if (0..bytes.len()).filter(|&at| is_quote(at)).count() <= first {
+            return Ok(false);
+        }
+        let (mut here, mut quotes) = (config, 0);
+        for (at, &byte) in bytes.iter().enumerate() {
+            if is_quote(at) {
+                quotes += 1;
+                if quotes > first && !self.ending(here).is_empty() {
+                    return Ok(true);
+                }
+            }
+            here = self.step(here, byte)?;
+        }
+        Ok(false)
+    }
+
+    /// Bytes (and perhaps others) with which a name that may begin here or is under way may still become one that there has been. Of those of which nothing
+    /// has been read, only if `begin`.
+    pub(crate) fn towards_names(&mut self, config: ConfigId, begin: bool) -> ByteSet {
+        let list = self.names.list_of(self.store().done(config).names);
+        let calling = if begin { self.calling(config) } else { Frames::new() };
+        let registers = &mut self.parts().0.registers;
+        let mut out = ByteSet::EMPTY;
+        for (frame, register) in list {
+            let register = match registers.said(register).reading {
+                true => register,
+                false if calling.contains(&frame) => registers.begin(register).unwrap_or(register),
+                false => continue,
+            };
+            out = out.union(&registers.towards_rivals(register, true));
+        }
+        out
+    }
+}
