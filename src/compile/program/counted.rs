@@ -62,15 +62,12 @@ impl Program {
         if let Some(&known) = self.far.get(&state) {
             return known;
         }
-        let mut far = self.sets[set.range()].to_vec();
-        if let Some(counts) = &unit.counts {
-            far.chunks_exact_mut(2).for_each(|pair| pair[1] = counts.far_from_bounds(pair[1], reach));
-        }
-        let mut pairs: Vec<(u32, u32)> = far.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+        let steps = |steps| unit.counts.as_ref().map_or(steps, |counts| counts.far_from_bounds(steps, reach));
+        let mut pairs: Vec<(u32, u32)> =
+            self.sets[set.range()].chunks_exact(2).map(|pair| (pair[0], steps(pair[1]))).collect();
         pairs.sort_unstable();
         pairs.dedup();
-        far.clear();
-        far.extend(pairs.into_iter().flat_map(|(state, steps)| [state, steps]));
+        let far: Vec<u32> = pairs.into_iter().flat_map(|(state, steps)| [state, steps]).collect();
         let to = self.intern(instance, &far);
         self.far.insert(state, to);
         to

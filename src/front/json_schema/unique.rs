@@ -231,7 +231,8 @@ impl<'a> Lowering<'a, '_> {
             return Count::plenty();
         }
         let (mut least, mut exact) = (1u64, facets.some.is_empty() && facets.max.is_none() && facets.min == 0);
-        for name in self.declared(facets) {
+        let declared = self.declared(facets);
+        for &name in &declared {
             let locs = self.norm.member(facets, name);
             let accepted = self.norm.accepts_name(facets, name);
             let required = facets.required.contains(&name);
@@ -242,7 +243,6 @@ impl<'a> Lowering<'a, '_> {
             exact &= count.least == count.most;
             least = least.saturating_mul(count.least.saturating_add(u64::from(!required)));
         }
-        let declared = self.declared(facets);
         exact =
             exact && self.undeclared(facets, &declared).into_iter().all(|(_, locs)| self.value(locs) == Expr::Never);
         if exact { Count::exactly(least) } else { Count::UNKNOWN }
