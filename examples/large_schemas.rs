@@ -75,6 +75,15 @@ const SHAPES: &[Shape] = &[
             "]}",
         )
     }),
+    ("anyOf together, often", || {
+        let either = |i: usize, j: usize| {
+            format!("{{\"anyOf\":[{{\"required\":[\"a{i}_{j}\"]}},{{\"required\":[\"b{j}_{i}\"]}}]}}")
+        };
+        object(|i| {
+            let all: Vec<String> = (0..11).map(|j| either(i, j)).collect();
+            format!("\"n{i}\":{{\"allOf\":[{}]}}", all.join(","))
+        })
+    }),
     ("allOf", || list("{\"allOf\":[", 15_000, |i| branch(i, 1, false), "]}")),
     ("if", || {
         list(

@@ -428,22 +428,30 @@ impl NumberFacets {
 
     /// Adds a lower bound.
     pub(super) fn raise(&mut self, bound: Bound) {
-        let tighter = self.low.as_ref().is_none_or(|old| {
-            bound.value > old.value || (bound.value == old.value && bound.exclusive && !old.exclusive)
-        });
-        if tighter {
+        if self.is_raised_by(&bound) {
             self.low = Some(bound);
         }
     }
 
     /// Adds an upper bound.
     pub(super) fn lower(&mut self, bound: Bound) {
-        let tighter = self.high.as_ref().is_none_or(|old| {
-            bound.value < old.value || (bound.value == old.value && bound.exclusive && !old.exclusive)
-        });
-        if tighter {
+        if self.is_lowered_by(&bound) {
             self.high = Some(bound);
         }
+    }
+
+    /// Whether a lower bound is tighter than what is known.
+    pub(super) fn is_raised_by(&self, bound: &Bound) -> bool {
+        self.low.as_ref().is_none_or(|old| {
+            bound.value > old.value || (bound.value == old.value && bound.exclusive && !old.exclusive)
+        })
+    }
+
+    /// Whether an upper bound is tighter than what is known.
+    pub(super) fn is_lowered_by(&self, bound: &Bound) -> bool {
+        self.high.as_ref().is_none_or(|old| {
+            bound.value < old.value || (bound.value == old.value && bound.exclusive && !old.exclusive)
+        })
     }
 
     pub(super) fn is_free(&self) -> bool {

@@ -26,7 +26,7 @@ impl<T> Group<T> {
     }
 
     /// Whether both are one.
-    fn is_same(&self, other: &Group<T>) -> bool {
+    pub(super) fn is_same(&self, other: &Group<T>) -> bool {
         match (&self.0, &other.0) {
             (Some(a), Some(b)) => Rc::ptr_eq(a, b),
             (a, b) => a.is_none() && b.is_none(),

@@ -75,6 +75,8 @@ pub(super) struct Normalizer<'a> {
     pub(super) contradictions: FxHashMap<Conj, bool>,
     patterns: FxHashMap<&'a str, Option<Arc<Known>>>,
     any: Alternatives<'a>,
+    /// What is left of alternatives that were too many (reported): whatever they are multiplied by, it is not looked at.
+    given_up: Alternatives<'a>,
     depth: usize,
     /// Left of [`MAX_STEPS`].
     steps: usize,
@@ -105,6 +107,7 @@ impl<'a> Normalizer<'a> {
             contradictions: FxHashMap::default(),
             patterns: FxHashMap::default(),
             any: Rc::new(vec![Facets::any()]),
+            given_up: Rc::new(vec![Facets::any()]),
             depth: 0,
             steps: MAX_STEPS,
             probing: 0,
@@ -425,9 +428,12 @@ impl<'a> Normalizer<'a> {
         loc: LocId,
         keyword: &str,
     ) -> Alternatives<'a> {
+        if self.is_given_up(&a) || self.is_given_up(&b) {
+            return self.given_up.clone();
+        }
         if a.len() * b.len() > MAX_ALTERNATIVES {
             self.report(loc, "", Reason::Limit(format!("more than {MAX_ALTERNATIVES} alternatives")));
-            return self.any.clone();
+            return self.given_up.clone();
         }
         if Rc::ptr_eq(&a, &self.any) {
             return b;
@@ -436,7 +442,7 @@ impl<'a> Normalizer<'a> {
         let sizes = |list: &[Facets<'a>]| list.iter().map(Facets::size).sum::<usize>();
         let copied = sizes(&a) * b.len() + sizes(&b) * a.len();
         if !self.spend(before * CONJOINED + copied) {
-            return self.any.clone();
+            return self.given_up.clone();
         }
         let out: Vec<Facets<'a>> =
             a.iter().flat_map(|x| b.iter().map(move |y| x.clone().conjoin(y))).filter(|f| !f.types.is_none()).collect();
@@ -444,6 +450,10 @@ impl<'a> Normalizer<'a> {
             self.conflict(loc, keyword, "contradicts what else holds here");
         }
         Rc::new(if a.len() > 1 && b.len() > 1 { self.thinned(out) } else { out })
+    }
+
+    pub(super) fn is_given_up(&self, alternatives: &Alternatives<'a>) -> bool {
+        Rc::ptr_eq(alternatives, &self.given_up)
     }
 
     pub(super) fn disjoint(&mut self, a: &[Facets<'a>], b: &[Facets<'a>]) -> bool {

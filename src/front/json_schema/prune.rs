@@ -195,6 +195,9 @@ impl<'a> Normalizer<'a> {
 
     /// As [`Normalizer::reduced`], of alternatives.
     pub(super) fn all_reduced(&mut self, list: Alternatives<'a>) -> Alternatives<'a> {
+        if self.is_given_up(&list) {
+            return list;
+        }
         let reduced: Vec<Facets<'a>> = list.iter().filter_map(|facets| self.reduced(facets.clone())).collect();
         Rc::new(self.thinned(reduced))
     }
@@ -337,8 +340,12 @@ impl<'a> Normalizer<'a> {
         };
         listed
             && whole.unenforced.iter().all(|item| part.unenforced.contains(item))
-            && (!types.meets(Types::NUMBER) || absorbs_numbers(&whole.number, &part.number))
-            && (!types.meets(Types::STRING) || absorbs_texts(&whole.string, &part.string))
+            && (!types.meets(Types::NUMBER)
+                || whole.number.is_same(&part.number)
+                || absorbs_numbers(&whole.number, &part.number))
+            && (!types.meets(Types::STRING)
+                || whole.string.is_same(&part.string)
+                || absorbs_texts(&whole.string, &part.string))
             && (!types.meets(Types::ARRAY) || {
                 let (a, b) = (&whole.array, &part.array);
                 a.parts.iter().all(|part| b.parts.contains(part))
@@ -388,12 +395,8 @@ fn tested<'a>(part: &ObjectPart<'a>) -> Option<(&'a str, LocId)> {
 }
 
 fn absorbs_numbers(a: &NumberFacets, b: &NumberFacets) -> bool {
-    let bounds = {
-        let (mut low, mut high) = (b.clone(), b.clone());
-        a.low.iter().for_each(|bound| low.raise(bound.clone()));
-        a.high.iter().for_each(|bound| high.lower(bound.clone()));
-        low == *b && high == *b
-    };
+    let bounds = !a.low.as_ref().is_some_and(|bound| b.is_raised_by(bound))
+        && !a.high.as_ref().is_some_and(|bound| b.is_lowered_by(bound));
     // Which spellings there are depends on whether there are any.
     let alike = |a: &[_], b: &[_]| a.is_empty() == b.is_empty();
     bounds
