@@ -12,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::limit::ParserLimit;
 use super::meter::{Change, Where, behind};
 use super::parser::Parser;
-use super::registers::Registers;
+use super::registers::{Outlook, Registers};
 use super::store::{ConfigId, DEAD, Done, FrameId, Has, Item};
 use crate::compile::{Behind, NONE, Role};
 use crate::fsm::ByteSet;
@@ -137,21 +137,27 @@ impl Parser {
         if let Some(&known) = self.distinct.live.get(&config) {
             return Ok(known);
         }
-        let live = self.turns_away(config)? || self.finds_a_way(config)?;
+        let live = self.turns_away(config, true)? || self.turns_away(config, false)? || self.finds_a_way(config)?;
         self.distinct.live.insert(config, live);
         Ok(live)
     }
 
-    /// Whether one text, which turns away from what there has been as soon as it can, finds a way on. Then so does all of it.
-    fn turns_away(&mut self, config: ConfigId) -> Result<bool, ParserLimit> {
+    /// Whether one text, which turns away from what there has been as soon as it can, finds a way on. Then so does all of it. Where it
+    /// cannot turn, it takes the first byte that it may, or the last, which is rather one that ends something: a list, or a
+    /// number's digits.
+    fn turns_away(&mut self, config: ConfigId, last: bool) -> Result<bool, ParserLimit> {
         let mut path = vec![config];
         while path.len() < MAX_TURN {
             let at = path[path.len() - 1];
             let (reads, towards) = (self.allowed(at), self.towards_rivals(at, true));
             let away = reads.intersect(&towards.complement());
             let text = |set: &ByteSet| set.intersect(&ByteSet::WHITE_SPACE.complement());
+            let mut ways: Vec<u8> = text(&reads).iter().collect();
+            if last {
+                ways.reverse();
+            }
             let mut next = DEAD;
-            for byte in text(&away).iter().take(1).chain(text(&reads).iter()) {
+            for byte in text(&away).iter().take(1).chain(ways) {
                 next = self.step_on(at, byte)?;
                 if next != DEAD {
                     break;
@@ -175,10 +181,11 @@ impl Parser {
     }
 
     /// A search by length, along texts that may still become what there has been; behind white space only where nothing else is left, as
-    /// there is no end of ways to write some. What is found behind a configuration is found from each one on the way, as that search
+    /// there is no end of ways to write some; and once from configurations that are alike but for how what has been read is written. What
+    /// is found behind a configuration is found from each one on the way, as that search
     /// is a part of this one.
     fn finds_a_way(&mut self, config: ConfigId) -> Result<bool, ParserLimit> {
-        let mut seen: FxHashSet<ConfigId> = [config].into_iter().collect();
+        let mut seen: FxHashSet<(ConfigId, Vec<Outlook>)> = FxHashSet::default();
         let mut queue: VecDeque<(ConfigId, u32)> = [(config, 0)].into_iter().collect();
         let mut spaced: VecDeque<(ConfigId, u32)> = VecDeque::new();
         while let Some((at, zeros)) = queue.pop_front().or_else(|| spaced.pop_front()) {
@@ -200,7 +207,7 @@ impl Parser {
                 if self.goes_on(next) {
                     return Ok(true);
                 }
-                if seen.insert(next) {
+                if seen.insert((self.normal(next), self.outlooks(next))) {
                     if space { &mut spaced } else { &mut queue }.push_back((next, zeros));
                 }
             }
@@ -228,6 +235,21 @@ impl Parser {
     /// elements of which nothing has been read, only if `begin`.
     pub(crate) fn towards_rivals(&self, config: ConfigId, begin: bool) -> ByteSet {
         let mut out = ByteSet::EMPTY;
+        self.each_rivalled(config, &mut |registers, register| {
+            out = out.union(&registers.towards_rivals(register, begin));
+        });
+        out
+    }
+
+    /// What tells how elements under way go on that may still become others.
+    fn outlooks(&self, config: ConfigId) -> Vec<Outlook> {
+        let mut out = Vec::new();
+        self.each_rivalled(config, &mut |registers, register| out.extend(registers.outlook(register)));
+        out
+    }
+
+    /// Visits the registers of scopes around, from the innermost, as far as elements may still become others.
+    fn each_rivalled(&self, config: ConfigId, visit: &mut dyn FnMut(&Registers, u32)) {
         let mut seen: FxHashSet<FrameId> = FxHashSet::default();
         let mut queue: Vec<FrameId> = self.store().items(config).iter().map(|i| i.frame).collect();
         while let Some(frame) = queue.pop() {
@@ -236,12 +258,11 @@ impl Parser {
             }
             for item in self.store().returns(frame) {
                 if self.program().state(item.state).behind == Behind::Scope {
-                    out = out.union(&self.store().registers.towards_rivals(item.count, begin));
+                    visit(&self.store().registers, item.count);
                 }
                 queue.push(item.frame);
             }
         }
-        out
     }
 
     /// The configuration in which only such texts follow as need not be looked at one by one: nothing is compared, but in every

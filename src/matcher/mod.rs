@@ -2,6 +2,7 @@
 
 mod derive;
 mod distinct;
+mod escape;
 mod gaps;
 mod limit;
 mod loops;
@@ -10,6 +11,7 @@ mod names;
 mod normal;
 mod outlook;
 mod parser;
+mod place;
 mod recognizer;
 mod registers;
 mod shortest;

@@ -1,11 +1,13 @@
 //! Registers of open scopes: which values there have been, and the text of the element under way. Interned, so that a register is
 //! a number, which stands in the frame behind the scope.
 
+use std::cell::LazyCell;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::value::{TooDeep, Unfinished, Value};
+use super::place::{Number, Place, Places};
+use super::value::Value;
 use crate::compile::{EMPTY, NONE};
 use crate::fsm::ByteSet;
 
@@ -44,19 +46,26 @@ enum Quoted {
     Escape,
 }
 
-/// Values that there have been: a set and one more, by a text that says it.
+/// Values that there have been: a set and one more.
 #[derive(Clone, Copy, Debug)]
 struct Set {
     before: u32,
-    text: u32,
+    value: u32,
+}
+
+/// Values that a text may still come to say, all of which it has got equally far in.
+#[derive(Clone, Debug)]
+struct Rivals {
+    place: Place,
+    values: Arc<[u32]>,
 }
 
 #[derive(Clone, Debug)]
 struct Register {
     set: u32,
     text: u32,
-    /// Texts of the set's values that the text under way may still come to say.
-    rivals: Arc<[u32]>,
+    /// The set's values that the text under way may still come to say.
+    rivals: Arc<[Rivals]>,
     /// How the text may go on to say one of those, and perhaps in other ways.
     towards: ByteSet,
 }
@@ -72,12 +81,25 @@ pub(super) struct Said {
     pub(super) rivalled: bool,
 }
 
+/// What tells how an element under way goes on as long as it may still become one that there has been.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Outlook {
+    set: u32,
+    /// Places, and where in memory the values are that share them.
+    rivals: Vec<(Place, usize)>,
+    /// In a number: what of it matters.
+    number: Option<Number>,
+}
+
 /// The registers of one parser.
 #[derive(Debug)]
 pub(crate) struct Registers {
     texts: Vec<Text>,
     text_ids: FxHashMap<(u32, u32), u32>,
-    values: FxHashMap<u32, Arc<Value>>,
+    values: Vec<Value>,
+    /// By the texts that say them.
+    value_ids: FxHashMap<u32, u32>,
+    places: Places,
     sets: Vec<Set>,
     set_ids: FxHashMap<(u32, u32), u32>,
     registers: Vec<Register>,
@@ -94,8 +116,10 @@ impl Registers {
         Registers {
             texts: vec![Text { before: NO_TEXT, symbol: 0, quoted: Quoted::No }],
             text_ids: FxHashMap::default(),
-            values: FxHashMap::default(),
-            sets: vec![Set { before: NOTHING, text: NO_TEXT }],
+            values: Vec::new(),
+            value_ids: FxHashMap::default(),
+            places: Places::new(),
+            sets: vec![Set { before: NOTHING, value: 0 }],
             set_ids: FxHashMap::default(),
             registers: vec![empty; FIRST as usize],
             ids: [((NOTHING, IDLE), EMPTY)].into_iter().collect(),
@@ -106,7 +130,7 @@ impl Registers {
 
     /// Memory held, in bytes, roughly.
     pub(super) fn bytes(&self) -> usize {
-        self.texts.len() * 32 + self.sets.len() * 32 + self.registers.len() * 64 + self.held
+        self.texts.len() * 32 + self.sets.len() * 32 + self.registers.len() * 80 + self.held + self.places.bytes()
     }
 
     /// The register that stands for this one where masks are concerned.
@@ -204,29 +228,39 @@ impl Registers {
         if text == IDLE {
             return Some(register);
         }
-        let rivals = rivals.clone();
-        let said = self.symbols(text);
-        if rivals.iter().any(|rival| self.values[rival].is_said_by(&said)) {
+        let number = LazyCell::new(|| Number::behind(symbols_before(&self.texts, text)));
+        let says = |rivals: &Rivals| {
+            let mut values = rivals.values.iter().map(|&value| &self.values[value as usize]);
+            values.any(|value| Places::says(value, rivals.place, &number))
+        };
+        if rivals.iter().any(says) {
             return None;
         }
-        if !self.values.contains_key(&text) {
-            match Value::read(&said) {
-                Ok(value) => {
-                    self.held += said.len() * 8 + 128;
-                    self.values.insert(text, Arc::new(value));
-                }
-                Err(TooDeep) => {
-                    self.too_deep = true;
-                    return None;
-                }
-            }
-        }
+        let value = self.value(text)?;
         let next = self.sets.len() as u32;
-        let set = *self.set_ids.entry((set, text)).or_insert(next);
-        if set == next {
-            self.sets.push(Set { before: self.registers[register as usize].set, text });
+        let known = *self.set_ids.entry((set, text)).or_insert(next);
+        if known == next {
+            self.sets.push(Set { before: set, value });
         }
-        Some(self.register(set, IDLE))
+        Some(self.register(known, IDLE))
+    }
+
+    /// What a text says; `None` if that cannot be compared.
+    fn value(&mut self, text: u32) -> Option<u32> {
+        if let Some(&known) = self.value_ids.get(&text) {
+            return Some(known);
+        }
+        let mut said: Vec<u32> = symbols_before(&self.texts, text).collect();
+        said.reverse();
+        let Ok(value) = Value::read(&said) else {
+            self.too_deep = true;
+            return None;
+        };
+        let id = self.values.len() as u32;
+        self.held += said.len() * 8 + 128;
+        self.values.push(value);
+        self.value_ids.insert(text, id);
+        Some(id)
     }
 
     /// Bytes (and perhaps others, never none) with which the element under way may still become one that there has been, if it may. Of
@@ -239,54 +273,105 @@ impl Registers {
         if *text == NO_TEXT && !begin { ByteSet::EMPTY } else { *towards }
     }
 
-    fn symbols(&self, text: u32) -> Vec<u32> {
-        let mut out = Vec::new();
-        let mut at = text;
-        while at != NO_TEXT {
-            let Text { before, symbol, .. } = self.texts[at as usize];
-            out.push(symbol);
-            at = before;
+    /// See [`Outlook`]; `None` where no element may become another.
+    pub(super) fn outlook(&self, register: u32) -> Option<Outlook> {
+        if !self.said(register).rivalled {
+            return None;
         }
-        out.reverse();
-        out
+        let Register { set, text, rivals, .. } = &self.registers[register as usize];
+        let all = rivals.iter().flat_map(|group| group.values.iter().map(|&value| (group.place, value)));
+        let zero = all.filter_map(|(place, value)| Places::in_number(&self.values[value as usize], place));
+        let zero = zero.reduce(|a, b| a && b);
+        let number = zero.map(|zero| Number::behind(symbols_before(&self.texts, *text)).outlook(zero));
+        let rivals = rivals.iter().map(|group| (group.place, group.values.as_ptr() as usize)).collect();
+        Some(Outlook { set: *set, rivals, number })
     }
 
     fn register(&mut self, set: u32, text: u32) -> u32 {
         if let Some(&known) = self.ids.get(&(set, text)) {
             return known;
         }
-        let (mut left, mut towards) = (Vec::new(), ByteSet::EMPTY);
-        let mut look = |values: &FxHashMap<u32, Arc<Value>>, said: &Unfinished, rival: u32| {
-            if let Some(next) = values[&rival].next_of(said) {
-                left.push(rival);
-                towards = towards.union(&next);
-            }
+        let (rivals, towards) = match text {
+            IDLE => (Vec::new(), ByteSet::EMPTY),
+            NO_TEXT => self.begun(set),
+            _ => self.followed(set, text),
         };
-        match text {
-            IDLE => {}
-            NO_TEXT => {
-                let mut at = set;
-                let said = Unfinished::new(Vec::new());
-                while at != NOTHING {
-                    look(&self.values, &said, self.sets[at as usize].text);
-                    at = self.sets[at as usize].before;
-                }
-            }
-            _ => {
-                // A text is read symbol by symbol, so the one before it has a register.
-                let before = self.ids[&(set, self.texts[text as usize].before)];
-                let before = self.registers[before as usize].rivals.clone();
-                if !before.is_empty() {
-                    let said = Unfinished::new(self.symbols(text));
-                    before.iter().for_each(|&rival| look(&self.values, &said, rival));
-                }
-            }
-        }
-        let rivals: Arc<[u32]> = left.into();
-        self.held += rivals.len() * 4;
+        self.held += rivals.len() * size_of::<Rivals>();
         let id = self.registers.len() as u32;
-        self.registers.push(Register { set, text, rivals, towards });
+        self.registers.push(Register { set, text, rivals: rivals.into(), towards });
         self.ids.insert((set, text), id);
         id
     }
+
+    /// All values of a set, for a text of which nothing has been read, and how it may go on.
+    fn begun(&mut self, set: u32) -> (Vec<Rivals>, ByteSet) {
+        let number = LazyCell::new(|| Number::NONE);
+        let (mut found, mut towards) = (Vec::new(), ByteSet::EMPTY);
+        let mut at = set;
+        while at != NOTHING {
+            let Set { before, value } = self.sets[at as usize];
+            let place = Places::begin(&self.values[value as usize]);
+            towards = towards.union(&self.places.next(&self.values[value as usize], place, &number));
+            found.push((place, value));
+            at = before;
+        }
+        let mut rivals = Vec::new();
+        by_place(found, None, (&mut rivals, &mut self.held));
+        (rivals, towards)
+    }
+
+    /// Those of the rivals of the text before that are a text's own, and how it may go on.
+    fn followed(&mut self, set: u32, text: u32) -> (Vec<Rivals>, ByteSet) {
+        let Text { before, symbol, .. } = self.texts[text as usize];
+        // A text is read symbol by symbol, so the one before it has a register.
+        let old = self.registers[self.ids[&(set, before)] as usize].rivals.clone();
+        let number = |text| {
+            let texts = &self.texts;
+            LazyCell::new(move || Number::behind(symbols_before(texts, text)))
+        };
+        let (last, number) = (number(before), number(text));
+        let (mut rivals, mut towards) = (Vec::new(), ByteSet::EMPTY);
+        for group in old.iter() {
+            let mut found = Vec::with_capacity(group.values.len());
+            for &value in group.values.iter() {
+                let own = &self.values[value as usize];
+                let Some(place) = self.places.step(own, group.place, symbol, &last) else { continue };
+                let next = self.places.next(own, place, &number);
+                if !next.is_empty() {
+                    towards = towards.union(&next);
+                    found.push((place, value));
+                }
+            }
+            by_place(found, Some(&group.values), (&mut rivals, &mut self.held));
+        }
+        (rivals, towards)
+    }
+}
+
+/// Values by their places. Where all have the same one, and are those of `all`, these are shared.
+fn by_place(mut found: Vec<(Place, u32)>, all: Option<&Arc<[u32]>>, (rivals, held): (&mut Vec<Rivals>, &mut usize)) {
+    if !found.is_sorted_by_key(|(place, _)| *place) {
+        found.sort_by_key(|(place, _)| *place);
+    }
+    for alike in found.chunk_by(|a, b| a.0 == b.0) {
+        let place = alike[0].0;
+        let values = match all {
+            Some(all) if all.len() == alike.len() => all.clone(),
+            _ => {
+                *held += alike.len() * 4 + 32;
+                alike.iter().map(|(_, value)| *value).collect()
+            }
+        };
+        rivals.push(Rivals { place, values });
+    }
+}
+
+/// The symbols of a text, from its end.
+fn symbols_before(texts: &[Text], text: u32) -> impl Iterator<Item = u32> {
+    let mut at = text;
+    std::iter::from_fn(move || {
+        let Text { before, symbol, .. } = *texts.get(at as usize).filter(|_| at != NO_TEXT)?;
+        at = before;
+        Some(symbol)
+    })
 }
