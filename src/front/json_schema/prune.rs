@@ -1,10 +1,9 @@
 //! Alternatives that say nothing new. Negations (`oneOf` whose branches overlap, `not`, `if`) multiply alternatives; most of what comes
 //! out contradicts itself or is contained in another one.
 
-use std::hash::BuildHasher;
 use std::rc::Rc;
 
-use rustc_hash::FxBuildHasher;
+use rustc_hash::FxHashMap;
 
 use super::MemberOrder;
 use super::doc::LocId;
@@ -133,7 +132,8 @@ impl<'a> Normalizer<'a> {
     /// Alternatives without those that are contained in others. Two that only differ in whether a member is there become one.
     pub(super) fn thinned(&mut self, mut list: Vec<Facets<'a>>) -> Vec<Facets<'a>> {
         while list.len() > 1 && !self.evaluation && self.spend(list.len() * list.len() / 2) {
-            let marks: Vec<u64> = list.iter().map(marks).collect();
+            let mut numbers = FxHashMap::default();
+            let marks: Vec<u128> = list.iter().map(|facets| marks(facets, &mut numbers)).collect();
             let mut dropped = vec![false; list.len()];
             for i in 0..list.len() {
                 let absorbing = |j: usize| i != j && !dropped[j] && marks[j] & !marks[i] == 0;
@@ -415,16 +415,16 @@ fn absorbs_texts(a: &StringFacets<'_>, b: &StringFacets<'_>) -> bool {
         && a.excluded.iter().all(|text| b.excluded.contains(text))
 }
 
-/// What facets say of objects, as bits: those that absorb others have no bit that these have not.
-fn marks(facets: &Facets<'_>) -> u64 {
+/// What facets say of objects, as bits: those that absorb others have no bit that these have not. Names have their bits in the order in
+/// which they are met.
+fn marks<'a>(facets: &Facets<'a>, numbers: &mut FxHashMap<(&'a str, bool), u32>) -> u128 {
     if !facets.types.meets(Types::OBJECT) {
-        return u64::MAX;
-    }
-    if facets.types != Types::OBJECT {
-        return 0;
+        return u128::MAX;
     }
     let ObjectFacets { required, forbidden, .. } = &*facets.object;
-    let bit = |name: &str, kind: u8| 1u64 << (FxBuildHasher.hash_one((name, kind)) >> 58);
-    let required = required.iter().map(|name| bit(name, 0));
-    required.chain(forbidden.iter().map(|name| bit(name, 1))).fold(0, |all, bit| all | bit)
+    let names = required.iter().map(|&name| (name, true)).chain(forbidden.iter().map(|&name| (name, false)));
+    names.fold(0, |all, name| {
+        let next = numbers.len() as u32;
+        all | 1 << (*numbers.entry(name).or_insert(next) % u128::BITS)
+    })
 }
