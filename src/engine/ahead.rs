@@ -360,7 +360,11 @@ impl Work<'_> {
                 Made::Lost => break,
             }
             let known = places.leave(&mut state.parser, self.index.vocab.trie(), &place, at)?;
-            known.iter().all(|path| self.follow(at, path).is_some());
+            for path in known {
+                if self.follow(at, &path).is_none() {
+                    break;
+                }
+            }
             places.count(state.parser.bytes().saturating_sub(bytes));
             if places.is_text(place.config) {
                 self.read_all(at, state.parser.allowed(place.config));

@@ -10,9 +10,9 @@ use rustc_hash::FxHashMap;
 use super::difference::{Difference, Seen};
 use super::entry::Entry;
 use super::pooling::{Counters, count};
-use super::walk::Stopped;
+use super::walk::{Stopped, descend};
 use crate::fsm::ByteSet;
-use crate::matcher::{ConfigId, DEAD, Exit, Item, Parser};
+use crate::matcher::{ConfigId, DEAD, Exit, Item, Parser, ParserLimit};
 use crate::vocab::{Planting, Tree, Vocabulary};
 
 /// A walk over this part of the vocabulary's nodes is long.
@@ -61,6 +61,19 @@ struct Plans {
 /// For each group, bytes of it: one of each set that the same edges read. None: all of the group lead nowhere.
 type Plan = Box<[Box<[u8]>]>;
 
+/// Why a state's entry is not found on a fold.
+enum Unlike {
+    /// It tells bytes apart that the fold does not.
+    Apart,
+    Limit(ParserLimit),
+}
+
+impl From<ParserLimit> for Unlike {
+    fn from(limit: ParserLimit) -> Self {
+        Unlike::Limit(limit)
+    }
+}
+
 /// The folds of one constraint's rules.
 #[derive(Debug, Default)]
 pub(crate) struct Folds {
@@ -92,28 +105,30 @@ impl Folds {
         let plain = parser.compiled().keeps_no_account();
         let of_rule =
             self.rules.entry(rule).or_insert(if plain { OfRule::Folded(Vec::new(), 0) } else { OfRule::Apart });
-        let OfRule::Folded(folds, walks) = of_rule else {
-            return Ok(Arc::new(Entry::build(parser, vocab, all, isolated)?.0));
-        };
-        for fold in folds.iter_mut().rev() {
-            if let Some(diff) = fold.differ(parser, isolated)? {
-                count(&counters.derived);
-                return Ok(Arc::new(Entry::differing(vocab, &fold.base, diff, &fold.tree)));
+        if let OfRule::Folded(folds, walks) = of_rule {
+            for fold in folds.iter_mut().rev() {
+                if let Some(diff) = fold.differ(parser, isolated)? {
+                    count(&counters.derived);
+                    return Ok(Arc::new(Entry::differing(vocab, &fold.base, diff, &fold.tree)));
+                }
             }
-        }
-        if *walks >= WALKS && folds.len() < FOLDS && self.bytes < MAX_BYTES {
-            *walks = 0;
-            if let Some(fold) = Fold::build(parser, vocab, isolated)? {
-                let base = fold.base.clone();
-                self.bytes += fold.bytes();
-                folds.push(fold);
-                return Ok(base);
+            if *walks >= WALKS && folds.len() < FOLDS && self.bytes < MAX_BYTES {
+                *walks = 0;
+                match Fold::build(parser, vocab, isolated)? {
+                    Some(fold) => {
+                        let base = fold.base.clone();
+                        self.bytes += fold.bytes();
+                        folds.push(fold);
+                        return Ok(base);
+                    }
+                    None => *of_rule = OfRule::Apart,
+                }
             }
-            *of_rule = OfRule::Apart;
-            return Ok(Arc::new(Entry::build(parser, vocab, all, isolated)?.0));
         }
         let (entry, looked) = Entry::build(parser, vocab, all, isolated)?;
-        *walks += u32::from(looked > vocab.trie().len() / LONG);
+        if let OfRule::Folded(_, walks) = of_rule {
+            *walks += u32::from(looked > vocab.trie().len() / LONG);
+        }
         Ok(Arc::new(entry))
     }
 
@@ -235,58 +250,49 @@ impl Fold {
         let Fold { tree, groupings, marks, groups, plans, .. } = self;
         let mut diff = Difference::default();
         let mut planned: FxHashMap<(u32, ConfigId), u32> = FxHashMap::default();
-        let end = tree.len() as u32;
         let Some(plan) = plans.of(parser, groupings[0], &groups[groupings[0] as usize], isolated) else {
             return Ok(None);
         };
-        let mut stack = vec![(end, isolated, plan, false)];
-        let mut at = 1;
-        while at < end {
-            while at >= stack[stack.len() - 1].0 {
-                stack.pop();
+        let walked = descend(tree, (isolated, plan, false), |at, group, (parent, plan, taken)| {
+            if group == NO_GROUP {
+                return Ok(None);
             }
-            let (_, parent, plan, taken) = stack[stack.len() - 1];
-            let node = *tree.node(at);
-            if node.byte == NO_GROUP {
-                at = node.end;
-                continue;
-            }
-            let bytes = &plans.plans[plan as usize][usize::from(node.byte)];
             let mut config = DEAD;
-            for (tried, &byte) in bytes.iter().enumerate() {
+            for (tried, &byte) in plans.plans[plan as usize][usize::from(group)].iter().enumerate() {
                 let next = parser.step(parent, byte)?;
                 if tried > 0 && next != config {
-                    return Ok(None);
+                    return Err(Unlike::Apart);
                 }
                 config = next;
             }
             let done = parser.store().done(config);
             if done.gated {
-                return Ok(None);
+                return Err(Unlike::Apart);
             }
             let exits = |ends: bool| if ends { &[Exit::End][..] } else { &[] };
             let this = Seen { dead: config == DEAD, exits: exits(done.bottom) };
             let other = Seen { dead: false, exits: exits(marks[at as usize] & ENDS != 0) };
-            let Some(taken) = diff.visit(tree, at, (this, other), taken) else {
-                at = node.end;
-                continue;
-            };
-            if marks[at as usize] & GOES_ON != 0 {
-                let grouping = groupings[at as usize];
-                let plan = match planned.get(&(grouping, config)) {
-                    Some(&plan) => plan,
-                    None => {
-                        let bytes = &groups[grouping as usize];
-                        let Some(plan) = plans.of(parser, grouping, bytes, config) else { return Ok(None) };
-                        planned.insert((grouping, config), plan);
-                        plan
-                    }
-                };
-                stack.push((node.end, config, plan, taken));
+            let Some(taken) = diff.visit(tree, at, (this, other), taken) else { return Ok(None) };
+            if marks[at as usize] & GOES_ON == 0 {
+                return Ok(None);
             }
-            at += 1;
+            let grouping = groupings[at as usize];
+            let plan = match planned.get(&(grouping, config)) {
+                Some(&plan) => plan,
+                None => {
+                    let bytes = &groups[grouping as usize];
+                    let plan = plans.of(parser, grouping, bytes, config).ok_or(Unlike::Apart)?;
+                    planned.insert((grouping, config), plan);
+                    plan
+                }
+            };
+            Ok(Some((config, plan, taken)))
+        });
+        match walked {
+            Ok(()) => Ok(Some(diff)),
+            Err(Unlike::Apart) => Ok(None),
+            Err(Unlike::Limit(limit)) => Err(limit.into()),
         }
-        Ok(Some(diff))
     }
 
     fn bytes(&self) -> usize {

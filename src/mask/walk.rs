@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::set::{bit, clear_bit, set_bit};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, Exit, Parser, ParserLimit};
-use crate::vocab::Trie;
+use crate::vocab::{Tree, Trie};
 
 /// Nodes of a subtree from which on its bytes are looked at as a whole.
 const SWALLOW: u32 = 4;
@@ -255,21 +255,21 @@ impl Walk {
     }
 }
 
-/// Visits the nodes below a trie's root depth first. `visit` gets a node and what its parent left, and leaves something for
+/// Visits the nodes below a tree's root depth first. `visit` gets a node and what its parent left, and leaves something for
 /// the node's children, or nothing where they need not be looked at.
 pub(crate) fn descend<T: Copy, E>(
-    trie: &Trie,
+    tree: &Tree,
     root: T,
     mut visit: impl FnMut(u32, u8, T) -> Result<Option<T>, E>,
 ) -> Result<(), E> {
-    let end = trie.node(0).end;
+    let end = tree.node(0).end;
     let mut stack = vec![(end, root)];
     let mut at = 1;
     while at < end {
         while at >= stack[stack.len() - 1].0 {
             stack.pop();
         }
-        let node = trie.node(at);
+        let node = tree.node(at);
         match visit(at, node.byte, stack[stack.len() - 1].1)? {
             Some(left) => {
                 stack.push((node.end, left));
