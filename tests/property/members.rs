@@ -4,11 +4,13 @@
 use std::sync::Arc;
 
 use louver::compile::{CompileError, Compiled};
-use louver::engine::{CompletionOptions, Constraint, Engine, EngineOptions};
+use louver::engine::{CompletionOptions, Constraint, Engine, EngineOptions, Matcher};
+use louver::front::json_schema::SchemaOptions;
 use louver::fsm::ByteSet;
 use louver::ids::TokenId;
 use louver::ir::{Expr, Grammar, GrammarBuilder, GrammarError, Member, Members};
 use louver::limits::Limits;
+use louver::mask::bit;
 use louver::matcher::Recognizer;
 use louver::vocab::Vocabulary;
 use proptest::collection::vec;
@@ -185,4 +187,104 @@ fn sets_are_refused_where_they_cannot_be_kept_apart() {
         Compiled::new(grammar(64, Expr::text("abc")).expect("well formed"), &Limits::default()).expect("compiles"),
     );
     assert!(large.size().states < 1_000 && large.automata()[0].states.len() < 1_000);
+}
+
+/// Pieces that tokens around members are made of.
+const PIECES: [&str; 22] = [
+    "\"",
+    "\"",
+    ",",
+    ", ",
+    ": ",
+    ":",
+    "{",
+    "}",
+    "[",
+    "]",
+    "a",
+    "ab",
+    "abc",
+    "b",
+    "ba",
+    "c",
+    "1",
+    "true",
+    "\": 1, \"",
+    "\"a\": 1",
+    "\": {\"",
+    "                  ",
+];
+
+/// An object whose members are `names`, as a schema: values are numbers, truth values, objects of the same members, or lists of those.
+fn object(names: &[&str], (required, kinds, closed): (u8, u32, bool), deep: bool) -> String {
+    let inner = || object(names, (required >> 3, kinds >> 5, !closed), false);
+    let value = |i: usize| match (kinds >> (2 * i)) & 3 {
+        2 if deep => inner(),
+        3 if deep => format!(r#"{{"type": "array", "items": {}}}"#, inner()),
+        1 => r#"{"type": "boolean"}"#.to_owned(),
+        _ => r#"{"type": "integer"}"#.to_owned(),
+    };
+    let properties: Vec<String> =
+        names.iter().enumerate().map(|(i, name)| format!("\"{name}\": {}", value(i))).collect();
+    let required: Vec<String> =
+        (0..8).filter(|i| required >> i & 1 == 1).filter_map(|i| names.get(i)).map(|n| format!("\"{n}\"")).collect();
+    format!(
+        r#"{{"type": "object", "properties": {{{}}}, "required": [{}], "additionalProperties": {}}}"#,
+        properties.join(", "),
+        required.join(", "),
+        if closed { "false" } else { r#"{"type": "integer"}"# },
+    )
+}
+
+proptest! {
+    #![proptest_config(config(64))]
+
+    /// Whichever members there have been, and however many begin in one token: every bit against stepping the token.
+    #[test]
+    fn masks_do_not_mix_up_which_members_there_have_been(
+        names in proptest::sample::subsequence(vec!["a", "ab", "abc", "b", "ba", "bb", "c", "ca"], 5..=8),
+        order in any::<u64>(),
+        (required, kinds, closed) in (prop_oneof![2 => Just(0u8), 1 => any::<u8>()], any::<u32>(), any::<bool>()),
+        pieces in vec(vec(proptest::sample::select(&PIECES[..]), 1..7), 60..200),
+        walks in vec(vec(any::<u16>(), 24), 1..4),
+        direct: bool,
+    ) {
+        let mut names = names;
+        let turn = order as usize % names.len();
+        names.rotate_left(turn);
+        let extra: std::collections::BTreeSet<String> = pieces.iter().map(|pieces| pieces.concat()).filter(|t| t.len() > 1).collect();
+        let extra: Vec<&[u8]> = extra.iter().map(String::as_bytes).collect();
+        let vocab = Arc::new(Vocabulary::toy(&extra));
+        let options = EngineOptions { direct_walk: if direct { 16_384 } else { 0 }, ..EngineOptions::default() };
+        let engine = Engine::new(vocab.clone(), options);
+        let schema = object(&names, (required, kinds, closed), true);
+        let constraint = engine.compile_json_schema(&schema, &SchemaOptions::default()).expect("compiles");
+        let mut row = vec![0; vocab.mask_words()];
+        for walk in walks {
+            let mut matcher = constraint.matcher();
+            for choice in walk {
+                matcher.fill_mask(&mut row);
+                let mut follow = Vec::new();
+                for id in (0..vocab.width()).map(TokenId::new) {
+                    let allowed = matcher.allows(id);
+                    prop_assert_eq!(bit(&row, id), allowed, "{} {:?} behind {}", id, vocab.bytes(id).map(String::from_utf8_lossy), &text(&vocab, &matcher));
+                    // What leads on: no white space alone, and names rather than others.
+                    let leads_on = |bytes: &[u8]| bytes.iter().all(|byte| b"\"{}[],: abc1tfrueals".contains(byte)) && bytes != b" ";
+                    if allowed && vocab.bytes(id).is_some_and(leads_on) {
+                        follow.push(id);
+                    }
+                }
+                if follow.is_empty() {
+                    break;
+                }
+                // Longer tokens come last.
+                let from = if choice % 4 == 0 { 0 } else { follow.len() / 2 };
+                matcher.advance(follow[from + usize::from(choice / 4) % (follow.len() - from)]).expect("is allowed");
+            }
+        }
+    }
+}
+
+fn text(vocab: &Vocabulary, matcher: &Matcher) -> String {
+    matcher.tokens().iter().map(|&token| vocab.shown(token).to_string()).collect()
 }
