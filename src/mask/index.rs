@@ -19,7 +19,7 @@ use crate::cache::Cache;
 use crate::compile::{CompileError, Compiled};
 use crate::ids::TokenId;
 use crate::limits::Limits;
-use crate::matcher::{ConfigId, DEAD, Exit, Item, Lengths, Parser, ParserLimit};
+use crate::matcher::{ConfigId, DEAD, Exit, Item, Lengths, Naming, Parser, ParserLimit};
 use crate::switches::Switches;
 use crate::vocab::Vocabulary;
 
@@ -80,7 +80,7 @@ pub(crate) struct IndexState {
     /// Tokens to be looked at one by one where values are compared, by the configuration in which nothing but others can follow.
     pub(super) candidates: FxHashMap<ConfigId, Arc<[TokenId]>>,
     /// Tokens to be looked at one by one where names are told apart, by the configuration that knows of none.
-    pub(super) naming: FxHashMap<ConfigId, Arc<[TokenId]>>,
+    pub(super) naming: FxHashMap<(ConfigId, Naming), Arc<[TokenId]>>,
     /// States whose entries come from the pool.
     wide: Vec<bool>,
     keys: GrammarKeys,
@@ -167,7 +167,7 @@ impl Index {
             true => self.mask_loosely(state, config)?,
             false => (Arc::new(self.made(state, config)?), true),
         };
-        let less = self.twice_named(state, config, &mask)?;
+        let less = self.twice_named(state, config)?;
         if less.is_empty() {
             return Ok((mask, own));
         }

@@ -10,7 +10,8 @@ use super::index::{Index, IndexState};
 use super::set::TokenSet;
 use crate::fsm::ByteSet;
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, DEAD, ParserLimit};
+use crate::matcher::{ConfigId, DEAD, Naming, ParserLimit};
+use crate::vocab::{begins_quoted, quotes};
 
 impl Index {
     /// The mask of a configuration that knows of names; whether it is one of its own.
@@ -22,7 +23,7 @@ impl Index {
         let plain = state.parser.store().plain(config);
         let all = self.mask(state, plain)?;
         let mut less = Vec::new();
-        for &token in self.naming(state, plain, &all)?.iter() {
+        for &token in self.naming(state, config)?.iter() {
             if state.step_token(self, config, token)?.0 == DEAD {
                 less.push(token);
             }
@@ -35,37 +36,62 @@ impl Index {
         if left.is_empty() { Err(ParserLimit::Search) } else { Ok((Arc::new(left), true)) }
     }
 
-    /// Tokens of a plain configuration's mask that are read one by one.
-    fn naming(&self, state: &mut IndexState, plain: ConfigId, all: &TokenSet) -> Result<Arc<[TokenId]>, ParserLimit> {
+    /// Tokens that are read one by one.
+    fn naming(&self, state: &mut IndexState, config: ConfigId) -> Result<Arc<[TokenId]>, ParserLimit> {
+        let (quoting, naming) = (self.vocab.quoting(), state.parser.naming(config));
+        let plain = state.parser.store().plain(config);
         let place = state.parser.normal(plain);
-        if let Some(known) = state.naming.get(&place) {
+        if let Some(known) = state.naming.get(&(place, naming)) {
             return Ok(known.clone());
         }
-        let found: Arc<[TokenId]> = self.another_name(state, place, all.among(self.vocab.quoting().inner()))?.into();
-        state.naming.insert(place, found.clone());
+        let some = match naming {
+            Naming::Outside => quoting.inner(),
+            Naming::Called => quoting.behind_another(),
+            Naming::Text => quoting.behind_text(),
+        };
+        let found: Arc<[TokenId]> = self.another_name(state, (place, naming), some)?.into();
+        state.naming.insert((place, naming), found.clone());
         Ok(found)
     }
 
-    /// Those of some tokens that hold another name than the one that is under way, or that they begin with.
+    /// Those of some tokens that can be read and hold another name than the one that is under way, or that they begin with.
     fn another_name(
         &self,
         state: &mut IndexState,
-        config: ConfigId,
-        mut tokens: Vec<TokenId>,
+        (config, naming): (ConfigId, Naming),
+        tokens: &[TokenId],
     ) -> Result<Vec<TokenId>, ParserLimit> {
+        let mut out = Vec::new();
         if tokens.is_empty() {
-            return Ok(tokens);
+            return Ok(out);
         }
         // The configurations that masks are made of.
         let (parser, mut limit) = (&mut state.parser, None);
         let loose = if self.compiled.gaps { parser.loose_of(config) } else { config };
         parser.set_loose(true);
-        tokens.retain(|&token| {
-            let found = parser.ends_another_name(loose, self.vocab.bytes(token).unwrap_or_default());
-            found.unwrap_or_else(|reached| limit.replace(reached).is_some())
-        });
+        // Few get farther than a quote.
+        let first = parser.allowed(loose);
+        let second = match first.contains(b'"') {
+            true => parser.step(loose, b'"').map(|behind| parser.allowed(behind)),
+            false => Ok(ByteSet::EMPTY),
+        };
+        let second = second.unwrap_or(ByteSet::ALL);
+        for &token in tokens {
+            let bytes = self.vocab.bytes(token).unwrap_or_default();
+            if !first.contains(bytes[0]) || bytes[0] == b'"' && !second.contains(bytes[1]) {
+                continue;
+            }
+            // Where the token begins with a name, that ends at the second quote; one that is under way, at the first.
+            let first = if naming == Naming::Called && begins_quoted(bytes) { 2 } else { 1 };
+            let places: Vec<usize> = quotes(bytes, naming == Naming::Text || first == 2).skip(first).collect();
+            match parser.ends_names(loose, bytes, &places) {
+                Ok(false) => {}
+                Ok(true) => out.push(token),
+                Err(reached) => limit = Some(reached),
+            }
+        }
         parser.set_loose(false);
-        limit.map_or(Ok(tokens), Err)
+        limit.map_or(Ok(out), Err)
     }
 
     /// Tokens that fail along names that there have been.
@@ -92,17 +118,13 @@ impl Index {
         Ok(())
     }
 
-    /// Tokens that a mask in which nothing is known of names has, and in which the same name is there twice.
-    pub(super) fn twice_named(
-        &self,
-        state: &mut IndexState,
-        config: ConfigId,
-        mask: &TokenSet,
-    ) -> Result<Vec<TokenId>, ParserLimit> {
+    /// Tokens in which the same name is there twice.
+    pub(super) fn twice_named(&self, state: &mut IndexState, config: ConfigId) -> Result<Vec<TokenId>, ParserLimit> {
         let quoting = self.vocab.quoting().twice();
         let mut less = Vec::new();
         if !quoting.is_empty() && state.parser.program().has_names() {
-            for token in self.another_name(state, config, mask.among(quoting))? {
+            let naming = state.parser.naming(config);
+            for token in self.another_name(state, (config, naming), quoting)? {
                 if state.step_token(self, config, token)?.0 == DEAD {
                     less.push(token);
                 }

@@ -113,21 +113,20 @@ impl TokenSet {
         TokenSet::row(bits)
     }
 
-    /// Those of some ids, which are sorted, that are in it.
+    /// Those of some ids that are in it, in their order.
     pub(crate) fn among(&self, ids: &[TokenId]) -> Vec<TokenId> {
-        let both = |own: &[TokenId]| -> Vec<TokenId> {
-            own.iter().copied().filter(|id| ids.binary_search(id).is_ok()).collect()
-        };
-        let mut out = match self {
-            TokenSet::List(own) => both(own),
-            TokenSet::Row { base, remove, add } => {
-                let (less, more) = (both(remove), both(add));
-                ids.iter().copied().filter(|id| bit(base, *id) && !less.contains(id)).chain(more).collect()
+        match self {
+            TokenSet::List(own) => {
+                let own: FxHashSet<TokenId> = own.iter().copied().collect();
+                ids.iter().copied().filter(|id| own.contains(id)).collect()
             }
-        };
-        out.sort_unstable();
-        out.dedup();
-        out
+            TokenSet::Row { base, remove, add } => {
+                let changed: FxHashSet<TokenId> = remove.iter().copied().collect();
+                let added: FxHashSet<TokenId> = add.iter().copied().collect();
+                let has = |id: &TokenId| added.contains(id) || bit(base, *id) && !changed.contains(id);
+                ids.iter().copied().filter(has).collect()
+            }
+        }
     }
 
     /// Whether there is none.

@@ -27,6 +27,7 @@ pub use trace::{Span, Tracer};
 pub(crate) use derive::{Chart, ChartLimit, Piece, Region};
 pub(crate) use gaps::Gap;
 pub(crate) use limit::ParserLimit;
+pub(crate) use names::Naming;
 pub(crate) use parser::{Exit, Parser, Room};
 pub(crate) use shortest::{Lengths, Step};
 pub(crate) use store::{ConfigId, DEAD, FREE, Item};

@@ -86,6 +86,17 @@ impl Names {
     }
 }
 
+/// What may become of names where a token begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Naming {
+    /// None is under way or may begin.
+    Outside,
+    /// One may begin, or, in a plain configuration, may be under way.
+    Called,
+    /// One is under way.
+    Text,
+}
+
 impl Parser {
     /// Whether there have been names, or one is under way, that others have to differ from.
     #[inline]
@@ -370,28 +381,27 @@ impl Parser {
         }
     }
 
-    /// Whether a token, read by its bytes from a plain configuration, holds the end of a name that neither is under way nor is the first that the token
-    /// reads.
-    pub(crate) fn ends_another_name(&mut self, config: ConfigId, bytes: &[u8]) -> Result<bool, ParserLimit> {
-        // Where the token begins with a name, that is the first one.
-        let begins = bytes.iter().find(|byte| !ByteSet::WHITE_SPACE.contains(**byte)) == Some(&QUOTE);
-        let first = if begins && self.calls_names(config) { 2 } else { 1 };
-        // That name, or one that is under way, goes on behind a quote that is escaped.
-        let text = first == 2 || !self.ending(config).is_empty();
-        let escaped = |at: usize| bytes[..at].iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1;
-        let is_quote = |at: usize| bytes[at] == QUOTE && !(text && escaped(at));
-        if (0..bytes.len()).filter(|&at| is_quote(at)).count() <= first {
-            return Ok(false);
+    /// What may become of names where a token is read.
+    pub(crate) fn naming(&self, config: ConfigId) -> Naming {
+        let list = &self.names.lists[self.store().done(config).names as usize];
+        match self.calls_names(config) {
+            true if list.iter().any(|&(_, register)| self.is_reading(register)) => Naming::Text,
+            true => Naming::Called,
+            false => Naming::Outside,
         }
-        let (mut here, mut quotes) = (config, 0);
+    }
+
+    /// Whether a name ends at one of these places of a text that is read from a plain configuration.
+    pub(crate) fn ends_names(&mut self, config: ConfigId, bytes: &[u8], places: &[usize]) -> Result<bool, ParserLimit> {
+        let mut here = config;
         for (at, &byte) in bytes.iter().enumerate() {
-            if is_quote(at) {
-                quotes += 1;
-                if quotes > first && !self.ending(here).is_empty() {
-                    return Ok(true);
-                }
+            if places.contains(&at) && !self.ending(here).is_empty() {
+                return Ok(true);
             }
             here = self.step(here, byte)?;
+            if here == DEAD {
+                break;
+            }
         }
         Ok(false)
     }

@@ -4,7 +4,7 @@ mod quoting;
 mod trie;
 mod white;
 
-pub(crate) use quoting::Quoting;
+pub(crate) use quoting::{Quoting, begins_quoted, quotes};
 pub(crate) use trie::Planting;
 pub use trie::{Node, Tree, Trie};
 

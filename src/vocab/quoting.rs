@@ -3,41 +3,67 @@
 use crate::ids::TokenId;
 
 /// Tokens by the strings they can hold, each list sorted.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Quoting {
     whole: Vec<TokenId>,
     inner: Vec<TokenId>,
+    behind_another: Vec<TokenId>,
+    behind_text: Vec<TokenId>,
     twice: Vec<TokenId>,
 }
 
 impl Quoting {
     pub(super) fn of(entries: &[(&[u8], TokenId)]) -> Quoting {
-        let quotes = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte == b'"').count();
-        let mut out = Quoting { whole: Vec::new(), inner: Vec::new(), twice: Vec::new() };
+        let mut out = Quoting::default();
         for &(bytes, id) in entries {
-            let found = quotes(bytes);
+            let quotes = quotes(bytes, false).count();
+            let unescaped = self::quotes(bytes, true).count();
+            let begins = begins_quoted(bytes);
             let lists = [
-                (found >= 2, &mut out.whole),
-                (found > 2 || found == 2 && bytes[0] != b'"', &mut out.inner),
-                (found >= 4, &mut out.twice),
+                (quotes >= 2, &mut out.whole),
+                (quotes > 2 || quotes == 2 && bytes[0] != b'"', &mut out.inner),
+                (if begins { unescaped >= 4 } else { quotes >= 2 }, &mut out.behind_another),
+                (unescaped >= 3, &mut out.behind_text),
+                (quotes >= 4, &mut out.twice),
             ];
             lists.into_iter().filter(|(holds, _)| *holds).for_each(|(_, list)| list.push(id));
         }
         out
     }
 
-    /// Those with two quotes or more: a whole string.
+    /// Those with a whole string.
     pub(crate) fn whole(&self) -> &[TokenId] {
         &self.whole
     }
 
-    /// Those of them that can hold a whole string behind something else.
+    /// Those with one behind something else.
     pub(crate) fn inner(&self) -> &[TokenId] {
         &self.inner
     }
 
-    /// Those with two whole strings.
+    /// Those with one that is not all they begin with.
+    pub(crate) fn behind_another(&self) -> &[TokenId] {
+        &self.behind_another
+    }
+
+    /// Those with one behind the end of the string in which they begin.
+    pub(crate) fn behind_text(&self) -> &[TokenId] {
+        &self.behind_text
+    }
+
+    /// Those with two.
     pub(crate) fn twice(&self) -> &[TokenId] {
         &self.twice
     }
+}
+
+/// Places of the quotes in a text; if `unescaped`, of those that end or begin a string in which, or with which, the text begins.
+pub(crate) fn quotes(bytes: &[u8], unescaped: bool) -> impl Iterator<Item = usize> + '_ {
+    let escaped = |at: usize| bytes[..at].iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1;
+    (0..bytes.len()).filter(move |&at| bytes[at] == b'"' && !(unescaped && escaped(at)))
+}
+
+/// Whether a text begins with a string, white space apart.
+pub(crate) fn begins_quoted(bytes: &[u8]) -> bool {
+    bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'"')
 }
