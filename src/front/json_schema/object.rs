@@ -84,9 +84,9 @@ impl<'a> Lowering<'a, '_> {
                 }
                 None => differ &= facets.min as usize <= facets.required.len().max(1),
             }
-            if is_json && !differ && few.is_empty() && self.norm.needs.differ {
-                let what = "names that may be there twice, in objects that are compared";
-                self.norm.unsupported(self.at, "", what.into());
+            if is_json && !differ && few.is_empty() && self.names_differ() {
+                let what = "more members than are required, of finitely many names that are too many to be told apart one by one";
+                self.norm.unsupported(self.at, "minProperties", what.into());
             }
         }
         let names: Vec<&str> = declared.iter().copied().chain(few.iter().map(String::as_str)).collect();

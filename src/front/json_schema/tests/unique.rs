@@ -1,7 +1,7 @@
 //! `uniqueItems`.
 
 use super::{check, check_with, recognizer_with};
-use crate::front::json_schema::{MemberOrder, SchemaOptions, UniqueItems, lower};
+use crate::front::json_schema::{AdditionalNames, MemberOrder, SchemaOptions, UniqueItems, lower};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
@@ -133,6 +133,21 @@ fn additional_names_differ() {
     let mut recognizer = recognizer_with(schema, &differ);
     assert!(recognizer.push(br#"{"a": 1, "b": 1"#).is_ok());
     assert!(recognizer.push(b",").is_err());
+    // So many names that they are no members of their own; a bound that they might not reach is refused.
+    let many = r#"{"type": "object", "additionalProperties": false, "patternProperties": {"^[a-z]{2}$": {}}}"#;
+    check_with(
+        many,
+        &differ,
+        &[r#"{"aa": 1, "ab": 1, "zz": {}}"#],
+        &[r#"{"ab": 1, "zz": 1, "ab": 1}"#, r#"{"abc": 1}"#],
+    );
+    let bounded = many.replace("{\"type\"", "{\"minProperties\": 3, \"type\"");
+    let schema = Json::parse(&bounded, &Limits::default()).expect("JSON");
+    let errors = lower(&schema, &differ, &Limits::default()).expect_err("a bound that is not reached");
+    assert_eq!(errors.iter().map(|error| &*error.pointer).collect::<Vec<_>>(), ["/minProperties"]);
+    let repeating = SchemaOptions { additional_names: AdditionalNames::MayRepeat, ..differ };
+    check_with(many, &repeating, &[r#"{"ab": 1, "zz": 1, "ab": 1}"#], &[r#"{"abc": 1}"#]);
+    check_with("{}", &repeating, &[r#"{"a": 1, "a": 1}"#], &[]);
     // Objects whose members differ differ, too.
     check_with(
         r#"{"type": "array", "uniqueItems": true, "items": {"type": "object"}}"#,
