@@ -306,6 +306,11 @@ impl Program {
         self.has_names
     }
 
+    /// Whether there is nothing to keep account of in frames: nothing is counted or compared there, and no name has been met.
+    pub(crate) fn says_nothing_in_frames(&self) -> bool {
+        self.compiled.keeps_no_account() && !self.has_names
+    }
+
     /// Whether the rule of a state calls names, and that of `to`, to which it leads, ends there for good.
     pub(crate) fn ends_names(&self, state: u32, to: u32) -> bool {
         let State { is_final, scannable, calling, block, .. } = *self.state(to);

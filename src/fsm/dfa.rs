@@ -182,9 +182,7 @@ impl Dfa {
         }
         false
     }
-}
 
-impl Dfa {
     /// Whether infinitely many words can be read from every state that reads something. Linear.
     pub fn goes_on(&self) -> bool {
         // A state that leads only to states that end ends, too. Each edge is taken away once.

@@ -24,18 +24,35 @@ impl Index {
         }
         let plain = state.parser.normal(config);
         let all = self.mask(state, plain)?;
-        let mut less = Vec::new();
-        for &token in self.candidates(state, config, plain)?.iter() {
-            if state.step_token(self, config, token)?.0 == DEAD {
-                less.push(token);
-            }
-        }
+        let candidates = self.candidates(state, config, plain)?;
+        let mut less = self.failing(state, config, &candidates)?;
         self.walk_compared(state, (config, plain), &mut less)?;
         self.whole_compared(state, (config, plain), &mut less)?;
+        self.less(all, &less)
+    }
+
+    /// Those of some tokens that fail.
+    pub(super) fn failing(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+        tokens: &[TokenId],
+    ) -> Result<Vec<TokenId>, ParserLimit> {
+        let mut failing = Vec::new();
+        for &token in tokens {
+            if state.step_token(self, config, token)?.0 == DEAD {
+                failing.push(token);
+            }
+        }
+        Ok(failing)
+    }
+
+    /// A mask without tokens that fail, and whether there are any.
+    pub(super) fn less(&self, all: Arc<TokenSet>, less: &[TokenId]) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
         if less.is_empty() {
             return Ok((all, false));
         }
-        let left = all.changed(&less, &[], self.vocab.mask_words());
+        let left = all.changed(less, &[], self.vocab.mask_words());
         if left.is_empty() { Err(ParserLimit::Search) } else { Ok((Arc::new(left), true)) }
     }
 
@@ -53,13 +70,7 @@ impl Index {
         let all = self.mask(state, plain)?;
         if state.parser.compares_strings(config) {
             // Only a token with two quotes holds a whole element.
-            let mut found = Vec::new();
-            for token in all.among(self.vocab.quoting().whole()) {
-                if state.step_token(self, limited, token)?.0 == DEAD {
-                    found.push(token);
-                }
-            }
-            let found: Arc<[TokenId]> = found.into();
+            let found: Arc<[TokenId]> = self.failing(state, limited, &all.among(self.vocab.quoting().whole()))?.into();
             state.candidates.insert(limited, found.clone());
             return Ok(found);
         }
@@ -121,13 +132,7 @@ impl Index {
             }
             less.sort_unstable();
             less.dedup();
-            let mut fails = Vec::new();
-            for &token in less.iter() {
-                if state.step_token(self, config, token)?.0 == DEAD {
-                    fails.push(token);
-                }
-            }
-            *less = fails;
+            *less = self.failing(state, config, less)?;
         }
         let ends = |config| state.parser.store().done(config).root;
         if ends(plain) && !ends(config) {

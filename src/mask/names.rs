@@ -22,18 +22,10 @@ impl Index {
     ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
         let plain = state.parser.store().plain(config);
         let all = self.mask(state, plain)?;
-        let mut less = Vec::new();
-        for &token in self.naming(state, config)?.iter() {
-            if state.step_token(self, config, token)?.0 == DEAD {
-                less.push(token);
-            }
-        }
+        let naming = self.naming(state, config)?;
+        let mut less = self.failing(state, config, &naming)?;
         self.walk_named(state, config, &mut less)?;
-        if less.is_empty() {
-            return Ok((all, false));
-        }
-        let left = all.changed(&less, &[], self.vocab.mask_words());
-        if left.is_empty() { Err(ParserLimit::Search) } else { Ok((Arc::new(left), true)) }
+        self.less(all, &less)
     }
 
     /// Tokens that are read one by one.
@@ -121,15 +113,11 @@ impl Index {
     /// Tokens in which the same name is there twice.
     pub(super) fn twice_named(&self, state: &mut IndexState, config: ConfigId) -> Result<Vec<TokenId>, ParserLimit> {
         let quoting = self.vocab.quoting().twice();
-        let mut less = Vec::new();
-        if !quoting.is_empty() && state.parser.program().has_names() {
-            let naming = state.parser.naming(config);
-            for token in self.another_name(state, (config, naming), quoting)? {
-                if state.step_token(self, config, token)?.0 == DEAD {
-                    less.push(token);
-                }
-            }
+        if quoting.is_empty() || !state.parser.program().has_names() {
+            return Ok(Vec::new());
         }
-        Ok(less)
+        let naming = state.parser.naming(config);
+        let some = self.another_name(state, (config, naming), quoting)?;
+        self.failing(state, config, &some)
     }
 }

@@ -288,7 +288,7 @@ impl Store {
 
     /// What there is to keep account of in a frame with these items.
     fn has_in(&self, program: &Program, items: &[Item]) -> Has {
-        if program.compiled().keeps_no_account() && !program.has_names() {
+        if program.says_nothing_in_frames() {
             return Has::default();
         }
         Has::of_ways(items.iter().map(|i| self.has_own(program, i).or(self.has(i.frame))))
@@ -446,7 +446,7 @@ impl Store {
 
     /// Finds what there is to keep account of in the frames of a new group.
     fn account(&mut self, program: &Program, base: FrameId) {
-        if program.compiled().keeps_no_account() && !program.has_names() {
+        if program.says_nothing_in_frames() {
             return;
         }
         let group = base..self.frames.len() as FrameId;

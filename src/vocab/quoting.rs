@@ -16,15 +16,17 @@ impl Quoting {
     pub(super) fn of(entries: &[(&[u8], TokenId)]) -> Quoting {
         let mut out = Quoting::default();
         for &(bytes, id) in entries {
-            let quotes = quotes(bytes, false).count();
-            let unescaped = self::quotes(bytes, true).count();
-            let begins = begins_quoted(bytes);
+            let all = quotes(bytes, false).count();
+            if all < 2 {
+                continue;
+            }
+            out.whole.push(id);
+            let unescaped = quotes(bytes, true).count();
             let lists = [
-                (quotes >= 2, &mut out.whole),
-                (quotes > 2 || quotes == 2 && bytes[0] != b'"', &mut out.inner),
-                (if begins { unescaped >= 4 } else { quotes >= 2 }, &mut out.behind_another),
+                (all > 2 || bytes[0] != b'"', &mut out.inner),
+                (!begins_quoted(bytes) || unescaped >= 4, &mut out.behind_another),
                 (unescaped >= 3, &mut out.behind_text),
-                (quotes >= 4, &mut out.twice),
+                (all >= 4, &mut out.twice),
             ];
             lists.into_iter().filter(|(holds, _)| *holds).for_each(|(_, list)| list.push(id));
         }

@@ -193,10 +193,7 @@ impl<'a> Lowering<'a, '_> {
         if free && as_set {
             if members.len() <= SMALL_COUNTED {
                 // Alternatives that have members in common then read those together.
-                members.iter_mut().for_each(|member| self.share(member));
-                if !differ {
-                    additional.iter_mut().for_each(|member| self.share(member));
-                }
+                self.share_all(&mut members, (&mut additional, differ));
             }
             return Self::member_set((members, additional), (min, max), frame);
         }
@@ -210,10 +207,7 @@ impl<'a> Lowering<'a, '_> {
         }
         if free {
             // Each member stands on many edges.
-            members.iter_mut().for_each(|member| self.share(member));
-            if !differ {
-                additional.iter_mut().for_each(|member| self.share(member));
-            }
+            self.share_all(&mut members, (&mut additional, differ));
         } else if orders.common > 0 {
             // On two.
             members[..orders.common].iter_mut().for_each(|member| self.share(member));
@@ -288,6 +282,12 @@ impl<'a> Lowering<'a, '_> {
         };
         let whole = around(open, Expr::Members(Box::new(set)), close);
         if may_be_empty { Expr::alt([empty.clone(), whole]) } else { whole }
+    }
+
+    /// Makes all members rules of their own, but for such as differ in their names: those are called by the object's rule.
+    fn share_all(&mut self, members: &mut [Member], (additional, differ): (&mut [Member], bool)) {
+        let additional = if differ { &mut [] } else { additional };
+        members.iter_mut().chain(additional).for_each(|member| self.share(member));
     }
 
     /// Makes a member a rule of its own.
