@@ -34,8 +34,8 @@ pub(super) struct Seen<'e> {
 }
 
 impl Difference {
-    /// Visits the nodes at which the configurations differ; equal ones decide everything below alike, unless the other one's
-    /// say has been taken from it further up.
+    /// Visits the nodes at which the configurations differ; those that are equal or go on alike decide everything below alike, unless the
+    /// other one's say has been taken from it further up.
     pub(super) fn walk(
         &mut self,
         parser: &mut Parser,
@@ -48,6 +48,9 @@ impl Difference {
             let a = parser.step(this, byte)?;
             let b = if this == other { a } else { parser.step(other, byte)? };
             if a == b && (a == DEAD || !taken) {
+                return Ok(None);
+            }
+            if !taken && a != DEAD && b != DEAD && parser.goes_on_alike(a, b)? {
                 return Ok(None);
             }
             own.clear();

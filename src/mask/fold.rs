@@ -12,7 +12,7 @@ use super::entry::Entry;
 use super::pooling::{Counters, count};
 use super::walk::{Stopped, descend};
 use crate::fsm::ByteSet;
-use crate::matcher::{ConfigId, DEAD, Exit, Item, Parser, ParserLimit};
+use crate::matcher::{ConfigId, DEAD, Exit, Parser, ParserLimit};
 use crate::vocab::{Planting, Tree, Vocabulary};
 
 /// A walk over this part of the vocabulary's nodes is long.
@@ -91,16 +91,15 @@ enum OfRule {
 }
 
 impl Folds {
-    /// The entry of an isolated item, of which no other entry is known. `all` is the row of every token with text.
+    /// The entry of an isolated item with this state (and others that end alike), of which no other entry is known. `all` is the row of every token with text.
     pub(super) fn entry(
         &mut self,
         parser: &mut Parser,
         vocab: &Vocabulary,
         all: &Arc<[u32]>,
-        (item, counters): (&Item, &Counters),
+        (own, isolated, counters): (u32, ConfigId, &Counters),
     ) -> Result<Arc<Entry>, Stopped> {
-        let isolated = parser.isolated(*item);
-        let rule = parser.program().state(item.state).rule;
+        let rule = parser.program().state(own).rule;
         // What is kept account of tells bytes apart that states do not.
         let plain = parser.compiled().keeps_no_account();
         let of_rule =

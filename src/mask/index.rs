@@ -52,6 +52,14 @@ type Resolved = FxHashMap<(usize, Exit, ConfigId), (Arc<Entry>, Words)>;
 const TEXT_BYTES: usize = 48;
 const TEXT_NODES: usize = 4;
 
+/// The limit that ended a walk.
+fn limit(stopped: Stopped) -> ParserLimit {
+    match stopped {
+        Stopped::Parser(limit) => limit,
+        Stopped::Budget => ParserLimit::Memory,
+    }
+}
+
 /// One compiled grammar bound to one vocabulary.
 #[derive(Debug)]
 pub(crate) struct Index {
@@ -85,8 +93,8 @@ pub(crate) struct IndexState {
     wide: Vec<bool>,
     keys: GrammarKeys,
     folds: Folds,
-    /// Entries this grammar has used, by state and counter.
-    entries: Cache<(u32, u32), Arc<Entry>>,
+    /// Entries this grammar has used, by state and counter, and whether with what the state calls last.
+    entries: Cache<(u32, u32, bool), Arc<Entry>>,
     /// What [`Entry::resolve`] found, by the entry's address (it is held here, so the address stays its own), exit and what follows.
     resolved: Resolved,
     resolved_bytes: usize,
@@ -222,10 +230,6 @@ impl Index {
     }
 
     fn build(&self, state: &mut IndexState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
-        let limit = |stopped| match stopped {
-            Stopped::Parser(limit) => limit,
-            Stopped::Budget => ParserLimit::Memory,
-        };
         state.walk.clear();
         if let Some(chars) = state.parser.chars_left(config) {
             return self.build_bounded(state, config, chars as usize);
@@ -243,23 +247,18 @@ impl Index {
         let any_wide = items.iter().any(|i| state.wide[i.state as usize]);
         let apart = any_wide || state.new_narrow < FEW_CONFIGS || self.reads_text(state, config);
         if apart || !state.try_narrow(&self.vocab, config, self.ways.direct_walk)? {
+            let mut wide: Vec<Item> = Vec::new();
             for &item in &items {
                 if !state.wide[item.state as usize] {
                     let alone = state.parser.isolated(item);
                     state.wide[item.state as usize] = self.reads_text(state, alone)
                         || !state.narrow_alone(&self.vocab, item, self.ways.direct_walk)?;
-                    if !state.wide[item.state as usize] {
-                        continue;
-                    }
                 }
-                let entry = self.entry(state, item).map_err(limit)?;
-                for &exit in entry.exits() {
-                    let next = state.parser.follow(&item, exit)?;
-                    let counters = &self.pool.pooling.counters;
-                    state.resolve((&self.vocab, counters), &entry, (exit, next)).map_err(limit)?;
+                if state.wide[item.state as usize] {
+                    wide.push(item);
                 }
-                dense.push(entry);
             }
+            self.add_entries(state, &wide, &mut dense)?;
             let IndexState { parser, sections, walk, .. } = &mut *state;
             sections.rest(parser, self.vocab.trie(), walk).map_err(limit)?;
         }
@@ -269,6 +268,32 @@ impl Index {
         state.walk.rows.dedup_by_key(|row| row.as_ptr());
         sets.extend(state.walk.rows.drain(..).map(TokenSet::row));
         Ok(self.assemble(&state.walk.words, &sets))
+    }
+
+    /// Adds the entries of wide items, and what they leave undecided that can be finished.
+    fn add_entries(
+        &self,
+        state: &mut IndexState,
+        wide: &[Item],
+        dense: &mut Vec<Arc<Entry>>,
+    ) -> Result<(), ParserLimit> {
+        let calls: Vec<Vec<Item>> = wide.iter().map(|item| state.parser.called_last(item, wide)).collect();
+        let callers = wide.iter().zip(&calls).filter(|(item, _)| !calls.iter().any(|called| called.contains(item)));
+        let mut groups: Vec<Vec<Item>> = callers.map(|(item, called)| [&[*item], &called[..]].concat()).collect();
+        // Those that are called by such as are called themselves.
+        let left = wide.iter().filter(|item| !groups.iter().any(|group| group.contains(item)));
+        let left: Vec<Vec<Item>> = left.map(|item| vec![*item]).collect();
+        groups.extend(left);
+        for group in groups {
+            let entry = self.entry(state, &group).map_err(limit)?;
+            for &exit in entry.exits() {
+                let next = state.parser.follow(&group[0], exit)?;
+                let counters = &self.pool.pooling.counters;
+                state.resolve((&self.vocab, counters), &entry, (exit, next)).map_err(limit)?;
+            }
+            dense.push(entry);
+        }
+        Ok(())
     }
 
     /// The mask near the end of a budget of code points: that without the budget, but for tokens as long as what is left,
@@ -318,14 +343,15 @@ impl Index {
         self.vocab.trie().len() > TEXT_NODES * self.ways.direct_walk && state.parser.allowed(config).len() >= TEXT_BYTES
     }
 
-    /// The entry of a wide state: this grammar's, else the pool's.
-    fn entry(&self, state: &mut IndexState, item: Item) -> Result<Arc<Entry>, Stopped> {
+    /// The entry of a wide state, with what it calls last: this grammar's, else the pool's.
+    fn entry(&self, state: &mut IndexState, items: &[Item]) -> Result<Arc<Entry>, Stopped> {
         let IndexState { parser, keys, folds, entries, .. } = state;
-        if let Some(entry) = entries.get(&(item.state, item.count)) {
+        let key = (items[0].state, items[0].count, items.len() > 1);
+        if let Some(entry) = entries.get(&key) {
             return Ok(entry);
         }
-        let entry = self.pool.entry(parser, &mut Own { keys, folds }, &self.vocab, item)?;
-        entries.insert((item.state, item.count), entry.clone(), entry.bytes());
+        let entry = self.pool.entry(parser, &mut Own { keys, folds }, &self.vocab, items)?;
+        entries.insert(key, entry.clone(), entry.bytes());
         Ok(entry)
     }
 

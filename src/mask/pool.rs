@@ -18,6 +18,9 @@ use crate::vocab::Vocabulary;
 const PROFILES: usize = 8;
 const RULES: usize = 16;
 
+/// Behind the key of a state: its entry is with what it calls last. No key of a state alone ends so.
+const WITH_CALLS: u32 = u32::MAX;
+
 /// Mask entries by the structure of the automaton behind a state.
 #[derive(Debug)]
 pub(super) struct MaskPool {
@@ -68,22 +71,23 @@ impl MaskPool {
         parser: &mut Parser,
         own: &mut Own<'_>,
         vocab: &Vocabulary,
-        (item, counters): (Item, &Counters),
+        (items, counters): (&[Item], &Counters),
     ) -> Result<Arc<Entry>, Stopped> {
+        let item = items[0];
         if let Some(room) = parser.room(&item)
             && let Some(profile) = self.profile(parser, own, vocab, item)?
         {
             return Ok(Arc::new(profile.entry(room)));
         }
-        let isolated = parser.isolated(item);
+        let isolated = parser.isolated_all(items);
         if let Some(like) = parser.loops_like(isolated)? {
-            let base = self.entry(parser, own, vocab, (like, counters))?;
+            let base = self.entry(parser, own, vocab, (&[like], counters))?;
             let other = parser.isolated(like);
             let entry = Entry::build_like(parser, vocab, &base, isolated, other)?;
             count(&counters.derived);
             return Ok(Arc::new(entry));
         }
-        own.folds.entry(parser, vocab, &self.all, (&item, counters))
+        own.folds.entry(parser, vocab, &self.all, (item.state, isolated, counters))
     }
 
     /// The profile of a state in a counted block.
@@ -109,19 +113,21 @@ impl MaskPool {
         Ok(profile)
     }
 
-    /// The entry of an item's state and counter, built if no grammar has needed it before. The item's counter must be
-    /// normalised. The pool is not locked while an entry is built; two grammars may then build the same one, and either serves.
+    /// The entry of an item's state and counter, and of what the state calls last if that is given, too (see [`Parser::called_last`]); built
+    /// if no grammar has needed it before. The item's counter must be normalised. The pool is not locked while an entry is built; two grammars may then build the same one, and either serves.
     pub(super) fn entry(
         &self,
         parser: &mut Parser,
         own: &mut Own<'_>,
         vocab: &Vocabulary,
-        (item, counters): (Item, &Counters),
+        (items, counters): (&[Item], &Counters),
     ) -> Result<Arc<Entry>, Stopped> {
-        let reach = vocab.reach() as u32;
+        let (reach, item) = (vocab.reach() as u32, items[0]);
         let key = {
             let mut inner = self.inner.lock();
             let key = own.keys.state_key(parser.program_mut(), &mut inner.rules, (item.state, item.count, reach));
+            // What else there is follows from the state: which of its calls are last ones.
+            let key: Box<[u32]> = if items.len() > 1 { [&key[..], &[WITH_CALLS]].concat().into() } else { key };
             if let Some(entry) = inner.entries.get(&key) {
                 count(&counters.hits);
                 return Ok(entry);
@@ -129,7 +135,7 @@ impl MaskPool {
             count(&counters.misses);
             key
         };
-        let entry = self.build(parser, own, vocab, (item, counters))?;
+        let entry = self.build(parser, own, vocab, (items, counters))?;
         let bytes = entry.bytes() + key.len() * 4;
         self.inner.lock().entries.insert(key, entry.clone(), bytes);
         Ok(entry)

@@ -210,9 +210,9 @@ impl Pooled {
         parser: &mut Parser,
         own: &mut Own<'_>,
         vocab: &Vocabulary,
-        item: Item,
+        items: &[Item],
     ) -> Result<Arc<Entry>, Stopped> {
-        self.pool.entry(parser, own, vocab, (item, &self.pooling.counters))
+        self.pool.entry(parser, own, vocab, (items, &self.pooling.counters))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::limit::ParserLimit;
 use super::parser::Parser;
-use super::store::{ConfigId, DEAD, GATED, Item};
+use super::store::{ConfigId, DEAD, Done, GATED, Item};
 use crate::compile::NO_BLOCK;
 use crate::fsm::{CODE_POINTS, kind, utf8};
 
@@ -12,12 +12,16 @@ const MAJORITY: u32 = 48;
 const CANDIDATES: usize = 8;
 /// Configurations inside of code points that are looked at.
 const INSIDE: usize = 32;
+/// Most bytes that a configuration inside of a character reads, and most pairs of such that are looked at.
+const FEW_BYTES: usize = 64;
+const PAIRS: usize = 128;
 
 impl Parser {
-    /// For an isolated item, another one that does the same with most bytes, and that most bytes lead both of them to: `any
-    /// text` for a state that is like it but for a few continuations. The other one is like none itself.
+    /// For an isolated item (or several that end alike), another one that does the same with most bytes, and that most bytes lead both of
+    /// them to: `any text` for a state that is like it but for a few continuations. The other one is like none itself.
     pub(crate) fn loops_like(&mut self, isolated: ConfigId) -> Result<Option<Item>, ParserLimit> {
-        let [own] = *self.store().items(isolated) else { return Ok(None) };
+        let [ref all @ .., own] = *self.store().items(isolated) else { return Ok(None) };
+        let single = all.is_empty();
         let Some(next) = self.majority(isolated)? else { return Ok(None) };
         if self.store().done(next).gated {
             return Ok(None);
@@ -31,7 +35,7 @@ impl Parser {
         let candidates: Vec<Item> = self.store().items(next).iter().filter(alike).take(CANDIDATES).copied().collect();
         for candidate in candidates {
             // What does the same with most bytes is not like another itself, and is no different from itself.
-            if candidate == own {
+            if single && candidate == own {
                 return Ok(None);
             }
             let other = self.isolated(candidate);
@@ -110,6 +114,52 @@ impl Parser {
                 if state != utf8::WHOLE && !inside.contains(&(state, next)) {
                     inside.push((state, next));
                 }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether two configurations, both inside of a character that is written with several bytes, go on alike: text behind it leads
+    /// both to the same. Found out once; where it takes long, no.
+    pub(crate) fn goes_on_alike(&mut self, a: ConfigId, b: ConfigId) -> Result<bool, ParserLimit> {
+        if let Some(&known) = self.alike.get(&(a, b)) {
+            return Ok(known);
+        }
+        let mut pairs = vec![(a, b)];
+        let mut alike = true;
+        let mut at = 0;
+        while let Some(&(a, b)) = pairs.get(at).filter(|_| alike) {
+            at += 1;
+            alike = pairs.len() <= PAIRS && self.add_pairs(a, b, &mut pairs)?;
+        }
+        self.alike.insert((a, b), alike);
+        Ok(alike)
+    }
+
+    /// Adds where each byte leads two configurations, unless that is the same. False if they end differently or few bytes do not tell.
+    fn add_pairs(
+        &mut self,
+        a: ConfigId,
+        b: ConfigId,
+        pairs: &mut Vec<(ConfigId, ConfigId)>,
+    ) -> Result<bool, ParserLimit> {
+        let (left, right) = (self.store().done(a), self.store().done(b));
+        let bytes = self.allowed(a);
+        let plain = |done: Done| !done.gated && !done.root && !done.bottom;
+        if !plain(left) || !plain(right) || bytes.len() > FEW_BYTES || bytes != self.allowed(b) {
+            return Ok(false);
+        }
+        if self.specials(a).next().is_some() || self.specials(b).next().is_some() {
+            return Ok(false);
+        }
+        let mut class = None;
+        for byte in bytes.iter() {
+            if class.replace(self.class(byte)) == Some(self.class(byte)) {
+                continue;
+            }
+            let next = (self.step(a, byte)?, self.step(b, byte)?);
+            if next.0 != next.1 && !pairs.contains(&next) {
+                pairs.push(next);
             }
         }
         Ok(true)

@@ -213,27 +213,28 @@ impl Parser {
         self.settle(next, At::Token)
     }
 
-    /// Counts a byte for the items that have just read it, and adds it to the elements under way.
-    pub(super) fn byte_read(&mut self, byte: u8, items: &mut Vec<Item>) {
-        self.symbol_read(u32::from(byte), items);
+    /// Counts a byte for the items that have just read it, and adds it to the elements under way. Says whether there was anything to do.
+    pub(super) fn byte_read(&mut self, byte: u8, items: &mut Vec<Item>) -> bool {
+        self.symbol_read(u32::from(byte), items)
     }
 
     /// The same of a special token, as a number from 256 on, which budgets do not count here.
-    pub(super) fn symbol_read(&mut self, symbol: u32, items: &mut Vec<Item>) {
+    pub(super) fn symbol_read(&mut self, symbol: u32, items: &mut Vec<Item>) -> bool {
         let at = Where { has: Has::METER.or(Has::ELEMENT), nearest: false };
         if !self.store().has_behind(items).any(at.has) {
-            return;
+            return false;
         }
         let rewritten = self.counted(symbol, (at, items), false);
         if items.iter().any(|&item| behind(&rewritten, item).is_some()) {
             items.retain_mut(|item| behind(&rewritten, *item).map(|new| *item = new).is_some());
-            return;
+            return true;
         }
         // Nothing but what is over can be read: better that than nothing.
         let rewritten = self.counted(symbol, (at, items), true);
         for item in items {
             *item = behind(&rewritten, *item).unwrap_or(*item);
         }
+        true
     }
 
     /// The frames of items that have just read a symbol. What is over is dropped, unless it is to go on.

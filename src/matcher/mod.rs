@@ -16,6 +16,7 @@ mod recognizer;
 mod registers;
 mod shortest;
 mod store;
+mod tails;
 mod temperature;
 mod trace;
 mod transitions;

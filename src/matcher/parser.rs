@@ -1,6 +1,7 @@
 //! Earley's algorithm over rule automata with interned configurations: scanning, completion, prediction, and the memo
 //! of transitions that makes all of it a lazily built deterministic pushdown automaton.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -50,6 +51,8 @@ pub(crate) struct Parser {
     special_steps: FxHashMap<(ConfigId, u32), ConfigId>,
     /// See [`Parser::loops`].
     pub(super) loops: Vec<(u64, u64)>,
+    /// See [`Parser::goes_on_alike`].
+    pub(super) alike: FxHashMap<(ConfigId, ConfigId), bool>,
     /// See [`Parser::after`].
     after: FxHashMap<(FrameId, bool), ConfigId>,
     /// See [`Parser::token_ended`].
@@ -105,6 +108,7 @@ impl Parser {
             transitions: Transitions::default(),
             special_steps: FxHashMap::default(),
             loops: Vec::new(),
+            alike: FxHashMap::default(),
             after: FxHashMap::default(),
             ticks: FxHashMap::default(),
             distinct: Distinct::default(),
@@ -151,6 +155,7 @@ impl Parser {
         self.loose = false;
         self.special_steps.clear();
         self.loops.clear();
+        self.alike.clear();
         self.after.clear();
         self.ticks.clear();
         self.distinct = Distinct::default();
@@ -186,7 +191,7 @@ impl Parser {
             + self.transitions.bytes()
             + self.distinct.bytes()
             + self.names.bytes()
-            + (self.special_steps.len() + self.after.len() + self.loops.len()) * 16
+            + (self.special_steps.len() + self.after.len() + self.loops.len() + self.alike.len()) * 16
     }
 
     /// Whether the memory budget is used up and [`Parser::clear`] is due.
@@ -207,7 +212,7 @@ impl Parser {
     /// Where a byte leads. Amortised constant: one table look-up once the transition is known.
     #[inline]
     pub(crate) fn step(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, ParserLimit> {
-        let class = u32::from(self.class(byte));
+        let class = self.class(byte);
         if let Some(next) = self.transitions.get(config, class) {
             return Ok(next);
         }
@@ -222,7 +227,8 @@ impl Parser {
         if self.is_named(config) {
             let (next, is_of_class) = self.step_named(config, byte)?;
             if is_of_class {
-                self.transitions.insert(config, (u32::from(self.class(byte)), self.classes.len()), next);
+                let class = self.class(byte);
+                self.transitions.insert(config, (class..=class, self.classes.len()), next);
             }
             return Ok(next);
         }
@@ -232,7 +238,7 @@ impl Parser {
         }
         debug_assert!(config == DEAD || self.store.done(config).loose == self.loose);
         self.tell_apart();
-        let next = self.read_byte(config, self.classes.first(u32::from(self.class(byte))))?;
+        let (next, alike) = self.read_alike(config, self.classes.first(u32::from(self.class(byte))))?;
         if next == DEAD {
             let reads = self.allowed(config);
             if !reads.contains(byte) {
@@ -241,7 +247,9 @@ impl Parser {
             }
         }
         self.tell_apart();
-        self.transitions.insert(config, (u32::from(self.class(byte)), self.classes.len()), next);
+        // Classes are of neighbours: what is between two bytes is between their classes.
+        let classes = self.class(*alike.start())..=self.class(*alike.end());
+        self.transitions.insert(config, (classes, self.classes.len()), next);
         Ok(next)
     }
 
@@ -255,21 +263,34 @@ impl Parser {
 
     /// The configuration behind a byte.
     pub(super) fn read_byte(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, ParserLimit> {
+        Ok(self.read_alike(config, byte)?.0)
+    }
+
+    /// The configuration behind a byte, and the bytes around it that lead there over the same edges.
+    fn read_alike(&mut self, config: ConfigId, byte: u8) -> Result<(ConfigId, RangeInclusive<u8>), ParserLimit> {
         self.scratch.kernel.clear();
+        let (mut from, mut to) = (0, u8::MAX);
         for item in self.store.items(config) {
             self.program.expand(item.state);
             for e in self.program.byte_edges(item.state) {
-                if e.lo <= byte && byte <= e.hi {
+                if e.hi < byte {
+                    from = from.max(e.hi + 1);
+                } else if e.lo > byte {
+                    to = to.min(e.lo - 1);
+                } else {
+                    (from, to) = (from.max(e.lo), to.min(e.hi));
                     self.scratch.kernel.push(Item { state: e.to, ..*item });
                 }
             }
         }
         if !self.compiled().keeps_no_account() {
             let mut kernel = std::mem::take(&mut self.scratch.kernel);
-            self.byte_read(byte, &mut kernel);
+            if self.byte_read(byte, &mut kernel) {
+                (from, to) = (byte, byte);
+            }
             self.scratch.kernel = kernel;
         }
-        self.close()
+        Ok((self.close()?, from..=to))
     }
 
     /// Where a special token of the grammar leads.

@@ -362,13 +362,18 @@ impl Store {
         self.configs[config as usize].plain
     }
 
+    /// The frame with these items, if it is interned.
+    pub(super) fn find_frame(&self, items: &[Item]) -> Option<FrameId> {
+        let same = |&id: &u32| self.slice(self.frames[id as usize].items) == items;
+        self.frame_ids.find(hash_items(items, Done::default()), same).copied()
+    }
+
     /// Interns a frame that does not refer to itself; `items` are sorted and distinct, their frames interned.
     pub(crate) fn frame(&mut self, program: &Program, items: &[Item], reach: Option<u32>) -> FrameId {
-        let hash = hash_items(items, Done::default());
-        let found = self.frame_ids.find(hash, |&id| self.slice(self.frames[id as usize].items) == items);
-        if let Some(&id) = found {
+        if let Some(id) = self.find_frame(items) {
             return id;
         }
+        let hash = hash_items(items, Done::default());
         let owner = items.iter().fold(None, |o, item| Some(Owner::merge(o, self.owner(program, item))));
         let span = self.push(items);
         let id = self.frames.len() as u32;

@@ -1,21 +1,23 @@
 //! The memo of where bytes lead: with it, the parser is a lazily built deterministic pushdown automaton.
 
+use std::ops::RangeInclusive;
+
 use super::store::{ConfigId, DEAD};
 use crate::fsm::ByteSet;
 use crate::switches::Switch;
 
 /// Not known.
 const UNKNOWN: u32 = u32::MAX;
-/// In [`Known::row`]: there is no row, but the one transition of this class. Most configurations that a walk comes by are left by one
-/// class of bytes only, and a row is as wide as there are classes.
+/// In [`Known::row`]: there is no row, but the one transition of these classes, neighbours, from the lowest byte to the next. Most
+/// configurations that a walk comes by are left by one class of bytes only, and a row is as wide as there are classes.
 const ONE: u32 = 0x8000_0000;
 
 /// What is known of one configuration.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    /// Where its row begins; [`ONE`] and a class; or [`UNKNOWN`].
+    /// Where its row begins; [`ONE`] and classes; or [`UNKNOWN`].
     row: u32,
-    /// Where the one class leads.
+    /// Where the ones lead.
     next: ConfigId,
     /// The number of the set of bytes that it reads, or [`UNKNOWN`].
     reads: u32,
@@ -23,6 +25,12 @@ struct Known {
 
 impl Known {
     const NOTHING: Known = Known { row: UNKNOWN, next: DEAD, reads: UNKNOWN };
+}
+
+/// The classes of [`ONE`].
+#[inline]
+fn ones(row: u32) -> RangeInclusive<u8> {
+    row as u8..=(row >> 8) as u8
 }
 
 /// (configuration, class of bytes) to configuration.
@@ -43,32 +51,33 @@ impl Transitions {
 
     /// Where a class leads, if that is known.
     #[inline]
-    pub(super) fn get(&self, config: ConfigId, class: u32) -> Option<ConfigId> {
+    pub(super) fn get(&self, config: ConfigId, class: u8) -> Option<ConfigId> {
         let &Known { row, next, .. } = self.known.get(config as usize)?;
         if row & ONE == 0 {
-            let next = self.rows[(row + class) as usize];
+            let next = self.rows[(row + u32::from(class)) as usize];
             return (next != UNKNOWN).then_some(next);
         }
-        (row == ONE | class).then_some(next)
+        (row != UNKNOWN && ones(row).contains(&class)).then_some(next)
     }
 
-    /// Notes where a class leads; there are `classes` of them.
-    pub(super) fn insert(&mut self, config: ConfigId, (class, classes): (u32, usize), next: ConfigId) {
+    /// Notes where classes that are neighbours lead; there are `count` of them in all.
+    pub(super) fn insert(&mut self, config: ConfigId, (classes, count): (RangeInclusive<u8>, usize), next: ConfigId) {
         if !self.switch.is_on() {
             return;
         }
         let known = Self::at(&mut self.known, config);
+        let (from, to) = (usize::from(*classes.start()), usize::from(*classes.end()));
         if known.row == UNKNOWN {
-            (known.row, known.next) = (ONE | class, next);
+            (known.row, known.next) = (ONE | (to << 8 | from) as u32, next);
             return;
         }
         if known.row & ONE != 0 {
-            let (first, row) = ((known.row & !ONE) as usize, self.rows.len());
-            self.rows.resize(row + classes, UNKNOWN);
-            self.rows[row + first] = known.next;
+            let (first, row) = (ones(known.row), self.rows.len());
+            self.rows.resize(row + count, UNKNOWN);
+            self.rows[row..][usize::from(*first.start())..=usize::from(*first.end())].fill(known.next);
             known.row = row as u32;
         }
-        self.rows[(known.row + class) as usize] = next;
+        self.rows[known.row as usize..][from..=to].fill(next);
     }
 
     /// Whether a byte is known to lead nowhere. Most that a walk tries do, and need no place in a row.
