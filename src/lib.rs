@@ -82,6 +82,7 @@ pub mod ir;
 pub mod limits;
 pub mod mask;
 pub mod matcher;
+mod numbers;
 pub mod spec;
 pub mod switches;
 pub mod vocab;

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hashbrown::HashTable;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
 
@@ -17,6 +16,7 @@ use super::{
 use crate::fsm::{Dfa, Edge};
 use crate::ids::Label;
 use crate::ir::Expr;
+use crate::numbers::Numbers;
 
 mod counted;
 mod edges;
@@ -132,7 +132,7 @@ pub(crate) struct Program {
     pub(crate) blocks: Vec<Block>,
     instances: Vec<Instance>,
     rules: Vec<Opened>,
-    known: HashTable<u32>,
+    known: Numbers,
     /// States of sets of members.
     members: Vec<MemberStates>,
     /// How many of those are in sets.
@@ -194,7 +194,7 @@ impl Program {
             enter_edges: Vec::new(),
             blocks: Vec::new(),
             instances: Vec::new(),
-            known: HashTable::new(),
+            known: Numbers::default(),
             members: Vec::new(),
             member_states: 0,
             nearing_end: FxHashMap::default(),
@@ -568,11 +568,11 @@ impl Program {
     fn intern(&mut self, instance: u32, set: &[u32]) -> u32 {
         let hash = hash_set(instance, set);
         let (states, sets) = (&self.states, &self.sets);
-        let same = |&id: &u32| {
+        let same = |id: u32| {
             let s = &states[id as usize];
             s.instance == instance && sets[s.set.range()] == *set
         };
-        if let Some(&id) = self.known.find(hash, same) {
+        if let Some(id) = self.known.find(hash, same) {
             return id;
         }
         let Instance { rule, block, .. } = self.instances[instance as usize];
@@ -617,11 +617,7 @@ impl Program {
             if let Source::Members(..) = source {
                 self.member_states += set.len();
             }
-            let (states, sets) = (&self.states, &self.sets);
-            self.known.insert_unique(hash, id, |&id| {
-                let s = &states[id as usize];
-                hash_set(s.instance, &sets[s.set.range()])
-            });
+            self.known.insert(hash, id);
         }
         id
     }

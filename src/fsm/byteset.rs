@@ -64,6 +64,14 @@ impl ByteSet {
         self.0.iter().map(|w| w.count_ones() as usize).sum()
     }
 
+    /// How many of its bytes are smaller.
+    #[inline]
+    pub(crate) fn rank(&self, byte: u8) -> usize {
+        let (word, bit) = (usize::from(byte / 64), byte % 64);
+        let before: u32 = self.0[..word].iter().map(|word| word.count_ones()).sum();
+        (before + (self.0[word] & ((1 << bit) - 1)).count_ones()) as usize
+    }
+
     /// Whether the set has no byte.
     pub fn is_empty(&self) -> bool {
         self.0 == [0; 4]

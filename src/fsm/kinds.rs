@@ -41,6 +41,59 @@ pub(crate) const CODE_POINTS: u64 = 1 << 63;
 /// The kinds of all bytes that are not ASCII.
 pub(crate) const NOT_ASCII: u64 = 1 << 17 | 1 << 18 | 1 << 19 | 1 << 20 | 1 << 21;
 
+/// Bytes that grammars seldom tell apart, as a range for each shape of several bytes. All other bytes have shapes of their own.
+const GROUPS: [(u8, u8); 12] = [
+    (b'a', b'z'),
+    (b'A', b'Z'),
+    (b'0', b'9'),
+    (0x80, 0x8F),
+    (0x90, 0x9F),
+    (0xA0, 0xBF),
+    (0xC2, 0xDF),
+    (0xE1, 0xEC),
+    (0xEE, 0xEF),
+    (0xF1, 0xF3),
+    (0x00, 0x08),
+    (0x0E, 0x1F),
+];
+
+/// Shapes by byte, and the bytes of each.
+const SHAPES: ([u8; 256], [(u8, u8); 256]) = {
+    let (mut of, mut bytes) = ([0u8; 256], [(0u8, 0u8); 256]);
+    let (mut byte, mut own) = (0usize, GROUPS.len());
+    let mut group = 0;
+    while group < GROUPS.len() {
+        bytes[group] = GROUPS[group];
+        group += 1;
+    }
+    while byte < 256 {
+        let mut group = 0;
+        while group < GROUPS.len() && !(GROUPS[group].0 as usize <= byte && byte <= GROUPS[group].1 as usize) {
+            group += 1;
+        }
+        if group == GROUPS.len() {
+            group = own;
+            bytes[own] = (byte as u8, byte as u8);
+            own += 1;
+        }
+        of[byte] = group as u8;
+        byte += 1;
+    }
+    (of, bytes)
+};
+
+/// The shape of a byte, a number.
+#[inline]
+pub(crate) fn shape(byte: u8) -> u8 {
+    SHAPES.0[usize::from(byte)]
+}
+
+/// The lowest and the highest byte of a shape. There are few shapes of several bytes, and those have the lowest numbers.
+#[inline]
+pub(crate) fn shape_bytes(shape: u8) -> (u8, u8) {
+    SHAPES.1[usize::from(shape)]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,5 +102,15 @@ mod tests {
     fn kinds_are_ascii_or_not_and_leave_a_bit() {
         assert!((0..=255u8).all(|byte| (kind(byte) & NOT_ASCII != 0) == (byte >= 0x80)));
         assert!((0..=255u8).all(|byte| kind(byte) != CODE_POINTS));
+    }
+
+    #[test]
+    fn each_byte_is_of_its_shape() {
+        for byte in 0..=255u8 {
+            let (lo, hi) = shape_bytes(shape(byte));
+            assert!((lo..=hi).contains(&byte) && (lo..=hi).all(|other| shape(other) == shape(byte)));
+            assert!(lo == hi || usize::from(shape(byte)) < GROUPS.len());
+        }
+        const { assert!(GROUPS.len() <= u16::BITS as usize) };
     }
 }

@@ -7,6 +7,7 @@ use super::difference::Difference;
 use super::profile::Profile;
 use super::section::Sections;
 use super::set::{TokenSet, bit, clear_bit, set_bit};
+use super::shaped::Shaped;
 use super::walk::{Stopped, Walk};
 use crate::fsm::ByteSet;
 use crate::ids::TokenId;
@@ -132,11 +133,13 @@ impl Entry {
         all: &Arc<[u32]>,
         isolated: ConfigId,
     ) -> Result<(Entry, usize), Stopped> {
-        let mut walk = Walk::in_runs();
-        walk.run(parser, vocab.trie(), 0, isolated, usize::MAX)?;
-        let accepted = TokenSet::new(&walk.runs.unwrap_or_default(), all, vocab.trie().words_below(0));
-        let undecided = Undecided::below(vocab, vocab.trie(), walk.exits, &accepted);
-        Ok((Entry::new(accepted, undecided), walk.looked))
+        let mut shaped = Shaped::walk(parser, vocab, isolated)?;
+        let accepted = shaped.accepted(vocab, all);
+        let Shaped { exits, fine, .. } = &mut shaped;
+        let (exits, fine_exits) = (std::mem::take(exits), std::mem::take(&mut fine.exits));
+        let sides = [(vocab.shapes().tree(), exits), (&**vocab.trie(), fine_exits)];
+        let undecided = Undecided::below(vocab, sides, &accepted);
+        Ok((Entry::new(accepted, undecided), shaped.looked()))
     }
 
     /// The entry of a state from what was found on a tree of words: the nodes that it reads, and where its rule may end.
@@ -149,7 +152,7 @@ impl Entry {
         let mut bits = vec![0; vocab.mask_words()];
         read.flat_map(|node| tree.words_at(node)).for_each(|&id| set_bit(&mut bits, id));
         let accepted = TokenSet::row(bits);
-        let undecided = Undecided::below(vocab, tree, exits, &accepted);
+        let undecided = Undecided::below(vocab, [(tree, exits)], &accepted);
         Entry::new(accepted, undecided)
     }
 
@@ -277,7 +280,12 @@ fn below(
 impl Undecided {
     fn exits(&self) -> Vec<Exit> {
         match self {
-            Undecided::Behind(rests) => rests.iter().map(|(exit, _)| *exit).collect(),
+            Undecided::Behind(rests) => {
+                let mut exits: Vec<Exit> = rests.iter().map(|(exit, _)| *exit).collect();
+                exits.sort_unstable();
+                exits.dedup();
+                exits
+            }
             Undecided::Like { base, own, .. } => {
                 let mut exits = base.exits().to_vec();
                 exits.extend(own.iter().map(|(exit, _)| *exit));
@@ -290,17 +298,23 @@ impl Undecided {
     }
 
     /// What is undecided below these nodes, accepted tokens left out (free text may end after any of its bytes; nearly
-    /// everything below is accepted anyway).
-    fn below(vocab: &Vocabulary, tree: &Tree, mut exits: Vec<(Exit, u32)>, accepted: &TokenSet) -> Undecided {
-        if exits.is_empty() {
+    /// everything below is accepted anyway). The nodes are of several trees.
+    fn below<const N: usize>(
+        vocab: &Vocabulary,
+        sides: [(&Tree, Vec<(Exit, u32)>); N],
+        accepted: &TokenSet,
+    ) -> Undecided {
+        if sides.iter().all(|(_, exits)| exits.is_empty()) {
             return Undecided::Behind(Box::default());
         }
         let mut row = vec![0; vocab.mask_words()];
         accepted.write(&mut row);
-        exits.sort_unstable();
         let mut rests = Vec::new();
-        for exits in exits.chunk_by(|a, b| a.0 == b.0) {
-            rests.extend(Rest::of((vocab, tree), &row, exits).map(|rest| (exits[0].0, rest)));
+        for (tree, mut exits) in sides {
+            exits.sort_unstable();
+            for exits in exits.chunk_by(|a, b| a.0 == b.0) {
+                rests.extend(Rest::of((vocab, tree), &row, exits).map(|rest| (exits[0].0, rest)));
+            }
         }
         Undecided::Behind(rests.into())
     }

@@ -11,13 +11,14 @@ use super::difference::{Difference, Seen};
 use super::entry::Entry;
 use super::pooling::{Counters, count};
 use super::walk::{Stopped, descend};
-use crate::fsm::ByteSet;
+use crate::fsm::{ByteSet, shape_bytes};
+use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, Exit, Parser, ParserLimit};
-use crate::vocab::{Planting, Tree, Vocabulary};
+use crate::vocab::{Planting, Shapes, Tree, Trie, Vocabulary};
 
-/// A walk over this part of the vocabulary's nodes is long.
+/// A walk over this part of the vocabulary's nodes by shapes is long.
 const LONG: usize = 4;
-/// After so many long walks that no fold has spared, a rule is worth a fold: it costs two or three of them.
+/// After so many long walks that no fold has spared, a rule is worth a fold: it costs some of them.
 const WALKS: u32 = 3;
 /// A fold has at most this part of the vocabulary's nodes, or it is no help.
 const SMALLER: usize = 4;
@@ -126,7 +127,7 @@ impl Folds {
         }
         let (entry, looked) = Entry::build(parser, vocab, all, isolated)?;
         if let OfRule::Folded(_, walks) = of_rule {
-            *walks += u32::from(looked > vocab.trie().len() / LONG);
+            *walks += u32::from(looked > vocab.shapes().tree().len() / LONG);
         }
         Ok(Arc::new(entry))
     }
@@ -144,7 +145,54 @@ struct Grouping {
     next: Vec<ConfigId>,
 }
 
-/// Nodes of the vocabulary's trie that become one node.
+/// In a number of a node: it is one of the trie, not of the tree of shapes.
+const FINE: u32 = 1 << 31;
+
+/// The vocabulary by shapes, and as a trie from where bytes of one shape are told apart.
+struct Words<'v> {
+    trie: &'v Trie,
+    shapes: &'v Shapes,
+}
+
+impl Words<'_> {
+    /// Words that end at a node.
+    fn at(&self, node: u32) -> &[TokenId] {
+        if node & FINE == 0 { self.shapes.tree().words_at(node) } else { self.trie.words_at(node & !FINE) }
+    }
+
+    /// Words that end at a node or below.
+    fn below(&self, node: u32) -> &[TokenId] {
+        if node & FINE == 0 { self.shapes.tree().words_below(node) } else { self.trie.words_below(node & !FINE) }
+    }
+
+    /// Adds a node's children with their groups; `of` has the group of each byte.
+    fn children(&self, node: u32, of: &[u8; 256], out: &mut Vec<(u8, u32)>) {
+        if node & FINE != 0 {
+            let (mut child, end) = ((node & !FINE) + 1, self.trie.node(node & !FINE).end);
+            while child < end {
+                let next = self.trie.node(child);
+                out.push((of[usize::from(next.byte)], child | FINE));
+                child = next.end;
+            }
+            return;
+        }
+        let (mut child, end) = (node + 1, self.shapes.tree().node(node).end);
+        while child < end {
+            let next = self.shapes.tree().node(child);
+            let (lo, hi) = shape_bytes(next.byte);
+            let group = of[usize::from(lo)];
+            if of[usize::from(lo)..=usize::from(hi)].iter().all(|&other| other == group) {
+                out.push((group, child));
+            } else {
+                let sources = self.shapes.sources(child).iter();
+                out.extend(sources.map(|&own| (of[usize::from(self.trie.node(own).byte)], own | FINE)));
+            }
+            child = next.end;
+        }
+    }
+}
+
+/// Nodes of the vocabulary that become one node.
 struct Pending {
     config: ConfigId,
     group: u8,
@@ -154,10 +202,10 @@ struct Pending {
 }
 
 impl Fold {
-    /// The fold of an isolated item's state. None if it is hardly smaller than the vocabulary. Cost: a look at each node that the state
-    /// can read, and one transition a node of the fold and group of bytes.
+    /// The fold of an isolated item's state. None if it is hardly smaller than the vocabulary. Cost: a look at each node by
+    /// shapes (and of the trie, where shapes do not do) that the state can read, and one transition a node of the fold and group of bytes.
     fn build(parser: &mut Parser, vocab: &Vocabulary, isolated: ConfigId) -> Result<Option<Fold>, Stopped> {
-        let trie = vocab.trie();
+        let (trie, words) = (vocab.trie(), Words { trie: vocab.trie(), shapes: vocab.shapes() });
         let mut known: FxHashMap<ConfigId, Grouping> = FxHashMap::default();
         let mut ids: FxHashMap<Box<[ByteSet]>, u32> = FxHashMap::default();
         let mut groups: Vec<Box<[ByteSet]>> = Vec::new();
@@ -179,15 +227,10 @@ impl Fold {
             };
             groupings.push(grouping.id);
             for &node in &here {
-                let (mut child, end) = (node + 1, trie.node(node).end);
-                if child < end {
+                let before = children.len();
+                words.children(node, &grouping.of, &mut children);
+                if children.len() > before {
                     marks[groupings.len() - 1] |= GOES_ON;
-                }
-                while child < end {
-                    let node = trie.node(child);
-                    let group = grouping.of[usize::from(node.byte)];
-                    children.push((group, child));
-                    child = node.end;
                 }
             }
             // The last that is pushed is the next that is visited: the first group comes last, those that lead nowhere first.
@@ -216,7 +259,7 @@ impl Fold {
                     break Some(next);
                 }
                 tree.node(next.depth as usize, NO_GROUP);
-                nodes.drain(next.from..).for_each(|node| tree.words(trie.words_below(node)));
+                nodes.drain(next.from..).for_each(|node| tree.words(words.below(node)));
                 groupings.push(0);
                 marks.push(0);
             };
@@ -228,7 +271,7 @@ impl Fold {
             if at as usize > trie.len() / SMALLER {
                 return Ok(None);
             }
-            here.iter().for_each(|&node| tree.words(trie.words_at(node)));
+            here.iter().for_each(|&node| tree.words(words.at(node)));
             let done = parser.store().done(config);
             if done.gated {
                 return Ok(None);

@@ -18,6 +18,7 @@ mod pooling;
 mod profile;
 mod section;
 mod set;
+mod shaped;
 mod tokens;
 mod walk;
 

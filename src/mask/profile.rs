@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::entry::Entry;
+use super::entry::{Entry, strictly_below};
 use super::set::{TokenSet, set_bit};
-use super::walk::{Stopped, Walk, descend};
+use super::walk::{Stopped, Walk, descend, descend_from};
 use crate::compile::NO_BLOCK;
-use crate::fsm::ByteSet;
+use crate::fsm::{ByteSet, shape_bytes};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, FREE, Item, Parser, Room};
-use crate::vocab::{Trie, Vocabulary};
+use crate::vocab::{Tree, Trie, Vocabulary};
 
 /// What a token needs of the counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,28 +53,11 @@ impl Profile {
         if block == NO_BLOCK || parser.program_mut().block_calls(block) {
             return Ok(None);
         }
-        let trie = vocab.trie();
-        let mut found = Found::default();
         let start = parser.isolated(Item { count: FREE, ..item });
-        let mut countable = true;
-        descend(trie, (start, Place::Inside(0)), |at, byte, (config, place)| -> Result<_, Stopped> {
-            if !countable {
-                return Ok(None);
-            }
-            let next = parser.step(config, byte)?;
-            if next == DEAD {
-                return Ok(None);
-            }
-            let place = found.visit(parser, trie, at, next, place);
-            countable = place.is_some();
-            Ok(place.map(|place| (next, place)))
-        })?;
-        if !countable {
-            return Ok(None);
-        }
+        let Some(found) = Found::walk(parser, vocab, start)? else { return Ok(None) };
         // A block that may be all there is ends after every run: too much is left open for lists to pay.
-        let open: usize = found.exits.iter().map(|&(node, _)| trie.range_below(node).len()).sum();
-        Ok((open <= trie.words_below(0).len() / 2).then(|| found.finish(vocab)))
+        let open: usize = found.exits.iter().map(|&(at, _)| at.tree(vocab).range_below(at.node).len()).sum();
+        Ok((open <= vocab.trie().words_below(0).len() / 2).then(|| found.finish(vocab)))
     }
 
     /// The entry of a counter this far from its bounds. Cost: the tokens the bounds rule out, or those they leave.
@@ -179,12 +162,78 @@ struct Found {
     inside: Vec<Need>,
     outside: Vec<Need>,
     /// Nodes at which the rule ended, and after how many runs.
-    exits: Vec<(u32, u32)>,
+    exits: Vec<(At, u32)>,
+}
+
+/// A node of the vocabulary.
+#[derive(Clone, Copy)]
+struct At {
+    node: u32,
+    /// Of the tree of shapes, not of the trie.
+    shaped: bool,
+}
+
+impl At {
+    fn tree(self, vocab: &Vocabulary) -> &Tree {
+        if self.shaped { vocab.shapes().tree() } else { vocab.trie() }
+    }
 }
 
 impl Found {
+    /// Walks the vocabulary by shapes, and the trie from where bytes of one shape are told apart. None where runs cannot be told.
+    fn walk(parser: &mut Parser, vocab: &Vocabulary, start: ConfigId) -> Result<Option<Found>, Stopped> {
+        let (shapes, trie) = (vocab.shapes(), vocab.trie());
+        let mut found = Found::default();
+        let mut countable = true;
+        descend(shapes.tree(), (start, Place::Inside(0)), |at, shape, (config, place)| -> Result<_, Stopped> {
+            if !countable {
+                return Ok(None);
+            }
+            if parser.is_uniform(config, shape)? {
+                let at = At { node: at, shaped: true };
+                return found.step(parser, vocab, (at, shape_bytes(shape).0), (config, place), &mut countable);
+            }
+            for &node in shapes.sources(at) {
+                let mut step = |node: u32, byte: u8, before| {
+                    let at = At { node, shaped: false };
+                    found.step(parser, vocab, (at, byte), before, &mut countable)
+                };
+                if let Some(behind) = step(node, trie.node(node).byte, (config, place))? {
+                    descend_from(trie, node, behind, step)?;
+                }
+            }
+            Ok(None)
+        })?;
+        Ok(countable.then_some(found))
+    }
+
+    /// Goes over a byte to a node.
+    fn step(
+        &mut self,
+        parser: &mut Parser,
+        vocab: &Vocabulary,
+        (at, byte): (At, u8),
+        (config, place): (ConfigId, Place),
+        countable: &mut bool,
+    ) -> Result<Option<(ConfigId, Place)>, Stopped> {
+        let next = if *countable { parser.step(config, byte)? } else { DEAD };
+        if next == DEAD {
+            return Ok(None);
+        }
+        let place = self.visit(parser, vocab, at, next, place);
+        *countable = place.is_some();
+        Ok(place.map(|place| (next, place)))
+    }
+
     /// Notes what a node's words need; `None` where that is not a matter of counting.
-    fn visit(&mut self, parser: &mut Parser, trie: &Trie, node: u32, config: ConfigId, parent: Place) -> Option<Place> {
+    fn visit(
+        &mut self,
+        parser: &mut Parser,
+        vocab: &Vocabulary,
+        at: At,
+        config: ConfigId,
+        parent: Place,
+    ) -> Option<Place> {
         let seen = match self.known.get(&config) {
             Some(&seen) => seen,
             None => {
@@ -202,12 +251,12 @@ impl Found {
             _ => return None,
         };
         let list = if let Place::Inside(_) = place { &mut self.inside } else { &mut self.outside };
-        list.extend(trie.words_at(node).iter().map(|&token| Need { token, runs: need }));
+        list.extend(at.tree(vocab).words_at(at.node).iter().map(|&token| Need { token, runs: need }));
         if bottom {
             let runs = match place {
                 Place::Inside(runs) | Place::Outside(runs) => runs,
             };
-            self.exits.push((node, runs));
+            self.exits.push((at, runs));
         }
         Some(place)
     }
@@ -216,11 +265,11 @@ impl Found {
         let inside = by_runs(&self.inside);
         let mut row = vec![0; vocab.mask_words()];
         inside.iter().for_each(|n| set_bit(&mut row, n.token));
-        let trie = vocab.trie();
         let (mut left, mut remainders) = (Vec::new(), Vec::new());
-        for &(node, runs) in &self.exits {
-            let depth = usize::from(trie.node(node).depth);
-            for &token in &trie.words_below(node)[trie.words_at(node).len()..] {
+        for &(at, runs) in &self.exits {
+            let tree = at.tree(vocab);
+            let depth = usize::from(tree.node(at.node).depth);
+            for &token in strictly_below(tree, at.node) {
                 if let Some(bytes) = vocab.bytes(token) {
                     remainders.push((&bytes[depth..], TokenId::new(left.len())));
                     left.push(Need { token, runs });

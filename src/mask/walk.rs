@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::set::{bit, clear_bit, set_bit};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, Exit, Parser, ParserLimit};
-use crate::vocab::{Tree, Trie};
+use crate::vocab::{Fan, Tree, Trie};
 
 /// Nodes of a subtree from which on its bytes are looked at as a whole.
 const SWALLOW: u32 = 4;
@@ -31,9 +31,6 @@ impl From<ParserLimit> for Stopped {
 pub(crate) struct Walk {
     /// Words that can follow (each once per walk).
     pub(crate) words: Vec<TokenId>,
-    /// Where words that can follow are in the trie's list of words, in ascending order, instead of the words: a walk over all text finds most
-    /// words there are.
-    pub(crate) runs: Option<Vec<Range<usize>>>,
     /// Rows of further words, found as a whole.
     pub(crate) rows: Vec<Arc<[u32]>>,
     /// Nodes at which a rule over the unknown frame ended, and how: what is below has to be decided by what follows.
@@ -54,11 +51,6 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// A walk that finds [`Walk::runs`].
-    pub(crate) fn in_runs() -> Walk {
-        Walk { runs: Some(Vec::new()), ..Walk::default() }
-    }
-
     /// Forgets what was found.
     pub(crate) fn clear(&mut self) {
         self.words.clear();
@@ -66,6 +58,7 @@ impl Walk {
         self.exits.clear();
         self.called.clear();
         self.behind.clear();
+        self.stack.clear();
     }
 
     /// How many words and rows were found.
@@ -118,6 +111,7 @@ impl Walk {
         budget: usize,
     ) -> Result<(), Stopped> {
         let mut left = budget;
+        self.stack.clear();
         if node == 0 {
             // Only the root has a table of its children.
             for byte in parser.allowed(config).iter() {
@@ -128,8 +122,7 @@ impl Walk {
             }
             return Ok(());
         }
-        let end = trie.node(node).end;
-        self.below(parser, trie, node + 1, end, config, &mut left)
+        self.below(parser, trie, node, config, &mut left)
     }
 
     /// Visits one node that was reached with `config`, and its subtree.
@@ -149,8 +142,7 @@ impl Walk {
             return Ok(());
         }
         self.take(trie, trie.range_at(node));
-        let end = trie.node(node).end;
-        if end == node + 1 {
+        if trie.node(node).end == node + 1 {
             return Ok(());
         }
         if parser.store().done(config).open() {
@@ -163,7 +155,7 @@ impl Walk {
             self.called.push((config, node));
             return Ok(());
         }
-        self.below(parser, trie, node + 1, end, config, left)
+        self.below(parser, trie, node, config, left)
     }
 
     /// Takes a whole subtree where every byte in it leads the configuration back to itself: free text reads most words
@@ -188,47 +180,37 @@ impl Walk {
     /// Adds words.
     #[inline]
     fn take(&mut self, trie: &Trie, words: Range<usize>) {
-        match &mut self.runs {
-            None => self.words.extend_from_slice(trie.words(words)),
-            Some(_) if words.is_empty() => {}
-            Some(runs) => match runs.last_mut() {
-                Some(last) if last.end == words.start => last.end = words.end,
-                _ => runs.push(words),
-            },
-        }
+        self.words.extend_from_slice(trie.words(words));
     }
 
-    /// Visits the nodes `from..to`, children of one node that was reached with `config`.
+    /// Visits the nodes strictly below one that was reached with `config`.
     fn below(
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        from: u32,
-        to: u32,
+        node: u32,
         config: ConfigId,
         left: &mut usize,
     ) -> Result<(), Stopped> {
-        self.stack.clear();
-        self.stack.push((to, config));
-        let mut at = from;
-        while at < to {
+        if let Some(fan) = trie.fan(node) {
+            return self.fan_out(parser, trie, &fan, config, left);
+        }
+        let base = self.stack.len();
+        let mut at = node + 1;
+        let mut top = (trie.node(node).end, config);
+        let end = top.0;
+        while at < end {
             if *left == 0 || self.is_spent(parser) {
                 return Err(Stopped::Budget);
             }
             *left -= 1;
             self.looked += 1;
-            let mut top = self.stack[self.stack.len() - 1];
             while at >= top.0 {
-                self.stack.pop();
-                top = self.stack[self.stack.len() - 1];
+                top = self.stack.pop().unwrap_or((end, config));
             }
             let node = *trie.node(at);
             let next = parser.step(top.1, node.byte)?;
-            if next == DEAD {
-                at = node.end;
-                continue;
-            }
-            if next == top.1 && self.swallow(parser, trie, (at, next), left)? {
+            if next == DEAD || next == top.1 && self.swallow(parser, trie, (at, next), left)? {
                 at = node.end;
                 continue;
             }
@@ -249,7 +231,33 @@ impl Walk {
                 at = node.end;
                 continue;
             }
-            self.stack.push((node.end, next));
+            if let Some(fan) = trie.fan(at - 1) {
+                self.stack.push(top);
+                self.fan_out(parser, trie, &fan, next, left)?;
+                top = self.stack.pop().unwrap_or((end, config));
+                at = node.end;
+                continue;
+            }
+            self.stack.push(top);
+            top = (node.end, next);
+        }
+        self.stack.truncate(base);
+        Ok(())
+    }
+
+    /// As [`Walk::below`] for a node that has many children: looks at those that the configuration reads.
+    fn fan_out(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        fan: &Fan<'_>,
+        config: ConfigId,
+        left: &mut usize,
+    ) -> Result<(), Stopped> {
+        for byte in fan.bytes.intersect(&parser.allowed(config)).iter() {
+            let next = parser.step(config, byte)?;
+            self.looked += 1;
+            self.enter(parser, trie, fan.child(byte), (config, next), left)?;
         }
         Ok(())
     }
@@ -260,11 +268,21 @@ impl Walk {
 pub(crate) fn descend<T: Copy, E>(
     tree: &Tree,
     root: T,
+    visit: impl FnMut(u32, u8, T) -> Result<Option<T>, E>,
+) -> Result<(), E> {
+    descend_from(tree, 0, root, visit)
+}
+
+/// The same below another node.
+pub(crate) fn descend_from<T: Copy, E>(
+    tree: &Tree,
+    node: u32,
+    left: T,
     mut visit: impl FnMut(u32, u8, T) -> Result<Option<T>, E>,
 ) -> Result<(), E> {
-    let end = tree.node(0).end;
-    let mut stack = vec![(end, root)];
-    let mut at = 1;
+    let end = tree.node(node).end;
+    let mut stack = vec![(end, left)];
+    let mut at = node + 1;
     while at < end {
         while at >= stack[stack.len() - 1].0 {
             stack.pop();

@@ -4,7 +4,7 @@ use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::store::{ConfigId, DEAD, Done, GATED, Item};
 use crate::compile::NO_BLOCK;
-use crate::fsm::{CODE_POINTS, kind, utf8};
+use crate::fsm::{CODE_POINTS, kind, shape_bytes, utf8};
 
 /// Bytes that make a majority: text in most languages has few others.
 const MAJORITY: u32 = 48;
@@ -117,6 +117,37 @@ impl Parser {
             }
         }
         Ok(true)
+    }
+
+    /// Whether all bytes of a shape (see [`crate::fsm::shape`]) lead a configuration to the same. Looked at shape by shape, once.
+    pub(crate) fn is_uniform(&mut self, config: ConfigId, shape: u8) -> Result<bool, ParserLimit> {
+        let (lo, hi) = shape_bytes(shape);
+        if lo == hi {
+            return Ok(true);
+        }
+        let (known, uniform) = self.uniform.get(config as usize).copied().unwrap_or_default();
+        let bit = 1 << shape;
+        if known & bit != 0 {
+            return Ok(uniform & bit != 0);
+        }
+        // What is kept account of tells bytes apart that classes do not.
+        let mut alike = !self.compares(config) && !self.is_named(config);
+        if alike {
+            let (first, mut class) = (self.step(config, lo)?, self.class(lo));
+            for byte in lo + 1..=hi {
+                if std::mem::replace(&mut class, self.class(byte)) != self.class(byte)
+                    && self.step(config, byte)? != first
+                {
+                    alike = false;
+                    break;
+                }
+            }
+        }
+        if self.uniform.len() <= config as usize {
+            self.uniform.resize(config as usize + 1, (0, 0));
+        }
+        self.uniform[config as usize] = (known | bit, if alike { uniform | bit } else { uniform });
+        Ok(alike)
     }
 
     /// Whether two configurations, both inside of a character that is written with several bytes, go on alike: text behind it leads

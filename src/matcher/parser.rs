@@ -51,6 +51,8 @@ pub(crate) struct Parser {
     special_steps: FxHashMap<(ConfigId, u32), ConfigId>,
     /// See [`Parser::loops`].
     pub(super) loops: Vec<(u64, u64)>,
+    /// See [`Parser::is_uniform`]: shapes looked at, and those that are.
+    pub(super) uniform: Vec<(u16, u16)>,
     /// See [`Parser::goes_on_alike`].
     pub(super) alike: FxHashMap<(ConfigId, ConfigId), bool>,
     /// See [`Parser::after`].
@@ -108,6 +110,7 @@ impl Parser {
             transitions: Transitions::default(),
             special_steps: FxHashMap::default(),
             loops: Vec::new(),
+            uniform: Vec::new(),
             alike: FxHashMap::default(),
             after: FxHashMap::default(),
             ticks: FxHashMap::default(),
@@ -155,6 +158,7 @@ impl Parser {
         self.loose = false;
         self.special_steps.clear();
         self.loops.clear();
+        self.uniform.clear();
         self.alike.clear();
         self.after.clear();
         self.ticks.clear();
@@ -192,6 +196,7 @@ impl Parser {
             + self.distinct.bytes()
             + self.names.bytes()
             + (self.special_steps.len() + self.after.len() + self.loops.len() + self.alike.len()) * 16
+            + self.uniform.len() * 4
     }
 
     /// Whether the memory budget is used up and [`Parser::clear`] is due.

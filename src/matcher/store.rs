@@ -5,7 +5,6 @@
 //! items that can read something, with what has just been completed. None of them knows a position in the text: one more
 //! character of a string, one more element of an array give back the same configuration.
 
-use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 
@@ -13,6 +12,7 @@ use super::registers::Registers;
 use crate::compile::{Behind, Program, Role};
 use crate::ids::Label;
 use crate::matcher::Exit;
+use crate::numbers::Numbers;
 
 /// An interned configuration.
 pub(crate) type ConfigId = u32;
@@ -179,8 +179,8 @@ pub(crate) struct Store {
     arena: Vec<Item>,
     frames: Vec<Frame>,
     configs: Vec<Config>,
-    frame_ids: HashTable<u32>,
-    config_ids: HashTable<u32>,
+    frame_ids: Numbers,
+    config_ids: Numbers,
     /// Frames of left-recursive components, by their key.
     groups: hashbrown::HashMap<Box<[u32]>, FrameId, rustc_hash::FxBuildHasher>,
     group_bytes: usize,
@@ -205,8 +205,8 @@ impl Store {
             arena: Vec::new(),
             frames: vec![Frame::bare(empty, ROOT), Frame::bare(empty, BOTTOM), Frame::bare(empty, GATED)],
             configs: Vec::new(),
-            frame_ids: HashTable::new(),
-            config_ids: HashTable::new(),
+            frame_ids: Numbers::default(),
+            config_ids: Numbers::default(),
             groups: hashbrown::HashMap::default(),
             group_bytes: 0,
             registers: Registers::new(),
@@ -316,17 +316,17 @@ impl Store {
     /// Interns a configuration; `items` are sorted and distinct.
     pub(crate) fn config(&mut self, items: &[Item], done: Done) -> ConfigId {
         let hash = hash_items(items, done);
-        let found = self.config_ids.find(hash, |&id| {
+        let found = self.config_ids.find(hash, |id| {
             let c = &self.configs[id as usize];
             c.done == done && self.slice(c.items) == items
         });
-        if let Some(&id) = found {
+        if let Some(id) = found {
             return id;
         }
         let span = self.push(items);
         let id = self.configs.len() as u32;
         self.configs.push(Config { items: span, done, plain: id });
-        self.remember(hash, id);
+        self.config_ids.insert(hash, id);
         id
     }
 
@@ -338,22 +338,14 @@ impl Store {
         }
         let done = Done { names, ..done };
         let hash = hash_items(self.slice(span), done);
-        let same = |&id: &u32| self.configs[id as usize].done == done && self.configs[id as usize].plain == plain;
-        if let Some(&id) = self.config_ids.find(hash, same) {
+        let same = |id: u32| self.configs[id as usize].done == done && self.configs[id as usize].plain == plain;
+        if let Some(id) = self.config_ids.find(hash, same) {
             return id;
         }
         let id = self.configs.len() as u32;
         self.configs.push(Config { items: span, done, plain });
-        self.remember(hash, id);
+        self.config_ids.insert(hash, id);
         id
-    }
-
-    fn remember(&mut self, hash: u64, id: ConfigId) {
-        let (configs, arena) = (&self.configs, &self.arena);
-        self.config_ids.insert_unique(hash, id, |&id| {
-            let c = &configs[id as usize];
-            hash_items(&arena[c.items.at as usize..(c.items.at + c.items.len) as usize], c.done)
-        });
     }
 
     /// The configuration without names that there have been.
@@ -364,8 +356,8 @@ impl Store {
 
     /// The frame with these items, if it is interned.
     pub(super) fn find_frame(&self, items: &[Item]) -> Option<FrameId> {
-        let same = |&id: &u32| self.slice(self.frames[id as usize].items) == items;
-        self.frame_ids.find(hash_items(items, Done::default()), same).copied()
+        let same = |id: u32| self.slice(self.frames[id as usize].items) == items;
+        self.frame_ids.find(hash_items(items, Done::default()), same)
     }
 
     /// Interns a frame that does not refer to itself; `items` are sorted and distinct, their frames interned.
@@ -379,11 +371,7 @@ impl Store {
         let id = self.frames.len() as u32;
         let has = self.has_in(program, items);
         self.frames.push(Frame { owner: owner.unwrap_or(Owner::None), has, ..Frame::bare(span, id) });
-        let (frames, arena) = (&self.frames, &self.arena);
-        self.frame_ids.insert_unique(hash, id, |&id| {
-            let s = frames[id as usize].items;
-            hash_items(&arena[s.at as usize..(s.at + s.len) as usize], Done::default())
-        });
+        self.frame_ids.insert(hash, id);
         if let Some(reach) = reach
             && let Some(normal) = self.normalise_items(program, span, reach)
         {

@@ -1,11 +1,13 @@
 //! Leaf. The model's vocabulary as bytes: a flat trie over the tokens that have text, special tokens apart.
 
 mod quoting;
+mod shapes;
 mod trie;
 mod white;
 
 pub(crate) use quoting::{Quoting, begins_quoted, quotes};
-pub(crate) use trie::Planting;
+pub(crate) use shapes::Shapes;
+pub(crate) use trie::{Fan, Planting};
 pub use trie::{Node, Tree, Trie};
 
 use std::collections::HashMap;
@@ -81,6 +83,7 @@ pub struct Vocabulary {
     special_ids: Vec<(TokenId, String)>,
     stops: Vec<TokenId>,
     trie: Trie,
+    shapes: Shapes,
     missing: ByteSet,
     reach: usize,
     fingerprint: u64,
@@ -226,6 +229,11 @@ impl Vocabulary {
         &self.trie
     }
 
+    /// The same by shapes.
+    pub(crate) fn shapes(&self) -> &Shapes {
+        &self.shapes
+    }
+
     /// Bytes no token can express. A grammar that needs one of them can come to a point where nothing is allowed.
     pub fn missing_bytes(&self) -> ByteSet {
         self.missing
@@ -348,6 +356,7 @@ impl VocabularyBuilder {
         let white_space = WhiteSpace::of(&entries, self.tokens.len());
         let quoting = Quoting::of(&entries);
         let trie = Trie::build(entries);
+        let shapes = Shapes::new(&trie);
         let fingerprint = self.fingerprint();
         let specials = self.special_ids.iter().map(|(id, name)| (name.clone(), *id)).collect();
         Ok(Vocabulary {
@@ -357,6 +366,7 @@ impl VocabularyBuilder {
             special_ids: self.special_ids,
             stops: self.stops,
             trie,
+            shapes,
             missing,
             reach,
             fingerprint,

@@ -1,6 +1,8 @@
 //! A byte trie in flat arrays, nodes in depth-first order: a node's descendants follow it directly, and `end` skips them.
 
-use crate::fsm::{CODE_POINTS, NOT_ASCII, kind, utf8};
+use rustc_hash::FxHashMap;
+
+use crate::fsm::{ByteSet, CODE_POINTS, NOT_ASCII, kind, utf8};
 use crate::ids::TokenId;
 
 /// One node: the byte that leads to it, where its subtree ends, and which words end here.
@@ -36,7 +38,37 @@ pub struct Trie {
     root: Box<[u32; 256]>,
     /// Per node: which kinds of bytes its subtree has below it; see [`kind`] and [`CODE_POINTS`].
     below: Vec<u64>,
+    fans: Fans,
 }
+
+/// The children of nodes that have many, in a large trie: most walks go on with few of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Fans {
+    /// By node: the bytes that lead to its children, and where in the list of children they begin.
+    of: FxHashMap<u32, (ByteSet, u32)>,
+    children: Vec<u32>,
+}
+
+/// The children of a node that has many.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fan<'t> {
+    /// The bytes that lead to them.
+    pub(crate) bytes: ByteSet,
+    children: &'t [u32],
+}
+
+impl Fan<'_> {
+    /// The child for a byte that leads to one.
+    #[inline]
+    pub(crate) fn child(&self, byte: u8) -> u32 {
+        self.children[self.bytes.rank(byte)]
+    }
+}
+
+/// Nodes of a trie from which on fans are worth their memory, of a subtree from which on they are worth a look, and children of a node.
+const LARGE: usize = 1 << 12;
+const WIDE: u32 = 32;
+const MANY: u32 = 8;
 
 /// No such child.
 pub(crate) const NO_NODE: u32 = u32::MAX;
@@ -130,6 +162,29 @@ impl Planting {
     }
 }
 
+impl Fans {
+    fn new(nodes: &[Node], parents: &[u32]) -> Fans {
+        let inner = 1..nodes.len() - 1;
+        let mut many: FxHashMap<u32, u32> = FxHashMap::default();
+        inner.clone().for_each(|at| *many.entry(parents[at]).or_default() += 1);
+        many.retain(|&node, many| node != 0 && *many >= MANY && nodes[node as usize].end - node >= WIDE);
+        let mut fans = Fans::default();
+        for at in inner {
+            if many.contains_key(&(at as u32)) {
+                let (mut child, end) = (at as u32 + 1, nodes[at].end);
+                let (from, mut bytes) = (fans.children.len() as u32, ByteSet::EMPTY);
+                while child < end {
+                    bytes.insert(nodes[child as usize].byte);
+                    fans.children.push(child);
+                    child = nodes[child as usize].end;
+                }
+                fans.of.insert(at as u32, (bytes, from));
+            }
+        }
+        fans
+    }
+}
+
 impl std::ops::Deref for Trie {
     type Target = Tree;
 
@@ -191,7 +246,18 @@ impl Trie {
                 *below = *below & !NOT_ASCII | CODE_POINTS;
             }
         }
-        Trie { tree, root, below }
+        let fans = if nodes.len() > LARGE { Fans::new(nodes, &parents) } else { Fans::default() };
+        Trie { tree, root, below, fans }
+    }
+
+    /// The children of a node, if it is known to have many.
+    #[inline]
+    pub(crate) fn fan(&self, node: u32) -> Option<Fan<'_>> {
+        if self.node(node).end - node < WIDE {
+            return None;
+        }
+        let &(bytes, from) = self.fans.of.get(&node)?;
+        Some(Fan { bytes, children: &self.fans.children[from as usize..] })
     }
 
     /// The kinds of all bytes strictly below a node; [`CODE_POINTS`] in place of those that are not ASCII where they spell some, read
