@@ -133,13 +133,11 @@ impl Entry {
         all: &Arc<[u32]>,
         isolated: ConfigId,
     ) -> Result<(Entry, usize), Stopped> {
-        let mut shaped = Shaped::walk(parser, vocab, isolated)?;
-        let accepted = shaped.accepted(vocab, all);
-        let Shaped { exits, fine, .. } = &mut shaped;
-        let (exits, fine_exits) = (std::mem::take(exits), std::mem::take(&mut fine.exits));
-        let sides = [(vocab.shapes().tree(), exits), (&**vocab.trie(), fine_exits)];
+        let shaped = Shaped::walk(parser, vocab, isolated)?;
+        let (accepted, looked) = (shaped.accepted(vocab, all), shaped.looked());
+        let sides = [(vocab.shapes().tree(), shaped.exits), (&**vocab.trie(), shaped.fine.exits)];
         let undecided = Undecided::below(vocab, sides, &accepted);
-        Ok((Entry::new(accepted, undecided), shaped.looked()))
+        Ok((Entry::new(accepted, undecided), looked))
     }
 
     /// The entry of a state from what was found on a tree of words: the nodes that it reads, and where its rule may end.

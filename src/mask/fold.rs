@@ -167,27 +167,20 @@ impl Words<'_> {
 
     /// Adds a node's children with their groups; `of` has the group of each byte.
     fn children(&self, node: u32, of: &[u8; 256], out: &mut Vec<(u8, u32)>) {
+        let fine = |own: u32| (of[usize::from(self.trie.node(own).byte)], own | FINE);
         if node & FINE != 0 {
-            let (mut child, end) = ((node & !FINE) + 1, self.trie.node(node & !FINE).end);
-            while child < end {
-                let next = self.trie.node(child);
-                out.push((of[usize::from(next.byte)], child | FINE));
-                child = next.end;
-            }
+            out.extend(self.trie.children(node & !FINE).map(fine));
             return;
         }
-        let (mut child, end) = (node + 1, self.shapes.tree().node(node).end);
-        while child < end {
-            let next = self.shapes.tree().node(child);
-            let (lo, hi) = shape_bytes(next.byte);
+        let tree = self.shapes.tree();
+        for child in tree.children(node) {
+            let (lo, hi) = shape_bytes(tree.node(child).byte);
             let group = of[usize::from(lo)];
             if of[usize::from(lo)..=usize::from(hi)].iter().all(|&other| other == group) {
                 out.push((group, child));
             } else {
-                let sources = self.shapes.sources(child).iter();
-                out.extend(sources.map(|&own| (of[usize::from(self.trie.node(own).byte)], own | FINE)));
+                out.extend(self.shapes.sources(child).iter().copied().map(fine));
             }
-            child = next.end;
         }
     }
 }

@@ -101,15 +101,6 @@ impl Children {
     }
 }
 
-/// Calls `visit` with each child of a node.
-fn each_child(trie: &Trie, node: u32, mut visit: impl FnMut(u32)) {
-    let (mut child, end) = (node + 1, trie.node(node).end);
-    while child < end {
-        visit(child);
-        child = trie.node(child).end;
-    }
-}
-
 /// What is known of one trie.
 #[derive(Debug)]
 struct Known {
@@ -339,9 +330,7 @@ impl Known {
         if let Some(all) = self.all {
             return all;
         }
-        let mut nodes = Vec::new();
-        each_child(trie, 0, |child| nodes.push(child));
-        let all = self.places(trie, nodes, shared);
+        let all = self.places(trie, trie.children(0).collect(), shared);
         self.all = Some(all);
         all
     }
@@ -357,14 +346,14 @@ impl Known {
     ) {
         let (mut small, mut large): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
         for node in nodes {
-            each_child(trie, node, |child| {
+            for child in trie.children(node) {
                 let decided = |row: &[u32]| trie.words_below(child).iter().all(|&word| bit(row, word));
                 if trie.node(child).end - child > shared.large {
                     large.push(child);
                 } else if !found.is_some_and(decided) {
                     small.push(child);
                 }
-            });
+            }
         }
         for child in large {
             add(self.places(trie, vec![child], shared));

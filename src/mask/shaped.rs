@@ -2,17 +2,13 @@
 //! letters apart. From where one does, the trie is walked.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::set::{TokenSet, set_bit};
-use super::walk::{Stopped, Walk, descend};
+use super::walk::{SWALLOW, Stopped, Walk, descend};
 use crate::fsm::shape_bytes;
 use crate::matcher::{ConfigId, DEAD, Exit, Parser};
 use crate::vocab::Vocabulary;
-
-use std::sync::Arc;
-
-/// Nodes of a subtree from which on its bytes are looked at as a whole.
-const SWALLOW: u32 = 4;
 
 /// What a walk by shapes found.
 pub(super) struct Shaped {

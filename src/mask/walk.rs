@@ -9,7 +9,7 @@ use crate::matcher::{ConfigId, DEAD, Exit, Parser, ParserLimit};
 use crate::vocab::{Fan, Tree, Trie};
 
 /// Nodes of a subtree from which on its bytes are looked at as a whole.
-const SWALLOW: u32 = 4;
+pub(super) const SWALLOW: u32 = 4;
 
 /// Why a walk was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

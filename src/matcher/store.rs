@@ -356,16 +356,19 @@ impl Store {
 
     /// The frame with these items, if it is interned.
     pub(super) fn find_frame(&self, items: &[Item]) -> Option<FrameId> {
-        let same = |id: u32| self.slice(self.frames[id as usize].items) == items;
-        self.frame_ids.find(hash_items(items, Done::default()), same)
+        self.frame_hashed(hash_items(items, Done::default()), items)
+    }
+
+    fn frame_hashed(&self, hash: u64, items: &[Item]) -> Option<FrameId> {
+        self.frame_ids.find(hash, |id| self.slice(self.frames[id as usize].items) == items)
     }
 
     /// Interns a frame that does not refer to itself; `items` are sorted and distinct, their frames interned.
     pub(crate) fn frame(&mut self, program: &Program, items: &[Item], reach: Option<u32>) -> FrameId {
-        if let Some(id) = self.find_frame(items) {
+        let hash = hash_items(items, Done::default());
+        if let Some(id) = self.frame_hashed(hash, items) {
             return id;
         }
-        let hash = hash_items(items, Done::default());
         let owner = items.iter().fold(None, |o, item| Some(Owner::merge(o, self.owner(program, item))));
         let span = self.push(items);
         let id = self.frames.len() as u32;

@@ -33,12 +33,7 @@ impl Shapes {
             sources.extend_from_slice(&here);
             for &node in &here {
                 tree.words(trie.words_at(node));
-                let (mut child, end) = (node + 1, trie.node(node).end);
-                while child < end {
-                    let next = trie.node(child);
-                    children.push((shape(next.byte), child));
-                    child = next.end;
-                }
+                children.extend(trie.children(node).map(|child| (shape(trie.node(child).byte), child)));
             }
             children.sort_unstable();
             let alike = children.chunk_by(|a, b| a.0 == b.0).rev();

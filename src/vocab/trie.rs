@@ -68,7 +68,7 @@ impl Fan<'_> {
 /// Nodes of a trie from which on fans are worth their memory, of a subtree from which on they are worth a look, and children of a node.
 const LARGE: usize = 1 << 12;
 const WIDE: u32 = 32;
-const MANY: u32 = 8;
+const MANY: usize = 8;
 
 /// No such child.
 pub(crate) const NO_NODE: u32 = u32::MAX;
@@ -88,6 +88,13 @@ impl Tree {
     /// Whether the trie holds no string but perhaps the empty one.
     pub fn is_empty(&self) -> bool {
         self.nodes.len() == 2
+    }
+
+    /// A node's children, in ascending order.
+    pub(crate) fn children(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+        let end = self.node(node).end;
+        let begin = move |child: u32| (child < end).then_some(child);
+        std::iter::successors(begin(node + 1), move |&child| begin(self.node(child).end))
     }
 
     /// Words that end exactly at a node.
@@ -163,22 +170,16 @@ impl Planting {
 }
 
 impl Fans {
-    fn new(nodes: &[Node], parents: &[u32]) -> Fans {
-        let inner = 1..nodes.len() - 1;
-        let mut many: FxHashMap<u32, u32> = FxHashMap::default();
-        inner.clone().for_each(|at| *many.entry(parents[at]).or_default() += 1);
-        many.retain(|&node, many| node != 0 && *many >= MANY && nodes[node as usize].end - node >= WIDE);
+    /// The root has a table of its own.
+    fn new(tree: &Tree) -> Fans {
         let mut fans = Fans::default();
-        for at in inner {
-            if many.contains_key(&(at as u32)) {
-                let (mut child, end) = (at as u32 + 1, nodes[at].end);
-                let (from, mut bytes) = (fans.children.len() as u32, ByteSet::EMPTY);
-                while child < end {
-                    bytes.insert(nodes[child as usize].byte);
-                    fans.children.push(child);
-                    child = nodes[child as usize].end;
-                }
-                fans.of.insert(at as u32, (bytes, from));
+        for node in (1..tree.len() as u32).filter(|&node| tree.node(node).end - node >= WIDE) {
+            let (from, mut bytes) = (fans.children.len(), ByteSet::EMPTY);
+            fans.children.extend(tree.children(node).inspect(|&child| bytes.insert(tree.node(child).byte)));
+            if fans.children.len() - from < MANY {
+                fans.children.truncate(from);
+            } else {
+                fans.of.insert(node, (bytes, from as u32));
             }
         }
         fans
@@ -210,11 +211,7 @@ impl Trie {
         let tree = tree.finish();
         let nodes = &tree.nodes;
         let mut root = Box::new([NO_NODE; 256]);
-        let mut child = 1;
-        while child < nodes[0].end {
-            root[usize::from(nodes[child as usize].byte)] = child;
-            child = nodes[child as usize].end;
-        }
+        tree.children(0).for_each(|child| root[usize::from(tree.node(child).byte)] = child);
         // Children come after their parent: backwards, each node is complete when its parent takes it over.
         let mut below = vec![0u64; nodes.len()];
         let mut parents: Vec<u32> = vec![0; nodes.len()];
@@ -246,7 +243,7 @@ impl Trie {
                 *below = *below & !NOT_ASCII | CODE_POINTS;
             }
         }
-        let fans = if nodes.len() > LARGE { Fans::new(nodes, &parents) } else { Fans::default() };
+        let fans = if nodes.len() > LARGE { Fans::new(&tree) } else { Fans::default() };
         Trie { tree, root, below, fans }
     }
 
@@ -279,15 +276,7 @@ impl Trie {
         if node == 0 {
             return self.root_child(byte);
         }
-        let end = self.node(node).end;
-        let mut child = node + 1;
-        while child < end {
-            let n = self.node(child);
-            if n.byte >= byte {
-                return (n.byte == byte).then_some(child);
-            }
-            child = n.end;
-        }
-        None
+        let child = self.children(node).find(|&child| self.node(child).byte >= byte)?;
+        (self.node(child).byte == byte).then_some(child)
     }
 }
