@@ -274,10 +274,10 @@ impl Work<'_> {
         if made == Made::Built {
             #[cfg(test)]
             self.counters.maybe_panic(1);
-            let mask = self.index.mask(state, config)?;
+            let ahead = self.index.made_ahead(state, config)?;
             made = self.on_constraint(|own| match known(own) {
                 Made::Built => {
-                    self.index.adopt(own, at.config, &mask);
+                    self.index.adopt(own, at.config, &ahead);
                     Made::Built
                 }
                 other => other,

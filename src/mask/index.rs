@@ -75,6 +75,12 @@ pub(crate) struct Index {
     state: Mutex<IndexState>,
 }
 
+/// A mask, and which tokens are read one by one where names are known.
+pub(crate) struct MadeAhead {
+    mask: Arc<TokenSet>,
+    namings: Vec<(Naming, Arc<[TokenId]>)>,
+}
+
 /// What grows while matchers run; behind the index's lock.
 #[derive(Debug)]
 pub(crate) struct IndexState {
@@ -219,14 +225,26 @@ impl Index {
         state.held(place).is_some()
     }
 
-    /// Memoises a mask that was made ahead, by another parser of the same grammar and vocabulary.
-    pub(crate) fn adopt(&self, state: &mut IndexState, config: ConfigId, mask: &Arc<TokenSet>) {
+    /// What [`Index::adopt`] needs of a configuration.
+    pub(crate) fn made_ahead(&self, state: &mut IndexState, config: ConfigId) -> Result<MadeAhead, ParserLimit> {
+        let mask = self.mask(state, config)?;
+        let plain = state.parser.store().plain(config);
+        Ok(MadeAhead { mask, namings: self.namings(state, plain)? })
+    }
+
+    /// Memoises what was made ahead, by another parser of the same grammar and vocabulary.
+    pub(crate) fn adopt(&self, state: &mut IndexState, config: ConfigId, made: &MadeAhead) {
         if !self.ways.switches.masks.is_on() {
             return;
         }
         let place = state.place(config);
-        state.hold(place, mask, (mask.bytes(), self.mask_bytes));
+        state.hold(place, &made.mask, (made.mask.bytes(), self.mask_bytes));
         state.ahead.insert(place);
+        let plain = state.parser.store().plain(config);
+        let plain = state.parser.normal(plain);
+        for (naming, tokens) in &made.namings {
+            state.naming.insert((plain, *naming), tokens.clone());
+        }
     }
 
     fn build(&self, state: &mut IndexState, config: ConfigId) -> Result<TokenSet, ParserLimit> {

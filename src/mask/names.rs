@@ -10,8 +10,95 @@ use super::index::{Index, IndexState};
 use super::set::TokenSet;
 use crate::fsm::ByteSet;
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, DEAD, Naming, ParserLimit};
-use crate::vocab::{begins_quoted, quotes};
+use crate::matcher::{ConfigId, DEAD, Naming, Parser, ParserLimit};
+use crate::vocab::Quoted;
+
+const QUOTE: u8 = b'"';
+
+/// The beginning of tokens that may hold another name than the one that is under way, or that they begin with.
+#[derive(Clone, Copy, Debug)]
+struct Begun {
+    node: u32,
+    config: ConfigId,
+    /// Quotes in it, and those that are not escaped.
+    quotes: u32,
+    unescaped: u32,
+    /// Whether it ends in a backslash that escapes.
+    escapes: bool,
+    /// Whether it begins with a quote, white space apart; none where there is nothing else.
+    quoted: Option<bool>,
+    /// Whether it holds one.
+    found: bool,
+}
+
+impl Begun {
+    /// Tokens that can be read and hold another name.
+    fn read_all(
+        parser: &mut Parser,
+        config: ConfigId,
+        naming: Naming,
+        tokens: &Quoted,
+    ) -> Result<Vec<TokenId>, ParserLimit> {
+        let begun = Begun { node: 0, config, quotes: 0, unescaped: 0, escapes: false, quoted: None, found: false };
+        let (mut out, mut queue) = (Vec::new(), vec![begun]);
+        let first = parser.allowed(config);
+        while let Some(begun) = queue.pop() {
+            for child in tokens.tree.children(begun.node) {
+                if begun.node == 0 && !first.contains(tokens.tree.node(child).byte) {
+                    continue;
+                }
+                let Some(next) = begun.read(parser, child, naming, tokens)? else { continue };
+                if next.found {
+                    out.extend_from_slice(tokens.tree.words_at(child));
+                }
+                queue.push(next);
+            }
+        }
+        out.sort_unstable();
+        Ok(out)
+    }
+
+    /// One byte more; `None` if no such token can begin like that.
+    fn read(
+        &self,
+        parser: &mut Parser,
+        node: u32,
+        naming: Naming,
+        tokens: &Quoted,
+    ) -> Result<Option<Begun>, ParserLimit> {
+        let byte = tokens.tree.node(node).byte;
+        let mut next = Begun { node, escapes: byte == b'\\' && !self.escapes, ..*self };
+        if self.quoted.is_none() && !byte.is_ascii_whitespace() {
+            next.quoted = Some(byte == QUOTE);
+        }
+        let behind = tokens.behind(node);
+        if byte == QUOTE {
+            next.quotes += 1;
+            next.unescaped += u32::from(!self.escapes);
+            let begins = naming == Naming::Called && next.quoted == Some(true);
+            let calls = parser.calls_names(self.config);
+            next.found |= calls && self.ends(begins, naming) && parser.ends_name(self.config);
+            // One that begins here ends at another quote; where none may begin, it takes two more.
+            let least = if begins && self.quotes == 0 || !calls { 2 } else { 1 };
+            if !next.found && behind < least {
+                return Ok(None);
+            }
+        } else if !next.found && behind == 0 {
+            return Ok(None);
+        }
+        next.config = parser.step(self.config, byte)?;
+        Ok((next.config != DEAD).then_some(next))
+    }
+
+    /// Whether another name may end with a quote behind this; `begins`: a name that may not be meant begins the text.
+    fn ends(&self, begins: bool, naming: Naming) -> bool {
+        match naming {
+            _ if begins => !self.escapes && self.unescaped >= 2,
+            Naming::Text => !self.escapes && self.unescaped >= 1,
+            Naming::Outside | Naming::Called => self.quotes >= 1,
+        }
+    }
+}
 
 impl Index {
     /// The mask of a configuration that knows of names; whether it is one of its own.
@@ -28,22 +115,42 @@ impl Index {
         self.less(all, &less)
     }
 
-    /// Tokens that are read one by one.
+    /// Tokens that are read one by one where names are known.
     fn naming(&self, state: &mut IndexState, config: ConfigId) -> Result<Arc<[TokenId]>, ParserLimit> {
-        let (quoting, naming) = (self.vocab.quoting(), state.parser.naming(config));
+        let naming = state.parser.naming(config);
         let plain = state.parser.store().plain(config);
+        self.naming_at(state, plain, naming)
+    }
+
+    fn naming_at(
+        &self,
+        state: &mut IndexState,
+        plain: ConfigId,
+        naming: Naming,
+    ) -> Result<Arc<[TokenId]>, ParserLimit> {
         let place = state.parser.normal(plain);
         if let Some(known) = state.naming.get(&(place, naming)) {
             return Ok(known.clone());
         }
-        let some = match naming {
-            Naming::Outside => quoting.inner(),
-            Naming::Called => quoting.behind_another(),
-            Naming::Text => quoting.behind_text(),
-        };
-        let found: Arc<[TokenId]> = self.another_name(state, (place, naming), some)?.into();
+        let found: Arc<[TokenId]> = self.another_name(state, (place, naming), self.vocab.quoting().two())?.into();
         state.naming.insert((place, naming), found.clone());
         Ok(found)
+    }
+
+    /// The tokens that will be read one by one at a plain configuration where names are known.
+    pub(crate) fn namings(
+        &self,
+        state: &mut IndexState,
+        plain: ConfigId,
+    ) -> Result<Vec<(Naming, Arc<[TokenId]>)>, ParserLimit> {
+        if !state.parser.program().has_names() {
+            return Ok(Vec::new());
+        }
+        let all: &[Naming] = match state.parser.calls_names(plain) {
+            true => &[Naming::Called, Naming::Text],
+            false => &[Naming::Outside],
+        };
+        all.iter().map(|&naming| Ok((naming, self.naming_at(state, plain, naming)?))).collect()
     }
 
     /// Those of some tokens that can be read and hold another name than the one that is under way, or that they begin with.
@@ -51,39 +158,18 @@ impl Index {
         &self,
         state: &mut IndexState,
         (config, naming): (ConfigId, Naming),
-        tokens: &[TokenId],
+        tokens: &Quoted,
     ) -> Result<Vec<TokenId>, ParserLimit> {
-        let mut out = Vec::new();
-        if tokens.is_empty() {
-            return Ok(out);
+        if tokens.tree.is_empty() {
+            return Ok(Vec::new());
         }
         // The configurations that masks are made of.
-        let (parser, mut limit) = (&mut state.parser, None);
+        let parser = &mut state.parser;
         let loose = if self.compiled.gaps { parser.loose_of(config) } else { config };
         parser.set_loose(true);
-        // Few get farther than a quote.
-        let first = parser.allowed(loose);
-        let second = match first.contains(b'"') {
-            true => parser.step(loose, b'"').map(|behind| parser.allowed(behind)),
-            false => Ok(ByteSet::EMPTY),
-        };
-        let second = second.unwrap_or(ByteSet::ALL);
-        for &token in tokens {
-            let bytes = self.vocab.bytes(token).unwrap_or_default();
-            if !first.contains(bytes[0]) || bytes[0] == b'"' && !second.contains(bytes[1]) {
-                continue;
-            }
-            // Where the token begins with a name, that ends at the second quote; one that is under way, at the first.
-            let first = if naming == Naming::Called && begins_quoted(bytes) { 2 } else { 1 };
-            let places: Vec<usize> = quotes(bytes, naming == Naming::Text || first == 2).skip(first).collect();
-            match parser.ends_names(loose, bytes, &places) {
-                Ok(false) => {}
-                Ok(true) => out.push(token),
-                Err(reached) => limit = Some(reached),
-            }
-        }
+        let found = Begun::read_all(parser, loose, naming, tokens);
         parser.set_loose(false);
-        limit.map_or(Ok(out), Err)
+        found
     }
 
     /// Tokens that fail along names that there have been.
@@ -112,12 +198,11 @@ impl Index {
 
     /// Tokens in which the same name is there twice.
     pub(super) fn twice_named(&self, state: &mut IndexState, config: ConfigId) -> Result<Vec<TokenId>, ParserLimit> {
-        let quoting = self.vocab.quoting().twice();
-        if quoting.is_empty() || !state.parser.program().has_names() {
+        if !state.parser.program().has_names() {
             return Ok(Vec::new());
         }
         let naming = state.parser.naming(config);
-        let some = self.another_name(state, (config, naming), quoting)?;
+        let some = self.another_name(state, (config, naming), self.vocab.quoting().four())?;
         self.failing(state, config, &some)
     }
 }

@@ -318,7 +318,7 @@ impl Parser {
     }
 
     /// Whether a name may begin here, or is under way.
-    fn calls_names(&self, config: ConfigId) -> bool {
+    pub(crate) fn calls_names(&self, config: ConfigId) -> bool {
         let (program, store) = (self.program(), self.store());
         store.items(config).iter().any(|i| program.state(i.state).name || store.has(i.frame).any(Has::NAME))
     }
@@ -391,19 +391,9 @@ impl Parser {
         }
     }
 
-    /// Whether a name ends at one of these places of a text that is read from a plain configuration.
-    pub(crate) fn ends_names(&mut self, config: ConfigId, bytes: &[u8], places: &[usize]) -> Result<bool, ParserLimit> {
-        let mut here = config;
-        for (at, &byte) in bytes.iter().enumerate() {
-            if places.contains(&at) && !self.ending(here).is_empty() {
-                return Ok(true);
-            }
-            here = self.step(here, byte)?;
-            if here == DEAD {
-                break;
-            }
-        }
-        Ok(false)
+    /// Whether a name ends with a quote that is read here.
+    pub(crate) fn ends_name(&mut self, config: ConfigId) -> bool {
+        !self.ending(config).is_empty()
     }
 
     /// Bytes (and perhaps others) with which a name that may begin here or is under way may still become one that there has been. Of those of which nothing

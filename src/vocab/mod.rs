@@ -5,7 +5,7 @@ mod shapes;
 mod trie;
 mod white;
 
-pub(crate) use quoting::{Quoting, begins_quoted, quotes};
+pub(crate) use quoting::{Quoted, Quoting};
 pub(crate) use shapes::Shapes;
 pub(crate) use trie::{Fan, Planting};
 pub use trie::{Node, Tree, Trie};

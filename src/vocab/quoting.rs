@@ -1,71 +1,66 @@
 //! Tokens with quotes in them, which can hold whole strings.
 
+use super::trie::Tree;
 use crate::ids::TokenId;
 
-/// Tokens by the strings they can hold, each list sorted.
-#[derive(Debug, Default)]
+/// Tokens by the quotes they have.
+#[derive(Debug)]
 pub(crate) struct Quoting {
     whole: Vec<TokenId>,
-    inner: Vec<TokenId>,
-    behind_another: Vec<TokenId>,
-    behind_text: Vec<TokenId>,
-    twice: Vec<TokenId>,
+    two: Quoted,
+    four: Quoted,
+}
+
+/// Tokens with so many quotes at least, as a trie.
+#[derive(Debug)]
+pub(crate) struct Quoted {
+    pub(crate) tree: Tree,
+    /// By node: most quotes behind it.
+    behind: Vec<u8>,
 }
 
 impl Quoting {
     pub(super) fn of(entries: &[(&[u8], TokenId)]) -> Quoting {
-        let mut out = Quoting::default();
-        for &(bytes, id) in entries {
-            let all = quotes(bytes, false).count();
-            if all < 2 {
-                continue;
-            }
-            out.whole.push(id);
-            let unescaped = quotes(bytes, true).count();
-            let lists = [
-                (all > 2 || bytes[0] != b'"', &mut out.inner),
-                (!begins_quoted(bytes) || unescaped >= 4, &mut out.behind_another),
-                (unescaped >= 3, &mut out.behind_text),
-                (all >= 4, &mut out.twice),
-            ];
-            lists.into_iter().filter(|(holds, _)| *holds).for_each(|(_, list)| list.push(id));
-        }
-        out
+        let quotes = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'"').count();
+        let mut two: Vec<_> = entries.iter().copied().filter(|(bytes, _)| quotes(bytes) >= 2).collect();
+        let mut whole: Vec<TokenId> = two.iter().map(|(_, id)| *id).collect();
+        whole.sort_unstable();
+        two.sort_unstable();
+        let four: Vec<_> = two.iter().copied().filter(|(bytes, _)| quotes(bytes) >= 4).collect();
+        Quoting { whole, two: Quoted::of(&two), four: Quoted::of(&four) }
     }
 
-    /// Those with a whole string.
+    /// Those that can hold a whole string, sorted.
     pub(crate) fn whole(&self) -> &[TokenId] {
         &self.whole
     }
 
-    /// Those with one behind something else.
-    pub(crate) fn inner(&self) -> &[TokenId] {
-        &self.inner
+    /// The same as a trie.
+    pub(crate) fn two(&self) -> &Quoted {
+        &self.two
     }
 
-    /// Those with one that is not all they begin with.
-    pub(crate) fn behind_another(&self) -> &[TokenId] {
-        &self.behind_another
-    }
-
-    /// Those with one behind the end of the string in which they begin.
-    pub(crate) fn behind_text(&self) -> &[TokenId] {
-        &self.behind_text
-    }
-
-    /// Those with two.
-    pub(crate) fn twice(&self) -> &[TokenId] {
-        &self.twice
+    /// Those that can hold two.
+    pub(crate) fn four(&self) -> &Quoted {
+        &self.four
     }
 }
 
-/// Places of the quotes in a text; if `unescaped`, of those that end or begin a string in which, or with which, the text begins.
-pub(crate) fn quotes(bytes: &[u8], unescaped: bool) -> impl Iterator<Item = usize> + '_ {
-    let escaped = |at: usize| bytes[..at].iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1;
-    (0..bytes.len()).filter(move |&at| bytes[at] == b'"' && !(unescaped && escaped(at)))
-}
+impl Quoted {
+    fn of(sorted: &[(&[u8], TokenId)]) -> Quoted {
+        let tree = Tree::of(sorted);
+        let mut behind = vec![0u8; tree.len()];
+        // Children come after their parents.
+        for node in (0..tree.len() as u32).rev() {
+            let quotes = |child: u32| behind[child as usize].saturating_add(u8::from(tree.node(child).byte == b'"'));
+            behind[node as usize] = tree.children(node).map(quotes).max().unwrap_or(0);
+        }
+        Quoted { tree, behind }
+    }
 
-/// Whether a text begins with a string, white space apart.
-pub(crate) fn begins_quoted(bytes: &[u8]) -> bool {
-    bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'"')
+    /// Most quotes behind a node.
+    #[inline]
+    pub(crate) fn behind(&self, node: u32) -> u8 {
+        self.behind[node as usize]
+    }
 }

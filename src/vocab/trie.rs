@@ -74,6 +74,21 @@ const MANY: usize = 8;
 pub(crate) const NO_NODE: u32 = u32::MAX;
 
 impl Tree {
+    /// Builds from sorted `(string, id)` pairs.
+    pub(crate) fn of(entries: &[(&[u8], TokenId)]) -> Tree {
+        let mut tree = Planting::with_words(entries.len());
+        let mut previous: &[u8] = &[];
+        for (bytes, id) in entries {
+            let shared = previous.iter().zip(*bytes).take_while(|(a, b)| a == b).count();
+            for (depth, &byte) in bytes.iter().enumerate().skip(shared) {
+                tree.node(depth + 1, byte);
+            }
+            tree.words(&[*id]);
+            previous = bytes;
+        }
+        tree.finish()
+    }
+
     /// A node.
     #[inline]
     pub fn node(&self, index: u32) -> &Node {
@@ -198,17 +213,7 @@ impl Trie {
     /// Builds from `(string, id)` pairs in any order. The empty string ends at the root. Cost: one sort.
     pub fn build(mut entries: Vec<(&[u8], TokenId)>) -> Trie {
         entries.sort_unstable();
-        let mut tree = Planting::with_words(entries.len());
-        let mut previous: &[u8] = &[];
-        for (bytes, id) in &entries {
-            let shared = previous.iter().zip(*bytes).take_while(|(a, b)| a == b).count();
-            for (depth, &byte) in bytes.iter().enumerate().skip(shared) {
-                tree.node(depth + 1, byte);
-            }
-            tree.words(&[*id]);
-            previous = bytes;
-        }
-        let tree = tree.finish();
+        let tree = Tree::of(&entries);
         let nodes = &tree.nodes;
         let mut root = Box::new([NO_NODE; 256]);
         tree.children(0).for_each(|child| root[usize::from(tree.node(child).byte)] = child);
