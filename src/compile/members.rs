@@ -22,6 +22,23 @@ pub(crate) enum Likely {
     Behind(f64),
 }
 
+impl Likely {
+    /// Whether it is what members are that may repeat, and what else is hardly meant.
+    pub(crate) fn is_undeclared(self) -> bool {
+        matches!(self, Likely::Among(likely) if likely <= UNDECLARED)
+    }
+
+    /// That of what may be either.
+    pub(crate) fn or(self, other: Likely) -> Likely {
+        match (self, other) {
+            (Likely::Among(a), Likely::Among(b)) => Likely::Among(a.max(b)),
+            (Likely::Behind(a), Likely::Behind(b)) => Likely::Behind(a.max(b)),
+            (among @ Likely::Among(_), behind) | (behind, among) if among.is_undeclared() => behind,
+            (among @ Likely::Among(_), _) | (_, among) => among,
+        }
+    }
+}
+
 /// The sets of members in a rule: places of its automaton that mean more than their edges.
 #[derive(Debug, Default)]
 pub(super) struct Regions {

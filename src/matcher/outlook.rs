@@ -76,11 +76,7 @@ impl Parser {
     /// How likely a configuration is beside others that follow the same one; none where nothing is known of that.
     pub(crate) fn likely(&self, config: ConfigId) -> Option<Likely> {
         let items = self.store().items(config).iter();
-        items.filter_map(|item| self.likely_item(item, CALLERS)).reduce(|a, b| match (a, b) {
-            (Likely::Among(a), Likely::Among(b)) => Likely::Among(a.max(b)),
-            (Likely::Behind(a), Likely::Behind(b)) => Likely::Behind(a.max(b)),
-            (Likely::Among(a), _) | (_, Likely::Among(a)) => Likely::Among(a),
-        })
+        items.filter_map(|item| self.likely_item(item, CALLERS)).reduce(Likely::or)
     }
 
     fn likely_item(&self, item: &Item, callers: usize) -> Option<Likely> {

@@ -483,11 +483,12 @@ impl Places {
             },
         };
         let likely: Vec<Option<Likely>> = groups.iter().map(|group| parser.likely(group.to)).collect();
+        let declared = likely.iter().filter(|likely| likely.is_none_or(|likely| !likely.is_undeclared()));
         let behind = |likely: &Option<Likely>| match likely {
             Some(Likely::Behind(likely)) => Some(*likely),
             _ => None,
         };
-        let all: Option<Vec<f64>> = likely.iter().map(behind).collect();
+        let all: Option<Vec<f64>> = declared.map(behind).collect();
         let most = all.map(|all| all.into_iter().fold(f64::MIN_POSITIVE, f64::max));
         for (group, likely) in groups.iter_mut().zip(likely) {
             group.likely = match (likely, most) {
