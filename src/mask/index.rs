@@ -618,14 +618,7 @@ impl IndexState {
         if let Some(bytes) = index.vocab.bytes(token)
             && !index.vocab.is_stop(token)
         {
-            at = config;
-            for &byte in bytes {
-                at = self.parser.advance(at, byte)?;
-                if at == DEAD {
-                    break;
-                }
-                good += 1;
-            }
+            (at, good) = self.parser.advance_over(config, bytes)?;
         }
         for (special, tokens) in index.specials.iter().enumerate() {
             if tokens.contains(token) {

@@ -24,6 +24,12 @@ const QUOTE: u8 = b'"';
 type List = SmallVec<[(FrameId, u32); 4]>;
 type Frames = SmallVec<[FrameId; 4]>;
 
+/// A configuration, taken apart.
+struct Apart {
+    plain: ConfigId,
+    list: List,
+}
+
 /// The names of one parser.
 #[derive(Debug)]
 pub(super) struct Names {
@@ -121,24 +127,78 @@ impl Parser {
         }
     }
 
+    /// Where the bytes of a token lead, and how many are fine: as [`Parser::advance`] byte by byte, but nothing is interned inside of names.
+    pub(crate) fn advance_over(&mut self, config: ConfigId, bytes: &[u8]) -> Result<(ConfigId, usize), ParserLimit> {
+        let (mut at, mut good) = (config, 0);
+        while at != DEAD
+            && let Some(&byte) = bytes.get(good)
+        {
+            if self.reads_names(at, byte) {
+                let mut apart = self.apart(at);
+                while let Some(&byte) = bytes.get(good)
+                    && apart.plain != DEAD
+                    && (byte == QUOTE || self.is_reading(&apart.list))
+                {
+                    self.read_apart(&mut apart, byte)?;
+                    good += usize::from(apart.plain != DEAD);
+                }
+                at = self.together(apart);
+            } else {
+                at = self.step(at, byte)?;
+                good += usize::from(at != DEAD);
+            }
+        }
+        Ok((at, good))
+    }
+
+    /// Whether a byte is of a name, or begins one.
+    fn reads_names(&self, config: ConfigId, byte: u8) -> bool {
+        match self.store().done(config).names {
+            0 => byte == QUOTE && self.program().has_names() && self.calls_names(config),
+            names => byte == QUOTE || self.is_reading(&self.names.lists[names as usize]),
+        }
+    }
+
     /// Where a byte leads from a configuration that knows of names, or as if it did; and whether all bytes of its class lead there.
     pub(super) fn step_named(&mut self, config: ConfigId, byte: u8) -> Result<(ConfigId, bool), ParserLimit> {
         if let Some(&known) = self.names.steps.get(&(config, byte)) {
             return Ok((known, false));
         }
-        let plain = self.store().plain(config);
-        let mut list = self.names.list_of(self.store().done(config).names);
-        let refused = self.read_names(&mut list, plain, byte)?;
-        let is_text =
-            byte == QUOTE || list.iter().any(|&(_, register)| self.is_reading(register)) || self.compares(plain);
-        self.forget_ended(&mut list, plain, |program, state| {
+        let mut apart = self.apart(config);
+        let is_text = self.read_apart(&mut apart, byte)?;
+        let next = self.together(apart);
+        if is_text {
+            self.names.steps.insert((config, byte), next);
+        }
+        Ok((next, !is_text))
+    }
+
+    fn apart(&self, config: ConfigId) -> Apart {
+        let store = self.store();
+        Apart { plain: store.plain(config), list: self.names.list_of(store.done(config).names) }
+    }
+
+    fn together(&mut self, Apart { plain, list }: Apart) -> ConfigId {
+        if plain == DEAD {
+            return DEAD;
+        }
+        let names = self.names.number(list);
+        self.parts().0.named(plain, names)
+    }
+
+    /// Reads a byte. False if all bytes of its class lead there.
+    fn read_apart(&mut self, apart: &mut Apart, byte: u8) -> Result<bool, ParserLimit> {
+        let Apart { plain, ref mut list } = *apart;
+        let refused = self.read_names(list, plain, byte)?;
+        let is_text = byte == QUOTE || self.is_reading(list) || self.compares(plain);
+        self.forget_ended(list, plain, |program, state| {
             program.expand(state);
             let mut edges = program.byte_edges(state).iter().filter(|e| e.lo <= byte && byte <= e.hi);
             edges.any(|e| program.ends_names(state, e.to))
         });
         let rewrites = !refused.is_empty();
         self.names.refused = refused;
-        let moved = self.moved(&mut list, rewrites, |parser, anew| match anew {
+        let moved = self.moved(list, rewrites, |parser, anew| match anew {
             true => {
                 let next = parser.read_byte(plain, byte)?;
                 Ok(if parser.compares(plain) && !parser.is_live(next)? { DEAD } else { next })
@@ -146,11 +206,9 @@ impl Parser {
             false => parser.step(plain, byte),
         });
         self.names.refused.clear();
-        let next = self.settled(list, (plain, moved?));
-        if is_text {
-            self.names.steps.insert((config, byte), next);
-        }
-        Ok((next, !is_text))
+        apart.plain = moved?;
+        self.keep_open(&mut apart.list, (plain, apart.plain));
+        Ok(is_text)
     }
 
     /// Where a special token of the grammar leads from a configuration that knows of names.
@@ -225,7 +283,7 @@ impl Parser {
         if byte == QUOTE {
             for frame in self.calling(plain) {
                 let register = list.iter().find(|(known, _)| *known == frame).map_or(EMPTY, |&(_, register)| register);
-                if !self.is_reading(register) {
+                if !self.store().registers.said(register).reading {
                     let begun = self.parts().0.registers.begin(register).unwrap_or(register);
                     list.retain(|(known, _)| *known != frame);
                     list.push((frame, begun));
@@ -269,33 +327,36 @@ impl Parser {
         }
     }
 
-    /// The configuration behind a step, with what is left of a list: names that are not under way any more, and rules that are not open, are forgotten.
-    fn settled(&mut self, mut list: List, (plain, next): (ConfigId, ConfigId)) -> ConfigId {
-        if next == DEAD {
-            return DEAD;
-        }
-        if !self.has_same_frames(plain, next) {
-            if list.iter().any(|&(_, register)| self.is_reading(register)) {
-                let calling = self.calling(next);
-                let registers = &mut self.parts().0.registers;
-                for (frame, register) in list.iter_mut() {
-                    if registers.said(*register).reading && !calling.contains(frame) {
-                        *register = registers.forget(*register);
-                    }
-                }
-            }
-            list.retain(|(_, register)| *register != EMPTY);
-            if !list.is_empty() {
-                let open = self.open_frames(next);
-                list.retain(|(frame, _)| open.contains(frame));
-            }
-        }
-        let names = self.names.number(list);
-        self.parts().0.named(next, names)
+    /// The configuration behind a step, with what is left of a list; see [`Parser::keep_open`].
+    fn settled(&mut self, mut list: List, (before, plain): (ConfigId, ConfigId)) -> ConfigId {
+        self.keep_open(&mut list, (before, plain));
+        self.together(Apart { plain, list })
     }
 
-    fn is_reading(&self, register: u32) -> bool {
-        self.store().registers.said(register).reading
+    /// What is left of a list behind a step: names that are not under way any more, and rules that are not open, are forgotten.
+    fn keep_open(&mut self, list: &mut List, (before, plain): (ConfigId, ConfigId)) {
+        if plain == DEAD || self.has_same_frames(before, plain) {
+            return;
+        }
+        if self.is_reading(list) {
+            let calling = self.calling(plain);
+            let registers = &mut self.parts().0.registers;
+            for (frame, register) in list.iter_mut() {
+                if registers.said(*register).reading && !calling.contains(frame) {
+                    *register = registers.forget(*register);
+                }
+            }
+        }
+        list.retain(|(_, register)| *register != EMPTY);
+        if !list.is_empty() {
+            let open = self.open_frames(plain);
+            list.retain(|(frame, _)| open.contains(frame));
+        }
+    }
+
+    /// Whether a name is under way.
+    fn is_reading(&self, list: &[(FrameId, u32)]) -> bool {
+        list.iter().any(|&(_, register)| self.store().registers.said(register).reading)
     }
 
     /// Whether two configurations' items are of rules with the same frames.
@@ -385,7 +446,7 @@ impl Parser {
     pub(crate) fn naming(&self, config: ConfigId) -> Naming {
         let list = &self.names.lists[self.store().done(config).names as usize];
         match self.calls_names(config) {
-            true if list.iter().any(|&(_, register)| self.is_reading(register)) => Naming::Text,
+            true if self.is_reading(list) => Naming::Text,
             true => Naming::Called,
             false => Naming::Outside,
         }

@@ -22,6 +22,9 @@ pub(crate) const NO_BEGIN: u32 = 5;
 /// Registers of values come from here on, and [`EMPTY`] is one of those.
 const FIRST: u32 = 6;
 
+/// Registers for which there is room as soon as there is one.
+const SOME: usize = 64;
+
 /// No element is under way.
 const IDLE: u32 = u32::MAX;
 /// The text that is empty.
@@ -298,9 +301,21 @@ impl Registers {
         };
         self.held += rivals.len() * size_of::<Rivals>();
         let id = self.registers.len() as u32;
-        self.registers.push(Register { set, text, rivals: rivals.into(), towards });
+        let rivals = if rivals.is_empty() { self.registers[EMPTY as usize].rivals.clone() } else { rivals.into() };
+        self.make_room();
+        self.registers.push(Register { set, text, rivals, towards });
         self.ids.insert((set, text), id);
         id
+    }
+
+    /// Makes room for a name or two at once.
+    fn make_room(&mut self) {
+        if self.registers.capacity() < SOME {
+            self.registers.reserve(SOME);
+            self.ids.reserve(SOME);
+            self.texts.reserve(SOME);
+            self.text_ids.reserve(SOME);
+        }
     }
 
     /// All values of a set, for a text of which nothing has been read, and how it may go on.

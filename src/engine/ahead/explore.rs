@@ -367,7 +367,6 @@ impl Places {
     /// Moves the ends of tokens to where tokenizers cut the words that they begin, as far as the grammar says what words those are.
     fn cut(&mut self, parser: &mut Parser, trie: &Trie, place: &Place, found: &mut Found) -> Result<(), ParserLimit> {
         let least = self.least() / place.likely;
-        let inside = place.last.is_some_and(|last| last.is_ascii_alphabetic());
         let mut others: Vec<(ConfigId, f64, Vec<Symbol>)> = Vec::new();
         for way in found.list.iter_mut().filter(|way| way.likely >= least) {
             let bytes = way.path.iter().map_while(|symbol| match symbol {
@@ -375,19 +374,28 @@ impl Places {
                 Symbol::Special(_) => None,
             });
             let mut word: Vec<u8> = bytes.collect();
-            // Letters, behind at most one other byte.
+            // Letters behind at most one other byte, or signs behind at most a space.
             let Some(&head) = word.first().filter(|_| word.len() == way.path.len()) else { continue };
-            let letters = usize::from(!head.is_ascii_alphabetic());
-            if head.is_ascii_digit()
-                || inside && letters == 0
-                || word.len() == letters
-                || !word[letters..].iter().all(u8::is_ascii_alphabetic)
+            let is_of: fn(&u8) -> bool = match word.last() {
+                Some(last) if is_sign(last) => is_sign,
+                _ => u8::is_ascii_alphabetic,
+            };
+            let own = match head {
+                _ if is_of(&head) => 0,
+                b'0'..=b'9' => continue,
+                b' ' => 1,
+                _ if is_of(&b'a') => 1,
+                _ => continue,
+            };
+            if own == 0 && place.last.is_some_and(|last| is_of(&last))
+                || word.len() == own
+                || !word[own..].iter().all(is_of)
             {
                 continue;
             }
             let mut at = way.to;
             let is_whole = loop {
-                match self.goes_on(parser, at)? {
+                match self.goes_on(parser, at, is_of)? {
                     Some(Some((byte, to))) if word.len() < cut::LONGEST => {
                         word.push(byte);
                         at = to;
@@ -412,26 +420,28 @@ impl Places {
         Ok(())
     }
 
-    /// The one letter with which a word goes on, or that it is over; none where it may be either, or be anything.
+    /// The one byte with which a word goes on, or that it is over; none where it may be either, or be anything. `is_of`: what words are made of.
     fn goes_on(
         &mut self,
         parser: &mut Parser,
         config: ConfigId,
+        is_of: fn(&u8) -> bool,
     ) -> Result<Option<Option<(u8, ConfigId)>>, ParserLimit> {
         let outlook = self.outlook(parser, config)?;
         if outlook.kind == Text::Here || self.is_spent() {
             return Ok(None);
         }
-        let (mut letter, mut is_over) = (None, false);
+        let (mut next, mut is_over) = (None, false);
         for (_, group) in (0..).zip(&outlook.groups).filter(|(number, _)| outlook.text != Some(*number)) {
-            let byte = group.bytes.iter().next().filter(|byte| byte.is_ascii_alphabetic());
-            match byte {
-                None if group.classes & LETTERS == 0 => is_over = true,
-                Some(byte) if group.bytes.len() == 1 && letter.is_none() => letter = Some((byte, group.to)),
+            match group.bytes.iter().next().filter(is_of) {
+                // Only another name than the one that goes on ends here.
+                _ if outlook.names && group.classes & NAMES == 0 => {}
+                None if !group.bytes.iter().any(|byte| is_of(&byte)) => is_over = true,
+                Some(byte) if group.bytes.len() == 1 && next.is_none() => next = Some((byte, group.to)),
                 _ => return Ok(None),
             }
         }
-        Ok((letter.is_none() || !is_over).then_some(letter))
+        Ok((next.is_none() || !is_over).then_some(next))
     }
 
     /// What can follow a place. Remembered.
@@ -657,6 +667,11 @@ static CLASS_OF: [u8; 256] = {
     }
     out
 };
+
+/// What tokenizers take for words of signs.
+fn is_sign(byte: &u8) -> bool {
+    byte.is_ascii_punctuation()
+}
 
 fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
