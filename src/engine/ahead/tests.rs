@@ -217,15 +217,25 @@ fn likely_places_come_first() {
         "last": {"type": "string"}}, "required": ["title", "count", "last"]}"#;
     // Declared names in their order, though any other order, any other name and any white space are allowed, too.
     let text = r#"{"title": "some words", "count": 12, "flag": true, "tags": ["beta", "alpha"], "place": {"city": "so"}, "last": "x"}"#;
-    for (places, least) in [(40, 14), (256, 40)] {
+    for (places, least) in [(40, 18), (256, 50)] {
         let engine = engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
         let constraint = engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap();
         let report = constraint.prepare(PrepareBudget { places, ..PrepareBudget::default() }).wait();
         let (used, all) = share(&engine, &constraint, text);
         assert!(used >= least, "{used} of {all} masks were made ahead, with {places} places: {report:?}");
     }
+    // One order of all that are possible, where none has to be there.
+    let members =
+        ["one", "two", "three", "four"].map(|name| format!("\"{name}\": {{\"type\": \"integer\"}}")).join(", ");
+    let schema = format!(r#"{{"type": "object", "properties": {{{members}}}, "required": ["one", "two"]}}"#);
+    let text = r#"{"one": 10, "two": 20, "three": 30, "four": 40}"#;
+    let engine = self::engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
+    let constraint = engine.compile_json_schema(&schema, &SchemaOptions::default()).unwrap();
+    constraint.prepare(PrepareBudget { places: 100, ..PrepareBudget::default() }).wait();
+    let (used, all) = share(&engine, &constraint, text);
+    assert!(used >= 28, "{used} of {all} masks were made ahead");
     // All that is left where nothing can be read but one text.
-    let engine = engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
+    let engine = self::engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
     let constraint =
         engine.compile_json_schema(r#"{"const": "some words w40w44"}"#, &SchemaOptions::default()).unwrap();
     constraint.prepare(PrepareBudget::default()).wait();
