@@ -35,6 +35,33 @@ pub(crate) fn kind(byte: u8) -> u64 {
     1 << KINDS[usize::from(byte)]
 }
 
+/// All bytes, those of one kind together and in ascending order, and where those of each kind begin.
+const BY_KIND: ([u8; 256], [u16; 65]) = {
+    let (mut bytes, mut begins) = ([0u8; 256], [0u16; 65]);
+    let (mut kind, mut at) = (0usize, 0usize);
+    while kind < 64 {
+        begins[kind] = at as u16;
+        let mut byte = 0usize;
+        while byte < 256 {
+            if KINDS[byte] as usize == kind {
+                bytes[at] = byte as u8;
+                at += 1;
+            }
+            byte += 1;
+        }
+        kind += 1;
+    }
+    begins[64] = at as u16;
+    (bytes, begins)
+};
+
+/// The bytes of a kind, in ascending order.
+pub(crate) fn bytes_of(kind: u64) -> &'static [u8] {
+    static BYTES: ([u8; 256], [u16; 65]) = BY_KIND;
+    let at = kind.trailing_zeros() as usize;
+    &BYTES.0[usize::from(BYTES.1[at])..usize::from(BYTES.1[at + 1])]
+}
+
 /// Stands for the kinds of bytes that are not ASCII, where what they spell is whole code points, but for the last ones of words.
 pub(crate) const CODE_POINTS: u64 = 1 << 63;
 
@@ -102,6 +129,10 @@ mod tests {
     fn kinds_are_ascii_or_not_and_leave_a_bit() {
         assert!((0..=255u8).all(|byte| (kind(byte) & NOT_ASCII != 0) == (byte >= 0x80)));
         assert!((0..=255u8).all(|byte| kind(byte) != CODE_POINTS));
+        for bit in 0..63 {
+            let own: Vec<u8> = (0..=255u8).filter(|&byte| kind(byte) == 1 << bit).collect();
+            assert_eq!(bytes_of(1 << bit), own);
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(crate) use byteset::LONG_GAP;
 pub use byteset::{ByteSet, escape};
 pub use dfa::{Dfa, DfaBuilder, Edge};
 pub(crate) use grouped::Grouped;
-pub(crate) use kinds::{CODE_POINTS, NOT_ASCII, kind, shape, shape_bytes};
+pub(crate) use kinds::{CODE_POINTS, NOT_ASCII, bytes_of, kind, shape, shape_bytes};
 pub(crate) use levels::Levels;
 pub(crate) use minimize::coarsest;
 pub use nfa::Nfa;

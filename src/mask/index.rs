@@ -106,6 +106,8 @@ pub(crate) struct IndexState {
     resolved_bytes: usize,
     sections: Sections,
     joint: Joint,
+    /// Room for a row; all of it is 0 between uses.
+    pub(super) row: Vec<u32>,
     /// Most new configurations with which undecided tokens are read as a whole.
     new_configs: usize,
     /// The same for a walk of the whole vocabulary with few nodes.
@@ -412,6 +414,7 @@ impl IndexState {
             resolved_bytes: 0,
             sections: Sections::new(vocab),
             joint: Joint::default(),
+            row: Vec::new(),
             new_narrow: if chained { 0 } else { NEW_NARROW },
             new_configs: if chained || ways.direct_walk == 0 { 0 } else { NEW_CONFIGS },
             walk: Walk::default(),
@@ -597,6 +600,7 @@ impl IndexState {
     pub(crate) fn recover(&mut self) {
         self.keys = GrammarKeys::default();
         self.walk = Walk::default();
+        self.row = Vec::new();
         self.clear();
     }
 

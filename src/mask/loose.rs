@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::index::{Index, IndexState};
-use super::set::TokenSet;
+use super::set::{TokenSet, bit, clear_bit, set_bit};
 use super::walk::{Stopped, Walk};
 use crate::fsm::{ByteSet, LONG_GAP};
 use crate::ids::TokenId;
@@ -80,11 +80,15 @@ impl Index {
             Err(Stopped::Parser(limit)) => return Err(limit),
             Err(Stopped::Budget) => return Err(ParserLimit::Memory),
         }
-        if walk.words.len() == long.words_below(0).len() {
+        let all = self.vocab.white_space().all_long();
+        if walk.words.len() == all.len() {
             return Ok(Vec::new());
         }
-        walk.words.sort_unstable();
-        let refused = |id: &&TokenId| walk.words.binary_search(id).is_err();
-        Ok(long.words_below(0).iter().filter(refused).copied().collect())
+        let row = &mut state.row;
+        row.resize(self.vocab.mask_words(), 0);
+        walk.words.iter().for_each(|&id| set_bit(row, id));
+        let refused = all.iter().filter(|id| !bit(row, **id)).copied().collect();
+        walk.words.iter().for_each(|&id| clear_bit(row, id));
+        Ok(refused)
     }
 }

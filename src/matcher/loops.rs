@@ -4,7 +4,7 @@ use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::store::{ConfigId, DEAD, Done, GATED, Item};
 use crate::compile::NO_BLOCK;
-use crate::fsm::{CODE_POINTS, kind, shape_bytes, utf8};
+use crate::fsm::{CODE_POINTS, bytes_of, shape_bytes, utf8};
 
 /// Bytes that make a majority: text in most languages has few others.
 const MAJORITY: u32 = 48;
@@ -59,7 +59,7 @@ impl Parser {
         Ok(counts.into_iter().filter(|&(_, n)| n >= MAJORITY).max_by_key(|&(_, n)| n).map(|(c, _)| c))
     }
 
-    /// Whether all bytes of these kinds (see [`kind`] and [`CODE_POINTS`]) lead a configuration back to itself. Looked at kind by
+    /// Whether all bytes of these kinds (see [`crate::fsm::kind`] and [`CODE_POINTS`]) lead a configuration back to itself. Looked at kind by
     /// kind, once.
     pub(crate) fn loops(&mut self, config: ConfigId, kinds: u64) -> Result<bool, ParserLimit> {
         let (mut looping, leaving) = self.loops.get(config as usize).copied().unwrap_or_default();
@@ -91,7 +91,13 @@ impl Parser {
     }
 
     fn loops_over(&mut self, config: ConfigId, one: u64) -> Result<bool, ParserLimit> {
-        for byte in (0..=255u8).filter(|&byte| kind(byte) == one) {
+        // What is kept account of tells bytes apart that classes do not.
+        let by_byte = self.compares(config);
+        let mut last = None;
+        for &byte in bytes_of(one) {
+            if last.replace(self.class(byte)) == Some(self.class(byte)) && !by_byte {
+                continue;
+            }
             if self.step(config, byte)? != config {
                 return Ok(false);
             }

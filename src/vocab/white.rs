@@ -16,6 +16,8 @@ pub(crate) struct WhiteSpace {
     inner: Vec<TokenId>,
     /// Tokens with a long run.
     long: Trie,
+    /// The same, sorted.
+    all_long: Vec<TokenId>,
 }
 
 impl WhiteSpace {
@@ -39,7 +41,9 @@ impl WhiteSpace {
             }
         }
         leading.sort_unstable_by_key(|id| std::cmp::Reverse(lead[id.index()]));
-        WhiteSpace { leading, inner, long: Trie::build(long), lead }
+        let mut all_long: Vec<TokenId> = long.iter().map(|(_, id)| *id).collect();
+        all_long.sort_unstable();
+        WhiteSpace { leading, inner, long: Trie::build(long), all_long, lead }
     }
 
     /// How many bytes of white space a token begins with.
@@ -60,5 +64,10 @@ impl WhiteSpace {
     /// Tokens with a long run of white space.
     pub(crate) fn long(&self) -> &Trie {
         &self.long
+    }
+
+    /// The same, sorted.
+    pub(crate) fn all_long(&self) -> &[TokenId] {
+        &self.all_long
     }
 }
