@@ -20,8 +20,8 @@ use crate::compile::{CompileError, Compiled};
 use crate::ids::TokenId;
 use crate::ir::{Grammar, Simplify};
 use crate::limits::Limits;
-use crate::mask::{Index, IndexState, PoolScope, PoolStats, Pooling, TokenSet, Ways};
-use crate::matcher::{AdvanceError, ConfigId, DEAD, ParserLimit, Tracer};
+use crate::mask::{AdvanceOver, Index, IndexState, PoolScope, PoolStats, Pooling, TokenSet, Ways};
+use crate::matcher::{AdvanceError, ConfigId, DEAD, Parser, ParserLimit, Tracer};
 use crate::switches::Switches;
 use crate::vocab::Vocabulary;
 
@@ -273,14 +273,14 @@ impl Matcher {
     pub fn advance(&mut self, token: TokenId) -> Result<(), AdvanceError> {
         let index = self.index.clone();
         let mut state = index.lock();
-        self.advance_locked(&index, &mut state, token)
+        self.advance_locked(&index, &mut state, (token, Parser::advance_over))
     }
 
     /// As [`Matcher::advance`], and tells the tracer what each byte was.
     pub fn advance_traced(&mut self, token: TokenId, tracer: &mut Tracer) -> Result<(), AdvanceError> {
         let index = self.index.clone();
         let mut state = index.lock();
-        self.advance_locked(&index, &mut state, token)?;
+        self.advance_locked(&index, &mut state, (token, Parser::advance_by_byte))?;
         if self.terminated {
             return Ok(());
         }
@@ -369,7 +369,12 @@ impl Matcher {
         self.configs[self.configs.len() - 1]
     }
 
-    fn advance_locked(&mut self, index: &Index, state: &mut IndexState, token: TokenId) -> Result<(), AdvanceError> {
+    fn advance_locked(
+        &mut self,
+        index: &Index,
+        state: &mut IndexState,
+        (token, over): (TokenId, AdvanceOver),
+    ) -> Result<(), AdvanceError> {
         if self.terminated {
             return Err(AdvanceError::Terminated);
         }
@@ -378,7 +383,7 @@ impl Matcher {
         }
         let step = self.with_retry(index, state, |matcher, state| {
             let config = matcher.config();
-            let (next, offset) = state.step_token(index, config, token)?;
+            let (next, offset) = state.step_token_by(index, (config, token), over)?;
             Ok((next, offset, state.parser.store().done(config).root))
         });
         match step {

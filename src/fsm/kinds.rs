@@ -36,7 +36,7 @@ pub(crate) fn kind(byte: u8) -> u64 {
 }
 
 /// All bytes, those of one kind together and in ascending order, and where those of each kind begin.
-const BY_KIND: ([u8; 256], [u16; 65]) = {
+static BY_KIND: ([u8; 256], [u16; 65]) = {
     let (mut bytes, mut begins) = ([0u8; 256], [0u16; 65]);
     let (mut kind, mut at) = (0usize, 0usize);
     while kind < 64 {
@@ -57,9 +57,9 @@ const BY_KIND: ([u8; 256], [u16; 65]) = {
 
 /// The bytes of a kind, in ascending order.
 pub(crate) fn bytes_of(kind: u64) -> &'static [u8] {
-    static BYTES: ([u8; 256], [u16; 65]) = BY_KIND;
+    let (bytes, begins) = &BY_KIND;
     let at = kind.trailing_zeros() as usize;
-    &BYTES.0[usize::from(BYTES.1[at])..usize::from(BYTES.1[at + 1])]
+    &bytes[usize::from(begins[at])..usize::from(begins[at + 1])]
 }
 
 /// Stands for the kinds of bytes that are not ASCII, where what they spell is whole code points, but for the last ones of words.

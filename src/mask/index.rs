@@ -75,6 +75,9 @@ pub(crate) struct Index {
     state: Mutex<IndexState>,
 }
 
+/// Where bytes lead, and how many are fine.
+pub(crate) type AdvanceOver = fn(&mut Parser, ConfigId, &[u8]) -> Result<(ConfigId, usize), ParserLimit>;
+
 /// A mask, and which tokens are read one by one where names are known.
 pub(crate) struct MadeAhead {
     mask: Arc<TokenSet>,
@@ -617,12 +620,22 @@ impl IndexState {
         config: ConfigId,
         token: TokenId,
     ) -> Result<(ConfigId, usize), ParserLimit> {
+        self.step_token_by(index, (config, token), Parser::advance_over)
+    }
+
+    /// The same; `over` says where bytes lead.
+    pub(crate) fn step_token_by(
+        &mut self,
+        index: &Index,
+        (config, token): (ConfigId, TokenId),
+        over: AdvanceOver,
+    ) -> Result<(ConfigId, usize), ParserLimit> {
         let mut at = DEAD;
         let mut good = 0;
         if let Some(bytes) = index.vocab.bytes(token)
             && !index.vocab.is_stop(token)
         {
-            (at, good) = self.parser.advance_over(config, bytes)?;
+            (at, good) = over(&mut self.parser, config, bytes)?;
         }
         for (special, tokens) in index.specials.iter().enumerate() {
             if tokens.contains(token) {

@@ -25,7 +25,7 @@ mod walk;
 pub use pooling::{PoolScope, PoolStats};
 pub use set::bit;
 
-pub(crate) use index::{Index, IndexState, Ways};
+pub(crate) use index::{AdvanceOver, Index, IndexState, Ways};
 pub(crate) use pooling::Pooling;
 pub(crate) use set::{TokenSet, set_bit};
 pub(crate) use tokens::Tokens;

@@ -113,18 +113,22 @@ impl Parser {
     /// Where a byte of a text leads: as [`Parser::step`], and from a name's beginning on it is known which there have been.
     #[inline]
     pub(crate) fn advance(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, ParserLimit> {
-        if byte == QUOTE && self.program().has_names() && !self.is_named(config) {
-            return self.begin_names(config);
+        if byte == QUOTE && !self.is_named(config) && self.reads_names(config, byte) {
+            return Ok(self.step_named(config, byte)?.0);
         }
         self.step(config, byte)
     }
 
-    #[cold]
-    fn begin_names(&mut self, config: ConfigId) -> Result<ConfigId, ParserLimit> {
-        match self.calls_names(config) {
-            true => Ok(self.step_named(config, QUOTE)?.0),
-            false => self.step(config, QUOTE),
+    /// As [`Parser::advance_over`], and all transitions are known from then on.
+    pub(crate) fn advance_by_byte(&mut self, config: ConfigId, bytes: &[u8]) -> Result<(ConfigId, usize), ParserLimit> {
+        let mut at = config;
+        for (good, &byte) in bytes.iter().enumerate() {
+            at = self.advance(at, byte)?;
+            if at == DEAD {
+                return Ok((DEAD, good));
+            }
         }
+        Ok((at, bytes.len()))
     }
 
     /// Where the bytes of a token lead, and how many are fine: as [`Parser::advance`] byte by byte, but nothing is interned inside of names.

@@ -141,5 +141,5 @@ fn walks_through_masks_end_in_valid_documents() {
         }
     }
     println!("{schemas_walked} schemas, {finished} walks, {cut} cut off after {LONGEST} tokens");
-    assert!(schemas_walked * 2 > wanted && cut * 3 < finished, "{schemas_walked} schemas, {finished} walks, {cut} cut");
+    assert!(schemas_walked * 2 > wanted && cut * 5 < finished, "{schemas_walked} schemas, {finished} walks, {cut} cut");
 }

@@ -383,8 +383,7 @@ impl Places {
             let own = match head {
                 _ if is_of(&head) => 0,
                 b'0'..=b'9' => continue,
-                b' ' => 1,
-                _ if is_of(&b'a') => 1,
+                _ if head == b' ' || is_of(&b'a') => 1,
                 _ => continue,
             };
             if own == 0 && place.last.is_some_and(|last| is_of(&last))
