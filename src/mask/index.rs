@@ -537,7 +537,10 @@ impl IndexState {
 
     /// Where the mask of a configuration is memoised.
     fn place(&mut self, config: ConfigId) -> ConfigId {
-        if self.parser.compares(config) { config } else { self.parser.normal(config) }
+        match self.parser.compares(config) {
+            true => self.parser.normal_in_frames(config),
+            false => self.parser.normal(config),
+        }
     }
 
     fn hold(&mut self, config: ConfigId, mask: &Arc<TokenSet>, (bytes, max_bytes): (usize, usize)) {

@@ -14,6 +14,7 @@ mod parser;
 mod place;
 mod recognizer;
 mod registers;
+mod runs;
 mod shortest;
 mod store;
 mod tails;

@@ -133,6 +133,9 @@ impl Parser {
 
     /// Where the bytes of a token lead, and how many are fine: as [`Parser::advance`] byte by byte, but nothing is interned inside of names.
     pub(crate) fn advance_over(&mut self, config: ConfigId, bytes: &[u8]) -> Result<(ConfigId, usize), ParserLimit> {
+        if let Some(next) = self.read_in_block(config, bytes)? {
+            return Ok((next, bytes.len()));
+        }
         let (mut at, mut good) = (config, 0);
         while at != DEAD
             && let Some(&byte) = bytes.get(good)
@@ -356,6 +359,18 @@ impl Parser {
             let open = self.open_frames(plain);
             list.retain(|(frame, _)| open.contains(frame));
         }
+    }
+
+    /// Whether what is known of names stays as it is while a rule with this frame reads something other than names.
+    pub(super) fn keeps_names(&self, config: ConfigId, frame: FrameId) -> bool {
+        let list = &self.names.lists[self.store().done(config).names as usize];
+        !self.is_reading(list) && list.iter().all(|(home, _)| *home != frame)
+    }
+
+    /// A plain configuration with the names that another one knows.
+    pub(super) fn with_names_of(&mut self, config: ConfigId, plain: ConfigId) -> ConfigId {
+        let names = self.store().done(config).names;
+        self.parts().0.named(plain, names)
     }
 
     /// Whether a name is under way.

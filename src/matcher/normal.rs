@@ -1,7 +1,7 @@
 //! Which configurations are the same where masks are concerned: counters that no token can tell apart.
 
 use super::parser::Parser;
-use super::store::ConfigId;
+use super::store::{ConfigId, Item, normal_runs};
 
 impl Parser {
     /// The configuration that stands for this one where masks are concerned.
@@ -10,6 +10,22 @@ impl Parser {
         let Some(reach) = reach else { return config };
         let normal = store.normal_config(program, config, reach);
         self.far_from_bounds(normal, reach)
+    }
+
+    /// The same where frames are to stay as they are, as something is known of them.
+    pub(crate) fn normal_in_frames(&mut self, config: ConfigId) -> ConfigId {
+        let (store, program, reach) = self.parts();
+        let Some(reach) = reach else { return config };
+        let items = store.items(config);
+        let normal = |item: &Item| Item { count: normal_runs(program, item.state, item.count, reach), ..*item };
+        if items.iter().all(|item| normal(item) == *item) {
+            return config;
+        }
+        let mut items: Vec<Item> = items.iter().map(normal).collect();
+        items.sort_unstable();
+        items.dedup();
+        let plain = store.config(&items, store.done(store.plain(config)));
+        self.with_names_of(config, plain)
     }
 
     /// The same with states of graphs whose steps are counted moved away from their bounds.

@@ -10,7 +10,7 @@ use super::distinct::Distinct;
 use super::limit::ParserLimit;
 use super::meter::At;
 use super::names::Names;
-use super::store::{BOTTOM, ConfigId, DEAD, Done, FREE, FrameId, GATED, Item, ROOT, Store};
+use super::store::{BOTTOM, ConfigId, DEAD, Done, FAR, FREE, FrameId, GATED, Item, ROOT, Store};
 use super::transitions::Transitions;
 use crate::compile::{Behind, Classes, Compiled, NO_BLOCK, Program, Role};
 use crate::fsm::ByteSet;
@@ -45,7 +45,7 @@ pub(crate) struct Room {
 pub(crate) struct Parser {
     program: Program,
     store: Store,
-    transitions: Transitions,
+    pub(super) transitions: Transitions,
     /// Those that transitions are by; the program's, or, for as long as no transition is found that needs more, what they were.
     classes: Arc<Classes>,
     special_steps: FxHashMap<(ConfigId, u32), ConfigId>,
@@ -396,9 +396,12 @@ impl Parser {
         self.interned_as(&items, done)
     }
 
-    /// How far an item's counter is from its block's bounds; `None` outside of blocks, and where those do not count.
+    /// How far an item's counter is from its block's bounds; `None` outside of blocks, and where those do not count or are out of reach.
     pub(crate) fn room(&self, item: &Item) -> Option<Room> {
         let block = self.program.block_of(item.state).filter(|block| !(self.loose && block.gap))?;
+        if item.count == FAR {
+            return None;
+        }
         Some(Room {
             missing: block.min.saturating_sub(item.count),
             room: block.max.map_or(u32::MAX, |max| max.saturating_sub(item.count)),
@@ -474,7 +477,7 @@ impl Parser {
     }
 
     /// The configuration of these items.
-    fn intern(&mut self, items: &mut Vec<Item>, done: Done) -> Result<ConfigId, ParserLimit> {
+    pub(super) fn intern(&mut self, items: &mut Vec<Item>, done: Done) -> Result<ConfigId, ParserLimit> {
         if items.len() > 1 {
             items.sort_unstable();
             items.dedup();

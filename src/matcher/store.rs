@@ -29,6 +29,8 @@ pub(crate) const BOTTOM: FrameId = 1;
 pub(crate) const GATED: FrameId = 2;
 /// In a counter: it has no bounds, and only counts. Used to look at a block for all counters at once.
 pub(crate) const FREE: u32 = 0x8000_0000;
+/// In a counter: as good as any that is far from its bounds. It stays as it is.
+pub(crate) const FAR: u32 = u32::MAX;
 /// In a group's key: the group's member with this number.
 const MEMBER: u32 = 0x8000_0000;
 
@@ -262,7 +264,7 @@ impl Store {
     }
 
     /// What is kept account of in a state itself.
-    fn has_own(&self, program: &Program, item: &Item) -> Has {
+    pub(super) fn has_own(&self, program: &Program, item: &Item) -> Has {
         if program.state(item.state).name {
             return Has::NAME;
         }
@@ -524,15 +526,10 @@ impl Store {
 }
 
 /// A counter within `reach` runs of neither bound is as good as any other such counter: each run spans at least a byte, so
-/// no token can reach a bound. Runs still missing to `min` and still possible up to `max` are all that ever matters.
-fn normal_count(program: &Program, state: u32, count: u32, reach: u32) -> u32 {
-    let Some(block) = program.block_of(state) else {
-        return match (program.meter(state), program.state(state).behind) {
-            (Some(meter), _) => meter.normal(count, reach),
-            (None, Behind::Scope) => Registers::normal(count),
-            (None, _) => 0,
-        };
-    };
+/// no token can reach a bound. Runs still missing to `min` and still possible up to `max` are all that ever matters. Outside of
+/// blocks nothing changes.
+pub(super) fn normal_runs(program: &Program, state: u32, count: u32, reach: u32) -> u32 {
+    let Some(block) = program.block_of(state) else { return count };
     let far = reach.saturating_add(1);
     let room = block.max.map_or(u32::MAX, |max| max.saturating_sub(count));
     if room <= far {
@@ -544,7 +541,19 @@ fn normal_count(program: &Program, state: u32, count: u32, reach: u32) -> u32 {
         block.min - far - 1
     } else if missing > 0 {
         count
+    } else if block.max.is_some() && !block.gap {
+        FAR
     } else {
         block.min
+    }
+}
+
+/// What stands for an item's count where masks are concerned.
+fn normal_count(program: &Program, state: u32, count: u32, reach: u32) -> u32 {
+    match (program.meter(state), program.state(state).behind) {
+        _ if program.block_of(state).is_some() => normal_runs(program, state, count, reach),
+        (Some(meter), _) => meter.normal(count, reach),
+        (None, Behind::Scope) => Registers::normal(count),
+        (None, _) => 0,
     }
 }

@@ -11,8 +11,9 @@ use louver::vocab::Vocabulary;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::config;
+use super::{STEPS, Shown, compile, config, generate, look};
 use crate::harness::columns::mask;
+use crate::harness::oracle::Oracle;
 
 /// `N` is a number, `M` is another.
 const PATTERNS: &[&str] = &[
@@ -25,7 +26,15 @@ const PATTERNS: &[&str] = &[
     r"^(\\w+(, )?){M,}$",
     r"^([a-z]{1,M} ?)*$",
     r"x",
+    r"",
     r"^(..\\s)*.?$",
+];
+
+/// Beginnings, and what a string is in behind them.
+const AROUND: &[(&str, &str)] = &[
+    ("", "STRING"),
+    ("", r#"{"type": "array", "items": STRING, "minItems": 1, "maxItems": 3}"#),
+    (r#"{"b": 1, "a": "#, r#"{"type": "object", "properties": {"a": STRING}, "required": ["a"]}"#),
 ];
 
 /// All texts of up to three of these, and some that are longer or go on behind a string's end.
@@ -52,23 +61,24 @@ proptest! {
     fn masks_of_patterns_that_count(
         pattern in select(PATTERNS),
         (n, m) in (1u32..9, 1u32..4),
-        bounds in (0u32..4, prop::option::of(4u32..24)),
-        listed: bool,
+        bounds in (0u32..4, prop::option::of(prop_oneof![4u32..24, 24u32..60])),
+        (before, around) in select(AROUND),
         direct_walk in select(vec![0usize, 64, 16_384]),
         walks in prop::collection::vec(prop::collection::vec((any::<u16>(), any::<bool>()), 14), 2),
     ) {
         let pattern = pattern.replace('N', &n.to_string()).replace('M', &m.to_string());
         let most = bounds.1.map_or(String::new(), |max| format!(r#", "maxLength": {max}"#));
         let mut schema = format!(r#"{{"type": "string", "pattern": "{pattern}", "minLength": {}{most}}}"#, bounds.0);
-        if listed {
-            schema = format!(r#"{{"type": "array", "items": {schema}, "minItems": 1, "maxItems": 3}}"#);
-        }
+        schema = around.replace("STRING", &schema);
         let options = EngineOptions { direct_walk, pool_scope: PoolScope::Engine, ..EngineOptions::default() };
         let engine = Engine::new(VOCABULARY.clone(), options);
         let Ok(constraint) = engine.compile_json_schema(&schema, &SchemaOptions::default()) else { return Ok(()) };
         let vocab = constraint.vocab().clone();
         for walk in walks {
             let mut matcher = constraint.matcher();
+            for &byte in before.as_bytes() {
+                prop_assert_eq!(matcher.advance(TokenId::from_raw(u32::from(byte))), Ok(()));
+            }
             for (choice, content) in walk {
                 let allowed = mask(&mut matcher, &vocab);
                 for (id, allowed) in allowed.iter().enumerate() {
@@ -103,6 +113,28 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(config(300))]
+
+    /// Where bounds are out of a token's reach, what it does is known from other counters.
+    #[test]
+    fn masks_between_wide_bounds_are_what_the_oracle_says(
+        Shown(grammar) in generate::wide_grammar().prop_map(Shown),
+        vocab in generate::vocabulary(),
+        path in prop::collection::vec(any::<u16>(), 2 * STEPS),
+    ) {
+        let vocab = Arc::new(vocab.build());
+        let mut oracle = Oracle::new(&grammar);
+        for direct_walk in [EngineOptions::default().direct_walk, 0] {
+            let Some(constraint) = compile(&grammar, &vocab, &oracle, |o| o.direct_walk = direct_walk)? else {
+                return Ok(());
+            };
+            oracle.back_to(0);
+            look(&constraint, &mut oracle, &path)?;
+        }
+    }
+}
+
 /// The states of a pattern that differ in what has been counted have entries that are derived from one another's.
 #[test]
 fn entries_of_states_that_count_are_derived() {
@@ -116,4 +148,23 @@ fn entries_of_states_that_count_are_derived() {
         matcher.advance(TokenId::from_raw(u32::from(*byte))).unwrap();
     }
     assert!(engine.pool_stats().derived > 5, "{:?}", engine.pool_stats());
+}
+
+/// Text of a bounded length is one mask for all that is out of reach of the bound, whatever names there have been; and so it is behind the members that
+/// are counted.
+#[test]
+fn text_far_from_its_bounds_has_one_mask() {
+    let engine = Engine::new(VOCABULARY.clone(), EngineOptions::default());
+    let schema = r#"{"type": "object", "maxProperties": 900, "additionalProperties": {"type": "string", "maxLength": 900}}"#;
+    let constraint = engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap();
+    let mut matcher = constraint.matcher();
+    let mut misses = Vec::new();
+    for text in [r#"{"b": "a"#, "abcdefgx", "abc, def", r#"a", "c": "a"#, "abcdefgx", "abc, def"] {
+        for byte in text.bytes() {
+            mask(&mut matcher, constraint.vocab());
+            matcher.advance(TokenId::from_raw(u32::from(byte))).unwrap();
+        }
+        misses.push(engine.pool_stats().mask_misses);
+    }
+    assert_eq!((misses[1], misses[4]), (misses[2], misses[5]), "{misses:?}");
 }

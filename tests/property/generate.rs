@@ -67,6 +67,30 @@ pub(crate) fn byte_grammar() -> impl Strategy<Value = Grammar> {
     rules(false)
 }
 
+/// The same with wide bounds around everything that repeats.
+pub(crate) fn wide_grammar() -> impl Strategy<Value = Grammar> {
+    (rules(true), expr(true), 0u32..30, 18u32..80).prop_map(|(mut grammar, body, min, more)| {
+        let count = grammar.rules.len() as u32;
+        let mut body = Expr::Repeat { body: Box::new(body), min, max: Some(min + more) };
+        wrap_refs(&mut body, count);
+        let start = &mut grammar.rules[0].body;
+        *start = Expr::Seq(vec![body, std::mem::replace(start, Expr::Empty)]);
+        grammar.rules.iter_mut().for_each(|rule| widen(&mut rule.body));
+        grammar
+    })
+}
+
+fn widen(expr: &mut Expr) {
+    match expr {
+        Expr::Repeat { body, min, max } => {
+            widen(body);
+            *max = max.map(|max| *min + 18 + max % 60);
+        }
+        Expr::Seq(parts) | Expr::Alt(parts) => parts.iter_mut().for_each(widen),
+        _ => {}
+    }
+}
+
 fn rules(specials: bool) -> impl Strategy<Value = Grammar> {
     // A start of several parts and rules with a way out, or too many grammars derive nothing or next to nothing.
     let start = prop_oneof![
