@@ -461,7 +461,8 @@ impl Program {
             if !self.calls(state).is_empty() {
                 return true;
             }
-            for &ByteEdge { to, .. } in self.byte_edges(state) {
+            let specials = self.special_edges(state).iter().map(|&(_, to)| to);
+            for to in self.byte_edges(state).iter().map(|edge| edge.to).chain(specials) {
                 if !seen.contains(&to) {
                     seen.push(to);
                 }

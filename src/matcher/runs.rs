@@ -24,11 +24,7 @@ struct InBlock {
 impl Parser {
     /// Where the bytes of a token lead, if that can be known from another counter: the configuration is in a block that the token stays in, and its
     /// bounds are out of reach. `None` where they have to be read.
-    pub(super) fn read_in_block(
-        &mut self,
-        config: ConfigId,
-        bytes: &[u8],
-    ) -> Result<Option<ConfigId>, ParserLimit> {
+    pub(super) fn read_in_block(&mut self, config: ConfigId, bytes: &[u8]) -> Result<Option<ConfigId>, ParserLimit> {
         let plain = self.store().plain(config);
         let Some(at) = self.in_block(plain, bytes) else { return Ok(None) };
         if self.is_named(config) && !self.keeps_names(config, at.frame) {
@@ -83,9 +79,7 @@ impl Parser {
     /// Whether a configuration that is read on its own has not left its rule, and nothing has been called.
     fn stays(&self, config: ConfigId, at: InBlock) -> bool {
         let (program, done) = (self.program(), self.store().done(config));
-        let own = |item: &Item| {
-            item.frame == BOTTOM && program.rule(item.state) == at.rule && self.says_nothing(item)
-        };
+        let own = |item: &Item| item.frame == BOTTOM && program.rule(item.state) == at.rule && self.says_nothing(item);
         // Nothing follows what the whole text is.
         let ends = done.gated || done.bottom && at.frame != ROOT;
         config != DEAD && !ends && self.store().items(config).iter().all(own)

@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 use louver::engine::{Engine, EngineOptions};
 use louver::front::json_schema::SchemaOptions;
 use louver::ids::TokenId;
+use louver::ir::{Expr, GrammarBuilder, SpecialToken};
 use louver::mask::PoolScope;
 use louver::vocab::Vocabulary;
 use proptest::prelude::*;
@@ -155,7 +156,8 @@ fn entries_of_states_that_count_are_derived() {
 #[test]
 fn text_far_from_its_bounds_has_one_mask() {
     let engine = Engine::new(VOCABULARY.clone(), EngineOptions::default());
-    let schema = r#"{"type": "object", "maxProperties": 900, "additionalProperties": {"type": "string", "maxLength": 900}}"#;
+    let schema =
+        r#"{"type": "object", "maxProperties": 900, "additionalProperties": {"type": "string", "maxLength": 900}}"#;
     let constraint = engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap();
     let mut matcher = constraint.matcher();
     let mut misses = Vec::new();
@@ -167,4 +169,24 @@ fn text_far_from_its_bounds_has_one_mask() {
         misses.push(engine.pool_stats().mask_misses);
     }
     assert_eq!((misses[1], misses[4]), (misses[2], misses[5]), "{misses:?}");
+}
+
+/// Runs that begin with a special token and call a rule are not told by their text.
+#[test]
+fn a_special_token_in_front_of_a_call_that_is_counted() {
+    let mut b = GrammarBuilder::new();
+    let call = Expr::Ref(b.rule("call", Expr::text("cc")));
+    let special = Expr::Special(b.special(SpecialToken::Name("<x>".to_owned())));
+    let run = Expr::seq([special, Expr::alt([Expr::text("b"), Expr::seq([Expr::text("a"), call])])]);
+    let start = b.rule("start", Expr::repeat(run, 1, Some(40)));
+    let grammar = b.finish(start).unwrap();
+    let mut b = Vocabulary::builder(5);
+    b.special(0, "<stop>").stop(0).special(1, "<x>").token(2, b"a").token(3, b"b").token(4, b"c");
+    let vocab = Arc::new(b.build().unwrap());
+    for direct_walk in [EngineOptions::default().direct_walk, 0] {
+        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, ..EngineOptions::default() });
+        let mut matcher = engine.compile(&grammar).unwrap().matcher();
+        matcher.advance(TokenId::from_raw(1)).unwrap();
+        assert_eq!(mask(&mut matcher, &vocab), [false, false, true, true, false]);
+    }
 }
