@@ -175,10 +175,10 @@ fn text_far_from_its_bounds_has_one_mask() {
 #[test]
 fn a_special_token_in_front_of_a_call_that_is_counted() {
     let mut b = GrammarBuilder::new();
-    let call = Expr::Ref(b.rule("call", Expr::text("cc")));
+    let start = b.declare("start");
     let special = Expr::Special(b.special(SpecialToken::Name("<x>".to_owned())));
-    let run = Expr::seq([special, Expr::alt([Expr::text("b"), Expr::seq([Expr::text("a"), call])])]);
-    let start = b.rule("start", Expr::repeat(run, 1, Some(40)));
+    let run = Expr::seq([special, Expr::alt([Expr::text("b"), Expr::seq([Expr::text("a"), Expr::Ref(start)])])]);
+    b.define(start, Expr::repeat(run, 2, Some(40)));
     let grammar = b.finish(start).unwrap();
     let mut b = Vocabulary::builder(5);
     b.special(0, "<stop>").stop(0).special(1, "<x>").token(2, b"a").token(3, b"b").token(4, b"c");
