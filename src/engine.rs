@@ -384,7 +384,7 @@ impl Matcher {
         let step = self.with_retry(index, state, |matcher, state| {
             let config = matcher.config();
             let (next, offset) = state.step_token_by(index, (config, token), over)?;
-            Ok((next, offset, state.parser.store().done(config).root))
+            Ok((next, offset, next == DEAD && state.parser.store().done(config).root))
         });
         match step {
             Err(limit) => Err(AdvanceError::Limit { what: limit.what() }),

@@ -404,6 +404,7 @@ impl Work<'_> {
                 let room = at.epoch == own.epoch && !own.is_half_full(self.index);
                 let mut config = room.then_some(at.config)?;
                 for &symbol in steps {
+                    symbol.begin(&mut own.parser, config).ok()?;
                     config = symbol.step(&mut own.parser, config).ok()?;
                 }
                 Some(At { config, ..at })
@@ -421,6 +422,14 @@ enum Symbol {
 }
 
 impl Symbol {
+    /// Makes known where the beginning of a name leads a text.
+    fn begin(self, parser: &mut Parser, config: ConfigId) -> Result<(), ParserLimit> {
+        match self {
+            Symbol::Byte(byte) => parser.advance(config, byte).map(|_| ()),
+            Symbol::Special(_) => Ok(()),
+        }
+    }
+
     fn step(self, parser: &mut Parser, config: ConfigId) -> Result<ConfigId, ParserLimit> {
         match self {
             Symbol::Byte(byte) => parser.step(config, byte),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::entry::Entry;
 use super::fold::Folds;
@@ -92,8 +92,8 @@ pub(crate) struct IndexState {
     pub(crate) epoch: u64,
     masks: Vec<Option<Arc<TokenSet>>>,
     masks_held: usize,
-    /// Masks made ahead that nobody has asked for yet.
-    ahead: FxHashSet<ConfigId>,
+    /// Masks made ahead that nobody has asked for yet, a bit each.
+    ahead: Vec<u64>,
     /// Tokens to be looked at one by one where values are compared, by the configuration in which nothing but others can follow.
     pub(super) candidates: FxHashMap<ConfigId, Arc<[TokenId]>>,
     /// Tokens to be looked at one by one where names are told apart, by the configuration that knows of none.
@@ -213,11 +213,14 @@ impl Index {
         if mask.is_none() {
             at = state.place(config);
             mask = state.held(at);
+            if let Some(mask) = mask.as_ref().filter(|_| state.parser.is_named(config)) {
+                state.hold(config, mask, (size_of::<Arc<TokenSet>>(), self.mask_bytes));
+            }
         }
         if mask.is_some() {
             let counters = &self.pool.pooling.counters;
             count(&counters.mask_hits);
-            if !state.ahead.is_empty() && state.ahead.remove(&at) {
+            if state.is_first_use(at) {
                 count(&counters.ahead_used);
             }
         }
@@ -226,8 +229,10 @@ impl Index {
 
     /// Whether a configuration's mask is memoised.
     pub(crate) fn has_mask(&self, state: &mut IndexState, config: ConfigId) -> bool {
-        let place = state.place(config);
-        state.held(place).is_some()
+        state.held(config).is_some() || {
+            let place = state.place(config);
+            state.held(place).is_some()
+        }
     }
 
     /// What [`Index::adopt`] needs of a configuration.
@@ -242,14 +247,14 @@ impl Index {
         if !self.ways.switches.masks.is_on() {
             return;
         }
-        let place = state.place(config);
-        state.hold(place, &made.mask, (made.mask.bytes(), self.mask_bytes));
-        state.ahead.insert(place);
         let plain = state.parser.store().plain(config);
         let plain = state.parser.normal(plain);
         for (naming, tokens) in &made.namings {
             state.naming.insert((plain, *naming), tokens.clone());
         }
+        let place = state.place(config);
+        state.hold(place, &made.mask, (made.mask.bytes(), self.mask_bytes));
+        state.note_ahead(place);
     }
 
     fn build(&self, state: &mut IndexState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
@@ -406,7 +411,7 @@ impl IndexState {
             epoch: 0,
             masks: Vec::new(),
             masks_held: 0,
-            ahead: FxHashSet::default(),
+            ahead: Vec::new(),
             candidates: FxHashMap::default(),
             naming: FxHashMap::default(),
             wide: Vec::new(),
@@ -535,8 +540,41 @@ impl IndexState {
         Ok(())
     }
 
+    /// Notes that a mask was made ahead.
+    fn note_ahead(&mut self, config: ConfigId) {
+        let word = config as usize / 64;
+        if self.ahead.len() <= word {
+            self.ahead.resize(word + 1, 0);
+        }
+        self.ahead[word] |= 1 << (config % 64);
+    }
+
+    /// Whether a mask was made ahead and nobody has asked for it before.
+    fn is_first_use(&mut self, config: ConfigId) -> bool {
+        let Some(word) = self.ahead.get_mut(config as usize / 64) else { return false };
+        let bit = 1 << (config % 64);
+        let first = *word & bit != 0;
+        *word &= !bit;
+        first
+    }
+
+    /// The same for a configuration that knows of names, where these are known to make no difference.
+    fn place_unnamed(&mut self, config: ConfigId) -> Option<ConfigId> {
+        let parser = &mut self.parser;
+        let plain = parser.store().plain(config);
+        let place = parser.normal(plain);
+        let naming = parser.naming(config);
+        let none = self.naming.get(&(place, naming)).is_some_and(|tokens| tokens.is_empty());
+        (none && !parser.compares(plain) && parser.towards_names(config, true).is_empty()).then_some(place)
+    }
+
     /// Where the mask of a configuration is memoised.
     fn place(&mut self, config: ConfigId) -> ConfigId {
+        if self.parser.is_named(config)
+            && let Some(plain) = self.place_unnamed(config)
+        {
+            return plain;
+        }
         match self.parser.compares(config) {
             true => self.parser.normal_in_frames(config),
             false => self.parser.normal(config),

@@ -19,6 +19,8 @@ use crate::compile::{EMPTY, Program};
 use crate::fsm::ByteSet;
 
 const QUOTE: u8 = b'"';
+/// So many frames are searched without a table.
+const FEW_FRAMES: usize = 24;
 
 /// Frames of the occurrences of rules that have called names, and registers of these.
 type List = SmallVec<[(FrameId, u32); 4]>;
@@ -133,14 +135,24 @@ impl Parser {
 
     /// Where the bytes of a token lead, and how many are fine: as [`Parser::advance`] byte by byte, but nothing is interned inside of names.
     pub(crate) fn advance_over(&mut self, config: ConfigId, bytes: &[u8]) -> Result<(ConfigId, usize), ParserLimit> {
-        if let Some(next) = self.read_in_block(config, bytes)? {
-            return Ok((next, bytes.len()));
-        }
         let (mut at, mut good) = (config, 0);
         while at != DEAD
             && let Some(&byte) = bytes.get(good)
         {
-            if self.reads_names(at, byte) {
+            // What is known is not of names, but that a quote may begin one.
+            if byte != QUOTE
+                && let Some(next) = self.known_step(at, byte)
+            {
+                at = next;
+                good += usize::from(at != DEAD);
+            } else if good == 0
+                && let Some(next) = self.read_in_block(at, bytes)?
+            {
+                return Ok((next, bytes.len()));
+            } else if let Some(&next) = self.known_begin(at, byte) {
+                at = next;
+                good += 1;
+            } else if self.reads_names(at, byte) {
                 let mut apart = self.apart(at);
                 while let Some(&byte) = bytes.get(good)
                     && apart.plain != DEAD
@@ -156,6 +168,15 @@ impl Parser {
             }
         }
         Ok((at, good))
+    }
+
+    /// Where the beginning of the first name leads, if that is known.
+    #[inline]
+    fn known_begin(&self, config: ConfigId, byte: u8) -> Option<&ConfigId> {
+        if byte != QUOTE || !self.program().has_names() || self.is_named(config) {
+            return None;
+        }
+        self.names.steps.get(&(config, byte)).filter(|&&next| next != DEAD)
     }
 
     /// Whether a byte is of a name, or begins one.
@@ -355,10 +376,7 @@ impl Parser {
             }
         }
         list.retain(|(_, register)| *register != EMPTY);
-        if !list.is_empty() {
-            let open = self.open_frames(plain);
-            list.retain(|(frame, _)| open.contains(frame));
-        }
+        self.keep_open_frames(list, plain);
     }
 
     /// Whether what is known of names stays as it is while a rule with this frame reads something other than names.
@@ -385,16 +403,32 @@ impl Parser {
         within(a, b) && within(b, a)
     }
 
-    /// Frames of all rules that are open.
-    fn open_frames(&self, config: ConfigId) -> FxHashSet<FrameId> {
-        let mut open: FxHashSet<FrameId> = FxHashSet::default();
-        let mut queue: Vec<FrameId> = self.store().items(config).iter().map(|i| i.frame).collect();
-        while let Some(frame) = queue.pop() {
-            if open.insert(frame) {
-                queue.extend(self.store().returns(frame).iter().map(|i| i.frame));
+    /// Takes out of a list the frames of rules that are not open. Cost: the frames that are, up to the last one that is looked for.
+    fn keep_open_frames(&self, list: &mut List, config: ConfigId) {
+        let mut left: Frames = list.iter().map(|&(frame, _)| frame).collect();
+        let (mut queue, mut hashed): (Vec<FrameId>, FxHashSet<FrameId>) = Default::default();
+        let mut items = self.store().items(config);
+        let mut at = 0;
+        while !left.is_empty() {
+            for &Item { frame, .. } in items {
+                // Few frames are searched, many hashed.
+                let known = if queue.len() < FEW_FRAMES { queue.contains(&frame) } else { hashed.contains(&frame) };
+                if known {
+                    continue;
+                }
+                queue.push(frame);
+                match queue.len() {
+                    FEW_FRAMES => hashed.extend(&queue),
+                    more if more > FEW_FRAMES => _ = hashed.insert(frame),
+                    _ => {}
+                }
+                left.retain(|other| *other != frame);
             }
+            let Some(&frame) = queue.get(at) else { break };
+            items = self.store().returns(frame);
+            at += 1;
         }
-        open
+        list.retain(|(frame, _)| !left.contains(frame));
     }
 
     /// Whether a name may begin here, or is under way.

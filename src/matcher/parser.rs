@@ -45,7 +45,7 @@ pub(crate) struct Room {
 pub(crate) struct Parser {
     program: Program,
     store: Store,
-    pub(super) transitions: Transitions,
+    transitions: Transitions,
     /// Those that transitions are by; the program's, or, for as long as no transition is found that needs more, what they were.
     classes: Arc<Classes>,
     special_steps: FxHashMap<(ConfigId, u32), ConfigId>,
@@ -217,14 +217,19 @@ impl Parser {
     /// Where a byte leads. Amortised constant: one table look-up once the transition is known.
     #[inline]
     pub(crate) fn step(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, ParserLimit> {
-        let class = self.class(byte);
-        if let Some(next) = self.transitions.get(config, class) {
+        if let Some(next) = self.known_step(config, byte) {
             return Ok(next);
         }
         if self.transitions.refuse(config, byte) {
             return Ok(DEAD);
         }
         self.compute(config, byte)
+    }
+
+    /// Where a byte leads, if that is known.
+    #[inline]
+    pub(super) fn known_step(&self, config: ConfigId, byte: u8) -> Option<ConfigId> {
+        self.transitions.get(config, self.class(byte))
     }
 
     #[cold]

@@ -295,7 +295,8 @@ impl Registers {
             return known;
         }
         let (rivals, towards) = match text {
-            IDLE => (Vec::new(), ByteSet::EMPTY),
+            // There is nothing to be told apart from.
+            _ if set == NOTHING || text == IDLE => (Vec::new(), ByteSet::EMPTY),
             NO_TEXT => self.begun(set),
             _ => self.followed(set, text),
         };

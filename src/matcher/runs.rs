@@ -25,6 +25,9 @@ impl Parser {
     /// Where the bytes of a token lead, if that can be known from another counter: the configuration is in a block that the token stays in, and its
     /// bounds are out of reach. `None` where they have to be read.
     pub(super) fn read_in_block(&mut self, config: ConfigId, bytes: &[u8]) -> Result<Option<ConfigId>, ParserLimit> {
+        if self.program().blocks.is_empty() {
+            return Ok(None);
+        }
         let plain = self.store().plain(config);
         let Some(at) = self.in_block(plain, bytes) else { return Ok(None) };
         if self.is_named(config) && !self.keeps_names(config, at.frame) {

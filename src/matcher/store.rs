@@ -173,7 +173,12 @@ struct Config {
     done: Done,
     /// The same without names.
     plain: ConfigId,
+    /// What stands for it where masks are concerned, once that is known; see [`super::normal`].
+    normal: ConfigId,
 }
+
+/// Not known.
+const UNKNOWN: ConfigId = u32::MAX;
 
 /// All interned frames and configurations of one parser. Grows until it is dropped as a whole.
 #[derive(Debug)]
@@ -327,14 +332,14 @@ impl Store {
         }
         let span = self.push(items);
         let id = self.configs.len() as u32;
-        self.configs.push(Config { items: span, done, plain: id });
+        self.configs.push(Config { items: span, done, plain: id, normal: UNKNOWN });
         self.config_ids.insert(hash, id);
         id
     }
 
     /// A configuration with names that there have been.
     pub(super) fn named(&mut self, config: ConfigId, names: u32) -> ConfigId {
-        let Config { items: span, done, plain } = self.configs[config as usize];
+        let Config { items: span, done, plain, .. } = self.configs[config as usize];
         if names == 0 || plain == DEAD {
             return plain;
         }
@@ -345,7 +350,7 @@ impl Store {
             return id;
         }
         let id = self.configs.len() as u32;
-        self.configs.push(Config { items: span, done, plain });
+        self.configs.push(Config { items: span, done, plain, normal: UNKNOWN });
         self.config_ids.insert(hash, id);
         id
     }
@@ -354,6 +359,17 @@ impl Store {
     #[inline]
     pub(crate) fn plain(&self, config: ConfigId) -> ConfigId {
         self.configs[config as usize].plain
+    }
+
+    /// What stands for a configuration where masks are concerned, if that is known.
+    #[inline]
+    pub(super) fn known_normal(&self, config: ConfigId) -> Option<ConfigId> {
+        Some(self.configs[config as usize].normal).filter(|&normal| normal != UNKNOWN)
+    }
+
+    /// Notes what stands for a configuration.
+    pub(super) fn note_normal(&mut self, config: ConfigId, normal: ConfigId) {
+        self.configs[config as usize].normal = normal;
     }
 
     /// The frame with these items, if it is interned.
