@@ -96,13 +96,14 @@ impl Index {
         while let Some((node, config, plain)) = queue.pop() {
             // What begins within a token is looked at elsewhere.
             let towards = parser.towards_rivals(config, node == 0);
-            if towards.is_empty() {
+            // Where an element could not end, what would have followed it fails, whatever else has been read.
+            let lost = node != 0 && parser.normal(config) != plain;
+            if towards.is_empty() && !lost {
                 continue;
             }
             let (own, all) = (parser.allowed(config), parser.allowed(plain));
-            let towards = towards.intersect(&own);
-            let fails = own.complement();
-            for byte in all.intersect(&towards.union(&fails)).iter() {
+            let looked = if lost { all } else { all.intersect(&towards.union(&own.complement())) };
+            for byte in looked.iter() {
                 let Some(child) = trie.child(node, byte) else { continue };
                 let next = if own.contains(byte) { parser.step(config, byte)? } else { DEAD };
                 if next == DEAD {

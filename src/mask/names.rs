@@ -176,20 +176,24 @@ impl Index {
     fn walk_named(&self, state: &mut IndexState, config: ConfigId, less: &mut Vec<TokenId>) -> Result<(), ParserLimit> {
         let trie = self.vocab.trie();
         let parser = &mut state.parser;
-        // With whether nothing but white space has been read.
-        let mut queue = vec![(0, config, true)];
-        while let Some((node, config, begin)) = queue.pop() {
+        // With what would be if names made no difference, and whether nothing but white space has been read.
+        let mut queue = vec![(0, config, parser.store().plain(config), true)];
+        while let Some((node, config, plain, begin)) = queue.pop() {
             let towards = parser.towards_names(config, begin);
-            if towards.is_empty() {
+            // Where a name could not end, what would have followed it fails, whatever else has been read.
+            let lost = parser.store().plain(config) != plain;
+            if towards.is_empty() && !lost {
                 continue;
             }
-            for byte in parser.allowed(config).intersect(&towards).iter() {
+            let all = parser.allowed(plain);
+            for byte in if lost { all } else { all.intersect(&towards) }.iter() {
                 let Some(child) = trie.child(node, byte) else { continue };
                 let next = parser.step(config, byte)?;
                 if next == DEAD {
                     less.extend_from_slice(trie.words_below(child));
                 } else if trie.node(child).end > child + 1 {
-                    queue.push((child, next, begin && ByteSet::WHITE_SPACE.contains(byte)));
+                    let plain = parser.step(plain, byte)?;
+                    queue.push((child, next, plain, begin && ByteSet::WHITE_SPACE.contains(byte)));
                 }
             }
         }

@@ -481,3 +481,24 @@ fn ends(
     prop_assert_eq!(recognizer.is_complete(), matcher.is_complete());
     Ok(())
 }
+
+/// An element that could be another's beginning is refused where it ends; what would have followed it is refused with it, though the text goes on.
+#[test]
+fn what_follows_a_refused_element_is_refused_where_the_text_goes_on() {
+    let text = r#"
+        root[scope] ::= "[" (element ("," " "? element)?)? "]"
+        element[element] ::= "x1" | " x"
+    "#;
+    let grammar = ebnf::lower(text, &Default::default(), &Limits::default()).expect("a grammar").grammar;
+    let vocab = Arc::new(Vocabulary::toy(&[b"x]" as &[u8], b"x1]", b" x]"]));
+    for direct_walk in [1024, 0] {
+        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, ..EngineOptions::default() });
+        let mut matcher = engine.compile(grammar.clone()).expect("compiles").matcher();
+        for byte in b"[ x, " {
+            matcher.advance(TokenId::from_raw(u32::from(*byte))).unwrap();
+        }
+        let got = mask(&mut matcher, &vocab);
+        let ids = [b"x]" as &[u8], b"x1]", b" x]"].map(|text| vocab.find(text).unwrap().index());
+        assert_eq!(ids.map(|id| got[id]), [false, true, false]);
+    }
+}

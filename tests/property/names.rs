@@ -252,3 +252,28 @@ proptest! {
         }
     }
 }
+
+/// What would have followed a name that there has been is refused with it, though the text goes on as something else.
+#[test]
+fn what_follows_a_refused_name_is_refused_where_the_text_goes_on() {
+    let text = r#"
+        root ::= "{" key ":1," (key ":1" | "\"a\"!") "}"
+        key[name] ::= "\"" [a-c]+ "\""
+    "#;
+    let grammar = ebnf::lower(text, &Default::default(), &Limits::default()).expect("a grammar").grammar;
+    let tokens: [&[u8]; 5] = [b"\"a\":", b"\"b\":", b"\"a\"!", b"a\":1", b"\"a"];
+    let vocab = Arc::new(Vocabulary::toy(&tokens));
+    for direct_walk in [1024, 0] {
+        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, ..EngineOptions::default() });
+        let mut matcher = engine.compile(grammar.clone()).expect("compiles").matcher();
+        for byte in br#"{"a":1,"# {
+            matcher.advance(TokenId::from_raw(u32::from(*byte))).unwrap();
+        }
+        let got = mask(&mut matcher, &vocab);
+        let allowed = |text: &[u8]| got[vocab.find(text).unwrap().index()];
+        assert_eq!(tokens.map(allowed), [false, true, true, false, true]);
+        for token in tokens.map(|text| vocab.find(text).unwrap()) {
+            assert_eq!(matcher.allows(token), got[token.index()]);
+        }
+    }
+}
