@@ -42,14 +42,12 @@ impl Index {
         {
             too_long.extend(self.refused(state, config, white.beyond(least))?);
         }
-        too_long.sort_unstable();
-        too_long.dedup();
         let others = [white.beyond(room), &too_long].concat();
         if others.is_empty() {
             return Ok((base, false));
         }
-        let fits = |id: TokenId| white.lead(id) <= room && too_long.binary_search(&id).is_err();
-        Ok(match base.without(&others, fits, self.vocab.mask_words()) {
+        state.row.resize(self.vocab.mask_words(), 0);
+        Ok(match base.without(&others, &mut state.row) {
             Some(less) => (Arc::new(less), true),
             None => (base, false),
         })

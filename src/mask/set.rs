@@ -145,25 +145,34 @@ impl TokenSet {
         }
     }
 
-    /// This set without those of `others` that are in it, if any are. `fits`: whether an id is not among those; a row has so many `words`.
-    pub(crate) fn without(&self, others: &[TokenId], fits: impl Fn(TokenId) -> bool, words: usize) -> Option<TokenSet> {
+    /// This set without those of `others` that are in it, if any are. `marks` is a row of zeros, and is one again.
+    pub(crate) fn without(&self, others: &[TokenId], marks: &mut [u32]) -> Option<TokenSet> {
+        others.iter().for_each(|&id| set_bit(marks, id));
+        let left = self.without_marked(others, marks);
+        others.iter().for_each(|&id| clear_bit(marks, id));
+        left
+    }
+
+    /// The same; `others` are those that are marked. Marks of those that were not in it anyway may be gone then.
+    fn without_marked(&self, others: &[TokenId], marks: &mut [u32]) -> Option<TokenSet> {
         match self {
-            TokenSet::List(ids) if ids.iter().all(|&id| fits(id)) => None,
-            TokenSet::List(ids) => Some(TokenSet::List(ids.iter().copied().filter(|&id| fits(id)).collect())),
+            TokenSet::List(ids) if !ids.iter().any(|&id| bit(marks, id)) => None,
+            TokenSet::List(ids) => Some(TokenSet::List(ids.iter().copied().filter(|&id| !bit(marks, id)).collect())),
             TokenSet::Row { base, remove, add } => {
-                let gone: Vec<TokenId> = remove.iter().copied().filter(|&id| !fits(id)).collect();
-                let less = others.iter().copied().filter(|id| bit(base, *id) && !gone.contains(id));
+                let kept: Vec<TokenId> = add.iter().copied().filter(|&id| !bit(marks, id)).collect();
+                remove.iter().for_each(|&id| clear_bit(marks, id));
+                let less = others.iter().copied().filter(|&id| bit(base, id) && bit(marks, id));
                 let less: Vec<TokenId> = less.collect();
-                if less.is_empty() && add.iter().all(|&id| fits(id)) {
+                if less.is_empty() && kept.len() == add.len() {
                     return None;
                 }
                 if remove.len() + less.len() + add.len() > MAX_DIFFERENCE {
-                    return Some(self.changed(others, &[], words));
+                    return Some(self.changed(others, &[], base.len()));
                 }
                 Some(TokenSet::Row {
                     base: base.clone(),
                     remove: remove.iter().chain(&less).copied().collect(),
-                    add: add.iter().copied().filter(|&id| fits(id)).collect(),
+                    add: kept.into(),
                 })
             }
         }
@@ -235,8 +244,9 @@ mod tests {
             let less_ids: Vec<TokenId> = less.iter().map(token).collect();
             let more_ids: Vec<TokenId> = more.iter().map(token).collect();
             let mut row = vec![7; all.len() + 1];
-            let fits = |id: TokenId| !less_ids.contains(&id);
-            let without = set.without(&less_ids, fits, all.len());
+            let mut marks = vec![0; all.len()];
+            let without = set.without(&less_ids, &mut marks);
+            prop_assert!(marks.iter().all(|&word| word == 0));
             prop_assert_eq!(without.is_none(), less.iter().all(|i| !ids.contains(i)));
             without.unwrap_or_else(|| set.clone()).write(&mut row);
             for i in 0..width {
