@@ -334,6 +334,37 @@ fn special_tokens_in_markers() {
     assert!(!takes(&tags, &[257, 99]) && !takes(&tags, &[258]));
 }
 
+/// A special token stands anywhere in the beginning of a triggered tag: behind the trigger's first text, and where the trigger ends inside
+/// of its name.
+#[test]
+fn special_tokens_in_triggers() {
+    let content = json!({"type": "const_string", "value": "1"});
+    let [x, y] = [257, 258].map(|token| vec![token]);
+    for (at_least_one, trigger) in [false, true]
+        .into_iter()
+        .flat_map(|one| ["a", "a<", "a<x", "a<x>", "a<x>b", "a<x>b<", "a<x>b<y>"].map(|trigger| (one, trigger)))
+    {
+        let tag = json!({"begin": "a<x>b<y>c", "content": content, "end": "."});
+        let format =
+            json!({"type": "triggered_tags", "triggers": [trigger], "tags": [tag], "at_least_one": at_least_one});
+        let tags = compile(&format).expect("compiles");
+        for (first, second) in [(&x, &y), (&x, &bytes("<y>")), (&bytes("<x>"), &y), (&bytes("<x>"), &bytes("<y>"))] {
+            let call = [&bytes("a")[..], first, &bytes("b"), second, &bytes("c1.")].concat();
+            assert!(takes(&tags, &call), "{trigger} {call:?}");
+            assert!(takes(&tags, &[&call[..], &bytes("de"), &call, &bytes("f")].concat()), "{trigger} {call:?}");
+            assert_eq!(takes(&tags, &[&bytes("d")[..], &call].concat()), !at_least_one);
+            // The other token, or something else behind it.
+            let wrong = [&bytes("a")[..], second, &bytes("b"), first, &bytes("c1.")].concat();
+            assert!(!takes(&tags, &wrong) || second == &bytes("<y>") && trigger.len() > 1, "{trigger} {wrong:?}");
+            let wrong = [&bytes("a")[..], first, &bytes("b"), second, &bytes("c2.")].concat();
+            assert!(!takes(&tags, &wrong), "{trigger} {wrong:?}");
+        }
+        assert!(!takes(&tags, &[97, 258]) && !takes(&tags, &[97, 257]) && !takes(&tags, &[257]));
+        // What only begins like it is text.
+        assert_eq!(takes(&tags, &bytes("b<x")), !at_least_one);
+    }
+}
+
 /// Each of these is wrong in another engine.
 #[test]
 fn known_defects_are_not_here() {

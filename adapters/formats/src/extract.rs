@@ -95,6 +95,8 @@ pub struct Extractor {
     arguments: Reader,
     /// Whether reasoning has been read to its end.
     reasoned: bool,
+    /// See [`Extractor::cut_off`].
+    cut: bool,
     events: Vec<Event>,
 }
 
@@ -125,6 +127,7 @@ impl Extractor {
             reasoning,
             arguments: Reader::default(),
             reasoned: !plan.inner.budgeted,
+            cut: false,
             events: Vec::new(),
             plan,
         }
@@ -144,6 +147,12 @@ impl Extractor {
             }
         }
         std::mem::take(&mut self.events)
+    }
+
+    /// The generation was cut off where more could follow, and what is pushed from here on only ends it. A call whose arguments are code
+    /// is not whole then: any text is code, so that its end says nothing.
+    pub fn cut_off(&mut self) {
+        self.cut = true;
     }
 
     /// The generation is over. `complete`: the grammar may end here (the matcher's `is_complete`, or a stop token was
@@ -345,6 +354,9 @@ impl Extractor {
             let ends = self.plan.inner.format.builtin_end().map(Marker::texts_of_spellings).unwrap_or_default();
             let len = ends.iter().filter(|end| bytes.ends_with(end.as_bytes())).map(String::len).max().unwrap_or(0);
             self.argument_bytes(&bytes[..bytes.len() - len]);
+            if self.cut {
+                return;
+            }
         }
         if matches!(self.state, State::Call { part: Cut::CallArguments, .. }) {
             let delta = self.arguments.close();

@@ -265,6 +265,13 @@ impl ToolRequest {
         taken.into_iter().fold(k, |at, taken| if taken <= at { at + 1 } else { at })
     }
 
+    /// Offers the tools of a list as `tools` of a request body has them: functions, custom tools, and the model's own. They replace those
+    /// that were there.
+    pub fn offer(&mut self, tools: &Json) -> Result<(), RequestError> {
+        OfferedTools { tools: self.tools, customs: self.customs, builtins: self.builtins } = parse_tools(tools)?;
+        Ok(())
+    }
+
     /// Takes over what lowering has to know of an engine: its limits, and the special tokens of its vocabulary.
     pub fn settle(&mut self, engine: &Engine) {
         self.limits = engine.options().limits.clone();

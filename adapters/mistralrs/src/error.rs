@@ -1,7 +1,6 @@
 //! What can go wrong, by when it does: at loading, while a request is made, while it runs.
 
 use louver::compile::CompileError;
-use louver::spec::tools::ToolErrors;
 use louver_formats::{DetectError, LowerError, UnknownFormat};
 
 use crate::prompt::TemplateError;
@@ -50,7 +49,7 @@ pub enum LoadError {
 pub enum PlanError {
     /// The tools are not tools.
     #[error(transparent)]
-    Tools(#[from] ToolErrors),
+    Tools(#[from] louver_formats::RequestError),
     /// The model's wire format is not known.
     #[error(transparent)]
     Format(#[from] DetectError),

@@ -14,8 +14,8 @@ use crate::chat::Chat;
 use crate::error::{LoadError, PlanError, RequestError};
 use crate::files;
 use crate::host::Host;
-use crate::plan::{Plan, PlanBuilder, TemplateInput, ToolList};
-use crate::prompt::{ChatTemplate, PromptParts, TemplateError};
+use crate::plan::{Plan, PlanBuilder, ToolList};
+use crate::prompt::{ChatTemplate, PromptParts, TemplateError, TemplateInput};
 
 /// How a model's engine is made.
 #[derive(Clone, Debug, Default)]
@@ -83,7 +83,7 @@ impl Inner {
         let opens = || {
             let (Ok(template), Ok(format)) = (&self.template, &self.format) else { return false };
             let messages = [serde_json::json!({"role": "user", "content": ""})];
-            let parts = PromptParts { messages: &messages, tools: &[], enable_thinking };
+            let parts = PromptParts { messages: &messages, enable_thinking, ..PromptParts::default() };
             template.render(&parts).is_ok_and(|prompt| format.prompt_opens_reasoning(&prompt))
         };
         let known = &self.opens[enable_thinking.map_or(2, usize::from)];

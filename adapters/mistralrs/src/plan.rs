@@ -5,7 +5,7 @@ use std::sync::Arc;
 use louver::engine::{Constraint, PrepareBudget};
 use louver::front::json_schema::{Policy, SchemaOptions};
 use louver::spec::json::Json;
-use louver::spec::tools::{Tool, ToolChoice};
+use louver::spec::tools::ToolChoice;
 use louver_formats::{
     ConstraintError, Event, Parallel, Reasoning, ReasoningBudget, Strictness, ToolConstraint, ToolRequest, Turn,
 };
@@ -18,7 +18,7 @@ use crate::error::{PlanError, RequestError};
 use crate::hook::{Hook, HookOptions, Shared, Tap};
 use crate::host::Line;
 use crate::model::{Inner, Louver};
-use crate::prompt::{self, PromptParts};
+use crate::prompt::{self, PromptParts, TemplateInput};
 use crate::reader::Reader;
 use crate::record::Record;
 use crate::report::Relaxed;
@@ -138,20 +138,11 @@ impl<'l> PlanBuilder<'l> {
             Reasoning::Optional | Reasoning::Opened => None,
         };
         if !tools.is_null() {
-            request.tools = Tool::parse_list(&Json::from(&tools))?;
+            request.offer(&Json::from(&tools))?;
         }
-        let tools = tools.as_array().cloned().unwrap_or_default();
-        louver.plan(request, TemplateInput { tools, enable_thinking })
+        let tools = tools.as_array().map(Vec::as_slice).unwrap_or_default();
+        louver.plan(request, TemplateInput::new(tools, enable_thinking))
     }
-}
-
-/// What the chat template is given beside the messages.
-#[derive(Clone, Debug, Default)]
-pub struct TemplateInput {
-    /// The tools in OpenAI's JSON form. A turn that may not call anything is not shown them.
-    pub tools: Vec<serde_json::Value>,
-    /// The template's `enable_thinking`; undefined if none.
-    pub enable_thinking: Option<bool>,
 }
 
 #[derive(Clone, Debug)]
@@ -243,7 +234,7 @@ impl Plan {
             ConstraintError::Compile(error) => PlanError::from(error),
         })?;
         if request.tool_choice == ToolChoice::None {
-            shown.tools.clear();
+            shown.clear();
         }
         let forced = matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
         let formed = forced || request.response_format.is_some() || request.answer_tag.is_some();
@@ -253,8 +244,8 @@ impl Plan {
     }
 
     pub(crate) fn unconstrained(inner: Arc<Inner>, tools: ToolList) -> Plan {
-        let tools = tools.0.as_array().cloned().unwrap_or_default();
-        Plan { inner, constrained: None, shown: TemplateInput { tools, enable_thinking: None } }
+        let tools = tools.0.as_array().map(Vec::as_slice).unwrap_or_default();
+        Plan { inner, constrained: None, shown: TemplateInput::new(tools, None) }
     }
 
     /// The request as it was lowered in the model's wire format; none for a plan without a constraint.
@@ -477,7 +468,8 @@ impl Plan {
 
     fn render(&self, messages: &[serde_json::Value], enable_thinking: Option<bool>) -> Result<Vec<u32>, RequestError> {
         let template = self.inner.template.as_ref().map_err(Clone::clone)?;
-        let text = template.render(&PromptParts { messages, tools: &self.shown.tools, enable_thinking })?;
+        let TemplateInput { tools, builtin_tools, .. } = &self.shown;
+        let text = template.render(&PromptParts { messages, tools, builtin_tools, enable_thinking })?;
         self.inner.tokenize(&text)
     }
 

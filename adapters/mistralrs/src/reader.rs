@@ -124,6 +124,13 @@ impl Reader {
         }
     }
 
+    /// The generation was cut off where more could follow; a stop token that comes is not the model's.
+    pub(crate) fn cut_off(&mut self) {
+        if let Mode::Constrained { extractor, .. } = &mut self.mode {
+            extractor.cut_off();
+        }
+    }
+
     /// The end. The last event is [`Event::End`].
     pub(crate) fn finish(&mut self) -> Vec<Event> {
         let begun = Instant::now();
@@ -269,5 +276,36 @@ mod tests {
         assert_eq!(reader.tokens().len(), 12);
         add(reader.finish());
         assert_eq!(text, "aß世🌍\u{fffd}");
+    }
+
+    /// At a length limit only stop tokens are left. One that then ends code does not make it whole; one that the model chose does.
+    #[test]
+    fn code_at_a_length_limit_is_not_whole() {
+        let mut builder = Vocabulary::builder(258);
+        for byte in 0..=255u8 {
+            builder.token(u32::from(byte), &[byte]);
+        }
+        builder.special(256, "<|python_tag|>").special(257, "<|eom_id|>").stop(257);
+        let vocab = builder.build().unwrap();
+        let engine = louver::engine::Engine::new(Arc::new(vocab), Default::default());
+        let catalog = louver_formats::Catalog::builtin();
+        let format = catalog.formats().iter().find(|format| format.name == "llama3").unwrap().bind(engine.vocab());
+        let body = serde_json::json!({"tools": [{"type": "python"}], "tool_choice": "required"});
+        let request = louver_formats::ToolRequest::parse(&(&body).into()).unwrap();
+        let (plan, constraint) = request.compile(&engine, &format).unwrap();
+        let tokens: Vec<u32> = std::iter::once(256).chain("x = 1".bytes().map(u32::from)).collect();
+        let end = |cut: bool| {
+            let mut reader = Reader::constrained(engine.vocab().clone(), constraint.matcher(), plan.extractor(0));
+            let mut events = reader.push(&tokens);
+            if cut {
+                reader.cut_off();
+            }
+            events.extend(reader.stop(Some(257)));
+            events.extend(reader.finish());
+            assert_eq!(events.pop(), Some(Event::End));
+            events.pop().unwrap()
+        };
+        assert_eq!(end(false), Event::CallEnd { index: 0 });
+        assert!(matches!(end(true), Event::Incomplete { call: Some(0), .. }));
     }
 }

@@ -181,7 +181,8 @@ pub(crate) async fn read(
     let send = |position: usize, found: Vec<Event>| {
         found.into_iter().for_each(|event| drop(events.send(Read { position, event })));
     };
-    let take = |reader: &mut Reader, tap: Tap| match tap {
+    let mut stopped = false;
+    let mut take = |reader: &mut Reader, tap: Tap| match tap {
         Tap::Tokens { tokens, step } => {
             let found = reader.push(&tokens);
             let phase = reader.phase();
@@ -195,6 +196,10 @@ pub(crate) async fn read(
         Tap::Stopped { token, step } => {
             let phase = if reader.is_constrained() { Phase::Marker } else { Phase::Free };
             steps.lock().extend(step.map(|step| Step { phase, ..*step }));
+            if shared.cut.load(Ordering::Relaxed) {
+                reader.cut_off();
+            }
+            stopped = true;
             send(reader.tokens().len(), reader.stop(Some(token)));
         }
     };
@@ -216,19 +221,24 @@ pub(crate) async fn read(
     while let Ok(tap) = taps.try_recv() {
         take(&mut reader, tap);
     }
+    let cancelled = shared.cancelled.load(Ordering::Relaxed);
+    let cut = shared.cut.load(Ordering::Relaxed);
+    if cut || cancelled && !stopped {
+        reader.cut_off();
+    }
     // The chunk with the reason is not sent if the text ends inside a character.
     let vanished = reason.is_none() && !(reader.may_end() && reader.host_holds_back());
-    if matches!(reason, Some(Ok(_))) && !shared.cancelled.load(Ordering::Relaxed) {
+    if matches!(reason, Some(Ok(_))) && !cancelled {
         send(reader.tokens().len(), reader.stop(None));
     }
-    let whole = reader.may_end();
-    send(reader.tokens().len(), reader.finish());
+    let may_end = reader.may_end();
+    let end = reader.finish();
+    let whole = may_end && !end.iter().any(|event| matches!(event, Event::Incomplete { .. }));
+    send(reader.tokens().len(), end);
 
     if let Some(fault) = shared.fault.lock().clone().or_else(|| reader.fault().cloned()) {
         return Err(fault.into());
     }
-    let cancelled = shared.cancelled.load(Ordering::Relaxed);
-    let cut = shared.cut.load(Ordering::Relaxed);
     let pressed = shared.pressed.load(Ordering::Relaxed);
     let finish = match reason {
         Some(Err(message)) => return Err(GenerationError::Host(message)),

@@ -7,7 +7,7 @@ use crate::error::{ApiError, ApiFault};
 use crate::request::members::{Faults, Members};
 use crate::request::options::{Extension, Sampling, Thinking, check_stop};
 use crate::request::unknown::Table;
-use crate::request::{messages, shown_tools};
+use crate::request::{messages, to_value};
 use crate::state::App;
 use crate::turn::Demand;
 
@@ -93,7 +93,7 @@ impl ChatRequest {
             messages: messages::read(&members, limits, &mut faults),
             thinking: Thinking::read(&members, &mut faults),
             extension: Extension::read(&members, &mut faults),
-            shown: shown_tools(members.get("tools")),
+            shown: members.get("tools").and_then(Json::as_array).unwrap_or_default().iter().map(to_value).collect(),
             streamed: stream.is_some(),
             sampling,
             ..Demand::default()

@@ -77,7 +77,7 @@ impl Demand {
             Thinking::On => Some(true),
             Thinking::Off => Some(false),
         };
-        TemplateInput { tools: self.shown.clone(), enable_thinking }
+        TemplateInput::new(&self.shown, enable_thinking)
     }
 
     fn choices(&self) -> usize {

@@ -175,16 +175,17 @@ impl Lowering<'_> {
         }))
     }
 
-    /// What free text is watched for, and what must follow it then: the text, and the special token it begins with.
+    /// What free text is watched for, and what must follow it then: the text; and each special token in it, behind what comes before
+    /// it as text.
     pub(super) fn triggers(&mut self, text: &str) -> Vec<(Trigger, Expr)> {
         let mut out = vec![(Trigger::Text(text.as_bytes().to_vec()), Expr::Empty)];
-        let first = match self.literals.pieces(text).first() {
-            Some(Piece::Special(name)) => Some((*name).to_owned()),
-            _ => None,
-        };
-        if let Some(name) = first {
-            let rest = self.literal(&text[name.len()..]);
-            out.push((Trigger::Special(self.builder.special(SpecialToken::Name(name))), rest));
+        for (at, name) in self.literals.specials(text) {
+            let special = self.builder.special(SpecialToken::Name(name.to_owned()));
+            let trigger = match at {
+                0 => Trigger::Special(special),
+                _ => Trigger::Led(text.as_bytes()[..at].to_vec(), special),
+            };
+            out.push((trigger, self.literal(&text[at + name.len()..])));
         }
         out
     }
@@ -340,24 +341,29 @@ impl Lowering<'_> {
         let bodies = self.each_tag(tags, pointer, |this, tag, pointer| this.triggered_tag(triggers, tag, pointer));
         let mut excludes = excluded(excludes, around);
         self.check_excludes(triggers, "triggers", &excludes, pointer)?;
-        let bodies: Vec<(&str, RuleId)> = bodies?;
+        let bodies: Vec<Triggered<'_>> = bodies?;
         // Nothing follows a trigger that no tag begins with.
-        let idle = triggers.iter().filter(|trigger| !bodies.iter().any(|(used, _)| used == trigger));
+        let idle = triggers.iter().filter(|trigger| !bodies.iter().any(|tag| tag.trigger == trigger.as_str()));
         excludes.extend(idle.map(|trigger| trigger.clone().into_bytes()));
+        let begins = bodies.iter().flat_map(|tag| [Some((tag.trigger, tag.body)), tag.across]);
         let whole: Vec<Expr> =
-            bodies.iter().map(|(trigger, body)| Expr::seq([self.literal(trigger), Expr::Ref(*body)])).collect();
+            begins.flatten().map(|(begin, body)| Expr::seq([self.literal(begin), Expr::Ref(body)])).collect();
         let whole = Expr::alt(whole);
         if count == TagCount::One {
             return Some(whole);
         }
         let after = if count == TagCount::AtMostOne { AfterTag::End } else { AfterTag::Loop };
-        let watched = self.watched(&bodies);
+        let plain: Vec<(&str, RuleId)> = bodies.iter().map(|tag| (tag.trigger, tag.body)).collect();
+        let across: Vec<(&str, RuleId)> = bodies.iter().filter_map(|tag| tag.across).collect();
+        let mut watched = self.watched(&plain);
+        // As text, they are watched for already.
+        watched.extend(self.watched(&across).into_iter().filter(|(trigger, _)| !matches!(trigger, Trigger::Text(_))));
         let text = Expr::Ref(self.builder.rule("text-and-tags", dispatch(watched, excludes, after)));
         Some(if count == TagCount::AtLeastOne { Expr::seq([whole, text]) } else { text })
     }
 
     /// The one trigger a tag begins with, and the rule of the rest.
-    fn triggered_tag<'t>(&mut self, triggers: &'t [String], tag: &Tag, pointer: &str) -> Option<(&'t str, RuleId)> {
+    fn triggered_tag<'t>(&mut self, triggers: &'t [String], tag: &'t Tag, pointer: &str) -> Option<Triggered<'t>> {
         let at = below(pointer, "begin");
         let Begin::Text(begin) = &tag.begin else {
             let what = "must be a text: it begins with one of the triggers";
@@ -376,7 +382,18 @@ impl Lowering<'_> {
         };
         let rest = self.literal(&begin[first.len()..]);
         let body = self.tag(rest, tag, pointer)?;
-        Some((first, self.builder.rule(format!("tag {begin}"), body)))
+        let body = self.builder.rule(format!("tag {begin}"), body);
+        let specials = self.literals.specials(begin);
+        let across = match specials.iter().find(|(at, name)| (at + 1..at + name.len()).contains(&first.len())) {
+            Some((at, name)) => {
+                let end = at + name.len();
+                let rest = self.literal(&begin[end..]);
+                let body = self.tag(rest, tag, pointer)?;
+                Some((&begin[..end], self.builder.rule(format!("tag {begin}"), body)))
+            }
+            None => None,
+        };
+        Some(Triggered { trigger: first, body, across })
     }
 
     /// Triggers with what follows them, as a dispatch has them.
@@ -470,6 +487,15 @@ fn unbounded(format: &Format) -> bool {
     }
 }
 
+/// A tag that is triggered.
+struct Triggered<'t> {
+    trigger: &'t str,
+    /// What follows the trigger.
+    body: RuleId,
+    /// Where the trigger ends inside of a special token's name: the tag's beginning up to behind the token, and what follows that.
+    across: Option<(&'t str, RuleId)>,
+}
+
 /// A piece of a marker.
 enum Piece<'t> {
     Text(&'t str),
@@ -491,15 +517,21 @@ impl Literals {
         )
     }
 
+    /// Special tokens and where they are.
+    fn specials<'t>(&self, text: &'t str) -> Vec<(usize, &'t str)> {
+        let found = self.0.iter().flat_map(|names| names.find_iter(text));
+        found.map(|found| (found.start(), &text[found.range()])).collect()
+    }
+
     fn pieces<'t>(&self, text: &'t str) -> Vec<Piece<'t>> {
         let mut out = Vec::new();
         let mut at = 0;
-        for found in self.0.iter().flat_map(|names| names.find_iter(text)) {
-            if found.start() > at {
-                out.push(Piece::Text(&text[at..found.start()]));
+        for (from, name) in self.specials(text) {
+            if from > at {
+                out.push(Piece::Text(&text[at..from]));
             }
-            out.push(Piece::Special(&text[found.range()]));
-            at = found.end();
+            out.push(Piece::Special(name));
+            at = from + name.len();
         }
         if at < text.len() {
             out.push(Piece::Text(&text[at..]));

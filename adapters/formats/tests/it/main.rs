@@ -7,6 +7,7 @@ mod budgets;
 mod choices;
 mod constraint;
 mod customs;
+mod cut_off;
 mod cuts;
 mod detection;
 mod docs;

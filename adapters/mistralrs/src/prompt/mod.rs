@@ -3,9 +3,12 @@
 
 mod clock;
 mod json;
+mod tools;
 
 use minijinja::value::Value;
 use minijinja::{Environment, ErrorKind, context};
+pub use tools::TemplateInput;
+
 use mistralrs_core::{ChatTemplate as HostTemplate, MessageContent};
 
 /// The chat template fails.
@@ -36,6 +39,8 @@ pub struct PromptParts<'a> {
     pub messages: &'a [serde_json::Value],
     /// The tools in OpenAI's JSON form.
     pub tools: &'a [serde_json::Value],
+    /// The model's own tools, by the names that templates know.
+    pub builtin_tools: &'a [String],
     /// The template's `enable_thinking`; undefined if none.
     pub enable_thinking: Option<bool>,
 }
@@ -101,7 +106,8 @@ impl ChatTemplate {
 
     /// The prompt's text, up to where the model's turn begins.
     pub fn render(&self, parts: &PromptParts<'_>) -> Result<String, TemplateError> {
-        let for_tools = if parts.tools.is_empty() { self.default.is_none() } else { self.tool_use.is_some() };
+        let no_tools = parts.tools.is_empty() && parts.builtin_tools.is_empty();
+        let for_tools = if no_tools { self.default.is_none() } else { self.tool_use.is_some() };
         let name = if for_tools { TOOL_USE } else { DEFAULT };
         let list = |items: &[serde_json::Value]| -> Value { items.iter().map(json::to_template).collect() };
         let [bos, eos, unk] = &self.tokens;
@@ -115,6 +121,9 @@ impl ChatTemplate {
         if !parts.tools.is_empty() {
             let tools = list(parts.tools);
             values = context! { tools => tools, ..values };
+        }
+        if !parts.builtin_tools.is_empty() {
+            values = context! { builtin_tools => parts.builtin_tools, ..values };
         }
         if let Some(enable_thinking) = parts.enable_thinking {
             values = context! { enable_thinking => enable_thinking, ..values };

@@ -26,6 +26,12 @@ fn undefined_unless_given() {
     assert_eq!(render(source, &PromptParts::default()), "False False False");
     let parts = PromptParts { enable_thinking: Some(false), ..PromptParts::default() };
     assert_eq!(render(source, &parts), "False True True");
+    // As Llama's and gpt-oss' templates ask for them.
+    let source = "{{ builtin_tools is defined }} {{ builtin_tools | reject('equalto', 'code_interpreter') | join(', ') }} {{ 'python' in builtin_tools }}";
+    let builtin_tools = ["code_interpreter", "python", "browser"].map(str::to_owned);
+    let parts = PromptParts { builtin_tools: &builtin_tools, ..PromptParts::default() };
+    assert_eq!(render(source, &parts), "True python, browser True");
+    assert_eq!(render("{{ builtin_tools is defined }}", &PromptParts::default()), "False");
 }
 
 #[test]
@@ -66,7 +72,12 @@ fn real_templates_render() {
         let text = template.render(&plain).unwrap();
         assert!(text.contains("question"), "{}", entry.path().display());
         if entry.file_name() == "qwen3" {
-            let parts = PromptParts { messages: &conversation, tools: &tools, enable_thinking: Some(false) };
+            let parts = PromptParts {
+                messages: &conversation,
+                tools: &tools,
+                enable_thinking: Some(false),
+                ..PromptParts::default()
+            };
             let text = template.render(&parts).unwrap();
             assert!(text.contains("\"description\": \"it's\""), "{text}");
             assert!(

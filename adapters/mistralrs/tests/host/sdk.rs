@@ -1,5 +1,7 @@
 //! The extension of the SDK: models, chats, limits, records and reports.
 
+use louver::limits::Limits;
+use louver::spec::json::Json;
 use louver_mistralrs::{
     Completion, Finish, Level, LoadError, Louver, LouverOptions, Overlap, Parallel, Phase, Prefetch, Reasoning, Record,
     RequestError, RequestExt, RunOptions, Strictness, ToolChoice, Truncation,
@@ -140,7 +142,9 @@ async fn what_is_not_enforced_is_reported() {
     let [relaxed] = &generation.report.relaxed[..] else { panic!("{:?}", generation.report) };
     assert_eq!(relaxed.pointer, "/tools/1/function/parameters");
     for call in &generation.turn.calls {
-        check_json(&call.arguments, &json!({"type": "object"}));
+        // Any number of digits may stand where no schema is enforced; serde_json refuses what 64 bits cannot hold.
+        let arguments = Json::parse(&call.arguments, &Limits::default()).unwrap();
+        assert!(matches!(arguments, Json::Object(_)), "{}", call.arguments);
     }
     let free = host.louver.unconstrained(tools());
     let generation = run(host, &free, ask("Well?").set_sampler_max_len(20), seeded(1)).await;

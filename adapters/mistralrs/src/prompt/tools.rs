@@ -1,0 +1,99 @@
+//! Tools as chat templates know them.
+
+use louver::spec::json::Json;
+use louver_formats::CustomTool;
+use serde_json::{Value, json};
+
+/// What the chat template is given beside the messages. A turn that may not call anything is shown no tools.
+#[derive(Clone, Debug, Default)]
+pub struct TemplateInput {
+    /// The template's `tools`, in OpenAI's JSON form; undefined if there are none.
+    pub tools: Vec<Value>,
+    /// The template's `builtin_tools`: the model's own, by name; undefined if there are none.
+    pub builtin_tools: Vec<String>,
+    /// The template's `enable_thinking`; undefined if none.
+    pub enable_thinking: Option<bool>,
+}
+
+impl TemplateInput {
+    /// A request's tools, of all types, as templates were trained on them: functions under `function`, without what is only meant
+    /// for who enforces them; custom tools as functions of one text; and the names of the model's own (`browser` for `browser.search`).
+    pub fn new(tools: &[Value], enable_thinking: Option<bool>) -> TemplateInput {
+        let mut input = TemplateInput { enable_thinking, ..TemplateInput::default() };
+        for (k, tool) in tools.iter().enumerate() {
+            match tool.get("type").and_then(Value::as_str) {
+                Some("custom") => {
+                    let custom = CustomTool::parse(k, &Json::from(tool));
+                    input.tools.push(custom.map_or_else(|_| tool.clone(), |custom| custom.as_function()));
+                }
+                Some(kind) if kind != "function" && tool.get("function").is_none() => {
+                    let name = tool.get("name").and_then(Value::as_str).unwrap_or(kind);
+                    let family = name.split('.').next().unwrap_or(name).to_owned();
+                    if !input.builtin_tools.contains(&family) {
+                        input.builtin_tools.push(family);
+                    }
+                }
+                _ => input.tools.push(function(tool.clone())),
+            }
+        }
+        input
+    }
+
+    /// Shows no tools.
+    pub(crate) fn clear(&mut self) {
+        self.tools.clear();
+        self.builtin_tools.clear();
+    }
+}
+
+/// A function as it is shown, whether it was nested in the request or not.
+fn function(mut tool: Value) -> Value {
+    if let Some(function) = tool.get_mut("function").and_then(Value::as_object_mut) {
+        function.shift_remove("strict");
+        if tool.get("type").is_none() {
+            tool["type"] = "function".into();
+        }
+        return tool;
+    }
+    match tool.as_object_mut() {
+        Some(members) => {
+            members.shift_remove("type");
+            members.shift_remove("strict");
+            json!({"type": "function", "function": members})
+        }
+        None => tool,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_are_shown_as_templates_know_them() {
+        let tools = json!([
+            {"type": "function", "function": {"name": "a", "strict": true, "parameters": {"z": 1, "a": 2.50}}},
+            {"type": "function", "name": "b", "strict": false},
+            {"name": "c"},
+            {"type": "browser.search"},
+            {"type": "browser.open"},
+            {"type": "mcp", "name": "python"},
+            {"type": "custom", "custom": {"name": "d", "description": "e"}}
+        ]);
+        let input = TemplateInput::new(tools.as_array().unwrap(), Some(true));
+        let want = json!([
+            {"type": "function", "function": {"name": "a", "parameters": {"z": 1, "a": 2.5}}},
+            {"type": "function", "function": {"name": "b"}},
+            {"type": "function", "function": {"name": "c"}},
+            {"type": "function", "function": {"name": "d", "description": "e", "parameters": {"type": "object", "properties":
+                {"input": {"type": "string"}}, "required": ["input"], "additionalProperties": false}}},
+        ]);
+        assert_eq!(Value::from(input.tools.clone()), want);
+        assert_eq!(
+            (input.builtin_tools, input.enable_thinking),
+            (vec!["browser".to_owned(), "python".to_owned()], Some(true))
+        );
+        let order: Vec<_> = input.tools[0]["function"]["parameters"].as_object().unwrap().keys().cloned().collect();
+        assert_eq!(order, ["z", "a"]);
+    }
+}
