@@ -1,6 +1,7 @@
 //! Where two states part ways on the vocabulary: what one's entry has beside the other's.
 
-use super::entry::{Rest, strictly_below};
+use super::entry::strictly_below;
+use super::remainders::Rest;
 use super::set::{TokenSet, bit};
 use super::walk::{Stopped, descend};
 use crate::ids::TokenId;
@@ -118,9 +119,7 @@ impl Difference {
             }
             listed.sort_unstable();
             listed.dedup();
-            if !listed.is_empty() {
-                own.push((ways[0].0, Rest::Listed(listed.into())));
-            }
+            own.extend(Rest::listed(vocab, &listed).map(|rest| (ways[0].0, rest)));
         }
         own
     }

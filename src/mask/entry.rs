@@ -5,17 +5,14 @@ use std::sync::Arc;
 
 use super::difference::Difference;
 use super::profile::Profile;
+use super::remainders::Rest;
 use super::section::Sections;
 use super::set::{TokenSet, bit, clear_bit, set_bit};
 use super::shaped::Shaped;
 use super::walk::{Stopped, Walk};
-use crate::fsm::ByteSet;
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Exit, Parser, Room};
-use crate::vocab::{Tree, Trie, Vocabulary};
-
-/// Where few nodes have everything undecided below them, the subtrees are walked in place; otherwise remainders are grouped.
-const SUBTREES: usize = 4;
+use crate::vocab::{Tree, Vocabulary};
 
 /// What a state's rule leaves undecided.
 #[derive(Debug)]
@@ -97,17 +94,6 @@ impl Without {
             Without::Many(bits) => bits.len() * 4,
         }
     }
-}
-
-/// What is left of undecided tokens behind one exit.
-#[derive(Debug)]
-pub(super) enum Rest {
-    /// The words below these nodes of the vocabulary's trie.
-    Subtrees(Box<[u32]>),
-    /// What is left of each token; equal remainders share a node.
-    Remainders(Trie),
-    /// Tokens, and how many of their bytes there have been: few of these remainders begin like what follows.
-    Listed(Box<[(TokenId, u16)]>),
 }
 
 /// Accepted / rejected / uncertain for one state (XGrammar's adaptive token-mask cache). Everything else is rejected.
@@ -216,17 +202,8 @@ impl Entry {
     ) -> Result<(), Stopped> {
         match &self.undecided {
             Undecided::Behind(rests) | Undecided::Like { own: rests, .. } => {
-                for (_, rest) in rests.iter().filter(|(e, _)| *e == exit) {
-                    match rest {
-                        Rest::Subtrees(nodes) => below(parser, vocab, nodes.iter().copied(), next, walk)?,
-                        Rest::Remainders(trie) => walk.run(parser, trie, 0, next, usize::MAX)?,
-                        Rest::Listed(listed) => {
-                            let trie = following(vocab, listed, parser.allowed(next));
-                            walk.run(parser, &trie, 0, next, usize::MAX)?;
-                        }
-                    }
-                }
-                Ok(())
+                let mut here = rests.iter().filter(|(e, _)| *e == exit);
+                here.try_for_each(|(_, rest)| rest.resolve(parser, vocab, next, walk))
             }
             Undecided::Counted { profile, room } => profile.resolve(parser, *room, next, walk),
         }
@@ -243,36 +220,9 @@ impl Entry {
         let (Undecided::Behind(rests) | Undecided::Like { own: rests, .. }) = &entry.undecided else {
             return entry.resolve(parser, vocab, (exit, next), walk);
         };
-        for (_, rest) in rests.iter().filter(|(e, _)| *e == exit) {
-            match rest {
-                Rest::Subtrees(nodes) => {
-                    sections.resolve(parser, (vocab.trie(), entry), (nodes, next), walk)?;
-                }
-                Rest::Remainders(trie) => sections.resolve(parser, (trie, entry), (&[0], next), walk)?,
-                Rest::Listed(listed) => {
-                    let trie = following(vocab, listed, parser.allowed(next));
-                    walk.run(parser, &trie, 0, next, usize::MAX)?;
-                }
-            }
-        }
-        Ok(())
+        let mut here = rests.iter().filter(|(e, _)| *e == exit);
+        here.try_for_each(|(_, rest)| rest.resolve_in_sections((parser, vocab), entry, next, (walk, sections)))
     }
-}
-
-/// The remainders that begin with one of these bytes.
-fn following(vocab: &Vocabulary, listed: &[(TokenId, u16)], begin: ByteSet) -> Trie {
-    let left = listed.iter().filter_map(|&(id, from)| Some((vocab.bytes(id)?.get(usize::from(from)..)?, id)));
-    Trie::build(left.filter(|(bytes, _)| bytes.first().is_some_and(|&byte| begin.contains(byte))).collect())
-}
-
-fn below(
-    parser: &mut Parser,
-    vocab: &Vocabulary,
-    mut nodes: impl Iterator<Item = u32>,
-    next: ConfigId,
-    walk: &mut Walk,
-) -> Result<(), Stopped> {
-    nodes.try_for_each(|node| walk.run(parser, vocab.trie(), node, next, usize::MAX))
 }
 
 impl Undecided {
@@ -315,54 +265,6 @@ impl Undecided {
             }
         }
         Undecided::Behind(rests.into())
-    }
-}
-
-impl Rest {
-    /// What is open below some nodes (that is, not in the row `accepted`), if anything. The nodes are in ascending order.
-    pub(super) fn of((vocab, tree): (&Vocabulary, &Tree), accepted: &[u32], exits: &[(Exit, u32)]) -> Option<Rest> {
-        let (mut remainders, mut nodes): (Vec<(&[u8], TokenId)>, Vec<u32>) = (Vec::new(), Vec::new());
-        // Open words of one subtree, and how many of them are before each of its words.
-        let (mut open, mut before): (Vec<TokenId>, Vec<u32>) = (Vec::new(), Vec::new());
-        let mut subtree = 0..0;
-        let mut end = 0;
-        for &(_, node) in exits {
-            if node >= end {
-                end = tree.node(node).end;
-                subtree = tree.range_below(node);
-                open.clear();
-                before.clear();
-                for &word in strictly_below(tree, node) {
-                    before.push(open.len() as u32);
-                    if !bit(accepted, word) {
-                        open.push(word);
-                    }
-                }
-                before.push(open.len() as u32);
-            }
-            let range = tree.range_below(node);
-            let at = |word: usize| before[word - subtree.start] as usize;
-            let left = &open[at(range.start)..at(range.end)];
-            if left.is_empty() {
-                continue;
-            }
-            nodes.push(node);
-            let depth = usize::from(tree.node(node).depth);
-            remainders.extend(left.iter().filter_map(|&id| Some((&vocab.bytes(id)?[depth..], id))));
-        }
-        match nodes.len() {
-            0 => None,
-            n if n <= SUBTREES && std::ptr::eq(tree, &**vocab.trie()) => Some(Rest::Subtrees(nodes.into_boxed_slice())),
-            _ => Some(Rest::Remainders(Trie::build(remainders))),
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        match self {
-            Rest::Subtrees(nodes) => nodes.len() * 4,
-            Rest::Remainders(trie) => trie.len() * 24 + 1024,
-            Rest::Listed(listed) => listed.len() * 8,
-        }
     }
 }
 

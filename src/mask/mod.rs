@@ -16,6 +16,7 @@ mod names;
 mod pool;
 mod pooling;
 mod profile;
+mod remainders;
 mod section;
 mod set;
 mod shaped;
