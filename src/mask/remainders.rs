@@ -45,6 +45,14 @@ impl Sorted {
         Sorted(vec![Vec::new(); 256])
     }
 
+    fn add(&mut self, vocab: &Vocabulary, words: impl Iterator<Item = (TokenId, u16)>) {
+        for (id, from) in words {
+            if let Some(&byte) = vocab.bytes(id).and_then(|bytes| bytes.get(usize::from(from))) {
+                self.0[usize::from(shape(byte))].push((id, from));
+            }
+        }
+    }
+
     fn finish(self) -> Rest {
         let alike = |begins, words: Vec<_>| Remainders { begins, words: words.into(), trie: OnceLock::new() };
         if self.0.iter().map(Vec::len).sum::<usize>() <= FEW {
@@ -171,16 +179,6 @@ impl Rest {
         match self {
             Rest::Subtrees(nodes) => nodes.len() * 4,
             Rest::Remainders(all) => all.iter().map(|some| some.words.len() * 32 + 256).sum(),
-        }
-    }
-}
-
-impl Sorted {
-    fn add(&mut self, vocab: &Vocabulary, words: impl Iterator<Item = (TokenId, u16)>) {
-        for (id, from) in words {
-            if let Some(&byte) = vocab.bytes(id).and_then(|bytes| bytes.get(usize::from(from))) {
-                self.0[usize::from(shape(byte))].push((id, from));
-            }
         }
     }
 }

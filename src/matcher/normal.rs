@@ -6,31 +6,29 @@ use super::store::{ConfigId, Item, normal_runs};
 impl Parser {
     /// The configuration that stands for this one where masks are concerned.
     pub(crate) fn normal(&mut self, config: ConfigId) -> ConfigId {
-        let named = self.is_named(config);
-        if !named && let Some(known) = self.store().known_normal(config) {
-            return known;
-        }
-        let (store, program, reach) = self.parts();
-        let Some(reach) = reach else { return config };
-        let normal = store.normal_config(program, config, reach);
-        let normal = self.far_from_bounds(normal, reach);
-        if !named {
-            self.parts().0.note_normal(config, normal);
-        }
-        normal
+        if self.is_named(config) { self.far_in_all(config) } else { self.remembered(config, Parser::far_in_all) }
     }
 
     /// The same where frames are to stay as they are, as something is known of them.
     pub(crate) fn normal_in_frames(&mut self, config: ConfigId) -> ConfigId {
-        if !self.is_named(config) {
-            return self.far_in_frames(config);
-        }
+        if self.is_named(config) { self.remembered(config, Parser::far_in_frames) } else { self.far_in_frames(config) }
+    }
+
+    /// What stands for a configuration, looked for once: of those that know of names in their frames, of others in all.
+    fn remembered(&mut self, config: ConfigId, find: fn(&mut Parser, ConfigId) -> ConfigId) -> ConfigId {
         if let Some(known) = self.store().known_normal(config) {
             return known;
         }
-        let normal = self.far_in_frames(config);
+        let normal = find(self, config);
         self.parts().0.note_normal(config, normal);
         normal
+    }
+
+    fn far_in_all(&mut self, config: ConfigId) -> ConfigId {
+        let (store, program, reach) = self.parts();
+        let Some(reach) = reach else { return config };
+        let normal = store.normal_config(program, config, reach);
+        self.far_from_bounds(normal, reach)
     }
 
     fn far_in_frames(&mut self, config: ConfigId) -> ConfigId {

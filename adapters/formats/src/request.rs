@@ -108,6 +108,30 @@ pub struct Builtin {
     pub pointer: String,
 }
 
+impl Builtin {
+    /// An entry of a request's tools, the one with this number, if its type is another than `function` and `custom`: `{"type": "python"}`, `{"type": "browser.search", "parameters": {...}}`.
+    pub fn parse(k: usize, entry: &Json) -> Result<Option<Builtin>, RequestError> {
+        let Some(kind) = entry.get("type").and_then(Json::as_str) else { return Ok(None) };
+        if kind == "function" || kind == "custom" || entry.get("function").is_some() {
+            return Ok(None);
+        }
+        let name = match entry.get("name") {
+            None | Some(Json::Null) => kind.to_owned(),
+            Some(Json::String(name)) => name.clone(),
+            Some(_) => return Err(RequestError::Builtin { tool: k, expected: "`name` to be a string" }),
+        };
+        if name.is_empty() || name.len() > louver::spec::tools::MAX_TOOL_NAME_BYTES || name.contains(char::is_control) {
+            return Err(RequestError::Builtin { tool: k, expected: "a name without control characters" });
+        }
+        let parameters = match entry.get("parameters") {
+            None | Some(Json::Null) => None,
+            Some(schema @ (Json::Object(_) | Json::Bool(_))) => Some(schema.clone()),
+            Some(_) => return Err(RequestError::Builtin { tool: k, expected: "`parameters` to be a JSON Schema" }),
+        };
+        Ok(Some(Builtin { name, parameters, pointer: format!("/tools/{k}/parameters") }))
+    }
+}
+
 /// What the reasoning block at the beginning of a turn may be, in families that have one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reasoning {
@@ -396,7 +420,7 @@ pub(crate) fn parse_tools(tools: &Json) -> Result<OfferedTools, RequestError> {
                 Ok(custom) => offered.customs.push(custom),
                 Err(found) => faults.extend(found),
             }
-        } else if let Some(builtin) = builtin(k, entry)? {
+        } else if let Some(builtin) = Builtin::parse(k, entry)? {
             offered.builtins.push(builtin);
         } else {
             functions.push((k, entry.clone()));
@@ -443,28 +467,6 @@ pub(crate) fn parse_tools(tools: &Json) -> Result<OfferedTools, RequestError> {
 
 fn is_custom(entry: &Json) -> bool {
     entry.get("type").and_then(Json::as_str) == Some("custom")
-}
-
-/// A tool of another type than `function`: `{"type": "python"}`, `{"type": "browser.search", "parameters": {...}}`.
-fn builtin(k: usize, entry: &Json) -> Result<Option<Builtin>, RequestError> {
-    let Some(kind) = entry.get("type").and_then(Json::as_str) else { return Ok(None) };
-    if kind == "function" || kind == "custom" || entry.get("function").is_some() {
-        return Ok(None);
-    }
-    let name = match entry.get("name") {
-        None | Some(Json::Null) => kind.to_owned(),
-        Some(Json::String(name)) => name.clone(),
-        Some(_) => return Err(RequestError::Builtin { tool: k, expected: "`name` to be a string" }),
-    };
-    if name.is_empty() || name.len() > louver::spec::tools::MAX_TOOL_NAME_BYTES || name.contains(char::is_control) {
-        return Err(RequestError::Builtin { tool: k, expected: "a name without control characters" });
-    }
-    let parameters = match entry.get("parameters") {
-        None | Some(Json::Null) => None,
-        Some(schema @ (Json::Object(_) | Json::Bool(_))) => Some(schema.clone()),
-        Some(_) => return Err(RequestError::Builtin { tool: k, expected: "`parameters` to be a JSON Schema" }),
-    };
-    Ok(Some(Builtin { name, parameters, pointer: format!("/tools/{k}/parameters") }))
 }
 
 /// `tool_choice`, and the names it allows.

@@ -289,7 +289,7 @@ mod tests {
         let vocab = builder.build().unwrap();
         let engine = louver::engine::Engine::new(Arc::new(vocab), Default::default());
         let catalog = louver_formats::Catalog::builtin();
-        let format = catalog.formats().iter().find(|format| format.name == "llama3").unwrap().bind(engine.vocab());
+        let format = catalog.get("llama3").unwrap().bind(engine.vocab());
         let body = serde_json::json!({"tools": [{"type": "python"}], "tool_choice": "required"});
         let request = louver_formats::ToolRequest::parse(&(&body).into()).unwrap();
         let (plan, constraint) = request.compile(&engine, &format).unwrap();

@@ -36,7 +36,7 @@ pub(crate) struct Demand {
     pub(crate) messages: Vec<Value>,
     /// What the turn may be.
     pub(crate) tools: ToolRequest,
-    /// The tools as chat templates take them.
+    /// The tools of the request, for the chat template.
     pub(crate) shown: Vec<Value>,
     /// Whether there is reasoning.
     pub(crate) thinking: Thinking,

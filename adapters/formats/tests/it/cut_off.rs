@@ -85,8 +85,10 @@ fn json_that_is_whole_is_a_call_all_the_same() {
     let (request, turn) = (offering(tool), call("f", &json!({"x": 1})));
     for format in Catalog::builtin().formats() {
         let rig = Rig::new(format, BOTH[0]);
-        let Some([cut, whole]) = events(&rig, &request, &turn, 0) else { continue };
-        assert_eq!(cut, whole, "{}", format.name);
-        assert!(whole.contains(&Event::CallEnd { index: 0 }), "{}: {whole:?}", format.name);
+        for behind in [0, 1] {
+            let Some([cut, whole]) = events(&rig, &request, &turn, behind) else { continue };
+            assert_eq!(cut, whole, "{}", format.name);
+            assert!(whole.contains(&Event::CallEnd { index: 0 }), "{}: {whole:?}", format.name);
+        }
     }
 }

@@ -7,9 +7,9 @@ mod tools;
 
 use minijinja::value::Value;
 use minijinja::{Environment, ErrorKind, context};
-pub use tools::TemplateInput;
-
 use mistralrs_core::{ChatTemplate as HostTemplate, MessageContent};
+
+pub use tools::TemplateInput;
 
 /// The chat template fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

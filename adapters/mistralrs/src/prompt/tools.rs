@@ -1,7 +1,7 @@
 //! Tools as chat templates know them.
 
 use louver::spec::json::Json;
-use louver_formats::CustomTool;
+use louver_formats::{Builtin, CustomTool};
 use serde_json::{Value, json};
 
 /// What the chat template is given beside the messages. A turn that may not call anything is shown no tools.
@@ -22,21 +22,26 @@ impl TemplateInput {
         let mut input = TemplateInput { enable_thinking, ..TemplateInput::default() };
         for (k, tool) in tools.iter().enumerate() {
             match tool.get("type").and_then(Value::as_str) {
+                None | Some("function") => input.tools.push(function(tool.clone())),
                 Some("custom") => {
                     let custom = CustomTool::parse(k, &Json::from(tool));
                     input.tools.push(custom.map_or_else(|_| tool.clone(), |custom| custom.as_function()));
                 }
-                Some(kind) if kind != "function" && tool.get("function").is_none() => {
-                    let name = tool.get("name").and_then(Value::as_str).unwrap_or(kind);
-                    let family = name.split('.').next().unwrap_or(name).to_owned();
-                    if !input.builtin_tools.contains(&family) {
-                        input.builtin_tools.push(family);
-                    }
-                }
-                _ => input.tools.push(function(tool.clone())),
+                Some(_) => match Builtin::parse(k, &Json::from(tool)) {
+                    Ok(Some(builtin)) => input.add_builtin(&builtin.name),
+                    Ok(None) => input.tools.push(function(tool.clone())),
+                    Err(_) => input.tools.push(tool.clone()),
+                },
             }
         }
         input
+    }
+
+    fn add_builtin(&mut self, name: &str) {
+        let family = name.split('.').next().unwrap_or(name);
+        if !self.builtin_tools.iter().any(|known| known == family) {
+            self.builtin_tools.push(family.to_owned());
+        }
     }
 
     /// Shows no tools.
