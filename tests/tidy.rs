@@ -20,7 +20,7 @@ const STAGES: &[(&str, &[&str])] = &[
     ("ir", &[]),
     ("front", &["spec", "ir"]),
     ("compile", &["ir"]),
-    ("matcher", &["compile", "ir"]),
+    ("matcher", &["compile", "ir", "vocab"]),
     ("mask", &["matcher", "compile", "ir", "vocab"]),
     ("engine", &["mask", "matcher", "compile", "ir", "front", "spec", "vocab"]),
     ("lib", &["engine", "mask", "matcher", "compile", "front", "ir", "spec", "vocab"]),

@@ -8,6 +8,8 @@ use crate::fsm::{Edge, Levels};
 
 /// No node.
 pub(super) const NONE: u32 = u32::MAX;
+/// A number of steps of which nothing is known but that all bounds are out of reach.
+pub(crate) const FAR: u32 = u32::MAX;
 
 /// What the states of a counted unit's automaton are.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub(super) struct Counts {
     pub(super) start: u32,
     /// Per state: the node it is.
     pub(super) node_of: Vec<u32>,
+    /// Per state at the beginning of a step: the node that it leaves.
+    pub(super) begins_at: Vec<u32>,
     /// Per state inside a step: the node that the step leads to.
     pub(super) leads_to: Vec<u32>,
     pub(super) levels: Arc<Levels>,
@@ -25,7 +29,10 @@ pub(super) struct Counts {
 
 impl Counts {
     /// Whether a node may be reached with so many steps.
-    fn allows(&self, node: u32, steps: u32) -> bool {
+    pub(super) fn allows(&self, node: u32, steps: u32) -> bool {
+        if steps == FAR {
+            return self.levels.ends_within(node, 0, None);
+        }
         let most = match self.max {
             Some(max) if steps > max => return false,
             max => max.map(|max| max - steps),
@@ -35,16 +42,27 @@ impl Counts {
 
     /// One step more; without an upper bound, as far as it makes a difference.
     fn next(&self, steps: u32) -> u32 {
-        let steps = steps.saturating_add(1);
+        if steps == FAR {
+            return FAR;
+        }
+        let steps = steps + 1;
         if self.max.is_none() { steps.min(self.min) } else { steps }
     }
 
     /// A number of steps that no `reach` more can tell from this one: each of them takes a byte at least, and behind them any node's way to
     /// an end fits.
     pub(super) fn far_from_bounds(&self, steps: u32, reach: u32) -> u32 {
-        let far = reach.saturating_add(self.levels.farthest());
-        let is_far = self.max.is_none_or(|max| max.saturating_sub(steps) > far);
-        if is_far && steps > self.min { self.min } else { steps }
+        match self.steps_left(steps) {
+            Some(left) if left <= reach => steps,
+            _ if steps >= self.min => FAR,
+            _ => steps,
+        }
+    }
+
+    /// How many steps more are fine wherever they lead, of an upper bound that is near.
+    pub(super) fn steps_left(&self, steps: u32) -> Option<u32> {
+        let max = self.max.filter(|_| steps != FAR)?;
+        Some(max.saturating_sub(steps).saturating_sub(self.levels.farthest()))
     }
 
     /// The states that matter among those that epsilon edges reach, each with its number of steps, sorted.
@@ -77,7 +95,8 @@ impl Counts {
         if target == NONE {
             return steps >= self.min;
         }
-        self.max.is_none_or(|max| steps < max) && self.allows(target, self.next(steps))
+        let has_room = steps == FAR || self.max.is_none_or(|max| steps < max);
+        has_room && self.allows(target, self.next(steps))
     }
 
     /// The edges of a set, those over bytes and all others, each with the number of steps before it; sorted.

@@ -21,6 +21,10 @@ use crate::numbers::Numbers;
 mod counted;
 mod edges;
 mod modules;
+mod nodes;
+
+pub(crate) use nodes::StandIn;
+use nodes::{AtNode, Likes};
 
 /// Not there yet.
 const UNKNOWN: u32 = u32::MAX;
@@ -139,8 +143,10 @@ pub(crate) struct Program {
     member_states: usize,
     /// See [`Program::nearing_end`].
     nearing_end: FxHashMap<u32, u32>,
-    /// See [`Program::far_from_bounds`].
-    far: FxHashMap<u32, u32>,
+    /// States that are a node of a graph, and others that are known to be none.
+    at_nodes: FxHashMap<u32, Option<AtNode>>,
+    /// What is known of the nodes of instances, which some others stand for.
+    likes: FxHashMap<u32, Likes>,
     /// Sets of members are not told apart: for reports.
     is_shape: bool,
     /// Placed blocks by rule, block of its unit, and the state behind.
@@ -198,7 +204,8 @@ impl Program {
             members: Vec::new(),
             member_states: 0,
             nearing_end: FxHashMap::default(),
-            far: FxHashMap::default(),
+            at_nodes: FxHashMap::default(),
+            likes: FxHashMap::default(),
             is_shape: false,
             placed: FxHashMap::default(),
             scratch: Scratch::default(),

@@ -9,7 +9,7 @@ use super::Compiled;
 use super::counted::{Counts, NONE};
 use super::facts::{address, countable, is_gap, is_tiny, written_out};
 use super::members::{Fragments, Regions};
-use super::units::{BlockPart, Part, Symbol, Unit};
+use super::units::{BlockPart, Nodes, Part, Symbol, Unit};
 use crate::fsm::{Levels, Nfa};
 use crate::ir::{Counted, Expr, Grammar, Members};
 
@@ -26,7 +26,8 @@ pub(super) enum Place {
 pub(super) fn unit(compiled: &Compiled, body: &Expr) -> Unit {
     let mut thompson = Thompson::new(compiled);
     let main = thompson.part(body, Place::Rule);
-    Unit { main, blocks: thompson.blocks, marks: Vec::new(), members: thompson.members, counts: None }
+    let Thompson { blocks, members, graph, .. } = thompson;
+    Unit { main, blocks, marks: Vec::new(), members, counts: None, graph }
 }
 
 /// The automaton of a graph whose steps are counted.
@@ -35,12 +36,15 @@ pub(super) fn counted_unit(compiled: &Compiled, counted: &Counted, levels: Arc<L
     let (mut nfa, graph) = (Nfa::new(), &counted.graph);
     let nodes: Vec<u32> = (0..graph.nodes).map(|_| nfa.state()).collect();
     let (mut node_of, mut leads_to): (Vec<u32>, Vec<u32>) = ((0..graph.nodes).collect(), vec![NONE; nodes.len()]);
+    let mut begins_at = leads_to.clone();
     for (a, e, b) in &graph.edges {
         // Steps share no states, so that each state leads to one node.
         let begin = nfa.state();
         nfa.epsilon(nodes[*a as usize], begin);
         let to = thompson.expr(&mut nfa, begin, e, Place::Block);
         leads_to.resize(nfa.len(), *b);
+        begins_at.resize(nfa.len(), NONE);
+        begins_at[begin as usize] = *a;
         nfa.epsilon(to, nodes[*b as usize]);
     }
     let end = nfa.state();
@@ -48,14 +52,16 @@ pub(super) fn counted_unit(compiled: &Compiled, counted: &Counted, levels: Arc<L
     graph.ends.iter().for_each(|&node| nfa.epsilon(nodes[node as usize], end));
     node_of.resize(nfa.len(), NONE);
     leads_to.resize(nfa.len(), NONE);
+    begins_at.resize(nfa.len(), NONE);
     let start = nodes.get(graph.start as usize).copied().unwrap_or(end);
-    let counts = Counts { min: counted.min, max: counted.max, start, node_of, leads_to, levels };
+    let counts = Counts { min: counted.min, max: counted.max, start, node_of, begins_at, leads_to, levels };
     Unit {
         main: Part::new(nfa),
         blocks: thompson.blocks,
         marks: Vec::new(),
         members: Regions::default(),
         counts: Some(counts),
+        graph: Some(Nodes { first: 0, count: graph.nodes, end }),
     }
 }
 
@@ -69,6 +75,8 @@ struct Thompson<'c> {
     grammar: &'c Grammar,
     blocks: Vec<BlockPart>,
     members: Regions,
+    /// See [`Unit::graph`].
+    graph: Option<Nodes>,
     /// Blocks by body and bounds.
     known: FxHashMap<(usize, u32, Option<u32>), u32>,
 }
@@ -80,6 +88,7 @@ impl<'c> Thompson<'c> {
             grammar: &compiled.parsed,
             blocks: Vec::new(),
             members: Regions::default(),
+            graph: None,
             known: FxHashMap::default(),
         }
     }
@@ -169,6 +178,10 @@ impl<'c> Thompson<'c> {
                 let end = nfa.state();
                 for &node in &graph.ends {
                     nfa.epsilon(nodes[node as usize], end);
+                }
+                if place == Place::Rule && self.graph.is_none() {
+                    let nodes = nodes.first().map(|&first| Nodes { first, count: graph.nodes, end });
+                    self.graph = nodes.filter(|nodes| nodes.are_many());
                 }
                 end
             }

@@ -51,6 +51,28 @@ pub(super) struct Unit {
     pub(super) members: Regions,
     /// Of a graph whose steps are counted.
     pub(super) counts: Option<Counts>,
+    /// A graph that the main automaton consists of, or one of many nodes in it.
+    pub(super) graph: Option<Nodes>,
+}
+
+/// The nodes of a graph: so many states of an automaton from the first one on. Where it may end, `end` is reached.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Nodes {
+    pub(super) first: u32,
+    pub(super) count: u32,
+    pub(super) end: u32,
+}
+
+impl Nodes {
+    /// Whether there are so many that some may do for others.
+    pub(super) fn are_many(self) -> bool {
+        self.count >= 16
+    }
+
+    /// A state's node.
+    pub(super) fn of(self, state: u32) -> Option<u32> {
+        state.checked_sub(self.first).filter(|&node| node < self.count)
+    }
 }
 
 /// An automaton and which of its states can reach the end.

@@ -203,6 +203,11 @@ impl Pattern {
         Some(branches.iter().all(|b| b.at_start && b.at_end))
     }
 
+    /// Whether it counts texts without a bound on their length, such as words: the counter is one of two that a token may move.
+    pub(crate) fn counts_texts(&self) -> bool {
+        counts_texts(&self.hir)
+    }
+
     /// The texts of `min..=max` code points that contain a match, where that needs no automaton: the pattern is anchored, without
     /// alternatives, and all of its parts but one have a fixed length; that one repeats single code points. `None` otherwise.
     pub fn of_length(&self, min: u32, max: Option<u32>, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Option<Expr> {
@@ -445,6 +450,13 @@ fn size(hir: &Hir, cap: usize) -> usize {
         stack.extend(hir.kind().subs());
     }
     total
+}
+
+/// Whether there is a bounded repetition, of some runs and more, of texts without a bound.
+fn counts_texts(hir: &Hir) -> bool {
+    let counts =
+        matches!(hir.kind(), HirKind::Repetition(r) if r.max.is_some_and(|max| max > 4) && length(&r.sub).1.is_none());
+    counts || hir.kind().subs().iter().any(counts_texts)
 }
 
 /// Fewest and most code points a match has.

@@ -65,6 +65,9 @@ pub(crate) fn bytes_of(kind: u64) -> &'static [u8] {
 /// Stands for the kinds of bytes that are not ASCII, where what they spell is whole code points, but for the last ones of words.
 pub(crate) const CODE_POINTS: u64 = 1 << 63;
 
+/// The same where none of these code points is white space.
+pub(crate) const BLACK_CODE_POINTS: u64 = 1 << 62;
+
 /// The kinds of all bytes that are not ASCII.
 pub(crate) const NOT_ASCII: u64 = 1 << 17 | 1 << 18 | 1 << 19 | 1 << 20 | 1 << 21;
 
@@ -126,9 +129,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_ascii_or_not_and_leave_a_bit() {
+    fn kinds_are_ascii_or_not_and_leave_bits() {
         assert!((0..=255u8).all(|byte| (kind(byte) & NOT_ASCII != 0) == (byte >= 0x80)));
-        assert!((0..=255u8).all(|byte| kind(byte) != CODE_POINTS));
+        assert!((0..=255u8).all(|byte| kind(byte) & (CODE_POINTS | BLACK_CODE_POINTS) == 0));
         for bit in 0..63 {
             let own: Vec<u8> = (0..=255u8).filter(|&byte| kind(byte) == 1 << bit).collect();
             assert_eq!(bytes_of(1 << bit), own);

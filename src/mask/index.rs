@@ -43,9 +43,6 @@ pub(crate) struct Ways {
     pub(crate) switches: Switches,
 }
 
-/// Most tokens that are read one by one.
-const BOUNDED_TOKENS: usize = 4096;
-
 type Resolved = FxHashMap<(usize, Exit, ConfigId), (Arc<Entry>, Words)>;
 
 /// First bytes from which on a configuration reads text, in a vocabulary of so many times the budget of a direct walk.
@@ -182,6 +179,9 @@ impl Index {
 
     /// The mask of a configuration in which nothing is compared; whether it is one of its own.
     fn mask_plain(&self, state: &mut IndexState, config: ConfigId) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
+        if let Some(made) = self.mask_near_end(state, config)? {
+            return Ok(made);
+        }
         let (mask, own) = match self.compiled.gaps {
             true => self.mask_loosely(state, config)?,
             false => (Arc::new(self.made(state, config)?), true),
@@ -324,25 +324,6 @@ impl Index {
         Ok(())
     }
 
-    /// The mask near the end of a budget of code points: that without the budget, but for tokens as long as what is left,
-    /// which are read one by one; or else one walk over the short ones.
-    fn build_bounded(&self, state: &mut IndexState, config: ConfigId, chars: usize) -> Result<TokenSet, ParserLimit> {
-        let longest = self.vocab.of_chars(chars);
-        if longest.len() > BOUNDED_TOKENS {
-            return self.build_whole(state, config);
-        }
-        let unbounded = state.parser.unbounded(config);
-        let base = self.mask(state, unbounded)?;
-        let (mut less, mut more) = (Vec::new(), Vec::new());
-        for &(_, token) in longest {
-            match state.reads(&self.vocab, config, token)? {
-                true => more.push(token),
-                false => less.push(token),
-            }
-        }
-        Ok(base.changed(&less, &more, self.vocab.mask_words()))
-    }
-
     /// One walk over all of the vocabulary with all of the configuration.
     pub(super) fn build_whole(&self, state: &mut IndexState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
         let walked = state.try_narrow(&self.vocab, config, usize::MAX)?;
@@ -400,8 +381,8 @@ impl Index {
 }
 
 impl IndexState {
-    fn new(compiled: &Arc<Compiled>, vocab: &Vocabulary, limits: &Limits, ways: Ways) -> IndexState {
-        let mut parser = Parser::new(compiled.clone(), Some(vocab.reach() as u32), limits);
+    fn new(compiled: &Arc<Compiled>, vocab: &Arc<Vocabulary>, limits: &Limits, ways: Ways) -> IndexState {
+        let mut parser = Parser::new(compiled.clone(), Some(vocab.clone()), limits);
         parser.keep_transitions(ways.switches.transitions);
         let chained = compiled.largest_component() >= ways.mutual_rules && compiled.scopes.is_empty();
         IndexState {

@@ -4,6 +4,7 @@
 //! directly; (3) for the others each item's state has a pooled entry (accepted, undecided, the rest rejected), and the
 //! undecided tokens are resolved with what follows the item's rule.
 
+mod bounded;
 mod difference;
 mod distinct;
 mod entry;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::set::{TokenSet, set_bit};
-use super::walk::{SWALLOW, Stopped, Walk, descend};
+use super::walk::{SWALLOW, Stopped, Walk, descend, may_be_again};
 use crate::fsm::shape_bytes;
 use crate::matcher::{ConfigId, DEAD, Exit, Parser};
 use crate::vocab::Vocabulary;
@@ -37,12 +37,13 @@ impl Shaped {
                 }
                 return Ok(None);
             }
-            let next = parser.step(config, shape_bytes(shape).0)?;
+            let byte = shape_bytes(shape).0;
+            let next = parser.step(config, byte)?;
             if next == DEAD {
                 return Ok(None);
             }
             let nodes = shapes.tree().node(at).end - at;
-            if next == config && nodes >= SWALLOW && parser.loops(next, shapes.kinds_below(at))? {
+            if may_be_again(config, next, byte) && nodes >= SWALLOW && parser.loops(next, shapes.kinds_below(at))? {
                 found.take(shapes.range_from(at));
                 return Ok(None);
             }

@@ -11,6 +11,12 @@ use crate::vocab::{Fan, Tree, Trie};
 /// Nodes of a subtree from which on its bytes are looked at as a whole.
 pub(super) const SWALLOW: u32 = 4;
 
+/// Whether a byte has led back to where it began, or, ending a code point, perhaps to where that began.
+#[inline]
+pub(super) fn may_be_again(before: ConfigId, config: ConfigId, byte: u8) -> bool {
+    before == config || matches!(byte, 0x80..0xC0)
+}
+
 /// Why a walk was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stopped {
@@ -138,7 +144,8 @@ impl Walk {
             return Err(Stopped::Budget);
         }
         *left -= 1;
-        if config == DEAD || before == config && self.swallow(parser, trie, (node, config), left)? {
+        let again = may_be_again(before, config, trie.node(node).byte);
+        if config == DEAD || again && self.swallow(parser, trie, (node, config), left)? {
             return Ok(());
         }
         self.take(trie, trie.range_at(node));
@@ -210,7 +217,8 @@ impl Walk {
             }
             let node = *trie.node(at);
             let next = parser.step(top.1, node.byte)?;
-            if next == DEAD || next == top.1 && self.swallow(parser, trie, (at, next), left)? {
+            let again = may_be_again(top.1, next, node.byte);
+            if next == DEAD || again && self.swallow(parser, trie, (at, next), left)? {
                 at = node.end;
                 continue;
             }

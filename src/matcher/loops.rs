@@ -4,7 +4,7 @@ use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::store::{ConfigId, DEAD, Done, GATED, Item};
 use crate::compile::NO_BLOCK;
-use crate::fsm::{CODE_POINTS, bytes_of, shape_bytes, utf8};
+use crate::fsm::{BLACK_CODE_POINTS, CODE_POINTS, bytes_of, shape_bytes, utf8};
 
 /// Bytes that make a majority: text in most languages has few others.
 const MAJORITY: u32 = 48;
@@ -76,7 +76,8 @@ impl Parser {
         while open != 0 {
             let one = open & open.wrapping_neg();
             let loops = match one {
-                CODE_POINTS => self.loops_over_code_points(config)?,
+                CODE_POINTS => self.loops_over_code_points(config, &utf8::ANY)?,
+                BLACK_CODE_POINTS => self.loops_over_code_points(config, &utf8::BLACK)?,
                 _ => self.loops_over(config, one)?,
             };
             if !loops {
@@ -105,14 +106,20 @@ impl Parser {
         Ok(true)
     }
 
-    /// Whether each code point that is not ASCII leads a configuration back to itself.
-    fn loops_over_code_points(&mut self, config: ConfigId) -> Result<bool, ParserLimit> {
+    /// Whether each code point that is not ASCII, of those that an automaton has, leads a configuration back to itself.
+    fn loops_over_code_points(&mut self, config: ConfigId, code_points: &utf8::Steps) -> Result<bool, ParserLimit> {
+        // What is kept account of tells bytes apart that classes do not.
+        let by_byte = self.compares(config);
         let mut inside = vec![(utf8::WHOLE, config)];
         let mut at = 0;
         while let Some(&(state, begun)) = inside.get(at) {
             at += 1;
+            let mut last = None;
             for byte in 0x80..=0xFFu8 {
-                let Some(state) = utf8::step(state, byte) else { continue };
+                let Some(state) = code_points.next(state, byte) else { continue };
+                if last.replace((self.class(byte), state)) == Some((self.class(byte), state)) && !by_byte {
+                    continue;
+                }
                 let next = self.step(begun, byte)?;
                 if next == DEAD || state == utf8::WHOLE && next != config || inside.len() > INSIDE {
                     return Ok(false);

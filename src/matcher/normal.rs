@@ -1,7 +1,9 @@
 //! Which configurations are the same where masks are concerned: counters that no token can tell apart.
 
+use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::store::{ConfigId, Item, normal_runs};
+use crate::compile::StandIn;
 
 impl Parser {
     /// The configuration that stands for this one where masks are concerned.
@@ -36,27 +38,66 @@ impl Parser {
         let Some(reach) = reach else { return config };
         let items = store.items(config);
         let normal = |item: &Item| Item { count: normal_runs(program, item.state, item.count, reach), ..*item };
-        if items.iter().all(|item| normal(item) == *item) {
-            return config;
+        let mut plain = store.plain(config);
+        if !items.iter().all(|item| normal(item) == *item) {
+            let mut items: Vec<Item> = items.iter().map(normal).collect();
+            items.sort_unstable();
+            items.dedup();
+            plain = store.config(&items, store.done(plain));
         }
-        let mut items: Vec<Item> = items.iter().map(normal).collect();
-        items.sort_unstable();
-        items.dedup();
-        let plain = store.config(&items, store.done(store.plain(config)));
-        self.with_names_of(config, plain)
+        let far = self.far_from_bounds(plain, reach);
+        if far == self.store().plain(config) { config } else { self.with_names_of(config, far) }
     }
 
-    /// The same with states of graphs whose steps are counted moved away from their bounds.
+    /// The same with states of graphs moved to those that stand for them.
     fn far_from_bounds(&mut self, config: ConfigId, reach: u32) -> ConfigId {
-        let items = self.store().items(config);
-        if !items.iter().any(|item| self.program().is_counted(item.state)) {
-            return config;
+        self.with_states(config, |parser, state| parser.stand_in(state, reach)).unwrap_or(config)
+    }
+
+    /// The state that stands for another one where masks are concerned.
+    fn stand_in(&mut self, state: u32, reach: u32) -> Result<u32, ParserLimit> {
+        loop {
+            match self.program_mut().stand_in(state, reach) {
+                StandIn::State(state) => return Ok(state),
+                StandIn::Unmeasured(state) => {
+                    let moves = self.moves(state)?;
+                    self.program_mut().note_moves(state, moves);
+                }
+            }
         }
-        let mut far = items.to_vec();
-        far.iter_mut().for_each(|item| item.state = self.program_mut().far_from_bounds(item.state, reach));
-        far.sort_unstable();
-        far.dedup();
-        let (store, ..) = self.parts();
-        store.config(&far, store.done(config))
+    }
+
+    /// The configuration with other states of graphs, and what follows from them in place of what follows from those before. Of a grammar that keeps
+    /// account of anything in frames, what follows is not looked at.
+    pub(super) fn with_states(
+        &mut self,
+        config: ConfigId,
+        mut stand_in: impl FnMut(&mut Parser, u32) -> Result<u32, ParserLimit>,
+    ) -> Result<ConfigId, ParserLimit> {
+        let (mut before, mut after): (Vec<Item>, Vec<Item>) = (Vec::new(), Vec::new());
+        for i in 0..self.store().items(config).len() {
+            let item = self.store().items(config)[i];
+            let state = stand_in(self, item.state)?;
+            if state != item.state {
+                before.push(item);
+                after.push(Item { state, ..item });
+            }
+        }
+        if before.is_empty() {
+            return Ok(config);
+        }
+        let done = self.store().done(config);
+        if self.compiled().keeps_no_account() {
+            let loose = std::mem::replace(&mut self.loose, done.loose);
+            let both = [&before, &after].map(|items| self.close_items(items));
+            self.loose = loose;
+            let [from, to] = both;
+            before = self.store().items(from?).to_vec();
+            after = self.store().items(to?).to_vec();
+        }
+        after.extend(self.store().items(config).iter().filter(|item| !before.contains(item)));
+        after.sort_unstable();
+        after.dedup();
+        Ok(self.parts().0.config(&after, done))
     }
 }

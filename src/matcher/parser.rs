@@ -19,6 +19,7 @@ use crate::compile::{Behind, Classes, Compiled, NO_BLOCK, Program};
 use crate::fsm::ByteSet;
 use crate::limits::Limits;
 use crate::switches::Switch;
+use crate::vocab::Vocabulary;
 
 /// Not computed yet.
 const UNKNOWN: u32 = u32::MAX;
@@ -65,8 +66,8 @@ pub(crate) struct Parser {
     pub(super) distinct: Distinct,
     pub(super) names: Names,
     start: ConfigId,
-    /// Longest token, for counter normalisation; `None` where no masks are built.
-    reach: Option<u32>,
+    /// What tokens there are, so that what none tells apart is one; `None` where no masks are built.
+    vocab: Option<Arc<Vocabulary>>,
     max_items: usize,
     pub(super) max_bytes: usize,
     /// Configurations that are made are loose ones; see [`super::gaps`].
@@ -98,8 +99,8 @@ struct Scratch {
 }
 
 impl Parser {
-    /// `reach`: the longest token of the vocabulary that masks are built for.
-    pub(crate) fn new(compiled: Arc<Compiled>, reach: Option<u32>, limits: &Limits) -> Parser {
+    /// `vocab`: what masks are built for.
+    pub(crate) fn new(compiled: Arc<Compiled>, vocab: Option<Arc<Vocabulary>>, limits: &Limits) -> Parser {
         let scratch = Scratch { slot: vec![UNKNOWN; compiled.rules.len()], ..Scratch::default() };
         let mut parser = Parser {
             classes: compiled.classes.clone(),
@@ -115,7 +116,7 @@ impl Parser {
             distinct: Distinct::default(),
             names: Names::new(),
             start: DEAD,
-            reach,
+            vocab,
             max_items: limits.config_items,
             max_bytes: limits.parser_bytes,
             loose: false,
@@ -518,7 +519,18 @@ impl Parser {
 
     /// What rewriting frames takes.
     pub(super) fn parts(&mut self) -> (&mut Store, &Program, Option<u32>) {
-        (&mut self.store, &self.program, self.reach)
+        let reach = self.reach();
+        (&mut self.store, &self.program, reach)
+    }
+
+    /// The longest token, in bytes, where masks are built.
+    fn reach(&self) -> Option<u32> {
+        self.vocab.as_ref().map(|vocab| vocab.reach() as u32)
+    }
+
+    /// What masks are built for.
+    pub(super) fn vocab(&self) -> Option<&Arc<Vocabulary>> {
+        self.vocab.as_ref()
     }
 
     /// Completion to a fixpoint over the kernel: an item whose rule ends adds what its frame goes on with; one whose run of

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 
-use crate::fsm::ByteSet;
+use crate::fsm::{ByteSet, Grouped};
 use crate::ids::TokenId;
 
 pub(crate) use white::WhiteSpace;
@@ -141,9 +141,13 @@ impl Vocabulary {
         let sorted = self.by_chars.get_or_init(|| {
             let ids = (0..self.width()).map(TokenId::new).filter(|&id| !self.is_stop(id));
             let count = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80).count() as u32;
-            let mut all: Vec<(u32, TokenId)> = ids.filter_map(|id| Some((count(self.bytes(id)?), id))).collect();
-            all.sort_unstable_by(|a, b| b.cmp(a));
-            all
+            let all: Vec<(u32, TokenId)> = ids.filter_map(|id| Some((count(self.bytes(id)?), id))).collect();
+            // Tokens are short: those of each length are put in their place.
+            let most = all.iter().map(|&(n, _)| n).max().unwrap_or(0);
+            let of_length = |&(n, id): &(u32, TokenId)| (most - n, id.raw());
+            let sorted = Grouped::new(most as usize + 1, || all.iter().map(of_length));
+            let lengths = (0..=most).rev();
+            lengths.flat_map(|n| sorted.of(most - n).iter().map(move |&id| (n, TokenId::from_raw(id)))).collect()
         });
         &sorted[..sorted.partition_point(|&(n, _)| n as usize >= chars)]
     }

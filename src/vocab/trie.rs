@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::fsm::{ByteSet, CODE_POINTS, NOT_ASCII, kind, utf8};
+use crate::fsm::{BLACK_CODE_POINTS, ByteSet, CODE_POINTS, NOT_ASCII, kind, utf8};
 use crate::ids::TokenId;
 
 /// One node: the byte that leads to it, where its subtree ends, and which words end here.
@@ -17,6 +17,8 @@ pub struct Node {
     pub depth: u16,
     /// The byte on the edge into this node (0 at the root).
     pub byte: u8,
+    /// Bytes of the longest way down from this node, as far as they can be told.
+    height: u8,
 }
 
 /// Nodes in depth-first order, and the words that end at them. Node 0 is the root.
@@ -95,6 +97,12 @@ impl Tree {
         &self.nodes[index as usize]
     }
 
+    /// Bytes of the longest way down from a node; none if they are too many to be told.
+    #[inline]
+    pub(crate) fn height(&self, node: u32) -> Option<u8> {
+        Some(self.node(node).height).filter(|&height| height < u8::MAX)
+    }
+
     /// Number of nodes, the root included.
     pub fn len(&self) -> usize {
         self.nodes.len() - 1
@@ -156,18 +164,33 @@ pub(crate) struct Planting {
 impl Planting {
     /// A tree with a root, and room for so many words.
     pub(crate) fn with_words(words: usize) -> Planting {
-        let root = Node { end: 0, words: 0, depth: 0, byte: 0 };
+        let root = Node { end: 0, words: 0, depth: 0, byte: 0, height: 0 };
         Planting { tree: Tree { nodes: vec![root], words: Vec::with_capacity(words) }, path: vec![0] }
     }
 
     /// Adds a node below the last one with a smaller depth.
     pub(crate) fn node(&mut self, depth: usize, byte: u8) -> u32 {
+        self.leave(depth);
         let Tree { nodes, words } = &mut self.tree;
         let at = nodes.len() as u32;
-        self.path.drain(depth..).for_each(|done| nodes[done as usize].end = at);
         self.path.push(at);
-        nodes.push(Node { end: 0, words: words.len() as u32, depth: depth as u16, byte });
+        nodes.push(Node { end: 0, words: words.len() as u32, depth: depth as u16, byte, height: 0 });
         at
+    }
+
+    /// Ends the nodes from a depth on: the next one is not below them.
+    fn leave(&mut self, depth: usize) {
+        let nodes = &mut self.tree.nodes;
+        while self.path.len() > depth
+            && let Some(done) = self.path.pop()
+        {
+            nodes[done as usize].end = nodes.len() as u32;
+            if let Some(&parent) = self.path.last() {
+                let height = nodes[done as usize].height.saturating_add(1);
+                let above = &mut nodes[parent as usize].height;
+                *above = height.max(*above);
+            }
+        }
     }
 
     /// Adds words that end at the last node.
@@ -176,18 +199,21 @@ impl Planting {
     }
 
     pub(crate) fn finish(mut self) -> Tree {
+        self.leave(0);
         let Tree { nodes, words } = &mut self.tree;
         let end = nodes.len() as u32;
-        self.path.drain(..).for_each(|done| nodes[done as usize].end = end);
-        nodes.push(Node { end: end + 1, words: words.len() as u32, depth: 0, byte: 0 });
+        nodes.push(Node { end: end + 1, words: words.len() as u32, depth: 0, byte: 0, height: 0 });
         self.tree
     }
 }
 
 impl Fans {
-    /// The root has a table of its own.
-    fn new(tree: &Tree) -> Fans {
+    /// Of a tree, if it is large. The root has a table of its own.
+    fn of_large(tree: &Tree) -> Fans {
         let mut fans = Fans::default();
+        if tree.nodes.len() <= LARGE {
+            return fans;
+        }
         for node in (1..tree.len() as u32).filter(|&node| tree.node(node).end - node >= WIDE) {
             let (from, mut bytes) = (fans.children.len(), ByteSet::EMPTY);
             fans.children.extend(tree.children(node).inspect(|&child| bytes.insert(tree.node(child).byte)));
@@ -207,6 +233,25 @@ impl std::ops::Deref for Trie {
     fn deref(&self) -> &Tree {
         &self.tree
     }
+}
+
+/// Per node: whether all that is below it may be written between two code points, as the automaton has it.
+fn spelt(nodes: &[Node], parents: &[u32], steps: &utf8::Steps) -> Vec<bool> {
+    let mut may_follow = vec![u32::MAX; nodes.len()];
+    for at in (1..nodes.len() - 1).rev() {
+        let (byte, then) = (nodes[at].byte, may_follow[at]);
+        let may = |state: u8| match steps.next(state, byte) {
+            Some(next) => (then >> next & 1) << state,
+            None => 0,
+        };
+        may_follow[parents[at] as usize] &= match byte {
+            0..=0x7F => then & 1 << utf8::WHOLE,
+            0x80..=0xBF => (0..steps.states).fold(0, |all, state| all | may(state)),
+            // Only between two code points another one begins.
+            0xC0.. => may(utf8::WHOLE),
+        };
+    }
+    may_follow.into_iter().map(|may| may >> utf8::WHOLE & 1 == 1).collect()
 }
 
 impl Trie {
@@ -231,25 +276,20 @@ impl Trie {
         for at in (1..nodes.len() - 1).rev() {
             below[parents[at] as usize] |= below[at] | kind(nodes[at].byte);
         }
-        // For each state of UTF-8, whether all that is below a node may follow it.
-        let mut spelt = vec![u8::MAX; nodes.len()];
-        for at in (1..nodes.len() - 1).rev() {
-            let (byte, then) = (nodes[at].byte, spelt[at]);
-            spelt[parents[at] as usize] &= match byte {
-                0..=0x7F => then & 1 << utf8::WHOLE,
-                _ => {
-                    let read = |state: &u8| utf8::step(*state, byte).is_some_and(|next| then >> next & 1 == 1);
-                    (0..utf8::STATES).filter(read).fold(0, |may, state| may | 1 << state)
-                }
-            };
+        // By state of UTF-8, and of UTF-8 without white space: whether all that is below a node may follow it.
+        if below[0] & NOT_ASCII == 0 {
+            return Trie { fans: Fans::of_large(&tree), tree, root, below };
         }
-        for (below, spelt) in below.iter_mut().zip(spelt) {
-            if *below & NOT_ASCII != 0 && spelt >> utf8::WHOLE & 1 == 1 {
-                *below = *below & !NOT_ASCII | CODE_POINTS;
+        let whole = spelt(nodes, &parents, &utf8::ANY);
+        let black = spelt(nodes, &parents, &utf8::BLACK);
+        for (at, below) in below.iter_mut().enumerate().filter(|(_, below)| **below & NOT_ASCII != 0) {
+            match (whole[at], black[at]) {
+                (_, true) => *below = *below & !NOT_ASCII | BLACK_CODE_POINTS,
+                (true, false) => *below = *below & !NOT_ASCII | CODE_POINTS,
+                (false, false) => {}
             }
         }
-        let fans = if nodes.len() > LARGE { Fans::new(&tree) } else { Fans::default() };
-        Trie { tree, root, below, fans }
+        Trie { fans: Fans::of_large(&tree), tree, root, below }
     }
 
     /// The children of a node, if it is known to have many.
@@ -262,8 +302,8 @@ impl Trie {
         Some(Fan { bytes, children: &self.fans.children[from as usize..] })
     }
 
-    /// The kinds of all bytes strictly below a node; [`CODE_POINTS`] in place of those that are not ASCII where they spell some, read
-    /// from the node on.
+    /// The kinds of all bytes strictly below a node; [`CODE_POINTS`] or [`BLACK_CODE_POINTS`] in place of those that are not ASCII where they spell
+    /// some, read from the node on.
     #[inline]
     pub(crate) fn kinds_below(&self, node: u32) -> u64 {
         self.below[node as usize]

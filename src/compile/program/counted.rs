@@ -1,7 +1,7 @@
 //! Edges of states of graphs whose steps are counted.
 
 use super::edges::push_edge;
-use super::{Program, Source, Span, State};
+use super::{Program, Span};
 use crate::compile::ByteEdge;
 use crate::compile::counted::Counts;
 use crate::compile::units::{Symbol, Unit};
@@ -52,31 +52,5 @@ impl Program {
                 Symbol::Byte(_) | Symbol::Block(_) => debug_assert!(false, "steps have no blocks"),
             }
         }
-    }
-
-    /// A state that no token of at most `reach` bytes can tell from this one (the same `reach` each time), in a graph whose steps are
-    /// counted: as far from its bounds as a token can make no difference, how many steps there have been makes none either.
-    pub(crate) fn far_from_bounds(&mut self, state: u32, reach: u32) -> u32 {
-        let State { instance, set, .. } = self.states[state as usize];
-        let Source::Counted(unit) = &self.instances[instance as usize].source else { return state };
-        if let Some(&known) = self.far.get(&state) {
-            return known;
-        }
-        let steps = |steps| unit.counts.as_ref().map_or(steps, |counts| counts.far_from_bounds(steps, reach));
-        let mut pairs: Vec<(u32, u32)> =
-            self.sets[set.range()].chunks_exact(2).map(|pair| (pair[0], steps(pair[1]))).collect();
-        pairs.sort_unstable();
-        pairs.dedup();
-        let far: Vec<u32> = pairs.into_iter().flat_map(|(state, steps)| [state, steps]).collect();
-        let to = self.intern(instance, &far);
-        self.far.insert(state, to);
-        to
-    }
-
-    /// Whether a state is one of a graph whose steps are counted.
-    #[inline]
-    pub(crate) fn is_counted(&self, state: u32) -> bool {
-        let instance = self.states[state as usize].instance;
-        matches!(self.instances[instance as usize].source, Source::Counted(_))
     }
 }

@@ -81,10 +81,12 @@ impl<'a> Lowering<'a, '_> {
                 }
                 return Expr::seq([quote(), body, quote()]);
             }
+            // An automaton is better where it is worth what it takes: instead of what looks for a pattern, and of counters of texts.
+            let has_automaton = |states: usize| known.search_dfa(self.norm.limits.automaton_states.min(states)).is_ok();
             if facets.min == 0
                 && facets.max.is_none()
                 && let Some(anchored) = pattern.is_anchored()
-                && (anchored || known.search_dfa(self.norm.limits.automaton_states.min(4_096)).is_err())
+                && !(!anchored && has_automaton(4_096) || anchored && pattern.counts_texts() && has_automaton(1_024))
                 && let Some(branches) = pattern.branches(&mut |ranges| spelling.spell(ranges))
             {
                 let tail = if anchored { Expr::Never } else { Expr::Ref(self.tail_rule()) };

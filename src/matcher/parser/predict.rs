@@ -158,7 +158,7 @@ impl Parser {
                     Some(frame) => frame,
                     None => {
                         let base = self.store.group(&self.program, &members);
-                        if let Some(reach) = self.reach {
+                        if let Some(reach) = self.reach() {
                             self.store.normalise_group(&self.program, base, reach);
                         }
                         base
@@ -182,7 +182,8 @@ impl Parser {
             return first;
         }
         self.splice(entries);
-        self.store.frame(&self.program, entries, self.reach)
+        let reach = self.reach();
+        self.store.frame(&self.program, entries, reach)
     }
 
     /// Whether a caller has nothing left to do. That a name ends is not said of what is looked at on its own.
