@@ -29,6 +29,8 @@ const PATTERNS: &[&str] = &[
     r"x",
     r"",
     r"^(..\\s)*.?$",
+    r"^[^\\s,]+(,\\s*[^\\s,]+){0,N}$",
+    r"^.*x.{0,M}$",
 ];
 
 /// Beginnings, and what a string is in behind them.
@@ -49,6 +51,7 @@ static VOCABULARY: LazyLock<Arc<Vocabulary>> = LazyLock::new(|| {
     let long =
         ["aaaaaaaa", "          ", "a b c d e f", "x x x x", "abc, def, ", "----", "ab\", \"", "]}", "\"]", "d\"]"];
     texts.extend(long.map(String::from));
+    texts.extend(["語語語", "語\u{3000}語", "aé\u{2003}é語é", "\u{A0}\u{A0}", "a\u{2028}b", "éé éé"].map(String::from));
     texts.extend(["é", "\\u", "\\u00", "ab\\u00", "a\\"].map(String::from));
     texts.sort();
     texts.dedup();
@@ -61,7 +64,7 @@ proptest! {
     #[test]
     fn masks_of_patterns_that_count(
         pattern in select(PATTERNS),
-        (n, m) in (1u32..9, 1u32..4),
+        (n, m) in (prop_oneof![1u32..9, 9u32..40], 1u32..4),
         bounds in (0u32..4, prop::option::of(prop_oneof![4u32..24, 24u32..60])),
         (before, around) in select(AROUND),
         direct_walk in select(vec![0usize, 64, 16_384]),
