@@ -3,10 +3,10 @@
 use super::entry::strictly_below;
 use super::remainders::Rest;
 use super::set::{TokenSet, bit};
-use super::walk::{Stopped, descend};
+use super::walk::Stopped;
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, Exit, Parser};
-use crate::vocab::{Tree, Trie, Vocabulary};
+use crate::vocab::{Tree, Trie, Vocabulary, descend};
 
 /// What one state (`this`) accepts and leaves undecided, beside another one. Nodes are visited in depth-first order.
 #[derive(Debug, Default)]

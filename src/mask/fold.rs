@@ -10,11 +10,11 @@ use rustc_hash::FxHashMap;
 use super::difference::{Difference, Seen};
 use super::entry::Entry;
 use super::pooling::{Counters, count};
-use super::walk::{Stopped, descend};
+use super::walk::Stopped;
 use crate::fsm::{ByteSet, shape_bytes};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, Exit, Parser, ParserLimit};
-use crate::vocab::{Planting, Shapes, Tree, Trie, Vocabulary};
+use crate::vocab::{Planting, Shapes, Tree, Trie, Vocabulary, descend};
 
 /// A walk over this part of the vocabulary's nodes by shapes is long.
 const LONG: usize = 4;

@@ -7,12 +7,12 @@ use rustc_hash::FxHashMap;
 
 use super::entry::{Entry, strictly_below};
 use super::set::{TokenSet, set_bit};
-use super::walk::{Stopped, Walk, descend, descend_from};
+use super::walk::{Stopped, Walk};
 use crate::compile::NO_BLOCK;
 use crate::fsm::{ByteSet, shape_bytes};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, FREE, Item, Parser, Room};
-use crate::vocab::{Tree, Trie, Vocabulary};
+use crate::vocab::{Tree, Trie, Vocabulary, descend, descend_from};
 
 /// What a token needs of the counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

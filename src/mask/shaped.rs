@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::set::{TokenSet, set_bit};
-use super::walk::{SWALLOW, Stopped, Walk, descend, may_be_again};
+use super::walk::{SWALLOW, Stopped, Walk, may_be_again};
 use crate::fsm::shape_bytes;
 use crate::matcher::{ConfigId, DEAD, Exit, Parser};
-use crate::vocab::Vocabulary;
+use crate::vocab::{Vocabulary, descend};
 
 /// What a walk by shapes found.
 pub(super) struct Shaped {

@@ -4,7 +4,7 @@ use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::store::{BOTTOM, ConfigId, DEAD, Item};
 use crate::fsm::{BLACK_CODE_POINTS, CODE_POINTS, NOT_ASCII, shape_bytes};
-use crate::vocab::{Tree, Vocabulary};
+use crate::vocab::{Tree, Vocabulary, descend, descend_from};
 
 /// Subtrees of so many nodes are looked at as a whole.
 const SWALLOW: u32 = 4;
@@ -34,8 +34,18 @@ enum Seen {
     Several,
 }
 
-/// A configuration is at several nodes at once.
-struct Untold;
+/// Why moves cannot be measured.
+enum Failed {
+    /// A configuration is at several nodes at once.
+    Untold,
+    Limit(ParserLimit),
+}
+
+impl From<ParserLimit> for Failed {
+    fn from(limit: ParserLimit) -> Self {
+        Failed::Limit(limit)
+    }
+}
 
 impl Parser {
     /// Most moves between nodes that a token takes from a state, whatever follows its rule; none where that cannot be told. Cost: a walk of the vocabulary by
@@ -45,8 +55,11 @@ impl Parser {
         let Some(node) = self.program_mut().node(state) else { return Ok(None) };
         let config = self.close_items(&[Item { state, count: 0, frame: BOTTOM }])?;
         let mut measure = Measure::default();
-        let walked = measure.walk(self, &vocab, At { config, node, moves: 0 })?;
-        Ok(walked.ok().map(|()| measure.most))
+        match measure.walk(self, &vocab, At { config, node, moves: 0 }) {
+            Ok(()) => Ok(Some(measure.most)),
+            Err(Failed::Untold) => Ok(None),
+            Err(Failed::Limit(limit)) => Err(limit),
+        }
     }
 
     /// The node that a configuration is at. Other items are of rules that are called there, or of what follows.
@@ -68,68 +81,23 @@ impl Parser {
 }
 
 impl Measure {
-    fn walk(&mut self, parser: &mut Parser, vocab: &Vocabulary, from: At) -> Result<Result<(), Untold>, ParserLimit> {
+    /// Walks the vocabulary by shapes, and the trie from where bytes of one shape are told apart.
+    fn walk(&mut self, parser: &mut Parser, vocab: &Vocabulary, from: At) -> Result<(), Failed> {
         let (shapes, trie) = (vocab.shapes(), vocab.trie());
-        let tree = shapes.tree();
-        let mut stack = vec![(tree.node(0).end, from)];
-        let mut at = 1;
-        while at < tree.node(0).end {
-            while at >= stack[stack.len() - 1].0 {
-                stack.pop();
-            }
-            let (end, before) = (tree.node(at).end, stack[stack.len() - 1].1);
-            let shape = tree.node(at).byte;
-            let mut below = None;
+        descend(shapes.tree(), from, |at, shape, before| {
             if parser.is_uniform(before.config, shape)? {
-                match self.step(parser, (tree, at, shapes.kinds_below(at)), shape_bytes(shape).0, before)? {
-                    Ok(next) => below = next,
-                    Err(untold) => return Ok(Err(untold)),
-                }
-            } else {
-                for &node in shapes.sources(at) {
-                    if let Err(untold) = self.walk_trie(parser, vocab, node, before)? {
-                        return Ok(Err(untold));
-                    }
+                let below = shapes.kinds_below(at);
+                return self.step(parser, (shapes.tree(), at, below), shape_bytes(shape).0, before);
+            }
+            for &node in shapes.sources(at) {
+                let mut step =
+                    |node: u32, byte: u8, before| self.step(parser, (trie, node, trie.kinds_below(node)), byte, before);
+                if let Some(behind) = step(node, trie.node(node).byte, before)? {
+                    descend_from(trie, node, behind, step)?;
                 }
             }
-            match below {
-                Some(next) => {
-                    stack.push((end, next));
-                    at += 1;
-                }
-                None => at = end,
-            }
-        }
-        debug_assert!(trie.len() >= tree.len());
-        Ok(Ok(()))
-    }
-
-    /// A node of the vocabulary's trie, and what is below it.
-    fn walk_trie(
-        &mut self,
-        parser: &mut Parser,
-        vocab: &Vocabulary,
-        node: u32,
-        from: At,
-    ) -> Result<Result<(), Untold>, ParserLimit> {
-        let trie = vocab.trie();
-        let mut stack = vec![(trie.node(node).end, from)];
-        let mut at = node;
-        while at < trie.node(node).end {
-            while at >= stack[stack.len() - 1].0 {
-                stack.pop();
-            }
-            let (end, before) = (trie.node(at).end, stack[stack.len() - 1].1);
-            match self.step(parser, (trie, at, trie.kinds_below(at)), trie.node(at).byte, before)? {
-                Ok(Some(next)) => {
-                    stack.push((end, next));
-                    at += 1;
-                }
-                Ok(None) => at = end,
-                Err(untold) => return Ok(Err(untold)),
-            }
-        }
-        Ok(Ok(()))
+            Ok(None)
+        })
     }
 
     /// Over a byte to a node of a tree; none where there is nothing more to see below.
@@ -139,19 +107,17 @@ impl Measure {
         (tree, node, kinds): (&Tree, u32, u64),
         byte: u8,
         before: At,
-    ) -> Result<Result<Option<At>, Untold>, ParserLimit> {
+    ) -> Result<Option<At>, Failed> {
         let config = parser.step(before.config, byte)?;
-        let nodes = tree.node(node).end - node;
-        let again = config == before.config || matches!(byte, 0x80..0xC0);
-        if config == DEAD || again && nodes >= SWALLOW && parser.loops(config, kinds)? {
-            return Ok(Ok(None));
+        if config == DEAD {
+            return Ok(None);
         }
         if self.nodes.len() <= config as usize {
             self.nodes.resize(config as usize + 1, None);
         }
         let seen = *self.nodes[config as usize].get_or_insert_with(|| parser.node_seen(config));
         let next = match seen {
-            Seen::Several => return Ok(Err(Untold)),
+            Seen::Several => return Err(Failed::Untold),
             Seen::Node(to) if to != before.node => At { config, node: to, moves: before.moves + 1 },
             Seen::Node(_) | Seen::Between => At { config, ..before },
         };
@@ -160,7 +126,12 @@ impl Measure {
         let chars = tree.height(node).map(|bytes| {
             if kinds & !(NOT_ASCII | CODE_POINTS | BLACK_CODE_POINTS) == 0 { bytes.div_ceil(2) } else { bytes }
         });
-        let may_be_more = chars.is_none_or(|chars| next.moves + u32::from(chars) > self.most);
-        Ok(Ok((nodes > 1 && may_be_more).then_some(next)))
+        let nodes = tree.node(node).end - node;
+        if nodes == 1 || chars.is_some_and(|chars| next.moves + u32::from(chars) <= self.most) {
+            return Ok(None);
+        }
+        let again = config == before.config || matches!(byte, 0x80..0xC0);
+        let stays = again && nodes >= SWALLOW && parser.loops(config, kinds)?;
+        Ok((!stays).then_some(next))
     }
 }

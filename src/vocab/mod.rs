@@ -7,12 +7,11 @@ mod white;
 
 pub(crate) use quoting::{Quoted, Quoting};
 pub(crate) use shapes::Shapes;
-pub(crate) use trie::{Fan, Planting};
+pub(crate) use trie::{Fan, Planting, descend, descend_from};
 pub use trie::{Node, Tree, Trie};
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
-use std::sync::OnceLock;
 
 use crate::fsm::{ByteSet, Grouped};
 use crate::ids::TokenId;
@@ -88,7 +87,7 @@ pub struct Vocabulary {
     reach: usize,
     fingerprint: u64,
     /// See [`Vocabulary::of_chars`].
-    by_chars: OnceLock<Vec<(u32, TokenId)>>,
+    by_chars: Vec<(u32, TokenId)>,
     quoting: Quoting,
     white_space: WhiteSpace,
 }
@@ -135,21 +134,9 @@ impl Vocabulary {
         self.tokens.len()
     }
 
-    /// Tokens with text of at least so many code points, with how many those are: bytes that continue one apart. Sorted
-    /// when first asked for.
+    /// Tokens with text of at least so many code points, with how many those are: bytes that continue one apart.
     pub(crate) fn of_chars(&self, chars: usize) -> &[(u32, TokenId)] {
-        let sorted = self.by_chars.get_or_init(|| {
-            let ids = (0..self.width()).map(TokenId::new).filter(|&id| !self.is_stop(id));
-            let count = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80).count() as u32;
-            let all: Vec<(u32, TokenId)> = ids.filter_map(|id| Some((count(self.bytes(id)?), id))).collect();
-            // Tokens are short: those of each length are put in their place.
-            let most = all.iter().map(|&(n, _)| n).max().unwrap_or(0);
-            let of_length = |&(n, id): &(u32, TokenId)| (most - n, id.raw());
-            let sorted = Grouped::new(most as usize + 1, || all.iter().map(of_length));
-            let lengths = (0..=most).rev();
-            lengths.flat_map(|n| sorted.of(most - n).iter().map(move |&id| (n, TokenId::from_raw(id)))).collect()
-        });
-        &sorted[..sorted.partition_point(|&(n, _)| n as usize >= chars)]
+        &self.by_chars[..self.by_chars.partition_point(|&(n, _)| n as usize >= chars)]
     }
 
     /// Tokens that can hold whole strings.
@@ -274,6 +261,17 @@ impl PartialEq for Vocabulary {
 
 impl Eq for Vocabulary {}
 
+/// Tokens by their number of code points, the longest first.
+fn by_chars(entries: &[(&[u8], TokenId)]) -> Vec<(u32, TokenId)> {
+    let chars = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80).count() as u32;
+    let counted: Vec<(u32, TokenId)> = entries.iter().map(|&(bytes, id)| (chars(bytes), id)).collect();
+    // Tokens are short: those of each length are put in their place.
+    let most = counted.iter().map(|&(n, _)| n).max().unwrap_or(0);
+    let sorted = Grouped::new(most as usize + 1, || counted.iter().map(|&(n, id)| (n, id.raw())));
+    let of_length = |n: u32| sorted.of(n).iter().map(move |&id| (n, TokenId::from_raw(id)));
+    (0..=most).rev().flat_map(of_length).collect()
+}
+
 impl VocabularyBuilder {
     fn set(&mut self, id: u32, token: Token) {
         let width = self.tokens.len();
@@ -359,6 +357,7 @@ impl VocabularyBuilder {
         }
         let white_space = WhiteSpace::of(&entries, self.tokens.len());
         let quoting = Quoting::of(&entries);
+        let by_chars = by_chars(&entries);
         let trie = Trie::build(entries);
         let shapes = Shapes::new(&trie);
         let fingerprint = self.fingerprint();
@@ -374,7 +373,7 @@ impl VocabularyBuilder {
             missing,
             reach,
             fingerprint,
-            by_chars: OnceLock::new(),
+            by_chars,
             quoting,
             white_space,
         })

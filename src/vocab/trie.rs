@@ -154,6 +154,42 @@ impl Tree {
     }
 }
 
+/// Visits the nodes below a tree's root depth first. `visit` gets a node and what its parent left, and leaves something for
+/// the node's children, or nothing where they need not be looked at.
+pub(crate) fn descend<T: Copy, E>(
+    tree: &Tree,
+    root: T,
+    visit: impl FnMut(u32, u8, T) -> Result<Option<T>, E>,
+) -> Result<(), E> {
+    descend_from(tree, 0, root, visit)
+}
+
+/// The same below another node.
+pub(crate) fn descend_from<T: Copy, E>(
+    tree: &Tree,
+    node: u32,
+    left: T,
+    mut visit: impl FnMut(u32, u8, T) -> Result<Option<T>, E>,
+) -> Result<(), E> {
+    let end = tree.node(node).end;
+    let mut stack = vec![(end, left)];
+    let mut at = node + 1;
+    while at < end {
+        while at >= stack[stack.len() - 1].0 {
+            stack.pop();
+        }
+        let node = tree.node(at);
+        match visit(at, node.byte, stack[stack.len() - 1].1)? {
+            Some(left) => {
+                stack.push((node.end, left));
+                at += 1;
+            }
+            None => at = node.end,
+        }
+    }
+    Ok(())
+}
+
 /// A tree under construction: nodes are given in depth-first order.
 pub(crate) struct Planting {
     tree: Tree,
