@@ -88,6 +88,15 @@ impl Known {
     ) -> Result<(), Stopped> {
         let mut items: Vec<Item> = Vec::new();
         while let Some((places, next)) = queue.pop() {
+            if parser.is_near_bound(next) {
+                // Items looked at on their own know of no budget.
+                let mut walk = Walk::default();
+                for &node in &self.places[places as usize] {
+                    walk.run(parser, trie, node, next, usize::MAX)?;
+                }
+                words.extend_from_slice(&walk.words);
+                continue;
+            }
             items.clear();
             items.extend_from_slice(parser.store().items(next));
             for item in &items {

@@ -288,6 +288,18 @@ impl Known {
         (out, exits): (&mut Walk, &mut Vec<(Exit, Places)>),
     ) -> Result<(), Stopped> {
         let next = same[0].1;
+        if parser.is_near_bound(next) {
+            // Items looked at on their own know of no budget.
+            let mut left = usize::MAX;
+            for &(places, _) in same {
+                let children = self.places[places as usize].clone();
+                for &(byte, node) in &children.nodes {
+                    let to = parser.step(next, byte)?;
+                    out.enter(parser, trie, node, (next, to), &mut left)?;
+                }
+            }
+            return Ok(());
+        }
         let mut first = ByteSet::EMPTY;
         for &(places, _) in same {
             first = first.union(&self.places[places as usize].first);

@@ -256,8 +256,28 @@ impl Parser {
         rewritten
     }
 
-    /// Drops what has used up its budget, unless nothing else is left.
+    /// Drops what has used up its budget. If nothing else is left, what is to be finished stays, and what is cut ends all the same.
     pub(super) fn settle(&mut self, config: ConfigId, at: At) -> Result<ConfigId, ParserLimit> {
+        let spent = |meter: Meter, count| at.is_spent(meter, count);
+        let left = self.without_spent(config, &spent)?;
+        if !self.has_ended(left) {
+            return Ok(left);
+        }
+        let left = self.without_spent(config, &|meter, count| meter.spent == Spent::Cut && spent(meter, count))?;
+        Ok(if self.has_ended(left) { config } else { left })
+    }
+
+    /// Whether nothing can follow, and nothing is complete.
+    fn has_ended(&self, config: ConfigId) -> bool {
+        self.store().items(config).is_empty() && self.store().done(config) == Done::default()
+    }
+
+    /// A configuration without what is spent; rules that are cut end where they are.
+    fn without_spent(
+        &mut self,
+        config: ConfigId,
+        is_spent: &dyn Fn(Meter, u32) -> bool,
+    ) -> Result<ConfigId, ParserLimit> {
         let mut config = config;
         let mut ended: FxHashSet<Item> = FxHashSet::default();
         loop {
@@ -267,28 +287,21 @@ impl Parser {
             let items = self.store().items(config).to_vec();
             let mut spent: Vec<(Meter, Item)> = Vec::new();
             self.each_metered(&items, &mut |meter, item| {
-                if at.is_spent(meter, item.count) {
+                if is_spent(meter, item.count) {
                     spent.push((meter, item));
                 }
             });
             if spent.is_empty() {
                 return Ok(config);
             }
-            let (store, program, reach) = self.parts();
-            let mut live = |_: &mut Registers, item: Item| {
-                program.meter(item.state).is_none_or(|m| !at.is_spent(m, item.count)).then_some(item)
-            };
             let roots = items.iter().map(|i| i.frame);
-            let left = store.rewrite(program, reach, (Where::METERED, roots), &mut live);
-            self.names.carry(&left);
-            // Rules that end where they are; what follows them may be spent at once, too.
+            let left = self.recount(roots, &|meter, count| (!is_spent(meter, count)).then_some(count));
+            // What follows rules that end where they are may be spent at once, too.
             let cut = spent.into_iter().filter(|(meter, _)| meter.spent == Spent::Cut);
             let cut = cut.filter_map(|(_, item)| behind(&left, item)).filter(|&item| ended.insert(item));
             let cut: Vec<Item> = cut.collect();
             if cut.is_empty() {
-                let kept = self.interned(items.into_iter().filter_map(|i| behind(&left, i)), config);
-                let dead = self.store().items(kept).is_empty() && self.store().done(kept) == Done::default();
-                return Ok(if dead { config } else { kept });
+                return Ok(self.interned(items.into_iter().filter_map(|i| behind(&left, i)), config));
             }
             let after = self.close_items(&cut)?;
             config = self.union(config, after);
@@ -306,6 +319,12 @@ impl Parser {
             fewest = fewest.into_iter().chain(left).min();
         });
         fewest
+    }
+
+    /// Whether a token can get to the bound of a metered occurrence: what its items read depends on what is left.
+    pub(crate) fn is_near_bound(&mut self, config: ConfigId) -> bool {
+        let (_, _, reach) = self.parts();
+        self.chars_left(config).is_some_and(|left| reach.is_none_or(|reach| left <= reach))
     }
 
     /// The configuration with no bound on code points.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use louver::engine::{Constraint, Engine, EngineOptions};
 use louver::fsm::ByteSet;
-use louver::ids::TokenId;
+use louver::ids::{RuleId, TokenId};
 use louver::ir::{Budget, Expr, Grammar, GrammarBuilder, Spent};
 use louver::limits::Limits;
 use louver::matcher::AdvanceError;
@@ -88,6 +88,45 @@ proptest! {
             state = here.token(budget, vocab.bytes(token).unwrap());
         }
     }
+}
+
+/// Masks of a grammar whose rules have these budgets, in every way to make them, along a few texts.
+fn masks_hold(rules: &[(&str, Expr, Option<Budget>)], words: &[&[u8]]) {
+    let vocab = Arc::new(Vocabulary::toy(words));
+    for (direct_walk, mutual_rules) in [(0, 24), (300, 24), (300, 0), (2, 0)] {
+        let options = EngineOptions { direct_walk, mutual_rules, ..EngineOptions::default() };
+        let engine = Engine::new(vocab.clone(), options);
+        let mut b = GrammarBuilder::new();
+        rules.iter().for_each(|(name, body, _)| _ = b.rule(*name, body.clone()));
+        let mut grammar = b.finish(RuleId::new(0)).unwrap();
+        for (rule, (_, _, budget)) in grammar.rules.iter_mut().zip(rules) {
+            rule.attributes.budget = *budget;
+        }
+        let constraint = engine.compile(&grammar).unwrap();
+        for path in [[0; 4], [1, 0, 2, 1], [3, 5, 0, 2], [9, 1, 7, 4]] {
+            follow(&constraint, None, &path).unwrap();
+        }
+    }
+}
+
+/// What is cut ends where nothing but what is over is left, and is not read on.
+#[test]
+fn what_is_cut_ends_where_all_else_is_over() {
+    let of = |tokens, spent| Some(Budget { tokens: Some(tokens), chars: None, spent });
+    let letters = Expr::star(Expr::Class(ByteSet::of(b"ab")));
+    let start = Expr::seq([Expr::Ref(RuleId::new(1)), Expr::Ref(RuleId::new(2))]);
+    let end = Expr::text("a");
+    let rules = [("start", start, None), ("text", letters, of(1, Spent::Cut)), ("end", end, of(0, Spent::Finish))];
+    masks_hold(&rules, &[b"aa", b"ab", b"ba", b"aaa"]);
+}
+
+/// A budget that begins inside of a token, and ends there.
+#[test]
+fn what_is_cut_inside_of_a_token_ends_there() {
+    let one = Some(Budget { tokens: None, chars: Some(1), spent: Spent::Cut });
+    let list = Expr::alt([Expr::seq([Expr::Ref(RuleId::new(0)), Expr::Ref(RuleId::new(1))]), Expr::text("d")]);
+    let text = Expr::seq([Expr::text("a"), Expr::optional(Expr::text("b"))]);
+    masks_hold(&[("start", list, None), ("text", text, one)], &[b"da", b"dab", b"ab", b"aa", b"daa", b"aab"]);
 }
 
 fn follow(constraint: &Constraint, mut plain: Option<&mut Oracle>, path: &[u16]) -> Result<(), TestCaseError> {
