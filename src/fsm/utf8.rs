@@ -3,10 +3,10 @@
 /// Between code points.
 pub(crate) const WHOLE: u8 = 0;
 /// How many states there are.
-pub(crate) const STATES: u8 = 8;
+const STATES: u8 = 8;
 
 /// Where a byte leads from one of the states; `None` where the text is not UTF-8.
-pub(crate) const fn step(state: u8, byte: u8) -> Option<u8> {
+const fn step(state: u8, byte: u8) -> Option<u8> {
     match (state, byte) {
         (WHOLE, 0..=0x7F) => Some(WHOLE),
         (WHOLE, 0xC2..=0xDF) => Some(1),
@@ -24,11 +24,11 @@ pub(crate) const fn step(state: u8, byte: u8) -> Option<u8> {
 }
 
 /// How many states there are where no code point but ASCII is white space.
-pub(crate) const BLACK_STATES: u8 = 18;
+const BLACK_STATES: u8 = 18;
 
 /// As [`step`], for texts in which the only white space is ASCII: others may not be written (the property `White_Space` of Unicode 15, and the
 /// byte order mark, which `\s` of ECMAScript has as well).
-pub(crate) const fn black_step(state: u8, byte: u8) -> Option<u8> {
+const fn black_step(state: u8, byte: u8) -> Option<u8> {
     match (state, byte) {
         (WHOLE, 0xC2) => Some(8),
         (WHOLE, 0xE1) => Some(9),

@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::set::{TokenSet, set_bit};
-use super::walk::{SWALLOW, Stopped, Walk, may_be_again};
+use super::walk::{Stopped, Walk};
 use crate::fsm::shape_bytes;
-use crate::matcher::{ConfigId, DEAD, Exit, Parser};
+use crate::matcher::{ConfigId, DEAD, Exit, Parser, SWALLOW, may_be_again};
 use crate::vocab::{Vocabulary, descend};
 
 /// What a walk by shapes found.

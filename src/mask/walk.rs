@@ -5,17 +5,8 @@ use std::sync::Arc;
 
 use super::set::{bit, clear_bit, set_bit};
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, DEAD, Exit, Parser, ParserLimit};
+use crate::matcher::{ConfigId, DEAD, Exit, Parser, ParserLimit, SWALLOW, may_be_again};
 use crate::vocab::{Fan, Trie};
-
-/// Nodes of a subtree from which on its bytes are looked at as a whole.
-pub(super) const SWALLOW: u32 = 4;
-
-/// Whether a byte has led back to where it began, or, ending a code point, perhaps to where that began.
-#[inline]
-pub(super) fn may_be_again(before: ConfigId, config: ConfigId, byte: u8) -> bool {
-    before == config || matches!(byte, 0x80..0xC0)
-}
 
 /// Why a walk was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,6 +16,15 @@ const INSIDE: usize = 32;
 const FEW_BYTES: usize = 64;
 const PAIRS: usize = 128;
 
+/// Nodes of a subtree from which on its bytes are looked at as a whole.
+pub(crate) const SWALLOW: u32 = 4;
+
+/// Whether a byte has led back to where it began, or, ending a code point, perhaps to where that began.
+#[inline]
+pub(crate) fn may_be_again(before: ConfigId, config: ConfigId, byte: u8) -> bool {
+    before == config || matches!(byte, 0x80..0xC0)
+}
+
 impl Parser {
     /// For an isolated item (or several that end alike), another one that does the same with most bytes, and that most bytes lead both of
     /// them to: `any text` for a state that is like it but for a few continuations. The other one is like none itself.

@@ -31,6 +31,7 @@ pub use trace::{Span, Tracer};
 pub(crate) use derive::{Chart, ChartLimit, Piece, Region};
 pub(crate) use gaps::Gap;
 pub(crate) use limit::ParserLimit;
+pub(crate) use loops::{SWALLOW, may_be_again};
 pub(crate) use names::Naming;
 pub(crate) use parser::{Exit, Parser, Room};
 pub(crate) use shortest::{Lengths, Step};

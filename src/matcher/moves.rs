@@ -1,13 +1,11 @@
 //! How many nodes of its rule's graph a token gets to from one of them.
 
 use super::limit::ParserLimit;
+use super::loops::{SWALLOW, may_be_again};
 use super::parser::Parser;
 use super::store::{BOTTOM, ConfigId, DEAD, Item};
 use crate::fsm::{BLACK_CODE_POINTS, CODE_POINTS, NOT_ASCII, shape_bytes};
 use crate::vocab::{Tree, Vocabulary, descend, descend_from};
-
-/// Subtrees of so many nodes are looked at as a whole.
-const SWALLOW: u32 = 4;
 
 /// What a walk has come to.
 #[derive(Clone, Copy)]
@@ -130,7 +128,7 @@ impl Measure {
         if nodes == 1 || chars.is_some_and(|chars| next.moves + u32::from(chars) <= self.most) {
             return Ok(None);
         }
-        let again = config == before.config || matches!(byte, 0x80..0xC0);
+        let again = may_be_again(before.config, config, byte);
         let stays = again && nodes >= SWALLOW && parser.loops(config, kinds)?;
         Ok((!stays).then_some(next))
     }

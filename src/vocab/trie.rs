@@ -312,17 +312,15 @@ impl Trie {
         for at in (1..nodes.len() - 1).rev() {
             below[parents[at] as usize] |= below[at] | kind(nodes[at].byte);
         }
-        // By state of UTF-8, and of UTF-8 without white space: whether all that is below a node may follow it.
-        if below[0] & NOT_ASCII == 0 {
-            return Trie { fans: Fans::of_large(&tree), tree, root, below };
-        }
-        let whole = spelt(nodes, &parents, &utf8::ANY);
-        let black = spelt(nodes, &parents, &utf8::BLACK);
-        for (at, below) in below.iter_mut().enumerate().filter(|(_, below)| **below & NOT_ASCII != 0) {
-            match (whole[at], black[at]) {
-                (_, true) => *below = *below & !NOT_ASCII | BLACK_CODE_POINTS,
-                (true, false) => *below = *below & !NOT_ASCII | CODE_POINTS,
-                (false, false) => {}
+        if below[0] & NOT_ASCII != 0 {
+            let whole = spelt(nodes, &parents, &utf8::ANY);
+            let black = spelt(nodes, &parents, &utf8::BLACK);
+            for (at, below) in below.iter_mut().enumerate().filter(|(_, below)| **below & NOT_ASCII != 0) {
+                match (whole[at], black[at]) {
+                    (_, true) => *below = *below & !NOT_ASCII | BLACK_CODE_POINTS,
+                    (true, false) => *below = *below & !NOT_ASCII | CODE_POINTS,
+                    (false, false) => {}
+                }
             }
         }
         Trie { fans: Fans::of_large(&tree), tree, root, below }
