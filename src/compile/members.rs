@@ -13,6 +13,9 @@ use crate::ir::{Counts, Pick, Taken};
 /// How likely a member is that may repeat, beside the others.
 const UNDECLARED: f64 = 1.0 / 256.0;
 
+/// States that differ only in which members there have been: the instance, and each state's place with what is told of what there has been.
+pub(super) type Kind = Box<[(u32, u32)]>;
+
 /// How likely something is beside others at the same place, for texts in which members come as they are declared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Likely {
@@ -154,6 +157,47 @@ impl Regions {
         exit
     }
 
+    /// How many sets there are.
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The symbols that a separator is made of; none where it may be empty.
+    pub(super) fn separating(&self, nfa: &Nfa, region: usize) -> Option<Vec<(u32, u32)>> {
+        let region = &self.all[region];
+        let [.., begin, end] = region.inside[..] else { return None };
+        let edges = (begin..end).flat_map(|state| nfa.edges(state)).map(|e| (e.lo, e.hi));
+        (!region.touching).then(|| edges.collect())
+    }
+
+    /// The set of members that a place is in or behind a member of.
+    fn around(&self, place: u32) -> Option<&Region> {
+        match self.role(place) {
+            Role::Before(region) | Role::Behind(region) => Some(self.of(region)),
+            _ => self.all.iter().find(|region| region.range.contains(&place)),
+        }
+    }
+
+    /// Whether a place that is not in a member is where one may begin without anything read before it; none where that depends on what is called.
+    fn is_between(&self, nfa: &Nfa, region: &Region, place: u32) -> Option<bool> {
+        let mut seen = vec![(place, true)];
+        let mut at = 0;
+        while let Some(&(state, known)) = seen.get(at) {
+            if matches!(self.role(state), Role::Between(_) | Role::Before(_)) {
+                return known.then_some(true);
+            }
+            // Whatever is called may be empty.
+            let called = nfa.edges(state).filter(|e| e.lo > 255).map(|e| (e.to, false));
+            for (to, by) in nfa.epsilons(state).map(|to| (to, true)).chain(called) {
+                if region.range.contains(&to) && !seen.iter().any(|&(other, _)| other == to) {
+                    seen.push((to, known && by));
+                }
+            }
+            at += 1;
+        }
+        Some(false)
+    }
+
     fn role(&self, place: u32) -> Role {
         self.roles.get(place as usize).copied().unwrap_or_default()
     }
@@ -168,6 +212,16 @@ impl Region {
     fn is_member(&self, place: u32) -> bool {
         let separator = self.inside.len() - 2;
         (1..=separator).contains(&self.inside.partition_point(|&begin| begin <= place))
+    }
+
+    /// The member that a place is where it begins, or inside of.
+    fn member(&self, place: u32) -> Option<Pick> {
+        let nth = |firsts: &[u32]| firsts.iter().position(|&first| first == place);
+        let begins = nth(&self.once).map(Pick::Once).or_else(|| nth(&self.often).map(|_| Pick::Often));
+        begins.or_else(|| match self.inside.partition_point(|&begin| begin <= place).checked_sub(1)? {
+            member if member < self.once.len() => Some(Pick::Once(member)),
+            member => (member + 2 < self.inside.len()).then_some(Pick::Often),
+        })
     }
 
     /// How likely a place is, seen from where the member or separator begins that it is in.
@@ -224,6 +278,8 @@ pub(super) struct MemberStates {
 
 /// Nothing.
 const NOTHING: u32 = 0;
+/// In place of a number: some of what has been there is told.
+const TOLD: u32 = 1 << 31;
 
 impl MemberStates {
     pub(super) fn new(is_shape: bool) -> MemberStates {
@@ -331,6 +387,51 @@ impl MemberStates {
     pub(super) fn look(&self, unit: &Unit, set: &[u32]) -> (bool, bool, bool) {
         let places: Vec<u32> = set.iter().map(|&state| self.of(state).1).collect();
         unit.main.look(&places)
+    }
+
+    /// What is left of a set of states of an instance if it is not told which members there have been, none where that is nothing less. States of
+    /// which the same is left do the same up to where the member behind a separator begins: where one begins is told by the places, as sets are
+    /// closed, and what there may be behind it, by whether it may be the last one and whether it must be.
+    pub(super) fn without_names(&self, unit: &Unit, instance: u32, set: &[u32]) -> Option<Kind> {
+        let mut less = false;
+        let kinds = set.iter().map(|&state| {
+            let (number, place) = self.of(state);
+            match self.told(unit, place, self.taken(state)) {
+                Some(told) => {
+                    less = true;
+                    (place, told)
+                }
+                None => (place, number),
+            }
+        });
+        let mut kind: Vec<(u32, u32)> = kinds.collect();
+        kind.sort_unstable();
+        kind.push((instance, 0));
+        less.then(|| kind.into())
+    }
+
+    /// What is told of the members that there have been at a place; none where it is not known that this is enough.
+    fn told(&self, unit: &Unit, place: u32, taken: Taken) -> Option<u32> {
+        let region = unit.members.around(place)?;
+        if region.touching || !region.counts.is_unbounded() {
+            return None;
+        }
+        let behind = match region.member(place) {
+            Some(pick) => self.take(region.counts, taken, pick)?,
+            None => match unit.members.is_between(&unit.main.nfa, region, place)? {
+                true => return Some(TOLD),
+                false => taken,
+            },
+        };
+        let (ends, goes_on) = (region.counts.may_end(behind), region.counts.goes_on(behind));
+        region.counts.are_enough(behind).then_some(TOLD | u32::from(ends) | u32::from(goes_on) << 1)
+    }
+    /// Where the members of a set that come at most once begin, as nothing has been there; `with_others`: all members.
+    pub(super) fn firsts(&mut self, unit: &Unit, region: usize, with_others: bool) -> Vec<u32> {
+        let region = &unit.members.all[region];
+        let others = if with_others { &region.often[..] } else { &[] };
+        let firsts = region.once.iter().chain(others).filter(|&&first| unit.main.live[first as usize]);
+        firsts.map(|&first| self.at(NOTHING, first)).collect()
     }
 
     /// The most members that may still come in one of these states, of those that come at most once.

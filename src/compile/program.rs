@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
 
-use super::members::{Likely, MemberStates};
+use super::members::{Kind, Likely, MemberStates};
 use super::units::Unit;
 use super::{
     Behind, Block, ByteEdge, Classes, Compiled, CompiledSize, Mark, Meter, NO_BLOCK, RuleFacts, leaves, thompson,
@@ -18,6 +18,7 @@ use crate::ids::Label;
 use crate::ir::Expr;
 use crate::numbers::Numbers;
 
+mod alike;
 mod counted;
 mod edges;
 mod modules;
@@ -70,6 +71,8 @@ pub(crate) struct State {
     pub(crate) ends_name: bool,
     /// Its edges are known.
     expanded: bool,
+    /// What stands for it where masks are concerned, once that has been looked for: see [`Program::alike`].
+    alike: u32,
     instance: u32,
     set: Span,
     bytes: Span,
@@ -141,6 +144,10 @@ pub(crate) struct Program {
     members: Vec<MemberStates>,
     /// How many of those are in sets.
     member_states: usize,
+    /// Of states that differ only in which members there have been, the first.
+    first_alike: FxHashMap<Kind, u32>,
+    /// By instance: see [`Program::is_apart`].
+    apart: FxHashMap<u32, bool>,
     /// See [`Program::nearing_end`].
     nearing_end: FxHashMap<u32, u32>,
     /// States that are a node of a graph, and others that are known to be none.
@@ -203,6 +210,8 @@ impl Program {
             known: Numbers::default(),
             members: Vec::new(),
             member_states: 0,
+            first_alike: FxHashMap::default(),
+            apart: FxHashMap::default(),
             nearing_end: FxHashMap::default(),
             at_nodes: FxHashMap::default(),
             likes: FxHashMap::default(),
@@ -222,6 +231,7 @@ impl Program {
             name: false,
             ends_name: false,
             expanded: true,
+            alike: Program::RETURN,
             instance: UNKNOWN,
             set: Span::default(),
             bytes: Span::default(),
@@ -613,6 +623,7 @@ impl Program {
                 name,
                 ends_name,
                 expanded: false,
+                alike: UNKNOWN,
                 instance,
                 set: span,
                 bytes: Span::default(),

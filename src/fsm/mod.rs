@@ -13,6 +13,7 @@ mod minimize;
 mod moves;
 mod nfa;
 mod product;
+mod triples;
 pub(crate) mod utf8;
 mod words;
 
@@ -26,6 +27,7 @@ pub(crate) use minimize::coarsest;
 pub(crate) use moves::Moves;
 pub use nfa::Nfa;
 pub use product::{Class, Combine};
+pub(crate) use triples::Triples;
 
 #[cfg(test)]
 mod tests;

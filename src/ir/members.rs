@@ -174,6 +174,16 @@ impl Counts {
             || self.picks(Taken::default()).any(|pick| self.take(Taken::default(), pick).is_some())
     }
 
+    /// Whether there is no upper bound on their number.
+    pub(crate) fn is_unbounded(self) -> bool {
+        self.max.is_none()
+    }
+
+    /// Whether there are as many as there must be: from here on it only matters which there have been.
+    pub(crate) fn are_enough(self, taken: Taken) -> bool {
+        taken.counted >= self.min
+    }
+
     /// Whether these may be all.
     pub(crate) fn may_end(self, taken: Taken) -> bool {
         self.required & !taken.once == 0 && taken.counted >= self.min

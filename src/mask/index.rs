@@ -248,7 +248,7 @@ impl Index {
             return;
         }
         let plain = state.parser.store().plain(config);
-        let plain = state.parser.normal(plain);
+        let plain = state.parser.for_masks(plain);
         for (naming, tokens) in &made.namings {
             state.naming.insert((plain, *naming), tokens.clone());
         }
@@ -543,7 +543,7 @@ impl IndexState {
     fn place_unnamed(&mut self, config: ConfigId) -> Option<ConfigId> {
         let parser = &mut self.parser;
         let plain = parser.store().plain(config);
-        let place = parser.normal(plain);
+        let place = parser.for_masks(plain);
         let naming = parser.naming(config);
         let none = self.naming.get(&(place, naming)).is_some_and(|tokens| tokens.is_empty());
         (none && !parser.compares(plain) && parser.towards_names(config, true).is_empty()).then_some(place)
@@ -558,7 +558,7 @@ impl IndexState {
         }
         match self.parser.compares(config) {
             true => self.parser.normal_in_frames(config),
-            false => self.parser.normal(config),
+            false => self.parser.for_masks(config),
         }
     }
 

@@ -128,7 +128,7 @@ impl Index {
         plain: ConfigId,
         naming: Naming,
     ) -> Result<Arc<[TokenId]>, ParserLimit> {
-        let place = state.parser.normal(plain);
+        let place = state.parser.for_masks(plain);
         if let Some(known) = state.naming.get(&(place, naming)) {
             return Ok(known.clone());
         }

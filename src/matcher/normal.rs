@@ -11,6 +11,21 @@ impl Parser {
         if self.is_named(config) { self.far_in_all(config) } else { self.remembered(config, Parser::far_in_all) }
     }
 
+    /// The normal configuration that stands for this one, which knows of no names, and for others that have the same mask: nothing is told in it that
+    /// no token gets to, such as which members there have been. What comes behind the next token may be another thing.
+    pub(crate) fn for_masks(&mut self, config: ConfigId) -> ConfigId {
+        let normal = self.normal(config);
+        let Some(vocab) = self.vocab().filter(|_| self.program().has_members()).cloned() else { return normal };
+        if let Some(known) = self.store().known_alike(normal) {
+            return known;
+        }
+        let find = |parser: &mut Parser, state| Ok(parser.program_mut().alike(state, vocab.triples()));
+        let own = self.with_states(normal, find).unwrap_or(normal);
+        let alike = self.parts().0.alike_config(own);
+        self.parts().0.note_alike(normal, alike);
+        alike
+    }
+
     /// The same where frames are to stay as they are, as something is known of them.
     pub(crate) fn normal_in_frames(&mut self, config: ConfigId) -> ConfigId {
         if self.is_named(config) { self.remembered(config, Parser::far_in_frames) } else { self.far_in_frames(config) }

@@ -86,6 +86,8 @@ struct Frame {
     owner: Owner,
     /// The frame with counters normalised for masks.
     normal: FrameId,
+    /// That one, with what stands for its states: see [`Program::alike`].
+    alike: FrameId,
     /// What is somewhere in it.
     has: Has,
     /// Members of the left-recursive group it belongs to: the first, and how many; none outside of groups.
@@ -94,7 +96,7 @@ struct Frame {
 
 impl Frame {
     fn bare(items: Span, id: FrameId) -> Frame {
-        Frame { items, owner: Owner::None, normal: id, has: Has::default(), group: (id, 0) }
+        Frame { items, owner: Owner::None, normal: id, alike: id, has: Has::default(), group: (id, 0) }
     }
 }
 
@@ -173,8 +175,10 @@ struct Config {
     done: Done,
     /// The same without names.
     plain: ConfigId,
-    /// What stands for it where masks are concerned, once that is known; see [`super::normal`].
+    /// The same with counters normalised for masks, once that is known; see [`super::normal`].
     normal: ConfigId,
+    /// What stands for it where masks are concerned, once that is known.
+    alike: ConfigId,
 }
 
 /// Not known.
@@ -307,7 +311,8 @@ impl Store {
     }
 
     pub(super) fn set_normal(&mut self, frame: FrameId, normal: FrameId) {
-        self.frames[frame as usize].normal = normal;
+        let frame = &mut self.frames[frame as usize];
+        (frame.normal, frame.alike) = (normal, normal);
     }
 
     pub(crate) fn frame_owner(&self, frame: FrameId) -> Owner {
@@ -332,7 +337,7 @@ impl Store {
         }
         let span = self.push(items);
         let id = self.configs.len() as u32;
-        self.configs.push(Config { items: span, done, plain: id, normal: UNKNOWN });
+        self.configs.push(Config { items: span, done, plain: id, normal: UNKNOWN, alike: UNKNOWN });
         self.config_ids.insert(hash, id);
         id
     }
@@ -350,7 +355,7 @@ impl Store {
             return id;
         }
         let id = self.configs.len() as u32;
-        self.configs.push(Config { items: span, done, plain, normal: UNKNOWN });
+        self.configs.push(Config { items: span, done, plain, normal: UNKNOWN, alike: UNKNOWN });
         self.config_ids.insert(hash, id);
         id
     }
@@ -365,6 +370,16 @@ impl Store {
     #[inline]
     pub(super) fn known_normal(&self, config: ConfigId) -> Option<ConfigId> {
         Some(self.configs[config as usize].normal).filter(|&normal| normal != UNKNOWN)
+    }
+
+    /// The same of what stands for one where masks are concerned.
+    #[inline]
+    pub(super) fn known_alike(&self, config: ConfigId) -> Option<ConfigId> {
+        Some(self.configs[config as usize].alike).filter(|&alike| alike != UNKNOWN)
+    }
+
+    pub(super) fn note_alike(&mut self, config: ConfigId, alike: ConfigId) {
+        self.configs[config as usize].alike = alike;
     }
 
     /// Notes what stands for a configuration.
@@ -393,11 +408,17 @@ impl Store {
         let has = self.has_in(program, items);
         self.frames.push(Frame { owner: owner.unwrap_or(Owner::None), has, ..Frame::bare(span, id) });
         self.frame_ids.insert(hash, id);
-        if let Some(reach) = reach
-            && let Some(normal) = self.normalise_items(program, span, reach)
-        {
-            let normal = self.frame(program, &normal, None);
-            self.frames[id as usize].normal = normal;
+        if let Some(reach) = reach {
+            let normal = match self.normalise_items(program, span, reach) {
+                Some(normal) => self.frame(program, &normal, None),
+                None => id,
+            };
+            let alike = match self.alike_items(program, self.frames[normal as usize].items) {
+                Some(alike) => self.frame(program, &alike, None),
+                None => normal,
+            };
+            let frame = &mut self.frames[id as usize];
+            (frame.normal, frame.alike) = (normal, alike);
         }
         id
     }
@@ -521,6 +542,36 @@ impl Store {
             Some(items) => self.config(&items, done),
             None => config,
         }
+    }
+
+    /// A normal configuration with frames in which states stand for all those that are like them where masks are concerned.
+    pub(super) fn alike_config(&mut self, config: ConfigId) -> ConfigId {
+        let Config { items: span, done, .. } = self.configs[config as usize];
+        let alike = |item: &Item| Item { frame: self.frames[item.frame as usize].alike, ..*item };
+        let mut items: Vec<Item> = self.slice(span).iter().map(alike).collect();
+        if items == self.slice(span) {
+            return config;
+        }
+        items.sort_unstable();
+        items.dedup();
+        self.config(&items, done)
+    }
+
+    /// What stands for the states of a frame's items; `None` where they do for themselves.
+    fn alike_items(&self, program: &Program, span: Span) -> Option<Vec<Item>> {
+        let items = self.slice(span);
+        let alike = |item: &Item| Item {
+            state: program.known_alike(item.state),
+            frame: self.frames[item.frame as usize].alike,
+            ..*item
+        };
+        if items.iter().all(|i| alike(i) == *i) {
+            return None;
+        }
+        let mut out: Vec<Item> = items.iter().map(alike).collect();
+        out.sort_unstable();
+        out.dedup();
+        Some(out)
     }
 
     /// `None` where nothing changes.

@@ -13,7 +13,7 @@ pub use trie::{Node, Tree, Trie};
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 
-use crate::fsm::{ByteSet, Grouped};
+use crate::fsm::{ByteSet, Grouped, Triples};
 use crate::ids::TokenId;
 
 pub(crate) use white::WhiteSpace;
@@ -90,6 +90,7 @@ pub struct Vocabulary {
     by_chars: Vec<(u32, TokenId)>,
     quoting: Quoting,
     white_space: WhiteSpace,
+    triples: Triples,
 }
 
 /// Collects tokens for a [`Vocabulary`].
@@ -147,6 +148,11 @@ impl Vocabulary {
     /// The runs of white space in tokens.
     pub(crate) fn white_space(&self) -> &WhiteSpace {
         &self.white_space
+    }
+
+    /// Which three bytes follow each other in some token.
+    pub(crate) fn triples(&self) -> &Triples {
+        &self.triples
     }
 
     /// Words of a bitmask row: 32 ids a word.
@@ -358,6 +364,7 @@ impl VocabularyBuilder {
         let white_space = WhiteSpace::of(&entries, self.tokens.len());
         let quoting = Quoting::of(&entries);
         let by_chars = by_chars(&entries);
+        let triples = Triples::of(entries.iter().map(|(bytes, _)| *bytes));
         let trie = Trie::build(entries);
         let shapes = Shapes::new(&trie);
         let fingerprint = self.fingerprint();
@@ -376,6 +383,7 @@ impl VocabularyBuilder {
             by_chars,
             quoting,
             white_space,
+            triples,
         })
     }
 }

@@ -54,7 +54,7 @@ fn prepared_masks_are_used() {
         let engine = engine(EngineOptions { direct_walk, ..EngineOptions::default() });
         let constraint = constraint(&engine);
         let report = constraint.prepare(PrepareBudget::default()).wait();
-        assert!(report.built >= 30 && report.places == report.built && report.known == 0, "{report:?}");
+        assert!(report.built >= 30 && report.places == report.built + report.known, "{report:?}");
         engine.shared.background.settle();
         assert_eq!(engine.stats().ahead_built, report.built as u64);
         let misses = engine.pool_stats().misses;

@@ -182,6 +182,13 @@ impl Parser {
             return first;
         }
         self.splice(entries);
+        if self.program.has_members()
+            && let Some(vocab) = &self.vocab
+        {
+            for entry in entries.iter() {
+                self.program.alike(entry.state, vocab.triples());
+            }
+        }
         let reach = self.reach();
         self.store.frame(&self.program, entries, reach)
     }
