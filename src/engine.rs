@@ -20,7 +20,7 @@ use crate::compile::{CompileError, Compiled};
 use crate::ids::TokenId;
 use crate::ir::{Grammar, Simplify};
 use crate::limits::Limits;
-use crate::mask::{AdvanceOver, Index, IndexState, PoolScope, PoolStats, Pooling, TokenSet, Ways};
+use crate::mask::{AdvanceOver, Index, IndexState, MaskRow, PoolScope, PoolStats, Pooling, TokenSet, Ways};
 use crate::matcher::{AdvanceError, ConfigId, DEAD, Parser, ParserLimit, Tracer};
 use crate::switches::Switches;
 use crate::vocab::Vocabulary;
@@ -247,6 +247,14 @@ impl Matcher {
             Some(built) => built.write(mask),
             None => stops_only(&index.vocab, mask),
         }
+    }
+
+    /// Makes a row the mask of the next token, as [`Matcher::fill_mask`] would write it; whether it has become another one. Any row will do, also one
+    /// that was another matcher's. Cost: what differs from masks that the row has been; see [`MaskRow`].
+    pub fn update_mask(&mut self, row: &mut MaskRow) -> bool {
+        let index = self.index.clone();
+        let built = if self.is_over() { None } else { self.mask_locked(&index, &mut index.lock()) };
+        row.update(&index.vocab, built)
     }
 
     /// Nothing but a stop token can follow, whatever the grammar says.

@@ -11,6 +11,7 @@ use super::joint::Joint;
 use super::key::GrammarKeys;
 use super::pool::Own;
 use super::pooling::{Counters, Pooled, Pooling, count};
+use super::same::Same;
 use super::section::{Sections, Words};
 use super::set::{TokenSet, set_bit};
 use super::tokens::Tokens;
@@ -89,6 +90,7 @@ pub(crate) struct IndexState {
     pub(crate) epoch: u64,
     masks: Vec<Option<Arc<TokenSet>>>,
     masks_held: usize,
+    same: Same,
     /// Masks made ahead that nobody has asked for yet, a bit each.
     ahead: Vec<u64>,
     /// Tokens to be looked at one by one where values are compared, by the configuration in which nothing but others can follow.
@@ -172,7 +174,8 @@ impl Index {
             false => self.mask_plain(state, place)?,
         };
         // What another configuration holds, too, is counted there.
-        let bytes = if own { mask.bytes() } else { size_of::<Arc<TokenSet>>() };
+        let (mask, bytes) =
+            if own { state.same(mask, self.vocab.mask_words()) } else { (mask, size_of::<Arc<TokenSet>>()) };
         state.hold(place, &mask, (bytes, self.mask_bytes));
         Ok(mask)
     }
@@ -195,8 +198,9 @@ impl Index {
 
     /// Builds a configuration's mask and memoises it.
     pub(super) fn make(&self, state: &mut IndexState, config: ConfigId) -> Result<Arc<TokenSet>, ParserLimit> {
-        let mask = Arc::new(self.made(state, config)?);
-        state.hold(config, &mask, (mask.bytes(), self.mask_bytes));
+        let made = Arc::new(self.made(state, config)?);
+        let (mask, bytes) = state.same(made, self.vocab.mask_words());
+        state.hold(config, &mask, (bytes, self.mask_bytes));
         Ok(mask)
     }
 
@@ -253,7 +257,8 @@ impl Index {
             state.naming.insert((plain, *naming), tokens.clone());
         }
         let place = state.place(config);
-        state.hold(place, &made.mask, (made.mask.bytes(), self.mask_bytes));
+        let (mask, bytes) = state.same(made.mask.clone(), self.vocab.mask_words());
+        state.hold(place, &mask, (bytes, self.mask_bytes));
         state.note_ahead(place);
     }
 
@@ -392,6 +397,7 @@ impl IndexState {
             epoch: 0,
             masks: Vec::new(),
             masks_held: 0,
+            same: Same::default(),
             ahead: Vec::new(),
             candidates: FxHashMap::default(),
             naming: FxHashMap::default(),
@@ -562,12 +568,18 @@ impl IndexState {
         }
     }
 
+    /// The mask that is held for all that are like one, and what that takes; see [`Same::of`].
+    fn same(&mut self, mask: Arc<TokenSet>, words: usize) -> (Arc<TokenSet>, usize) {
+        if self.switches.masks.is_on() { self.same.of(mask, words) } else { (mask, 0) }
+    }
+
     fn hold(&mut self, config: ConfigId, mask: &Arc<TokenSet>, (bytes, max_bytes): (usize, usize)) {
         if !self.switches.masks.is_on() {
             return;
         }
         if self.masks_held + bytes > max_bytes {
             self.masks.clear();
+            self.same.clear();
             self.ahead.clear();
             self.masks_held = 0;
         }
@@ -604,6 +616,7 @@ impl IndexState {
     pub(crate) fn clear(&mut self) {
         self.parser.clear();
         self.masks.clear();
+        self.same.clear();
         self.ahead.clear();
         self.candidates.clear();
         self.naming.clear();

@@ -18,6 +18,8 @@ mod pool;
 mod pooling;
 mod profile;
 mod remainders;
+mod row;
+mod same;
 mod section;
 mod set;
 mod shaped;
@@ -25,6 +27,7 @@ mod tokens;
 mod walk;
 
 pub use pooling::{PoolScope, PoolStats};
+pub use row::MaskRow;
 pub use set::bit;
 
 pub(crate) use index::{AdvanceOver, Index, IndexState, Ways};

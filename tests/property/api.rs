@@ -7,6 +7,7 @@ use louver::engine::{
 };
 use louver::ids::TokenId;
 use louver::limits::Limits;
+use louver::mask::MaskRow;
 use louver::matcher::AdvanceError;
 use louver::vocab::Vocabulary;
 use proptest::prelude::*;
@@ -316,6 +317,15 @@ fn batch(vocab: &Arc<Vocabulary>, mut rows: Vec<(Matcher, &Vec<bool>, bool)>) ->
     let status = engine.fill_masks(rows.iter_mut().map(|row| &mut row.0), &mut masks).expect("fits");
     let mut distinct = Vec::new();
     let unique = engine.fill_masks_unique(rows.iter_mut().map(|row| &mut row.0), &mut distinct).expect("fits");
+    // One row, whichever matcher it was the mask of before.
+    let mut kept = MaskRow::new(vocab);
+    for _ in 0..2 {
+        for (matcher, want, _) in &mut rows {
+            matcher.update_mask(&mut kept);
+            prop_assert_eq!(&bits(kept.words(), width), *want);
+            prop_assert!(!matcher.update_mask(&mut kept));
+        }
+    }
     for (i, (_, want, ended)) in rows.iter().enumerate() {
         prop_assert_eq!(&bits(&masks[i * words..][..words], width), *want);
         let everything = want.iter().all(|&allowed| allowed);

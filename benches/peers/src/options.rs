@@ -44,12 +44,25 @@ pub(crate) struct Common {
     /// time in rows of its own.
     #[arg(long, global = true)]
     pub(crate) prepare: bool,
+    /// How Louver hands its masks over.
+    #[arg(long, global = true, value_name = "HOW", default_value = "kept")]
+    pub(crate) masks: Masks,
     /// What times are measured with.
     #[arg(long, global = true, value_name = "CLOCK", default_value = "wall")]
     pub(crate) clock: clock::Choice,
     /// Folder for the records, one file a scenario and engine, one JSON object a line.
     #[arg(long, global = true, value_name = "DIR", default_value = "target/peers")]
     pub(crate) out: PathBuf,
+}
+
+/// How Louver hands its masks over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Masks {
+    /// In a row that is kept, where only what differs is written (`update_mask`).
+    #[default]
+    Kept,
+    /// Each is copied into a buffer (`fill_mask`).
+    Copied,
 }
 
 impl Common {

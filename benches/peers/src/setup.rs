@@ -12,7 +12,7 @@ use tokenizers::Tokenizer;
 use toktrie::TokEnv;
 
 use crate::engine::{self, Engine, Kind};
-use crate::options::Common;
+use crate::options::{Common, Masks};
 
 /// A tokenizer and what is made of it.
 pub(crate) struct Setup {
@@ -21,6 +21,7 @@ pub(crate) struct Setup {
     path: PathBuf,
     /// Louver makes masks ahead.
     prepare: bool,
+    masks: Masks,
     llguidance: OnceCell<TokEnv>,
     #[cfg(feature = "xgr")]
     xgrammar: OnceCell<xgrammar::TokenizerInfo>,
@@ -34,7 +35,7 @@ impl Setup {
             eprintln!("skipped: the tokenizer {name} is not there (see --data)");
             return Ok(None);
         }
-        Ok(Some(Setup { prepare: common.prepare, ..Setup::of_file(path, name)? }))
+        Ok(Some(Setup { prepare: common.prepare, masks: common.masks, ..Setup::of_file(path, name)? }))
     }
 
     /// Loads a tokenizer's file.
@@ -51,6 +52,7 @@ impl Setup {
             tokenizer,
             path,
             prepare: false,
+            masks: Masks::default(),
             llguidance: OnceCell::new(),
             #[cfg(feature = "xgr")]
             xgrammar: OnceCell::new(),
@@ -77,7 +79,7 @@ impl Setup {
         Ok(match kind {
             Kind::Louver => {
                 let louver = engine::Louver::new(&self.vocab, EngineOptions::default())?;
-                Box::new(louver.preparing(self.prepare))
+                Box::new(louver.preparing(self.prepare).handing_over(self.masks))
             }
             Kind::Llguidance => Box::new(engine::Llguidance::new(self.tok_env()?)?),
             #[cfg(feature = "xgr")]

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use louver::engine::{Constraint, Engine, Matcher, PrepareBudget};
 use louver::ids::TokenId;
+use louver::mask::MaskRow;
 
 use super::CommonArgs;
 use super::record::{Ahead, Record};
@@ -24,14 +25,14 @@ struct Fed {
 /// What one thread feeds tokens with.
 pub(super) struct Feeder<'e> {
     engine: &'e Engine,
-    /// The row that masks are written to.
-    mask: Vec<u32>,
+    /// The row that masks are written to, whatever they are the masks of, as a slot of a batch has one.
+    mask: MaskRow,
     prepare: bool,
 }
 
 impl<'e> Feeder<'e> {
     pub(super) fn new(engine: &'e Engine, common: &CommonArgs) -> Feeder<'e> {
-        Feeder { engine, mask: vec![0; engine.vocab().mask_words()], prepare: common.prepare }
+        Feeder { engine, mask: MaskRow::new(engine.vocab()), prepare: common.prepare }
     }
 
     /// The engine.
@@ -74,17 +75,17 @@ impl<'e> Feeder<'e> {
     }
 }
 
-/// Feeds tokens up to the first that is refused. `mask` is the caller's buffer.
-fn feed(mut matcher: Matcher, tokens: &[u32], mask: &mut [u32]) -> Fed {
+/// Feeds tokens up to the first that is refused. `mask` is the caller's.
+fn feed(mut matcher: Matcher, tokens: &[u32], mask: &mut MaskRow) -> Fed {
     let mut fed = Fed { masks_ns: Vec::with_capacity(tokens.len()), consumed: true, ..Fed::default() };
     for (i, &token) in tokens.iter().enumerate() {
         let begin = Instant::now();
-        matcher.fill_mask(mask);
+        matcher.update_mask(mask);
         if i == 0 {
             fed.first_mask_ns = Some(nanos(begin));
         }
-        let allowed = mask.get(token as usize / 32).is_some_and(|word| word >> (token % 32) & 1 == 1);
-        let taken = allowed && matcher.advance(TokenId::from_raw(token)).is_ok();
+        let token = TokenId::from_raw(token);
+        let taken = mask.allows(token) && matcher.advance(token).is_ok();
         fed.masks_ns.push(nanos(begin));
         if !taken {
             fed.consumed = false;

@@ -11,7 +11,7 @@ use louver::engine::{Constraint, Engine, EngineOptions, Matcher, PrepareBudget};
 use louver::front::json_schema::{self, SchemaOptions};
 use louver::ids::TokenId;
 use louver::ir::{Expr, Grammar, GrammarBuilder};
-use louver::mask::PoolScope;
+use louver::mask::{MaskRow, PoolScope};
 use louver::spec::json::Json;
 use louver::spec::tools::Tool;
 use louver::vocab::Vocabulary;
@@ -20,18 +20,25 @@ use louver_formats::{Catalog, ToolRequest, WireFormat};
 use super::{Compiled, Kind};
 use crate::cases::{Ambiguous, Task};
 use crate::clock::Clock;
+use crate::options::Masks;
 
 /// The wire format of tool calls.
 const FORMAT: &str = "llama3_function";
 /// Stands in for the format where the catalogue does not have it.
 const FORMAT_TOML: &str = include_str!("llama3_function.toml");
 
-/// The engine, and the buffer all its masks are written to.
+/// The engine, and what all its masks are written to, as if its sequences had a slot of a batch one after the other.
 pub(crate) struct Louver {
     engine: Engine,
     format: WireFormat,
-    mask: Rc<RefCell<Vec<u32>>>,
+    mask: Rc<RefCell<Mask>>,
     prepare: bool,
+}
+
+/// A mask, as it is handed over.
+enum Mask {
+    Kept(Box<MaskRow>),
+    Copied(Vec<u32>),
 }
 
 impl Louver {
@@ -41,7 +48,7 @@ impl Louver {
             catalog.add_toml(FORMAT_TOML)?;
         }
         let format = catalog.get(FORMAT)?.bind(vocab);
-        let mask = Rc::new(RefCell::new(vec![0; vocab.mask_words()]));
+        let mask = Rc::new(RefCell::new(Mask::Kept(Box::new(MaskRow::new(vocab)))));
         let options = match options.pool_scope {
             // Nothing is known from another engine of this program.
             PoolScope::Process => EngineOptions { pool_scope: PoolScope::Engine, ..options },
@@ -53,6 +60,14 @@ impl Louver {
     /// Whether masks are made ahead, and waited for, whenever something is compiled.
     pub(crate) fn preparing(self, prepare: bool) -> Louver {
         Louver { prepare, ..self }
+    }
+
+    /// How masks are handed over.
+    pub(crate) fn handing_over(self, masks: Masks) -> Louver {
+        if masks == Masks::Copied {
+            *self.mask.borrow_mut() = Mask::Copied(vec![0; self.engine.vocab().mask_words()]);
+        }
+        self
     }
 
     /// The engine itself.
@@ -131,7 +146,7 @@ impl super::Engine for Louver {
 
 struct Ready {
     constraint: Constraint,
-    mask: Rc<RefCell<Vec<u32>>>,
+    mask: Rc<RefCell<Mask>>,
 }
 
 impl super::Constraint for Ready {
@@ -142,18 +157,25 @@ impl super::Constraint for Ready {
 
 struct Sequence {
     matcher: Matcher,
-    mask: Rc<RefCell<Vec<u32>>>,
+    mask: Rc<RefCell<Mask>>,
 }
 
 impl super::Matcher for Sequence {
     fn mask(&mut self) -> bool {
-        self.matcher.fill_mask(&mut self.mask.borrow_mut());
+        match &mut *self.mask.borrow_mut() {
+            Mask::Kept(row) => drop(self.matcher.update_mask(row)),
+            Mask::Copied(words) => self.matcher.fill_mask(words),
+        }
         true
     }
 
     fn take(&mut self, token: u32) -> bool {
         let token = TokenId::from_raw(token);
-        louver::mask::bit(&self.mask.borrow(), token) && self.matcher.advance(token).is_ok()
+        let allowed = match &*self.mask.borrow() {
+            Mask::Kept(row) => row.allows(token),
+            Mask::Copied(words) => louver::mask::bit(words, token),
+        };
+        allowed && self.matcher.advance(token).is_ok()
     }
 
     fn is_complete(&mut self) -> bool {

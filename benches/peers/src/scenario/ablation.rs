@@ -28,7 +28,9 @@ const CONFIGURATIONS: &[Configuration] = &[
     ("duplicates merged (simplify = cheap)", |options| options.simplify = Simplify::Cheap),
     ("grammars simplified throughout (simplify = full)", |options| options.simplify = Simplify::Full),
     ("no entries kept (pool_bytes = 0)", |options| options.pool_bytes = 0),
-    ("no entries shared between grammars (pool_scope = Constraint)", |options| options.pool_scope = PoolScope::Constraint),
+    ("no entries shared between grammars (pool_scope = Constraint)", |options| {
+        options.pool_scope = PoolScope::Constraint
+    }),
     ("transitions not kept (transitions = Off)", |options| options.switches.transitions = Switch::Off),
     ("masks not kept (masks = Off)", |options| options.switches.masks = Switch::Off),
     ("lookahead not kept (lookahead = Off)", |options| options.switches.lookahead = Switch::Off),

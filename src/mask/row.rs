@@ -1,0 +1,206 @@
+//! A mask that is kept from token to token, so that only what differs is written.
+
+use std::sync::Arc;
+
+use super::set::{TokenSet, bit, clear_bit, set_bit};
+use crate::ids::TokenId;
+use crate::vocab::Vocabulary;
+
+/// Rows of bits that are kept beside the one for short lists of tokens: text, what is between, and one more.
+const ROWS: usize = 2;
+
+/// The mask of one sequence, kept from token to token: [`Matcher::update_mask`](crate::engine::Matcher::update_mask) writes what differs from masks
+/// before, which is nothing where the mask is the same one, and a few words where it is a list of few tokens, or a row that was written
+/// before but for a few tokens. A mask that the engine holds as a whole row is not copied at all.
+///
+/// Memory: up to three rows of [`Vocabulary::mask_words`] words, and references to the masks written there.
+#[derive(Clone, Debug)]
+pub struct MaskRow {
+    holds: Arc<TokenSet>,
+    at: At,
+    list: Written,
+    rows: Vec<Written>,
+    version: u64,
+}
+
+/// Where the bits of the current mask are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    List,
+    Row(usize),
+    /// In the mask itself, which is a row.
+    Mask,
+}
+
+/// A row of bits, and the mask that it is.
+#[derive(Clone, Debug)]
+struct Written {
+    bits: Vec<u32>,
+    mask: Arc<TokenSet>,
+    /// The version that was written here last.
+    version: u64,
+}
+
+impl MaskRow {
+    /// A row for masks of this vocabulary, in which only stop tokens are allowed yet.
+    pub fn new(vocab: &Vocabulary) -> MaskRow {
+        let none = Arc::new(TokenSet::List(Arc::default()));
+        let list = Written { bits: vec![0; vocab.mask_words()], mask: none.clone(), version: 0 };
+        let mut row = MaskRow { holds: none, at: At::List, list, rows: Vec::new(), version: 0 };
+        row.set(stops(vocab));
+        row
+    }
+
+    /// The mask: bit `t % 32` of word `t / 32` is 1 iff token `t` may follow.
+    pub fn words(&self) -> &[u32] {
+        match (self.at, &*self.holds) {
+            (At::Mask, TokenSet::Row { base, .. }) => base,
+            (At::Row(at), _) => &self.rows[at].bits,
+            (At::List | At::Mask, _) => &self.list.bits,
+        }
+    }
+
+    /// Whether a token may follow.
+    pub fn allows(&self, token: TokenId) -> bool {
+        bit(self.words(), token)
+    }
+
+    /// Another number whenever the mask may have become another one: what was made of it, such as its copy on a device, is good as long as the
+    /// number is the same.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Makes it this mask, or none but the stop tokens. Whether it is another one than before.
+    pub(crate) fn update(&mut self, vocab: &Vocabulary, mask: Option<Arc<TokenSet>>) -> bool {
+        let is_other = self.list.bits.len() != vocab.mask_words();
+        if is_other {
+            *self = MaskRow { version: self.version + 1, ..MaskRow::new(vocab) };
+        }
+        let changed = match (mask, &*self.holds) {
+            (Some(mask), _) => self.set(mask),
+            (None, TokenSet::List(ids)) if **ids == *vocab.stops() => false,
+            (None, _) => self.set(stops(vocab)),
+        };
+        is_other || changed
+    }
+
+    fn set(&mut self, mask: Arc<TokenSet>) -> bool {
+        if Arc::ptr_eq(&self.holds, &mask) {
+            return false;
+        }
+        self.version += 1;
+        self.at = match &*mask {
+            TokenSet::List(ids) => {
+                self.list.clear();
+                ids.iter().for_each(|&id| set_bit(&mut self.list.bits, id));
+                self.list.mask = mask.clone();
+                At::List
+            }
+            TokenSet::Row { remove, add, .. } if remove.is_empty() && add.is_empty() => At::Mask,
+            TokenSet::Row { base, remove, add } => {
+                let at = self.row_with(base, &mask);
+                let row = &mut self.rows[at];
+                remove.iter().for_each(|&id| clear_bit(&mut row.bits, id));
+                add.iter().for_each(|&id| set_bit(&mut row.bits, id));
+                (row.mask, row.version) = (mask.clone(), self.version);
+                At::Row(at)
+            }
+        };
+        self.holds = mask;
+        true
+    }
+
+    /// The place of a row that holds these bits, and no others: those of the mask that is to be written there.
+    fn row_with(&mut self, base: &Arc<[u32]>, mask: &Arc<TokenSet>) -> usize {
+        if let Some(at) = self.rows.iter().position(|row| row.has(base)) {
+            self.rows[at].clear();
+            return at;
+        }
+        if self.rows.len() < ROWS {
+            self.rows.push(Written { bits: base.to_vec(), mask: mask.clone(), version: 0 });
+            return self.rows.len() - 1;
+        }
+        let at = (0..ROWS).min_by_key(|&at| self.rows[at].version).unwrap_or(0);
+        self.rows[at].bits.copy_from_slice(base);
+        at
+    }
+}
+
+impl Written {
+    /// Whether the mask is this row but for some tokens.
+    fn has(&self, row: &Arc<[u32]>) -> bool {
+        matches!(&*self.mask, TokenSet::Row { base, .. } if Arc::ptr_eq(base, row))
+    }
+
+    /// Takes back what the mask has that is its own: lists leave nothing, others their row.
+    fn clear(&mut self) {
+        let mut reset = |id: TokenId, base: &[u32]| {
+            let at = id.index() / 32;
+            if let Some(word) = self.bits.get_mut(at) {
+                *word = base.get(at).copied().unwrap_or(0);
+            }
+        };
+        match &*self.mask {
+            TokenSet::List(ids) => ids.iter().for_each(|&id| reset(id, &[])),
+            TokenSet::Row { base, remove, add } => remove.iter().chain(&**add).for_each(|&id| reset(id, base)),
+        }
+    }
+}
+
+fn stops(vocab: &Vocabulary) -> Arc<TokenSet> {
+    Arc::new(TokenSet::List(vocab.stops().iter().copied().collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Whatever was written before, and wherever the bits are, they are those of the mask.
+        #[test]
+        fn what_is_kept_is_the_mask(
+            masks in proptest::collection::vec((0usize..6, any::<u64>(), 0usize..4, 0usize..4), 1..12),
+            order in proptest::collection::vec(any::<prop::sample::Index>(), 1..60),
+        ) {
+            let vocab = Vocabulary::toy(&[b"ab", b"cd"]);
+            let (words, width) = (vocab.mask_words(), vocab.width());
+            let bases: Vec<Arc<[u32]>> = (1..5u32).map(|n| (0..words as u32).map(|at| at.wrapping_mul(n.wrapping_mul(0x9E37_79B9))).collect()).collect();
+            let make = |&(kind, seed, remove, add): &(usize, u64, usize, usize)| {
+                let ids = |n: usize, by: u64| -> Arc<[TokenId]> {
+                    (0..n as u64).map(|i| TokenId::new((seed.wrapping_mul(by + i) >> 7) as usize % width)).collect()
+                };
+                Arc::new(match bases.get(kind) {
+                    Some(base) => TokenSet::Row { base: base.clone(), remove: ids(remove, 3), add: ids(add, 11) },
+                    None => TokenSet::List(ids(remove * 3, 5)),
+                })
+            };
+            let masks: Vec<Arc<TokenSet>> = masks.iter().map(make).collect();
+            let mut row = MaskRow::new(&vocab);
+            for index in order {
+                let mask = index.get(&masks);
+                let (before, version) = (row.words().to_vec(), row.version());
+                let changed = row.update(&vocab, Some(mask.clone()));
+                let mut want = vec![0; words];
+                mask.write(&mut want);
+                prop_assert_eq!(row.words(), &want[..]);
+                prop_assert_eq!(changed, row.version() != version);
+                prop_assert!(changed || before == want);
+            }
+            row.update(&vocab, None);
+            let mut want = vec![0; words];
+            set_bit(&mut want, vocab.stops()[0]);
+            prop_assert_eq!(row.words(), &want[..]);
+            prop_assert!(!row.update(&vocab, None));
+            // Of another vocabulary.
+            let wide = Vocabulary::toy(&[&b"x"[..]; 99]);
+            let version = row.version();
+            prop_assert!(row.update(&wide, None) && row.version() != version);
+            prop_assert_eq!(row.words().len(), wide.mask_words());
+        }
+    }
+}
