@@ -35,13 +35,13 @@ pub struct PrepareBudget {
     pub masks: usize,
     /// Most places to look at, inside of tokens and where tokens end; what takes much of the parser's memory counts as many. 16,384 by default.
     pub steps: usize,
-    /// Most places where tokens end, each with a mask that is made or is known. 512 by default.
+    /// Most places where tokens end, each with a mask that is made or is known. 768 by default.
     pub places: usize,
 }
 
 impl Default for PrepareBudget {
     fn default() -> Self {
-        PrepareBudget { masks: 512, steps: 16_384, places: 512 }
+        PrepareBudget { masks: 512, steps: 16_384, places: 768 }
     }
 }
 
