@@ -242,8 +242,7 @@ impl Matcher {
     /// tokens are allowed, so that the sequence ends.
     pub fn fill_mask(&mut self, mask: &mut [u32]) {
         let index = self.index.clone();
-        let built = if self.is_over() { None } else { self.mask_locked(&index, &mut index.lock()) };
-        match built {
+        match self.mask(&index) {
             Some(built) => built.write(mask),
             None => stops_only(&index.vocab, mask),
         }
@@ -253,8 +252,12 @@ impl Matcher {
     /// that was another matcher's. Cost: what differs from masks that the row has been; see [`MaskRow`].
     pub fn update_mask(&mut self, row: &mut MaskRow) -> bool {
         let index = self.index.clone();
-        let built = if self.is_over() { None } else { self.mask_locked(&index, &mut index.lock()) };
-        row.update(&index.vocab, built)
+        row.update(&index.vocab, self.mask(&index))
+    }
+
+    /// As [`Matcher::mask_locked`]; without the lock where that is not needed.
+    fn mask(&mut self, index: &Index) -> Option<Arc<TokenSet>> {
+        if self.is_over() { None } else { self.mask_locked(index, &mut index.lock()) }
     }
 
     /// Nothing but a stop token can follow, whatever the grammar says.

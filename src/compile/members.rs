@@ -210,27 +210,29 @@ impl Regions {
 impl Region {
     /// Whether a place is inside of a member.
     fn is_member(&self, place: u32) -> bool {
-        let separator = self.inside.len() - 2;
-        (1..=separator).contains(&self.inside.partition_point(|&begin| begin <= place))
+        self.part(place).is_some_and(|part| part + 2 < self.inside.len())
+    }
+
+    /// Which member or separator a place is inside of, in the order of [`Region::inside`]; the separator is the last one.
+    fn part(&self, place: u32) -> Option<usize> {
+        let part = self.inside.partition_point(|&begin| begin <= place).checked_sub(1)?;
+        (part + 1 < self.inside.len()).then_some(part)
     }
 
     /// The member that a place is where it begins, or inside of.
     fn member(&self, place: u32) -> Option<Pick> {
         let nth = |firsts: &[u32]| firsts.iter().position(|&first| first == place);
         let begins = nth(&self.once).map(Pick::Once).or_else(|| nth(&self.often).map(|_| Pick::Often));
-        begins.or_else(|| match self.inside.partition_point(|&begin| begin <= place).checked_sub(1)? {
+        begins.or_else(|| match self.part(place)? {
             member if member < self.once.len() => Some(Pick::Once(member)),
-            member => (member + 2 < self.inside.len()).then_some(Pick::Often),
+            _ => self.is_member(place).then_some(Pick::Often),
         })
     }
 
     /// How likely a place is, seen from where the member or separator begins that it is in.
     fn likely(&self, place: u32, taken: Taken) -> f64 {
-        let part = self.inside.partition_point(|&begin| begin <= place);
-        if part == 0 || part == self.inside.len() {
-            return 1.0;
-        }
-        match part - 1 {
+        let Some(part) = self.part(place) else { return 1.0 };
+        match part {
             member if member < self.once.len() => self.counts.likely(taken, member),
             part if part + 2 == self.inside.len() && self.counts.left(taken) > 0 => 1.0,
             _ => UNDECLARED,
@@ -426,6 +428,7 @@ impl MemberStates {
         let (ends, goes_on) = (region.counts.may_end(behind), region.counts.goes_on(behind));
         region.counts.are_enough(behind).then_some(TOLD | u32::from(ends) | u32::from(goes_on) << 1)
     }
+
     /// Where the members of a set that come at most once begin, as nothing has been there; `with_others`: all members.
     pub(super) fn firsts(&mut self, unit: &Unit, region: usize, with_others: bool) -> Vec<u32> {
         let region = &unit.members.all[region];

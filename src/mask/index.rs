@@ -11,7 +11,7 @@ use super::joint::Joint;
 use super::key::GrammarKeys;
 use super::pool::Own;
 use super::pooling::{Counters, Pooled, Pooling, count};
-use super::same::Same;
+use super::same::{HELD, Same};
 use super::section::{Sections, Words};
 use super::set::{TokenSet, set_bit};
 use super::tokens::Tokens;
@@ -174,8 +174,7 @@ impl Index {
             false => self.mask_plain(state, place)?,
         };
         // What another configuration holds, too, is counted there.
-        let (mask, bytes) =
-            if own { state.same(mask, self.vocab.mask_words()) } else { (mask, size_of::<Arc<TokenSet>>()) };
+        let (mask, bytes) = if own { state.same(mask, self.vocab.mask_words()) } else { (mask, HELD) };
         state.hold(place, &mask, (bytes, self.mask_bytes));
         Ok(mask)
     }
@@ -218,7 +217,7 @@ impl Index {
             at = state.place(config);
             mask = state.held(at);
             if let Some(mask) = mask.as_ref().filter(|_| state.parser.is_named(config)) {
-                state.hold(config, mask, (size_of::<Arc<TokenSet>>(), self.mask_bytes));
+                state.hold(config, mask, (HELD, self.mask_bytes));
             }
         }
         if mask.is_some() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::set::{TokenSet, bit, clear_bit, set_bit};
+use super::set::{TokenSet, bit};
 use crate::ids::TokenId;
 use crate::vocab::Vocabulary;
 
@@ -91,19 +91,15 @@ impl MaskRow {
         }
         self.version += 1;
         self.at = match &*mask {
-            TokenSet::List(ids) => {
+            TokenSet::List(_) => {
                 self.list.clear();
-                ids.iter().for_each(|&id| set_bit(&mut self.list.bits, id));
-                self.list.mask = mask.clone();
+                self.list.write(&mask, self.version);
                 At::List
             }
             TokenSet::Row { remove, add, .. } if remove.is_empty() && add.is_empty() => At::Mask,
-            TokenSet::Row { base, remove, add } => {
+            TokenSet::Row { base, .. } => {
                 let at = self.row_with(base, &mask);
-                let row = &mut self.rows[at];
-                remove.iter().for_each(|&id| clear_bit(&mut row.bits, id));
-                add.iter().for_each(|&id| set_bit(&mut row.bits, id));
-                (row.mask, row.version) = (mask.clone(), self.version);
+                self.rows[at].write(&mask, self.version);
                 At::Row(at)
             }
         };
@@ -133,6 +129,12 @@ impl Written {
         matches!(&*self.mask, TokenSet::Row { base, .. } if Arc::ptr_eq(base, row))
     }
 
+    /// Writes what a mask has of its own to its row.
+    fn write(&mut self, mask: &Arc<TokenSet>, version: u64) {
+        mask.write_own(&mut self.bits);
+        (self.mask, self.version) = (mask.clone(), version);
+    }
+
     /// Takes back what the mask has that is its own: lists leave nothing, others their row.
     fn clear(&mut self) {
         let mut reset = |id: TokenId, base: &[u32]| {
@@ -157,6 +159,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::mask::set_bit;
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]

@@ -13,7 +13,7 @@ use crate::ids::TokenId;
 /// Lists of so many tokens are as good as rows.
 const SHORT: usize = 64;
 /// Memory of a mask that is held elsewhere.
-const HELD: usize = size_of::<Arc<TokenSet>>();
+pub(super) const HELD: usize = size_of::<Arc<TokenSet>>();
 
 /// Masks by what they are.
 #[derive(Debug, Default)]

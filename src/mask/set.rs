@@ -181,14 +181,21 @@ impl TokenSet {
     /// Writes the row; words beyond it become 0.
     pub(crate) fn write(&self, out: &mut [u32]) {
         match self {
-            TokenSet::List(ids) => {
-                out.fill(0);
-                ids.iter().for_each(|&id| set_bit(out, id));
-            }
-            TokenSet::Row { base, remove, add } => {
+            TokenSet::List(_) => out.fill(0),
+            TokenSet::Row { base, .. } => {
                 let n = base.len().min(out.len());
                 out[..n].copy_from_slice(&base[..n]);
                 out[n..].fill(0);
+            }
+        }
+        self.write_own(out);
+    }
+
+    /// Writes what it has of its own to its row, which is zeros for a list.
+    pub(super) fn write_own(&self, out: &mut [u32]) {
+        match self {
+            TokenSet::List(ids) => ids.iter().for_each(|&id| set_bit(out, id)),
+            TokenSet::Row { remove, add, .. } => {
                 remove.iter().for_each(|&id| clear_bit(out, id));
                 add.iter().for_each(|&id| set_bit(out, id));
             }

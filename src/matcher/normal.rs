@@ -2,7 +2,7 @@
 
 use super::limit::ParserLimit;
 use super::parser::Parser;
-use super::store::{ConfigId, Item, normal_runs};
+use super::store::{ConfigId, Item, changed, normal_runs};
 use crate::compile::StandIn;
 
 impl Parser {
@@ -15,10 +15,13 @@ impl Parser {
     /// no token gets to, such as which members there have been. What comes behind the next token may be another thing.
     pub(crate) fn for_masks(&mut self, config: ConfigId) -> ConfigId {
         let normal = self.normal(config);
-        let Some(vocab) = self.vocab().filter(|_| self.program().has_members()).cloned() else { return normal };
+        if !self.program().has_members() {
+            return normal;
+        }
         if let Some(known) = self.store().known_alike(normal) {
             return known;
         }
+        let Some(vocab) = self.vocab().cloned() else { return normal };
         let find = |parser: &mut Parser, state| Ok(parser.program_mut().alike(state, vocab.triples()));
         let own = self.with_states(normal, find).unwrap_or(normal);
         let alike = self.parts().0.alike_config(own);
@@ -51,13 +54,9 @@ impl Parser {
     fn far_in_frames(&mut self, config: ConfigId) -> ConfigId {
         let (store, program, reach) = self.parts();
         let Some(reach) = reach else { return config };
-        let items = store.items(config);
         let normal = |item: &Item| Item { count: normal_runs(program, item.state, item.count, reach), ..*item };
         let mut plain = store.plain(config);
-        if !items.iter().all(|item| normal(item) == *item) {
-            let mut items: Vec<Item> = items.iter().map(normal).collect();
-            items.sort_unstable();
-            items.dedup();
+        if let Some(items) = changed(store.items(config), normal) {
             plain = store.config(&items, store.done(plain));
         }
         let far = self.far_from_bounds(plain, reach);

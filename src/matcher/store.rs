@@ -546,50 +546,42 @@ impl Store {
 
     /// A normal configuration with frames in which states stand for all those that are like them where masks are concerned.
     pub(super) fn alike_config(&mut self, config: ConfigId) -> ConfigId {
-        let Config { items: span, done, .. } = self.configs[config as usize];
+        let Config { items, done, .. } = self.configs[config as usize];
         let alike = |item: &Item| Item { frame: self.frames[item.frame as usize].alike, ..*item };
-        let mut items: Vec<Item> = self.slice(span).iter().map(alike).collect();
-        if items == self.slice(span) {
-            return config;
+        match changed(self.slice(items), alike) {
+            Some(items) => self.config(&items, done),
+            None => config,
         }
-        items.sort_unstable();
-        items.dedup();
-        self.config(&items, done)
     }
 
     /// What stands for the states of a frame's items; `None` where they do for themselves.
     fn alike_items(&self, program: &Program, span: Span) -> Option<Vec<Item>> {
-        let items = self.slice(span);
-        let alike = |item: &Item| Item {
+        changed(self.slice(span), |item| Item {
             state: program.known_alike(item.state),
             frame: self.frames[item.frame as usize].alike,
             ..*item
-        };
-        if items.iter().all(|i| alike(i) == *i) {
-            return None;
-        }
-        let mut out: Vec<Item> = items.iter().map(alike).collect();
-        out.sort_unstable();
-        out.dedup();
-        Some(out)
+        })
     }
 
     /// `None` where nothing changes.
     fn normalise_items(&self, program: &Program, span: Span, reach: u32) -> Option<Vec<Item>> {
-        let items = self.slice(span);
-        let normal = |item: &Item| Item {
+        changed(self.slice(span), |item| Item {
             state: item.state,
             count: normal_count(program, item.state, item.count, reach),
             frame: self.frames[item.frame as usize].normal,
-        };
-        if items.iter().all(|i| normal(i) == *i) {
-            return None;
-        }
-        let mut out: Vec<Item> = items.iter().map(normal).collect();
-        out.sort_unstable();
-        out.dedup();
-        Some(out)
+        })
     }
+}
+
+/// Items with others in their places, sorted and distinct; `None` where nothing changes.
+pub(super) fn changed(items: &[Item], map: impl Fn(&Item) -> Item) -> Option<Vec<Item>> {
+    if items.iter().all(|item| map(item) == *item) {
+        return None;
+    }
+    let mut out: Vec<Item> = items.iter().map(map).collect();
+    out.sort_unstable();
+    out.dedup();
+    Some(out)
 }
 
 /// A counter within `reach` runs of neither bound is as good as any other such counter: each run spans at least a byte, so

@@ -1,6 +1,8 @@
 //! States of sets of members that stand for others where masks are concerned. Behind a member, which members there have been decides which
 //! names may come; where no token holds the separator's last byte and a name's first ones, it makes no difference to any token.
 
+use std::sync::Arc;
+
 use super::{Program, Source, State, UNKNOWN};
 use crate::compile::ByteEdge;
 use crate::compile::units::{Symbol, Unit};
@@ -37,20 +39,20 @@ impl Program {
 
     fn find_alike(&mut self, state: u32, tokens: &Triples) -> u32 {
         let State { instance, set, .. } = self.states[state as usize];
-        let Some((unit, number)) = self.members_of(instance) else { return state };
-        let Some(key) = self.members[number].without_names(&unit, instance, &self.sets[set.range()]) else {
-            return state;
-        };
-        let first = *self.first_alike.entry(key).or_insert(state);
+        let kind = self
+            .members_of(instance)
+            .and_then(|(unit, number)| self.members[number].without_names(unit, instance, &self.sets[set.range()]));
+        let Some(kind) = kind else { return state };
+        let first = *self.first_alike.entry(kind).or_insert(state);
         if first == state || !self.is_apart(instance, tokens) {
             return state;
         }
         first
     }
 
-    fn members_of(&self, instance: u32) -> Option<(std::sync::Arc<Unit>, usize)> {
+    fn members_of(&self, instance: u32) -> Option<(&Arc<Unit>, usize)> {
         match &self.instances.get(instance as usize)?.source {
-            Source::Members(unit, number) => Some((unit.clone(), *number as usize)),
+            Source::Members(unit, number) => Some((unit, *number as usize)),
             _ => None,
         }
     }
@@ -67,9 +69,9 @@ impl Program {
 
     /// `None` where that cannot be told.
     fn find_apart(&mut self, instance: u32, tokens: &Triples) -> Option<bool> {
-        let (unit, number) = self.members_of(instance)?;
+        let (unit, number) = self.members_of(instance).map(|(unit, number)| (unit.clone(), number))?;
         for region in 0..unit.members.len() {
-            let last = self.separating(&unit, region)?;
+            let last = separating(&unit, region)?;
             let mut start = |with_others: bool| {
                 let firsts = self.members[number].firsts(&unit, region, with_others);
                 let mut set = Vec::new();
@@ -87,31 +89,6 @@ impl Program {
             }
         }
         Some(true)
-    }
-
-    /// All bytes of a separator; none where it calls what is not white space, or may be empty.
-    fn separating(&mut self, unit: &Unit, region: usize) -> Option<Vec<u8>> {
-        let symbols = unit.members.separating(&unit.main.nfa, region)?;
-        let mut bytes = Vec::new();
-        let mut add = |lo: u32, hi: u32| bytes.extend((lo..=hi).map(|byte| byte as u8));
-        for (lo, hi) in symbols {
-            match Symbol::decode(lo) {
-                Symbol::Byte(_) if hi <= 255 && (hi - lo) as usize <= FEW_BYTES => add(lo, hi),
-                Symbol::Block(block) => {
-                    let part = &unit.blocks.get(block as usize)?.body;
-                    for edge in (0..part.nfa.len() as u32).flat_map(|state| part.nfa.edges(state)) {
-                        if edge.hi > 255 || (edge.hi - edge.lo) as usize > FEW_BYTES {
-                            return None;
-                        }
-                        add(edge.lo, edge.hi);
-                    }
-                }
-                _ => return None,
-            }
-        }
-        bytes.sort_unstable();
-        bytes.dedup();
-        (bytes.len() <= FEW_BYTES).then_some(bytes)
     }
 
     /// What all texts from two states on begin with, and what there may be next from the second one.
@@ -162,4 +139,26 @@ impl Program {
             self.readers(start, out, depth - 1)
         })
     }
+}
+
+/// All bytes of a separator; none where it calls what is not white space, or may be empty.
+fn separating(unit: &Unit, region: usize) -> Option<Vec<u8>> {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for (lo, hi) in unit.members.separating(&unit.main.nfa, region)? {
+        match Symbol::decode(lo) {
+            Symbol::Byte(_) => ranges.push((lo, hi)),
+            Symbol::Block(block) => {
+                let nfa = &unit.blocks.get(block as usize)?.body.nfa;
+                ranges.extend((0..nfa.len() as u32).flat_map(|state| nfa.edges(state)).map(|e| (e.lo, e.hi)));
+            }
+            _ => return None,
+        }
+    }
+    if ranges.iter().any(|&(lo, hi)| hi > 255 || (hi - lo) as usize > FEW_BYTES) {
+        return None;
+    }
+    let mut bytes: Vec<u8> = ranges.into_iter().flat_map(|(lo, hi)| lo as u8..=hi as u8).collect();
+    bytes.sort_unstable();
+    bytes.dedup();
+    (bytes.len() <= FEW_BYTES).then_some(bytes)
 }
