@@ -296,10 +296,7 @@ impl Index {
         }
         let mut sets = self.whole_tokens(state, config);
         sets.extend(dense.iter().map(|entry| entry.accepted.clone()));
-        state.walk.rows.sort_unstable_by_key(|row| row.as_ptr());
-        state.walk.rows.dedup_by_key(|row| row.as_ptr());
-        sets.extend(state.walk.rows.drain(..).map(TokenSet::row));
-        Ok(self.assemble(&state.walk.words, &sets))
+        Ok(self.assemble(&mut state.walk, sets))
     }
 
     /// Adds the entries of wide items, and what they leave undecided that can be finished.
@@ -333,7 +330,7 @@ impl Index {
         let walked = state.try_narrow(&self.vocab, config, usize::MAX)?;
         debug_assert!(walked, "a walk without bound ends");
         let sets = self.whole_tokens(state, config);
-        Ok(self.assemble(&state.walk.words, &sets))
+        Ok(self.assemble(&mut state.walk, sets))
     }
 
     /// Adds what is allowed as a whole: special tokens, and stop tokens where the text may end.
@@ -368,11 +365,14 @@ impl Index {
         Ok(entry)
     }
 
-    /// Unites accepted sets and single words. Words may repeat: a bit set twice is cheaper than sorting.
-    fn assemble(&self, words: &[TokenId], sets: &[TokenSet]) -> TokenSet {
-        let row = self.vocab.mask_words();
-        match sets {
-            [] if words.len() <= row / 2 => TokenSet::List(words.into()),
+    /// Unites accepted sets and what a walk has found. Words may repeat: a bit set twice is cheaper than sorting.
+    fn assemble(&self, walk: &mut Walk, mut sets: Vec<TokenSet>) -> TokenSet {
+        walk.rows.sort_unstable_by_key(|row| row.as_ptr());
+        walk.rows.dedup_by_key(|row| row.as_ptr());
+        sets.extend(walk.rows.drain(..).map(TokenSet::row));
+        let (words, row) = (&walk.words, self.vocab.mask_words());
+        match &sets[..] {
+            [] if words.len() <= row / 2 => TokenSet::List(words[..].into()),
             [set] => set.changed(&[], words, row),
             _ => {
                 let mut bits = vec![0; row];
@@ -430,18 +430,19 @@ impl IndexState {
 
     /// Walks the vocabulary with a configuration if few nodes suffice; otherwise adds nothing and says so.
     fn try_narrow(&mut self, vocab: &Vocabulary, config: ConfigId, nodes: usize) -> Result<bool, ParserLimit> {
-        let before = self.walk.words.len();
+        let before = self.walk.found();
         let most = self.parser.store().configs() + self.new_narrow;
         self.walk.most_configs = (nodes < usize::MAX).then_some(most);
+        self.walk.white_row = vocab.white_row(u32::MAX);
         let walked = self.walk.run(&mut self.parser, vocab.trie(), 0, config, nodes);
-        self.walk.most_configs = None;
+        (self.walk.most_configs, self.walk.white_row) = (None, None);
         match walked {
             Ok(()) => Ok(true),
             Err(Stopped::Budget) => {
                 if self.parser.store().configs() > most {
                     self.new_narrow /= 2;
                 }
-                self.walk.words.truncate(before);
+                self.walk.forget(before);
                 Ok(false)
             }
             Err(Stopped::Parser(limit)) => Err(limit),

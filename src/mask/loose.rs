@@ -29,6 +29,11 @@ impl Index {
         };
         let white = self.vocab.white_space();
         let room = if let Gap::Room(room) = gap { room } else { u32::MAX };
+        // Where there is room for so much, other masks have that row, too.
+        let rows = self.vocab.white_row(u32::MAX).zip(self.vocab.white_row(room.max(1)));
+        let rebased = rows.and_then(|(all, some)| base.rebased(&all, &some));
+        let own = rebased.is_some();
+        let base = rebased.map_or(base, Arc::new);
         let mut too_long = match gap {
             Gap::Outside if state.parser.allowed(config).meets(&ByteSet::WHITE_SPACE) => {
                 self.refused_of_long(state, config)?
@@ -44,12 +49,12 @@ impl Index {
         }
         let others = [white.beyond(room), &too_long].concat();
         if others.is_empty() {
-            return Ok((base, false));
+            return Ok((base, own));
         }
         state.row.resize(self.vocab.mask_words(), 0);
         Ok(match base.without(&others, &mut state.row) {
             Some(less) => (Arc::new(less), true),
-            None => (base, false),
+            None => (base, own),
         })
     }
 

@@ -6,14 +6,14 @@ use super::set::{TokenSet, bit};
 use crate::ids::TokenId;
 use crate::vocab::Vocabulary;
 
-/// Rows of bits that are kept beside the one for short lists of tokens: text, what is between, and one more.
-const ROWS: usize = 2;
+/// Rows of bits that are kept beside the one for short lists of tokens: text, white space, and one more.
+const ROWS: usize = 3;
 
 /// The mask of one sequence, kept from token to token: [`Matcher::update_mask`](crate::engine::Matcher::update_mask) writes what differs from masks
 /// before, which is nothing where the mask is the same one, and a few words where it is a list of few tokens, or a row that was written
 /// before but for a few tokens. A mask that the engine holds as a whole row is not copied at all.
 ///
-/// Memory: up to three rows of [`Vocabulary::mask_words`] words, and references to the masks written there.
+/// Memory: up to four rows of [`Vocabulary::mask_words`] words, and references to the masks written there.
 #[derive(Clone, Debug)]
 pub struct MaskRow {
     holds: Arc<TokenSet>,

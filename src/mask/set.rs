@@ -113,6 +113,16 @@ impl TokenSet {
         TokenSet::row(bits)
     }
 
+    /// This set with another row in place of its own, if that is the one row.
+    pub(crate) fn rebased(&self, one: &Arc<[u32]>, other: &Arc<[u32]>) -> Option<TokenSet> {
+        match self {
+            TokenSet::Row { base, remove, add } if Arc::ptr_eq(base, one) && !Arc::ptr_eq(one, other) => {
+                Some(TokenSet::Row { base: other.clone(), remove: remove.clone(), add: add.clone() })
+            }
+            _ => None,
+        }
+    }
+
     /// Those of some ids that are in it, in their order.
     pub(crate) fn among(&self, ids: &[TokenId]) -> Vec<TokenId> {
         match self {

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::set::{bit, clear_bit, set_bit};
+use crate::fsm::ByteSet;
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, Exit, Parser, ParserLimit, SWALLOW, may_be_again};
 use crate::vocab::{Fan, Trie};
@@ -40,6 +41,8 @@ pub(crate) struct Walk {
     pub(crate) behind: Vec<(u32, ConfigId)>,
     /// How many nodes were looked at one by one, in all.
     pub(crate) looked: usize,
+    /// The row of words that are white space and nothing else, if they may be found as a row.
+    pub(crate) white_row: Option<Arc<[u32]>>,
     /// A row that is empty between uses.
     marks: Vec<u32>,
     stack: Vec<(u32, ConfigId)>,
@@ -110,8 +113,12 @@ impl Walk {
         let mut left = budget;
         self.stack.clear();
         if node == 0 {
+            let known = match self.white(parser, trie, config, &mut left)? {
+                true => ByteSet::WHITE_SPACE,
+                false => ByteSet::EMPTY,
+            };
             // Only the root has a table of its children.
-            for byte in parser.allowed(config).iter() {
+            for byte in parser.allowed(config).intersect(&known.complement()).iter() {
                 if let Some(child) = trie.root_child(byte) {
                     let next = parser.step(config, byte)?;
                     self.enter(parser, trie, child, (config, next), &mut left)?;
@@ -120,6 +127,39 @@ impl Walk {
             return Ok(());
         }
         self.below(parser, trie, node, config, &mut left)
+    }
+
+    /// Adds the words that begin with white space, if all of it leads to one place: many do, and few of them go on as that place does. False
+    /// where it does not.
+    fn white(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        config: ConfigId,
+        left: &mut usize,
+    ) -> Result<bool, Stopped> {
+        let next = parser.step(config, b' ')?;
+        if next == DEAD || parser.store().done(next).open() || self.apart && !parser.is_alone(next) {
+            return Ok(false);
+        }
+        for byte in ByteSet::WHITE_SPACE.iter() {
+            if parser.step(config, byte)? != next || parser.step(next, byte)? != next {
+                return Ok(false);
+            }
+        }
+        let white = trie.white();
+        match &self.white_row {
+            Some(row) => self.rows.push(row.clone()),
+            None => self.words.extend_from_slice(&white.only),
+        }
+        for byte in parser.allowed(next).intersect(&ByteSet::WHITE_SPACE.complement()).iter() {
+            let behind = parser.step(next, byte)?;
+            for node in white.behind(byte) {
+                self.looked += 1;
+                self.enter(parser, trie, node, (next, behind), left)?;
+            }
+        }
+        Ok(true)
     }
 
     /// Visits one node that was reached with `config`, and its subtree.

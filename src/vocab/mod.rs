@@ -12,6 +12,7 @@ pub use trie::{Node, Tree, Trie};
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use crate::fsm::{ByteSet, Grouped, Triples};
 use crate::ids::TokenId;
@@ -143,6 +144,11 @@ impl Vocabulary {
     /// Tokens that can hold whole strings.
     pub(crate) fn quoting(&self) -> &Quoting {
         &self.quoting
+    }
+
+    /// The row of the tokens that are at most so much white space and nothing else; none where they are few.
+    pub(crate) fn white_row(&self, most: u32) -> Option<Arc<[u32]>> {
+        self.white_space.row(most, self.mask_words())
     }
 
     /// The runs of white space in tokens.

@@ -41,6 +41,17 @@ pub struct Trie {
     /// Per node: which kinds of bytes its subtree has below it; see [`kind`] and [`CODE_POINTS`].
     below: Vec<u64>,
     fans: Fans,
+    white: White,
+}
+
+/// The words of a trie that begin with white space. Where any white space may be, and all of it leads to one place, they are read by
+/// what is behind it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct White {
+    /// Those that are nothing else.
+    pub(crate) only: Vec<TokenId>,
+    /// The nodes of the first byte behind it, by that byte, in ascending order.
+    behind: Vec<(u8, u32)>,
 }
 
 /// The children of nodes that have many, in a large trie: most walks go on with few of them.
@@ -263,6 +274,33 @@ impl Fans {
     }
 }
 
+impl White {
+    fn of(tree: &Tree) -> White {
+        let mut white = White::default();
+        let mut queue = vec![0];
+        while let Some(node) = queue.pop() {
+            if node > 0 {
+                white.only.extend_from_slice(tree.words_at(node));
+            }
+            for child in tree.children(node) {
+                match tree.node(child).byte {
+                    byte if ByteSet::WHITE_SPACE.contains(byte) => queue.push(child),
+                    byte if node > 0 => white.behind.push((byte, child)),
+                    _ => {}
+                }
+            }
+        }
+        white.behind.sort_unstable();
+        white
+    }
+
+    /// The nodes of words whose first byte behind white space is this one.
+    pub(crate) fn behind(&self, byte: u8) -> impl Iterator<Item = u32> + '_ {
+        let from = self.behind.partition_point(|&(other, _)| other < byte);
+        self.behind[from..].iter().take_while(move |&&(other, _)| other == byte).map(|&(_, node)| node)
+    }
+}
+
 impl std::ops::Deref for Trie {
     type Target = Tree;
 
@@ -323,7 +361,13 @@ impl Trie {
                 }
             }
         }
-        Trie { fans: Fans::of_large(&tree), tree, root, below }
+        Trie { fans: Fans::of_large(&tree), white: White::of(&tree), tree, root, below }
+    }
+
+    /// The words that begin with white space.
+    #[inline]
+    pub(crate) fn white(&self) -> &White {
+        &self.white
     }
 
     /// The children of a node, if it is known to have many.
