@@ -27,6 +27,11 @@ pub struct Switches {
     pub transitions: Switch,
     /// Finished masks are kept. Off: each is made anew, and what was made ahead is lost.
     pub masks: Switch,
+    /// Configurations that no token tells apart, in counters, steps or members that there have been, have one mask, which is kept once. Off: each has
+    /// one of its own.
+    pub stand_ins: Switch,
+    /// Masks of different configurations that turn out to be alike are held once. Off, or with `masks` off: each is held.
+    pub alike: Switch,
     /// Which of the tokens that an entry leaves undecided are allowed is kept, by what follows the rule. Off: they are read anew for each mask.
     pub lookahead: Switch,
     /// Counted repeats are counters. Off: they are written out, those apart that would have more than 2,000 nodes, behind
@@ -42,6 +47,8 @@ impl Switches {
     pub const OFF: Switches = Switches {
         transitions: Switch::Off,
         masks: Switch::Off,
+        stand_ins: Switch::Off,
+        alike: Switch::Off,
         lookahead: Switch::Off,
         counters: Switch::Off,
         ahead: Switch::Off,

@@ -169,11 +169,17 @@ fn switches_switch() {
         (rows, engine.pool_stats(), report, nodes, transitions)
     };
     let (want, stats, report, nodes, transitions) = run(|_| {});
+    assert!(stats.stood_in > 0 && stats.alike > 0, "{stats:?}");
     assert!(stats.mask_hits > 0 && stats.resolved_hits > 0 && report.built > 0 && transitions > 0, "{stats:?}");
     let (rows, _, _, _, held) = run(|s| s.transitions = Switch::Off);
     assert_eq!((rows == want, held), (true, 0));
     let (rows, off, ..) = run(|s| s.masks = Switch::Off);
     assert_eq!((rows == want, off.mask_hits, off.ahead_used), (true, 0, 0));
+    let (rows, off, ..) = run(|s| s.stand_ins = Switch::Off);
+    assert_eq!((rows == want, off.stood_in), (true, 0));
+    assert!(off.mask_misses > stats.mask_misses, "{off:?}");
+    let (rows, off, ..) = run(|s| s.alike = Switch::Off);
+    assert_eq!((rows == want, off.alike), (true, 0));
     let (rows, off, ..) = run(|s| s.lookahead = Switch::Off);
     assert_eq!((rows == want, off.resolved_hits), (true, 0));
     let (rows, _, _, written_out, _) = run(|s| s.counters = Switch::Off);

@@ -174,7 +174,7 @@ impl Index {
             false => self.mask_plain(state, place)?,
         };
         // What another configuration holds, too, is counted there.
-        let (mask, bytes) = if own { state.same(mask, self.vocab.mask_words()) } else { (mask, HELD) };
+        let (mask, bytes) = if own { self.same(state, mask) } else { (mask, HELD) };
         state.hold(place, &mask, (bytes, self.mask_bytes));
         Ok(mask)
     }
@@ -198,7 +198,7 @@ impl Index {
     /// Builds a configuration's mask and memoises it.
     pub(super) fn make(&self, state: &mut IndexState, config: ConfigId) -> Result<Arc<TokenSet>, ParserLimit> {
         let made = Arc::new(self.made(state, config)?);
-        let (mask, bytes) = state.same(made, self.vocab.mask_words());
+        let (mask, bytes) = self.same(state, made);
         state.hold(config, &mask, (bytes, self.mask_bytes));
         Ok(mask)
     }
@@ -207,6 +207,19 @@ impl Index {
         let built = self.build(state, config);
         state.walk.clear();
         built
+    }
+
+    /// The mask that is held for all that are like one, and what that takes; see [`Same::of`].
+    fn same(&self, state: &mut IndexState, mask: Arc<TokenSet>) -> (Arc<TokenSet>, usize) {
+        if !(self.ways.switches.masks.is_on() && self.ways.switches.alike.is_on()) {
+            let bytes = mask.bytes();
+            return (mask, bytes);
+        }
+        let (held, bytes) = state.same.of(mask.clone(), self.vocab.mask_words());
+        if bytes == HELD || !Arc::ptr_eq(&held, &mask) {
+            count(&self.pool.pooling.counters.alike);
+        }
+        (held, bytes)
     }
 
     /// The mask of a configuration if it is memoised. Never builds one.
@@ -223,6 +236,9 @@ impl Index {
         if mask.is_some() {
             let counters = &self.pool.pooling.counters;
             count(&counters.mask_hits);
+            if at != config {
+                count(&counters.stood_in);
+            }
             if state.is_first_use(at) {
                 count(&counters.ahead_used);
             }
@@ -256,7 +272,7 @@ impl Index {
             state.naming.insert((plain, *naming), tokens.clone());
         }
         let place = state.place(config);
-        let (mask, bytes) = state.same(made.mask.clone(), self.vocab.mask_words());
+        let (mask, bytes) = self.same(state, made.mask.clone());
         state.hold(place, &mask, (bytes, self.mask_bytes));
         state.note_ahead(place);
     }
@@ -388,6 +404,7 @@ impl IndexState {
     fn new(compiled: &Arc<Compiled>, vocab: &Arc<Vocabulary>, limits: &Limits, ways: Ways) -> IndexState {
         let mut parser = Parser::new(compiled.clone(), Some(vocab.clone()), limits);
         parser.keep_transitions(ways.switches.transitions);
+        parser.stand_in_for_others(ways.switches.stand_ins);
         let chained = compiled.largest_component() >= ways.mutual_rules && compiled.scopes.is_empty();
         IndexState {
             floor: None,
@@ -557,6 +574,9 @@ impl IndexState {
 
     /// Where the mask of a configuration is memoised.
     fn place(&mut self, config: ConfigId) -> ConfigId {
+        if !self.switches.stand_ins.is_on() {
+            return config;
+        }
         if self.parser.is_named(config)
             && let Some(plain) = self.place_unnamed(config)
         {
@@ -566,11 +586,6 @@ impl IndexState {
             true => self.parser.normal_in_frames(config),
             false => self.parser.for_masks(config),
         }
-    }
-
-    /// The mask that is held for all that are like one, and what that takes; see [`Same::of`].
-    fn same(&mut self, mask: Arc<TokenSet>, words: usize) -> (Arc<TokenSet>, usize) {
-        if self.switches.masks.is_on() { self.same.of(mask, words) } else { (mask, 0) }
     }
 
     fn hold(&mut self, config: ConfigId, mask: &Arc<TokenSet>, (bytes, max_bytes): (usize, usize)) {

@@ -45,9 +45,13 @@ pub struct PoolStats {
     pub resolved_misses: u64,
     /// Masks the engine was asked for and had.
     pub mask_hits: u64,
+    /// Of those, masks that were kept for another configuration, which no token can tell from the one asked for.
+    pub stood_in: u64,
     /// Masks it made, ahead or where they were asked for; one that is made of another (where white space has a bound, or a budget comes to its
     /// end) counts that one, too.
     pub mask_misses: u64,
+    /// Of those, masks that turned out to be like one that was held: those are held once.
+    pub alike: u64,
     /// Masks made ahead that were then asked for.
     pub ahead_used: u64,
     /// Entries held now by the pool, whichever engine built them. 0 here and below if every constraint has a pool of its own.
@@ -71,7 +75,9 @@ pub(crate) struct Counters {
     pub(super) resolved_hits: AtomicU64,
     pub(super) resolved_misses: AtomicU64,
     pub(super) mask_hits: AtomicU64,
+    pub(super) stood_in: AtomicU64,
     pub(super) mask_misses: AtomicU64,
+    pub(super) alike: AtomicU64,
     pub(super) ahead_used: AtomicU64,
 }
 
@@ -169,7 +175,9 @@ impl Pooling {
             resolved_hits: read(&c.resolved_hits),
             resolved_misses: read(&c.resolved_misses),
             mask_hits: read(&c.mask_hits),
+            stood_in: read(&c.stood_in),
             mask_misses: read(&c.mask_misses),
+            alike: read(&c.alike),
             ahead_used: read(&c.ahead_used),
             entries: held[0].entries,
             bytes: held.iter().map(|cache| cache.bytes).sum(),

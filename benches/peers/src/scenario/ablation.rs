@@ -33,6 +33,8 @@ const CONFIGURATIONS: &[Configuration] = &[
     }),
     ("transitions not kept (transitions = Off)", |options| options.switches.transitions = Switch::Off),
     ("masks not kept (masks = Off)", |options| options.switches.masks = Switch::Off),
+    ("no configuration stands for others (stand_ins = Off)", |options| options.switches.stand_ins = Switch::Off),
+    ("masks that are alike held each (alike = Off)", |options| options.switches.alike = Switch::Off),
     ("lookahead not kept (lookahead = Off)", |options| options.switches.lookahead = Switch::Off),
     ("counted repeats written out (counters = Off)", |options| options.switches.counters = Switch::Off),
     ("all of these off", |options| (options.pool_scope, options.switches) = (PoolScope::Constraint, Switches::OFF)),
