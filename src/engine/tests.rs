@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::front::json_schema::SchemaOptions;
 use crate::fsm::ByteSet;
 use crate::ids::Label;
 use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, SpecialToken, Trigger};
@@ -125,6 +126,41 @@ fn counted_repeats_are_exact() {
         distinct.iter().map(|&&c| state.parser.normal(c)).collect()
     };
     assert!(distinct.len() > 900 && normal.len() < 60, "{} {}", distinct.len(), normal.len());
+}
+
+/// Tokens read with one counter for all, from far off the bound to its end; the longest token tells where it is long before others do.
+#[test]
+fn masks_of_counted_text_tell_where_it_ends() {
+    let (long, longest) = ("a".repeat(17), "a".repeat(40));
+    let extra = ["aa", "aaa", "a\"", "é", &long, &longest];
+    let engine = engine(&extra);
+    for (token, chars) in [("a", 1), ("aa", 2), ("aaa", 3), ("é", 1)] {
+        for schema in [
+            r#"{"type": "string", "maxLength": 90}"#,
+            r#"{"type": "array", "items": {"type": "string", "minLength": 3, "maxLength": 90}}"#,
+        ] {
+            let constraint = engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap();
+            let id = constraint.vocab().find(token.as_bytes()).unwrap();
+            let mut matcher = constraint.matcher();
+            feed(&mut matcher, &constraint, if schema.contains("items") { "[\"" } else { "\"" });
+            for read in 0..=90 / chars {
+                let left = 90 - read * chars;
+                let next = allowed(&mut matcher, &constraint);
+                for text in &extra {
+                    let needs = text.chars().filter(|c| *c != '"').count();
+                    let ends = text.ends_with('"') && schema.contains("items") && read * chars + needs < 3;
+                    assert_eq!(
+                        next.iter().any(|n| n == text),
+                        needs <= left && !ends,
+                        "{text:?} with {left} left of {schema}"
+                    );
+                }
+                if left >= chars {
+                    matcher.advance(id).unwrap();
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -131,13 +131,7 @@ impl Walk {
 
     /// Adds the words that begin with white space, if all of it leads to one place: many do, and few of them go on as that place does. False
     /// where it does not.
-    fn white(
-        &mut self,
-        parser: &mut Parser,
-        trie: &Trie,
-        config: ConfigId,
-        left: &mut usize,
-    ) -> Result<bool, Stopped> {
+    fn white(&mut self, parser: &mut Parser, trie: &Trie, config: ConfigId, left: &mut usize) -> Result<bool, Stopped> {
         let next = parser.step(config, b' ')?;
         if next == DEAD || parser.store().done(next).open() || self.apart && !parser.is_alone(next) {
             return Ok(false);

@@ -13,6 +13,7 @@ use super::distinct::Distinct;
 use super::limit::ParserLimit;
 use super::meter::At;
 use super::names::Names;
+use super::runs::Stays;
 use super::store::{BOTTOM, ConfigId, DEAD, Done, FAR, FREE, FrameId, GATED, Item, ROOT, Store};
 use super::transitions::Transitions;
 use crate::compile::{Behind, Classes, Compiled, NO_BLOCK, Program};
@@ -59,6 +60,10 @@ pub(crate) struct Parser {
     pub(super) uniform: Vec<(u16, u16)>,
     /// See [`Parser::goes_on_alike`].
     pub(super) alike: FxHashMap<(ConfigId, ConfigId), bool>,
+    /// What stands for configurations in counted blocks, by what they were read as; see [`Parser::read_in_block`].
+    pub(super) far: FxHashMap<(ConfigId, FrameId), ConfigId>,
+    /// By configuration, whether it is in this rule, for those that were read so.
+    pub(super) staying: Vec<(u32, Stays)>,
     /// See [`Parser::after`].
     after: FxHashMap<(FrameId, bool), ConfigId>,
     /// See [`Parser::token_ended`].
@@ -113,6 +118,8 @@ impl Parser {
             loops: Vec::new(),
             uniform: Vec::new(),
             alike: FxHashMap::default(),
+            far: FxHashMap::default(),
+            staying: Vec::new(),
             after: FxHashMap::default(),
             ticks: FxHashMap::default(),
             distinct: Distinct::default(),
@@ -168,6 +175,8 @@ impl Parser {
         self.loops.clear();
         self.uniform.clear();
         self.alike.clear();
+        self.far.clear();
+        self.staying.clear();
         self.after.clear();
         self.ticks.clear();
         self.distinct = Distinct::default();
@@ -203,8 +212,9 @@ impl Parser {
             + self.transitions.bytes()
             + self.distinct.bytes()
             + self.names.bytes()
-            + (self.special_steps.len() + self.after.len() + self.loops.len() + self.alike.len()) * 16
+            + (self.special_steps.len() + self.after.len() + self.far.len() + self.loops.len() + self.alike.len()) * 16
             + self.uniform.len() * 4
+            + self.staying.len() * 8
     }
 
     /// Whether the memory budget is used up and [`Parser::clear`] is due.
@@ -495,6 +505,11 @@ impl Parser {
             items.sort_unstable();
             items.dedup();
         }
+        self.intern_sorted(items, done)
+    }
+
+    /// The same of items that are sorted and distinct.
+    pub(super) fn intern_sorted(&mut self, items: &[Item], done: Done) -> Result<ConfigId, ParserLimit> {
         if items.len() > self.max_items {
             return Err(ParserLimit::Items);
         }
