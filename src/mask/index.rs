@@ -404,7 +404,6 @@ impl IndexState {
     fn new(compiled: &Arc<Compiled>, vocab: &Arc<Vocabulary>, limits: &Limits, ways: Ways) -> IndexState {
         let mut parser = Parser::new(compiled.clone(), Some(vocab.clone()), limits);
         parser.keep_transitions(ways.switches.transitions);
-        parser.stand_in_for_others(ways.switches.stand_ins);
         let chained = compiled.largest_component() >= ways.mutual_rules && compiled.scopes.is_empty();
         IndexState {
             floor: None,

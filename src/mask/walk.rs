@@ -132,6 +132,7 @@ impl Walk {
     /// Adds the words that begin with white space, if all of it leads to one place: many do, and few of them go on as that place does. False
     /// where it does not.
     fn white(&mut self, parser: &mut Parser, trie: &Trie, config: ConfigId, left: &mut usize) -> Result<bool, Stopped> {
+        let Some(white) = trie.white() else { return Ok(false) };
         let next = parser.step(config, b' ')?;
         if next == DEAD || parser.store().done(next).open() || self.apart && !parser.is_alone(next) {
             return Ok(false);
@@ -141,7 +142,6 @@ impl Walk {
                 return Ok(false);
             }
         }
-        let white = trie.white();
         match &self.white_row {
             Some(row) => self.rows.push(row.clone()),
             None => self.words.extend_from_slice(&white.only),

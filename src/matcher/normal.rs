@@ -14,9 +14,6 @@ impl Parser {
     /// The normal configuration that stands for this one, which knows of no names, and for others that have the same mask: nothing is told in it that
     /// no token gets to, such as which members there have been. What comes behind the next token may be another thing.
     pub(crate) fn for_masks(&mut self, config: ConfigId) -> ConfigId {
-        if !self.stand_ins.is_on() {
-            return config;
-        }
         let normal = self.normal(config);
         if !self.program().has_members() {
             return normal;

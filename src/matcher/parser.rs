@@ -73,8 +73,6 @@ pub(crate) struct Parser {
     start: ConfigId,
     /// What tokens there are, so that what none tells apart is one; `None` where no masks are built.
     vocab: Option<Arc<Vocabulary>>,
-    /// See [`Parser::for_masks`].
-    pub(super) stand_ins: Switch,
     max_items: usize,
     pub(super) max_bytes: usize,
     /// Configurations that are made are loose ones; see [`super::gaps`].
@@ -126,7 +124,6 @@ impl Parser {
             names: Names::new(),
             start: DEAD,
             vocab,
-            stand_ins: Switch::On,
             max_items: limits.config_items,
             max_bytes: limits.parser_bytes,
             loose: false,
@@ -140,11 +137,6 @@ impl Parser {
     /// Keeps transitions or not, from now on.
     pub(crate) fn keep_transitions(&mut self, switch: Switch) {
         self.transitions.switch(switch);
-    }
-
-    /// Lets configurations stand for others where masks are concerned or not, from now on.
-    pub(crate) fn stand_in_for_others(&mut self, switch: Switch) {
-        self.stand_ins = switch;
     }
 
     /// Memory of transitions.

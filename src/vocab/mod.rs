@@ -148,7 +148,8 @@ impl Vocabulary {
 
     /// The row of the tokens that are at most so much white space and nothing else; none where they are few.
     pub(crate) fn white_row(&self, most: u32) -> Option<Arc<[u32]>> {
-        self.white_space.row(most, self.mask_words())
+        let white = self.trie.white()?;
+        Some(self.white_space.row(&white.only, most, self.mask_words()))
     }
 
     /// The runs of white space in tokens.

@@ -41,10 +41,10 @@ pub struct Trie {
     /// Per node: which kinds of bytes its subtree has below it; see [`kind`] and [`CODE_POINTS`].
     below: Vec<u64>,
     fans: Fans,
-    white: White,
+    white: Option<White>,
 }
 
-/// The words of a trie that begin with white space. Where any white space may be, and all of it leads to one place, they are read by
+/// The words of a trie that begin with white space, if many are nothing else. Where any white space may be, and all of it leads to one place, they are read by
 /// what is behind it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct White {
@@ -82,6 +82,8 @@ impl Fan<'_> {
 const LARGE: usize = 1 << 12;
 const WIDE: u32 = 32;
 const MANY: usize = 8;
+/// Fewer words of nothing but white space are as good as a list.
+const MANY_WHITE: usize = 16;
 
 /// No such child.
 pub(crate) const NO_NODE: u32 = u32::MAX;
@@ -275,7 +277,8 @@ impl Fans {
 }
 
 impl White {
-    fn of(tree: &Tree) -> White {
+    /// Of a tree; none where few words are white space and nothing else.
+    fn of(tree: &Tree) -> Option<White> {
         let mut white = White::default();
         let mut queue = vec![0];
         while let Some(node) = queue.pop() {
@@ -291,7 +294,7 @@ impl White {
             }
         }
         white.behind.sort_unstable();
-        white
+        (white.only.len() >= MANY_WHITE).then_some(white)
     }
 
     /// The nodes of words whose first byte behind white space is this one.
@@ -364,10 +367,10 @@ impl Trie {
         Trie { fans: Fans::of_large(&tree), white: White::of(&tree), tree, root, below }
     }
 
-    /// The words that begin with white space.
+    /// The words that begin with white space, if many are nothing else.
     #[inline]
-    pub(crate) fn white(&self) -> &White {
-        &self.white
+    pub(crate) fn white(&self) -> Option<&White> {
+        self.white.as_ref()
     }
 
     /// The children of a node, if it is known to have many.

@@ -23,14 +23,10 @@ pub(crate) struct WhiteSpace {
     long: Trie,
     /// The same, sorted.
     all_long: Vec<TokenId>,
-    /// Tokens that are nothing else.
-    only: Vec<TokenId>,
-    /// Of those, the ones with at most so much of it, as rows: those that have been asked for.
+    /// Tokens that are at most so much white space and nothing else, as rows: those that have been asked for.
     rows: Mutex<FxHashMap<u32, Arc<[u32]>>>,
 }
 
-/// Fewer tokens are as good as a list.
-const MANY: usize = 16;
 /// Most rows that are kept: grammars bound white space by few numbers.
 const ROWS: usize = 64;
 
@@ -39,15 +35,12 @@ impl WhiteSpace {
     pub(super) fn of(tokens: &[(&[u8], TokenId)], width: usize) -> WhiteSpace {
         let is_white = |byte: &u8| ByteSet::WHITE_SPACE.contains(*byte);
         let mut lead = vec![0u16; width];
-        let (mut leading, mut inner, mut long, mut only) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut leading, mut inner, mut long) = (Vec::new(), Vec::new(), Vec::new());
         for &(bytes, id) in tokens {
             let first = bytes.iter().take_while(|byte| is_white(byte)).count();
             lead[id.index()] = u16::try_from(first).unwrap_or(u16::MAX);
             if first > 1 {
                 leading.push(id);
-            }
-            if first > 0 && first == bytes.len() {
-                only.push(id);
             }
             let behind = bytes[first..].split(|byte| !is_white(byte)).any(|run| run.len() > LONG_GAP);
             if behind {
@@ -60,7 +53,7 @@ impl WhiteSpace {
         leading.sort_unstable_by_key(|id| std::cmp::Reverse(lead[id.index()]));
         let mut all_long: Vec<TokenId> = long.iter().map(|(_, id)| *id).collect();
         all_long.sort_unstable();
-        WhiteSpace { leading, inner, long: Trie::build(long), all_long, lead, only, rows: Mutex::default() }
+        WhiteSpace { leading, inner, long: Trie::build(long), all_long, lead, rows: Mutex::default() }
     }
 
     /// How many bytes of white space a token begins with.
@@ -73,24 +66,21 @@ impl WhiteSpace {
         &self.leading[..self.leading.partition_point(|&id| self.lead(id) > most.max(1))]
     }
 
-    /// The row, of so many words, of the tokens that are at most so much white space and nothing else; none where they are few.
-    pub(crate) fn row(&self, most: u32, words: usize) -> Option<Arc<[u32]>> {
-        if self.only.len() < MANY {
-            return None;
-        }
+    /// The row, of so many words, of those of the tokens that are white space and nothing else that are at most so much of it.
+    pub(super) fn row(&self, only: &[TokenId], most: u32, words: usize) -> Arc<[u32]> {
         let mut rows = self.rows.lock();
         if let Some(row) = rows.get(&most) {
-            return Some(row.clone());
+            return row.clone();
         }
         let mut row = vec![0u32; words];
-        for id in self.only.iter().filter(|&&id| self.lead(id) <= most) {
+        for id in only.iter().filter(|&&id| self.lead(id) <= most) {
             row[id.index() / 32] |= 1 << (id.raw() % 32);
         }
         let row: Arc<[u32]> = row.into();
         if rows.len() < ROWS {
             rows.insert(most, row.clone());
         }
-        Some(row)
+        row
     }
 
     /// Tokens with a long run of white space behind other bytes.
