@@ -43,6 +43,10 @@ pub use shortest::{Completion, CompletionOptions};
 const UNCOUNTED: usize = 2_000;
 const UNCOUNTED_TOTAL: usize = 100_000;
 
+/// Tokens that a matcher has room for from the beginning. A list that grows while it is short asks the allocator again and again, and what
+/// that answers late, as behind a grammar that has just been dropped, is many times what a token costs.
+const TOKENS: usize = 256;
+
 /// How an [`Engine`] works.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
@@ -191,13 +195,15 @@ impl Constraint {
         let state = self.index.lock();
         let (start, epoch) = (state.parser.start(), state.epoch);
         drop(state);
+        let mut configs = Vec::with_capacity(TOKENS + 1);
+        configs.push(start);
         Matcher {
             index: self.index.clone(),
             shared: self.shared.clone(),
             ahead: self.ahead.clone(),
             epoch,
-            configs: vec![start],
-            tokens: Vec::new(),
+            configs,
+            tokens: Vec::with_capacity(TOKENS),
             terminated: false,
             limit: None,
         }

@@ -83,6 +83,7 @@ pub mod limits;
 pub mod mask;
 pub mod matcher;
 mod numbers;
+mod room;
 pub mod spec;
 pub mod switches;
 pub mod vocab;

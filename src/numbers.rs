@@ -3,6 +3,8 @@
 
 use hashbrown::HashTable;
 
+use crate::room::more;
+
 /// The numbers of values, by hash.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Numbers {
@@ -22,6 +24,11 @@ impl Numbers {
         let short = shorten(hash);
         let found = self.table.find(spread(short), |slot| slot.hash == short && same(slot.number));
         found.map(|slot| slot.number)
+    }
+
+    /// Makes room for more: see [`crate::room`].
+    pub(crate) fn leave_room(&mut self) {
+        self.table.reserve(more(self.table.len()), |slot| spread(slot.hash));
     }
 
     /// Adds the number of a value that has none.

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 const MAX_CODE_LINES: usize = 700;
 
 /// What each stage of the engine may import of the others. `ids`, `limits`, `cache`, `numbers`, `switches` and `fsm` are leaves that all may use.
-const LEAVES: &[&str] = &["ids", "limits", "cache", "numbers", "switches", "fsm"];
+const LEAVES: &[&str] = &["ids", "limits", "cache", "numbers", "room", "switches", "fsm"];
 const STAGES: &[(&str, &[&str])] = &[
     ("ids", &[]),
     ("limits", &[]),
     ("cache", &[]),
     ("numbers", &[]),
+    ("room", &[]),
     ("switches", &[]),
     ("fsm", &[]),
     ("vocab", &[]),

@@ -17,6 +17,7 @@ use crate::fsm::{Dfa, Edge};
 use crate::ids::Label;
 use crate::ir::Expr;
 use crate::numbers::Numbers;
+use crate::room::LeaveRoom;
 
 mod alike;
 mod counted;
@@ -283,6 +284,16 @@ impl Program {
             + self.byte_edges.len() * size_of::<ByteEdge>()
             + (self.call_edges.len() + self.special_edges.len()) * 8
             + self.member_states * MemberStates::BYTES
+    }
+
+    /// Makes room for more: see [`crate::room`].
+    pub(crate) fn leave_room(&mut self) {
+        self.states.leave_room();
+        self.sets.leave_room();
+        self.byte_edges.leave_room();
+        self.call_edges.leave_room();
+        self.instances.leave_room();
+        self.known.leave_room();
     }
 
     /// Number of states so far.

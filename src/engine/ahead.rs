@@ -371,6 +371,7 @@ impl Work<'_> {
             }
         }
         if self.is_needed() {
+            self.on_constraint(IndexState::leave_room);
             shadow.prepared = Some((epoch, budget.clone(), report.places));
         }
         Ok(())

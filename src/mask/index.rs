@@ -20,6 +20,7 @@ use crate::cache::Cache;
 use crate::compile::{CompileError, Compiled};
 use crate::ids::TokenId;
 use crate::limits::Limits;
+use crate::room::LeaveRoom;
 use crate::matcher::{ConfigId, DEAD, Exit, Item, Lengths, Naming, Parser, ParserLimit};
 use crate::switches::Switches;
 use crate::vocab::Vocabulary;
@@ -612,6 +613,13 @@ impl IndexState {
             + self.sections.bytes()
             + self.joint.bytes()
             + self.folds.bytes()
+    }
+
+    /// Makes room for what texts still add: see [`crate::room`].
+    pub(crate) fn leave_room(&mut self) {
+        self.parser.leave_room();
+        self.masks.leave_room();
+        self.ahead.leave_room();
     }
 
     /// Whether half of the memory for parser or masks is used.

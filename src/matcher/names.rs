@@ -17,6 +17,7 @@ use super::parser::Parser;
 use super::store::{ConfigId, DEAD, FrameId, Has, Item};
 use crate::compile::{EMPTY, Program};
 use crate::fsm::ByteSet;
+use crate::room::LeaveRoom;
 
 const QUOTE: u8 = b'"';
 /// So many frames are searched without a table.
@@ -56,6 +57,13 @@ impl Names {
             carried: Vec::new(),
             refused: Vec::new(),
         }
+    }
+
+    /// Makes room for more: see [`crate::room`].
+    pub(super) fn leave_room(&mut self) {
+        self.lists.leave_room();
+        self.ids.leave_room();
+        self.steps.leave_room();
     }
 
     /// Memory held, in bytes, roughly.

@@ -19,6 +19,7 @@ use super::transitions::Transitions;
 use crate::compile::{Behind, Classes, Compiled, NO_BLOCK, Program};
 use crate::fsm::ByteSet;
 use crate::limits::Limits;
+use crate::room::LeaveRoom;
 use crate::switches::Switch;
 use crate::vocab::Vocabulary;
 
@@ -207,6 +208,15 @@ impl Parser {
             + (self.special_steps.len() + self.after.len() + self.far.len() + self.loops.len() + self.alike.len()) * 16
             + self.uniform.len() * 4
             + self.staying.len() * 8
+    }
+
+    /// Makes room for what texts still add: see [`crate::room`].
+    pub(crate) fn leave_room(&mut self) {
+        self.program.leave_room();
+        self.store.leave_room();
+        self.transitions.leave_room();
+        self.names.leave_room();
+        self.ticks.leave_room();
     }
 
     /// Whether the memory budget is used up and [`Parser::clear`] is due.

@@ -10,6 +10,7 @@ use super::place::{Number, Place, Places};
 use super::value::Value;
 use crate::compile::{EMPTY, NONE};
 use crate::fsm::ByteSet;
+use crate::room::LeaveRoom;
 
 /// One more element may end; a second end does not happen. Nothing is compared.
 pub(crate) const ONE_END: u32 = 2;
@@ -128,6 +129,18 @@ impl Registers {
             ids: [((NOTHING, IDLE), EMPTY)].into_iter().collect(),
             held: 0,
             too_deep: false,
+        }
+    }
+
+    /// Makes room for more where there is anything: see [`crate::room`].
+    pub(super) fn leave_room(&mut self) {
+        if !self.ids.is_empty() {
+            self.texts.leave_room();
+            self.text_ids.leave_room();
+            self.sets.leave_room();
+            self.set_ids.leave_room();
+            self.registers.leave_room();
+            self.ids.leave_room();
         }
     }
 

@@ -13,6 +13,7 @@ use crate::compile::{Behind, Program, Role};
 use crate::ids::Label;
 use crate::matcher::Exit;
 use crate::numbers::Numbers;
+use crate::room::LeaveRoom;
 
 /// An interned configuration.
 pub(crate) type ConfigId = u32;
@@ -234,6 +235,16 @@ impl Store {
             + self.configs.len() * (size_of::<Config>() + 8)
             + self.group_bytes
             + self.registers.bytes()
+    }
+
+    /// Makes room for more: see [`crate::room`].
+    pub(crate) fn leave_room(&mut self) {
+        self.arena.leave_room();
+        self.frames.leave_room();
+        self.configs.leave_room();
+        self.frame_ids.leave_room();
+        self.config_ids.leave_room();
+        self.registers.leave_room();
     }
 
     /// How many configurations there are.

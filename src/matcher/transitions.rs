@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::store::{ConfigId, DEAD};
 use crate::fsm::ByteSet;
+use crate::room::LeaveRoom;
 use crate::switches::Switch;
 
 /// Not known.
@@ -107,6 +108,13 @@ impl Transitions {
         self.known.clear();
         self.reads.clear();
         self.rows.clear();
+    }
+
+    /// Makes room for more: see [`crate::room`].
+    pub(super) fn leave_room(&mut self) {
+        self.known.leave_room();
+        self.reads.leave_room();
+        self.rows.leave_room();
     }
 
     /// Memory held, in bytes, roughly.
