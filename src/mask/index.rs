@@ -216,7 +216,7 @@ impl Index {
             let bytes = mask.bytes();
             return (mask, bytes);
         }
-        let (held, bytes) = state.same.of(mask.clone(), self.vocab.mask_words());
+        let (held, bytes) = state.same.of(mask.clone(), self.vocab.mask_words(), &self.pool.pool.alike);
         if bytes == HELD || !Arc::ptr_eq(&held, &mask) {
             count(&self.pool.pooling.counters.alike);
         }

@@ -9,14 +9,16 @@ use super::fold::Folds;
 use super::key::{GrammarKeys, RuleKeys};
 use super::pooling::{Counters, count};
 use super::profile::Profile;
+use super::same::Alike;
 use super::walk::Stopped;
 use crate::cache::{Cache, CacheStats};
 use crate::matcher::{FREE, Item, Parser};
 use crate::vocab::Vocabulary;
 
-/// Of a pool's budget, what goes to the profiles of counted blocks, and what to the ids of rules.
+/// Of a pool's budget, what goes to the profiles of counted blocks, what to the ids of rules, and what to masks that grammars share.
 const PROFILES: usize = 8;
 const RULES: usize = 16;
+const ALIKE: usize = 8;
 
 /// Behind the key of a state: its entry is with what it calls last. No key of a state alone ends so.
 const WITH_CALLS: u32 = u32::MAX;
@@ -27,6 +29,8 @@ pub(super) struct MaskPool {
     /// The row of all tokens with text.
     all: Arc<[u32]>,
     inner: Mutex<Inner>,
+    /// Finished masks.
+    pub(super) alike: Alike,
 }
 
 /// What a grammar has of its own, to look at its states with.
@@ -47,7 +51,7 @@ impl MaskPool {
     /// An empty pool. `all` is the row of all tokens with text.
     pub(super) fn new(all: Arc<[u32]>, max_bytes: usize) -> MaskPool {
         let inner = Inner { rules: RuleKeys::new(0), entries: Cache::new(0), profiles: Cache::new(0) };
-        let pool = MaskPool { all, inner: Mutex::new(inner) };
+        let pool = MaskPool { all, inner: Mutex::new(inner), alike: Alike::new(0) };
         pool.set_max_bytes(max_bytes);
         pool
     }
@@ -57,13 +61,14 @@ impl MaskPool {
         let Inner { rules, entries, profiles } = &mut *self.inner.lock();
         rules.set_max_bytes(max_bytes / RULES);
         profiles.set_max_bytes(max_bytes / PROFILES);
-        entries.set_max_bytes(max_bytes - max_bytes / RULES - max_bytes / PROFILES);
+        entries.set_max_bytes(max_bytes - max_bytes / RULES - max_bytes / PROFILES - max_bytes / ALIKE);
+        self.alike.set_max_bytes(max_bytes / ALIKE);
     }
 
-    /// Entries, profiles, ids of rules.
-    pub(super) fn stats(&self) -> [CacheStats; 3] {
+    /// Entries, profiles, ids of rules, finished masks.
+    pub(super) fn stats(&self) -> [CacheStats; 4] {
         let inner = self.inner.lock();
-        [inner.entries.stats(), inner.profiles.stats(), inner.rules.stats()]
+        [inner.entries.stats(), inner.profiles.stats(), inner.rules.stats(), self.alike.stats()]
     }
 
     fn build(

@@ -50,13 +50,13 @@ pub struct PoolStats {
     /// Masks it made, ahead or where they were asked for; one that is made of another (where white space has a bound, or a budget comes to its
     /// end) counts that one, too.
     pub mask_misses: u64,
-    /// Of those, masks that turned out to be like one that was held: those are held once.
+    /// Of those, masks that turned out to be like one that was held, by the grammar or by another one: those are held once.
     pub alike: u64,
     /// Masks made ahead that were then asked for.
     pub ahead_used: u64,
     /// Entries held now by the pool, whichever engine built them. 0 here and below if every constraint has a pool of its own.
     pub entries: usize,
-    /// Memory of the pool, in bytes, roughly: entries, profiles of counted blocks, and structural ids of rules.
+    /// Memory of the pool, in bytes, roughly: entries, profiles of counted blocks, structural ids of rules, and finished masks.
     pub bytes: usize,
     /// Its budget.
     pub max_bytes: usize,
@@ -204,7 +204,7 @@ impl Drop for Pooling {
 #[derive(Debug)]
 pub(super) struct Pooled {
     pub(super) pooling: Arc<Pooling>,
-    pool: Arc<MaskPool>,
+    pub(super) pool: Arc<MaskPool>,
 }
 
 impl Pooled {

@@ -1,13 +1,16 @@
-//! Masks that are the same, whichever configurations they are of. Most are: wherever a string goes on, or a number, the same tokens may follow. Each is
-//! held once, and one that comes again as a whole row, which needs no more to be written than its place in memory.
+//! Masks that are the same, whichever configurations they are of, and of which grammars. Most are: wherever a string goes on, or a number, the same
+//! tokens may follow. Each is held once, and one that comes again, in its grammar or in another one, as a whole row, which needs no more to be written
+//! than its place in memory.
 
 use std::collections::hash_map::Entry;
 use std::hash::Hasher;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHasher};
 
 use super::set::TokenSet;
+use crate::cache::{Cache, CacheStats};
 use crate::ids::TokenId;
 
 /// Lists of so many tokens are as good as rows.
@@ -15,41 +18,52 @@ const SHORT: usize = 64;
 /// Memory of a mask that is held elsewhere.
 pub(super) const HELD: usize = size_of::<Arc<TokenSet>>();
 
-/// Masks by what they are.
+/// Masks of one grammar, by what they are.
 #[derive(Debug, Default)]
 pub(super) struct Same(FxHashMap<u64, Known>);
 
+/// Masks that grammars share, within a budget.
 #[derive(Debug)]
+pub(super) struct Alike(Mutex<Cache<u64, Known>>);
+
+#[derive(Clone, Debug)]
 struct Known {
     first: Arc<TokenSet>,
     /// The same as a row, once it has come again.
     row: Option<Arc<TokenSet>>,
 }
 
+impl Known {
+    fn held(&self) -> &Arc<TokenSet> {
+        self.row.as_ref().unwrap_or(&self.first)
+    }
+
+    fn bytes(&self) -> usize {
+        self.first.bytes() + self.row.as_ref().map_or(0, |row| row.bytes()) + size_of::<Known>()
+    }
+}
+
 impl Same {
     /// The mask that is held for all that are like this one, which has `words` words, and how much more memory that takes than before.
-    pub(super) fn of(&mut self, mask: Arc<TokenSet>, words: usize) -> (Arc<TokenSet>, usize) {
-        let known = match self.0.entry(hash(&mask)) {
+    pub(super) fn of(&mut self, mask: Arc<TokenSet>, words: usize, alike: &Alike) -> (Arc<TokenSet>, usize) {
+        let hash = hash(&mask);
+        let known = match self.0.entry(hash) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
-                new.insert(Known { first: mask.clone(), row: None });
-                let bytes = mask.bytes() + size_of::<Known>();
-                return (mask, bytes);
+                // What others hold counts here, too: they may let it go.
+                let known = alike.of(hash, &mask, words).unwrap_or(Known { first: mask, row: None });
+                let known = new.insert(known);
+                return (known.held().clone(), known.bytes());
             }
         };
         if !is_same(&known.first, &mask) {
             let bytes = mask.bytes();
             return (mask, bytes);
         }
-        if is_short(&mask) {
-            return (known.first.clone(), HELD);
+        if known.row.is_some() || is_short(&mask) {
+            return (known.held().clone(), HELD);
         }
-        if let Some(row) = &known.row {
-            return (row.clone(), HELD);
-        }
-        let mut bits = vec![0; words];
-        mask.write(&mut bits);
-        let row = Arc::new(TokenSet::row(bits));
+        let row = alike.of(hash, &mask, words).and_then(|known| known.row).unwrap_or_else(|| as_row(&mask, words));
         known.row = Some(row.clone());
         let bytes = row.bytes();
         (row, bytes)
@@ -58,6 +72,41 @@ impl Same {
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
+}
+
+impl Alike {
+    pub(super) fn new(max_bytes: usize) -> Alike {
+        Alike(Mutex::new(Cache::new(max_bytes)))
+    }
+
+    /// Changes the budget.
+    pub(super) fn set_max_bytes(&self, max_bytes: usize) {
+        self.0.lock().set_max_bytes(max_bytes);
+    }
+
+    pub(super) fn stats(&self) -> CacheStats {
+        self.0.lock().stats()
+    }
+
+    /// What is held of a mask that was asked for before, as a row unless it is short; a new one is noted.
+    fn of(&self, hash: u64, mask: &Arc<TokenSet>, words: usize) -> Option<Known> {
+        let known = self.0.lock().get(&hash);
+        let known = match known {
+            Some(known) if !is_same(&known.first, mask) => return None,
+            Some(known) if known.row.is_some() || is_short(mask) => return Some(known),
+            Some(known) => Known { row: Some(as_row(mask, words)), ..known },
+            None => Known { first: mask.clone(), row: None },
+        };
+        self.0.lock().insert(hash, known.clone(), known.bytes());
+        known.row.is_some().then_some(known)
+    }
+}
+
+/// The mask as a row of its own.
+fn as_row(mask: &TokenSet, words: usize) -> Arc<TokenSet> {
+    let mut bits = vec![0; words];
+    mask.write(&mut bits);
+    Arc::new(TokenSet::row(bits))
 }
 
 /// Whether nothing is gained by a row.
@@ -118,31 +167,47 @@ mod tests {
 
     #[test]
     fn what_comes_again_is_held_once() {
-        let mut same = Same::default();
-        let (short, bytes) = same.of(list(0..9), 10);
+        let (mut same, alike) = (Same::default(), Alike::new(0));
+        let mut of = |mask: Arc<TokenSet>| same.of(mask, 10, &alike);
+        let (short, bytes) = of(list(0..9));
         assert!(bytes > 9 * 4);
-        let (again, bytes) = same.of(list(0..9), 10);
+        let (again, bytes) = of(list(0..9));
         assert!(Arc::ptr_eq(&short, &again) && bytes == HELD);
-        let (long, _) = same.of(list(0..99), 10);
-        let (row, bytes) = same.of(list(0..99), 10);
+        let (long, _) = of(list(0..99));
+        let (row, bytes) = of(list(0..99));
         assert!(!Arc::ptr_eq(&long, &row) && bytes > 40 && bits(&row) == bits(&long));
-        let (again, bytes) = same.of(list(0..99), 10);
+        let (again, bytes) = of(list(0..99));
         assert!(Arc::ptr_eq(&row, &again) && bytes == HELD);
-        let (other, _) = same.of(list(1..99), 10);
+        let (other, _) = of(list(1..99));
         assert_ne!(bits(&other), bits(&row));
         // What is made of one row in two ways, and of two rows in one.
         let TokenSet::Row { base, .. } = &*row else { panic!("a row") };
-        let of = |base: &Arc<[u32]>, remove: u32, add: u32| {
+        let made = |base: &Arc<[u32]>, remove: u32, add: u32| {
             let ids = |id: u32| [TokenId::from_raw(id)].into_iter().collect();
             Arc::new(TokenSet::Row { base: base.clone(), remove: ids(remove), add: ids(add) })
         };
-        let others = [of(base, 3, 200), of(base, 200, 3), of(&bits(&short).into(), 3, 200)];
-        let all: Vec<_> = others.iter().map(|mask| same.of(mask.clone(), 10).0).collect();
+        let others = [made(base, 3, 200), made(base, 200, 3), made(&bits(&short).into(), 3, 200)];
+        let all: Vec<_> = others.iter().map(|mask| of(mask.clone()).0).collect();
         for (mask, held) in others.iter().zip(&all) {
             assert_eq!(bits(mask), bits(held));
-            assert_eq!(bits(mask), bits(&same.of(mask.clone(), 10).0));
+            assert_eq!(bits(mask), bits(&of(mask.clone()).0));
         }
         same.clear();
-        assert!(!Arc::ptr_eq(&same.of(list(0..9), 10).0, &short));
+        assert!(!Arc::ptr_eq(&same.of(list(0..9), 10, &alike).0, &short));
+    }
+
+    #[test]
+    fn what_comes_again_in_another_grammar_is_a_row() {
+        let alike = Alike::new(100_000);
+        let of = |mask: Arc<TokenSet>| Same::default().of(mask, 10, &alike).0;
+        let first = of(list(0..99));
+        let rows = [of(list(0..99)), of(list(0..99))];
+        assert!(Arc::ptr_eq(&rows[0], &rows[1]) && bits(&rows[0]) == bits(&first));
+        assert!(matches!((&*first, &*rows[0]), (TokenSet::List(_), TokenSet::Row { .. })));
+        let short = of(list(0..9));
+        assert!(Arc::ptr_eq(&of(list(0..9)), &short));
+        assert_eq!(alike.stats().entries, 2);
+        alike.set_max_bytes(0);
+        assert!(alike.stats().bytes == 0 && !Arc::ptr_eq(&of(list(0..9)), &short));
     }
 }
