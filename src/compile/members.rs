@@ -10,11 +10,21 @@ use super::units::Unit;
 use crate::fsm::{Edge, Nfa};
 use crate::ir::{Counts, Pick, Taken};
 
+/// Most bytes of a name that are looked at.
+const MOST_SPELLED: usize = 128;
 /// How likely a member is that may repeat, beside the others.
 const UNDECLARED: f64 = 1.0 / 256.0;
 
 /// States that differ only in which members there have been: the instance, and each state's place with what is told of what there has been.
 pub(super) type Kind = Box<[(u32, u32)]>;
+
+/// What is put in the place of a place in a set of members, where it is not told which members there have been.
+pub(super) struct StandIn {
+    /// A place from which its member goes on in the same way.
+    pub(super) like: u32,
+    /// Where whatever can be read can be read as a member that may repeat as well: what is put in its place, as it makes no difference.
+    pub(super) covered: Option<u32>,
+}
 
 /// How likely something is beside others at the same place, for texts in which members come as they are declared.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -162,12 +172,51 @@ impl Regions {
         self.all.len()
     }
 
+    /// Which set a place ends a member of.
+    pub(super) fn ends(&self, place: u32) -> Option<u32> {
+        match self.role(place) {
+            Role::End(region, _) => Some(region),
+            _ => None,
+        }
+    }
+
+    /// Whether a place means no more than its edges.
+    pub(super) fn is_plain(&self, place: u32) -> bool {
+        matches!(self.role(place), Role::None | Role::First)
+    }
+
+    /// Whether a set has members that may repeat, and any number of them.
+    pub(super) fn may_repeat(&self, region: usize) -> bool {
+        let region = &self.all[region];
+        region.counts.is_unbounded() && !region.often.is_empty()
+    }
+
     /// The symbols that a separator is made of; none where it may be empty.
     pub(super) fn separating(&self, nfa: &Nfa, region: usize) -> Option<Vec<(u32, u32)>> {
         let region = &self.all[region];
         let [.., begin, end] = region.inside[..] else { return None };
         let edges = (begin..end).flat_map(|state| nfa.edges(state)).map(|e| (e.lo, e.hi));
         (!region.touching).then(|| edges.collect())
+    }
+
+    /// What each member of a set that comes at most once begins with, as long as nothing but one byte may follow another: these bytes, and the place before
+    /// each.
+    pub(super) fn spelled(&self, nfa: &Nfa, region: usize) -> impl Iterator<Item = Vec<(u32, u8)>> {
+        self.all[region].once.iter().map(|&first| {
+            let mut spelled = Vec::new();
+            let mut place = first;
+            while spelled.len() < MOST_SPELLED
+                && self.is_plain(place)
+                && let [Edge { lo, hi, to }] = nfa.edges(place).collect::<Vec<_>>()[..]
+                && lo == hi
+                && let Ok(byte) = u8::try_from(lo)
+                && nfa.epsilons(place).next().is_none()
+            {
+                spelled.push((place, byte));
+                place = to;
+            }
+            spelled
+        })
     }
 
     /// The set of members that a place is in or behind a member of.
@@ -282,6 +331,8 @@ pub(super) struct MemberStates {
 const NOTHING: u32 = 0;
 /// In place of a number: some of what has been there is told.
 const TOLD: u32 = 1 << 31;
+/// In place of a number: nothing is told, not even which members there may be.
+const UNTOLD: u32 = u32::MAX;
 
 impl MemberStates {
     pub(super) fn new(is_shape: bool) -> MemberStates {
@@ -393,21 +444,30 @@ impl MemberStates {
 
     /// What is left of a set of states of an instance if it is not told which members there have been, none where that is nothing less. States of
     /// which the same is left do the same up to where the member behind a separator begins: where one begins is told by the places, as sets are
-    /// closed, and what there may be behind it, by whether it may be the last one and whether it must be.
-    pub(super) fn without_names(&self, unit: &Unit, instance: u32, set: &[u32]) -> Option<Kind> {
+    /// closed, and what there may be behind it, by whether it may be the last one and whether it must be. `stand_in` says what is put in a place's
+    /// place.
+    pub(super) fn without_names(
+        &self,
+        unit: &Unit,
+        (instance, set): (u32, &[u32]),
+        mut stand_in: impl FnMut(u32) -> StandIn,
+    ) -> Option<Kind> {
         let mut less = false;
         let kinds = set.iter().map(|&state| {
             let (number, place) = self.of(state);
-            match self.told(unit, place, self.taken(state)) {
-                Some(told) => {
-                    less = true;
-                    (place, told)
-                }
-                None => (place, number),
+            let taken = self.taken(state);
+            let Some(told) = self.told(unit, place, taken) else { return (place, number) };
+            less = true;
+            // Where members are still counted, one that repeats may not come.
+            let enough = || unit.members.around(place).is_some_and(|region| region.counts.are_enough(taken));
+            match stand_in(place) {
+                StandIn { covered: Some(covered), .. } if enough() => (covered, UNTOLD),
+                StandIn { like, .. } => (like, told),
             }
         });
         let mut kind: Vec<(u32, u32)> = kinds.collect();
         kind.sort_unstable();
+        kind.dedup();
         kind.push((instance, 0));
         less.then(|| kind.into())
     }
@@ -435,6 +495,12 @@ impl MemberStates {
         let others = if with_others { &region.often[..] } else { &[] };
         let firsts = region.once.iter().chain(others).filter(|&&first| unit.main.live[first as usize]);
         firsts.map(|&first| self.at(NOTHING, first)).collect()
+    }
+
+    /// Where the members of a set that may repeat begin, as nothing has been there.
+    pub(super) fn others(&mut self, unit: &Unit, region: usize) -> Vec<u32> {
+        let others = unit.members.all[region].often.iter().filter(|&&first| unit.main.live[first as usize]);
+        others.map(|&first| self.at(NOTHING, first)).collect()
     }
 
     /// The most members that may still come in one of these states, of those that come at most once.

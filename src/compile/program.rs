@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use std::hash::Hasher;
 
 use super::members::{Kind, Likely, MemberStates};
@@ -147,8 +147,12 @@ pub(crate) struct Program {
     member_states: usize,
     /// Of states that differ only in which members there have been, the first.
     first_alike: FxHashMap<Kind, u32>,
-    /// By instance: see [`Program::is_apart`].
+    /// By instance: see [`Program::is_apart`], [`Program::names_of`] and [`Program::covered`].
     apart: FxHashMap<u32, bool>,
+    names: FxHashMap<u32, Arc<alike::Names>>,
+    covered: FxHashMap<u32, Arc<FxHashSet<u32>>>,
+    /// By instance: places from which members end alike.
+    endings: FxHashMap<u32, alike::Endings>,
     /// See [`Program::nearing_end`].
     nearing_end: FxHashMap<u32, u32>,
     /// States that are a node of a graph, and others that are known to be none.
@@ -213,6 +217,9 @@ impl Program {
             member_states: 0,
             first_alike: FxHashMap::default(),
             apart: FxHashMap::default(),
+            names: FxHashMap::default(),
+            covered: FxHashMap::default(),
+            endings: FxHashMap::default(),
             nearing_end: FxHashMap::default(),
             at_nodes: FxHashMap::default(),
             likes: FxHashMap::default(),

@@ -247,7 +247,7 @@ proptest! {
         (required, kinds, closed) in (prop_oneof![2 => Just(0u8), 1 => any::<u8>()], any::<u32>(), any::<bool>()),
         pieces in vec(vec(proptest::sample::select(&PIECES[..]), 1..7), 60..200),
         walks in vec(vec(any::<u16>(), 24), 1..4),
-        (direct, apart) in any::<(bool, bool)>(),
+        (direct, apart, whole) in any::<(bool, bool, bool)>(),
     ) {
         let mut names = names;
         let turn = order as usize % names.len();
@@ -255,7 +255,10 @@ proptest! {
         let extra: std::collections::BTreeSet<String> = pieces.iter().map(|pieces| pieces.concat()).filter(|t| t.len() > 1).collect();
         // As in vocabularies of models: no token goes on from a comma into a name, and which members there have been is not told.
         let goes_into_name = |text: &str| text.as_bytes().windows(3).any(|three| b", ".contains(&three[0]) && three[1] == b'"' && b"abc".contains(&three[2]));
-        let extra: std::collections::BTreeSet<String> = extra.into_iter().filter(|text| !(apart && goes_into_name(text))).collect();
+        // And none holds a quote with so much of a name before it.
+        let ends_name = |text: &str| text.as_bytes().windows(3).any(|three| b"\"abc".contains(&three[0]) && b"abc".contains(&three[1]) && three[2] == b'"');
+        let extra: std::collections::BTreeSet<String> =
+            extra.into_iter().filter(|text| !(apart && goes_into_name(text) || whole && ends_name(text))).collect();
         let extra: Vec<&[u8]> = extra.iter().map(String::as_bytes).collect();
         let vocab = Arc::new(Vocabulary::toy(&extra));
         let options = EngineOptions { direct_walk: if direct { 16_384 } else { 0 }, ..EngineOptions::default() };
@@ -321,6 +324,50 @@ fn masks_tell_what_may_come_behind_a_member() {
         let misses = engine.pool_stats().mask_misses;
         assert!(misses <= 12, "{misses} masks");
     }
+}
+
+/// Where names may come that are not declared, which of the declared ones are left makes a difference only to tokens that end one.
+#[test]
+fn masks_tell_which_members_are_left_where_a_token_ends_a_name() {
+    let names = ["is_a", "is_b", "has_a", "has_b", "on_a", "on_b", "x"];
+    let declared = names.map(|name| format!("\"{name}\": {{\"type\": \"boolean\"}}")).join(", ");
+    let schema = |more: &str| format!(r#"{{"type": "object", "properties": {{{declared}}}, "required": ["x"]{more}}}"#);
+    // Where only names with an `o` are not declared, those with another letter are told.
+    let few = r#", "patternProperties": {"^o": {}}, "additionalProperties": false"#;
+    let texts = [&[][..], &["is_a"], &["on_b", "is_a"], &["is_a", "is_b", "has_a", "has_b", "on_a", "on_b"]];
+    let spelled = |names: &[&str]| names.iter().map(|name| format!("\"{name}\":true,")).collect::<String>();
+    let texts =
+        texts.map(|names| ["\"x\":true,", ""].map(|required| format!("{{{required}{}", spelled(names)))).concat();
+    let plain: &[&[u8]] = &[b"\":", b"is", b"has", b"_a", b"tr", b"ue", b"true", b"e,", b"\"i", b", "];
+    let ending: &[&[u8]] = &[b"_a\"", b"b\":"];
+    let misses = [("", false), ("", true), (few, false), (few, true)].map(|(more, ends)| {
+        let tokens = [plain, if ends { ending } else { &[] }].concat();
+        let vocab = Arc::new(Vocabulary::toy(&tokens));
+        let engine = Engine::new(vocab.clone(), EngineOptions::default());
+        let constraint = engine.compile_json_schema(&schema(more), &SchemaOptions::default()).expect("compiles");
+        let (mut row, mut misses) = (vec![0; vocab.mask_words()], 0);
+        for text in &texts {
+            for more in ["", "\"", "\"is", "\"is_", "\"is_a", "\"has_b", "\"other", "\"other\":", "\"x", "\"x\":tr"] {
+                let mut matcher = constraint.matcher();
+                let text = [text, more].concat();
+                if !text.bytes().all(|byte| matcher.advance(TokenId::from_raw(byte.into())).is_ok()) {
+                    // A member that there has been.
+                    continue;
+                }
+                let before = engine.pool_stats().mask_misses;
+                matcher.fill_mask(&mut row);
+                if matches!(more, "" | "\"" | "\"is" | "\"other\":") {
+                    misses += engine.pool_stats().mask_misses - before;
+                }
+                for id in (0..vocab.width()).map(TokenId::new) {
+                    let allowed = matcher.allows(id);
+                    assert_eq!(bit(&row, id), allowed, "{:?} behind {text}", vocab.shown(id).to_string());
+                }
+            }
+        }
+        misses
+    });
+    assert!(misses[0] <= 30 && misses[1] > misses[0] && misses[2] > misses[0], "{misses:?} masks");
 }
 
 fn text(vocab: &Vocabulary, matcher: &Matcher) -> String {

@@ -3,8 +3,11 @@
 
 use std::sync::Arc;
 
-use super::{Program, Source, State, UNKNOWN};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{Kind, NO_BLOCK, Program, Source, State, UNKNOWN};
 use crate::compile::ByteEdge;
+use crate::compile::members::StandIn;
 use crate::compile::units::{Symbol, Unit};
 use crate::fsm::Triples;
 
@@ -12,8 +15,66 @@ use crate::fsm::Triples;
 const COMMON: usize = 32;
 /// Deepest chain of rules that members begin with.
 const DEPTH: u32 = 8;
+/// In place of a symbol: nothing is read.
+const NO_SYMBOL: u32 = u32::MAX;
+/// Most places that are looked at to find out which others one is like.
+const LOOKED_AT: u32 = 64;
 /// Most bytes that separators are made of.
 const FEW_BYTES: usize = 16;
+
+/// Names of the members of an instance that come at most once, where there are others that may repeat.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    /// The region of each, its bytes, and the place before each.
+    spelled: Vec<(usize, Vec<(u32, u8)>)>,
+    /// By place: the first that the same text leads to.
+    stand_ins: FxHashMap<u32, u32>,
+}
+
+/// Places of an instance from which a member goes on in the same way to its end.
+#[derive(Debug, Default)]
+pub(super) struct Endings {
+    /// The first that was met of those that are like a place.
+    firsts: FxHashMap<u32, u32>,
+    by_kind: FxHashMap<Box<[u32]>, u32>,
+}
+
+impl Endings {
+    /// A place from which the same can be read up to the end of the member.
+    fn of(&mut self, unit: &Unit, place: u32) -> u32 {
+        self.find(unit, place, &mut { LOOKED_AT }).unwrap_or(place)
+    }
+
+    /// None where there is too much to look at.
+    fn find(&mut self, unit: &Unit, place: u32, left: &mut u32) -> Option<u32> {
+        if let Some(&known) = self.firsts.get(&place) {
+            return Some(known);
+        }
+        *left = left.checked_sub(1)?;
+        let (members, main) = (&unit.members, &unit.main);
+        let mut kind = Vec::new();
+        if let Some(region) = members.ends(place) {
+            kind.push(region);
+        } else if members.is_plain(place) && !main.nfa.is_final(place) {
+            // Until it is known, a place that leads back to itself is like no other.
+            self.firsts.insert(place, place);
+            let epsilons = main.nfa.epsilons(place).map(|to| (NO_SYMBOL, NO_SYMBOL, to));
+            let edges = main.nfa.edges(place).map(|e| (e.lo, e.hi, e.to));
+            for (lo, hi, to) in edges.chain(epsilons).filter(|&(_, _, to)| main.live[to as usize]) {
+                let Some(to) = self.find(unit, to, left) else {
+                    self.firsts.remove(&place);
+                    return None;
+                };
+                kind.extend([lo, hi, to]);
+            }
+        } else {
+            return Some(place);
+        }
+        let first = *self.by_kind.entry(kind.into()).or_insert(place);
+        self.firsts.insert(place, first);
+        Some(first)
+    }
+}
 
 impl Program {
     /// Whether there are sets of members.
@@ -38,16 +99,125 @@ impl Program {
     }
 
     fn find_alike(&mut self, state: u32, tokens: &Triples) -> u32 {
-        let State { instance, set, .. } = self.states[state as usize];
-        let kind = self
-            .members_of(instance)
-            .and_then(|(unit, number)| self.members[number].without_names(unit, instance, &self.sets[set.range()]));
-        let Some(kind) = kind else { return state };
+        let State { instance, block, .. } = self.states[state as usize];
+        if block != NO_BLOCK {
+            return self.alike_in_block(state, block, tokens);
+        }
+        let Some(kind) = self.kind(state, |_| None) else { return state };
+        let first = *self.first_alike.entry(kind).or_insert(state);
+        if first != state {
+            return if self.is_apart(instance, tokens) { self.known_alike(first) } else { state };
+        }
+        // No other is known that goes on with the same members, but perhaps no token gets to the end of a name in which they differ.
+        let names = self.names_of(instance);
+        let Some(kind) = self.kind(state, |place| names.stand_ins.get(&place).copied()) else { return state };
         let first = *self.first_alike.entry(kind).or_insert(state);
         if first == state || !self.is_apart(instance, tokens) {
             return state;
         }
-        first
+        let covered = self.covered(instance, &names, tokens);
+        let told = |place: u32| names.stand_ins.get(&place).copied().filter(|_| covered.contains(&place));
+        let [kind, other] = [state, first].map(|state| self.kind(state, told));
+        if kind == other { first } else { state }
+    }
+
+    /// The state of the same block with what stands for the state behind it.
+    fn alike_in_block(&mut self, state: u32, block: u32, tokens: &Triples) -> u32 {
+        let exit = self.blocks[block as usize].exit;
+        let alike = self.alike(exit, tokens);
+        let State { instance, set, .. } = self.states[state as usize];
+        let Source::Sets(unit, part) = &self.instances[instance as usize].source else { return state };
+        let (unit, Some(number)) = (unit.clone(), part.checked_sub(1)) else { return state };
+        if alike == exit || alike == Program::RETURN {
+            return state;
+        }
+        let other = self.place(self.states[alike as usize].instance, &unit, number, alike);
+        let inner = self.states[self.blocks[other as usize].start as usize].instance;
+        let set = self.sets[set.range()].to_vec();
+        self.intern(inner, &set)
+    }
+
+    /// See [`MemberStates::without_names`](super::MemberStates::without_names).
+    fn kind(&mut self, state: u32, covered: impl Fn(u32) -> Option<u32>) -> Option<Kind> {
+        let State { instance, set, .. } = self.states[state as usize];
+        self.members_of(instance)?;
+        let mut endings = self.endings.remove(&instance).unwrap_or_default();
+        let (unit, number) = self.members_of(instance)?;
+        let stand_in = |place: u32| StandIn { like: endings.of(unit, place), covered: covered(place) };
+        let kind = self.members[number].without_names(unit, (instance, &self.sets[set.range()]), stand_in);
+        self.endings.insert(instance, endings);
+        kind
+    }
+
+    fn names_of(&mut self, instance: u32) -> Arc<Names> {
+        if let Some(known) = self.names.get(&instance) {
+            return known.clone();
+        }
+        let mut names = Names::default();
+        if let Some((unit, _)) = self.members_of(instance) {
+            let regions = (0..unit.members.len()).filter(|&region| unit.members.may_repeat(region));
+            for region in regions {
+                let begin = names.spelled.len();
+                names.spelled.extend(unit.members.spelled(&unit.main.nfa, region).map(|spelled| (region, spelled)));
+                let mut known: FxHashMap<(usize, Vec<u8>), u32> = FxHashMap::default();
+                for (_, spelled) in &names.spelled[begin..] {
+                    for (at, &(place, _)) in spelled.iter().enumerate() {
+                        let before = spelled[..at].iter().map(|&(_, byte)| byte).collect();
+                        names.stand_ins.insert(place, *known.entry((region, before)).or_insert(place));
+                    }
+                }
+            }
+        }
+        let names = Arc::new(names);
+        self.names.insert(instance, names.clone());
+        names
+    }
+
+    /// The places in names from which no token gets past what a member that may repeat reads, too.
+    fn covered(&mut self, instance: u32, names: &Names, tokens: &Triples) -> Arc<FxHashSet<u32>> {
+        if let Some(known) = self.covered.get(&instance) {
+            return known.clone();
+        }
+        let mut covered = FxHashSet::default();
+        for (region, spelled) in &names.spelled {
+            let bytes: Vec<u8> = spelled.iter().map(|&(_, byte)| byte).collect();
+            let read = self.others_read(instance, *region, &bytes);
+            // Where three bytes are in no token, each token that begins before them ends in front of the last one at the latest.
+            let last = bytes.windows(3).enumerate().rev().find(|(at, three)| at + 2 <= read && tokens.lack(three));
+            covered.extend(last.into_iter().flat_map(|(at, _)| &spelled[..=at]).map(|&(place, _)| place));
+        }
+        let covered = Arc::new(covered);
+        self.covered.insert(instance, covered.clone());
+        covered
+    }
+
+    /// How many of these bytes can be read from where a member begins that may repeat, as far as that can be told.
+    fn others_read(&mut self, instance: u32, region: usize, bytes: &[u8]) -> usize {
+        let Some((unit, number)) = self.members_of(instance).map(|(unit, number)| (unit.clone(), number)) else {
+            return 0;
+        };
+        let firsts = self.members[number].others(&unit, region);
+        let mut set = Vec::new();
+        self.close(instance, &firsts, &mut set);
+        let mut next = vec![self.intern(instance, &set)];
+        let mut level = Vec::new();
+        for (read, &byte) in bytes.iter().enumerate() {
+            level.clear();
+            // Those that cannot be looked through may read it or not.
+            for &state in &next {
+                let _ = self.readers(state, &mut level, DEPTH);
+            }
+            next.clear();
+            for &state in &level {
+                next.extend(self.byte_edges(state).iter().filter(|e| e.lo <= byte && byte <= e.hi).map(|e| e.to));
+            }
+            next.sort_unstable();
+            next.dedup();
+            if next.is_empty() {
+                return read;
+            }
+        }
+        bytes.len()
     }
 
     fn members_of(&self, instance: u32) -> Option<(&Arc<Unit>, usize)> {

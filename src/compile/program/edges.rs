@@ -195,7 +195,7 @@ impl Program {
     }
 
     /// A block of a rule with what follows it.
-    fn place(&mut self, instance: u32, unit: &Arc<Unit>, block: u32, exit: u32) -> u32 {
+    pub(super) fn place(&mut self, instance: u32, unit: &Arc<Unit>, block: u32, exit: u32) -> u32 {
         let Instance { rule, from, .. } = self.instances[instance as usize];
         if let Some(&placed) = self.placed.get(&(rule, block, exit)) {
             return placed;
