@@ -45,14 +45,14 @@ const UNCOUNTED_TOTAL: usize = 100_000;
 
 /// Tokens that a matcher has room for from the beginning. A list that grows while it is short asks the allocator again and again, and what
 /// that answers late, as behind a grammar that has just been dropped, is many times what a token costs.
-const TOKENS: usize = 256;
+const TOKENS: usize = 1024;
 
 /// How an [`Engine`] works.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
     /// Bounds on every request.
     pub limits: Limits,
-    /// Memory of the mask entries that grammars share, in bytes; what has not been used lately makes room. With 0 nothing is kept.
+    /// Memory of the mask entries and finished masks that grammars share, in bytes; what has not been used lately makes room. With 0 nothing is kept.
     pub pool_bytes: usize,
     /// With whom they are shared; see there for engines that ask for different budgets.
     pub pool_scope: PoolScope,

@@ -124,6 +124,8 @@ struct Shadow {
 struct At {
     epoch: u64,
     config: ConfigId,
+    /// The same as a text gets there: it is known which names there have been.
+    named: ConfigId,
 }
 
 /// What became of one mask.
@@ -195,7 +197,7 @@ impl Matcher {
             return false;
         }
         let (index, ahead, likely) = (self.index.clone(), self.ahead.clone(), likely.to_vec());
-        let at = At { epoch: self.epoch, config: self.config() };
+        let at = At { epoch: self.epoch, config: self.config(), named: self.config() };
         let (tokens, before) = (self.tokens.clone(), self.configs.iter().rev().nth(1).copied());
         let counters = self.shared.counters.clone();
         count(&counters.prefetches, 1);
@@ -330,7 +332,7 @@ impl Work<'_> {
             });
             let Some((config, _)) = own else { break };
             known.insert(config, next);
-            self.make(state, next, At { config, ..at })?;
+            self.make(state, next, At { config, named: config, ..at })?;
         }
         Ok(())
     }
@@ -392,12 +394,15 @@ impl Work<'_> {
 
     /// Where a place is in the constraint's own parser. `None` where its caches were emptied on the way, or have no room.
     fn arrive(&self, place: &Place) -> Option<At> {
-        let own_start = |own: &mut IndexState| At { epoch: own.epoch, config: own.parser.start() };
+        let own_start = |own: &mut IndexState| {
+            let config = own.parser.start();
+            At { epoch: own.epoch, config, named: config }
+        };
         let at = place.from.unwrap_or_else(|| self.on_constraint(own_start));
         self.follow(at, &place.path)
     }
 
-    /// Where a text leads from a place in the constraint's own parser. `None` as for [`Work::arrive`].
+    /// Where a token leads from a place in the constraint's own parser. `None` as for [`Work::arrive`].
     fn follow(&self, mut at: At, path: &[Symbol]) -> Option<At> {
         for steps in path.chunks(STEPS_AT_ONCE) {
             at = self.on_constraint(|own| {
@@ -411,7 +416,16 @@ impl Work<'_> {
                 Some(At { config, ..at })
             })?;
         }
-        Some(at)
+        let bytes: Option<Vec<u8>> = path.iter().map(|symbol| symbol.byte()).collect();
+        self.on_constraint(|own| {
+            let epoch = (at.epoch == own.epoch).then_some(at.epoch)?;
+            let named = match (&bytes, path) {
+                (Some(bytes), _) => own.parser.remember(at.named, bytes),
+                (None, [Symbol::Special(special)]) => own.parser.step_special(at.named, *special),
+                (None, _) => Ok(at.config),
+            };
+            Some(At { epoch, named: named.ok()?, ..at })
+        })
     }
 }
 
@@ -428,6 +442,13 @@ impl Symbol {
         match self {
             Symbol::Byte(byte) => parser.advance(config, byte).map(|_| ()),
             Symbol::Special(_) => Ok(()),
+        }
+    }
+
+    fn byte(self) -> Option<u8> {
+        match self {
+            Symbol::Byte(byte) => Some(byte),
+            Symbol::Special(_) => None,
         }
     }
 

@@ -20,8 +20,8 @@ use crate::cache::Cache;
 use crate::compile::{CompileError, Compiled};
 use crate::ids::TokenId;
 use crate::limits::Limits;
-use crate::room::LeaveRoom;
 use crate::matcher::{ConfigId, DEAD, Exit, Item, Lengths, Naming, Parser, ParserLimit};
+use crate::room::LeaveRoom;
 use crate::switches::Switches;
 use crate::vocab::Vocabulary;
 
@@ -50,6 +50,9 @@ type Resolved = FxHashMap<(usize, Exit, ConfigId), (Arc<Entry>, Words)>;
 /// First bytes from which on a configuration reads text, in a vocabulary of so many times the budget of a direct walk.
 const TEXT_BYTES: usize = 48;
 const TEXT_NODES: usize = 4;
+
+/// So many configurations are made before the memory that is held is looked at again.
+const LOOK_EVERY: usize = 16;
 
 /// The limit that ended a walk.
 fn limit(stopped: Stopped) -> ParserLimit {
@@ -121,6 +124,8 @@ pub(crate) struct IndexState {
     pub(crate) lengths: Option<Box<Lengths>>,
     /// Memory one sequence needed after the last clear, to tell a full cache from a sequence that needs all of it.
     floor: Option<usize>,
+    /// Configurations there were when the memory that is held was looked at.
+    relieved: usize,
 }
 
 impl Index {
@@ -408,6 +413,7 @@ impl IndexState {
         let chained = compiled.largest_component() >= ways.mutual_rules && compiled.scopes.is_empty();
         IndexState {
             floor: None,
+            relieved: 0,
             parser,
             switches: ways.switches,
             epoch: 0,
@@ -627,8 +633,14 @@ impl IndexState {
         self.parser.is_half_full() || self.masks_held > index.mask_bytes / 2
     }
 
-    /// Empties the caches if they are over their budget, unless what is needed right now is itself most of it.
+    /// Empties the caches if they are over their budget, unless what is needed right now is itself most of it. Looks when there are some more
+    /// configurations than there were.
     pub(crate) fn relieve(&mut self) {
+        let configs = self.parser.store().configs();
+        if configs < self.relieved + LOOK_EVERY {
+            return;
+        }
+        self.relieved = configs;
         if self.parser.is_full() && self.floor.unwrap_or(0) * 2 < self.parser.bytes() {
             self.clear();
         }
@@ -652,6 +664,7 @@ impl IndexState {
         self.folds = Folds::default();
         self.masks_held = 0;
         self.lengths = None;
+        self.relieved = 0;
         self.epoch += 1;
         self.floor = None;
     }

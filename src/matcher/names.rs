@@ -8,7 +8,7 @@
 //!
 //! A walk through a vocabulary begins no names ([`Parser::step`]); a text does ([`Parser::advance`]).
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::limit::ParserLimit;
@@ -26,6 +26,8 @@ const FEW_FRAMES: usize = 24;
 /// Frames of the occurrences of rules that have called names, and registers of these.
 type List = SmallVec<[(FrameId, u32); 4]>;
 type Frames = SmallVec<[FrameId; 4]>;
+/// The bytes of a token.
+type Token = SmallVec<[u8; 16]>;
 
 /// A configuration, taken apart.
 struct Apart {
@@ -41,10 +43,22 @@ pub(super) struct Names {
     /// Where a text under way leads: it tells bytes apart that nothing else does.
     steps: FxHashMap<(ConfigId, u8), ConfigId>,
     specials: FxHashMap<(ConfigId, u32), ConfigId>,
+    /// Where tokens lead that are likely to come; see [`Parser::remember`].
+    tokens: hashbrown::HashMap<(ConfigId, Token), ConfigId, FxBuildHasher>,
     /// Frames that are looked after while they are rewritten: what each was, and is.
     carried: Vec<(FrameId, FrameId)>,
     /// Frames of names that are not to end.
     pub(super) refused: Vec<FrameId>,
+}
+
+/// A configuration and what is read there, to be looked up.
+#[derive(Hash)]
+struct Read<'b>(ConfigId, &'b [u8]);
+
+impl hashbrown::Equivalent<(ConfigId, Token)> for Read<'_> {
+    fn equivalent(&self, (config, bytes): &(ConfigId, Token)) -> bool {
+        self.0 == *config && self.1 == &bytes[..]
+    }
 }
 
 impl Names {
@@ -54,6 +68,7 @@ impl Names {
             ids: [(List::new(), 0)].into_iter().collect(),
             steps: FxHashMap::default(),
             specials: FxHashMap::default(),
+            tokens: hashbrown::HashMap::default(),
             carried: Vec::new(),
             refused: Vec::new(),
         }
@@ -68,7 +83,9 @@ impl Names {
 
     /// Memory held, in bytes, roughly.
     pub(super) fn bytes(&self) -> usize {
-        self.lists.len() * 2 * (size_of::<List>() + 8) + (self.steps.len() + self.specials.len()) * 16
+        self.lists.len() * 2 * (size_of::<List>() + 8)
+            + (self.steps.len() + self.specials.len()) * 16
+            + self.tokens.len() * size_of::<(ConfigId, Token, ConfigId)>()
     }
 
     fn list_of(&self, number: u32) -> List {
@@ -161,13 +178,21 @@ impl Parser {
                 at = next;
                 good += 1;
             } else if self.reads_names(at, byte) {
+                if let Some(&next) = self.names.tokens.get(&Read(config, bytes)) {
+                    return Ok((next, bytes.len()));
+                }
                 let mut apart = self.apart(at);
                 while let Some(&byte) = bytes.get(good)
                     && apart.plain != DEAD
                     && (byte == QUOTE || self.is_reading(&apart.list))
                 {
-                    self.read_apart(&mut apart, byte)?;
-                    good += usize::from(apart.plain != DEAD);
+                    match self.read_first(&mut apart, &bytes[good..])? {
+                        0 => {
+                            self.read_apart(&mut apart, byte)?;
+                            good += usize::from(apart.plain != DEAD);
+                        }
+                        read => good += read,
+                    }
                 }
                 at = self.together(apart);
             } else {
@@ -176,6 +201,15 @@ impl Parser {
             }
         }
         Ok((at, good))
+    }
+
+    /// As [`Parser::advance_over`] and [`Parser::token_ended`], and where the token is of a name, it is known from then on.
+    pub(crate) fn remember(&mut self, config: ConfigId, bytes: &[u8]) -> Result<ConfigId, ParserLimit> {
+        let (next, _) = self.advance_over(config, bytes)?;
+        if next != DEAD && self.is_named(next) {
+            self.names.tokens.insert((config, bytes.into()), next);
+        }
+        self.token_ended(next)
     }
 
     /// Where the beginning of the first name leads, if that is known.
@@ -220,6 +254,38 @@ impl Parser {
         }
         let names = self.names.number(list);
         self.parts().0.named(plain, names)
+    }
+
+    /// Reads as many bytes of the first name of a rule as only add to it; how many.
+    fn read_first(&mut self, apart: &mut Apart, bytes: &[u8]) -> Result<usize, ParserLimit> {
+        let [(frame, register)] = apart.list[..] else { return Ok(0) };
+        let rewritten = Has::METER.or(Has::SCOPE);
+        let store = self.store();
+        if !store.registers.reads_first(register) || store.has(frame).any(rewritten) || self.compares(apart.plain) {
+            return Ok(0);
+        }
+        let mut read = 0;
+        for &byte in bytes.iter().take_while(|&&byte| byte != QUOTE) {
+            let next = self.step(apart.plain, byte)?;
+            if next == DEAD || !self.has_same_frames(apart.plain, next) || self.may_end(apart.plain, frame, byte) {
+                break;
+            }
+            apart.plain = next;
+            read += 1;
+        }
+        if read > 0 {
+            apart.list[0].1 = self.parts().0.registers.read_all(register, &bytes[..read]);
+        }
+        Ok(read)
+    }
+
+    /// Whether a byte leads to where a rule with this frame has no more names.
+    fn may_end(&self, plain: ConfigId, frame: FrameId, byte: u8) -> bool {
+        let program = self.program();
+        self.store().items(plain).iter().filter(|item| item.frame == frame).any(|item| {
+            let mut edges = program.byte_edges(item.state).iter().filter(|e| e.lo <= byte && byte <= e.hi);
+            edges.any(|e| program.ends_names(item.state, e.to))
+        })
     }
 
     /// Reads a byte. False if all bytes of its class lead there.
@@ -522,6 +588,7 @@ impl Parser {
     /// has been read, only if `begin`.
     pub(crate) fn towards_names(&mut self, config: ConfigId, begin: bool) -> ByteSet {
         let list = self.names.list_of(self.store().done(config).names);
+        let begin = begin && list.iter().any(|&(_, register)| !self.store().registers.said(register).reading);
         let calling = if begin { self.calling(config) } else { Frames::new() };
         let registers = &mut self.parts().0.registers;
         let mut out = ByteSet::EMPTY;

@@ -206,7 +206,29 @@ impl Registers {
         if !self.said(register).reading {
             return register;
         }
-        let Register { set, text: before, .. } = self.registers[register as usize];
+        let Register { set, text, .. } = self.registers[register as usize];
+        let text = self.text_behind(text, symbol);
+        self.register(set, text)
+    }
+
+    /// As [`Registers::read`] byte by byte, where that needs no register for what is between: an element is under way that there is nothing
+    /// to be told apart from.
+    pub(super) fn read_all(&mut self, register: u32, bytes: &[u8]) -> u32 {
+        debug_assert!(self.reads_first(register), "an element that is the first");
+        let Register { set, mut text, .. } = self.registers[register as usize];
+        for &byte in bytes {
+            text = self.text_behind(text, u32::from(byte));
+        }
+        self.register(set, text)
+    }
+
+    /// Whether an element is under way, and there have been no others.
+    pub(super) fn reads_first(&self, register: u32) -> bool {
+        self.said(register).reading && self.registers.get(register as usize).is_some_and(|known| known.set == NOTHING)
+    }
+
+    /// A text and one more symbol; the same text where that says nothing.
+    fn text_behind(&mut self, before: u32, symbol: u32) -> u32 {
         let last = self.texts[before as usize];
         let byte = u8::try_from(symbol).unwrap_or(b'?');
         let is_space = matches!(byte, b' ' | b'\t' | b'\r' | b'\n') && last.quoted == Quoted::No;
@@ -214,7 +236,7 @@ impl Registers {
         // tells an element that has begun from one that has not.
         let alone = matches!(u8::try_from(last.symbol), Ok(b'[' | b'{' | b',' | b':' | b'"' | b']' | b'}' | b' '));
         if is_space && alone {
-            return register;
+            return before;
         }
         let symbol = if is_space { u32::from(b' ') } else { symbol };
         let quoted = match (last.quoted, byte) {
@@ -228,7 +250,7 @@ impl Registers {
         if text == next {
             self.texts.push(Text { before, symbol, quoted });
         }
-        self.register(set, text)
+        text
     }
 
     /// The element under way ends; `None` if it may not, or there has been one of the same value.
