@@ -203,7 +203,7 @@ impl Parser {
         Ok((at, good))
     }
 
-    /// As [`Parser::advance_over`] and [`Parser::token_ended`], and where the token is of a name, it is known from then on.
+    /// As [`Parser::advance_over`] and [`Parser::token_ended`], and where names are known behind the token, that is known from then on.
     pub(crate) fn remember(&mut self, config: ConfigId, bytes: &[u8]) -> Result<ConfigId, ParserLimit> {
         let (next, _) = self.advance_over(config, bytes)?;
         if next != DEAD && self.is_named(next) {

@@ -46,6 +46,25 @@ fn masks(constraint: &Constraint, mut before: impl FnMut(&Matcher)) -> Vec<Vec<u
     out
 }
 
+/// Texts read names anew, so where those lead is found ahead, too.
+#[test]
+fn prepared_names_are_known() {
+    let engine = engine(EngineOptions::default());
+    let constraint = constraint(&engine);
+    constraint.prepare(PrepareBudget::default()).wait();
+    let configs = || constraint.index.lock().parser.store().configs();
+    let token = |text: &str| {
+        let of = |id: &TokenId| engine.vocab().bytes(*id) == Some(text.as_bytes());
+        (0..engine.vocab().width()).map(TokenId::new).find(of).unwrap()
+    };
+    let before = configs();
+    let mut matcher = constraint.matcher();
+    for text in ["{", "\"tit", "le\": \""] {
+        matcher.advance(token(text)).unwrap();
+    }
+    assert_eq!(configs(), before);
+}
+
 #[test]
 fn prepared_masks_are_used() {
     let plain = engine(EngineOptions { background_threads: 0, ..EngineOptions::default() });
