@@ -40,9 +40,12 @@ pub(super) struct Endings {
 }
 
 impl Endings {
-    /// A place from which the same can be read up to the end of the member.
+    /// A place from which the same can be read up to the end of the member. Inside of words, where only a letter can be read, that is the place itself:
+    /// names differ, and it would take long to find out.
     fn of(&mut self, unit: &Unit, place: u32) -> u32 {
-        self.find(unit, place, &mut { LOOKED_AT }).unwrap_or(place)
+        let mut edges = unit.main.nfa.edges(place);
+        let inside = edges.next().is_some_and(|e| e.lo == e.hi && is_of_word(e.lo)) && edges.next().is_none();
+        if inside { place } else { self.find(unit, place, &mut { LOOKED_AT }).unwrap_or(place) }
     }
 
     /// None where there is too much to look at.
@@ -159,11 +162,16 @@ impl Program {
             for region in regions {
                 let begin = names.spelled.len();
                 names.spelled.extend(unit.members.spelled(&unit.main.nfa, region).map(|spelled| (region, spelled)));
-                let mut known: FxHashMap<(usize, Vec<u8>), u32> = FxHashMap::default();
+                // By what stands in for a place, and the byte behind it.
+                let mut known: FxHashMap<(u32, u8), u32> = FxHashMap::default();
+                let first = names.spelled[begin..].iter().find_map(|(_, spelled)| Some(spelled.first()?.0));
                 for (_, spelled) in &names.spelled[begin..] {
-                    for (at, &(place, _)) in spelled.iter().enumerate() {
-                        let before = spelled[..at].iter().map(|&(_, byte)| byte).collect();
-                        names.stand_ins.insert(place, *known.entry((region, before)).or_insert(place));
+                    let mut stand_in = first;
+                    for (at, &(place, byte)) in spelled.iter().enumerate() {
+                        let Some(here) = stand_in else { break };
+                        names.stand_ins.insert(place, here);
+                        let next = spelled.get(at + 1).map(|&(next, _)| next);
+                        stand_in = next.map(|next| *known.entry((here, byte)).or_insert(next));
                     }
                 }
             }
@@ -309,6 +317,11 @@ impl Program {
             self.readers(start, out, depth - 1)
         })
     }
+}
+
+/// Whether a symbol is a byte that names are made of, or one of the quotes around them.
+fn is_of_word(symbol: u32) -> bool {
+    u8::try_from(symbol).is_ok_and(|byte| byte.is_ascii_alphanumeric() || b"_-\"".contains(&byte) || !byte.is_ascii())
 }
 
 /// All bytes of a separator; none where it calls what is not white space, or may be empty.
