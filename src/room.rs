@@ -1,9 +1,8 @@
 //! Room left in lists and tables whose entries come one by one, so that no token waits until the allocator has moved what is there: where much
 //! has been dropped shortly before, that is many times what the token costs.
 
-use std::hash::{BuildHasher, Hash};
-
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash};
 
 /// Least entries there is to be room for.
 const LEAST: usize = 64;

@@ -132,16 +132,14 @@ impl Registers {
         }
     }
 
-    /// Makes room for more where there is anything: see [`crate::room`].
+    /// Makes room for more: see [`crate::room`].
     pub(super) fn leave_room(&mut self) {
-        if !self.ids.is_empty() {
-            self.texts.leave_room();
-            self.text_ids.leave_room();
-            self.sets.leave_room();
-            self.set_ids.leave_room();
-            self.registers.leave_room();
-            self.ids.leave_room();
-        }
+        self.texts.leave_room();
+        self.text_ids.leave_room();
+        self.sets.leave_room();
+        self.set_ids.leave_room();
+        self.registers.leave_room();
+        self.ids.leave_room();
     }
 
     /// Memory held, in bytes, roughly.

@@ -205,9 +205,7 @@ impl Program {
             return 0;
         };
         let firsts = self.members[number].others(&unit, region);
-        let mut set = Vec::new();
-        self.close(instance, &firsts, &mut set);
-        let mut next = vec![self.intern(instance, &set)];
+        let mut next = vec![self.closed(instance, &firsts)];
         let mut level = Vec::new();
         for (read, &byte) in bytes.iter().enumerate() {
             level.clear();
@@ -252,9 +250,7 @@ impl Program {
             let last = separating(&unit, region)?;
             let mut start = |with_others: bool| {
                 let firsts = self.members[number].firsts(&unit, region, with_others);
-                let mut set = Vec::new();
-                self.close(instance, &firsts, &mut set);
-                self.intern(instance, &set)
+                self.closed(instance, &firsts)
             };
             let starts = [start(true), start(false)];
             let (common, next) = self.beginnings(starts)?;
@@ -267,6 +263,13 @@ impl Program {
             }
         }
         Some(true)
+    }
+
+    /// The state of what epsilon edges of these lead to.
+    fn closed(&mut self, instance: u32, from: &[u32]) -> u32 {
+        let mut set = Vec::new();
+        self.close(instance, from, &mut set);
+        self.intern(instance, &set)
     }
 
     /// What all texts from two states on begin with, and what there may be next from the second one.
