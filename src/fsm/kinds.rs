@@ -68,6 +68,9 @@ pub(crate) const CODE_POINTS: u64 = 1 << 63;
 /// The same where none of these code points is white space.
 pub(crate) const BLACK_CODE_POINTS: u64 = 1 << 62;
 
+/// The kinds of the letters of ASCII.
+pub(crate) const ASCII_LETTERS: u64 = (1 << 11) - 1;
+
 /// The kinds of all bytes that are not ASCII.
 pub(crate) const NOT_ASCII: u64 = 1 << 17 | 1 << 18 | 1 << 19 | 1 << 20 | 1 << 21;
 
@@ -111,6 +114,23 @@ const SHAPES: ([u8; 256], [(u8, u8); 256]) = {
     }
     (of, bytes)
 };
+
+/// By shape: the kinds of its bytes.
+static SHAPE_KINDS: [u64; 256] = {
+    let mut kinds = [0u64; 256];
+    let mut byte = 0usize;
+    while byte < 256 {
+        kinds[SHAPES.0[byte] as usize] |= 1 << KINDS[byte];
+        byte += 1;
+    }
+    kinds
+};
+
+/// The kinds of a shape's bytes.
+#[inline]
+pub(crate) fn shape_kinds(shape: u8) -> u64 {
+    SHAPE_KINDS[usize::from(shape)]
+}
 
 /// The shape of a byte, a number.
 #[inline]

@@ -21,7 +21,9 @@ pub(crate) use byteset::LONG_GAP;
 pub use byteset::{ByteSet, escape};
 pub use dfa::{Dfa, DfaBuilder, Edge};
 pub(crate) use grouped::Grouped;
-pub(crate) use kinds::{BLACK_CODE_POINTS, CODE_POINTS, NOT_ASCII, bytes_of, kind, shape, shape_bytes};
+pub(crate) use kinds::{
+    ASCII_LETTERS, BLACK_CODE_POINTS, CODE_POINTS, NOT_ASCII, bytes_of, kind, shape, shape_bytes, shape_kinds,
+};
 pub(crate) use levels::Levels;
 pub(crate) use minimize::coarsest;
 pub(crate) use moves::Moves;

@@ -5,7 +5,7 @@ use super::remainders::Rest;
 use super::set::{TokenSet, bit};
 use super::walk::Stopped;
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, DEAD, Exit, Parser};
+use crate::matcher::{Asking, ConfigId, DEAD, Exit, Parser, SWALLOW};
 use crate::vocab::{Tree, Trie, Vocabulary, descend};
 
 /// What one state (`this`) accepts and leaves undecided, beside another one. Nodes are visited in depth-first order.
@@ -45,6 +45,8 @@ impl Difference {
         other: ConfigId,
     ) -> Result<(), Stopped> {
         let (mut own, mut others): (Vec<Exit>, Vec<Exit>) = Default::default();
+        let mut looked = 0;
+        let asking = Asking::new(parser, 0);
         descend(trie, (this, other, false), |at, byte, (this, other, taken)| {
             let a = parser.step(this, byte)?;
             let b = if this == other { a } else { parser.step(other, byte)? };
@@ -53,6 +55,15 @@ impl Difference {
             }
             if !taken && a != DEAD && b != DEAD && parser.goes_on_alike(a, b)? {
                 return Ok(None);
+            }
+            let nodes = trie.node(at).end - at;
+            looked += 1;
+            if a != DEAD && b != DEAD && nodes >= SWALLOW {
+                // Both accept all that is below, whatever they leave undecided on the way.
+                let (texts, asked) = ((trie.kinds_below(at), trie.longest_below(at)), (&asking, looked));
+                if parser.reads_any(a, texts, asked)? && parser.reads_any(b, texts, asked)? {
+                    return Ok(None);
+                }
             }
             own.clear();
             own.extend(parser.exits(a));

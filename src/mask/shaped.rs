@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::set::{TokenSet, set_bit};
 use super::walk::{Stopped, Walk};
-use crate::fsm::shape_bytes;
-use crate::matcher::{ConfigId, DEAD, Exit, Parser, SWALLOW, may_be_again};
+use crate::fsm::{shape_bytes, shape_kinds};
+use crate::matcher::{Asking, ConfigId, DEAD, Exit, Parser, SWALLOW, may_be_again};
 use crate::vocab::{Vocabulary, descend};
 
 /// What a walk by shapes found.
@@ -28,8 +28,17 @@ impl Shaped {
         let (trie, shapes) = (vocab.trie(), vocab.shapes());
         let mut found = Shaped { runs: Vec::new(), exits: Vec::new(), fine: Walk::default(), looked: 0 };
         let mut left = usize::MAX;
+        let asking = Asking::new(parser, 0);
+        found.fine.asking = asking;
         descend(shapes.tree(), isolated, |at, shape, config| -> Result<_, Stopped> {
             found.looked += 1;
+            let (nodes, length) = (shapes.tree().node(at).end - at, shapes.tree().longest_below(at));
+            let (large, asked) = (nodes >= SWALLOW, (&asking, found.looked()));
+            let kinds = shapes.kinds_below(at);
+            if large && parser.reads_any(config, (kinds | shape_kinds(shape), length.saturating_add(1)), asked)? {
+                found.take(shapes.range_from(at));
+                return Ok(None);
+            }
             if !parser.is_uniform(config, shape)? {
                 for &node in shapes.sources(at) {
                     let next = parser.step(config, trie.node(node).byte)?;
@@ -42,8 +51,8 @@ impl Shaped {
             if next == DEAD {
                 return Ok(None);
             }
-            let nodes = shapes.tree().node(at).end - at;
-            if may_be_again(config, next, byte) && nodes >= SWALLOW && parser.loops(next, shapes.kinds_below(at))? {
+            let again = large && may_be_again(config, next, byte);
+            if again && parser.loops(next, kinds)? || large && parser.reads_any(next, (kinds, length), asked)? {
                 found.take(shapes.range_from(at));
                 return Ok(None);
             }

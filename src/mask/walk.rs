@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::set::{bit, clear_bit, set_bit};
 use crate::fsm::ByteSet;
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, DEAD, Exit, Parser, ParserLimit, SWALLOW, may_be_again};
+use crate::matcher::{Asking, ConfigId, DEAD, Exit, Parser, ParserLimit, SWALLOW, may_be_again};
 use crate::vocab::{Fan, Trie};
 
 /// Why a walk was given up.
@@ -41,6 +41,8 @@ pub(crate) struct Walk {
     pub(crate) behind: Vec<(u32, ConfigId)>,
     /// How many nodes were looked at one by one, in all.
     pub(crate) looked: usize,
+    /// When it is asked what any text leads to.
+    pub(super) asking: Asking,
     /// The row of words that are white space and nothing else, if they may be found as a row.
     pub(crate) white_row: Option<Arc<[u32]>>,
     /// A row that is empty between uses.
@@ -112,6 +114,7 @@ impl Walk {
     ) -> Result<(), Stopped> {
         let mut left = budget;
         self.stack.clear();
+        self.asking = Asking::new(parser, self.looked);
         if node == 0 {
             let known = match self.white(parser, trie, config, &mut left)? {
                 true => ByteSet::WHITE_SPACE,
@@ -127,6 +130,28 @@ impl Walk {
             return Ok(());
         }
         self.below(parser, trie, node, config, &mut left)
+    }
+
+    /// Adds every word at or below these nodes that `config` can read, which stands in front of them.
+    pub(crate) fn run_into(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        nodes: &[u32],
+        config: ConfigId,
+    ) -> Result<(), Stopped> {
+        self.stack.clear();
+        self.asking = Asking::new(parser, self.looked);
+        let (allowed, mut left) = (parser.allowed(config), usize::MAX);
+        for &node in nodes {
+            let byte = trie.node(node).byte;
+            if allowed.contains(byte) {
+                let next = parser.step(config, byte)?;
+                self.looked += 1;
+                self.enter(parser, trie, node, (config, next), &mut left)?;
+            }
+        }
+        Ok(())
     }
 
     /// Adds the words that begin with white space, if all of it leads to one place: many do, and few of them go on as that place does. False
@@ -170,7 +195,7 @@ impl Walk {
         }
         *left -= 1;
         let again = may_be_again(before, config, trie.node(node).byte);
-        if config == DEAD || again && self.swallow(parser, trie, (node, config), left)? {
+        if config == DEAD || self.swallow(parser, trie, (node, config, again), left)? {
             return Ok(());
         }
         self.take(trie, trie.range_at(node));
@@ -190,17 +215,22 @@ impl Walk {
         self.below(parser, trie, node, config, left)
     }
 
-    /// Takes a whole subtree where every byte in it leads the configuration back to itself: free text reads most words
-    /// without a look at their bytes.
+    /// Takes a whole subtree where every byte in it leads the configuration back to itself, which `again` says it may, or any such text goes on: free text
+    /// reads most words without a look at their bytes.
     fn swallow(
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        (node, config): (u32, ConfigId),
+        (node, config, again): (u32, ConfigId, bool),
         left: &mut usize,
     ) -> Result<bool, Stopped> {
         let nodes = trie.node(node).end - node;
-        if nodes < SWALLOW || !parser.loops(config, trie.kinds_below(node))? {
+        if nodes < SWALLOW {
+            return Ok(false);
+        }
+        let (kinds, asked) = (trie.kinds_below(node), (&self.asking, self.looked));
+        let loops = again && parser.loops(config, kinds)?;
+        if !loops && (self.apart || !parser.reads_any(config, (kinds, trie.longest_below(node)), asked)?) {
             return Ok(false);
         }
         // A mask of so many words is better put together from a shared entry.
@@ -243,7 +273,7 @@ impl Walk {
             let node = *trie.node(at);
             let next = parser.step(top.1, node.byte)?;
             let again = may_be_again(top.1, next, node.byte);
-            if next == DEAD || again && self.swallow(parser, trie, (at, next), left)? {
+            if next == DEAD || self.swallow(parser, trie, (at, next, again), left)? {
                 at = node.end;
                 continue;
             }

@@ -1,5 +1,6 @@
 //! Stage 4. Compiled grammar and input to parser configuration: Earley's algorithm with interned configurations.
 
+mod any;
 mod derive;
 mod distinct;
 mod escape;
@@ -28,6 +29,7 @@ mod value;
 pub use recognizer::{Recognizer, Rejected};
 pub use trace::{Span, Tracer};
 
+pub(crate) use any::Asking;
 pub(crate) use derive::{Chart, ChartLimit, Piece, Region};
 pub(crate) use gaps::Gap;
 pub(crate) use limit::ParserLimit;

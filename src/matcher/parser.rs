@@ -9,6 +9,7 @@ use std::sync::Arc;
 use predict::Called;
 use rustc_hash::FxHashMap;
 
+use super::any::Any;
 use super::distinct::Distinct;
 use super::limit::ParserLimit;
 use super::meter::At;
@@ -57,6 +58,10 @@ pub(crate) struct Parser {
     special_steps: FxHashMap<(ConfigId, u32), ConfigId>,
     /// See [`Parser::loops`].
     pub(super) loops: Vec<(u64, u64)>,
+    /// See [`Parser::reads_any`].
+    pub(super) any: Vec<Any>,
+    /// How many configurations that has taken.
+    pub(super) any_made: usize,
     /// See [`Parser::is_uniform`]: shapes looked at, and those that are.
     pub(super) uniform: Vec<(u16, u16)>,
     /// See [`Parser::goes_on_alike`].
@@ -115,6 +120,8 @@ impl Parser {
             transitions: Transitions::default(),
             special_steps: FxHashMap::default(),
             loops: Vec::new(),
+            any: Vec::new(),
+            any_made: 0,
             uniform: Vec::new(),
             alike: FxHashMap::default(),
             far: FxHashMap::default(),
@@ -166,6 +173,7 @@ impl Parser {
         self.loose = false;
         self.special_steps.clear();
         self.loops.clear();
+        self.any.clear();
         self.uniform.clear();
         self.alike.clear();
         self.far.clear();
@@ -206,8 +214,14 @@ impl Parser {
             + self.distinct.bytes()
             + self.names.bytes()
             + (self.special_steps.len() + self.after.len() + self.far.len() + self.loops.len() + self.alike.len()) * 16
+            + self.any.len() * size_of::<Any>()
             + self.uniform.len() * 4
             + self.staying.len() * 8
+    }
+
+    /// Nodes of the vocabulary that masks are built for.
+    pub(super) fn vocab_nodes(&self) -> usize {
+        self.vocab.as_ref().map_or(0, |vocab| vocab.trie().len())
     }
 
     /// Makes room for what texts still add: see [`crate::room`].
