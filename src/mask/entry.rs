@@ -14,6 +14,9 @@ use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Exit, Parser, Room};
 use crate::vocab::{Tree, Vocabulary};
 
+/// So few nodes of the trie are few.
+const FEW_SOURCES: usize = 4096;
+
 /// What a state's rule leaves undecided.
 #[derive(Debug)]
 enum Undecided {
@@ -121,7 +124,15 @@ impl Entry {
     ) -> Result<(Entry, usize), Stopped> {
         let shaped = Shaped::walk(parser, vocab, isolated)?;
         let (accepted, looked) = (shaped.accepted(vocab, all), shaped.looked());
-        let sides = [(vocab.shapes().tree(), shaped.exits), (&**vocab.trie(), shaped.fine.exits)];
+        let (mut shaped_exits, mut exits) = (shaped.exits, shaped.fine.exits);
+        // Where there are few, they are found in the trie: it has what is left of the words in order.
+        let shapes = vocab.shapes();
+        let sources = shaped_exits.iter().map(|&(_, node)| shapes.sources(node).len()).sum::<usize>();
+        if sources <= FEW_SOURCES {
+            let of = |(exit, node)| shapes.sources(node).iter().map(move |&source| (exit, source));
+            exits.extend(shaped_exits.drain(..).flat_map(of));
+        }
+        let sides = [(shapes.tree(), shaped_exits), (&**vocab.trie(), exits)];
         let undecided = Undecided::below(vocab, sides, &accepted);
         Ok((Entry::new(accepted, undecided), looked))
     }

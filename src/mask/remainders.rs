@@ -16,6 +16,8 @@ use crate::vocab::{Tree, Trie, Vocabulary};
 const SUBTREES: usize = 4;
 /// Few remainders are sorted out at once.
 const FEW: usize = 256;
+/// So many words to a node, they are walked there as well.
+const MANY_WORDS: usize = 2;
 
 /// What is left of undecided tokens behind one exit.
 #[derive(Debug)]
@@ -31,49 +33,61 @@ pub(super) enum Rest {
 pub(super) struct Remainders {
     /// With one of these bytes: those of one shape, or all.
     begins: ByteSet,
-    /// Tokens, and how many of their bytes there have been.
-    words: Box<[(TokenId, u16)]>,
-    /// Equal remainders share a node.
-    trie: OnceLock<Trie>,
+    left: Left,
+}
+
+/// Where remainders are found.
+#[derive(Debug)]
+enum Left {
+    /// At and below these nodes of the vocabulary's trie, all of whose words are undecided: there are many to a node.
+    Nodes(Box<[u32]>),
+    /// Tokens, and how many of their bytes there have been. Equal remainders share a node.
+    Words(Box<[(TokenId, u16)]>, OnceLock<Trie>),
+}
+
+/// Remainders whose first bytes are of one shape.
+#[derive(Default)]
+struct Alike {
+    words: Vec<(TokenId, u16)>,
+    /// Nodes of the vocabulary's trie that have all words found there, if all were found at such.
+    nodes: Option<Vec<u32>>,
 }
 
 /// Remainders by the shapes of their first bytes.
-struct Sorted(Vec<Vec<(TokenId, u16)>>);
+struct Sorted(Vec<Alike>);
 
 impl Sorted {
-    fn new() -> Sorted {
-        Sorted(vec![Vec::new(); 256])
+    /// `nodes`: they may be at nodes of the vocabulary's trie.
+    fn new(nodes: bool) -> Sorted {
+        Sorted((0..256).map(|_| Alike { words: Vec::new(), nodes: nodes.then(Vec::new) }).collect())
     }
 
     fn add(&mut self, vocab: &Vocabulary, words: impl Iterator<Item = (TokenId, u16)>) {
         for (id, from) in words {
             if let Some(&byte) = vocab.bytes(id).and_then(|bytes| bytes.get(usize::from(from))) {
-                self.0[usize::from(shape(byte))].push((id, from));
+                self.0[usize::from(shape(byte))].words.push((id, from));
             }
         }
     }
 
     fn finish(self) -> Rest {
-        let alike = |begins, words: Vec<_>| Remainders { begins, words: words.into(), trie: OnceLock::new() };
-        if self.0.iter().map(Vec::len).sum::<usize>() <= FEW {
-            return Rest::Remainders(Box::new([alike(ByteSet::ALL, self.0.concat())]));
+        let words = |begins, words: Vec<_>| Remainders { begins, left: Left::Words(words.into(), OnceLock::new()) };
+        if self.0.iter().map(|alike| alike.words.len()).sum::<usize>() <= FEW {
+            let all = self.0.into_iter().flat_map(|alike| alike.words).collect();
+            return Rest::Remainders(Box::new([words(ByteSet::ALL, all)]));
         }
-        let all = self.0.into_iter().zip(0..=u8::MAX).filter(|(words, _)| !words.is_empty());
-        let of_shape = |(words, shape)| {
+        let all = self.0.into_iter().zip(0..=u8::MAX).filter(|(alike, _)| !alike.words.is_empty());
+        let of_shape = |(alike, shape): (Alike, u8)| {
             let (lo, hi) = shape_bytes(shape);
-            alike(ByteSet::range(lo, hi), words)
+            let begins = ByteSet::range(lo, hi);
+            match alike.nodes {
+                Some(nodes) if alike.words.len() > FEW && nodes.len() * MANY_WORDS <= alike.words.len() => {
+                    Remainders { begins, left: Left::Nodes(nodes.into()) }
+                }
+                _ => words(begins, alike.words),
+            }
         };
         Rest::Remainders(all.map(of_shape).collect())
-    }
-}
-
-impl Remainders {
-    fn trie(&self, vocab: &Vocabulary) -> &Trie {
-        self.trie.get_or_init(|| {
-            let left =
-                self.words.iter().filter_map(|&(id, from)| Some((vocab.bytes(id)?.get(usize::from(from)..)?, id)));
-            Trie::build(left.collect())
-        })
     }
 }
 
@@ -82,7 +96,7 @@ impl Rest {
     pub(super) fn of((vocab, tree): (&Vocabulary, &Tree), accepted: &[u32], exits: &[(Exit, u32)]) -> Option<Rest> {
         let is_trie = std::ptr::eq(tree, &**vocab.trie());
         let is_shapes = std::ptr::eq(tree, vocab.shapes().tree());
-        let (mut sorted, mut nodes) = (Sorted::new(), Vec::new());
+        let (mut sorted, mut nodes) = (Sorted::new(is_trie), Vec::new());
         // Open words of one subtree, and how many of them are before each of its words.
         let (mut open, mut before): (Vec<TokenId>, Vec<u32>) = (Vec::new(), Vec::new());
         let mut subtree = 0..0;
@@ -118,9 +132,15 @@ impl Rest {
             }
             for child in tree.children(node) {
                 let byte = tree.node(child).byte;
-                let words = left(tree.range_at(child).start..tree.range_below(child).end);
-                let shape = if is_trie { shape(byte) } else { byte };
-                sorted.0[usize::from(shape)].extend(words.iter().map(|&id| (id, depth)));
+                let range = tree.range_at(child).start..tree.range_below(child).end;
+                let words = left(range.clone());
+                let alike = &mut sorted.0[usize::from(if is_trie { shape(byte) } else { byte })];
+                alike.words.extend(words.iter().map(|&id| (id, depth)));
+                match &mut alike.nodes {
+                    Some(nodes) if words.len() == range.len() => nodes.push(child),
+                    nodes if !words.is_empty() => *nodes = None,
+                    _ => {}
+                }
             }
         }
         match nodes.len() {
@@ -132,7 +152,7 @@ impl Rest {
 
     /// These tokens, without so many of their bytes.
     pub(super) fn listed(vocab: &Vocabulary, words: &[(TokenId, u16)]) -> Option<Rest> {
-        let mut sorted = Sorted::new();
+        let mut sorted = Sorted::new(false);
         sorted.add(vocab, words.iter().copied());
         (!words.is_empty()).then(|| sorted.finish())
     }
@@ -151,7 +171,10 @@ impl Rest {
             }
             Rest::Remainders(all) => {
                 let begins = parser.allowed(next);
-                beginning(all, begins).try_for_each(|some| walk.run(parser, some.trie(vocab), 0, next, usize::MAX))
+                beginning(all, begins).try_for_each(|some| match &some.left {
+                    Left::Nodes(nodes) => walk.run_into(parser, vocab.trie(), nodes, next),
+                    Left::Words(words, trie) => walk.run(parser, sorted_out(vocab, words, trie), 0, next, usize::MAX),
+                })
             }
         }
     }
@@ -168,8 +191,13 @@ impl Rest {
             Rest::Subtrees(nodes) => sections.resolve(parser, (vocab.trie(), entry), (nodes, next), walk),
             Rest::Remainders(all) => {
                 let begins = parser.allowed(next);
-                beginning(all, begins)
-                    .try_for_each(|some| sections.resolve(parser, (some.trie(vocab), entry), (&[0], next), walk))
+                beginning(all, begins).try_for_each(|some| match &some.left {
+                    Left::Nodes(nodes) => sections.resolve_at(parser, (vocab.trie(), entry), (nodes, next), walk),
+                    Left::Words(words, trie) => {
+                        let trie = sorted_out(vocab, words, trie);
+                        sections.resolve(parser, (trie, entry), (&[0], next), walk)
+                    }
+                })
             }
         }
     }
@@ -178,9 +206,23 @@ impl Rest {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Rest::Subtrees(nodes) => nodes.len() * 4,
-            Rest::Remainders(all) => all.iter().map(|some| some.words.len() * 32 + 256).sum(),
+            Rest::Remainders(all) => {
+                let bytes = |some: &Remainders| match &some.left {
+                    Left::Nodes(nodes) => nodes.len() * 4 + 64,
+                    Left::Words(words, _) => words.len() * 32 + 256,
+                };
+                all.iter().map(bytes).sum()
+            }
         }
     }
+}
+
+/// What is left of these words, as a trie.
+fn sorted_out<'t>(vocab: &Vocabulary, words: &[(TokenId, u16)], trie: &'t OnceLock<Trie>) -> &'t Trie {
+    trie.get_or_init(|| {
+        let left = words.iter().filter_map(|&(id, from)| Some((vocab.bytes(id)?.get(usize::from(from)..)?, id)));
+        Trie::build(left.collect())
+    })
 }
 
 /// Those that may begin with one of these bytes.

@@ -182,12 +182,24 @@ impl Sections {
         (nodes, next): (&[u32], ConfigId),
         out: &mut Walk,
     ) -> Result<(), Stopped> {
+        let children: Vec<u32> = nodes.iter().flat_map(|&node| trie.children(node)).collect();
+        self.resolve_at(parser, (trie, owner), (&children, next), out)
+    }
+
+    /// As [`Sections::resolve`] for the words at and below `nodes`, which `next` stands in front of.
+    pub(crate) fn resolve_at(
+        &mut self,
+        parser: &mut Parser,
+        (trie, owner): (&Trie, &Arc<Entry>),
+        (nodes, next): (&[u32], ConfigId),
+        out: &mut Walk,
+    ) -> Result<(), Stopped> {
         if self.shared.bytes > MAX_BYTES && out.behind.is_empty() {
             self.clear();
         }
         let known = Known::of(&mut self.tries, trie, Some(owner));
         let mut queue = Vec::new();
-        known.below(trie, (nodes.iter().copied(), None), &mut self.shared, |places| queue.push((places, next)));
+        known.at(trie, (nodes.iter().copied(), None), &mut self.shared, |places| queue.push((places, next)));
         known.follow(parser, trie, queue, &mut self.shared, (out, &mut Vec::new()))
     }
 
@@ -347,9 +359,20 @@ impl Known {
         all
     }
 
-    /// Calls `add` with what is below some nodes, but for subtrees all of whose words are in a row: nothing can be found there.
-    /// What is large is a place of its own.
+    /// As [`Known::at`] for what is below some nodes.
     fn below(
+        &mut self,
+        trie: &Trie,
+        (nodes, found): (impl Iterator<Item = u32>, Option<&[u32]>),
+        shared: &mut Shared,
+        add: impl FnMut(Places),
+    ) {
+        self.at(trie, (nodes.flat_map(|node| trie.children(node)), found), shared, add);
+    }
+
+    /// Calls `add` with some nodes, but for those all of whose words are in a row: nothing can be found there. What is large is a place of its
+    /// own.
+    fn at(
         &mut self,
         trie: &Trie,
         (nodes, found): (impl Iterator<Item = u32>, Option<&[u32]>),
@@ -358,17 +381,15 @@ impl Known {
     ) {
         let (mut small, mut large): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
         for node in nodes {
-            for child in trie.children(node) {
-                let decided = |row: &[u32]| trie.words_below(child).iter().all(|&word| bit(row, word));
-                if trie.node(child).end - child > shared.large {
-                    large.push(child);
-                } else if !found.is_some_and(decided) {
-                    small.push(child);
-                }
+            let decided = |row: &[u32]| trie.words_below(node).iter().all(|&word| bit(row, word));
+            if trie.node(node).end - node > shared.large {
+                large.push(node);
+            } else if !found.is_some_and(decided) {
+                small.push(node);
             }
         }
-        for child in large {
-            add(self.places(trie, vec![child], shared));
+        for node in large {
+            add(self.places(trie, vec![node], shared));
         }
         if !small.is_empty() {
             add(self.places(trie, small, shared));
