@@ -3,8 +3,6 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use super::entry::{Entry, strictly_below};
 use super::set::{TokenSet, set_bit};
 use super::walk::{Stopped, Walk};
@@ -158,7 +156,8 @@ impl Seen {
 /// What the walk has found so far.
 #[derive(Default)]
 struct Found {
-    known: FxHashMap<ConfigId, Option<Seen>>,
+    /// By configuration, once looked at.
+    known: Vec<Option<Option<Seen>>>,
     inside: Vec<Need>,
     outside: Vec<Need>,
     /// Nodes at which the rule ended, and after how many runs.
@@ -234,14 +233,10 @@ impl Found {
         config: ConfigId,
         parent: Place,
     ) -> Option<Place> {
-        let seen = match self.known.get(&config) {
-            Some(&seen) => seen,
-            None => {
-                let seen = Seen::of(parser, config);
-                self.known.insert(config, seen);
-                seen
-            }
-        };
+        if self.known.len() <= config as usize {
+            self.known.resize(parser.store().configs(), None);
+        }
+        let seen = *self.known[config as usize].get_or_insert_with(|| Seen::of(parser, config));
         let Seen { inside, outside, apart, bottom } = seen?;
         let (place, need) = match (parent, inside) {
             (Place::Inside(before), Some(runs)) if runs == before && !outside => (Place::Inside(runs), runs + 1),
