@@ -6,12 +6,14 @@
 
 use std::sync::Arc;
 
+use smallvec::{SmallVec, smallvec};
+
 use super::index::{Index, IndexState};
 use super::set::TokenSet;
 use crate::fsm::ByteSet;
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, DEAD, Naming, Parser, ParserLimit};
-use crate::vocab::Quoted;
+use crate::matcher::{ConfigId, DEAD, Gap, Naming, Parser, ParserLimit};
+use crate::vocab::{Quoted, Trie};
 
 const QUOTE: u8 = b'"';
 
@@ -29,6 +31,46 @@ struct Begun {
     quoted: Option<bool>,
     /// Whether it holds one.
     found: bool,
+}
+
+type Nodes = SmallVec<[u32; 16]>;
+
+/// A place of a walk along names that there have been.
+struct Along {
+    nodes: Nodes,
+    config: ConfigId,
+    /// What would be if names made no difference.
+    plain: ConfigId,
+    /// Whether nothing but white space has been read.
+    begin: bool,
+}
+
+impl Along {
+    /// The place behind the quote with which a name begins, however much white space there is in front of it. None where more or less white space
+    /// may make a difference, or a name is under way.
+    fn behind_white(parser: &mut Parser, trie: &Trie, config: ConfigId) -> Result<Option<Along>, ParserLimit> {
+        let Some(white) = trie.white().filter(|_| parser.naming(config) == Naming::Called) else { return Ok(None) };
+        let plain = parser.store().plain(config);
+        // More than there is room for is in no mask.
+        let reads_white = parser.allowed(plain).meets(&ByteSet::WHITE_SPACE);
+        if reads_white && !matches!(parser.gap(plain)?, Gap::Room(_)) {
+            return Ok(None);
+        }
+        let behind = (parser.step(config, QUOTE)?, parser.step(plain, QUOTE)?);
+        if behind.0 == DEAD {
+            return Ok(None);
+        }
+        for byte in ByteSet::WHITE_SPACE.iter().filter(|_| reads_white) {
+            let (next, other) = (parser.step(config, byte)?, parser.step(plain, byte)?);
+            if next == DEAD || (parser.step(next, QUOTE)?, parser.step(other, QUOTE)?) != behind {
+                return Ok(None);
+            }
+        }
+        let (config, plain) = behind;
+        let nodes = trie.root_child(QUOTE).into_iter();
+        let nodes = nodes.chain(white.behind(QUOTE).filter(|_| reads_white)).collect();
+        Ok(Some(Along { nodes, config, plain, begin: false }))
+    }
 }
 
 impl Begun {
@@ -176,9 +218,13 @@ impl Index {
     fn walk_named(&self, state: &mut IndexState, config: ConfigId, less: &mut Vec<TokenId>) -> Result<(), ParserLimit> {
         let trie = self.vocab.trie();
         let parser = &mut state.parser;
-        // With what would be if names made no difference, and whether nothing but white space has been read.
-        let mut queue = vec![(0, config, parser.store().plain(config), true)];
-        while let Some((node, config, plain, begin)) = queue.pop() {
+        let mut queue = match Along::behind_white(parser, trie, config)? {
+            Some(behind) => vec![behind],
+            None => {
+                vec![Along { nodes: smallvec![0], config, plain: parser.store().plain(config), begin: true }]
+            }
+        };
+        while let Some(Along { nodes, config, plain, begin }) = queue.pop() {
             let towards = parser.towards_names(config, begin);
             // Where a name could not end, what would have followed it fails, whatever else has been read.
             let lost = parser.store().plain(config) != plain;
@@ -187,13 +233,20 @@ impl Index {
             }
             let all = parser.allowed(plain);
             for byte in if lost { all } else { all.intersect(&towards) }.iter() {
-                let Some(child) = trie.child(node, byte) else { continue };
+                let mut nodes: Nodes = nodes.iter().filter_map(|&node| trie.child(node, byte)).collect();
+                if nodes.is_empty() {
+                    continue;
+                }
                 let next = parser.step(config, byte)?;
                 if next == DEAD {
-                    less.extend_from_slice(trie.words_below(child));
-                } else if trie.node(child).end > child + 1 {
+                    nodes.iter().for_each(|&node| less.extend_from_slice(trie.words_below(node)));
+                    continue;
+                }
+                nodes.retain(|node| trie.node(*node).end > *node + 1);
+                if !nodes.is_empty() {
                     let plain = parser.step(plain, byte)?;
-                    queue.push((child, next, plain, begin && ByteSet::WHITE_SPACE.contains(byte)));
+                    let begin = begin && ByteSet::WHITE_SPACE.contains(byte);
+                    queue.push(Along { nodes, config: next, plain, begin });
                 }
             }
         }

@@ -46,7 +46,8 @@ impl Parser {
         loose
     }
 
-    fn gap(&mut self, config: ConfigId) -> Result<Gap, ParserLimit> {
+    /// The white space that may follow a configuration.
+    pub(crate) fn gap(&mut self, config: ConfigId) -> Result<Gap, ParserLimit> {
         let (rooms, others) = self.rooms(config);
         let Some(&least) = rooms.iter().min() else { return Ok(Gap::Outside) };
         let mut alone = !others && rooms.iter().all(|&room| room == least);

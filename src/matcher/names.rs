@@ -587,12 +587,14 @@ impl Parser {
     /// Bytes (and perhaps others) with which a name that may begin here or is under way may still become one that there has been. Of those of which nothing
     /// has been read, only if `begin`.
     pub(crate) fn towards_names(&mut self, config: ConfigId, begin: bool) -> ByteSet {
-        let list = self.names.list_of(self.store().done(config).names);
+        let names = self.store().done(config).names as usize;
+        let list = &self.names.lists[names];
         let begin = begin && list.iter().any(|&(_, register)| !self.store().registers.said(register).reading);
         let calling = if begin { self.calling(config) } else { Frames::new() };
-        let registers = &mut self.parts().0.registers;
         let mut out = ByteSet::EMPTY;
-        for (frame, register) in list {
+        for i in 0..self.names.lists[names].len() {
+            let (frame, register) = self.names.lists[names][i];
+            let registers = &mut self.parts().0.registers;
             let register = match registers.said(register).reading {
                 true => register,
                 false if calling.contains(&frame) => registers.begin(register).unwrap_or(register),

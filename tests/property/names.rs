@@ -33,6 +33,7 @@ const SCHEMAS: &[&str] = &[
     r#"{"type": "array", "uniqueItems": true, "items": {"type": "object", "additionalProperties": {"type": "integer"}}}"#,
     r#"{"type": "array", "uniqueItems": true, "items": {"type": "object", "properties": {"a": {"type": "object"}}, "maxProperties": 2}}"#,
     r#"{"type": "object", "properties": {"a": {"type": "array", "uniqueItems": true, "items": {"type": "integer"}}}}"#,
+    r#"{"type": "object", "patternProperties": {"ab": {"type": "integer"}, "b": {"type": "integer"}, "^.?a": {}}}"#,
     r#"{"prefixItems": [{"type": "object"}, {"type": "object"}], "type": "array"}"#,
 ];
 
@@ -47,6 +48,8 @@ const GRAMMARS: &[&str] = &[
     "root ::= \"[\" part \"]\"\npart[max_chars=30] ::= object\nobject ::= \"{\" (n \":\" v (\",\" n \":\" v)*)? \"}\"\nv ::= \"1\" | object\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
     // Where what is no object is read as well.
     "root ::= object | \"{\" [ab:,1\\\"}]*\nobject ::= \"{\" (n \":\" \"1\" (\",\" n \":\" \"1\")*)? \"}\"\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
+    // Where that is only what has no white space.
+    "root ::= object | \"{\" [ab:,1\\\"}]*\nobject ::= \"{\" (ws n \":\" \"1\" (\",\" ws n \":\" \"1\")*)? \"}\"\nws ::= [ \\n]{0,30}\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
     // Members of rules of their own, many of them counted.
     "root ::= \"{\" (n \":\" \"1\" \",\"){2,40} \"}\"\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
 ];
@@ -97,6 +100,36 @@ const TOKENS: &[&str] = &[
     "1",
 ];
 
+/// White space, and names behind it.
+const WHITE: &[&str] = &[
+    "  ",
+    "   ",
+    "    ",
+    "     ",
+    "\n\n",
+    "\n ",
+    "\n  ",
+    "\n\n ",
+    "\t",
+    "\t\t",
+    " \t",
+    "\r\n",
+    "\r\n ",
+    "\n\t",
+    "      ",
+    "       ",
+    " \n",
+    "  \"",
+    "\n \"",
+    "    \"a",
+    "\n\"a\"",
+    " \"a\":",
+    "  \"b\": 1",
+    "\t\"ab\"",
+    " \"\\u0061\"",
+    "\n  \"a\": {",
+];
+
 /// Whether no object of a text, which may break off, has a name twice.
 fn names_differ(text: &[u8]) -> bool {
     let mut open: Vec<Option<BTreeSet<String>>> = Vec::new();
@@ -113,7 +146,7 @@ fn names_differ(text: &[u8]) -> bool {
                 }
                 _ => {}
             }
-            before = if byte == b'"' { before } else { byte };
+            before = if byte == b'"' || byte.is_ascii_whitespace() { before } else { byte };
             continue;
         };
         let escaped = read.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1;
@@ -146,16 +179,16 @@ fn bare_names_differ(text: &[u8]) -> bool {
 /// What is said of what, with and without names that differ.
 #[derive(Clone, Debug)]
 enum Subject {
-    Schema { schema: &'static str, order: MemberOrder },
+    Schema { schema: &'static str, order: MemberOrder, whitespace: Whitespace },
     Grammar(&'static str),
 }
 
 impl Subject {
     fn grammar(&self, names: AdditionalNames) -> Grammar {
         match self {
-            Subject::Schema { schema, order } => {
+            Subject::Schema { schema, order, whitespace } => {
                 let options = SchemaOptions {
-                    whitespace: Whitespace::Compact,
+                    whitespace: *whitespace,
                     order: *order,
                     additional_names: names,
                     ..SchemaOptions::default()
@@ -176,7 +209,9 @@ impl Subject {
         match self {
             Subject::Grammar(grammar) if grammar.contains("n* ") => bare_names_differ(text),
             // What is no object may have all of these.
-            Subject::Grammar(grammar) if grammar.contains("| \"{\"") => true,
+            Subject::Grammar(grammar) if grammar.contains("| \"{\"") => {
+                !text.iter().any(u8::is_ascii_whitespace) || names_differ(text)
+            }
             _ => names_differ(text),
         }
     }
@@ -184,8 +219,9 @@ impl Subject {
 
 fn subject() -> impl Strategy<Value = Subject> {
     let order = select(vec![MemberOrder::Declared, MemberOrder::Any]);
+    let white = select(vec![Whitespace::Compact, Whitespace::Flexible { max: 3 }, Whitespace::Flexible { max: 40 }]);
     prop_oneof![
-        2 => (select(SCHEMAS), order).prop_map(|(schema, order)| Subject::Schema { schema, order }),
+        2 => (select(SCHEMAS), order, white).prop_map(|(schema, order, whitespace)| Subject::Schema { schema, order, whitespace }),
         1 => select(GRAMMARS).prop_map(Subject::Grammar),
     ]
 }
@@ -202,10 +238,12 @@ proptest! {
     fn names_of_an_object_differ(
         subject in subject(),
         tokens in subsequence(TOKENS, 12..TOKENS.len()),
+        white: bool,
         picks in proptest::collection::vec(any::<u32>(), 16),
         (direct_walk, mutual_rules) in select(vec![(1024usize, 24usize), (0, 24), (60, 24), (0, 0)]),
     ) {
-        let tokens: Vec<&[u8]> = tokens.iter().map(|t| t.as_bytes()).collect();
+        let white = if white { WHITE } else { &[] };
+        let tokens: Vec<&[u8]> = tokens.iter().chain(white).map(|t| t.as_bytes()).collect();
         let vocab = Arc::new(Vocabulary::toy(&tokens));
         let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, mutual_rules, ..EngineOptions::default() });
         let (told, plain) = (subject.grammar(AdditionalNames::Differ), subject.grammar(AdditionalNames::MayRepeat));
