@@ -51,8 +51,27 @@ type Resolved = FxHashMap<(usize, Exit, ConfigId), (Arc<Entry>, Words)>;
 const TEXT_BYTES: usize = 48;
 const TEXT_NODES: usize = 4;
 
+/// Items of a document from which on they are read together.
+const MANY_ITEMS: usize = 48;
+/// So many entries that are not known take longer than a walk with the whole configuration.
+const SEVERAL: usize = 3;
+/// So many walks with whole configurations are fine in place of a rule's entries.
+const WHOLE: u32 = 16;
+
 /// So many configurations are made before the memory that is held is looked at again.
 const LOOK_EVERY: usize = 16;
+
+/// Items that are looked at on their own, each with what it calls last.
+fn groups_of(parser: &mut Parser, wide: &[Item]) -> Vec<Vec<Item>> {
+    let calls: Vec<Vec<Item>> = wide.iter().map(|item| parser.called_last(item, wide)).collect();
+    let callers = wide.iter().zip(&calls).filter(|(item, _)| !calls.iter().any(|called| called.contains(item)));
+    let mut groups: Vec<Vec<Item>> = callers.map(|(item, called)| [&[*item], &called[..]].concat()).collect();
+    // Those that are called by such as are called themselves.
+    let left = wide.iter().filter(|item| !groups.iter().any(|group| group.contains(item)));
+    let left: Vec<Vec<Item>> = left.map(|item| vec![*item]).collect();
+    groups.extend(left);
+    groups
+}
 
 /// The limit that ended a walk.
 fn limit(stopped: Stopped) -> ParserLimit {
@@ -119,6 +138,10 @@ pub(crate) struct IndexState {
     /// The same for a walk of the whole vocabulary with few nodes.
     new_narrow: usize,
     walk: Walk,
+    /// Rules call each other in long chains.
+    chained: bool,
+    /// By rule: walks with whole configurations in place of its entries.
+    whole: FxHashMap<u32, u32>,
     switches: Switches,
     /// Lengths of shortest completions, once asked for.
     pub(crate) lengths: Option<Box<Lengths>>,
@@ -297,6 +320,10 @@ impl Index {
             // Elements are counted across the rules around them.
             return self.build_whole(state, config);
         }
+        if items.len() >= MANY_ITEMS && state.parser.program().has_names() {
+            // Documents that may be many things at once: each item has read the same text, and they step together.
+            return self.build_whole(state, config);
+        }
         state.wide.resize(state.parser.program().len(), false);
         let any_wide = items.iter().any(|i| state.wide[i.state as usize]);
         let apart = any_wide || state.new_narrow < FEW_CONFIGS || self.reads_text(state, config);
@@ -312,7 +339,12 @@ impl Index {
                     wide.push(item);
                 }
             }
-            self.add_entries(state, &wide, &mut dense)?;
+            let groups = groups_of(&mut state.parser, &wide);
+            if self.is_walked_whole(state, config, &groups)? {
+                state.walk.clear();
+                return self.build_whole(state, config);
+            }
+            self.add_entries(state, &groups, &mut dense)?;
             let IndexState { parser, sections, walk, .. } = &mut *state;
             sections.rest(parser, self.vocab.trie(), walk).map_err(limit)?;
         }
@@ -321,22 +353,44 @@ impl Index {
         Ok(self.assemble(&mut state.walk, sets))
     }
 
+    /// Whether one walk with the whole configuration is better than the entries of these groups: of several nothing is known yet, and each would be a
+    /// walk of its own. Where that comes again and again for a rule, entries are.
+    fn is_walked_whole(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+        groups: &[Vec<Item>],
+    ) -> Result<bool, ParserLimit> {
+        if groups.len() < SEVERAL || state.chained {
+            return Ok(false);
+        }
+        let mut unknown: Vec<u32> = Vec::new();
+        for group in groups {
+            if !self.has_entry(state, group) {
+                unknown.push(state.parser.program().state(group[0].state).rule);
+            }
+        }
+        if unknown.len() < SEVERAL
+            || unknown.iter().any(|rule| state.whole.get(rule).is_some_and(|&walks| walks >= WHOLE))
+        {
+            return Ok(false);
+        }
+        if self.reads_text(state, config) && !state.parser.reads_any_text(config)? {
+            return Ok(false);
+        }
+        unknown.into_iter().for_each(|rule| *state.whole.entry(rule).or_insert(0) += 1);
+        Ok(true)
+    }
+
     /// Adds the entries of wide items, and what they leave undecided that can be finished.
     fn add_entries(
         &self,
         state: &mut IndexState,
-        wide: &[Item],
+        groups: &[Vec<Item>],
         dense: &mut Vec<Arc<Entry>>,
     ) -> Result<(), ParserLimit> {
-        let calls: Vec<Vec<Item>> = wide.iter().map(|item| state.parser.called_last(item, wide)).collect();
-        let callers = wide.iter().zip(&calls).filter(|(item, _)| !calls.iter().any(|called| called.contains(item)));
-        let mut groups: Vec<Vec<Item>> = callers.map(|(item, called)| [&[*item], &called[..]].concat()).collect();
-        // Those that are called by such as are called themselves.
-        let left = wide.iter().filter(|item| !groups.iter().any(|group| group.contains(item)));
-        let left: Vec<Vec<Item>> = left.map(|item| vec![*item]).collect();
-        groups.extend(left);
         for group in groups {
-            let entry = self.entry(state, &group).map_err(limit)?;
+            let entry = self.entry(state, group).map_err(limit)?;
             for &exit in entry.exits() {
                 let next = state.parser.follow(&group[0], exit)?;
                 let counters = &self.pool.pooling.counters;
@@ -373,6 +427,18 @@ impl Index {
     /// Whether so many bytes may come next that a direct walk is certainly too long, without walking.
     fn reads_text(&self, state: &mut IndexState, config: ConfigId) -> bool {
         self.vocab.trie().len() > TEXT_NODES * self.ways.direct_walk && state.parser.allowed(config).len() >= TEXT_BYTES
+    }
+
+    /// Whether the entry of a wide state is there.
+    fn has_entry(&self, state: &mut IndexState, items: &[Item]) -> bool {
+        let IndexState { parser, keys, entries, .. } = state;
+        let key = (items[0].state, items[0].count, items.len() > 1);
+        if entries.get(&key).is_some() {
+            return true;
+        }
+        let Some(entry) = self.pool.known(parser, keys, &self.vocab, items) else { return false };
+        entries.insert(key, entry.clone(), entry.bytes());
+        true
     }
 
     /// The entry of a wide state, with what it calls last: this grammar's, else the pool's.
@@ -435,6 +501,8 @@ impl IndexState {
             new_narrow: if chained { 0 } else { NEW_NARROW },
             new_configs: if chained || ways.direct_walk == 0 { 0 } else { NEW_CONFIGS },
             walk: Walk::default(),
+            chained,
+            whole: FxHashMap::default(),
             lengths: None,
         }
     }
@@ -660,6 +728,7 @@ impl IndexState {
         self.sections.clear();
         self.joint.clear();
         self.wide.clear();
+        self.whole.clear();
         self.keys = GrammarKeys::default();
         self.folds = Folds::default();
         self.masks_held = 0;

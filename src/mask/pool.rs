@@ -118,8 +118,34 @@ impl MaskPool {
         Ok(profile)
     }
 
-    /// The entry of an item's state and counter, and of what the state calls last if that is given, too (see [`Parser::called_last`]); built
-    /// if no grammar has needed it before. The item's counter must be normalised. The pool is not locked while an entry is built; two grammars may then build the same one, and either serves.
+    /// The key of an item's state and counter, and of what the state calls last if that is given, too (see [`Parser::called_last`]).
+    fn key(
+        rules: &mut RuleKeys,
+        parser: &mut Parser,
+        keys: &mut GrammarKeys,
+        vocab: &Vocabulary,
+        items: &[Item],
+    ) -> Box<[u32]> {
+        let key = keys.state_key(parser.program_mut(), rules, (items[0].state, items[0].count, vocab.reach() as u32));
+        // What else there is follows from the state: which of its calls are last ones.
+        if items.len() > 1 { [&key[..], &[WITH_CALLS]].concat().into() } else { key }
+    }
+
+    /// The entry that [`MaskPool::entry`] would give, if some grammar has needed it before.
+    pub(super) fn known(
+        &self,
+        parser: &mut Parser,
+        keys: &mut GrammarKeys,
+        vocab: &Vocabulary,
+        (items, counters): (&[Item], &Counters),
+    ) -> Option<Arc<Entry>> {
+        let mut inner = self.inner.lock();
+        let key = MaskPool::key(&mut inner.rules, parser, keys, vocab, items);
+        inner.entries.get(&key).inspect(|_| count(&counters.hits))
+    }
+
+    /// The entry of items as in [`MaskPool::key`]; built if no grammar has needed it before. The item's counter must be normalised. The pool is not
+    /// locked while an entry is built; two grammars may then build the same one, and either serves.
     pub(super) fn entry(
         &self,
         parser: &mut Parser,
@@ -127,12 +153,9 @@ impl MaskPool {
         vocab: &Vocabulary,
         (items, counters): (&[Item], &Counters),
     ) -> Result<Arc<Entry>, Stopped> {
-        let (reach, item) = (vocab.reach() as u32, items[0]);
         let key = {
             let mut inner = self.inner.lock();
-            let key = own.keys.state_key(parser.program_mut(), &mut inner.rules, (item.state, item.count, reach));
-            // What else there is follows from the state: which of its calls are last ones.
-            let key: Box<[u32]> = if items.len() > 1 { [&key[..], &[WITH_CALLS]].concat().into() } else { key };
+            let key = MaskPool::key(&mut inner.rules, parser, own.keys, vocab, items);
             if let Some(entry) = inner.entries.get(&key) {
                 count(&counters.hits);
                 return Ok(entry);

@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use super::entry::Entry;
+use super::key::GrammarKeys;
 use super::pool::{MaskPool, Own};
 use super::set::set_bit;
 use super::walk::Stopped;
@@ -221,6 +222,19 @@ impl Pooled {
         items: &[Item],
     ) -> Result<Arc<Entry>, Stopped> {
         self.pool.entry(parser, own, vocab, (items, &self.pooling.counters))
+    }
+}
+
+impl Pooled {
+    /// As [`MaskPool::known`].
+    pub(super) fn known(
+        &self,
+        parser: &mut Parser,
+        keys: &mut GrammarKeys,
+        vocab: &Vocabulary,
+        items: &[Item],
+    ) -> Option<Arc<Entry>> {
+        self.pool.known(parser, keys, vocab, (items, &self.pooling.counters))
     }
 }
 
