@@ -202,7 +202,7 @@ impl Fold {
         let mut known: FxHashMap<ConfigId, Grouping> = FxHashMap::default();
         let mut ids: FxHashMap<Box<[ByteSet]>, u32> = FxHashMap::default();
         let mut groups: Vec<Box<[ByteSet]>> = Vec::new();
-        let mut tree = Planting::with_words(trie.words_below(0).len());
+        let mut tree = Planting::with_words(trie.words_below(0).len(), |_| false);
         let (mut groupings, mut marks, mut exits) = (Vec::new(), vec![0], Vec::new());
         let (mut nodes, mut pending): (Vec<u32>, Vec<Pending>) = Default::default();
         let (mut here, mut children): (Vec<u32>, Vec<(u8, u32)>) = (vec![0], Vec::new());

@@ -22,7 +22,7 @@ const SPELLING: usize = 12;
 const NEW: usize = 160;
 /// How often bytes that lead elsewhere are left out.
 const TRIES: usize = 6;
-/// Texts of so many bytes are worth being known, and of so many are long enough.
+/// Texts of so many characters are worth being known, and of so many are long enough.
 const SHORT: u16 = 4;
 const LONG: u16 = 16;
 /// Texts of any length.
@@ -33,7 +33,7 @@ const ENDLESS: u16 = u16::MAX;
 pub(super) struct Any {
     /// The kinds of their bytes.
     kinds: u64,
-    /// So many bytes at most.
+    /// So many characters at most.
     length: u16,
     /// The same for those with code points that are not ASCII.
     spelt: u16,
@@ -65,7 +65,7 @@ impl Asking {
 /// Texts that are followed from a configuration.
 #[derive(Default)]
 struct Texts {
-    /// Where they lead, between code points, and behind how many bytes at least. In ascending order of that.
+    /// Where they lead, between code points, and behind how many at least. In ascending order of that.
     members: Vec<(ConfigId, u16)>,
     /// The same ones.
     reached: FxHashSet<ConfigId>,
@@ -75,14 +75,14 @@ struct Texts {
 
 /// How following texts has ended.
 enum Ended {
-    /// All texts of at most so many bytes can be read, and of so many with code points that are not ASCII.
+    /// All texts of at most so many characters can be read, and of so many with code points that are not ASCII.
     Read(u16, u16),
     /// Without these kinds, longer ones can be.
     Without(u64),
 }
 
 impl Parser {
-    /// Whether any text of so many bytes at most, all of these kinds (see [`kind`] and [`CODE_POINTS`]), can be read from a configuration on. Found for all
+    /// Whether any text of so many characters at most, all of these kinds (see [`kind`] and [`CODE_POINTS`]), can be read from a configuration on. Found for all
     /// configurations that such texts lead to at once; where these are many, for shorter texts. No where a walk has not looked at enough nodes yet to
     /// find out. Cost: a look-up, or some transitions for each of them.
     pub(crate) fn reads_any(
@@ -154,7 +154,7 @@ impl Parser {
         let ascii = ByteSet::range(0, 0x7F);
         texts.members.push((config, 0));
         texts.reached.insert(config);
-        // Texts of so many bytes can be read, if there is nothing else behind what has been reached.
+        // Texts of so many characters can be read, if there is nothing else behind what has been reached.
         let (mut length, mut spelt) = (ENDLESS, ENDLESS);
         let most = self.store().configs() + NEW;
         // Those without white space are some of all.
@@ -318,7 +318,7 @@ mod tests {
                 }
                 for text in &texts {
                     let text = text.concat();
-                    let length = text.len() as u16;
+                    let length = text.chars().count() as u16;
                     let said = parser.reads_any(at, (kinds(&text), length), (&asking, usize::MAX)).expect("within limits");
                     let read = text.bytes().try_fold(at, |at, byte| Some(step(&mut parser, at, byte)).filter(|&next| next != DEAD));
                     prop_assert!(!said || read.is_some(), "{text:?} in {grammar}");

@@ -4,7 +4,7 @@ use super::limit::ParserLimit;
 use super::loops::{SWALLOW, may_be_again};
 use super::parser::Parser;
 use super::store::{BOTTOM, ConfigId, DEAD, Item};
-use crate::fsm::{BLACK_CODE_POINTS, CODE_POINTS, NOT_ASCII, shape_bytes};
+use crate::fsm::{NOT_ASCII, shape_bytes};
 use crate::vocab::{Tree, Vocabulary, descend, descend_from};
 
 /// What a walk has come to.
@@ -120,12 +120,10 @@ impl Measure {
             Seen::Node(_) | Seen::Between => At { config, ..before },
         };
         self.most = self.most.max(next.moves);
-        // Each move takes a character, and those that are not ASCII take two bytes at least.
-        let chars = tree.height(node).map(|bytes| {
-            if kinds & !(NOT_ASCII | CODE_POINTS | BLACK_CODE_POINTS) == 0 { bytes.div_ceil(2) } else { bytes }
-        });
+        // Each move takes a character; one may be under way here.
+        let chars = tree.height(node).map(|chars| u32::from(chars) + u32::from(kinds & NOT_ASCII != 0));
         let nodes = tree.node(node).end - node;
-        if nodes == 1 || chars.is_some_and(|chars| next.moves + u32::from(chars) <= self.most) {
+        if nodes == 1 || chars.is_some_and(|chars| next.moves + chars <= self.most) {
             return Ok(None);
         }
         let again = may_be_again(before.config, config, byte);

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::trie::{Planting, Tree, Trie};
-use crate::fsm::shape;
+use crate::fsm::{shape, shape_bytes};
 use crate::ids::TokenId;
 
 /// The trie's words by the shapes of their bytes; see [`shape`].
@@ -22,7 +22,8 @@ pub(crate) struct Shapes {
 impl Shapes {
     /// Cost: a look at each node of the trie.
     pub(super) fn new(trie: &Trie) -> Shapes {
-        let mut tree = Planting::with_words(trie.words_below(0).len());
+        let mut tree =
+            Planting::with_words(trie.words_below(0).len(), |shape| matches!(shape_bytes(shape).0, 0x80..0xC0));
         let (mut kinds, mut sources, mut from) = (Vec::new(), Vec::new(), Vec::new());
         let mut pending: Vec<(usize, u8, Vec<u32>)> = Vec::new();
         let mut children: Vec<(u8, u32)> = Vec::new();

@@ -17,7 +17,7 @@ pub struct Node {
     pub depth: u16,
     /// The byte on the edge into this node (0 at the root).
     pub byte: u8,
-    /// Bytes of the longest way down from this node, as far as they can be told.
+    /// Characters that begin on the longest way down from this node, as far as they can be told.
     height: u8,
 }
 
@@ -91,7 +91,7 @@ pub(crate) const NO_NODE: u32 = u32::MAX;
 impl Tree {
     /// Builds from sorted `(string, id)` pairs.
     pub(crate) fn of(entries: &[(&[u8], TokenId)]) -> Tree {
-        let mut tree = Planting::with_words(entries.len());
+        let mut tree = Planting::with_words(entries.len(), |byte| matches!(byte, 0x80..0xC0));
         let mut previous: &[u8] = &[];
         for (bytes, id) in entries {
             let shared = previous.iter().zip(*bytes).take_while(|(a, b)| a == b).count();
@@ -110,7 +110,7 @@ impl Tree {
         &self.nodes[index as usize]
     }
 
-    /// Bytes of the longest way down from a node; none if they are too many to be told.
+    /// Characters that begin on the longest way down from a node, that is, bytes that continue no code point; none if they are too many to be told.
     #[inline]
     pub(crate) fn height(&self, node: u32) -> Option<u8> {
         Some(self.node(node).height).filter(|&height| height < u8::MAX)
@@ -214,13 +214,15 @@ pub(crate) struct Planting {
     tree: Tree,
     /// The nodes on the way to the last one.
     path: Vec<u32>,
+    /// Whether what leads to a node continues a code point.
+    continues: fn(u8) -> bool,
 }
 
 impl Planting {
-    /// A tree with a root, and room for so many words.
-    pub(crate) fn with_words(words: usize) -> Planting {
+    /// A tree with a root, and room for so many words. `continues`: whether what leads to a node continues a code point.
+    pub(crate) fn with_words(words: usize, continues: fn(u8) -> bool) -> Planting {
         let root = Node { end: 0, words: 0, depth: 0, byte: 0, height: 0 };
-        Planting { tree: Tree { nodes: vec![root], words: Vec::with_capacity(words) }, path: vec![0] }
+        Planting { tree: Tree { nodes: vec![root], words: Vec::with_capacity(words) }, path: vec![0], continues }
     }
 
     /// Adds a node below the last one with a smaller depth.
@@ -241,7 +243,8 @@ impl Planting {
         {
             nodes[done as usize].end = nodes.len() as u32;
             if let Some(&parent) = self.path.last() {
-                let height = nodes[done as usize].height.saturating_add(1);
+                let begins = u8::from(!(self.continues)(nodes[done as usize].byte));
+                let height = nodes[done as usize].height.saturating_add(begins);
                 let above = &mut nodes[parent as usize].height;
                 *above = height.max(*above);
             }
