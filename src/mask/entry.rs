@@ -15,7 +15,7 @@ use crate::matcher::{ConfigId, Exit, Parser, Room};
 use crate::vocab::{Tree, Vocabulary};
 
 /// So few nodes of the trie are few.
-const FEW_SOURCES: usize = 4096;
+const FEW_SOURCES: usize = 1 << 14;
 
 /// What a state's rule leaves undecided.
 #[derive(Debug)]
