@@ -49,7 +49,7 @@ const GRAMMARS: &[&str] = &[
     // Where what is no object is read as well.
     "root ::= object | \"{\" [ab:,1\\\"}]*\nobject ::= \"{\" (n \":\" \"1\" (\",\" n \":\" \"1\")*)? \"}\"\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
     // Where that is only what has no white space.
-    "root ::= object | \"{\" [ab:,1\\\"}]*\nobject ::= \"{\" (ws n \":\" \"1\" (\",\" ws n \":\" \"1\")*)? \"}\"\nws ::= [ \\n]{0,30}\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
+    "root ::= object | \"{\" [ab:,1\\\"}]*\nobject ::= \"{\" (ws n \":\" \"1\" (\",\" ws n \":\" \"1\")*)? \"}\"\nws ::= [ \\t\\n\\r]{0,60}\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
     // Members of rules of their own, many of them counted.
     "root ::= \"{\" (n \":\" \"1\" \",\"){2,40} \"}\"\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
 ];
