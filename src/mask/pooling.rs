@@ -213,19 +213,6 @@ impl Pooled {
         Pooled { pool: pooling.pool(), pooling }
     }
 
-    /// As [`MaskPool::entry`].
-    pub(super) fn entry(
-        &self,
-        parser: &mut Parser,
-        own: &mut Own<'_>,
-        vocab: &Vocabulary,
-        items: &[Item],
-    ) -> Result<Arc<Entry>, Stopped> {
-        self.pool.entry(parser, own, vocab, (items, &self.pooling.counters))
-    }
-}
-
-impl Pooled {
     /// As [`MaskPool::known`].
     pub(super) fn known(
         &self,
@@ -235,6 +222,17 @@ impl Pooled {
         items: &[Item],
     ) -> Option<Arc<Entry>> {
         self.pool.known(parser, keys, vocab, (items, &self.pooling.counters))
+    }
+
+    /// As [`MaskPool::entry`].
+    pub(super) fn entry(
+        &self,
+        parser: &mut Parser,
+        own: &mut Own<'_>,
+        vocab: &Vocabulary,
+        items: &[Item],
+    ) -> Result<Arc<Entry>, Stopped> {
+        self.pool.entry(parser, own, vocab, (items, &self.pooling.counters))
     }
 }
 

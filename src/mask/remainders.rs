@@ -46,7 +46,6 @@ enum Left {
 }
 
 /// Remainders whose first bytes are of one shape.
-#[derive(Default)]
 struct Alike {
     words: Vec<(TokenId, u16)>,
     /// Nodes of the vocabulary's trie that have all words found there, if all were found at such.

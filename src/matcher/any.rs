@@ -91,10 +91,10 @@ impl Parser {
         (kinds, length): (u64, u16),
         (asking, looked): (&Asking, usize),
     ) -> Result<bool, ParserLimit> {
-        let any = match self.any.get(config as usize) {
-            Some(any) if any.known => *any,
-            _ if !asking.is_worth(self, looked) => return Ok(false),
-            _ => self.find_any(config)?,
+        let any = match self.known_any(config) {
+            Some(any) => any,
+            None if asking.is_worth(self, looked) => self.find_any(config)?,
+            None => return Ok(false),
         };
         let most = if kinds & (CODE_POINTS | BLACK_CODE_POINTS) == 0 { any.length } else { any.spelt };
         Ok(kinds & !any.kinds == 0 && length <= most)
@@ -102,11 +102,16 @@ impl Parser {
 
     /// Whether text of letters and other characters, of any length, can be read from a configuration on.
     pub(crate) fn reads_any_text(&mut self, config: ConfigId) -> Result<bool, ParserLimit> {
-        let any = match self.any.get(config as usize) {
-            Some(any) if any.known => *any,
-            _ => self.find_any(config)?,
+        let any = match self.known_any(config) {
+            Some(any) => any,
+            None => self.find_any(config)?,
         };
         Ok(ASCII_LETTERS & !any.kinds == 0 && any.length == ENDLESS)
+    }
+
+    #[inline]
+    fn known_any(&self, config: ConfigId) -> Option<Any> {
+        self.any.get(config as usize).copied().filter(|any| any.known)
     }
 
     fn find_any(&mut self, config: ConfigId) -> Result<Any, ParserLimit> {
@@ -263,7 +268,6 @@ mod tests {
 
     use super::*;
     use crate::compile::Compiled;
-    use crate::fsm::ByteSet;
     use crate::limits::Limits;
 
     /// Grammars, and whether it is found that letters of any length can be read behind a quote.

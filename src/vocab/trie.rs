@@ -340,24 +340,10 @@ fn spelt(nodes: &[Node], parents: &[u32], steps: &utf8::Steps) -> Vec<bool> {
     may_follow.into_iter().map(|may| may >> utf8::WHOLE & 1 == 1).collect()
 }
 
-/// Sorts strings, most by a number of their first bytes.
-fn sorted(entries: Vec<(&[u8], TokenId)>) -> Vec<(&[u8], TokenId)> {
-    let number = |bytes: &[u8]| {
-        let mut first = [0; 8];
-        let known = bytes.len().min(8);
-        first[..known].copy_from_slice(&bytes[..known]);
-        u64::from_be_bytes(first)
-    };
-    let mut numbered: Vec<(u64, &[u8], TokenId)> =
-        entries.into_iter().map(|(bytes, id)| (number(bytes), bytes, id)).collect();
-    numbered.sort_unstable();
-    numbered.into_iter().map(|(_, bytes, id)| (bytes, id)).collect()
-}
-
 impl Trie {
     /// Builds from `(string, id)` pairs in any order. The empty string ends at the root. Cost: one sort.
-    pub fn build(entries: Vec<(&[u8], TokenId)>) -> Trie {
-        let entries = sorted(entries);
+    pub fn build(mut entries: Vec<(&[u8], TokenId)>) -> Trie {
+        entries.sort_unstable();
         let tree = Tree::of(&entries);
         let nodes = &tree.nodes;
         let mut root = Box::new([NO_NODE; 256]);
