@@ -61,7 +61,7 @@ pub struct EngineOptions {
     /// room. With 0 nothing is kept.
     pub grammar_cache_bytes: usize,
     /// Nodes of the vocabulary's trie that a new mask may cost by one direct walk before it is put together from pooled
-    /// entries of single states instead. Changes no mask; 0 always uses entries.
+    /// entries of single states instead; at most a quarter of them, unless that is less than 1,024. Changes no mask; 0 always uses entries.
     pub direct_walk: usize,
     /// Grammars with so many mutually recursive rules, as the expressions of a programming language have, are read rule by rule from the first
     /// mask on, so that what one place of an expression has cost is known in the others; grammars with fewer are where that turns out to pay. Changes no

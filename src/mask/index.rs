@@ -49,7 +49,12 @@ type Resolved = FxHashMap<(usize, Exit, ConfigId), (Arc<Entry>, Words)>;
 
 /// First bytes from which on a configuration reads text, in a vocabulary of so many times the budget of a direct walk.
 const TEXT_BYTES: usize = 48;
-const TEXT_NODES: usize = 4;
+const TEXT_NODES: usize = 2;
+
+/// A direct walk is at most such a part of the vocabulary: one over more of it is no shorter than an entry's.
+const DIRECT_PART: usize = 4;
+/// Walks of so many nodes are short in any vocabulary.
+const SHORT_WALK: usize = 1024;
 
 /// Items of a document from which on they are read together.
 const MANY_ITEMS: usize = 48;
@@ -161,6 +166,8 @@ impl Index {
         ways: Ways,
     ) -> Result<Index, CompileError> {
         let specials = compiled.specials().iter().map(|s| Tokens::resolve(s, &vocab)).collect::<Result<_, _>>()?;
+        let part = (vocab.trie().len() / DIRECT_PART).max(SHORT_WALK);
+        let ways = Ways { direct_walk: ways.direct_walk.min(part), ..ways };
         let state = Mutex::new(IndexState::new(&compiled, &vocab, limits, ways));
         Ok(Index {
             compiled,
