@@ -1,6 +1,7 @@
 //! Where two states part ways on the vocabulary: what one's entry has beside the other's.
 
 use super::entry::strictly_below;
+use super::nodes::sort_kinds;
 use super::remainders::Rest;
 use super::set::{TokenSet, bit};
 use super::walk::Stopped;
@@ -116,7 +117,7 @@ impl Difference {
         }
         let mut row = vec![0; vocab.mask_words()];
         accepted.write(&mut row);
-        self.exits.sort_unstable();
+        sort_kinds(&mut self.exits);
         for exits in self.exits.chunk_by(|a, b| a.0 == b.0) {
             own.extend(Rest::of((vocab, tree), &row, exits).map(|rest| (exits[0].0, rest)));
         }

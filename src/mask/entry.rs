@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::difference::Difference;
+use super::nodes::sort_kinds;
 use super::profile::Profile;
 use super::remainders::Rest;
 use super::section::Sections;
@@ -270,7 +271,7 @@ impl Undecided {
         accepted.write(&mut row);
         let mut rests = Vec::new();
         for (tree, mut exits) in sides {
-            exits.sort_unstable();
+            sort_kinds(&mut exits);
             for exits in exits.chunk_by(|a, b| a.0 == b.0) {
                 rests.extend(Rest::of((vocab, tree), &row, exits).map(|rest| (exits[0].0, rest)));
             }

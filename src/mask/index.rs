@@ -32,7 +32,7 @@ const RESOLVED_BYTES: usize = 4 << 20;
 const ENTRIES_BYTES: usize = 32 << 20;
 
 /// See [`IndexState::new_configs`].
-const NEW_CONFIGS: usize = 128;
+const NEW_CONFIGS: usize = 1024;
 const NEW_NARROW: usize = 256;
 /// So few that it is not worth a try.
 const FEW_CONFIGS: usize = 32;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
+use super::nodes::sort_kinds;
 use super::walk::{Stopped, Walk};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Exit, Item, Parser};
@@ -136,8 +137,7 @@ impl Known {
         for &node in &self.places[places as usize] {
             walk.run(parser, trie, node, alone, budget)?;
         }
-        walk.exits.sort_unstable();
-        walk.exits.dedup();
+        sort_kinds(&mut walk.exits);
         let mut exits = Vec::new();
         for behind in walk.exits.chunk_by(|a, b| a.0 == b.0) {
             let nodes: Vec<u32> = behind.iter().map(|&(_, node)| node).collect();

@@ -14,6 +14,7 @@ mod joint;
 mod key;
 mod loose;
 mod names;
+mod nodes;
 mod pool;
 mod pooling;
 mod profile;

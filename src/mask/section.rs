@@ -10,6 +10,7 @@ use indexmap::IndexMap;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::entry::Entry;
+use super::nodes::{sort_kinds, sort_nodes, sorted_by_bytes};
 use super::set::{bit, set_bit};
 use super::walk::{Stopped, Walk};
 use crate::compile::NO_BLOCK;
@@ -90,14 +91,12 @@ struct Children {
 }
 
 impl Children {
+    /// Of nodes in ascending order.
     fn of(trie: &Trie, nodes: &[u32]) -> Children {
         let mut first = ByteSet::EMPTY;
-        let mut nodes: Vec<(u8, u32)> = nodes.iter().map(|&node| (trie.node(node).byte, node)).collect();
+        let nodes: Vec<(u8, u32)> = nodes.iter().map(|&node| (trie.node(node).byte, node)).collect();
         nodes.iter().for_each(|&(byte, _)| first.insert(byte));
-        if !nodes.is_sorted() {
-            nodes.sort_unstable();
-        }
-        Children { first, nodes: nodes.into() }
+        Children { first, nodes: sorted_by_bytes(nodes).into() }
     }
 }
 
@@ -397,8 +396,7 @@ impl Known {
     }
 
     fn places(&mut self, trie: &Trie, mut nodes: Vec<u32>, shared: &mut Shared) -> Places {
-        nodes.sort_unstable();
-        nodes.dedup();
+        sort_nodes(&mut nodes);
         match self.places.get_index_of(&nodes[..]) {
             Some(places) => places as u32,
             None => {
@@ -461,9 +459,8 @@ impl Known {
             }
         }
         let (mut ends, mut called) = (std::mem::take(&mut walk.exits), std::mem::take(&mut walk.called));
-        ends.sort_unstable();
-        ends.dedup();
-        called.sort_unstable();
+        sort_kinds(&mut ends);
+        sort_kinds(&mut called);
         // Whatever is read below words that are found anyway need not be found again.
         let found = (walk.words.len() > FEW && !(ends.is_empty() && called.is_empty())).then(|| {
             let mut row = vec![0; shared.width];
