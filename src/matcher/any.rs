@@ -12,6 +12,8 @@ use crate::fsm::{ASCII_LETTERS, BLACK_CODE_POINTS, ByteSet, CODE_POINTS, NOT_ASC
 /// that has taken.
 const LONG_WALK: usize = 128;
 const LONGER: usize = 64;
+/// So many items, of configurations and of frames, take as long as a configuration.
+const ITEMS: usize = 4;
 
 /// Most configurations between code points that such texts are followed to, and most inside of code points.
 const MEMBERS: usize = 96;
@@ -115,7 +117,7 @@ impl Parser {
     }
 
     fn find_any(&mut self, config: ConfigId) -> Result<Any, ParserLimit> {
-        let before = self.store().configs();
+        let before = self.made();
         let mut found = Any { known: true, ..Any::default() };
         let mut texts = Texts::default();
         let mut kinds = self.readable(config);
@@ -135,7 +137,7 @@ impl Parser {
                 }
             }
         }
-        self.any_made += self.store().configs() - before;
+        self.any_made += self.made() - before;
         if self.any.len() < self.store().configs() {
             self.any.resize(self.store().configs(), Any::default());
         }
@@ -152,6 +154,11 @@ impl Parser {
         }
         self.any[config as usize] = found;
         Ok(found)
+    }
+
+    /// What has been made, in configurations: those of many items take longer.
+    fn made(&self) -> usize {
+        self.store().configs() + self.store().all_items() / ITEMS
     }
 
     /// Follows all texts of these kinds, shortest first, for as long as all can be read.

@@ -60,7 +60,7 @@ pub(crate) struct Parser {
     pub(super) loops: Vec<(u64, u64)>,
     /// See [`Parser::reads_any`].
     pub(super) any: Vec<Any>,
-    /// How many configurations that has taken.
+    /// How much that has taken, in configurations.
     pub(super) any_made: usize,
     /// See [`Parser::is_uniform`]: shapes looked at, and those that are.
     pub(super) uniform: Vec<(u16, u16)>,

@@ -252,6 +252,11 @@ impl Store {
         self.configs.len()
     }
 
+    /// How many items configurations and frames have, in all.
+    pub(crate) fn all_items(&self) -> usize {
+        self.arena.len()
+    }
+
     fn slice(&self, span: Span) -> &[Item] {
         &self.arena[span.at as usize..(span.at + span.len) as usize]
     }
