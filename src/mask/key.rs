@@ -13,6 +13,8 @@ const MAX_KEY: usize = 4096;
 const MAX_DEPTH: u32 = 64;
 /// Most members of a set that may still come for it to be written down: a state for every set of them.
 const FEW_MEMBERS: u32 = 3;
+/// Most steps of a graph that are still counted for it to be written down: states for each of them, of some numbers each.
+const FEW_STEPS: u32 = 512;
 /// Memory of a map's slot.
 const KEPT: usize = 48;
 const UNIQUE: u32 = u32::MAX;
@@ -145,7 +147,7 @@ impl GrammarKeys {
         while at < order.len() {
             let s = order[at];
             at += 1;
-            if program.members_left(s) > FEW_MEMBERS {
+            if program.members_left(s) > FEW_MEMBERS || program.steps(s) > FEW_STEPS {
                 return None;
             }
             program.expand(s);

@@ -1,6 +1,7 @@
 //! Masks of counted blocks, all bounds at once. One walk with a counter that has no bounds notes for every token how many
 //! runs it needs; the entry of any real counter is then a selection. `maxLength: 50` costs one walk, not fifty.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::entry::{Entry, strictly_below};
@@ -23,8 +24,8 @@ struct Need {
 /// What a state of a counted block allows, by runs.
 #[derive(Debug)]
 pub(crate) struct Profile {
-    /// Tokens that end inside the block and how many runs they need room for; most first.
-    inside: Vec<Need>,
+    /// Tokens that end inside the block, by how many runs they need room for.
+    inside: ByRuns,
     /// All of those.
     row: Arc<[u32]>,
     /// Tokens accepted after leaving the block with exactly this many runs.
@@ -60,12 +61,11 @@ impl Profile {
 
     /// The entry of a counter this far from its bounds. Cost: the tokens the bounds rule out, or those they leave.
     pub(crate) fn entry(self: &Arc<Profile>, room: Room) -> Entry {
-        let cut = self.inside.partition_point(|n| n.runs > room.room);
-        let (out, kept) = self.inside.split_at(cut);
+        let (out, kept) = self.inside.split(room.room);
         let fits = |n: &&Need| room.missing <= n.runs && n.runs <= room.room;
         let add: Vec<TokenId> = self.outside.iter().filter(fits).map(|n| n.token).collect();
         let accepted = if kept.len() < out.len() {
-            let ids = kept.iter().map(|n| n.token).chain(add);
+            let ids = kept.iter().copied().chain(add);
             if kept.len() <= self.row.len() / 4 {
                 TokenSet::List(ids.collect())
             } else {
@@ -75,8 +75,7 @@ impl Profile {
             }
         } else {
             let row = TokenSet::Row { base: self.row.clone(), remove: Arc::default(), add: Arc::default() };
-            let out: Vec<TokenId> = out.iter().map(|n| n.token).collect();
-            row.changed(&out, &add, self.row.len())
+            row.changed(out, &add, self.row.len())
         };
         Entry::counted(accepted, self.clone(), room)
     }
@@ -105,8 +104,8 @@ impl Profile {
 
     /// Memory held, in bytes, roughly.
     pub(crate) fn bytes(&self) -> usize {
-        (self.inside.len() + self.outside.len() + self.left.len()) * size_of::<Need>()
-            + self.row.len() * 4
+        (self.outside.len() + self.left.len()) * size_of::<Need>()
+            + (self.inside.tokens.len() + self.row.len()) * 4
             + self.remainders.len() * 16
             + 1024
     }
@@ -158,7 +157,7 @@ impl Seen {
 struct Found {
     /// By configuration, once looked at.
     known: Vec<Option<Option<Seen>>>,
-    inside: Vec<Need>,
+    inside: Vec<Same>,
     outside: Vec<Need>,
     /// Nodes at which the rule ended, and after how many runs.
     exits: Vec<(At, u32)>,
@@ -245,8 +244,13 @@ impl Found {
             (Place::Inside(runs), None) | (Place::Outside(runs), None) => (Place::Outside(runs), runs),
             _ => return None,
         };
-        let list = if let Place::Inside(_) = place { &mut self.inside } else { &mut self.outside };
-        list.extend(at.tree(vocab).words_at(at.node).iter().map(|&token| Need { token, runs: need }));
+        match place {
+            Place::Inside(_) => self.found_inside(at, at.tree(vocab).range_at(at.node), need),
+            Place::Outside(_) => {
+                let words = at.tree(vocab).words_at(at.node).iter();
+                self.outside.extend(words.map(|&token| Need { token, runs: need }));
+            }
+        }
         if bottom {
             let runs = match place {
                 Place::Inside(runs) | Place::Outside(runs) => runs,
@@ -256,10 +260,21 @@ impl Found {
         Some(place)
     }
 
+    /// Notes words that end inside the block.
+    fn found_inside(&mut self, at: At, words: Range<usize>, runs: u32) {
+        match self.inside.last_mut() {
+            _ if words.is_empty() => {}
+            Some(last) if (last.runs, last.shaped, last.words.end) == (runs, at.shaped, words.start) => {
+                last.words.end = words.end;
+            }
+            _ => self.inside.push(Same { words, shaped: at.shaped, runs }),
+        }
+    }
+
     fn finish(self, vocab: &Vocabulary) -> Profile {
-        let inside = by_runs(&self.inside);
+        let inside = ByRuns::new(vocab, &self.inside);
         let mut row = vec![0; vocab.mask_words()];
-        inside.iter().for_each(|n| set_bit(&mut row, n.token));
+        inside.tokens.iter().for_each(|&id| set_bit(&mut row, id));
         let (mut left, mut remainders) = (Vec::new(), Vec::new());
         for &(at, runs) in &self.exits {
             let tree = at.tree(vocab);
@@ -275,19 +290,45 @@ impl Found {
     }
 }
 
-/// Most runs first, by counting: a token has few.
-fn by_runs(needs: &[Need]) -> Vec<Need> {
-    let most = needs.iter().map(|n| n.runs as usize).max().unwrap_or(0);
-    let mut begins = vec![0usize; most + 2];
-    needs.iter().for_each(|n| begins[most - n.runs as usize + 1] += 1);
-    for i in 1..begins.len() {
-        begins[i] += begins[i - 1];
+/// Words next to each other in a tree's list that need room for equally many runs.
+struct Same {
+    words: Range<usize>,
+    /// Of the tree of shapes, not of the trie.
+    shaped: bool,
+    runs: u32,
+}
+
+/// Tokens by how many runs they need room for; most first.
+#[derive(Debug)]
+struct ByRuns {
+    tokens: Box<[TokenId]>,
+    /// By a number of runs: how many tokens need more. The last is 0.
+    more: Box<[u32]>,
+}
+
+impl ByRuns {
+    /// Sorts by counting: a token has few runs.
+    fn new(vocab: &Vocabulary, found: &[Same]) -> ByRuns {
+        let most = found.iter().map(|same| same.runs as usize).max().unwrap_or(0);
+        let mut needing = vec![0; most + 1];
+        found.iter().for_each(|same| needing[same.runs as usize] += same.words.len());
+        let mut more = vec![0; most + 1];
+        for runs in (0..most).rev() {
+            more[runs] = more[runs + 1] + needing[runs + 1];
+        }
+        let mut places = more.clone();
+        let mut tokens = vec![TokenId::from_raw(0); more[0] + needing[0]];
+        for same in found {
+            let tree = At { node: 0, shaped: same.shaped }.tree(vocab);
+            let place = &mut places[same.runs as usize];
+            tokens[*place..*place + same.words.len()].copy_from_slice(tree.words(same.words.clone()));
+            *place += same.words.len();
+        }
+        ByRuns { tokens: tokens.into(), more: more.into_iter().map(|many| many as u32).collect() }
     }
-    let mut out = vec![Need { token: TokenId::from_raw(0), runs: 0 }; needs.len()];
-    for need in needs {
-        let at = &mut begins[most - need.runs as usize];
-        out[*at] = *need;
-        *at += 1;
+
+    /// Tokens that need more runs, and those that do not.
+    fn split(&self, runs: u32) -> (&[TokenId], &[TokenId]) {
+        self.tokens.split_at(self.more.get(runs as usize).map_or(0, |&many| many as usize))
     }
-    out
 }

@@ -1,12 +1,21 @@
 //! Edges of states of graphs whose steps are counted.
 
 use super::edges::push_edge;
-use super::{Program, Span};
+use super::{Program, Source, Span, State};
 use crate::compile::ByteEdge;
-use crate::compile::counted::Counts;
+use crate::compile::counted::{Counts, FAR};
 use crate::compile::units::{Symbol, Unit};
 
 impl Program {
+    /// How many steps of a graph are still told apart by their number, at most; none where steps are not counted.
+    pub(crate) fn steps(&self, state: u32) -> u32 {
+        let State { instance, set, .. } = self.states[state as usize];
+        let Some(Source::Counted(unit)) = self.instances.get(instance as usize).map(|i| &i.source) else { return 0 };
+        let Some(counts) = &unit.counts else { return 0 };
+        let all = self.sets[set.range()].chunks_exact(2).filter(|pair| pair[1] != FAR);
+        all.map(|pair| counts.max.unwrap_or(counts.min).saturating_sub(pair[1])).max().unwrap_or(0)
+    }
+
     /// Edges of a state of a graph whose steps are counted.
     #[allow(clippy::type_complexity)]
     pub(super) fn counted(
