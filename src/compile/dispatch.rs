@@ -30,7 +30,7 @@ struct Watched {
 
 /// The automaton of all dispatches that watch for the same.
 #[derive(Debug)]
-struct Shape {
+pub(crate) struct Shape {
     /// Calls are numbers of triggers.
     nfa: Nfa,
     marks: Vec<Mark>,
@@ -107,7 +107,7 @@ impl Pending {
             }
         }
         nfa.set_start(from.start());
-        let mut whole = true;
+        let (mut whole, mut skipped) = (true, false);
         for state in 0..from.len() as u32 {
             from.epsilons(state).for_each(|to| nfa.epsilon(state, to));
             for e in from.edges(state) {
@@ -124,11 +124,13 @@ impl Pending {
                         nfa.epsilon(state, e.to);
                     }
                     whole &= facts.productive;
+                    skipped |= facts.nullable;
                 }
             }
         }
         let main = if whole { Part { nfa, live: self.shape.live.clone() } } else { Part::new(nfa) };
-        Unit { main, marks, ..Unit::default() }
+        let shape = (whole && !skipped).then(|| self.shape.clone());
+        Unit { main, marks, shape, ..Unit::default() }
     }
 }
 

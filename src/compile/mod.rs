@@ -23,7 +23,7 @@ pub use inspect::{AutomatonBlock, AutomatonEdge, AutomatonState, DispatchState, 
 pub(crate) use leaves::leaf_stats;
 pub(crate) use members::Likely;
 pub(crate) use meters::{Meter, Unit};
-pub(crate) use program::{Program, StandIn};
+pub(crate) use program::{Program, SharedAutomaton, StandIn};
 pub(crate) use scopes::{Behind, EMPTY, NONE, Role, Scopes};
 
 use std::sync::{Arc, OnceLock};

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use std::hash::Hasher;
 
+use super::dispatch::Shape;
 use super::members::{Kind, Likely, MemberStates};
 use super::units::Unit;
 use super::{
@@ -107,6 +108,25 @@ struct Instance {
     from: u32,
     /// States it may still get before sets are taken apart into single states (configurations determinise those).
     left: u32,
+}
+
+/// An automaton that grammars share.
+#[derive(Clone, Debug)]
+pub(crate) enum SharedAutomaton {
+    /// A rule's.
+    Rule(Arc<Dfa>),
+    /// A dispatch's, but for the rules that it calls.
+    Dispatch(Arc<Shape>),
+}
+
+impl SharedAutomaton {
+    /// Its own for as long as it is held.
+    pub(crate) fn address(&self) -> usize {
+        match self {
+            SharedAutomaton::Rule(dfa) => Arc::as_ptr(dfa) as usize,
+            SharedAutomaton::Dispatch(shape) => Arc::as_ptr(shape) as usize,
+        }
+    }
 }
 
 /// A rule whose automaton a parse has got to.
@@ -434,6 +454,17 @@ impl Program {
     pub(crate) fn gate_of(&self, state: u32) -> Option<u32> {
         let State { gate, set, .. } = self.states[state as usize];
         gate.then(|| self.sets[set.at as usize])
+    }
+
+    /// The automaton that a state is of, if grammars share it, and its number there.
+    pub(crate) fn shared(&self, state: u32) -> Option<(SharedAutomaton, u32)> {
+        let State { instance, set, behind, .. } = self.states[state as usize];
+        let automaton = match &self.instances.get(instance as usize)?.source {
+            Source::Dfa(dfa) if behind == Behind::Nothing => SharedAutomaton::Rule(dfa.clone()),
+            Source::Single(unit) => SharedAutomaton::Dispatch(unit.shape.clone()?),
+            _ => return None,
+        };
+        Some((automaton, self.sets[set.at as usize]))
     }
 
     /// Whether a state is one of a dispatch's own.

@@ -27,7 +27,7 @@ pub(super) fn unit(compiled: &Compiled, body: &Expr) -> Unit {
     let mut thompson = Thompson::new(compiled);
     let main = thompson.part(body, Place::Rule);
     let Thompson { blocks, members, graph, .. } = thompson;
-    Unit { main, blocks, marks: Vec::new(), members, counts: None, graph }
+    Unit { main, blocks, members, graph, ..Unit::default() }
 }
 
 /// The automaton of a graph whose steps are counted.
@@ -58,10 +58,9 @@ pub(super) fn counted_unit(compiled: &Compiled, counted: &Counted, levels: Arc<L
     Unit {
         main: Part::new(nfa),
         blocks: thompson.blocks,
-        marks: Vec::new(),
-        members: Regions::default(),
         counts: Some(counts),
         graph: Some(Nodes { first: 0, count: graph.nodes, end }),
+        ..Unit::default()
     }
 }
 

@@ -51,7 +51,7 @@ impl Index {
         let base = self.mask(state, near.unbounded)?;
         let long: Vec<TokenId> = long.iter().map(|&(_, token)| token).collect();
         let mut less = Vec::new();
-        for token in base.among(&long) {
+        for token in self.among(state, &base, &long) {
             let counted = state.parser.has_room_for(&mut near, self.vocab.bytes(token).unwrap_or_default())?;
             let fits = match counted {
                 Some(fits) => fits,

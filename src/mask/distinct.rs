@@ -70,7 +70,8 @@ impl Index {
         let all = self.mask(state, plain)?;
         if state.parser.compares_strings(config) {
             // Only a token with two quotes holds a whole element.
-            let found: Arc<[TokenId]> = self.failing(state, limited, &all.among(self.vocab.quoting().whole()))?.into();
+            let some = self.among(state, &all, self.vocab.quoting().two());
+            let found: Arc<[TokenId]> = self.failing(state, limited, &some)?.into();
             state.candidates.insert(limited, found.clone());
             return Ok(found);
         }

@@ -224,7 +224,7 @@ impl Index {
             true => self.mask_loosely(state, config)?,
             false => (Arc::new(self.made(state, config)?), true),
         };
-        let less = self.twice_named(state, config)?;
+        let less = self.twice_named(state, config, &mask)?;
         if less.is_empty() {
             return Ok((mask, own));
         }
@@ -243,6 +243,15 @@ impl Index {
         let built = self.build(state, config);
         state.walk.clear();
         built
+    }
+
+    /// Those of some tokens that are in a mask, in their order.
+    pub(super) fn among(&self, state: &mut IndexState, mask: &TokenSet, tokens: &[TokenId]) -> Vec<TokenId> {
+        if tokens.is_empty() {
+            return Vec::new();
+        }
+        state.row.resize(self.vocab.mask_words(), 0);
+        mask.among(tokens, &mut state.row)
     }
 
     /// The mask that is held for all that are like one, and what that takes; see [`Same::of`].

@@ -1,10 +1,12 @@
 //! What makes two states of different grammars the same for masks: the automaton reachable from the state, written down
 //! canonically. Keys are compared whole, never by hash alone.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use crate::cache::{Cache, CacheStats};
-use crate::compile::{Behind, Block, NO_BLOCK, Program};
+use crate::compile::{Behind, Block, NO_BLOCK, Program, SharedAutomaton};
 use crate::matcher::FREE;
 
 /// Longest key; larger automata are keyed by their parser's program instead.
@@ -17,6 +19,8 @@ const FEW_MEMBERS: u32 = 3;
 const FEW_STEPS: u32 = 512;
 /// Memory of a map's slot.
 const KEPT: usize = 48;
+/// Of the memory for ids, what goes to keys of states of automata that grammars share.
+const STATES: usize = 4;
 const UNIQUE: u32 = u32::MAX;
 /// A rule whose body is deferred: which one follows.
 const DEFERRED: u32 = u32::MAX - 1;
@@ -33,25 +37,39 @@ const MAX_IDS: u32 = 1 << 31;
 /// comes again: no id ever means two structures.
 #[derive(Debug)]
 pub(crate) struct RuleKeys {
-    ids: Cache<Box<[u32]>, u32>,
+    ids: Cache<Key, u32>,
     next: u32,
+    /// Keys of states of automata that grammars share, by the automaton's address, which stays its own as long as it is held, and the state.
+    states: Cache<(usize, u32), (SharedAutomaton, Key)>,
 }
+
+/// See [`GrammarKeys::state_key`].
+pub(super) type Key = Arc<[u32]>;
 
 impl RuleKeys {
     pub(crate) fn new(max_bytes: usize) -> RuleKeys {
-        RuleKeys { ids: Cache::new(max_bytes), next: 0 }
+        let mut keys = RuleKeys { ids: Cache::new(0), next: 0, states: Cache::new(0) };
+        keys.set_max_bytes(max_bytes);
+        keys
     }
 
     pub(crate) fn set_max_bytes(&mut self, max_bytes: usize) {
-        self.ids.set_max_bytes(max_bytes);
+        self.states.set_max_bytes(max_bytes / STATES);
+        self.ids.set_max_bytes(max_bytes - max_bytes / STATES);
     }
 
     pub(crate) fn stats(&self) -> CacheStats {
-        self.ids.stats()
+        let (ids, states) = (self.ids.stats(), self.states.stats());
+        CacheStats {
+            entries: ids.entries + states.entries,
+            bytes: ids.bytes + states.bytes,
+            evicted: ids.evicted + states.evicted,
+            ..ids
+        }
     }
 
     /// The id of a structure; none once all have been given.
-    fn id(&mut self, key: Box<[u32]>) -> Option<u32> {
+    fn id(&mut self, key: Key) -> Option<u32> {
         if let Some(id) = self.ids.get(&key) {
             return Some(id);
         }
@@ -87,11 +105,32 @@ impl GrammarKeys {
         program: &mut Program,
         shared: &mut RuleKeys,
         (state, count, reach): (u32, u32, u32),
-    ) -> Box<[u32]> {
-        self.write(program, shared, state, count, reach).unwrap_or_else(|| {
+    ) -> Key {
+        self.written(program, shared, (state, count, reach)).unwrap_or_else(|| {
             let serial = program.serial();
-            Box::new([UNIQUE, serial as u32, (serial >> 32) as u32, state, count])
+            Arc::new([UNIQUE, serial as u32, (serial >> 32) as u32, state, count])
         })
+    }
+
+    /// As [`GrammarKeys::write`]; that of an automaton that grammars share is written once.
+    fn written(
+        &mut self,
+        program: &mut Program,
+        shared: &mut RuleKeys,
+        (state, count, reach): (u32, u32, u32),
+    ) -> Option<Key> {
+        // Called from elsewhere, a dispatch is written down with the rules that it calls.
+        let automaton = program.shared(state).filter(|_| self.depth == 0 || !program.is_dispatch(state));
+        let Some((automaton, at)) = automaton else {
+            return self.write(program, shared, state, count, reach).map(Key::from);
+        };
+        if let Some((_, key)) = shared.states.get(&(automaton.address(), at)) {
+            return Some(key);
+        }
+        let key = Key::from(self.write(program, shared, state, count, reach)?);
+        let bytes = key.len() * 4 + KEPT;
+        shared.states.insert((automaton.address(), at), (automaton, key.clone()), bytes);
+        Some(key)
     }
 
     fn rule(&mut self, program: &mut Program, shared: &mut RuleKeys, rule: u32, reach: u32) -> Option<u32> {
@@ -104,10 +143,10 @@ impl GrammarKeys {
         self.depth += 1;
         let key = match program.deferred(rule) {
             // A look at what surrounds it is no reason to make it.
-            Some(serial) => Some(Box::from([DEFERRED, serial as u32, (serial >> 32) as u32])),
+            Some(serial) => Some(Key::from([DEFERRED, serial as u32, (serial >> 32) as u32])),
             None => {
                 let start = program.open(rule);
-                self.write(program, shared, start, 0, reach)
+                self.written(program, shared, (start, 0, reach))
             }
         };
         self.depth -= 1;
@@ -123,7 +162,7 @@ impl GrammarKeys {
         state: u32,
         count: u32,
         reach: u32,
-    ) -> Option<Box<[u32]>> {
+    ) -> Option<Vec<u32>> {
         let far = reach.saturating_add(1);
         let mut order = vec![state];
         let mut number: FxHashMap<u32, u32> = FxHashMap::default();
@@ -208,7 +247,7 @@ impl GrammarKeys {
                 return None;
             }
         }
-        Some(key.into_boxed_slice())
+        Some(key)
     }
 }
 

@@ -13,24 +13,21 @@ use super::set::TokenSet;
 use crate::fsm::ByteSet;
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, Gap, Naming, Parser, ParserLimit};
-use crate::vocab::{Quoted, Trie};
+use crate::vocab::Trie;
 
 const QUOTE: u8 = b'"';
 
-/// The beginning of tokens that may hold another name than the one that is under way, or that they begin with.
+/// The beginning of a token that may hold another name than the one that is under way, or that it begins with.
 #[derive(Clone, Copy, Debug)]
 struct Begun {
-    node: u32,
     config: ConfigId,
     /// Quotes in it, and those that are not escaped.
-    quotes: u32,
+    quotes: usize,
     unescaped: u32,
     /// Whether it ends in a backslash that escapes.
     escapes: bool,
     /// Whether it begins with a quote, white space apart; none where there is nothing else.
     quoted: Option<bool>,
-    /// Whether it holds one.
-    found: bool,
 }
 
 type Nodes = SmallVec<[u32; 16]>;
@@ -74,62 +71,50 @@ impl Along {
 }
 
 impl Begun {
-    /// Tokens that can be read and hold another name.
-    fn read_all(
-        parser: &mut Parser,
-        config: ConfigId,
-        naming: Naming,
-        tokens: &Quoted,
-    ) -> Result<Vec<TokenId>, ParserLimit> {
-        let begun = Begun { node: 0, config, quotes: 0, unescaped: 0, escapes: false, quoted: None, found: false };
-        let (mut out, mut queue) = (Vec::new(), vec![begun]);
-        let first = parser.allowed(config);
-        while let Some(begun) = queue.pop() {
-            for child in tokens.tree.children(begun.node) {
-                if begun.node == 0 && !first.contains(tokens.tree.node(child).byte) {
-                    continue;
-                }
-                let Some(next) = begun.read(parser, child, naming, tokens)? else { continue };
-                if next.found {
-                    out.extend_from_slice(tokens.tree.words_at(child));
-                }
-                queue.push(next);
+    /// Whether a token that can be read holds another name.
+    fn holds(parser: &mut Parser, config: ConfigId, naming: Naming, bytes: &[u8]) -> Result<bool, ParserLimit> {
+        let mut begun = Begun { config, quotes: 0, unescaped: 0, escapes: false, quoted: None };
+        let mut behind = bytes.iter().filter(|&&byte| byte == QUOTE).count();
+        for &byte in bytes {
+            behind -= usize::from(byte == QUOTE);
+            match begun.read(parser, (byte, behind), naming)? {
+                Some(true) => return Ok(true),
+                Some(false) => {}
+                None => return Ok(false),
             }
         }
-        out.sort_unstable();
-        Ok(out)
+        Ok(false)
     }
 
-    /// One byte more; `None` if no such token can begin like that.
+    /// One byte more, and so many quotes behind it: whether another name ends with it; `None` if none does in such a token.
     fn read(
-        &self,
+        &mut self,
         parser: &mut Parser,
-        node: u32,
+        (byte, behind): (u8, usize),
         naming: Naming,
-        tokens: &Quoted,
-    ) -> Result<Option<Begun>, ParserLimit> {
-        let byte = tokens.tree.node(node).byte;
-        let mut next = Begun { node, escapes: byte == b'\\' && !self.escapes, ..*self };
+    ) -> Result<Option<bool>, ParserLimit> {
         if self.quoted.is_none() && !byte.is_ascii_whitespace() {
-            next.quoted = Some(byte == QUOTE);
+            self.quoted = Some(byte == QUOTE);
         }
-        let behind = tokens.behind(node);
         if byte == QUOTE {
-            next.quotes += 1;
-            next.unescaped += u32::from(!self.escapes);
-            let begins = naming == Naming::Called && next.quoted == Some(true);
+            let begins = naming == Naming::Called && self.quoted == Some(true);
             let calls = parser.calls_names(self.config);
-            next.found |= calls && self.ends(begins, naming) && parser.ends_name(self.config);
+            if calls && self.ends(begins, naming) && parser.ends_name(self.config) {
+                return Ok(Some(true));
+            }
             // One that begins here ends at another quote; where none may begin, it takes two more.
             let least = if begins && self.quotes == 0 || !calls { 2 } else { 1 };
-            if !next.found && behind < least {
+            if behind < least {
                 return Ok(None);
             }
-        } else if !next.found && behind == 0 {
+            self.quotes += 1;
+            self.unescaped += u32::from(!self.escapes);
+        } else if behind == 0 {
             return Ok(None);
         }
-        next.config = parser.step(self.config, byte)?;
-        Ok((next.config != DEAD).then_some(next))
+        self.escapes = byte == b'\\' && !self.escapes;
+        self.config = parser.step(self.config, byte)?;
+        Ok((self.config != DEAD).then_some(false))
     }
 
     /// Whether another name may end with a quote behind this; `begins`: a name that may not be meant begins the text.
@@ -151,30 +136,25 @@ impl Index {
     ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
         let plain = state.parser.store().plain(config);
         let all = self.mask(state, plain)?;
-        let naming = self.naming(state, config)?;
+        let naming = self.naming_at(state, (plain, state.parser.naming(config)), &all)?;
         let mut less = self.failing(state, config, &naming)?;
         self.walk_named(state, config, &mut less)?;
         self.less(all, &less)
     }
 
-    /// Tokens that are read one by one where names are known.
-    fn naming(&self, state: &mut IndexState, config: ConfigId) -> Result<Arc<[TokenId]>, ParserLimit> {
-        let naming = state.parser.naming(config);
-        let plain = state.parser.store().plain(config);
-        self.naming_at(state, plain, naming)
-    }
-
+    /// Tokens that are read one by one where names are known, at a plain configuration with this mask.
     fn naming_at(
         &self,
         state: &mut IndexState,
-        plain: ConfigId,
-        naming: Naming,
+        (plain, naming): (ConfigId, Naming),
+        mask: &TokenSet,
     ) -> Result<Arc<[TokenId]>, ParserLimit> {
         let place = state.parser.for_masks(plain);
         if let Some(known) = state.naming.get(&(place, naming)) {
             return Ok(known.clone());
         }
-        let found: Arc<[TokenId]> = self.another_name(state, (place, naming), self.vocab.quoting().two())?.into();
+        let found = self.another_name(state, (place, naming), (self.vocab.quoting().two(), mask))?;
+        let found: Arc<[TokenId]> = found.into();
         state.naming.insert((place, naming), found.clone());
         Ok(found)
     }
@@ -192,26 +172,36 @@ impl Index {
             true => &[Naming::Called, Naming::Text],
             false => &[Naming::Outside],
         };
-        all.iter().map(|&naming| Ok((naming, self.naming_at(state, plain, naming)?))).collect()
+        let mask = self.mask(state, plain)?;
+        all.iter().map(|&naming| Ok((naming, self.naming_at(state, (plain, naming), &mask)?))).collect()
     }
 
-    /// Those of some tokens that can be read and hold another name than the one that is under way, or that they begin with.
+    /// Those of some tokens, in a mask, that hold another name than the one that is under way, or that they begin with.
     fn another_name(
         &self,
         state: &mut IndexState,
         (config, naming): (ConfigId, Naming),
-        tokens: &Quoted,
+        (tokens, mask): (&[TokenId], &TokenSet),
     ) -> Result<Vec<TokenId>, ParserLimit> {
-        if tokens.tree.is_empty() {
-            return Ok(Vec::new());
+        let mut some = self.among(state, mask, tokens);
+        if some.is_empty() {
+            return Ok(some);
         }
         // The configurations that masks are made of.
         let parser = &mut state.parser;
         let loose = if self.compiled.gaps { parser.loose_of(config) } else { config };
         parser.set_loose(true);
-        let found = Begun::read_all(parser, loose, naming, tokens);
+        let mut limit = None;
+        some.retain(|&token| {
+            let bytes = self.vocab.bytes(token).unwrap_or_default();
+            limit.is_none()
+                && Begun::holds(parser, loose, naming, bytes).unwrap_or_else(|stopped| {
+                    limit = Some(stopped);
+                    false
+                })
+        });
         parser.set_loose(false);
-        found
+        limit.map_or(Ok(some), Err)
     }
 
     /// Tokens that fail along names that there have been.
@@ -254,12 +244,17 @@ impl Index {
     }
 
     /// Tokens in which the same name is there twice.
-    pub(super) fn twice_named(&self, state: &mut IndexState, config: ConfigId) -> Result<Vec<TokenId>, ParserLimit> {
+    pub(super) fn twice_named(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+        mask: &TokenSet,
+    ) -> Result<Vec<TokenId>, ParserLimit> {
         if !state.parser.program().has_names() {
             return Ok(Vec::new());
         }
         let naming = state.parser.naming(config);
-        let some = self.another_name(state, (config, naming), self.vocab.quoting().four())?;
+        let some = self.another_name(state, (config, naming), (self.vocab.quoting().four(), mask))?;
         self.failing(state, config, &some)
     }
 }

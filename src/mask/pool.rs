@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use super::entry::Entry;
 use super::fold::Folds;
-use super::key::{GrammarKeys, RuleKeys};
+use super::key::{GrammarKeys, Key, RuleKeys};
 use super::pooling::{Counters, count};
 use super::profile::Profile;
 use super::same::Alike;
@@ -42,9 +42,9 @@ pub(super) struct Own<'s> {
 #[derive(Debug)]
 struct Inner {
     rules: RuleKeys,
-    entries: Cache<Box<[u32]>, Arc<Entry>>,
+    entries: Cache<Key, Arc<Entry>>,
     /// Profiles of counted blocks; none where counting does not decide.
-    profiles: Cache<Box<[u32]>, Option<Arc<Profile>>>,
+    profiles: Cache<Key, Option<Arc<Profile>>>,
 }
 
 impl MaskPool {
@@ -125,7 +125,7 @@ impl MaskPool {
         keys: &mut GrammarKeys,
         vocab: &Vocabulary,
         items: &[Item],
-    ) -> Box<[u32]> {
+    ) -> Key {
         let key = keys.state_key(parser.program_mut(), rules, (items[0].state, items[0].count, vocab.reach() as u32));
         // What else there is follows from the state: which of its calls are last ones.
         if items.len() > 1 { [&key[..], &[WITH_CALLS]].concat().into() } else { key }

@@ -123,20 +123,26 @@ impl TokenSet {
         }
     }
 
-    /// Those of some ids that are in it, in their order.
-    pub(crate) fn among(&self, ids: &[TokenId]) -> Vec<TokenId> {
-        match self {
-            TokenSet::List(own) => {
-                let own: FxHashSet<TokenId> = own.iter().copied().collect();
-                ids.iter().copied().filter(|id| own.contains(id)).collect()
-            }
-            TokenSet::Row { base, remove, add } => {
-                let changed: FxHashSet<TokenId> = remove.iter().copied().collect();
-                let added: FxHashSet<TokenId> = add.iter().copied().collect();
-                let has = |id: &TokenId| added.contains(id) || bit(base, *id) && !changed.contains(id);
-                ids.iter().copied().filter(has).collect()
-            }
+    /// Those of some ids that are in it, in their order. `marks` is a row of zeros, and is one again.
+    pub(crate) fn among(&self, ids: &[TokenId], marks: &mut [u32]) -> Vec<TokenId> {
+        ids.iter().for_each(|&id| set_bit(marks, id));
+        let marked = |own: &[TokenId]| own.iter().copied().filter(|&id| bit(marks, id)).collect::<Vec<TokenId>>();
+        let (base, less, more): (&[u32], _, _) = match self {
+            TokenSet::List(own) => (&[], Vec::new(), marked(own)),
+            TokenSet::Row { base, remove, add } => (base, marked(remove), marked(add)),
+        };
+        ids.iter().for_each(|&id| clear_bit(marks, id));
+        less.iter().for_each(|&id| set_bit(marks, id));
+        let mut out = ids.to_vec();
+        out.retain(|&id| bit(base, id) && !bit(marks, id));
+        less.iter().for_each(|&id| clear_bit(marks, id));
+        if more.is_empty() {
+            return out;
         }
+        out.iter().chain(&more).for_each(|&id| set_bit(marks, id));
+        let all = ids.iter().copied().filter(|&id| bit(marks, id)).collect();
+        ids.iter().for_each(|&id| clear_bit(marks, id));
+        all
     }
 
     /// Whether there is none.
@@ -269,7 +275,14 @@ mod tests {
             for i in 0..width {
                 prop_assert_eq!(bit(&row, token(&i)), ids.contains(&i) && !less.contains(&i));
             }
+            let expected: Vec<TokenId> = less_ids.iter().copied().filter(|id| ids.contains(&id.raw())).collect();
+            prop_assert_eq!(set.among(&less_ids, &mut marks), expected);
+            prop_assert!(marks.iter().all(|&word| word == 0));
             let changed = set.changed(&less_ids, &more_ids, all.len());
+            let among = changed.among(&listed, &mut marks);
+            prop_assert!(marks.iter().all(|&word| word == 0));
+            changed.write(&mut row);
+            prop_assert_eq!(among, listed.iter().copied().filter(|&id| bit(&row, id)).collect::<Vec<_>>());
             set.write(&mut row);
             prop_assert!((0..width).all(|i| bit(&row, token(&i)) == ids.contains(&i)) && row[all.len()] == 0);
             changed.write(&mut row);

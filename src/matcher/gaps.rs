@@ -6,6 +6,9 @@ use super::parser::Parser;
 use super::store::{ConfigId, Item};
 use crate::fsm::ByteSet;
 
+/// Configurations among white space that are looked at.
+const FEW: usize = 6;
+
 /// The white space at whose bounds a configuration is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gap {
@@ -61,6 +64,27 @@ impl Parser {
             alone &= !others && rooms.iter().all(|&room| room + 1 == least);
         }
         Ok(if alone { Gap::Room(least) } else { Gap::Mixed(least) })
+    }
+
+    /// The bytes of white space that may follow, if the same may follow behind each of them, and so on: there is no bound. None where that is not soon clear.
+    pub(crate) fn endless_white(&mut self, config: ConfigId) -> Result<Option<ByteSet>, ParserLimit> {
+        let mut seen = vec![config];
+        let mut white = None;
+        let mut at = 0;
+        while let Some(&config) = seen.get(at) {
+            at += 1;
+            let own = self.allowed(config).intersect(&ByteSet::WHITE_SPACE);
+            if *white.get_or_insert(own) != own || seen.len() > FEW {
+                return Ok(None);
+            }
+            for byte in own.iter() {
+                let next = self.step(config, byte)?;
+                if !seen.contains(&next) {
+                    seen.push(next);
+                }
+            }
+        }
+        Ok(white)
     }
 
     /// How much white space may follow in each gap a configuration is in, and whether anything else reads white space.

@@ -5,7 +5,7 @@ mod shapes;
 mod trie;
 mod white;
 
-pub(crate) use quoting::{Quoted, Quoting};
+pub(crate) use quoting::Quoting;
 pub(crate) use shapes::Shapes;
 pub(crate) use trie::{Fan, Planting, descend, descend_from};
 pub use trie::{Node, Tree, Trie};

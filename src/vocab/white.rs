@@ -19,6 +19,10 @@ pub(crate) struct WhiteSpace {
     leading: Vec<TokenId>,
     /// Tokens with a long run behind other bytes.
     inner: Vec<TokenId>,
+    /// Long runs that are tokens of nothing else, each with the bytes in it.
+    runs: Vec<(ByteSet, TokenId)>,
+    /// All other tokens with a long run.
+    mixed: Vec<TokenId>,
     /// Tokens with a long run.
     long: Trie,
     /// The same, sorted.
@@ -36,6 +40,7 @@ impl WhiteSpace {
         let is_white = |byte: &u8| ByteSet::WHITE_SPACE.contains(*byte);
         let mut lead = vec![0u16; width];
         let (mut leading, mut inner, mut long) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut runs, mut mixed) = (Vec::new(), Vec::new());
         for &(bytes, id) in tokens {
             let first = bytes.iter().take_while(|byte| is_white(byte)).count();
             lead[id.index()] = u16::try_from(first).unwrap_or(u16::MAX);
@@ -48,12 +53,16 @@ impl WhiteSpace {
             }
             if behind || first > LONG_GAP {
                 long.push((bytes, id));
+                match first == bytes.len() {
+                    true => runs.push((ByteSet::of(bytes), id)),
+                    false => mixed.push(id),
+                }
             }
         }
         leading.sort_unstable_by_key(|id| std::cmp::Reverse(lead[id.index()]));
         let mut all_long: Vec<TokenId> = long.iter().map(|(_, id)| *id).collect();
         all_long.sort_unstable();
-        WhiteSpace { leading, inner, long: Trie::build(long), all_long, lead, rows: Mutex::default() }
+        WhiteSpace { leading, inner, runs, mixed, long: Trie::build(long), all_long, lead, rows: Mutex::default() }
     }
 
     /// How many bytes of white space a token begins with.
@@ -86,6 +95,16 @@ impl WhiteSpace {
     /// Tokens with a long run of white space behind other bytes.
     pub(crate) fn inner(&self) -> &[TokenId] {
         &self.inner
+    }
+
+    /// Tokens that are a long run of white space in which there are other bytes than these.
+    pub(crate) fn runs_beside(&self, bytes: ByteSet) -> impl Iterator<Item = TokenId> + '_ {
+        self.runs.iter().filter(move |(own, _)| own.union(&bytes) != bytes).map(|&(_, id)| id)
+    }
+
+    /// Tokens with a long run of white space, and something else.
+    pub(crate) fn mixed(&self) -> &[TokenId] {
+        &self.mixed
     }
 
     /// Tokens with a long run of white space.
