@@ -18,6 +18,11 @@ struct Slot {
 }
 
 impl Numbers {
+    /// None yet, and room for some.
+    pub(crate) fn with_room(some: usize) -> Numbers {
+        Numbers { table: HashTable::with_capacity(some) }
+    }
+
     /// The number of the value with this hash that is the same.
     #[inline]
     pub(crate) fn find(&self, hash: u64, same: impl Fn(u32) -> bool) -> Option<u32> {

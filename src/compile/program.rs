@@ -31,6 +31,8 @@ use nodes::{AtNode, Likes};
 
 /// Not there yet.
 const UNKNOWN: u32 = u32::MAX;
+/// States that there is room for from the beginning: as many as a small schema takes.
+const STATES: usize = 224;
 /// The rule of [`Program::RETURN`].
 const NO_RULE: u32 = u32::MAX;
 
@@ -224,15 +226,15 @@ impl Program {
             has_names: false,
             compiled,
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
-            states: Vec::new(),
-            sets: Vec::new(),
-            byte_edges: Vec::new(),
-            call_edges: Vec::new(),
+            states: Vec::with_capacity(STATES),
+            sets: Vec::with_capacity(STATES * 2),
+            byte_edges: Vec::with_capacity(STATES * 2),
+            call_edges: Vec::with_capacity(STATES / 4),
             special_edges: Vec::new(),
             enter_edges: Vec::new(),
             blocks: Vec::new(),
             instances: Vec::new(),
-            known: Numbers::default(),
+            known: Numbers::with_room(STATES),
             members: Vec::new(),
             member_states: 0,
             first_alike: FxHashMap::default(),

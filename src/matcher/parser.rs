@@ -15,7 +15,7 @@ use super::limit::ParserLimit;
 use super::meter::At;
 use super::names::Names;
 use super::runs::Stays;
-use super::store::{BOTTOM, ConfigId, DEAD, Done, FAR, FREE, FrameId, GATED, Item, ROOT, Store};
+use super::store::{BOTTOM, CONFIGS, ConfigId, DEAD, Done, FAR, FREE, FrameId, GATED, Item, ROOT, Store};
 use super::transitions::Transitions;
 use crate::compile::{Behind, Classes, Compiled, NO_BLOCK, Program};
 use crate::fsm::ByteSet;
@@ -117,7 +117,7 @@ impl Parser {
             classes: compiled.classes.clone(),
             program: Program::new(compiled),
             store: Store::new(),
-            transitions: Transitions::default(),
+            transitions: Transitions::with_room(CONFIGS),
             special_steps: FxHashMap::default(),
             loops: Vec::new(),
             any: Vec::new(),

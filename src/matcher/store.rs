@@ -32,6 +32,9 @@ pub(crate) const GATED: FrameId = 2;
 pub(crate) const FREE: u32 = 0x8000_0000;
 /// In a counter: as good as any that is far from its bounds. It stays as it is.
 pub(crate) const FAR: u32 = u32::MAX;
+/// Configurations and frames that there is room for from the beginning: as many as a small schema takes.
+pub(super) const CONFIGS: usize = 448;
+const FRAMES: usize = 112;
 /// In a group's key: the group's member with this number.
 const MEMBER: u32 = 0x8000_0000;
 
@@ -213,12 +216,14 @@ fn hash_items(items: &[Item], done: Done) -> u64 {
 impl Store {
     pub(crate) fn new() -> Store {
         let empty = Span { at: 0, len: 0 };
+        let mut frames = Vec::with_capacity(FRAMES);
+        frames.extend([ROOT, BOTTOM, GATED].map(|id| Frame::bare(empty, id)));
         let mut store = Store {
-            arena: Vec::new(),
-            frames: vec![Frame::bare(empty, ROOT), Frame::bare(empty, BOTTOM), Frame::bare(empty, GATED)],
-            configs: Vec::new(),
-            frame_ids: Numbers::default(),
-            config_ids: Numbers::default(),
+            arena: Vec::with_capacity(CONFIGS * 2),
+            frames,
+            configs: Vec::with_capacity(CONFIGS),
+            frame_ids: Numbers::with_room(FRAMES),
+            config_ids: Numbers::with_room(CONFIGS),
             groups: hashbrown::HashMap::default(),
             group_bytes: 0,
             registers: Registers::new(),

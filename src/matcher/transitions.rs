@@ -44,6 +44,16 @@ pub(super) struct Transitions {
 }
 
 impl Transitions {
+    /// None yet, and room for those of some configurations.
+    pub(super) fn with_room(configs: usize) -> Transitions {
+        Transitions {
+            known: Vec::with_capacity(configs),
+            rows: Vec::with_capacity(configs),
+            reads: Vec::with_capacity(configs / 8),
+            ..Transitions::default()
+        }
+    }
+
     /// Keeps them or not, from now on.
     pub(super) fn switch(&mut self, switch: Switch) {
         self.clear();
