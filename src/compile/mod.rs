@@ -13,6 +13,7 @@ mod leaves;
 mod members;
 mod meters;
 mod program;
+mod residuals;
 mod scopes;
 mod thompson;
 mod units;

@@ -108,6 +108,8 @@ struct Instance {
     block: u32,
     /// The number of the first rule of the grammar that it is of.
     from: u32,
+    /// Its states are those of other rules that go on alike.
+    merged: bool,
     /// States it may still get before sets are taken apart into single states (configurations determinise those).
     left: u32,
 }
@@ -163,6 +165,8 @@ pub(crate) struct Program {
     instances: Vec<Instance>,
     rules: Vec<Opened>,
     known: Numbers,
+    /// By the number of what can be read from there: see [`super::residuals`].
+    residuals: FxHashMap<u32, u32>,
     /// States of sets of members.
     members: Vec<MemberStates>,
     /// How many of those are in sets.
@@ -228,6 +232,7 @@ impl Program {
             blocks: Vec::new(),
             instances: Vec::new(),
             known: Numbers::with_room(STATES),
+            residuals: FxHashMap::default(),
             members: Vec::new(),
             member_states: 0,
             first_alike: FxHashMap::default(),

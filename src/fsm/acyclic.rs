@@ -27,7 +27,7 @@ struct Open {
 impl Acyclic {
     /// The automaton of sorted words, numbered breadth-first. Linear.
     pub(super) fn of<'w>(words: impl Iterator<Item = &'w [u32]>) -> Dfa {
-        let done = Dfa { offsets: vec![0], edges: Vec::new(), finals: Vec::new() };
+        let done = Dfa::of(vec![0], Vec::new(), Vec::new());
         let mut build = Acyclic { done, known: HashTable::new(), open: vec![Open::default()] };
         let mut last: &[u32] = &[];
         for word in words {
@@ -78,7 +78,7 @@ impl Acyclic {
         let mut number = vec![u32::MAX; self.done.len()];
         let mut order = vec![start];
         number[start as usize] = 0;
-        let mut out = Dfa { offsets: vec![0], edges: Vec::with_capacity(self.done.edge_count()), finals: Vec::new() };
+        let mut out = Dfa::of(vec![0], Vec::with_capacity(self.done.edge_count()), Vec::new());
         let mut at = 0;
         while at < order.len() {
             let state = order[at];

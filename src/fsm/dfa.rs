@@ -1,5 +1,8 @@
 //! Deterministic automata: partial (a missing edge rejects), edges as sorted disjoint ranges in one flat array.
 
+use std::hash::{Hash, Hasher};
+use std::sync::OnceLock;
+
 use super::Grouped;
 use super::TooLarge;
 use super::acyclic::Acyclic;
@@ -24,17 +27,50 @@ pub struct Dfa {
     pub(super) offsets: Vec<u32>,
     pub(super) edges: Vec<Edge>,
     pub(super) finals: Vec<bool>,
+    residuals: Residuals,
+}
+
+/// What a compiler finds out about an automaton once, and keeps with it: for each state a number that says what can be read from there. No part of what
+/// the automaton is; a copy, which may be changed, has none.
+#[derive(Debug, Default)]
+struct Residuals(OnceLock<Option<Box<[u32]>>>);
+
+impl Clone for Residuals {
+    fn clone(&self) -> Self {
+        Residuals::default()
+    }
+}
+
+impl PartialEq for Residuals {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Residuals {}
+
+impl Hash for Residuals {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
 impl Dfa {
+    pub(super) fn of(offsets: Vec<u32>, edges: Vec<Edge>, finals: Vec<bool>) -> Dfa {
+        Dfa { offsets, edges, finals, residuals: Residuals::default() }
+    }
+
+    /// What is kept with the automaton about its states; found the first time that it is asked for.
+    pub(crate) fn residuals(&self, find: impl FnOnce(&Dfa) -> Option<Box<[u32]>>) -> Option<&[u32]> {
+        self.residuals.0.get_or_init(|| find(self)).as_deref()
+    }
+
     /// The empty language: one state that accepts nothing.
     pub fn never() -> Dfa {
-        Dfa { offsets: vec![0, 0], edges: Vec::new(), finals: vec![false] }
+        Dfa::of(vec![0, 0], Vec::new(), vec![false])
     }
 
     /// Only the empty word.
     pub fn epsilon() -> Dfa {
-        Dfa { offsets: vec![0, 0], edges: Vec::new(), finals: vec![true] }
+        Dfa::of(vec![0, 0], Vec::new(), vec![true])
     }
 
     /// Exactly one word.
@@ -258,7 +294,7 @@ impl DfaBuilder {
             }
             offsets.push(edges.len() as u32);
         }
-        Dfa { offsets, edges, finals: self.finals }
+        Dfa::of(offsets, edges, self.finals)
     }
 }
 

@@ -195,7 +195,7 @@ impl Dfa {
             *number = kept;
             kept += 1;
         }
-        let mut out = Dfa { offsets: vec![0], edges: Vec::new(), finals: Vec::with_capacity(kept as usize) };
+        let mut out = Dfa::of(vec![0], Vec::new(), Vec::with_capacity(kept as usize));
         for state in (0..self.len() as u32).filter(|&s| keep[s as usize]) {
             let kept = self.edges(state).iter().filter(|e| keep[e.to as usize]);
             out.edges.extend(kept.map(|e| Edge { to: number[e.to as usize], ..*e }));
@@ -228,7 +228,7 @@ impl Dfa {
         let mut number = vec![u32::MAX; blocks.blocks()];
         let mut order: Vec<u32> = vec![0];
         number[blocks.set_of[0] as usize] = 0;
-        let mut out = Dfa { offsets: vec![0], edges: Vec::new(), finals: Vec::new() };
+        let mut out = Dfa::of(vec![0], Vec::new(), Vec::new());
         let mut i = 0;
         while i < order.len() {
             let s = order[i];

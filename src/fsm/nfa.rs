@@ -166,7 +166,7 @@ impl Nfa {
         sets.id(&closure.states);
         // Sets by what edges lead to before epsilon edges are followed.
         let (mut reached, mut closed): (Lists, Vec<u32>) = (Lists::default(), Vec::new());
-        let mut out = Dfa { offsets: vec![0], edges: Vec::new(), finals: Vec::new() };
+        let mut out = Dfa::of(vec![0], Vec::new(), Vec::new());
         let mut pending: Vec<Edge> = Vec::new();
         let mut cuts: Vec<u32> = Vec::new();
         let (mut over, mut targets): (Vec<Edge>, Vec<u32>) = (Vec::new(), Vec::new());

@@ -29,7 +29,7 @@ impl Dfa {
         let mut ids: FxHashMap<(u32, u32), u32> = FxHashMap::default();
         let mut order = vec![(0u32, 0u32)];
         ids.insert((0, 0), 0);
-        let mut out = Dfa { offsets: vec![0], edges: Vec::new(), finals: Vec::new() };
+        let mut out = Dfa::of(vec![0], Vec::new(), Vec::new());
         let mut cuts = Vec::new();
         let mut at = 0;
         while at < order.len() {
@@ -153,7 +153,7 @@ impl Dfa {
         let mut ids: FxHashMap<(u32, u32), u32> = FxHashMap::default();
         let mut order = vec![(0u32, 0u32)];
         ids.insert((0, 0), 0);
-        let mut out = Dfa { offsets: vec![0], edges: Vec::new(), finals: Vec::new() };
+        let mut out = Dfa::of(vec![0], Vec::new(), Vec::new());
         let mut at = 0;
         while at < order.len() {
             let (state, read) = order[at];
@@ -224,7 +224,7 @@ impl Dfa {
         let mut known: FxHashMap<(u32, u32), u32> = FxHashMap::default();
         let mut order = vec![state(0, 0)];
         known.insert(order[0], 0);
-        let mut out = Dfa { offsets: vec![0], edges: Vec::new(), finals: Vec::new() };
+        let mut out = Dfa::of(vec![0], Vec::new(), Vec::new());
         let mut at = 0;
         while at < order.len() {
             let (a, b) = order[at];
@@ -290,7 +290,7 @@ impl Dfa {
         // The state that is added is behind all others.
         let mut order = vec![0u32];
         let mut added = None;
-        let mut out = Dfa { offsets: vec![0], edges: Vec::with_capacity(self.edges.len()), finals: Vec::new() };
+        let mut out = Dfa::of(vec![0], Vec::with_capacity(self.edges.len()), Vec::new());
         let mut at = 0;
         while at < order.len() {
             let state = order[at];
@@ -354,7 +354,7 @@ impl Class {
     fn part(&self) -> Dfa {
         let Some((class_of, class)) = &self.1 else { return (*self.0).clone() };
         let finals = class_of.iter().map(|of| of == class).collect();
-        Dfa { offsets: self.0.offsets.clone(), edges: self.0.edges.clone(), finals }
+        Dfa::of(self.0.offsets.clone(), self.0.edges.clone(), finals)
     }
 }
 
@@ -440,7 +440,7 @@ impl Tuples {
         let mut ids = Ids::of(&automata);
         let mut states = vec![0u32; width];
         ids.id(&states, || Some(0));
-        let mut dfa = Dfa { offsets: vec![0], edges: Vec::new(), finals: Vec::new() };
+        let mut dfa = Dfa::of(vec![0], Vec::new(), Vec::new());
         let mut targets = vec![DEAD; classes];
         let mut next = vec![0u32; width];
         let mut at = 0;

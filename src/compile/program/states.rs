@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHasher;
 
 use super::super::members::MemberStates;
+use super::super::residuals;
 use super::super::units::Unit;
 use super::super::{Behind, Mark, NO_BLOCK, RuleFacts};
 use super::{Instance, Program, Source, Span, State, UNKNOWN};
@@ -37,8 +38,19 @@ impl Program {
             // More with every set that is met.
             Source::Members(..) => 256,
         };
-        self.instances.push(Instance { source, rule, block, from, left });
+        let merged = match &source {
+            Source::Dfa(dfa) => self.says_nothing_of(rule) && residuals::of(dfa).is_some(),
+            _ => false,
+        };
+        self.instances.push(Instance { source, rule, block, from, merged, left });
         (self.instances.len() - 1) as u32
+    }
+
+    /// Whether a rule is its language and nothing else.
+    fn says_nothing_of(&self, rule: u32) -> bool {
+        let (compiled, from) = self.home(rule);
+        let plain = compiled.parsed.rules.get((rule - from) as usize).is_some_and(|rule| rule.attributes.is_empty());
+        plain && self.compiled.keeps_no_account() && !self.facts(rule).kept && !self.is_shape
     }
 
     /// The start of an instance.
@@ -71,6 +83,12 @@ impl Program {
 
     /// The state of a set. Nothing but a return is [`Program::RETURN`].
     pub(super) fn intern(&mut self, instance: u32, set: &[u32]) -> u32 {
+        if let Instance { source: Source::Dfa(dfa), merged: true, .. } = &self.instances[instance as usize]
+            && let Some(residuals) = residuals::of(dfa)
+        {
+            let residual = residuals[set[0] as usize];
+            return self.merge(instance, set, residual);
+        }
         let hash = hash_set(instance, set);
         let (states, sets) = (&self.states, &self.sets);
         let same = |id: u32| {
@@ -90,6 +108,17 @@ impl Program {
             }
             self.known.insert(hash, id);
         }
+        id
+    }
+
+    /// The state of all rules from which the same can be read.
+    fn merge(&mut self, instance: u32, set: &[u32], residual: u32) -> u32 {
+        if let Some(&known) = self.residuals.get(&residual) {
+            return known;
+        }
+        let looks = self.look(instance, set);
+        let id = self.push(instance, set, looks);
+        self.residuals.insert(residual, id);
         id
     }
 

@@ -531,9 +531,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         if let Some(rule) = self.shared.special_tail {
             return rule;
         }
-        let first = self.spelling().special_char();
-        let tail = Expr::Ref(self.tail_rule());
-        let rule = self.rule("special-tail".into(), Expr::seq([first, tail]));
+        let rule = self.rule("special-tail".into(), self.spelling().special_tail());
         *self.shared.special_tail.insert(rule)
     }
 

@@ -114,11 +114,15 @@ impl Spelling {
         built(|other| Expr::seq([Expr::star(any_char_written(other)), Expr::text("\"")]), &BUILT, self.non_ascii)
     }
 
-    /// A character that is not plain ASCII, escaped only where required.
-    pub(super) fn special_char(self) -> Expr {
+    /// A character that is not plain ASCII, escaped only where required, and what may follow any part of a text that is free from there on.
+    pub(super) fn special_tail(self) -> Expr {
         static BUILT: [OnceLock<Expr>; 3] = [const { OnceLock::new() }; 3];
         const RANGES: [(u32, u32); 5] = [(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x80, 0xD7FF), (0xE000, 0x10FFFF)];
-        built(|non_ascii| Spelling { non_ascii, escapes: Escapes::Required }.spell(&RANGES), &BUILT, self.non_ascii)
+        let written = |non_ascii| {
+            let first = Spelling { non_ascii, escapes: Escapes::Required }.spell(&RANGES);
+            Expr::seq([first, Expr::star(any_char_written(non_ascii)), Expr::text("\"")])
+        };
+        built(written, &BUILT, self.non_ascii)
     }
 
     /// Code points of a JSON string.
