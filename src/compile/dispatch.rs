@@ -5,13 +5,13 @@ use aho_corasick::automaton::Automaton;
 use aho_corasick::dfa::DFA;
 use aho_corasick::{Anchored, StartKind};
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::Mark;
 use super::facts::RuleFacts;
-use super::units::{Part, Symbol, Unit};
+use super::units::Symbol;
 use crate::cache::Shared;
-use crate::fsm::{ByteSet, Nfa, TooLarge};
+use crate::fsm::{ByteSet, Edge, Nfa, TooLarge};
 use crate::ir::{AfterTag, Dispatch, DispatchEnd, Trigger};
 
 /// Memory of all shared automata, in bytes; what has not been used lately is dropped.
@@ -36,6 +36,18 @@ pub(crate) struct Shape {
     marks: Vec<Mark>,
     /// Which states can reach an end, if everything that is called derives something.
     live: Vec<bool>,
+    /// By state, once asked for.
+    closed: Box<[OnceLock<Closed>]>,
+}
+
+/// A state with all that epsilon edges lead to.
+#[derive(Debug)]
+pub(super) struct Closed {
+    /// Sorted; calls are numbers of triggers.
+    pub(super) edges: Box<[Edge]>,
+    pub(super) is_final: bool,
+    pub(super) scannable: bool,
+    pub(super) calling: bool,
 }
 
 /// A dispatch before it is known what the rules it calls derive.
@@ -44,6 +56,40 @@ pub(super) struct Pending {
     shape: Arc<Shape>,
     /// By trigger: the rules of its tags.
     rules: Vec<Vec<u32>>,
+}
+
+/// A dispatch of a grammar.
+#[derive(Debug)]
+pub(crate) struct Dispatching {
+    shape: Arc<Shape>,
+    /// Other grammars have the same automaton.
+    is_shared: bool,
+    /// By trigger: the rules of its tags that derive something.
+    rules: Vec<Vec<u32>>,
+}
+
+impl Dispatching {
+    pub(super) fn start(&self) -> u32 {
+        self.shape.nfa.start()
+    }
+
+    pub(super) fn mark(&self, state: u32) -> Mark {
+        self.shape.marks[state as usize]
+    }
+
+    pub(super) fn closed(&self, state: u32) -> &Closed {
+        self.shape.closed[state as usize].get_or_init(|| self.shape.close(state))
+    }
+
+    /// The rules that are called behind a trigger.
+    pub(super) fn called(&self, trigger: u32) -> &[u32] {
+        &self.rules[trigger as usize]
+    }
+
+    /// What it watches for, if that is all that its automaton depends on.
+    pub(super) fn shared(&self) -> Option<&Arc<Shape>> {
+        self.is_shared.then_some(&self.shape)
+    }
 }
 
 /// By what is watched for, compared whole.
@@ -96,9 +142,15 @@ impl Pending {
         false
     }
 
-    /// The automaton, its calls resolved: callees that derive nothing lead nowhere, nullable ones can be skipped.
-    pub(super) fn unit(&self, rules: &[RuleFacts]) -> Unit {
-        let (from, marks) = (&self.shape.nfa, self.shape.marks.clone());
+    /// The dispatch: callees that derive nothing lead nowhere, nullable ones can be skipped.
+    pub(super) fn dispatching(&self, facts: &[RuleFacts]) -> Dispatching {
+        let productive = |rule: &u32| facts[*rule as usize].productive;
+        let nullable = |rule: &u32| facts[*rule as usize].nullable;
+        let all = || self.rules.iter().flatten();
+        if all().all(|rule| productive(rule) && !nullable(rule)) {
+            return Dispatching { shape: self.shape.clone(), is_shared: true, rules: self.rules.clone() };
+        }
+        let from = &self.shape.nfa;
         let mut nfa = Nfa::new();
         for state in 0..from.len() as u32 {
             nfa.state();
@@ -107,30 +159,23 @@ impl Pending {
             }
         }
         nfa.set_start(from.start());
-        let (mut whole, mut skipped) = (true, false);
         for state in 0..from.len() as u32 {
             from.epsilons(state).for_each(|to| nfa.epsilon(state, to));
             for e in from.edges(state) {
-                let Symbol::Call(trigger) = Symbol::decode(e.lo) else {
-                    nfa.edge(state, e.lo, e.hi, e.to);
-                    continue;
+                let called = match Symbol::decode(e.lo) {
+                    Symbol::Call(trigger) => Some(&self.rules[trigger as usize]),
+                    _ => None,
                 };
-                for &rule in &self.rules[trigger as usize] {
-                    let (facts, symbol) = (&rules[rule as usize], Symbol::Call(rule).encode());
-                    if facts.productive {
-                        nfa.edge(state, symbol, symbol, e.to);
-                    }
-                    if facts.nullable {
-                        nfa.epsilon(state, e.to);
-                    }
-                    whole &= facts.productive;
-                    skipped |= facts.nullable;
+                if called.is_none_or(|rules| rules.iter().any(productive)) {
+                    nfa.edge(state, e.lo, e.hi, e.to);
+                }
+                if called.is_some_and(|rules| rules.iter().any(nullable)) {
+                    nfa.epsilon(state, e.to);
                 }
             }
         }
-        let main = if whole { Part { nfa, live: self.shape.live.clone() } } else { Part::new(nfa) };
-        let shape = (whole && !skipped).then(|| self.shape.clone());
-        Unit { main, marks, shape, ..Unit::default() }
+        let rules = self.rules.iter().map(|rules| rules.iter().copied().filter(productive).collect()).collect();
+        Dispatching { shape: Shape::new(nfa, self.shape.marks.clone()).into(), is_shared: false, rules }
     }
 }
 
@@ -146,9 +191,38 @@ impl Watched {
 }
 
 impl Shape {
-    /// Memory held, in bytes, roughly.
+    fn new(nfa: Nfa, marks: Vec<Mark>) -> Shape {
+        let closed = (0..nfa.len()).map(|_| OnceLock::new()).collect();
+        Shape { live: nfa.live(), nfa, marks, closed }
+    }
+
+    /// Memory held, in bytes, roughly, all of it asked for.
     fn bytes(&self) -> usize {
-        self.nfa.bytes() + self.marks.len() * size_of::<Mark>() + self.live.len()
+        self.nfa.bytes() * 2 + self.nfa.len() * (size_of::<Mark>() + size_of::<OnceLock<Closed>>() + 1)
+    }
+
+    fn close(&self, state: u32) -> Closed {
+        let mut all = vec![state];
+        let mut at = 0;
+        while let Some(&state) = all.get(at) {
+            at += 1;
+            for to in self.nfa.epsilons(state).filter(|&to| self.live[to as usize]) {
+                if !all.contains(&to) {
+                    all.push(to);
+                }
+            }
+        }
+        let edges = all.iter().flat_map(|&s| self.nfa.edges(s)).filter(|e| self.live[e.to as usize]);
+        let mut edges: Vec<Edge> = edges.collect();
+        edges.sort_unstable();
+        edges.dedup();
+        let is_call = |e: &Edge| matches!(Symbol::decode(e.lo), Symbol::Call(_));
+        Closed {
+            is_final: all.iter().any(|&s| self.nfa.is_final(s)),
+            scannable: edges.iter().any(|e| !is_call(e)),
+            calling: edges.iter().any(is_call),
+            edges: edges.into(),
+        }
     }
 
     fn of(watched: Watched, limit: usize) -> Result<Arc<Shape>, TooLarge> {
@@ -159,7 +233,7 @@ impl Shape {
                 let (mut nfa, mut marks) = (Nfa::new(), Vec::new());
                 nfa.state();
                 build(&watched, &mut nfa, &mut marks, limit)?;
-                let shape = Arc::new(Shape { live: nfa.live(), nfa, marks });
+                let shape = Arc::new(Shape::new(nfa, marks));
                 let bytes = shape.bytes() + watched.bytes();
                 SHAPES.lock().insert(watched, shape.clone(), bytes);
                 shape

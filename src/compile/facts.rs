@@ -176,10 +176,10 @@ pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), Com
     super::scopes::check(compiled, &calls)?;
     find_names(&mut compiled.rules, grammar.rules.len(), &calls);
     let rules = &compiled.rules;
-    compiled.units.extend(dispatches.iter().map(|(&rule, pending)| (rule, pending.unit(rules).into())));
+    compiled.dispatches = dispatches.iter().map(|(&rule, pending)| (rule, pending.dispatching(rules).into())).collect();
     for (i, body) in bodies.iter().enumerate() {
         let rule = (grammar.rules.len() + i) as u32;
-        if !compiled.units.contains_key(&rule) {
+        if !compiled.dispatches.contains_key(&rule) {
             let unit = match body {
                 Expr::Counted(counted) => {
                     let passes = |e: &Expr| compiled.productive(e) && !compiled.nullable(e);
@@ -342,9 +342,7 @@ impl<'g> Scan<'g> {
                 nodes
             }
             Expr::Automaton(dfa) => {
-                for state in 0..dfa.len() as u32 {
-                    dfa.edges(state).iter().for_each(|e| self.cut(e.lo as u8, e.hi.min(255) as u8));
-                }
+                self.cuts = self.cuts.union(&dfa.bounds());
                 dfa.len()
             }
             Expr::Graph(graph) => {

@@ -36,6 +36,10 @@ pub(super) fn automaton(compiled: &Compiled, rule: u32) -> Option<Arc<Dfa>> {
     if facts.leaf == Leaf::No || facts.nodes > MAX_STATES {
         return None;
     }
+    let mut word = Vec::new();
+    if is_word(body, &mut word) {
+        return Some(Arc::new(Dfa::word(word.into_iter().map(u32::from))));
+    }
     if facts.leaf == Leaf::Written {
         return minimal(compiled, body);
     }
@@ -46,6 +50,19 @@ pub(super) fn automaton(compiled: &Compiled, rule: u32) -> Option<Arc<Dfa>> {
     let bytes = dfa.bytes() + facts.nodes as usize * NODE;
     LEAVES.lock().insert(body.clone(), dfa.clone(), bytes);
     Some(dfa)
+}
+
+/// Adds the one word that an expression is, if it is written as one.
+fn is_word(expr: &Expr, word: &mut Vec<u8>) -> bool {
+    match expr {
+        Expr::Empty => true,
+        Expr::Bytes(bytes) => {
+            word.extend_from_slice(bytes);
+            true
+        }
+        Expr::Seq(parts) => parts.iter().all(|part| is_word(part, word)),
+        _ => false,
+    }
 }
 
 fn minimal(compiled: &Compiled, body: &Expr) -> Option<Arc<Dfa>> {

@@ -135,8 +135,10 @@ pub struct Compiled {
     auxiliary: FxHashMap<usize, u32>,
     /// In how many steps counted graphs end, by the address of their expression.
     levels: FxHashMap<usize, Arc<Levels>>,
-    /// Automata that are built with the facts: of dispatches and of auxiliary rules.
+    /// Automata that are built with the facts: of auxiliary rules.
     units: FxHashMap<u32, Arc<units::Unit>>,
+    /// Dispatches, by their rules.
+    dispatches: FxHashMap<u32, Arc<dispatch::Dispatching>>,
     /// There are blocks of white space; see [`Block::gap`]. Never together with budgets.
     pub(crate) gaps: bool,
     /// Bytes that are never told apart.
@@ -180,6 +182,7 @@ impl Compiled {
             auxiliary: FxHashMap::default(),
             levels: FxHashMap::default(),
             units: FxHashMap::default(),
+            dispatches: FxHashMap::default(),
             gaps: false,
             classes: Arc::new(Classes::new(&ByteSet::EMPTY)),
             deferred: FxHashMap::default(),

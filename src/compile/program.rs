@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::dispatch::Shape;
+use super::dispatch::{Dispatching, Shape};
 use super::members::{Kind, Likely, MemberStates};
 use super::units::Unit;
 use super::{
@@ -94,8 +94,8 @@ enum Source {
     Sets(Arc<Unit>, u32),
     /// A set holds states of this unit and the number of steps before each, one after the other, closed under epsilon edges.
     Counted(Arc<Unit>),
-    /// A set holds one state of this unit, not closed: states keep their marks.
-    Single(Arc<Unit>),
+    /// A set holds one state of this dispatch, not closed: states keep their marks.
+    Dispatch(Arc<Dispatching>),
     /// As [`Source::Sets`], of a rule with sets of members: what states mean is in [`Program::members`].
     Members(Arc<Unit>, u32),
 }
@@ -445,7 +445,7 @@ impl Program {
     pub(crate) fn mark(&self, state: u32) -> Mark {
         let State { instance, set, .. } = self.states[state as usize];
         match self.instances.get(instance as usize).map(|i| &i.source) {
-            Some(Source::Single(unit)) => unit.marks[self.sets[set.at as usize] as usize],
+            Some(Source::Dispatch(dispatch)) => dispatch.mark(self.sets[set.at as usize]),
             _ => Mark::Plain,
         }
     }
@@ -461,7 +461,7 @@ impl Program {
         let State { instance, set, behind, .. } = self.states[state as usize];
         let automaton = match &self.instances.get(instance as usize)?.source {
             Source::Dfa(dfa) if behind == Behind::Nothing => SharedAutomaton::Rule(dfa.clone()),
-            Source::Single(unit) => SharedAutomaton::Dispatch(unit.shape.clone()?),
+            Source::Dispatch(dispatch) => SharedAutomaton::Dispatch(dispatch.shared()?.clone()),
             _ => return None,
         };
         Some((automaton, self.sets[set.at as usize]))
@@ -470,7 +470,7 @@ impl Program {
     /// Whether a state is one of a dispatch's own.
     pub(crate) fn is_dispatch(&self, state: u32) -> bool {
         let instance = self.states[state as usize].instance as usize;
-        matches!(self.instances.get(instance), Some(Instance { source: Source::Single(_), .. }))
+        matches!(self.instances.get(instance), Some(Instance { source: Source::Dispatch(_), .. }))
     }
 
     /// The gate with this number in the dispatch that a state belongs to.
@@ -545,19 +545,18 @@ impl Program {
         let (compiled, from) = self.home(rule);
         let compiled = compiled.clone();
         let own = rule - from;
-        let source = match (leaves::automaton(&compiled, own), compiled.units.get(&own)) {
-            (Some(dfa), _) => Source::Dfa(dfa),
-            (None, Some(unit)) => {
-                let unit = unit.clone();
-                self.source(unit)
-            }
-            (None, None) => {
-                let unit = match &compiled.parsed.rules[own as usize].body {
-                    Expr::Deferred(_) => self.joining(rule),
-                    body => thompson::unit(&compiled, body),
-                };
-                self.source(Arc::new(unit))
-            }
+        let source = if let Some(dfa) = leaves::automaton(&compiled, own) {
+            Source::Dfa(dfa)
+        } else if let Some(dispatch) = compiled.dispatches.get(&own) {
+            Source::Dispatch(dispatch.clone())
+        } else if let Some(unit) = compiled.units.get(&own) {
+            self.source(unit.clone())
+        } else {
+            let unit = match &compiled.parsed.rules[own as usize].body {
+                Expr::Deferred(_) => self.joining(rule),
+                body => thompson::unit(&compiled, body),
+            };
+            self.source(Arc::new(unit))
         };
         let instance = self.instance(source, (rule, from), NO_BLOCK);
         let start = self.first(instance);

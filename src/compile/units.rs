@@ -1,11 +1,7 @@
 //! What a rule is made of before it becomes states: nondeterministic automata over bytes, special tokens, rule calls and
 //! counted blocks, all as symbols.
 
-use std::sync::Arc;
-
-use super::Mark;
 use super::counted::Counts;
-use super::dispatch::Shape;
 use super::members::Regions;
 use crate::fsm::Nfa;
 
@@ -48,10 +44,6 @@ impl Symbol {
 pub(super) struct Unit {
     pub(super) main: Part,
     pub(super) blocks: Vec<BlockPart>,
-    /// Marks of the main automaton's states; a unit with marks keeps its states as they are.
-    pub(super) marks: Vec<Mark>,
-    /// What the main automaton of a dispatch was made of, if only which rules it calls is its own.
-    pub(super) shape: Option<Arc<Shape>>,
     /// Sets of members in the main automaton.
     pub(super) members: Regions,
     /// Of a graph whose steps are counted.

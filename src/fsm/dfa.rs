@@ -3,6 +3,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 
+use super::ByteSet;
 use super::Grouped;
 use super::TooLarge;
 use super::acyclic::Acyclic;
@@ -27,40 +28,48 @@ pub struct Dfa {
     pub(super) offsets: Vec<u32>,
     pub(super) edges: Vec<Edge>,
     pub(super) finals: Vec<bool>,
-    residuals: Residuals,
+    known: Known,
 }
 
-/// What a compiler finds out about an automaton once, and keeps with it: for each state a number that says what can be read from there. No part of what
-/// the automaton is; a copy, which may be changed, has none.
+/// What has been found out about an automaton, once. No part of what it is; a copy, which may be changed, has none.
 #[derive(Debug, Default)]
-struct Residuals(OnceLock<Option<Box<[u32]>>>);
+struct Known {
+    /// Whether all states are of use.
+    trim: OnceLock<bool>,
+    /// Whether no word is accepted.
+    empty: OnceLock<bool>,
+    /// Symbols that differ from the one before them, of bytes.
+    bounds: OnceLock<ByteSet>,
+    /// For each state a number that says what can be read from there.
+    residuals: OnceLock<Option<Box<[u32]>>>,
+}
 
-impl Clone for Residuals {
+impl Clone for Known {
     fn clone(&self) -> Self {
-        Residuals::default()
+        Known::default()
     }
 }
 
-impl PartialEq for Residuals {
+impl PartialEq for Known {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Residuals {}
+impl Eq for Known {}
 
-impl Hash for Residuals {
+impl Hash for Known {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
 impl Dfa {
     pub(super) fn of(offsets: Vec<u32>, edges: Vec<Edge>, finals: Vec<bool>) -> Dfa {
-        Dfa { offsets, edges, finals, residuals: Residuals::default() }
+        Dfa { offsets, edges, finals, known: Known::default() }
     }
 
     /// What is kept with the automaton about its states; found the first time that it is asked for.
     pub(crate) fn residuals(&self, find: impl FnOnce(&Dfa) -> Option<Box<[u32]>>) -> Option<&[u32]> {
-        self.residuals.0.get_or_init(|| find(self)).as_deref()
+        self.known.residuals.get_or_init(|| find(self)).as_deref()
     }
 
     /// The empty language: one state that accepts nothing.
@@ -75,15 +84,11 @@ impl Dfa {
 
     /// Exactly one word.
     pub fn word(symbols: impl IntoIterator<Item = u32>) -> Dfa {
-        let mut builder = DfaBuilder::new();
-        let mut at = builder.state(false);
-        for symbol in symbols {
-            let next = builder.state(false);
-            builder.edge(at, symbol, symbol, next);
-            at = next;
-        }
-        builder.set_final(at, true);
-        builder.finish()
+        let edges: Vec<Edge> = symbols.into_iter().zip(1..).map(|(lo, to)| Edge { lo, hi: lo, to }).collect();
+        let mut offsets: Vec<u32> = (0..=edges.len() as u32).collect();
+        offsets.push(edges.len() as u32);
+        let finals = (0..=edges.len()).map(|state| state == edges.len()).collect();
+        Dfa::of(offsets, edges, finals)
     }
 
     /// A finite set of words, as its minimal acyclic automaton. Cost: linear in the total length, and sorting.
@@ -125,6 +130,10 @@ impl Dfa {
 
     /// Whether no word is accepted. Exact on a minimised automaton; otherwise looks for a reachable final state.
     pub fn is_empty(&self) -> bool {
+        *self.known.empty.get_or_init(|| self.finds_no_end())
+    }
+
+    fn finds_no_end(&self) -> bool {
         let mut seen = vec![false; self.len()];
         let mut stack = vec![0u32];
         seen[0] = true;
@@ -152,6 +161,18 @@ impl Dfa {
         self.edges.len()
     }
 
+    /// Of an automaton over bytes: those that it tells from the byte before them. Behind the last byte there is none to be told apart.
+    pub(crate) fn bounds(&self) -> ByteSet {
+        *self.known.bounds.get_or_init(|| {
+            let mut bounds = ByteSet::EMPTY;
+            for e in &self.edges {
+                bounds.insert(e.lo as u8);
+                bounds.insert((e.hi.min(255) as u8).wrapping_add(1));
+            }
+            bounds
+        })
+    }
+
     /// Memory held, in bytes, roughly.
     pub fn bytes(&self) -> usize {
         self.edges.len() * size_of::<Edge>() + self.len() * 8
@@ -165,7 +186,7 @@ impl Dfa {
 
     /// Whether every state can be reached and can reach a final one. Linear.
     pub fn is_trim(&self) -> bool {
-        self.useful().into_iter().all(|useful| useful)
+        *self.known.trim.get_or_init(|| self.useful().into_iter().all(|useful| useful))
     }
 
     /// Where a symbol leads.

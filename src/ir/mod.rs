@@ -113,12 +113,29 @@ pub struct Attributes {
 impl Attributes {
     /// Nothing is said but that it is a name.
     pub(crate) fn is_only_name(&self) -> bool {
-        *self == Attributes { name: true, ..Attributes::default() }
+        self.name && self.is_no_more()
     }
 
     /// Nothing is said.
     pub fn is_empty(&self) -> bool {
-        *self == Attributes::default()
+        !self.name && self.is_no_more()
+    }
+
+    /// Whether nothing is said but, perhaps, that it is a name.
+    fn is_no_more(&self) -> bool {
+        matches!(
+            self,
+            Attributes {
+                label: None,
+                capture: None,
+                hidden: false,
+                temperature: None,
+                budget: None,
+                scope: false,
+                element: false,
+                name: _,
+            }
+        )
     }
 }
 

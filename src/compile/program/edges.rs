@@ -25,9 +25,21 @@ impl Program {
                     push_edge(&mut bytes, e.lo, e.hi, to);
                 }
             }
-            Source::Single(unit) => {
-                let from = self.sets[set.at as usize];
-                self.singles(instance, &unit, from, (&mut bytes, &mut calls, &mut specials));
+            Source::Dispatch(dispatch) => {
+                let first = self.instances[instance as usize].from;
+                for e in &dispatch.closed(self.sets[set.at as usize]).edges {
+                    let to = self.intern(instance, &[e.to]);
+                    match Symbol::decode(e.lo) {
+                        Symbol::Byte(_) => push_edge(&mut bytes, e.lo, e.hi, to),
+                        Symbol::Call(trigger) => {
+                            calls.extend(dispatch.called(trigger).iter().map(|rule| (rule + first, to)));
+                        }
+                        Symbol::Special(special) => specials.push((special, to)),
+                        Symbol::Block(_) => debug_assert!(false, "a dispatch has no blocks"),
+                    }
+                }
+                calls.sort_unstable();
+                calls.dedup();
             }
             Source::Counted(unit) => {
                 if let Some(counts) = &unit.counts {
@@ -53,33 +65,6 @@ impl Program {
         (self.scratch.specials, self.scratch.enters) = (specials, enters);
     }
 
-    /// Edges of a state that keeps its mark: what its closure reads, each target for itself.
-    #[allow(clippy::type_complexity)]
-    fn singles(
-        &mut self,
-        instance: u32,
-        unit: &Arc<Unit>,
-        from: u32,
-        (bytes, calls, specials): (&mut Vec<ByteEdge>, &mut Vec<(u32, u32)>, &mut Vec<(u32, u32)>),
-    ) {
-        let first = self.instances[instance as usize].from;
-        let mut set = std::mem::take(&mut self.scratch.set);
-        self.scratch.close(unit, 0, &[from], &mut set);
-        let mut edges: Vec<Edge> = set.iter().flat_map(|&s| unit.main.nfa.edges(s)).collect();
-        self.scratch.set = set;
-        edges.sort_unstable();
-        edges.dedup();
-        for e in edges.into_iter().filter(|e| unit.main.live[e.to as usize]) {
-            let to = self.intern(instance, &[e.to]);
-            match Symbol::decode(e.lo) {
-                Symbol::Byte(_) => push_edge(bytes, e.lo, e.hi, to),
-                Symbol::Call(rule) => calls.push((rule + first, to)),
-                Symbol::Special(special) => specials.push((special, to)),
-                Symbol::Block(_) => debug_assert!(false, "a dispatch has no blocks"),
-            }
-        }
-    }
-
     /// The states that epsilon edges reach, as far as they matter; sorted.
     pub(super) fn close(&mut self, instance: u32, from: &[u32], set: &mut Vec<u32>) {
         let Instance { source, left, .. } = &mut self.instances[instance as usize];
@@ -93,7 +78,7 @@ impl Program {
                 *left = left.saturating_add(grown.saturating_mul(unit.main.nfa.len() as u32 * 4));
             }
             // Closed where they are made.
-            Source::Dfa(_) | Source::Single(_) | Source::Counted(_) => set.clone_from(&from.to_vec()),
+            Source::Dfa(_) | Source::Dispatch(_) | Source::Counted(_) => set.clone_from(&from.to_vec()),
         }
     }
 
@@ -115,7 +100,7 @@ impl Program {
                 let states = &mut self.members[*number as usize];
                 set.iter().for_each(|&s| states.edges(unit, s, &mut add));
             }
-            Source::Dfa(_) | Source::Single(_) | Source::Counted(_) => {}
+            Source::Dfa(_) | Source::Dispatch(_) | Source::Counted(_) => {}
         }
         edges.sort_unstable();
         edges.dedup();

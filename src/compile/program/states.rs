@@ -19,9 +19,7 @@ fn hash_set(instance: u32, set: &[u32]) -> u64 {
 
 impl Program {
     pub(super) fn source(&mut self, unit: Arc<Unit>) -> Source {
-        if !unit.marks.is_empty() {
-            Source::Single(unit)
-        } else if unit.counts.is_some() {
+        if unit.counts.is_some() {
             Source::Counted(unit)
         } else if !unit.members.is_empty() {
             self.members.push(MemberStates::new(self.is_shape));
@@ -33,7 +31,7 @@ impl Program {
 
     pub(super) fn instance(&mut self, source: Source, (rule, from): (u32, u32), block: u32) -> u32 {
         let left = match &source {
-            Source::Dfa(_) | Source::Single(_) | Source::Counted(_) => u32::MAX,
+            Source::Dfa(_) | Source::Dispatch(_) | Source::Counted(_) => u32::MAX,
             Source::Sets(unit, part) => unit.part(*part).nfa.len() as u32 * 4 + 256,
             // More with every set that is met.
             Source::Members(..) => 256,
@@ -61,9 +59,9 @@ impl Program {
                 set.clear();
                 set.push(0);
             }
-            Source::Single(unit) => {
+            Source::Dispatch(dispatch) => {
                 set.clear();
-                set.push(unit.main.nfa.start());
+                set.push(dispatch.start());
             }
             Source::Sets(unit, part) => self.close(instance, &[unit.part(part).nfa.start()], &mut set),
             Source::Members(unit, number) => {
@@ -127,7 +125,7 @@ impl Program {
         let Instance { rule, block, source, .. } = &self.instances[instance as usize];
         // One state stands for all returns, but for those that a trace asks the mark of.
         let mark = match source {
-            Source::Single(unit) => unit.marks[set[0] as usize],
+            Source::Dispatch(dispatch) => dispatch.mark(set[0]),
             _ => Mark::Plain,
         };
         let (rule, block) = (*rule, *block);
@@ -173,11 +171,9 @@ impl Program {
                 let states: Vec<u32> = set.iter().copied().step_by(2).collect();
                 unit.main.look(&states)
             }
-            Source::Single(unit) => {
-                let unit = unit.clone();
-                let mut closed = Vec::new();
-                self.scratch.close(&unit, 0, set, &mut closed);
-                unit.main.look(&closed)
+            Source::Dispatch(dispatch) => {
+                let closed = dispatch.closed(set[0]);
+                (closed.is_final, closed.scannable, closed.calling)
             }
         }
     }
