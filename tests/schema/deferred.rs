@@ -29,7 +29,7 @@ fn schema(rng: &mut Rng, depth: usize) -> Value {
         out.insert("type".into(), if rng.chance(90) { json!(rng.pick(&types)) } else { more });
     }
     let names = ["a", "b", "é\"", "", "long name"];
-    for keyword in 0..13 {
+    for keyword in 0..14 {
         if !rng.chance(12) {
             continue;
         }
@@ -52,6 +52,10 @@ fn schema(rng: &mut Rng, depth: usize) -> Value {
             12 if depth > 0 => {
                 let members = (0..rng.next(4)).map(|_| ((*rng.pick(&names)).to_owned(), schema(rng, depth - 1)));
                 ("properties", Value::Object(members.collect()))
+            }
+            13 => {
+                let number = |rng: &mut Rng| if rng.chance(90) { small(rng) } else { json!(0.5) };
+                ("enum", json!((0..rng.next(4)).map(|_| number(rng)).collect::<Vec<_>>()))
             }
             _ => ("description", json!("text")),
         };

@@ -71,7 +71,7 @@ pub enum LazyTools {
 
 impl Default for LazyTools {
     fn default() -> Self {
-        LazyTools::From(8)
+        LazyTools::From(2)
     }
 }
 

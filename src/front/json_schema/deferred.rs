@@ -17,7 +17,7 @@ const MAX_BOUND: i64 = 1 << 50;
 const MAX_LENGTH: i64 = 1 << 20;
 
 /// The JSON texts that a schema allows, lowered when a parse gets to them. `None` where it takes lowering to tell whether the schema
-/// can be enforced: what is deferred is certain to be. Deferred are schemas of types, properties, items, lists of strings and plain bounds, as most tools' are. Cost: one
+/// can be enforced: what is deferred is certain to be. Deferred are schemas of types, properties, items, lists of strings or whole numbers, and plain bounds, as most tools' are. Cost: one
 /// look at each part of the schema.
 ///
 /// ```
@@ -86,10 +86,10 @@ impl Look<'_> {
             "required" => required(object, value),
             "items" => value.as_array().is_none() && self.is_plain(value, depth + 1),
             "additionalProperties" => matches!(value, Json::Bool(_)) || self.is_plain(value, depth + 1),
-            "enum" => self.strings(object, types, value),
+            "enum" => self.listed(object, types, value),
             "format" => self.options.formats == Formats::Annotate,
-            "minimum" | "maximum" => types == ["integer"] || types == ["number"],
-            "minLength" | "maxLength" => types == ["string"] && !object.iter().any(|(k, _)| k == "enum"),
+            "minimum" | "maximum" => (types == ["integer"] || types == ["number"]) && object.get("enum").is_none(),
+            "minLength" | "maxLength" => types == ["string"] && object.get("enum").is_none(),
             "minItems" | "maxItems" => types == ["array"],
             "anyOf" => is_alone(object) && self.alternatives(value, depth),
             _ => false,
@@ -103,21 +103,31 @@ impl Look<'_> {
         properties.iter().all(|(_, schema)| self.is_plain(schema, depth + 1))
     }
 
-    /// Whether an `enum` is a list of strings, none of them twice, where strings are allowed.
-    fn strings(&mut self, object: &Object, types: Types<'_>, value: &Json) -> bool {
-        let Some(values) = value.as_array() else { return false };
-        let mut texts: Vec<&str> = values.iter().filter_map(Json::as_str).collect();
-        let all = !values.is_empty() && texts.len() == values.len() && self.take(texts.len());
-        texts.sort_unstable();
-        let once = texts.windows(2).all(|pair| pair[0] != pair[1]);
-        let allowed = types.is_empty() || types.contains(&"string");
-        all && once && allowed && !object.iter().any(|(keyword, _)| matches!(keyword, "minLength" | "maxLength"))
+    /// Whether an `enum` is a list of strings or one of whole numbers, none of them twice, where such are allowed.
+    fn listed(&mut self, object: &Object, types: Types<'_>, value: &Json) -> bool {
+        let Some(values) = value.as_array().filter(|values| !values.is_empty() && self.take(values.len())) else {
+            return false;
+        };
+        let allows = |kinds: &[&str]| types.is_empty() || types.iter().any(|name| kinds.contains(name));
+        if values[0].as_str().is_none() {
+            return allows(&["integer", "number"])
+                && differ(values.iter().map(|value| whole(value).filter(|n| (-MAX_BOUND..=MAX_BOUND).contains(n))));
+        }
+        let bounded = object.iter().any(|(keyword, _)| matches!(keyword, "minLength" | "maxLength"));
+        allows(&["string"]) && !bounded && differ(values.iter().map(Json::as_str))
     }
 
     fn alternatives(&mut self, value: &Json, depth: usize) -> bool {
         let Some(schemas) = value.as_array() else { return false };
         !schemas.is_empty() && schemas.iter().all(|schema| self.is_plain(schema, depth + 1))
     }
+}
+
+/// Whether all are there, and none is there twice.
+fn differ<T: Ord>(values: impl Iterator<Item = Option<T>>) -> bool {
+    let Some(mut values) = values.collect::<Option<Vec<T>>>() else { return false };
+    values.sort_unstable();
+    values.windows(2).all(|pair| pair[0] != pair[1])
 }
 
 /// Names of types; none: any.
