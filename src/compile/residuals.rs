@@ -118,7 +118,9 @@ mod tests {
         });
         let numbers = |dfa: &Dfa| of(dfa).unwrap().to_vec();
         let follow = |dfa: &Dfa, bytes: &[u8]| {
-            bytes.iter().fold(0, |at, &byte| dfa.edges(at).iter().find(|e| e.lo <= byte.into() && u32::from(byte) <= e.hi).unwrap().to)
+            bytes.iter().fold(0, |at, &byte| {
+                dfa.edges(at).iter().find(|e| e.lo <= byte.into() && u32::from(byte) <= e.hi).unwrap().to
+            })
         };
         let (a, b, c) = (numbers(&free), numbers(&behind_a), numbers(&twice));
         assert_eq!(a[0], b[follow(&behind_a, b"ab") as usize]);

@@ -7,8 +7,9 @@
 
 use std::sync::Arc;
 
-use super::index::{Index, IndexState};
+use super::index::Index;
 use super::set::{TokenSet, ids};
+use super::state::IndexState;
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, ParserLimit};
 

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use super::index::{Index, IndexState};
+use super::index::Index;
 use super::set::{TokenSet, bit, clear_bit, set_bit};
+use super::state::IndexState;
 use super::walk::{Stopped, Walk};
 use crate::fsm::{ByteSet, LONG_GAP};
 use crate::ids::TokenId;
@@ -22,9 +23,11 @@ impl Index {
             Some(mask) => mask,
             None => {
                 state.parser.set_loose(true);
-                let made = self.make(state, loose);
+                let made = self.made(state, loose);
                 state.parser.set_loose(false);
-                made?
+                let (mask, bytes) = self.same(state, Arc::new(made?));
+                state.hold(loose, &mask, (bytes, self.mask_bytes));
+                mask
             }
         };
         let white = self.vocab.white_space();

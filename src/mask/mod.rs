@@ -24,6 +24,7 @@ mod same;
 mod section;
 mod set;
 mod shaped;
+mod state;
 mod tokens;
 mod walk;
 
@@ -31,7 +32,8 @@ pub use pooling::{PoolScope, PoolStats};
 pub use row::MaskRow;
 pub use set::bit;
 
-pub(crate) use index::{AdvanceOver, Index, IndexState, Ways};
+pub(crate) use index::{Index, Ways};
 pub(crate) use pooling::Pooling;
 pub(crate) use set::{TokenSet, set_bit};
+pub(crate) use state::{AdvanceOver, IndexState};
 pub(crate) use tokens::Tokens;

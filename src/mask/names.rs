@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
-use super::index::{Index, IndexState};
+use super::index::Index;
 use super::set::TokenSet;
+use super::state::IndexState;
 use crate::fsm::ByteSet;
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, Gap, Naming, Parser, ParserLimit};
