@@ -145,9 +145,8 @@ impl Entry {
         read: impl Iterator<Item = u32>,
         exits: Vec<(Exit, u32)>,
     ) -> Entry {
-        let mut bits = vec![0; vocab.mask_words()];
-        read.flat_map(|node| tree.words_at(node)).for_each(|&id| set_bit(&mut bits, id));
-        let accepted = TokenSet::row(bits);
+        let read = read.flat_map(|node| tree.words_at(node));
+        let accepted = TokenSet::built(vocab.mask_words(), |bits| read.for_each(|&id| set_bit(bits, id)));
         let undecided = Undecided::below(vocab, [(tree, exits)], &accepted);
         Entry::new(accepted, undecided)
     }

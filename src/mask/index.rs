@@ -399,10 +399,10 @@ impl Index {
             [] if words.len() <= row / 2 => TokenSet::List(words[..].into()),
             [set] => set.changed(&[], words, row),
             _ => {
-                let mut bits = vec![0; row];
-                sets.iter().for_each(|set| set.add_to(&mut bits));
-                words.iter().for_each(|&id| set_bit(&mut bits, id));
-                TokenSet::row(bits)
+                TokenSet::built(row, |bits| {
+                    sets.iter().for_each(|set| set.add_to(bits));
+                    words.iter().for_each(|&id| set_bit(bits, id));
+                })
             }
         }
     }

@@ -69,9 +69,7 @@ impl Profile {
             if kept.len() <= self.row.len() / 4 {
                 TokenSet::List(ids.collect())
             } else {
-                let mut bits = vec![0; self.row.len()];
-                ids.for_each(|id| set_bit(&mut bits, id));
-                TokenSet::row(bits)
+                TokenSet::built(self.row.len(), |bits| ids.for_each(|id| set_bit(bits, id)))
             }
         } else {
             let row = TokenSet::Row { base: self.row.clone(), remove: Arc::default(), add: Arc::default() };

@@ -104,9 +104,7 @@ impl Alike {
 
 /// The mask as a row of its own.
 fn as_row(mask: &TokenSet, words: usize) -> Arc<TokenSet> {
-    let mut bits = vec![0; words];
-    mask.write(&mut bits);
-    Arc::new(TokenSet::row(bits))
+    Arc::new(TokenSet::row(mask.written(words)))
 }
 
 /// Whether nothing is gained by a row.

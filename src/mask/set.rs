@@ -38,6 +38,17 @@ pub(super) fn ids(words: impl IntoIterator<Item = u32>) -> impl Iterator<Item = 
     })
 }
 
+/// A row of so many words, which are 0 at first.
+pub(super) fn built(words: usize, fill: impl FnOnce(&mut [u32])) -> Arc<[u32]> {
+    edited(std::iter::repeat_n(0, words).collect(), fill)
+}
+
+/// A row that has been changed; a copy if others hold it, too.
+fn edited(mut row: Arc<[u32]>, change: impl FnOnce(&mut [u32])) -> Arc<[u32]> {
+    change(Arc::make_mut(&mut row));
+    row
+}
+
 /// Most ids that are kept as a difference to a shared row; beyond, the row is written out.
 const MAX_DIFFERENCE: usize = 512;
 
@@ -59,9 +70,7 @@ impl TokenSet {
             return TokenSet::List(own().collect());
         }
         if count < listed.len() / 2 {
-            let mut bits = vec![0u32; all.len()];
-            own().for_each(|id| set_bit(&mut bits, id));
-            return TokenSet::row(bits);
+            return TokenSet::built(all.len(), |bits| own().for_each(|id| set_bit(bits, id)));
         }
         let ends = std::iter::once(0).chain(runs.iter().map(|run| run.end));
         let begins = runs.iter().map(|run| run.start).chain([listed.len()]);
@@ -69,9 +78,12 @@ impl TokenSet {
         if listed.len() - count <= MAX_DIFFERENCE {
             return TokenSet::Row { base: all.clone(), remove: others.collect(), add: Arc::default() };
         }
-        let mut bits = all.to_vec();
-        others.for_each(|id| clear_bit(&mut bits, id));
-        TokenSet::row(bits)
+        TokenSet::row(edited(all.clone(), |bits| others.for_each(|id| clear_bit(bits, id))))
+    }
+
+    /// A row of its own of so many words, which are 0 at first.
+    pub(crate) fn built(words: usize, fill: impl FnOnce(&mut [u32])) -> TokenSet {
+        TokenSet::row(built(words, fill))
     }
 
     /// A row of its own.
@@ -106,11 +118,18 @@ impl TokenSet {
                 add: kept.collect(),
             };
         }
-        let mut bits = vec![0; words];
-        self.write(&mut bits);
-        less.iter().for_each(|&id| clear_bit(&mut bits, id));
-        more.iter().for_each(|&id| set_bit(&mut bits, id));
-        TokenSet::row(bits)
+        TokenSet::row(edited(self.written(words), |bits| {
+            less.iter().for_each(|&id| clear_bit(bits, id));
+            more.iter().for_each(|&id| set_bit(bits, id));
+        }))
+    }
+
+    /// The set as a row of so many words.
+    pub(super) fn written(&self, words: usize) -> Arc<[u32]> {
+        match self {
+            TokenSet::Row { base, .. } if base.len() == words => edited(base.clone(), |bits| self.write_own(bits)),
+            _ => built(words, |bits| self.write(bits)),
+        }
     }
 
     /// This set with another row in place of its own, if that is the one row.

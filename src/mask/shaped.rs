@@ -91,9 +91,9 @@ impl Shaped {
         if self.runs.is_empty() && self.fine.words.len() <= all.len() {
             return TokenSet::List(self.fine.words[..].into());
         }
-        let mut row = vec![0; all.len()];
-        self.runs.iter().flat_map(|run| &words[run.clone()]).for_each(|&id| set_bit(&mut row, id));
-        self.fine.words.iter().for_each(|&id| set_bit(&mut row, id));
-        TokenSet::row(row)
+        TokenSet::built(all.len(), |row| {
+            self.runs.iter().flat_map(|run| &words[run.clone()]).for_each(|&id| set_bit(row, id));
+            self.fine.words.iter().for_each(|&id| set_bit(row, id));
+        })
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::set::{bit, clear_bit, set_bit};
+use super::set::{bit, built, clear_bit, set_bit};
 use crate::fsm::ByteSet;
 use crate::ids::TokenId;
 use crate::matcher::{Asking, ConfigId, DEAD, Exit, Parser, ParserLimit, SWALLOW, may_be_again};
@@ -92,9 +92,7 @@ impl Walk {
 
     /// Makes a row of so many numbers of all words but the first.
     pub(crate) fn fold_words(&mut self, from: usize, width: usize) {
-        let mut row = vec![0; width];
-        self.words.drain(from..).for_each(|id| set_bit(&mut row, id));
-        self.rows.push(row.into());
+        self.rows.push(built(width, |row| self.words.drain(from..).for_each(|id| set_bit(row, id))));
     }
 
     /// Whether the parser had to make more configurations than the caller wants to pay for.
