@@ -321,11 +321,16 @@ fn first(nfa: &mut Nfa, begin: u32, end: u32) -> (u32, bool) {
 pub(super) struct MemberStates {
     /// What has been there, by number; nothing is the first.
     taken: IndexSet<Taken, FxBuildHasher>,
-    /// What has been there and a place, by the state's number.
-    states: IndexSet<(u32, u32), FxBuildHasher>,
+    /// A state's number is that of what has been there and, in so many bits, that of a place.
+    bits: u32,
+    /// Those that do not fit, by what is left of their numbers without [`OTHER`].
+    others: IndexSet<(u32, u32), FxBuildHasher>,
     /// Nothing is noted of what has been there.
     is_shape: bool,
 }
+
+/// In a state's number: it is one of the others.
+const OTHER: u32 = 1 << 31;
 
 /// Nothing.
 const NOTHING: u32 = 0;
@@ -335,8 +340,10 @@ const TOLD: u32 = 1 << 31;
 const UNTOLD: u32 = u32::MAX;
 
 impl MemberStates {
-    pub(super) fn new(is_shape: bool) -> MemberStates {
-        MemberStates { taken: IndexSet::from_iter([Taken::default()]), states: IndexSet::default(), is_shape }
+    pub(super) fn new(unit: &Unit, is_shape: bool) -> MemberStates {
+        let bits = unit.main.nfa.len().next_power_of_two().trailing_zeros();
+        let taken = IndexSet::from_iter([Taken::default()]);
+        MemberStates { taken, bits, others: IndexSet::default(), is_shape }
     }
 
     /// Memory of one, in bytes, roughly.
@@ -352,12 +359,21 @@ impl MemberStates {
         self.at(taken, place)
     }
 
+    #[inline]
     fn at(&mut self, taken: u32, place: u32) -> u32 {
-        self.states.insert_full((taken, place)).0 as u32
+        if taken < OTHER >> self.bits {
+            return taken << self.bits | place;
+        }
+        self.others.insert_full((taken, place)).0 as u32 | OTHER
     }
 
-    fn of(&self, state: u32) -> (u32, u32) {
-        self.states[state as usize]
+    /// What has been there, as a number, and the place.
+    #[inline]
+    pub(super) fn of(&self, state: u32) -> (u32, u32) {
+        match state & OTHER {
+            0 => (state >> self.bits, state & ((1 << self.bits) - 1)),
+            _ => self.others[(state & !OTHER) as usize],
+        }
     }
 
     fn taken(&self, state: u32) -> Taken {
@@ -376,6 +392,13 @@ impl MemberStates {
         self.is_shape || counts.may_end(taken)
     }
 
+    /// Whether a state is all that epsilon edges lead to from it, and if so, whether it matters; `None` where they lead elsewhere, too.
+    pub(super) fn alone(&self, unit: &Unit, state: u32) -> Option<bool> {
+        let (_, place) = self.of(state);
+        let plain = unit.members.is_plain(place) && unit.main.nfa.epsilons(place).next().is_none();
+        plain.then(|| unit.main.matters(place))
+    }
+
     /// Adds what epsilon edges of a state lead to; true if the state itself matters.
     pub(super) fn follow(&mut self, unit: &Unit, state: u32, out: &mut Vec<u32>) -> bool {
         let (number, place) = self.of(state);
@@ -386,7 +409,7 @@ impl MemberStates {
         match regions.role(place) {
             Role::None | Role::First => {
                 unit.main.nfa.epsilons(place).filter(|&to| live(to)).for_each(|to| out.push(self.at(number, to)));
-                !unit.main.nfa.is_edgeless(place) || unit.main.nfa.is_final(place)
+                unit.main.matters(place)
             }
             Role::Start(_) => {
                 unit.main.nfa.epsilons(place).filter(|&to| live(to)).for_each(|to| out.push(self.at(NOTHING, to)));

@@ -198,6 +198,8 @@ struct Scratch {
     stack: Vec<u32>,
     /// Per state of the automaton at hand: the round in which it was last seen.
     seen: Vec<u32>,
+    /// And with what members.
+    numbers: Vec<u32>,
     round: u32,
     edges: Vec<Edge>,
     others: Vec<Edge>,

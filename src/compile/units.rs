@@ -93,6 +93,16 @@ impl Part {
     pub(super) fn new(nfa: Nfa) -> Part {
         Part { live: nfa.live(), nfa }
     }
+
+    /// Whether a state is all that epsilon edges lead to from it, and if so, whether it matters; `None` where they lead elsewhere, too.
+    pub(super) fn alone(&self, state: u32) -> Option<bool> {
+        self.nfa.epsilons(state).next().is_none().then(|| self.matters(state))
+    }
+
+    /// Whether a state is live and more than the way to others.
+    pub(super) fn matters(&self, state: u32) -> bool {
+        self.live[state as usize] && (!self.nfa.is_edgeless(state) || self.nfa.is_final(state))
+    }
 }
 
 impl Unit {

@@ -68,6 +68,18 @@ impl Program {
     /// The states that epsilon edges reach, as far as they matter; sorted.
     pub(super) fn close(&mut self, instance: u32, from: &[u32], set: &mut Vec<u32>) {
         let Instance { source, left, .. } = &mut self.instances[instance as usize];
+        if let &[one] = from {
+            let matters = match source {
+                Source::Sets(unit, part) => unit.part(*part).alone(one),
+                Source::Members(unit, number) => self.members[*number as usize].alone(unit, one),
+                Source::Dfa(_) | Source::Dispatch(_) | Source::Counted(_) => Some(true),
+            };
+            if let Some(matters) = matters {
+                set.clear();
+                set.extend(matters.then_some(one));
+                return;
+            }
+        }
         match source {
             Source::Sets(unit, part) => self.scratch.close(unit, *part, from, set),
             Source::Members(unit, number) => {
@@ -242,7 +254,7 @@ impl Scratch {
         };
         from.iter().for_each(|&s| push(stack, s));
         while let Some(s) = stack.pop() {
-            if !part.nfa.is_edgeless(s) || part.nfa.is_final(s) {
+            if part.matters(s) {
                 set.push(s);
             }
             part.nfa.epsilons(s).for_each(|to| push(stack, to));
@@ -263,14 +275,28 @@ impl Scratch {
     /// As [`Scratch::close`], in a rule with sets of members.
     fn close_members(&mut self, unit: &Unit, states: &mut MemberStates, from: &[u32], set: &mut Vec<u32>) {
         set.clear();
-        self.begin_round(0);
-        let mut reached = from.to_vec();
-        while let Some(s) = reached.pop() {
-            let at = s as usize;
-            if self.seen.len() <= at {
-                self.seen.resize(at + 1, 0);
-            }
-            if std::mem::replace(&mut self.seen[at], self.round) != self.round && states.follow(unit, s, &mut reached) {
+        let places = unit.main.nfa.len();
+        self.begin_round(places);
+        if self.numbers.len() < places {
+            self.numbers.resize(places, 0);
+        }
+        // Places that have been seen with several sets of members.
+        let mut others: Vec<u32> = Vec::new();
+        self.stack.clear();
+        self.stack.extend_from_slice(from);
+        while let Some(s) = self.stack.pop() {
+            let (number, place) = states.of(s);
+            let at = place as usize;
+            let is_new = if std::mem::replace(&mut self.seen[at], self.round) != self.round {
+                self.numbers[at] = number;
+                true
+            } else if self.numbers[at] == number || others.contains(&s) {
+                false
+            } else {
+                others.push(s);
+                true
+            };
+            if is_new && states.follow(unit, s, &mut self.stack) {
                 set.push(s);
             }
         }

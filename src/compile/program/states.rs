@@ -22,7 +22,7 @@ impl Program {
         if unit.counts.is_some() {
             Source::Counted(unit)
         } else if !unit.members.is_empty() {
-            self.members.push(MemberStates::new(self.is_shape));
+            self.members.push(MemberStates::new(&unit, self.is_shape));
             Source::Members(unit, self.members.len() as u32 - 1)
         } else {
             Source::Sets(unit, 0)
