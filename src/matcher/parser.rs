@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use predict::Called;
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 
 use super::any::Any;
 use super::distinct::Distinct;
@@ -29,9 +28,6 @@ use crate::vocab::Vocabulary;
 const UNKNOWN: u32 = u32::MAX;
 /// So many configurations are made without a look at the memory that is held.
 const LOOK_EVERY: u32 = 32;
-
-/// Items that have just moved, in order.
-type Kernel = SmallVec<[Item; 3]>;
 
 /// How what is looked at on its own may end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -74,8 +70,6 @@ pub(crate) struct Parser {
     pub(super) far: FxHashMap<(ConfigId, FrameId), ConfigId>,
     /// By configuration, whether it is in this rule, for those that were read so.
     pub(super) staying: Vec<(u32, Stays)>,
-    /// What follows from items that have just moved, as they are or loosely: white space, for one, has several bytes that move the same.
-    closed: [FxHashMap<Kernel, ConfigId>; 2],
     /// See [`Parser::after`].
     after: FxHashMap<(FrameId, bool), ConfigId>,
     /// See [`Parser::token_ended`].
@@ -132,7 +126,6 @@ impl Parser {
             alike: FxHashMap::default(),
             far: FxHashMap::default(),
             staying: Vec::new(),
-            closed: Default::default(),
             after: FxHashMap::default(),
             ticks: FxHashMap::default(),
             distinct: Distinct::default(),
@@ -185,7 +178,6 @@ impl Parser {
         self.alike.clear();
         self.far.clear();
         self.staying.clear();
-        self.closed.iter_mut().for_each(FxHashMap::clear);
         self.after.clear();
         self.ticks.clear();
         self.distinct = Distinct::default();
@@ -223,7 +215,6 @@ impl Parser {
             + self.names.bytes()
             + (self.special_steps.len() + self.after.len() + self.far.len() + self.loops.len() + self.alike.len()) * 16
             + self.any.len() * size_of::<Any>()
-            + self.closed.iter().map(FxHashMap::len).sum::<usize>() * (size_of::<Kernel>() + 8)
             + self.uniform.len() * 4
             + self.staying.len() * 8
     }
@@ -495,32 +486,13 @@ impl Parser {
     }
 
     /// Completes what has ended and predicts what may begin. Takes the kernel (items that have just moved).
-    fn close_with(&mut self, done: Done) -> Result<ConfigId, ParserLimit> {
+    fn close_with(&mut self, mut done: Done) -> Result<ConfigId, ParserLimit> {
         if self.scratch.kernel.is_empty() && done == Done::default() {
             return Ok(DEAD);
         }
-        if !self.compiled().keeps_no_account() || done != Done::default() || !self.names.refused.is_empty() {
-            return self.close_anew(done);
-        }
-        if self.is_plain() {
+        if self.compiled().keeps_no_account() && self.is_plain() {
             return self.keep(done);
         }
-        let kernel = &mut self.scratch.kernel;
-        if kernel.len() > 1 {
-            kernel.sort_unstable();
-            kernel.dedup();
-        }
-        let mode = usize::from(self.loose);
-        if let Some(&known) = self.closed[mode].get(&kernel[..]) {
-            return Ok(known);
-        }
-        let key = Kernel::from_slice(kernel);
-        let next = self.close_anew(done)?;
-        self.closed[mode].insert(key, next);
-        Ok(next)
-    }
-
-    fn close_anew(&mut self, mut done: Done) -> Result<ConfigId, ParserLimit> {
         self.complete(&mut done)?;
         self.enter_blocks();
         let next = self.predict(done)?;
