@@ -399,6 +399,13 @@ impl MemberStates {
         plain.then(|| unit.main.matters(place))
     }
 
+    /// The one edge that leaves a state, if it is one to a state that matters and from which epsilon edges lead nowhere.
+    pub(super) fn one_edge(&mut self, unit: &Unit, state: u32) -> Option<Edge> {
+        let (number, place) = self.of(state);
+        let edge = unit.main.one_edge(place).filter(|edge| unit.members.is_plain(edge.to))?;
+        Some(Edge { to: self.at(number, edge.to), ..edge })
+    }
+
     /// Adds what epsilon edges of a state lead to; true if the state itself matters.
     pub(super) fn follow(&mut self, unit: &Unit, state: u32, out: &mut Vec<u32>) -> bool {
         let (number, place) = self.of(state);

@@ -3,7 +3,7 @@
 
 use super::counted::Counts;
 use super::members::Regions;
-use crate::fsm::Nfa;
+use crate::fsm::{Edge, Nfa};
 
 const SPECIAL: u32 = 0x0100_0000;
 const CALL: u32 = 0x1000_0000;
@@ -97,6 +97,13 @@ impl Part {
     /// Whether a state is all that epsilon edges lead to from it, and if so, whether it matters; `None` where they lead elsewhere, too.
     pub(super) fn alone(&self, state: u32) -> Option<bool> {
         self.nfa.epsilons(state).next().is_none().then(|| self.matters(state))
+    }
+
+    /// The one edge that leaves a state, if it is one to a state that matters and from which epsilon edges lead nowhere.
+    pub(super) fn one_edge(&self, state: u32) -> Option<Edge> {
+        let mut edges = self.nfa.edges(state);
+        let edge = edges.next().filter(|edge| self.alone(edge.to) == Some(true))?;
+        edges.next().is_none().then_some(edge)
     }
 
     /// Whether a state is live and more than the way to others.

@@ -10,6 +10,9 @@ use crate::fsm::Edge;
 
 impl Program {
     pub(super) fn find_edges(&mut self, state: u32) {
+        if self.find_one_edge(state) {
+            return;
+        }
         let State { instance, set, .. } = self.states[state as usize];
         let (mut bytes, mut calls) = (std::mem::take(&mut self.scratch.bytes), std::mem::take(&mut self.scratch.calls));
         let (mut specials, mut enters) =
@@ -63,6 +66,25 @@ impl Program {
         (at.bytes, at.calls, at.specials, at.enters, at.expanded) = (b, c, s, e, true);
         (self.scratch.bytes, self.scratch.calls) = (bytes, calls);
         (self.scratch.specials, self.scratch.enters) = (specials, enters);
+    }
+
+    /// As [`Program::find_edges`] for a state inside of a word, which most are: where one byte leads on and nothing else. False if it is no such.
+    fn find_one_edge(&mut self, state: u32) -> bool {
+        let State { instance, set, .. } = self.states[state as usize];
+        let &[from] = &self.sets[set.range()] else { return false };
+        let one = match &self.instances[instance as usize].source {
+            Source::Sets(unit, part) => unit.part(*part).one_edge(from),
+            Source::Members(unit, number) => self.members[*number as usize].one_edge(unit, from),
+            Source::Dfa(_) | Source::Dispatch(_) | Source::Counted(_) => None,
+        };
+        let Some(edge) = one.filter(|edge| edge.lo == edge.hi && edge.lo <= 255) else { return false };
+        let byte = edge.lo as u8;
+        let to = self.intern(instance, &[edge.to]);
+        let at = self.byte_edges.len() as u32;
+        self.byte_edges.push(ByteEdge { lo: byte, hi: byte, to });
+        let from = &mut self.states[state as usize];
+        (from.bytes, from.expanded) = (Span { at, len: 1 }, true);
+        true
     }
 
     /// The states that epsilon edges reach, as far as they matter; sorted.
