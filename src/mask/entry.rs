@@ -1,7 +1,7 @@
 //! The adaptive token-mask entry of one automaton state: tokens accepted whatever follows the rule, and what has to be
 //! decided by what follows it, grouped by the remainder.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::difference::Difference;
 use super::nodes::sort_kinds;
@@ -107,12 +107,32 @@ pub(crate) struct Entry {
     undecided: Undecided,
     /// Exits behind which something is undecided.
     exits: Box<[Exit]>,
+    /// See [`Entry::left_open`].
+    open: OnceLock<Arc<[u32]>>,
 }
 
 impl Entry {
     fn new(accepted: TokenSet, undecided: Undecided) -> Entry {
         let exits = undecided.exits().into();
-        Entry { accepted, undecided, exits }
+        Entry { accepted, undecided, exits, open: OnceLock::new() }
+    }
+
+    /// The tokens with text that are not accepted, and perhaps some that are, by their places in the list of the trie's words. Cost: a look at all words, once; of
+    /// an entry that is like another one, at the tokens in which it differs.
+    pub(crate) fn left_open(&self, vocab: &Vocabulary) -> Arc<[u32]> {
+        if let (Some((base, _)), TokenSet::Row { base: row, remove, .. }) = (self.base(), &self.accepted)
+            && matches!(&base.accepted, TokenSet::Row { base: other, .. } if Arc::ptr_eq(row, other))
+        {
+            let mut places = base.left_open(vocab).to_vec();
+            places.extend(remove.iter().filter_map(|&id| vocab.place(id)));
+            places.sort_unstable();
+            return places.into();
+        }
+        let open = self.open.get_or_init(|| {
+            let row = self.accepted.written(vocab.mask_words());
+            (0..).zip(vocab.trie().words_below(0)).filter(|(_, id)| !bit(&row, **id)).map(|(place, _)| place).collect()
+        });
+        open.clone()
     }
 
     /// Walks the whole vocabulary with an isolated item. `all` is the row of every token with text. Also returns how many nodes were
@@ -186,7 +206,7 @@ impl Entry {
             Undecided::Like { without, own, .. } => without.bytes() + rests_bytes(own),
             Undecided::Counted { profile, .. } => profile.bytes() / Arc::strong_count(profile).clamp(1, 16),
         };
-        self.accepted.bytes() + undecided + 64
+        self.accepted.bytes() + undecided + 96
     }
 
     /// Exits behind which something is undecided.

@@ -258,7 +258,10 @@ impl Index {
         }
         if items.len() >= MANY_ITEMS && state.parser.program().has_names() {
             // Documents that may be many things at once: each item has read the same text, and they step together.
-            return self.build_whole(state, config);
+            return match self.build_behind_text(state, config, &items)? {
+                Some(mask) => Ok(mask),
+                None => self.build_whole(state, config),
+            };
         }
         state.wide.resize(state.parser.program().len(), false);
         let any_wide = items.iter().any(|i| state.wide[i.state as usize]);
@@ -346,7 +349,7 @@ impl Index {
     }
 
     /// Adds what is allowed as a whole: special tokens, and stop tokens where the text may end.
-    fn whole_tokens(&self, state: &mut IndexState, config: ConfigId) -> Vec<TokenSet> {
+    pub(super) fn whole_tokens(&self, state: &mut IndexState, config: ConfigId) -> Vec<TokenSet> {
         let mut sets: Vec<TokenSet> = Vec::new();
         for special in state.parser.specials(config).collect::<Vec<_>>() {
             match &self.specials[special as usize] {
@@ -361,7 +364,7 @@ impl Index {
     }
 
     /// Whether so many bytes may come next that a direct walk is certainly too long, without walking.
-    fn reads_text(&self, state: &mut IndexState, config: ConfigId) -> bool {
+    pub(super) fn reads_text(&self, state: &mut IndexState, config: ConfigId) -> bool {
         self.vocab.trie().len() > TEXT_NODES * self.ways.direct_walk && state.parser.allowed(config).len() >= TEXT_BYTES
     }
 
@@ -389,8 +392,13 @@ impl Index {
         Ok(entry)
     }
 
+    /// The entry of some items.
+    pub(super) fn text_entry(&self, state: &mut IndexState, items: &[Item]) -> Result<Arc<Entry>, ParserLimit> {
+        self.entry(state, items).map_err(limit)
+    }
+
     /// Unites accepted sets and what a walk has found. Words may repeat: a bit set twice is cheaper than sorting.
-    fn assemble(&self, walk: &mut Walk, mut sets: Vec<TokenSet>) -> TokenSet {
+    pub(super) fn assemble(&self, walk: &mut Walk, mut sets: Vec<TokenSet>) -> TokenSet {
         walk.rows.sort_unstable_by_key(|row| row.as_ptr());
         walk.rows.dedup_by_key(|row| row.as_ptr());
         sets.extend(walk.rows.drain(..).map(TokenSet::row));

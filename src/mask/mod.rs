@@ -15,6 +15,7 @@ mod key;
 mod loose;
 mod names;
 mod nodes;
+mod open;
 mod pool;
 mod pooling;
 mod profile;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::open::Only;
 use super::set::{bit, built, clear_bit, set_bit};
 use crate::fsm::ByteSet;
 use crate::ids::TokenId;
@@ -45,6 +46,8 @@ pub(crate) struct Walk {
     pub(super) asking: Asking,
     /// The row of words that are white space and nothing else, if they may be found as a row.
     pub(crate) white_row: Option<Arc<[u32]>>,
+    /// The only words that are to be looked at; others may be found, too.
+    pub(super) only: Option<Only>,
     /// A row that is empty between uses.
     marks: Vec<u32>,
     stack: Vec<(u32, ConfigId)>,
@@ -188,6 +191,9 @@ impl Walk {
         (before, config): (ConfigId, ConfigId),
         left: &mut usize,
     ) -> Result<(), Stopped> {
+        if self.is_skipped(trie, node) {
+            return Ok(());
+        }
         if *left == 0 || self.is_spent(parser) {
             return Err(Stopped::Budget);
         }
@@ -237,6 +243,13 @@ impl Walk {
         Ok(true)
     }
 
+    /// Whether no word at or below a node is to be looked at.
+    #[inline]
+    fn is_skipped(&mut self, trie: &Trie, node: u32) -> bool {
+        let Some(only) = &mut self.only else { return false };
+        !only.has(trie.range_at(node).start..trie.range_below(node).end)
+    }
+
     /// Adds words.
     #[inline]
     fn take(&mut self, trie: &Trie, words: Range<usize>) {
@@ -260,6 +273,10 @@ impl Walk {
         let mut top = (trie.node(node).end, config);
         let end = top.0;
         while at < end {
+            if self.is_skipped(trie, at) {
+                at = trie.node(at).end;
+                continue;
+            }
             if *left == 0 || self.is_spent(parser) {
                 return Err(Stopped::Budget);
             }

@@ -12,7 +12,7 @@ pub use trie::{Node, Tree, Trie};
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::fsm::{ByteSet, Grouped, Triples};
 use crate::ids::TokenId;
@@ -92,6 +92,8 @@ pub struct Vocabulary {
     quoting: Quoting,
     white_space: WhiteSpace,
     triples: Triples,
+    /// See [`Vocabulary::place`].
+    places: OnceLock<Box<[u32]>>,
 }
 
 /// Collects tokens for a [`Vocabulary`].
@@ -160,6 +162,17 @@ impl Vocabulary {
     /// Which three bytes follow each other in some token.
     pub(crate) fn triples(&self) -> &Triples {
         &self.triples
+    }
+
+    /// Where a token with text is in the list of the trie's words.
+    pub(crate) fn place(&self, token: TokenId) -> Option<u32> {
+        const NOWHERE: u32 = u32::MAX;
+        let places = self.places.get_or_init(|| {
+            let mut places = vec![NOWHERE; self.width()];
+            self.trie.words_below(0).iter().zip(0..).for_each(|(id, place)| places[id.index()] = place);
+            places.into()
+        });
+        places.get(token.index()).copied().filter(|&place| place != NOWHERE)
     }
 
     /// Words of a bitmask row: 32 ids a word.
@@ -391,6 +404,7 @@ impl VocabularyBuilder {
             quoting,
             white_space,
             triples,
+            places: OnceLock::new(),
         })
     }
 }
