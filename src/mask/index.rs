@@ -406,12 +406,10 @@ impl Index {
         match &sets[..] {
             [] if words.len() <= row / 2 => TokenSet::List(words[..].into()),
             [set] => set.changed(&[], words, row),
-            _ => {
-                TokenSet::built(row, |bits| {
-                    sets.iter().for_each(|set| set.add_to(bits));
-                    words.iter().for_each(|&id| set_bit(bits, id));
-                })
-            }
+            _ => TokenSet::built(row, |bits| {
+                sets.iter().for_each(|set| set.add_to(bits));
+                words.iter().for_each(|&id| set_bit(bits, id));
+            }),
         }
     }
 }
