@@ -17,7 +17,7 @@ use crate::fsm::{Dfa, Edge};
 use crate::ids::Label;
 use crate::ir::Expr;
 use crate::numbers::Numbers;
-use crate::room::LeaveRoom;
+use crate::room::{LeaveRoom, Pages};
 
 mod alike;
 mod counted;
@@ -33,6 +33,8 @@ use nodes::{AtNode, Likes};
 const UNKNOWN: u32 = u32::MAX;
 /// States that there is room for from the beginning: as many as a small schema takes.
 const STATES: usize = 224;
+/// States on a page of them.
+const PAGE: usize = 1 << 13;
 /// The rule of [`Program::RETURN`].
 const NO_RULE: u32 = u32::MAX;
 
@@ -155,7 +157,7 @@ pub(crate) struct Program {
     has_names: bool,
     /// Different for every program of the process: state ids mean something in one program only.
     serial: u64,
-    states: Vec<State>,
+    states: Pages<State, PAGE>,
     sets: Vec<u32>,
     byte_edges: Vec<ByteEdge>,
     call_edges: Vec<(u32, u32)>,
@@ -225,7 +227,7 @@ impl Program {
             has_names: false,
             compiled,
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
-            states: Vec::with_capacity(STATES),
+            states: Pages::with_room(STATES),
             sets: Vec::with_capacity(STATES * 2),
             byte_edges: Vec::with_capacity(STATES * 2),
             call_edges: Vec::with_capacity(STATES / 4),

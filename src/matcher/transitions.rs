@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::store::{ConfigId, DEAD};
 use crate::fsm::ByteSet;
-use crate::room::LeaveRoom;
+use crate::room::{LeaveRoom, Pages};
 use crate::switches::Switch;
 
 /// Not known.
@@ -12,6 +12,9 @@ const UNKNOWN: u32 = u32::MAX;
 /// In [`Known::row`]: there is no row, but the one transition of these classes, neighbours, from the lowest byte to the next. Most
 /// configurations that a walk comes by are left by one class of bytes only, and a row is as wide as there are classes.
 const ONE: u32 = 0x8000_0000;
+
+/// Transitions on a page of rows.
+const PAGE: usize = 1 << 18;
 
 /// What is known of one configuration.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +42,7 @@ fn ones(row: u32) -> RangeInclusive<u8> {
 pub(super) struct Transitions {
     switch: Switch,
     known: Vec<Known>,
-    rows: Vec<ConfigId>,
+    rows: Pages<ConfigId, PAGE>,
     reads: Vec<ByteSet>,
 }
 
@@ -48,7 +51,7 @@ impl Transitions {
     pub(super) fn with_room(configs: usize) -> Transitions {
         Transitions {
             known: Vec::with_capacity(configs),
-            rows: Vec::with_capacity(configs),
+            rows: Pages::with_room(configs),
             reads: Vec::with_capacity(configs / 8),
             ..Transitions::default()
         }
@@ -83,12 +86,12 @@ impl Transitions {
             return;
         }
         if known.row & ONE != 0 {
-            let (first, row) = (ones(known.row), self.rows.len());
-            self.rows.resize(row + count, UNKNOWN);
-            self.rows[row..][usize::from(*first.start())..=usize::from(*first.end())].fill(known.next);
+            let (first, row) = (ones(known.row), self.rows.push_run(UNKNOWN, count));
+            self.rows.run_mut(row + usize::from(*first.start())..=row + usize::from(*first.end())).fill(known.next);
             known.row = row as u32;
         }
-        self.rows[known.row as usize..][from..=to].fill(next);
+        let row = known.row as usize;
+        self.rows.run_mut(row + from..=row + to).fill(next);
     }
 
     /// Whether a byte is known to lead nowhere. Most that a walk tries do, and need no place in a row.
