@@ -48,12 +48,13 @@ mod syntax;
 mod unique;
 mod vocabulary;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::RuleId;
-use crate::ir::{Grammar, GrammarBuilder};
+use crate::ir::{Grammar, GrammarBuilder, Simplify};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
@@ -383,8 +384,33 @@ pub fn lower_reported(
     let mut builder = GrammarBuilder::new();
     let (start, relaxed) = lower_into_reported(&mut builder, schema, registry, options, limits)?;
     // References are to rules that were made here.
-    let grammar = builder.into_grammar(start);
+    let mut grammar = builder.into_grammar(start);
+    let rules = grammar.rules.len();
+    if rules > MANY_RULES
+        && rules > parts(schema) * MULTIPLIED
+        && let Ok(Cow::Owned(merged)) = grammar.simplify(Simplify::Cheap)
+    {
+        grammar = merged;
+    }
     Ok(Lowered { grammar, relaxed })
+}
+
+/// Rules that are more than so many, and so many to each part of a schema, are mostly alike: alternatives have been multiplied.
+const MANY_RULES: usize = 100;
+const MULTIPLIED: usize = 3;
+
+/// Arrays and objects in a document.
+fn parts(json: &Json) -> usize {
+    let (mut parts, mut stack) = (0, vec![json]);
+    while let Some(json) = stack.pop() {
+        match json {
+            Json::Array(elements) => stack.extend(elements),
+            Json::Object(members) => stack.extend(members.iter().map(|(_, value)| value)),
+            _ => continue,
+        }
+        parts += 1;
+    }
+    parts
 }
 
 /// As [`lower`], adding the rules to a grammar under construction; returns the rule of the value. On an error the builder

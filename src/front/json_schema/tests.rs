@@ -709,3 +709,35 @@ fn embeds_into_a_grammar_under_construction() {
     assert!(accepts(&mut recognizer, "12\"x\""));
     assert!(!accepts(&mut recognizer, "12"));
 }
+
+#[test]
+fn rules_of_alternatives_that_are_multiplied_are_made_one() {
+    // Which of them an object is said to be makes five rules of each place that none of them can tell apart.
+    let text = r##"{"oneOf":[
+        {"$ref":"#/$defs/leaf"},{"$ref":"#/$defs/not"},{"$ref":"#/$defs/all"},{"$ref":"#/$defs/any"},{"$ref":"#/$defs/none"}],
+      "$defs":{
+        "leaf":{"type":"object","properties":{"leaf":{"type":"string"}},"required":["leaf"]},
+        "not":{"type":"object","properties":{"not":{"$ref":"#"}},"required":["not"]},
+        "all":{"type":"object","properties":{"all":{"type":"array","items":{"$ref":"#"}}},"required":["all"]},
+        "any":{"type":"object","properties":{"any":{"type":"array","items":{"$ref":"#"}}},"required":["any"]},
+        "none":{"type":"object","properties":{"none":{"type":"array","items":{"$ref":"#"}}},"required":["none"]}}}"##;
+    let limits = Limits::default();
+    let json = Json::parse(text, &limits).unwrap();
+    let options = SchemaOptions::default();
+    let one = lower(&json, &options, &limits).unwrap().rules.len();
+    let mut builder = GrammarBuilder::new();
+    let start = lower_into(&mut builder, &json, &options, &limits).unwrap();
+    let as_made = builder.into_grammar(start).rules.len();
+    assert!(one * 4 < as_made, "{one} of {as_made}");
+    check(
+        text,
+        &[r#"{"leaf":"a"}"#, r#"{"not":{"leaf":"a","x":1}}"#, r#"{"all":[{"not":{"any":[]}},{"leaf":""}]}"#],
+        &[
+            r#"{}"#,
+            r#"{"leaf":1}"#,
+            r#"{"leaf":"a","not":{"leaf":"a"}}"#,
+            r#"{"not":{"leaf":"a","all":[]}}"#,
+            r#"{"any":[{}]}"#,
+        ],
+    );
+}
