@@ -9,6 +9,7 @@ mod distinct;
 pub(crate) mod generate;
 mod members;
 mod names;
+mod remainders;
 mod text;
 
 use std::sync::Arc;

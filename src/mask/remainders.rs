@@ -1,6 +1,7 @@
 //! What is left of undecided tokens behind one exit, sorted out when it is asked for: of all that may be left, what follows reads a few
 //! bytes' worth.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::entry::Entry;
@@ -18,6 +19,10 @@ const SUBTREES: usize = 4;
 const FEW: usize = 256;
 /// So many words to a node, they are walked there as well.
 const MANY_WORDS: usize = 2;
+/// It takes long to sort more than so many.
+const SLOW: usize = 1024;
+/// Read so often before they are sorted.
+const RARELY: u32 = 1;
 
 /// What is left of undecided tokens behind one exit.
 #[derive(Debug)]
@@ -43,6 +48,8 @@ enum Left {
     Nodes(Box<[u32]>),
     /// Tokens, and how many of their bytes there have been. Equal remainders share a node.
     Words(Box<[(TokenId, u16)]>, OnceLock<Trie>),
+    /// The same, and nodes as above: until they have been asked for a few times, it takes longer to sort them than to read them there.
+    Rarely { words: Box<[(TokenId, u16)]>, trie: OnceLock<Trie>, nodes: Box<[u32]>, asked: AtomicU32 },
 }
 
 /// Remainders whose first bytes are of one shape.
@@ -82,6 +89,10 @@ impl Sorted {
             match alike.nodes {
                 Some(nodes) if alike.words.len() > FEW && nodes.len() * MANY_WORDS <= alike.words.len() => {
                     Remainders { begins, left: Left::Nodes(nodes.into()) }
+                }
+                Some(nodes) if alike.words.len() > SLOW => {
+                    let (words, nodes, asked) = (alike.words.into(), nodes.into(), AtomicU32::new(0));
+                    Remainders { begins, left: Left::Rarely { words, trie: OnceLock::new(), nodes, asked } }
                 }
                 _ => words(begins, alike.words),
             }
@@ -172,7 +183,12 @@ impl Rest {
                 let begins = parser.allowed(next);
                 beginning(all, begins).try_for_each(|some| match &some.left {
                     Left::Nodes(nodes) => walk.run_into(parser, vocab.trie(), nodes, next),
-                    Left::Words(words, trie) => walk.run(parser, sorted_out(vocab, words, trie), 0, next, usize::MAX),
+                    Left::Rarely { nodes, asked, .. } if asked.fetch_add(1, Ordering::Relaxed) < RARELY => {
+                        walk.run_into(parser, vocab.trie(), nodes, next)
+                    }
+                    Left::Words(words, trie) | Left::Rarely { words, trie, .. } => {
+                        walk.run(parser, sorted_out(vocab, words, trie), 0, next, usize::MAX)
+                    }
                 })
             }
         }
@@ -192,7 +208,7 @@ impl Rest {
                 let begins = parser.allowed(next);
                 beginning(all, begins).try_for_each(|some| match &some.left {
                     Left::Nodes(nodes) => sections.resolve_at(parser, (vocab.trie(), entry), (nodes, next), walk),
-                    Left::Words(words, trie) => {
+                    Left::Words(words, trie) | Left::Rarely { words, trie, .. } => {
                         let trie = sorted_out(vocab, words, trie);
                         sections.resolve(parser, (trie, entry), (&[0], next), walk)
                     }
@@ -209,6 +225,7 @@ impl Rest {
                 let bytes = |some: &Remainders| match &some.left {
                     Left::Nodes(nodes) => nodes.len() * 4 + 64,
                     Left::Words(words, _) => words.len() * 32 + 256,
+                    Left::Rarely { words, nodes, .. } => words.len() * 32 + nodes.len() * 4 + 256,
                 };
                 all.iter().map(bytes).sum()
             }

@@ -1,7 +1,7 @@
 //! Names that must differ: what may follow is what may follow where they need not, without what has a name twice.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use louver::compile::Compiled;
 use louver::engine::{CompletionOptions, Engine, EngineOptions};
@@ -36,6 +36,27 @@ const SCHEMAS: &[&str] = &[
     r#"{"type": "object", "patternProperties": {"ab": {"type": "integer"}, "b": {"type": "integer"}, "^.?a": {}}}"#,
     r#"{"prefixItems": [{"type": "object"}, {"type": "object"}], "type": "array"}"#,
 ];
+
+/// Objects that may be many things at once, whose names are text with each of them, and what is text with one is not always with another.
+fn many_kinds(letters: &str) -> String {
+    let kinds: Vec<String> = (0..50)
+        .map(|i| {
+            let letter = char::from(letters.as_bytes()[i % letters.len()]);
+            format!(
+                r#"{{"type": "object", "properties": {{"{letter}{i}": {{"type": "integer"}}}}, "required": ["{letter}{i}"],
+                    "patternProperties": {{"^{letter}{{{}}}": {{"enum": [1, {i}]}}}}, "additionalProperties": {}}}"#,
+                i / letters.len() + 1,
+                if i.is_multiple_of(3) { "false" } else { r#"{"type": "integer"}"# },
+            )
+        })
+        .collect();
+    format!(r#"{{"anyOf": [{}]}}"#, kinds.join(", "))
+}
+
+/// [`SCHEMAS`], and those that are too long to be written.
+static ALL_SCHEMAS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    SCHEMAS.iter().map(|&schema| schema.to_owned()).chain([many_kinds("a"), many_kinds("ab")]).collect()
+});
 
 /// Grammars with names, which are quoted letters; `%` stands for what is said of a name.
 const GRAMMARS: &[&str] = &[
@@ -179,7 +200,7 @@ fn bare_names_differ(text: &[u8]) -> bool {
 /// What is said of what, with and without names that differ.
 #[derive(Clone, Debug)]
 enum Subject {
-    Schema { schema: &'static str, order: MemberOrder, whitespace: Whitespace },
+    Schema { schema: String, order: MemberOrder, whitespace: Whitespace },
     Grammar(&'static str),
 }
 
@@ -221,7 +242,7 @@ fn subject() -> impl Strategy<Value = Subject> {
     let order = select(vec![MemberOrder::Declared, MemberOrder::Any]);
     let white = select(vec![Whitespace::Compact, Whitespace::Flexible { max: 3 }, Whitespace::Flexible { max: 40 }]);
     prop_oneof![
-        2 => (select(SCHEMAS), order, white).prop_map(|(schema, order, whitespace)| Subject::Schema { schema, order, whitespace }),
+        2 => (select(&ALL_SCHEMAS[..]), order, white).prop_map(|(schema, order, whitespace)| Subject::Schema { schema, order, whitespace }),
         1 => select(GRAMMARS).prop_map(Subject::Grammar),
     ]
 }
