@@ -66,9 +66,13 @@ impl<T, const PAGE: usize> Pages<T, PAGE> {
         &self.others[at / PAGE - 1][at % PAGE]
     }
 
-    #[cold]
-    fn other_mut(&mut self, at: usize) -> &mut T {
-        &mut self.others[at / PAGE - 1][at % PAGE]
+    /// A run that was pushed, or a part of it.
+    pub(crate) fn run_mut(&mut self, range: RangeInclusive<usize>) -> &mut [T] {
+        let (from, to) = range.into_inner();
+        match from / PAGE {
+            0 => &mut self.first[from..=to],
+            page => &mut self.others[page - 1][from % PAGE..=to % PAGE],
+        }
     }
 
     pub(crate) fn clear(&mut self) {
@@ -102,15 +106,6 @@ impl<T: Clone, const PAGE: usize> Pages<T, PAGE> {
         page.resize(page.len() + count, entry);
         self.len() - count
     }
-
-    /// A run that was pushed, or a part of it.
-    pub(crate) fn run_mut(&mut self, range: RangeInclusive<usize>) -> &mut [T] {
-        let (from, to) = range.into_inner();
-        match from / PAGE {
-            0 => &mut self.first[from..=to],
-            page => &mut self.others[page - 1][from % PAGE..=to % PAGE],
-        }
-    }
 }
 
 impl<T, const PAGE: usize> Index<usize> for Pages<T, PAGE> {
@@ -128,7 +123,7 @@ impl<T, const PAGE: usize> Index<usize> for Pages<T, PAGE> {
 impl<T, const PAGE: usize> IndexMut<usize> for Pages<T, PAGE> {
     #[inline]
     fn index_mut(&mut self, at: usize) -> &mut T {
-        if at < self.first.len() { &mut self.first[at] } else { self.other_mut(at) }
+        &mut self.run_mut(at..=at)[0]
     }
 }
 
@@ -158,7 +153,7 @@ mod tests {
         expected.push((at, 99));
         assert!(expected.iter().all(|&(at, entry)| pages[at] == entry));
         pages.run_mut(8..=9).fill(7);
-        assert_eq!((pages[8], pages[9], pages[10]), (7, 7, pages[10]));
+        assert_eq!((pages[7], pages[8], pages[9], pages[16]), (1, 7, 7, 3));
         pages.clear();
         assert_eq!(pages.len(), 0);
         assert_eq!(pages.push_run(1, 8), 0);

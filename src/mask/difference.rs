@@ -115,8 +115,7 @@ impl Difference {
         if self.exits.is_empty() && self.taken.is_empty() {
             return own;
         }
-        let mut row = vec![0; vocab.mask_words()];
-        accepted.write(&mut row);
+        let row = accepted.written(vocab.mask_words());
         sort_kinds(&mut self.exits);
         for exits in self.exits.chunk_by(|a, b| a.0 == b.0) {
             own.extend(Rest::of((vocab, tree), &row, exits).map(|rest| (exits[0].0, rest)));

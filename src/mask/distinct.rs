@@ -77,10 +77,8 @@ impl Index {
             return Ok(found);
         }
         let few = self.mask(state, limited)?;
-        let (mut more, mut less) = (vec![0; self.vocab.mask_words()], vec![0; self.vocab.mask_words()]);
-        all.write(&mut more);
-        few.write(&mut less);
-        let found: Arc<[TokenId]> = ids(more.iter().zip(&less).map(|(more, less)| more & !less)).collect();
+        let (more, less) = (all.written(self.vocab.mask_words()), few.written(self.vocab.mask_words()));
+        let found: Arc<[TokenId]> = ids(more.iter().zip(&less[..]).map(|(more, less)| more & !less)).collect();
         state.candidates.insert(limited, found.clone());
         Ok(found)
     }

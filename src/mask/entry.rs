@@ -286,8 +286,7 @@ impl Undecided {
         if sides.iter().all(|(_, exits)| exits.is_empty()) {
             return Undecided::Behind(Box::default());
         }
-        let mut row = vec![0; vocab.mask_words()];
-        accepted.write(&mut row);
+        let row = accepted.written(vocab.mask_words());
         let mut rests = Vec::new();
         for (tree, mut exits) in sides {
             sort_kinds(&mut exits);

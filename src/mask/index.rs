@@ -258,10 +258,7 @@ impl Index {
         }
         if items.len() >= MANY_ITEMS && state.parser.program().has_names() {
             // Documents that may be many things at once: each item has read the same text, and they step together.
-            return match self.build_behind_text(state, config, &items)? {
-                Some(mask) => Ok(mask),
-                None => self.build_whole(state, config),
-            };
+            return self.build_behind_text(state, config, &items);
         }
         state.wide.resize(state.parser.program().len(), false);
         let any_wide = items.iter().any(|i| state.wide[i.state as usize]);
@@ -329,7 +326,7 @@ impl Index {
         dense: &mut Vec<Arc<Entry>>,
     ) -> Result<(), ParserLimit> {
         for group in groups {
-            let entry = self.entry(state, group).map_err(limit)?;
+            let entry = self.entry(state, group)?;
             for &exit in entry.exits() {
                 let next = state.parser.follow(&group[0], exit)?;
                 let counters = &self.pool.pooling.counters;
@@ -342,14 +339,25 @@ impl Index {
 
     /// One walk over all of the vocabulary with all of the configuration.
     pub(super) fn build_whole(&self, state: &mut IndexState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
+        self.build_beside(state, config, None)
+    }
+
+    /// The same, with what is known to be accepted.
+    pub(super) fn build_beside(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+        known: Option<TokenSet>,
+    ) -> Result<TokenSet, ParserLimit> {
         let walked = state.try_narrow(&self.vocab, config, usize::MAX)?;
         debug_assert!(walked, "a walk without bound ends");
-        let sets = self.whole_tokens(state, config);
+        let mut sets = self.whole_tokens(state, config);
+        sets.extend(known);
         Ok(self.assemble(&mut state.walk, sets))
     }
 
     /// Adds what is allowed as a whole: special tokens, and stop tokens where the text may end.
-    pub(super) fn whole_tokens(&self, state: &mut IndexState, config: ConfigId) -> Vec<TokenSet> {
+    fn whole_tokens(&self, state: &mut IndexState, config: ConfigId) -> Vec<TokenSet> {
         let mut sets: Vec<TokenSet> = Vec::new();
         for special in state.parser.specials(config).collect::<Vec<_>>() {
             match &self.specials[special as usize] {
@@ -381,24 +389,19 @@ impl Index {
     }
 
     /// The entry of a wide state, with what it calls last: this grammar's, else the pool's.
-    fn entry(&self, state: &mut IndexState, items: &[Item]) -> Result<Arc<Entry>, Stopped> {
+    pub(super) fn entry(&self, state: &mut IndexState, items: &[Item]) -> Result<Arc<Entry>, ParserLimit> {
         let IndexState { parser, keys, folds, entries, .. } = state;
         let key = (items[0].state, items[0].count, items.len() > 1);
         if let Some(entry) = entries.get(&key) {
             return Ok(entry);
         }
-        let entry = self.pool.entry(parser, &mut Own { keys, folds }, &self.vocab, items)?;
+        let entry = self.pool.entry(parser, &mut Own { keys, folds }, &self.vocab, items).map_err(limit)?;
         entries.insert(key, entry.clone(), entry.bytes());
         Ok(entry)
     }
 
-    /// The entry of some items.
-    pub(super) fn text_entry(&self, state: &mut IndexState, items: &[Item]) -> Result<Arc<Entry>, ParserLimit> {
-        self.entry(state, items).map_err(limit)
-    }
-
     /// Unites accepted sets and what a walk has found. Words may repeat: a bit set twice is cheaper than sorting.
-    pub(super) fn assemble(&self, walk: &mut Walk, mut sets: Vec<TokenSet>) -> TokenSet {
+    fn assemble(&self, walk: &mut Walk, mut sets: Vec<TokenSet>) -> TokenSet {
         walk.rows.sort_unstable_by_key(|row| row.as_ptr());
         walk.rows.dedup_by_key(|row| row.as_ptr());
         sets.extend(walk.rows.drain(..).map(TokenSet::row));

@@ -37,32 +37,24 @@ impl Only {
 }
 
 impl Index {
-    /// The mask of a configuration of which one item reads text: what that one accepts, and what a walk with all of it finds of the rest. None where
-    /// no item is known to read text.
+    /// The mask of a configuration of many items: what one that reads text accepts, and what a walk with all of them finds of the rest. Where none is known to
+    /// read text, the walk is over everything.
     pub(super) fn build_behind_text(
         &self,
         state: &mut IndexState,
         config: ConfigId,
         items: &[Item],
-    ) -> Result<Option<TokenSet>, ParserLimit> {
-        let mut text = None;
-        for item in items {
-            let alone = state.parser.isolated(*item);
-            if self.reads_text(state, alone) {
-                text = Some(item);
-                break;
-            }
-        }
-        let Some(text) = text else { return Ok(None) };
+    ) -> Result<TokenSet, ParserLimit> {
+        let text = items.iter().find(|item| {
+            let alone = state.parser.isolated(**item);
+            self.reads_text(state, alone)
+        });
+        let Some(text) = text else { return self.build_whole(state, config) };
         let group = [&[*text], &state.parser.called_last(text, items)[..]].concat();
-        let entry = self.text_entry(state, &group)?;
-        state.walk.clear();
+        let entry = self.entry(state, &group)?;
         state.walk.only = Some(Only::new(entry.left_open(&self.vocab)));
-        let walked = state.try_narrow(&self.vocab, config, usize::MAX);
+        let built = self.build_beside(state, config, Some(entry.accepted.clone()));
         state.walk.only = None;
-        walked?;
-        let mut sets = self.whole_tokens(state, config);
-        sets.push(entry.accepted.clone());
-        Ok(Some(self.assemble(&mut state.walk, sets)))
+        built
     }
 }

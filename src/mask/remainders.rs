@@ -1,7 +1,7 @@
 //! What is left of undecided tokens behind one exit, sorted out when it is asked for: of all that may be left, what follows reads a few
 //! bytes' worth.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::entry::Entry;
@@ -21,8 +21,6 @@ const FEW: usize = 256;
 const MANY_WORDS: usize = 2;
 /// It takes long to sort more than so many.
 const SLOW: usize = 1024;
-/// Read so often before they are sorted.
-const RARELY: u32 = 1;
 
 /// What is left of undecided tokens behind one exit.
 #[derive(Debug)]
@@ -48,8 +46,8 @@ enum Left {
     Nodes(Box<[u32]>),
     /// Tokens, and how many of their bytes there have been. Equal remainders share a node.
     Words(Box<[(TokenId, u16)]>, OnceLock<Trie>),
-    /// The same, and nodes as above: until they have been asked for a few times, it takes longer to sort them than to read them there.
-    Rarely { words: Box<[(TokenId, u16)]>, trie: OnceLock<Trie>, nodes: Box<[u32]>, asked: AtomicU32 },
+    /// The same, and nodes as above: the first to ask reads them there, as sorting them takes longer than that.
+    Late { words: Box<[(TokenId, u16)]>, trie: OnceLock<Trie>, nodes: Box<[u32]>, asked: AtomicBool },
 }
 
 /// Remainders whose first bytes are of one shape.
@@ -91,8 +89,8 @@ impl Sorted {
                     Remainders { begins, left: Left::Nodes(nodes.into()) }
                 }
                 Some(nodes) if alike.words.len() > SLOW => {
-                    let (words, nodes, asked) = (alike.words.into(), nodes.into(), AtomicU32::new(0));
-                    Remainders { begins, left: Left::Rarely { words, trie: OnceLock::new(), nodes, asked } }
+                    let (words, nodes, asked) = (alike.words.into(), nodes.into(), AtomicBool::new(false));
+                    Remainders { begins, left: Left::Late { words, trie: OnceLock::new(), nodes, asked } }
                 }
                 _ => words(begins, alike.words),
             }
@@ -183,10 +181,10 @@ impl Rest {
                 let begins = parser.allowed(next);
                 beginning(all, begins).try_for_each(|some| match &some.left {
                     Left::Nodes(nodes) => walk.run_into(parser, vocab.trie(), nodes, next),
-                    Left::Rarely { nodes, asked, .. } if asked.fetch_add(1, Ordering::Relaxed) < RARELY => {
+                    Left::Late { nodes, asked, .. } if !asked.swap(true, Ordering::Relaxed) => {
                         walk.run_into(parser, vocab.trie(), nodes, next)
                     }
-                    Left::Words(words, trie) | Left::Rarely { words, trie, .. } => {
+                    Left::Words(words, trie) | Left::Late { words, trie, .. } => {
                         walk.run(parser, sorted_out(vocab, words, trie), 0, next, usize::MAX)
                     }
                 })
@@ -208,7 +206,7 @@ impl Rest {
                 let begins = parser.allowed(next);
                 beginning(all, begins).try_for_each(|some| match &some.left {
                     Left::Nodes(nodes) => sections.resolve_at(parser, (vocab.trie(), entry), (nodes, next), walk),
-                    Left::Words(words, trie) | Left::Rarely { words, trie, .. } => {
+                    Left::Words(words, trie) | Left::Late { words, trie, .. } => {
                         let trie = sorted_out(vocab, words, trie);
                         sections.resolve(parser, (trie, entry), (&[0], next), walk)
                     }
@@ -225,7 +223,7 @@ impl Rest {
                 let bytes = |some: &Remainders| match &some.left {
                     Left::Nodes(nodes) => nodes.len() * 4 + 64,
                     Left::Words(words, _) => words.len() * 32 + 256,
-                    Left::Rarely { words, nodes, .. } => words.len() * 32 + nodes.len() * 4 + 256,
+                    Left::Late { words, nodes, .. } => words.len() * 32 + nodes.len() * 4 + 256,
                 };
                 all.iter().map(bytes).sum()
             }
