@@ -219,10 +219,7 @@ impl ServerLimits {
             ("requests.messages", self.requests.messages),
             ("schema.depth", self.schema.depth),
         ];
-        let fuels = [
-            ("schema.compile_fuel", self.schema.compile_fuel),
-            ("schema.mask_fuel", self.schema.mask_fuel),
-        ];
+        let fuels = [("schema.compile_fuel", self.schema.compile_fuel), ("schema.mask_fuel", self.schema.mask_fuel)];
         if let Some((name, _)) = fuels.iter().find(|(_, value)| *value == 0) {
             return Some((name, "must not be 0".to_owned()));
         }

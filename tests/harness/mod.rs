@@ -5,3 +5,4 @@ pub(crate) mod columns;
 pub(crate) mod machine;
 pub(crate) mod oracle;
 pub(crate) mod reader;
+pub(crate) mod replay;
