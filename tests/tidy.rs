@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 /// Most lines of code (blank lines, comments and inline tests apart) of a file.
 const MAX_CODE_LINES: usize = 700;
 
-/// What each stage of the engine may import of the others. `ids`, `limits`, `cache`, `numbers`, `switches` and `fsm` are leaves that all may use.
-const LEAVES: &[&str] = &["ids", "limits", "cache", "numbers", "room", "switches", "fsm"];
+/// What each stage of the engine may import of the others. `ids`, `limits`, `fuel`, `cache`, `numbers`, `switches` and `fsm` are leaves that all may use.
+const LEAVES: &[&str] = &["ids", "limits", "cache", "fuel", "numbers", "room", "switches", "fsm"];
 const STAGES: &[(&str, &[&str])] = &[
     ("ids", &[]),
     ("limits", &[]),
+    ("fuel", &[]),
     ("cache", &[]),
     ("numbers", &[]),
     ("room", &[]),

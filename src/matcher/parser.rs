@@ -29,8 +29,8 @@ use crate::vocab::Vocabulary;
 const UNKNOWN: u32 = u32::MAX;
 /// So many configurations are made without a look at the memory that is held.
 const LOOK_EVERY: u32 = 32;
-/// Fuel of interning a configuration, beside one unit an item.
-const INTERNING: usize = 4;
+/// Fuel of interning a configuration, beside two units an item.
+const INTERNING: usize = 8;
 
 /// How what is looked at on its own may end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -329,7 +329,7 @@ impl Parser {
         let (mut from, mut to) = (0, u8::MAX);
         for item in self.store.items(config) {
             self.program.expand(item.state);
-            fuel::charge(1 + self.program.byte_edges(item.state).len() / 4);
+            fuel::charge(2 + self.program.byte_edges(item.state).len() / 4);
             for e in self.program.byte_edges(item.state) {
                 if e.hi < byte {
                     from = from.max(e.hi + 1);
@@ -532,6 +532,7 @@ impl Parser {
     /// The configuration of these items.
     pub(super) fn intern(&mut self, items: &mut Vec<Item>, done: Done) -> Result<ConfigId, ParserLimit> {
         if items.len() > 1 {
+            fuel::charge(2 * items.len());
             items.sort_unstable();
             items.dedup();
         }
@@ -543,7 +544,7 @@ impl Parser {
         if items.len() > self.max_items {
             return Err(ParserLimit::Items);
         }
-        fuel::spend(INTERNING + items.len())?;
+        fuel::spend(INTERNING + 2 * items.len())?;
         // Memory is looked at now and then: what so few configurations take is little.
         self.unlooked += 1;
         if self.unlooked >= LOOK_EVERY {
@@ -592,6 +593,7 @@ impl Parser {
     fn complete(&mut self, done: &mut Done) -> Result<(), ParserLimit> {
         self.scratch.restarts.clear();
         self.scratch.ended.clear();
+        fuel::charge(2 * self.scratch.kernel.len());
         self.scratch.kernel.sort_unstable();
         self.scratch.kernel.dedup();
         let mut at = 0;
@@ -635,7 +637,7 @@ impl Parser {
         while at < kernel.len() {
             let item = kernel[at];
             at += 1;
-            fuel::charge(1);
+            fuel::charge(2);
             let state = program.state(item.state);
             if !state.is_final {
                 continue;
@@ -665,7 +667,7 @@ impl Parser {
                 frame if state.behind == Behind::Element => ended.push(frame),
                 frame if state.name && refused.contains(&frame) => {}
                 frame => {
-                    fuel::spend(self.store.returns(frame).len())?;
+                    fuel::spend(2 * self.store.returns(frame).len())?;
                     for &back in self.store.returns(frame) {
                         push(kernel, back);
                     }
@@ -682,6 +684,7 @@ impl Parser {
     /// anything of its new run, so neither is completed: a run that could be empty is never counted.
     fn enter_blocks(&mut self) {
         let Scratch { kernel, restarts, .. } = &mut self.scratch;
+        fuel::charge(kernel.len() + restarts.len());
         for i in 0..kernel.len() {
             let item = kernel[i];
             let state = self.program.state(item.state);
