@@ -77,6 +77,7 @@ pub mod compile;
 pub mod engine;
 pub mod front;
 pub mod fsm;
+mod hash;
 pub mod ids;
 pub mod ir;
 pub mod limits;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 /// Most lines of code (blank lines, comments and inline tests apart) of a file.
 const MAX_CODE_LINES: usize = 700;
 
-/// What each stage of the engine may import of the others. `ids`, `limits`, `cache`, `numbers`, `switches` and `fsm` are leaves that all may use.
-const LEAVES: &[&str] = &["ids", "limits", "cache", "numbers", "room", "switches", "fsm"];
+/// What each stage of the engine may import of the others. `ids`, `limits`, `cache`, `numbers`, `room`, `switches`, `hash` and `fsm` are leaves that all may use.
+const LEAVES: &[&str] = &["ids", "limits", "cache", "numbers", "room", "switches", "hash", "fsm"];
 const STAGES: &[(&str, &[&str])] = &[
     ("ids", &[]),
     ("limits", &[]),
@@ -15,6 +15,7 @@ const STAGES: &[(&str, &[&str])] = &[
     ("numbers", &[]),
     ("room", &[]),
     ("switches", &[]),
+    ("hash", &[]),
     ("fsm", &[]),
     ("vocab", &[]),
     ("spec", &[]),

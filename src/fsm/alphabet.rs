@@ -2,9 +2,8 @@
 
 use std::collections::hash_map::Entry;
 
-use rustc_hash::FxHashMap;
-
 use super::Dfa;
+use crate::hash::HashMap;
 
 /// No class: no automaton has an edge over the interval.
 const NONE: u32 = u32::MAX;
@@ -61,7 +60,7 @@ impl Alphabet {
                 }
             }
         }
-        let mut known: FxHashMap<u128, u32> = FxHashMap::default();
+        let mut known: HashMap<u128, u32> = HashMap::default();
         let mut sum = 0u128;
         for part in &sums[..alphabet.begins.len()] {
             sum = sum.wrapping_add(*part);
