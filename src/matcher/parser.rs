@@ -7,7 +7,6 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use predict::Called;
-use rustc_hash::FxHashMap;
 
 use super::any::Any;
 use super::distinct::Distinct;
@@ -20,6 +19,7 @@ use super::transitions::Transitions;
 use crate::compile::{Behind, Classes, Compiled, NO_BLOCK, Program};
 use crate::fsm::ByteSet;
 use crate::fuel;
+use crate::hash::HashMap;
 use crate::limits::Limits;
 use crate::room::LeaveRoom;
 use crate::switches::Switch;
@@ -58,7 +58,7 @@ pub(crate) struct Parser {
     transitions: Transitions,
     /// Those that transitions are by; the program's, or, for as long as no transition is found that needs more, what they were.
     classes: Arc<Classes>,
-    special_steps: FxHashMap<(ConfigId, u32), ConfigId>,
+    special_steps: HashMap<(ConfigId, u32), ConfigId>,
     /// See [`Parser::loops`].
     pub(super) loops: Vec<(u64, u64)>,
     /// See [`Parser::reads_any`].
@@ -68,15 +68,15 @@ pub(crate) struct Parser {
     /// See [`Parser::is_uniform`]: shapes looked at, and those that are.
     pub(super) uniform: Vec<(u16, u16)>,
     /// See [`Parser::goes_on_alike`].
-    pub(super) alike: FxHashMap<(ConfigId, ConfigId), bool>,
+    pub(super) alike: HashMap<(ConfigId, ConfigId), bool>,
     /// What stands for configurations in counted blocks, by what they were read as; see [`Parser::read_in_block`].
-    pub(super) far: FxHashMap<(ConfigId, FrameId), ConfigId>,
+    pub(super) far: HashMap<(ConfigId, FrameId), ConfigId>,
     /// By configuration, whether it is in this rule, for those that were read so.
     pub(super) staying: Vec<(u32, Stays)>,
     /// See [`Parser::after`].
-    after: FxHashMap<(FrameId, bool), ConfigId>,
+    after: HashMap<(FrameId, bool), ConfigId>,
     /// See [`Parser::token_ended`].
-    pub(super) ticks: FxHashMap<ConfigId, ConfigId>,
+    pub(super) ticks: HashMap<ConfigId, ConfigId>,
     pub(super) distinct: Distinct,
     pub(super) names: Names,
     start: ConfigId,
@@ -111,7 +111,7 @@ struct Scratch {
     outer: Vec<(u32, Item)>,
     /// Calls from called rules: (callee's slot, caller's slot, state to return to).
     inner: Vec<(u32, u32, u32)>,
-    seen: hashbrown::HashSet<Item, rustc_hash::FxBuildHasher>,
+    seen: hashbrown::HashSet<Item, crate::hash::Seeded>,
 }
 
 impl Parser {
@@ -123,16 +123,16 @@ impl Parser {
             program: Program::new(compiled),
             store: Store::new(),
             transitions: Transitions::with_room(CONFIGS),
-            special_steps: FxHashMap::default(),
+            special_steps: HashMap::default(),
             loops: Vec::new(),
             any: Vec::new(),
             any_made: 0,
             uniform: Vec::new(),
-            alike: FxHashMap::default(),
-            far: FxHashMap::default(),
+            alike: HashMap::default(),
+            far: HashMap::default(),
             staying: Vec::new(),
-            after: FxHashMap::default(),
-            ticks: FxHashMap::default(),
+            after: HashMap::default(),
+            ticks: HashMap::default(),
             distinct: Distinct::default(),
             names: Names::new(),
             start: DEAD,
