@@ -9,6 +9,7 @@ use super::dispatch::Pending;
 use super::thompson::{self, Place};
 use super::{Classes, CompileError, Compiled};
 use crate::fsm::{ByteSet, Grouped, LONG_GAP, Levels};
+use crate::fuel;
 use crate::hash::HashMap;
 use crate::ids::{Label, RuleId};
 use crate::ir::{Counted, Dispatch, Expr, Grammar, GrammarError, Graph, Members, Trigger};
@@ -16,6 +17,9 @@ use crate::limits::Limits;
 
 /// Most states a counted repeat may cost to be written out; beyond, it becomes a counter.
 const UNROLL_STATES: usize = 12;
+/// Fuel of a rule, and of a node of its expression.
+const RULE: usize = 16;
+const NODE: usize = 4;
 /// Largest bound that is counted. Counters beyond have a meaning of their own in the parser.
 const MAX_COUNT: u32 = 1 << 30;
 
@@ -290,6 +294,7 @@ impl<'g> Scan<'g> {
     }
 
     fn charge(&mut self, owner: u32, nodes: usize) -> Result<(), CompileError> {
+        fuel::spend(RULE + NODE * nodes).map_err(|out| CompileError::fuel(self.grammar, owner, out))?;
         self.total = self.total.saturating_add(nodes);
         if self.total > self.limits.compiled_states {
             let limit = self.limits.compiled_states;
