@@ -502,6 +502,8 @@ fn stops_only(vocab: &Vocabulary, mask: &mut [u32]) {
 }
 
 #[cfg(test)]
+mod bounded_work;
+#[cfg(test)]
 mod pools;
 #[cfg(test)]
 mod tests;

@@ -2,11 +2,10 @@
 //! checked. Each place of the text may have any marks that the automaton reads there, and must satisfy their conditions: an
 //! alternating automaton, made deterministic.
 
-use rustc_hash::FxHashMap;
-
 use super::SCALARS;
 use crate::fsm::{Dfa, DfaBuilder, TooLarge};
 use crate::fuel;
+use crate::hash::HashMap;
 
 /// The symbol of the first mark. No text has one of these: they are the halves of surrogate pairs.
 pub(super) const FIRST_MARK: u32 = 0xD800;
@@ -15,6 +14,9 @@ pub(super) const MAX_MARKS: usize = 0x800;
 /// Most steps from a state over symbols that are told apart, all together; most ways to go on in one state.
 const MAX_STEPS: usize = 1 << 22;
 const MAX_WAYS: usize = 1 << 10;
+
+/// Fuel of a step of one automaton.
+const STEP: usize = 4;
 
 /// What a mark asks for.
 #[derive(Clone, Debug)]
@@ -77,7 +79,7 @@ impl Check<'_> {
     fn run(&self) -> Result<Dfa, TooLarge> {
         let symbols = self.symbols();
         let mut b = DfaBuilder::new();
-        let mut known: FxHashMap<(bool, Vec<Way>), u32> = FxHashMap::default();
+        let mut known: HashMap<(bool, Vec<Way>), u32> = HashMap::default();
         let mut pending = Vec::new();
         let first = (false, self.closed(vec![Way { state: 0, rests: Vec::new() }], false)?);
         known.insert(first.clone(), b.state(self.is_final(&first.1)));
@@ -85,7 +87,8 @@ impl Check<'_> {
         let mut steps = 0usize;
         while let Some(((_, ways), from)) = pending.pop() {
             steps += symbols.len();
-            fuel::spend(symbols.len() * ways.len().max(1))?;
+            let size: usize = ways.iter().map(|way| STEP * (1 + way.rests.len())).sum();
+            fuel::spend(symbols.len() * (1 + size))?;
             if steps > MAX_STEPS {
                 return Err(TooLarge::States { limit: self.limit });
             }
@@ -154,7 +157,7 @@ impl Check<'_> {
         let mut out: Vec<Way> = Vec::new();
         let mut pending = ways;
         while let Some(way) = pending.pop() {
-            fuel::spend(1 + out.len())?;
+            fuel::spend(2 + out.len() * (1 + way.rests.len()))?;
             let implies = |a: &Way, b: &Way| a.state == b.state && a.rests.iter().all(|rest| b.rests.contains(rest));
             if out.iter().any(|other| implies(other, &way)) {
                 continue;
