@@ -15,6 +15,7 @@ use super::Mark;
 use super::facts::RuleFacts;
 use crate::cache::Shared;
 use crate::fsm::TooLarge;
+use crate::fuel;
 use crate::hash::HashMap;
 use crate::ir::{AfterTag, Dispatch, DispatchEnd, Trigger};
 
@@ -22,6 +23,8 @@ pub(crate) use self::shape::Shape;
 
 /// Memory of all shared automata, in bytes; what has not been used lately is dropped.
 const MAX_BYTES: usize = 16 << 20;
+/// Fuel of a byte that is watched for.
+const BYTE: usize = 4;
 
 /// What a dispatch watches for: all of it but the rules that are called.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -105,7 +108,7 @@ impl Pending {
         Ok(Pending { watched, shape, rules })
     }
 
-    /// States of the automaton.
+    /// States of the automaton, free text before and after a tag counted once.
     pub(super) fn len(&self) -> usize {
         self.shape.len()
     }
@@ -147,13 +150,17 @@ impl Watched {
     /// The automaton for rules that all derive something, and none of them the empty string.
     fn shape(watched: &Arc<Watched>, limit: usize) -> Result<Arc<Shape>, TooLarge> {
         let known = SHAPES.lock().get(watched);
-        let shape = known.unwrap_or_else(|| {
-            let derives = vec![Derives { something: true, nothing: false }; watched.tags.len()];
-            let shape = Arc::new(Shape::new(watched, Texts::new(watched).into(), derives));
-            let bytes = shape.bytes() + watched.bytes();
-            SHAPES.lock().insert(watched.clone(), shape.clone(), bytes);
-            shape
-        });
-        if shape.len() > limit { Err(TooLarge { limit }) } else { Ok(shape) }
+        let shape = match known {
+            Some(shape) => shape,
+            None => {
+                fuel::spend(BYTE * watched.bytes())?;
+                let derives = vec![Derives { something: true, nothing: false }; watched.tags.len()];
+                let shape = Arc::new(Shape::new(watched, Texts::new(watched).into(), derives));
+                let bytes = shape.bytes() + watched.bytes();
+                SHAPES.lock().insert(watched.clone(), shape.clone(), bytes);
+                shape
+            }
+        };
+        if shape.len() > limit { Err(TooLarge::States { limit }) } else { Ok(shape) }
     }
 }

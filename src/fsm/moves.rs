@@ -2,6 +2,7 @@
 //! of a word are none, and the space behind it is one.
 
 use super::Nfa;
+use crate::fuel;
 use crate::hash::HashMap;
 
 /// Most moves that nodes are told apart by.
@@ -123,6 +124,7 @@ impl Moves {
                 None => SOME,
             };
             let mut said: Vec<Labelled> = edges.iter().map(|&(lo, hi, to)| (lo, hi, class(to))).collect();
+            fuel::charge(2 + said.len());
             said.sort_unstable();
             said.dedup();
             let number = classes.len() as u32;

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use super::alphabet::Alphabet;
 use super::dfa::push_merged;
 use super::{Dfa, Edge, Grouped, TooLarge};
+use crate::fuel;
 use crate::hash::HashMap;
 
 /// How two languages are combined.
@@ -48,6 +49,7 @@ impl Dfa {
                     cuts.push(past);
                 }
             }
+            fuel::spend(1 + cuts.len())?;
             cuts.sort_unstable();
             cuts.dedup();
             let begin = out.edges.len();
@@ -68,7 +70,7 @@ impl Dfa {
                     Entry::Occupied(e) => *e.get(),
                     Entry::Vacant(e) => {
                         if order.len() >= limit {
-                            return Err(TooLarge { limit });
+                            return Err(TooLarge::States { limit });
                         }
                         order.push((na, nb));
                         *e.insert((order.len() - 1) as u32)
@@ -156,6 +158,7 @@ impl Dfa {
         let mut at = 0;
         while at < order.len() {
             let (state, read) = order[at];
+            fuel::spend(1 + self.edges(state).len())?;
             out.finals.push(self.is_final(state) && read >= min);
             let next = match max {
                 Some(max) if read >= max => None,
@@ -168,7 +171,7 @@ impl Dfa {
                     Entry::Occupied(known) => *known.get(),
                     Entry::Vacant(new) => {
                         if order.len() >= limit {
-                            return Err(TooLarge { limit });
+                            return Err(TooLarge::States { limit });
                         }
                         order.push(key);
                         *new.insert((order.len() - 1) as u32)
@@ -193,6 +196,7 @@ impl Dfa {
         let mut at = 0;
         while at < pairs.len() {
             let (a, b) = pairs[at];
+            fuel::spend(1 + words.edges(b).len())?;
             let mut own = self.edges(a);
             for e in words.edges(b) {
                 own = &own[own.partition_point(|mine| mine.hi < e.lo)..];
@@ -201,7 +205,7 @@ impl Dfa {
                     let to = *ids.entry((mine.to, e.to)).or_insert(next);
                     if to == next {
                         if pairs.len() >= limit {
-                            return Err(TooLarge { limit });
+                            return Err(TooLarge::States { limit });
                         }
                         pairs.push((mine.to, e.to));
                     }
@@ -227,6 +231,7 @@ impl Dfa {
         let mut at = 0;
         while at < order.len() {
             let (a, b) = order[at];
+            fuel::spend(1 + self.edges(a).len())?;
             out.finals.push(self.is_final(a) && (b == DEAD || !words.is_final(b)));
             let begin = out.edges.len();
             let others = if b == DEAD { &[][..] } else { words.edges(b) };
@@ -256,7 +261,7 @@ impl Dfa {
                 }
             }
             if order.len() > limit {
-                return Err(TooLarge { limit });
+                return Err(TooLarge::States { limit });
             }
             out.offsets.push(out.edges.len() as u32);
             at += 1;
@@ -297,6 +302,7 @@ impl Dfa {
             out.finals.push(is_added || !self.is_final(state));
             let begin = out.edges.len();
             let mut own = if is_added { &[][..] } else { self.edges(state) };
+            fuel::spend(alphabet.len() + own.len())?;
             for &(first, last) in alphabet {
                 let mut lo = first;
                 loop {
@@ -326,7 +332,7 @@ impl Dfa {
                 }
             }
             if order.len() > limit {
-                return Err(TooLarge { limit });
+                return Err(TooLarge::States { limit });
             }
             out.offsets.push(out.edges.len() as u32);
             at += 1;
@@ -433,6 +439,7 @@ impl Tuples {
                 table
             })
             .collect();
+        fuel::check()?;
         let width = parts.len();
         // A state is as large as there are automata.
         let limit = limit.min(MAX_TABLE / width.max(1));
@@ -444,6 +451,7 @@ impl Tuples {
         let mut next = vec![0u32; width];
         let mut at = 0;
         while at < states.len() {
+            fuel::spend(classes * width)?;
             'classes: for (class, target) in targets.iter_mut().enumerate() {
                 *target = DEAD;
                 for (i, table) in tables.iter().enumerate() {
@@ -458,7 +466,7 @@ impl Tuples {
                     states.extend_from_slice(&next);
                     (id < limit).then_some(id as u32)
                 };
-                *target = ids.id(&next, fresh).ok_or(TooLarge { limit })?;
+                *target = ids.id(&next, fresh).ok_or(TooLarge::States { limit })?;
             }
             let begin = dfa.edges.len();
             for (interval, &lo) in symbols.begins.iter().enumerate() {

@@ -69,7 +69,7 @@ impl Build<'_> {
     fn state(&mut self) -> Result<u32, NotRegular> {
         // A deterministic automaton may be smaller, but not by so much in what people write.
         if self.nfa.len() >= self.limit.saturating_mul(4) {
-            return Err(TooLarge { limit: self.limit }.into());
+            return Err(TooLarge::States { limit: self.limit }.into());
         }
         Ok(self.nfa.state())
     }
@@ -122,7 +122,7 @@ impl Build<'_> {
             }
             Expr::Automaton(dfa) => {
                 if self.nfa.len() + dfa.len() > self.limit.saturating_mul(4) {
-                    return Err(TooLarge { limit: self.limit }.into());
+                    return Err(TooLarge::States { limit: self.limit }.into());
                 }
                 let (begin, end) = self.nfa.embed(dfa);
                 self.nfa.epsilon(from, begin);
@@ -232,7 +232,7 @@ pub fn split(whole: &Dfa, body: &Dfa, marker: &Dfa, limit: usize) -> Result<Vec<
                     Entry::Occupied(known) => *known.get(),
                     Entry::Vacant(new) => {
                         if pairs.len() >= limit {
-                            return Err(TooLarge { limit });
+                            return Err(TooLarge::States { limit });
                         }
                         pairs.push((e.to, f.to));
                         *new.insert(product.state(false))

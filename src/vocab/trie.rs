@@ -1,6 +1,7 @@
 //! A byte trie in flat arrays, nodes in depth-first order: a node's descendants follow it directly, and `end` skips them.
 
 use crate::fsm::{BLACK_CODE_POINTS, ByteSet, CODE_POINTS, NOT_ASCII, kind, utf8};
+use crate::fuel;
 use crate::hash::HashMap;
 use crate::ids::TokenId;
 
@@ -193,6 +194,7 @@ pub(crate) fn descend_from<T: Copy, E>(
     let mut stack = vec![(end, left)];
     let mut at = node + 1;
     while at < end {
+        fuel::charge(1);
         while at >= stack[stack.len() - 1].0 {
             stack.pop();
         }

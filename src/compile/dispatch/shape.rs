@@ -118,10 +118,9 @@ impl Shape {
         Shape::new(watched, self.texts.clone(), derives)
     }
 
-    /// Number of states.
+    /// Number of states, free text before and after a tag counted once.
     pub(super) fn len(&self) -> usize {
-        let text = if self.loops() { 2 } else { 1 } * self.plain.len();
-        2 + text + self.committed.len() + self.fired.len() + self.specials.len()
+        2 + self.plain.len() + self.committed.len() + self.fired.len() + self.specials.len()
     }
 
     /// Memory held, in bytes, roughly.

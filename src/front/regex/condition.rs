@@ -4,6 +4,7 @@
 
 use super::SCALARS;
 use crate::fsm::{Dfa, DfaBuilder, TooLarge};
+use crate::fuel;
 use crate::hash::HashMap;
 
 /// The symbol of the first mark. No text has one of these: they are the halves of surrogate pairs.
@@ -13,6 +14,9 @@ pub(super) const MAX_MARKS: usize = 0x800;
 /// Most steps from a state over symbols that are told apart, all together; most ways to go on in one state.
 const MAX_STEPS: usize = 1 << 22;
 const MAX_WAYS: usize = 1 << 10;
+
+/// Fuel of a step of one automaton.
+const STEP: usize = 4;
 
 /// What a mark asks for.
 #[derive(Clone, Debug)]
@@ -83,8 +87,10 @@ impl Check<'_> {
         let mut steps = 0usize;
         while let Some(((_, ways), from)) = pending.pop() {
             steps += symbols.len();
+            let size: usize = ways.iter().map(|way| STEP * (1 + way.rests.len())).sum();
+            fuel::spend(symbols.len() * (1 + size))?;
             if steps > MAX_STEPS {
-                return Err(TooLarge { limit: self.limit });
+                return Err(TooLarge::States { limit: self.limit });
             }
             for &(lo, hi) in &symbols {
                 let next: Vec<Way> = ways.iter().filter_map(|way| self.step(way, lo)).collect();
@@ -97,7 +103,7 @@ impl Check<'_> {
                     Some(&to) => to,
                     None => {
                         if b.len() >= self.limit {
-                            return Err(TooLarge { limit: self.limit });
+                            return Err(TooLarge::States { limit: self.limit });
                         }
                         let to = b.state(self.is_final(&key.1));
                         known.insert(key.clone(), to);
@@ -151,6 +157,7 @@ impl Check<'_> {
         let mut out: Vec<Way> = Vec::new();
         let mut pending = ways;
         while let Some(way) = pending.pop() {
+            fuel::spend(2 + out.len() * (1 + way.rests.len()))?;
             let implies = |a: &Way, b: &Way| a.state == b.state && a.rests.iter().all(|rest| b.rests.contains(rest));
             if out.iter().any(|other| implies(other, &way)) {
                 continue;
@@ -173,7 +180,7 @@ impl Check<'_> {
             }
             out.push(way);
             if out.len() > MAX_WAYS {
-                return Err(TooLarge { limit: self.limit });
+                return Err(TooLarge::States { limit: self.limit });
             }
         }
         out.sort_unstable();
