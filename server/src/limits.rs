@@ -57,6 +57,8 @@ pub struct HttpLimits {
     pub bodies_bytes: usize,
     /// Most connections; further ones wait to be accepted.
     pub connections: usize,
+    /// Longest time for the head of a request to arrive; the connection is closed afterwards.
+    pub header_timeout_s: Seconds,
     /// Longest time for a body to arrive; 408 afterwards.
     pub read_timeout_s: Seconds,
     /// Longest time a connection may be open without a request on it.
@@ -71,6 +73,7 @@ impl Default for HttpLimits {
             body_bytes: 4 << 20,
             bodies_bytes: 64 << 20,
             connections: 1024,
+            header_timeout_s: Seconds::whole(10),
             read_timeout_s: Seconds::whole(30),
             idle_timeout_s: Seconds::whole(75),
             write_timeout_s: Seconds::whole(30),

@@ -5,6 +5,8 @@ mod support;
 
 #[path = "api/answers.rs"]
 mod answers;
+#[path = "api/bodies.rs"]
+mod bodies;
 #[path = "api/cases.rs"]
 mod cases;
 #[path = "api/check.rs"]

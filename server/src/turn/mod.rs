@@ -1,6 +1,7 @@
 //! One turn of the model for one request: admitted, planned, started, and its choices read as one stream.
 
 mod gate;
+mod queue;
 mod running;
 mod told;
 

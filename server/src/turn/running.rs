@@ -137,6 +137,11 @@ impl Running {
         Running { served, prompt_tokens, compiled_in, advancing, shared, later, begun: false }
     }
 
+    /// When the request's time is over.
+    pub(super) fn deadline(&self) -> Instant {
+        self.shared.options.deadline
+    }
+
     /// What happens next; `None` when all choices are over. An error is the request's: its generations are cancelled. Safe to
     /// drop and to call again.
     pub(crate) async fn next(&mut self) -> Option<Result<Progress, ApiError>> {
@@ -144,7 +149,12 @@ impl Running {
         let late = tokio::time::sleep_until(options.deadline.into());
         let app = self.shared.app.clone();
         let error = tokio::select! {
+            // The deadline first: a generation that always has something to say must not outrun it.
             biased;
+            () = late => ApiError::whole(ErrorKind::Timeout, "timeout", "the request took too long"),
+            () = app.phases().reached(Phase::Cancelling) => {
+                ApiError::whole(ErrorKind::Unavailable, "stopping", "the server is stopping")
+            }
             next = self.advancing.next() => match next? {
                 (choice, Ok(progress)) => {
                     self.note_first();
@@ -156,10 +166,6 @@ impl Running {
                 }
                 (_, Err(error)) => error,
             },
-            () = late => ApiError::whole(ErrorKind::Timeout, "timeout", "the request took too long"),
-            () = app.phases().reached(Phase::Cancelling) => {
-                ApiError::whole(ErrorKind::Unavailable, "stopping", "the server is stopping")
-            }
         };
         self.advancing.clear();
         self.later = None;

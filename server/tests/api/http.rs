@@ -66,21 +66,34 @@ async fn bodies() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_that_ask_nothing_are_closed() {
-    let server = Server::start("[limits.http]\nidle_timeout_s = 0.3").await;
-    for sent in ["", "GET /healthz HT"] {
+    // The clock of idle connections, and that of heads.
+    let limits = ["idle_timeout_s = 0.3", "header_timeout_s = 0.3"];
+    for (limits, sent) in [(limits[0], ""), (limits[0], "GET /healthz HT"), (limits[1], "GET /healthz HT")] {
+        let server = Server::start(&format!("[limits.http]\n{limits}")).await;
         let mut connection = TcpStream::connect(server.address()).await.unwrap();
         connection.write_all(sent.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
         // Closed, with or without a last word.
         let closed = tokio::time::timeout(PATIENCE, connection.read_to_end(&mut answer)).await;
-        assert!(closed.is_ok(), "{sent:?} stays open");
+        assert!(closed.is_ok(), "{limits}: {sent:?} stays open");
     }
     // A request that takes longer than that is not idle.
+    let server = Server::start("[limits.http]\nidle_timeout_s = 0.3\nheader_timeout_s = 0.3").await;
     let answer = server
         .chat(&ask(json!({"max_tokens": 600, "response_format": {"type": "json_schema", "json_schema": {
         "name": "x", "schema": {"type": "array", "items": {"enum": [1, 2]}, "minItems": 200, "maxItems": 200}}}})))
         .await;
     assert_eq!(answer.status, 200, "{}", answer.text);
+    // The clock of heads does not run between requests.
+    let server = Server::start("[limits.http]\nheader_timeout_s = 0.3").await;
+    let mut connection = TcpStream::connect(server.address()).await.unwrap();
+    for _ in 0..3 {
+        connection.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+        let mut answer = [0; 1000];
+        let read = tokio::time::timeout(PATIENCE, connection.read(&mut answer)).await.unwrap().unwrap();
+        assert!(answer[..read].starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer[..read]));
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
