@@ -17,6 +17,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::compile::{CompileError, Compiled};
+use crate::fuel;
 use crate::ids::TokenId;
 use crate::ir::{Grammar, Simplify};
 use crate::limits::Limits;
@@ -146,7 +147,10 @@ impl Engine {
 
     /// As [`Engine::compile`], simplified as much as `level` says, whatever the options say.
     pub fn compile_at(&self, grammar: impl Into<Arc<Grammar>>, level: Simplify) -> Result<Constraint, CompileError> {
-        let grammar: Arc<Grammar> = grammar.into();
+        fuel::with_default_budget(self.options.limits.compile_fuel, || self.simplify_and_bind(grammar.into(), level))
+    }
+
+    fn simplify_and_bind(&self, grammar: Arc<Grammar>, level: Simplify) -> Result<Constraint, CompileError> {
         let simplified = match level {
             // Compiling validates the grammar itself.
             Simplify::Off => None,
@@ -156,6 +160,8 @@ impl Engine {
             },
         };
         let mut grammar = simplified.unwrap_or(grammar);
+        // Out of fuel, a simplification ends early.
+        fuel::check().map_err(|out| CompileError::fuel(&grammar, grammar.start.raw(), out))?;
         if !self.options.switches.counters.is_on() {
             grammar.validate()?;
             grammar = Arc::new(grammar.uncounted(UNCOUNTED, UNCOUNTED_TOTAL));
@@ -166,6 +172,12 @@ impl Engine {
     /// Binds an already compiled grammar (shared between vocabularies) to the vocabulary. Fails if the vocabulary lacks a
     /// special token of the grammar.
     pub fn bind(&self, compiled: Arc<Compiled>) -> Result<Constraint, CompileError> {
+        let index = fuel::with_default_budget(self.options.limits.compile_fuel, || self.index(compiled))?;
+        Ok(Constraint { index: Arc::new(index), shared: self.shared.clone(), ahead: Arc::default() })
+    }
+
+    fn index(&self, compiled: Arc<Compiled>) -> Result<Index, CompileError> {
+        let grammar = compiled.grammar().clone();
         let index = Index::new(
             compiled,
             self.vocab.clone(),
@@ -177,7 +189,11 @@ impl Engine {
                 switches: self.options.switches,
             },
         )?;
-        Ok(Constraint { index: Arc::new(index), shared: self.shared.clone(), ahead: Arc::default() })
+        // Out of fuel, the parser has no beginning.
+        match fuel::check() {
+            Ok(()) => Ok(index),
+            Err(out) => Err(CompileError::fuel(&grammar, grammar.start.raw(), out)),
+        }
     }
 }
 
@@ -206,6 +222,20 @@ impl Constraint {
             tokens: Vec::with_capacity(TOKENS),
             terminated: false,
             limit: None,
+        }
+    }
+
+    /// Makes the mask of the beginning, so that a grammar whose first mask is too much work is
+    /// refused before anything is generated. The mask is kept for the matchers.
+    ///
+    /// Errors: [`CompileError::Fuel`] past [`Limits::mask_fuel`](crate::limits::Limits::mask_fuel),
+    /// [`CompileError::Start`] where another limit was reached.
+    pub fn make_first_mask(&self) -> Result<(), CompileError> {
+        let mut matcher = self.matcher();
+        matcher.mask(&self.index);
+        match matcher.limit {
+            None => Ok(()),
+            Some(limit) => Err(self.index.lock().start_error(limit, &self.index)),
         }
     }
 
@@ -426,17 +456,19 @@ impl Matcher {
         state: &mut IndexState,
         work: impl Fn(&Matcher, &mut IndexState) -> Result<T, ParserLimit>,
     ) -> Result<T, ParserLimit> {
-        state.relieve();
+        let fuel = index.mask_fuel();
+        // What an emptied parser begins with has a budget of its own, and so has each token of a replay.
+        fuel::limited(fuel, || state.relieve());
         self.replay(index, state)?;
         // No token leads to the dead configuration, so the start itself was too much.
         if self.config() == DEAD {
-            return Err(ParserLimit::Items);
+            return Err(state.parser.start_limit());
         }
-        match work(self, state) {
+        match fuel::limited(fuel, || work(self, state)) {
             Err(ParserLimit::Memory) => {
-                state.clear();
+                fuel::limited(fuel, || state.clear());
                 self.replay(index, state)?;
-                work(self, state)
+                fuel::limited(fuel, || work(self, state))
             }
             other => other,
         }
@@ -450,7 +482,8 @@ impl Matcher {
         let mut configs = Vec::with_capacity(self.configs.len());
         configs.push(state.parser.start());
         for &token in &self.tokens[..self.configs.len() - 1] {
-            let (next, _) = state.step_token(index, configs[configs.len() - 1], token)?;
+            let before = configs[configs.len() - 1];
+            let (next, _) = fuel::limited(index.mask_fuel(), || state.step_token(index, before, token))?;
             configs.push(next);
         }
         self.configs = configs;

@@ -15,7 +15,7 @@
 //!   -> matcher    interned Earley configurations, traces      stage 4   AdvanceError, state unchanged
 //!   -> mask       configuration + vocabulary -> bitset        stage 5   never fails
 //!   -> engine     the door: Engine, Constraint, Matcher       stage 6
-//! leaves used by all: ids, limits, cache, switches, fsm, vocab
+//! leaves used by all: ids, limits, fuel, cache, switches, fsm, vocab
 //! ```
 //!
 //! A stage imports only earlier stages and leaves. [`compile::Compiled`] is immutable and shared; a [`engine::Matcher`] is
@@ -62,6 +62,7 @@
 //! * *dispatch* (tag dispatch): free text watched for triggers; a trigger hands over to its tag's body.
 //! * *entry*: accepted / undecided / rejected tokens of one automaton state, whatever follows its rule.
 //! * *frame*: what to go on with when a rule ends: an interned set of items (a node of the graph-structured stack).
+//! * *fuel*: counted work; each mask and each compilation has a budget of it, see [`fuel`].
 //! * *gate*: the state of a dispatch behind a fired trigger; looked at on its own, the dispatch ends there.
 //! * *item*: a state of a rule's automaton, the counter of its block, and a frame.
 //! * *label*: a mark on a rule that the engine hands back with the bytes the rule derived; see [`matcher::Tracer`].
@@ -77,6 +78,7 @@ pub mod compile;
 pub mod engine;
 pub mod front;
 pub mod fsm;
+pub mod fuel;
 pub mod ids;
 pub mod ir;
 pub mod limits;

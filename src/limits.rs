@@ -19,6 +19,26 @@ pub struct Limits {
     pub parser_bytes: usize,
     /// Memory of one grammar's finished masks, in bytes, before the oldest are dropped.
     pub mask_bytes: usize,
+    /// Work of one compilation, in units of [`fuel`](crate::fuel) (about 10 ns each); see
+    /// [`Limits::compile_budget`].
+    pub compile_fuel: u64,
+    /// Work of one mask or one token, in units of fuel.
+    pub mask_fuel: u64,
+    /// Work of one preparation in the background, in units of fuel.
+    pub prepare_fuel: u64,
+}
+
+/// Bytes of source text that [`Limits::compile_fuel`] is meant for; longer texts get more in
+/// proportion.
+const COMPILE_BYTES: usize = 200 << 10;
+
+impl Limits {
+    /// Fuel for compiling so many bytes of source text: `compile_fuel` up to 200 KiB, and in
+    /// proportion beyond.
+    pub fn compile_budget(&self, source_bytes: usize) -> u64 {
+        let times = source_bytes.div_ceil(COMPILE_BYTES).max(1) as u64;
+        self.compile_fuel.saturating_mul(times)
+    }
 }
 
 impl Default for Limits {
@@ -32,6 +52,9 @@ impl Default for Limits {
             config_items: 20_000,
             parser_bytes: 64 << 20,
             mask_bytes: 64 << 20,
+            compile_fuel: 10_000_000,
+            mask_fuel: 2_000_000,
+            prepare_fuel: 20_000_000,
         }
     }
 }

@@ -139,6 +139,12 @@ pub struct SchemaLimits {
     pub parser_bytes: usize,
     /// Memory of one grammar's masks, in bytes.
     pub mask_bytes: usize,
+    /// Work of one compilation of up to 200 KiB, in units of about 10 ns: 400 beyond.
+    pub compile_fuel: u64,
+    /// Work of one mask or one token, in the same units: beyond, the generation ends.
+    pub mask_fuel: u64,
+    /// Work of one preparation in the background, in the same units.
+    pub prepare_fuel: u64,
 }
 
 impl Default for SchemaLimits {
@@ -152,8 +158,22 @@ impl Default for SchemaLimits {
             config_items,
             parser_bytes,
             mask_bytes,
+            compile_fuel,
+            mask_fuel,
+            prepare_fuel,
         } = Limits::default();
-        SchemaLimits { depth, nodes, automaton_states, compiled_states, config_items, parser_bytes, mask_bytes }
+        SchemaLimits {
+            depth,
+            nodes,
+            automaton_states,
+            compiled_states,
+            config_items,
+            parser_bytes,
+            mask_bytes,
+            compile_fuel,
+            mask_fuel,
+            prepare_fuel,
+        }
     }
 }
 
@@ -163,8 +183,18 @@ const MOST_DEPTH: usize = 512;
 impl ServerLimits {
     /// The engine's limits.
     pub fn engine(&self) -> Limits {
-        let SchemaLimits { depth, nodes, automaton_states, compiled_states, config_items, parser_bytes, mask_bytes } =
-            self.schema;
+        let SchemaLimits {
+            depth,
+            nodes,
+            automaton_states,
+            compiled_states,
+            config_items,
+            parser_bytes,
+            mask_bytes,
+            compile_fuel,
+            mask_fuel,
+            prepare_fuel,
+        } = self.schema;
         Limits {
             source_bytes: self.http.body_bytes,
             depth,
@@ -174,6 +204,9 @@ impl ServerLimits {
             config_items,
             parser_bytes,
             mask_bytes,
+            compile_fuel,
+            mask_fuel,
+            prepare_fuel,
         }
     }
 
@@ -189,6 +222,13 @@ impl ServerLimits {
             ("requests.messages", self.requests.messages),
             ("schema.depth", self.schema.depth),
         ];
+        let fuels = [
+            ("schema.compile_fuel", self.schema.compile_fuel),
+            ("schema.mask_fuel", self.schema.mask_fuel),
+        ];
+        if let Some((name, _)) = fuels.iter().find(|(_, value)| *value == 0) {
+            return Some((name, "must not be 0".to_owned()));
+        }
         if let Some((name, _)) = positive.iter().find(|(_, value)| *value == 0) {
             return Some((name, "must not be 0".to_owned()));
         }

@@ -239,7 +239,7 @@ impl Shape {
                 shape
             }
         };
-        if shape.nfa.len() > limit { Err(TooLarge { limit }) } else { Ok(shape) }
+        if shape.nfa.len() > limit { Err(TooLarge::States { limit }) } else { Ok(shape) }
     }
 }
 
@@ -302,7 +302,7 @@ fn build(dispatch: &Watched, nfa: &mut Nfa, marks: &mut Vec<Mark>, limit: usize)
         None
     } else {
         let build = DFA::builder().start_kind(StartKind::Unanchored).build(&patterns);
-        Some(build.map_err(|_| TooLarge { limit })?)
+        Some(build.map_err(|_| TooLarge::States { limit })?)
     };
     let root =
         text.as_ref().map_or(0, |t| t.start_state(Anchored::No).expect("built with an unanchored start").as_usize());
@@ -330,7 +330,7 @@ fn build(dispatch: &Watched, nfa: &mut Nfa, marks: &mut Vec<Mark>, limit: usize)
     let mut at = 0;
     while at < builder.queue.len() {
         if nfa.len() > limit {
-            return Err(TooLarge { limit });
+            return Err(TooLarge::States { limit });
         }
         let (ac, phase, state) = builder.queue[at];
         builder.expand(nfa, marks, ac, phase, state);

@@ -7,6 +7,7 @@ use super::facts::Leaf;
 use super::{Compiled, thompson};
 use crate::cache::{CacheStats, Shared};
 use crate::fsm::Dfa;
+use crate::fuel;
 use crate::ir::Expr;
 
 /// Largest automaton, in nondeterministic states, that is determinised as a whole.
@@ -68,6 +69,8 @@ fn is_word(expr: &Expr, word: &mut Vec<u8>) -> bool {
 fn minimal(compiled: &Compiled, body: &Expr) -> Option<Arc<Dfa>> {
     let nfa = thompson::leaf(compiled, body);
     // Past a small multiple of the nondeterministic size, states are better made as they are met.
-    let dfa = nfa.determinize(nfa.len() * 4 + 256).ok()?;
-    Some(Arc::new(dfa.minimize()))
+    let dfa = nfa.determinize(nfa.len() * 4 + 256).ok()?.minimize();
+    // Out of fuel it may be larger than it should be: nothing to keep for others.
+    fuel::check().ok()?;
+    Some(Arc::new(dfa))
 }

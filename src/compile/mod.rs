@@ -32,6 +32,7 @@ use std::sync::{Arc, OnceLock};
 use rustc_hash::FxHashMap;
 
 use crate::fsm::{ByteSet, Levels};
+use crate::fuel::{self, OutOfFuel};
 use crate::ir::{Expr, Grammar, GrammarError, SpecialToken, Spent};
 use crate::limits::Limits;
 
@@ -58,6 +59,20 @@ pub enum CompileError {
         /// The limit.
         limit: usize,
     },
+    /// Compiling, or the first mask, takes too much work.
+    #[error("rule `{rule}`: {cause}")]
+    Fuel {
+        /// Where the work was when it ended.
+        rule: String,
+        /// Whether the fuel was spent or the request cancelled.
+        cause: OutOfFuel,
+    },
+    /// A text cannot begin: a limit was reached where the first mask was made.
+    #[error("the first mask needs more {what} than the limit allows")]
+    Start {
+        /// Of what.
+        what: &'static str,
+    },
     /// A set of members has one that may be empty, so that nobody can tell whether it is there.
     #[error("rule `{rule}` has a set of members of which one may be empty")]
     EmptyMember {
@@ -78,6 +93,14 @@ pub enum CompileError {
         /// Its name or id.
         token: String,
     },
+}
+
+impl CompileError {
+    /// The work has ended at a rule of the grammar, or at an auxiliary one of it.
+    pub(crate) fn fuel(grammar: &Grammar, rule: u32, cause: OutOfFuel) -> CompileError {
+        let named = grammar.rules.get(rule as usize).or_else(|| grammar.rules.get(grammar.start.index()));
+        CompileError::Fuel { rule: named.map(|rule| rule.name.clone()).unwrap_or_default(), cause }
+    }
 }
 
 /// No block.
@@ -166,9 +189,20 @@ pub struct CompiledSize {
 
 impl Compiled {
     /// Compiles. Cost: one walk over the grammar; automata are built as a parse gets to them. Bounded by
-    /// [`Limits::compiled_states`], and by [`Limits::automaton_states`] for a dispatch.
+    /// [`Limits::compiled_states`], by [`Limits::automaton_states`] for a dispatch, and by
+    /// [`Limits::compile_fuel`].
     pub fn new(grammar: impl Into<Arc<Grammar>>, limits: &Limits) -> Result<Compiled, CompileError> {
         let grammar = grammar.into();
+        fuel::with_default_budget(limits.compile_fuel, || {
+            let compiled = Compiled::of(grammar.clone(), limits)?;
+            match fuel::check() {
+                Ok(()) => Ok(compiled),
+                Err(cause) => Err(CompileError::fuel(&grammar, grammar.start.raw(), cause)),
+            }
+        })
+    }
+
+    fn of(grammar: Arc<Grammar>, limits: &Limits) -> Result<Compiled, CompileError> {
         grammar.validate()?;
         let (parsed, meters) = meters::split(grammar.clone());
         let (parsed, scopes) = scopes::split(parsed);
@@ -209,7 +243,8 @@ impl Compiled {
             let compiled = Compiled::new(deferred.grammar()?.clone(), &self.limits).ok()?;
             (!compiled.start_nullable()).then(|| Arc::new(compiled))
         };
-        self.deferred.get(&rule)?.get_or_init(made).as_ref()
+        // All matchers share it: it must not fail because one request has little fuel left.
+        self.deferred.get(&rule)?.get_or_init(|| fuel::apart(self.limits.compile_fuel, made)).as_ref()
     }
 
     /// Special tokens of the grammar.

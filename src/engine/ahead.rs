@@ -19,6 +19,7 @@ use super::background::Size;
 use super::shared::{Counters, count};
 use super::{Constraint, Matcher};
 use crate::fsm::ByteSet;
+use crate::fuel;
 use crate::ids::TokenId;
 use crate::mask::{Index, IndexState};
 use crate::matcher::{ConfigId, DEAD, Parser, ParserLimit};
@@ -135,6 +136,8 @@ enum Made {
     Known,
     /// The constraint's caches were emptied meanwhile, or a limit was reached.
     Lost,
+    /// It takes more than the fuel of one mask.
+    Spent,
 }
 
 impl Constraint {
@@ -144,10 +147,14 @@ impl Constraint {
     /// at once. Changes no result. Does nothing where [`EngineOptions::background_threads`] is 0, and next to nothing the second time, unless the
     /// constraint's caches were emptied.
     ///
+    /// It ends after [`Limits::prepare_fuel`], and early when a [`CancelToken`](crate::fuel::CancelToken) under
+    /// which it was called is cancelled.
+    ///
     /// The background has a parser of its own for each constraint that uses it, with bounds like the constraint's
     /// ([`Limits::parser_bytes`], [`Limits::mask_bytes`]).
     ///
     /// [`EngineOptions::background_threads`]: super::EngineOptions::background_threads
+    /// [`Limits::prepare_fuel`]: crate::limits::Limits::prepare_fuel
     /// [`Limits::parser_bytes`]: crate::limits::Limits::parser_bytes
     /// [`Limits::mask_bytes`]: crate::limits::Limits::mask_bytes
     ///
@@ -173,12 +180,17 @@ impl Constraint {
         let finish = Finish { done: done.clone(), report: PrepareReport::default() };
         let (index, ahead) = (self.index.clone(), self.ahead.clone());
         let counters = self.shared.counters.clone();
+        let tokens = fuel::cancel_tokens();
         self.shared.background.submit(
             Size::Large,
             Box::new(move |closed| {
                 let mut finish = finish;
                 let work = Work { index: &index, counters: &counters, closed };
-                ahead.guarded(|shadow| work.prepare(shadow, &budget, &mut finish.report));
+                fuel::run_under(&tokens, || {
+                    fuel::limited(index.prepare_fuel(), || {
+                        ahead.guarded(|shadow| work.prepare(shadow, &budget, &mut finish.report));
+                    });
+                });
             }),
         );
         // A job that was not taken is dropped, and says so.
@@ -205,7 +217,9 @@ impl Matcher {
             Size::Small,
             Box::new(move |closed| {
                 let work = Work { index: &index, counters: &counters, closed };
-                ahead.guarded(|shadow| work.prefetch(shadow, at, (&tokens, before), &likely));
+                fuel::limited(index.prepare_fuel(), || {
+                    ahead.guarded(|shadow| work.prefetch(shadow, at, (&tokens, before), &likely));
+                });
             }),
         )
     }
@@ -230,6 +244,10 @@ impl Shadow {
     /// The parser, within its budget, and what is known of the constraint's configurations.
     fn get(&mut self, index: &Index) -> (&mut IndexState, &mut FxHashMap<ConfigId, ConfigId>) {
         let state = self.state.get_or_insert_with(|| Box::new(index.fresh_state()));
+        if state.parser.start() == DEAD {
+            // It was emptied when there was no fuel left.
+            **state = index.fresh_state();
+        }
         state.relieve();
         if state.epoch != self.own_epoch || self.known.len() > MAX_KNOWN {
             self.known.clear();
@@ -247,9 +265,9 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Whether anyone can still use what is made here.
+    /// Whether anyone can still use what is made here, and there is fuel for more.
     fn is_needed(&self) -> bool {
-        !self.closed.load(Ordering::Relaxed) && Arc::strong_count(self.index) > 1
+        fuel::check().is_ok() && !self.closed.load(Ordering::Relaxed) && Arc::strong_count(self.index) > 1
     }
 
     /// Something short under the constraint's lock.
@@ -276,7 +294,15 @@ impl Work<'_> {
         if made == Made::Built {
             #[cfg(test)]
             self.counters.maybe_panic(1);
-            let ahead = self.index.made_ahead(state, config)?;
+            let ahead = match fuel::limited(self.index.mask_fuel(), || self.index.made_ahead(state, config)) {
+                Ok(ahead) => ahead,
+                // A mask that is too much work here is too much for a matcher as well.
+                Err(ParserLimit::Fuel) if fuel::check().is_ok() => {
+                    count(&self.counters.ahead_lost, 1);
+                    return Ok(Made::Spent);
+                }
+                Err(limit) => return Err(limit),
+            };
             made = self.on_constraint(|own| match known(own) {
                 Made::Built => {
                     self.index.adopt(own, at.config, &ahead);
@@ -288,7 +314,7 @@ impl Work<'_> {
         match made {
             Made::Built => count(&self.counters.ahead_built, 1),
             Made::Known => count(&self.counters.ahead_known, 1),
-            Made::Lost => count(&self.counters.ahead_lost, 1),
+            Made::Lost | Made::Spent => count(&self.counters.ahead_lost, 1),
         }
         Ok(made)
     }
@@ -359,6 +385,7 @@ impl Work<'_> {
             match self.make(state, place.config, at)? {
                 Made::Built => report.built += 1,
                 Made::Known => report.known += 1,
+                Made::Spent => continue,
                 Made::Lost => break,
             }
             let known = places.leave(&mut state.parser, self.index.vocab.trie(), &place, at)?;

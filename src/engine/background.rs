@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
-/// Small jobs that wait; beyond, the oldest are dropped.
+/// Jobs of each size that wait; beyond, the oldest are dropped.
 const MAX_SMALL: usize = 64;
+const MAX_LARGE: usize = 64;
 
 /// Work to do ahead. Gets a flag that says when nobody needs the result any more.
 type Job = Box<dyn FnOnce(&AtomicBool) + Send>;
@@ -16,9 +17,10 @@ type Job = Box<dyn FnOnce(&AtomicBool) + Send>;
 /// What waits, and what is under way.
 #[derive(Default)]
 struct Waiting {
-    /// First come, first served.
+    /// Preparations, the latest first: an earlier request has waited for its first token already.
     large: VecDeque<Job>,
-    /// The latest first: what was likely a token ago no longer matters.
+    /// Prefetches of running sequences, which go before all preparations. The latest first: what was
+    /// likely a token ago no longer matters.
     small: VecDeque<Job>,
     running: usize,
     threads: usize,
@@ -85,7 +87,7 @@ impl Background {
         let dropped = match size {
             Size::Large => {
                 waiting.large.push_back(job);
-                None
+                if waiting.large.len() > MAX_LARGE { waiting.large.pop_front() } else { None }
             }
             Size::Small => {
                 waiting.small.push_back(job);
@@ -129,7 +131,7 @@ fn run(queue: &Queue) {
         if queue.closed.load(Ordering::Relaxed) {
             return;
         }
-        let Some(job) = waiting.large.pop_front().or_else(|| waiting.small.pop_back()) else {
+        let Some(job) = waiting.small.pop_back().or_else(|| waiting.large.pop_back()) else {
             queue.wake.wait(&mut waiting);
             continue;
         };

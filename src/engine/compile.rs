@@ -9,6 +9,7 @@ use crate::front::json_schema::{self, Policy, Registry, SchemaError, SchemaError
 use crate::front::lark::{self, LarkOptions};
 use crate::front::regex::{self, RegexError, RegexOptions};
 use crate::front::structural_tag::{self, StructuralTagErrors, StructuralTagOptions};
+use crate::fuel;
 use crate::spec::json::{Json, JsonError};
 
 /// Why a JSON Schema did not become a constraint.
@@ -98,6 +99,18 @@ impl Engine {
         options: &SchemaOptions,
     ) -> Result<(Constraint, Vec<SchemaError>), SchemaCompileError> {
         let limits = &self.options.limits;
+        fuel::with_default_budget(limits.compile_budget(schema.len()), || {
+            self.compile_schema_within(schema, registry, options)
+        })
+    }
+
+    fn compile_schema_within(
+        &self,
+        schema: &str,
+        registry: &Registry,
+        options: &SchemaOptions,
+    ) -> Result<(Constraint, Vec<SchemaError>), SchemaCompileError> {
+        let limits = &self.options.limits;
         let parsed = Json::parse(schema, limits)?;
         let make = |schema: &Json, options: &SchemaOptions| {
             let lowered = json_schema::lower_reported(schema, registry, options, limits)?;
@@ -114,12 +127,12 @@ impl Engine {
 
     /// Reads, lowers and compiles a grammar in EBNF (or GBNF, or KBNF). [`ebnf::lower`] also has the warnings.
     pub fn compile_ebnf(&self, text: &str, options: &EbnfOptions) -> Result<Constraint, TextCompileError> {
-        self.compile_text(ebnf::lower(text, options, &self.options.limits)?)
+        self.compile_text(text, || ebnf::lower(text, options, &self.options.limits))
     }
 
     /// Reads, lowers and compiles a Lark grammar. Warnings are dropped; [`lark::lower`] has them.
     pub fn compile_lark(&self, text: &str, options: &LarkOptions) -> Result<Constraint, TextCompileError> {
-        self.compile_text(lark::lower(text, options, &self.options.limits)?)
+        self.compile_text(text, || lark::lower(text, options, &self.options.limits))
     }
 
     /// Reads, lowers and compiles a structural tag. Special tokens of the vocabulary may stand in its markers as themselves.
@@ -130,15 +143,27 @@ impl Engine {
     ) -> Result<Constraint, StructuralTagCompileError> {
         let mut options = options.clone();
         options.special_tokens.extend(self.vocab.specials().iter().map(|(_, name)| name.clone()));
-        Ok(self.compile(structural_tag::lower(text, &options, &self.options.limits)?.grammar)?)
+        let limits = &self.options.limits;
+        fuel::with_default_budget(limits.compile_budget(text.len()), || {
+            Ok(self.compile(structural_tag::lower(text, &options, limits)?.grammar)?)
+        })
     }
 
     /// Reads, lowers and compiles a regular expression.
     pub fn compile_regex(&self, pattern: &str, options: &RegexOptions) -> Result<Constraint, RegexCompileError> {
-        Ok(self.compile(regex::lower(pattern, options, &self.options.limits)?)?)
+        let limits = &self.options.limits;
+        fuel::with_default_budget(limits.compile_budget(pattern.len()), || {
+            Ok(self.compile(regex::lower(pattern, options, limits)?)?)
+        })
     }
 
-    fn compile_text(&self, lowered: Lowered) -> Result<Constraint, TextCompileError> {
-        Ok(self.compile_at(lowered.grammar, self.options.simplify_texts)?)
+    fn compile_text(
+        &self,
+        text: &str,
+        lower: impl FnOnce() -> Result<Lowered, Diagnostics>,
+    ) -> Result<Constraint, TextCompileError> {
+        fuel::with_default_budget(self.options.limits.compile_budget(text.len()), || {
+            Ok(self.compile_at(lower()?.grammar, self.options.simplify_texts)?)
+        })
     }
 }

@@ -9,8 +9,10 @@ pub mod structural_tag;
 
 use std::fmt;
 
+use crate::fuel;
 use crate::ir::Grammar;
-use diagnostic::Diagnostics;
+use crate::limits::Limits;
+use diagnostic::{Diagnostic, Diagnostics};
 
 /// A grammar read from text, and what may be wrong with it all the same.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +21,24 @@ pub struct Lowered {
     pub grammar: Grammar,
     /// Warnings only.
     pub warnings: Diagnostics,
+}
+
+/// Lowers a text within the fuel for its length.
+fn within_fuel(
+    text: &str,
+    limits: &Limits,
+    lower: impl FnOnce() -> Result<Lowered, Diagnostics>,
+) -> Result<Lowered, Diagnostics> {
+    fuel::with_default_budget(limits.compile_budget(text.len()), || {
+        let mut lowered = lower()?;
+        match fuel::check() {
+            Ok(()) => Ok(lowered),
+            Err(out) => {
+                lowered.warnings.push(Diagnostic::error(0..0, out.to_string()));
+                Err(lowered.warnings)
+            }
+        }
+    })
 }
 
 /// Errors in one line.

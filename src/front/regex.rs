@@ -21,6 +21,7 @@ use regex_syntax::hir::{Class, Hir, HirKind, Look, Repetition};
 
 use crate::front::diagnostic::{Diagnostic, Diagnostics};
 use crate::fsm::{Dfa, Nfa, TooLarge};
+use crate::fuel;
 use crate::ir::{Expr, Grammar, GrammarBuilder};
 use crate::limits::Limits;
 
@@ -113,14 +114,14 @@ impl Pattern {
     /// code points and literals together, [`Limits::nodes`].
     pub fn with_options(source: &str, options: &RegexOptions, limits: &Limits) -> Result<Pattern, RegexError> {
         if source.len() > limits.source_bytes {
-            return Err(TooLarge { limit: limits.source_bytes }.into());
+            return Err(TooLarge::States { limit: limits.source_bytes }.into());
         }
         if source.len() / BYTES_OF_A_NODE > limits.nodes {
-            return Err(TooLarge { limit: limits.nodes }.into());
+            return Err(TooLarge::States { limit: limits.nodes }.into());
         }
         let translated = translate(source, options)?;
         if translated.tables > limits.nodes / RANGES_OF_A_TABLE {
-            return Err(TooLarge { limit: limits.nodes }.into());
+            return Err(TooLarge::States { limit: limits.nodes }.into());
         }
         let nest = u32::try_from(limits.depth).unwrap_or(u32::MAX);
         let insensitive = options.case == Case::Insensitive;
@@ -134,7 +135,7 @@ impl Pattern {
             RegexError::Syntax { offset: translated.source_offset(offset), reason }
         })?;
         if size(&hir, limits.nodes) > limits.nodes {
-            return Err(TooLarge { limit: limits.nodes }.into());
+            return Err(TooLarge::States { limit: limits.nodes }.into());
         }
         let mut conditions = Vec::with_capacity(translated.marks.len());
         for mark in translated.marks {
@@ -313,6 +314,14 @@ fn anchors(hir: &Hir) -> usize {
 /// their bounds; only anchors elsewhere than at the edges need an automaton over code points. A [`Scope::Search`] for a pattern
 /// with a counted repeat follows one count for each place where a match may have begun.
 pub fn lower(source: &str, options: &RegexOptions, limits: &Limits) -> Result<Grammar, RegexError> {
+    fuel::with_default_budget(limits.compile_budget(source.len()), || {
+        let grammar = lower_within(source, options, limits)?;
+        fuel::check().map_err(TooLarge::from)?;
+        Ok(grammar)
+    })
+}
+
+fn lower_within(source: &str, options: &RegexOptions, limits: &Limits) -> Result<Grammar, RegexError> {
     let pattern = Pattern::with_options(source, options, limits)?;
     let mut builder = GrammarBuilder::new();
     let body = match (pattern.branches(&mut spell_utf8), options.scope) {
@@ -545,8 +554,9 @@ struct Build {
 impl Build {
     fn state(&mut self) -> Result<u32, TooLarge> {
         if self.nfa.len() >= self.limit.saturating_mul(4) || self.edges >= self.limit.saturating_mul(40) {
-            return Err(TooLarge { limit: self.limit });
+            return Err(TooLarge::States { limit: self.limit });
         }
+        fuel::spend(self.layers as usize)?;
         let first = self.nfa.state();
         for _ in 1..self.layers {
             self.nfa.state();
@@ -562,6 +572,7 @@ impl Build {
 
     fn symbols(&mut self, from: u32, ranges: &[(u32, u32)], to: u32) {
         self.edges += ranges.len();
+        fuel::charge(ranges.len());
         for &(lo, hi) in ranges {
             if self.layers == 1 {
                 self.nfa.edge(from, lo, hi, to);

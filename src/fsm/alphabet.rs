@@ -5,6 +5,7 @@ use std::collections::hash_map::Entry;
 use rustc_hash::FxHashMap;
 
 use super::Dfa;
+use crate::fuel;
 
 /// No class: no automaton has an edge over the interval.
 const NONE: u32 = u32::MAX;
@@ -115,15 +116,19 @@ impl Alphabet {
         (count(lo), to)
     }
 
-    /// All edges by class: `(state, class, target)`. False where a state tells symbols of one class apart.
+    /// All edges by class: `(state, class, target)`; some of them out of [`fuel`]. False where a state tells symbols of one class apart.
     pub(super) fn edges(&self, dfa: &Dfa, mut edge: impl FnMut(u32, u32, u32)) -> bool {
         // Of each class: the last state that has an edge over it, where it leads, over how many intervals.
         let mut last = vec![(u32::MAX, 0u32, 0u32); self.classes()];
         let mut met: Vec<u32> = Vec::new();
         for state in 0..dfa.len() as u32 {
             met.clear();
+            if fuel::spend(dfa.edges(state).len()).is_err() {
+                return true;
+            }
             for e in dfa.edges(state) {
                 let (from, to) = self.span(e.lo, e.hi);
+                fuel::charge(to - from);
                 for &class in &self.class[from..to] {
                     let Some(last) = last.get_mut(class as usize) else { return false };
                     if last.0 != state {

@@ -7,6 +7,7 @@ use super::ByteSet;
 use super::Grouped;
 use super::TooLarge;
 use super::acyclic::Acyclic;
+use crate::fuel;
 
 /// One edge: any symbol of `lo..=hi` leads to `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -102,8 +103,9 @@ impl Dfa {
     pub fn counted(ranges: &[(u32, u32)], min: u32, max: Option<u32>, limit: usize) -> Result<Dfa, TooLarge> {
         let states = max.unwrap_or(min) as usize + 1;
         if states > limit {
-            return Err(TooLarge { limit });
+            return Err(TooLarge::States { limit });
         }
+        fuel::spend(states * ranges.len().max(1))?;
         let mut builder = DfaBuilder::new();
         for i in 0..states {
             builder.state(i as u32 >= min);

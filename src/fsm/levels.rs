@@ -4,6 +4,8 @@ use std::collections::hash_map::Entry;
 
 use rustc_hash::FxHashMap;
 
+use crate::fuel;
+
 /// Most levels that are kept.
 const MAX_LEVELS: usize = 4_096;
 
@@ -44,6 +46,9 @@ impl Levels {
             let mut next: Box<[u64]> = vec![0; words].into();
             for &(from, to) in edges {
                 next[from as usize / 64] |= (level[to as usize / 64] >> (to % 64) & 1) << (from % 64);
+            }
+            if fuel::spend(words + edges.len() / 4).is_err() {
+                return None;
             }
             out.table.push(std::mem::replace(&mut level, next));
             if horizon.is_some_and(|horizon| steps >= horizon as usize) {

@@ -5,6 +5,10 @@
 use super::alphabet::Alphabet;
 use super::dfa::push_merged;
 use super::{Dfa, Edge, Grouped};
+use crate::fuel;
+
+/// Fuel of partition refinement, in units an edge.
+const REFINING: usize = 6;
 
 /// A refinable partition of `0..n`.
 struct Partition {
@@ -154,9 +158,13 @@ fn refine(keys: &[u32], tail: &[u32], label: &[u32], head: &[u32]) -> Partition 
 }
 
 impl Dfa {
-    /// The minimal automaton: unreachable and dead states dropped, equivalent states merged, numbered breadth-first.
+    /// The minimal automaton: unreachable and dead states dropped, equivalent states merged, numbered
+    /// breadth-first. Out of [`fuel`], it is `self`: who keeps the result for others must check.
     #[must_use]
     pub fn minimize(&self) -> Dfa {
+        if fuel::spend(self.len() + self.edge_count()).is_err() {
+            return self.clone();
+        }
         let keep = self.useful();
         if !keep[0] {
             return Dfa::never();
@@ -172,6 +180,9 @@ impl Dfa {
             label.push(class);
             head.push(to);
         });
+        if fuel::spend(REFINING * head.len()).is_err() {
+            return self.clone();
+        }
         let keys: Vec<u32> = self.finals.iter().map(|&is_final| u32::from(is_final)).collect();
         self.quotient(&refine(&keys, &tail, &label, &head))
     }

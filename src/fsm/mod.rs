@@ -31,13 +31,22 @@ pub use nfa::Nfa;
 pub use product::{Class, Combine};
 pub(crate) use triples::Triples;
 
+use crate::fuel::OutOfFuel;
+
 #[cfg(test)]
 mod tests;
 
-/// An automaton grew past the caller's limit.
+/// An automaton was not built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("automaton needs more than {limit} states")]
-pub struct TooLarge {
-    /// The limit, in states.
-    pub limit: usize,
+#[non_exhaustive]
+pub enum TooLarge {
+    /// It grew past the caller's limit.
+    #[error("automaton needs more than {limit} states")]
+    States {
+        /// The limit, in states.
+        limit: usize,
+    },
+    /// Building it takes too much work.
+    #[error("automaton: {0}")]
+    Fuel(#[from] OutOfFuel),
 }

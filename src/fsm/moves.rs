@@ -4,6 +4,7 @@
 use rustc_hash::FxHashMap;
 
 use super::Nfa;
+use crate::fuel;
 
 /// Most moves that nodes are told apart by.
 const MAX_MOVES: u32 = 64;
@@ -124,6 +125,7 @@ impl Moves {
                 None => SOME,
             };
             let mut said: Vec<Labelled> = edges.iter().map(|&(lo, hi, to)| (lo, hi, class(to))).collect();
+            fuel::charge(2 + said.len());
             said.sort_unstable();
             said.dedup();
             let number = classes.len() as u32;

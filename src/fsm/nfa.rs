@@ -7,6 +7,7 @@ use rustc_hash::FxBuildHasher;
 
 use super::dfa::push_merged;
 use super::{Dfa, Edge, Grouped, TooLarge};
+use crate::fuel;
 
 /// No edge: the end of a list.
 const NONE: u32 = u32::MAX;
@@ -178,6 +179,7 @@ impl Nfa {
             for &s in set {
                 pending.extend(self.edges(s));
             }
+            fuel::spend(1 + pending.len())?;
             pending.sort_unstable();
             // Elementary intervals: every begin and every past-the-end is a cut (kept in u64-free form: past-the-end of u32::MAX is dropped).
             cuts.clear();
@@ -202,6 +204,7 @@ impl Nfa {
                 if over.is_empty() {
                     continue;
                 }
+                fuel::charge(over.len());
                 targets.clear();
                 targets.extend(over.iter().map(|e| e.to));
                 targets.sort_unstable();
@@ -212,9 +215,10 @@ impl Nfa {
                 let list = reached.id(&targets);
                 if list == closed.len() {
                     closure.of(&targets);
+                    fuel::spend(closure.visited)?;
                     closed.push(sets.id(&closure.states) as u32);
                     if sets.len() > limit {
-                        return Err(TooLarge { limit });
+                        return Err(TooLarge::States { limit });
                     }
                 }
                 let to = closed[list];
@@ -270,21 +274,25 @@ struct Closure<'a> {
     stack: Vec<u32>,
     /// The last one.
     states: Vec<u32>,
+    /// States visited for it.
+    visited: usize,
 }
 
 impl<'a> Closure<'a> {
     fn new(nfa: &'a Nfa) -> Self {
-        Closure { nfa, marks: vec![0; nfa.len()], round: 0, stack: Vec::new(), states: Vec::new() }
+        Closure { nfa, marks: vec![0; nfa.len()], round: 0, stack: Vec::new(), states: Vec::new(), visited: 0 }
     }
 
     /// Finds the closure, keeping only states that matter (with an edge, or final): smaller and more canonical sets.
     fn of(&mut self, states: &[u32]) {
         self.round += 1;
         self.states.clear();
+        self.visited = 0;
         for &s in states {
             self.push(s);
         }
         while let Some(s) = self.stack.pop() {
+            self.visited += 1;
             if self.nfa.is_final(s) && self.nfa.universal.contains(&s) {
                 self.stack.clear();
                 self.states.clear();

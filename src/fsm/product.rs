@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use super::alphabet::Alphabet;
 use super::dfa::push_merged;
 use super::{Dfa, Edge, Grouped, TooLarge};
+use crate::fuel;
 
 /// How two languages are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,7 @@ impl Dfa {
                     cuts.push(past);
                 }
             }
+            fuel::spend(1 + cuts.len())?;
             cuts.sort_unstable();
             cuts.dedup();
             let begin = out.edges.len();
@@ -69,7 +71,7 @@ impl Dfa {
                     Entry::Occupied(e) => *e.get(),
                     Entry::Vacant(e) => {
                         if order.len() >= limit {
-                            return Err(TooLarge { limit });
+                            return Err(TooLarge::States { limit });
                         }
                         order.push((na, nb));
                         *e.insert((order.len() - 1) as u32)
@@ -157,6 +159,7 @@ impl Dfa {
         let mut at = 0;
         while at < order.len() {
             let (state, read) = order[at];
+            fuel::spend(1 + self.edges(state).len())?;
             out.finals.push(self.is_final(state) && read >= min);
             let next = match max {
                 Some(max) if read >= max => None,
@@ -169,7 +172,7 @@ impl Dfa {
                     Entry::Occupied(known) => *known.get(),
                     Entry::Vacant(new) => {
                         if order.len() >= limit {
-                            return Err(TooLarge { limit });
+                            return Err(TooLarge::States { limit });
                         }
                         order.push(key);
                         *new.insert((order.len() - 1) as u32)
@@ -194,6 +197,7 @@ impl Dfa {
         let mut at = 0;
         while at < pairs.len() {
             let (a, b) = pairs[at];
+            fuel::spend(1 + words.edges(b).len())?;
             let mut own = self.edges(a);
             for e in words.edges(b) {
                 own = &own[own.partition_point(|mine| mine.hi < e.lo)..];
@@ -202,7 +206,7 @@ impl Dfa {
                     let to = *ids.entry((mine.to, e.to)).or_insert(next);
                     if to == next {
                         if pairs.len() >= limit {
-                            return Err(TooLarge { limit });
+                            return Err(TooLarge::States { limit });
                         }
                         pairs.push((mine.to, e.to));
                     }
@@ -228,6 +232,7 @@ impl Dfa {
         let mut at = 0;
         while at < order.len() {
             let (a, b) = order[at];
+            fuel::spend(1 + self.edges(a).len())?;
             out.finals.push(self.is_final(a) && (b == DEAD || !words.is_final(b)));
             let begin = out.edges.len();
             let others = if b == DEAD { &[][..] } else { words.edges(b) };
@@ -257,7 +262,7 @@ impl Dfa {
                 }
             }
             if order.len() > limit {
-                return Err(TooLarge { limit });
+                return Err(TooLarge::States { limit });
             }
             out.offsets.push(out.edges.len() as u32);
             at += 1;
@@ -298,6 +303,7 @@ impl Dfa {
             out.finals.push(is_added || !self.is_final(state));
             let begin = out.edges.len();
             let mut own = if is_added { &[][..] } else { self.edges(state) };
+            fuel::spend(alphabet.len() + own.len())?;
             for &(first, last) in alphabet {
                 let mut lo = first;
                 loop {
@@ -327,7 +333,7 @@ impl Dfa {
                 }
             }
             if order.len() > limit {
-                return Err(TooLarge { limit });
+                return Err(TooLarge::States { limit });
             }
             out.offsets.push(out.edges.len() as u32);
             at += 1;
@@ -434,6 +440,7 @@ impl Tuples {
                 table
             })
             .collect();
+        fuel::check()?;
         let width = parts.len();
         // A state is as large as there are automata.
         let limit = limit.min(MAX_TABLE / width.max(1));
@@ -445,6 +452,7 @@ impl Tuples {
         let mut next = vec![0u32; width];
         let mut at = 0;
         while at < states.len() {
+            fuel::spend(classes * width)?;
             'classes: for (class, target) in targets.iter_mut().enumerate() {
                 *target = DEAD;
                 for (i, table) in tables.iter().enumerate() {
@@ -459,7 +467,7 @@ impl Tuples {
                     states.extend_from_slice(&next);
                     (id < limit).then_some(id as u32)
                 };
-                *target = ids.id(&next, fresh).ok_or(TooLarge { limit })?;
+                *target = ids.id(&next, fresh).ok_or(TooLarge::States { limit })?;
             }
             let begin = dfa.edges.len();
             for (interval, &lo) in symbols.begins.iter().enumerate() {

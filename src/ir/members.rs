@@ -160,7 +160,7 @@ pub(crate) struct Paths<'m> {
 impl Paths<'_> {
     fn node(&mut self, limit: usize) -> Result<u32, TooLarge> {
         if self.nodes as usize >= limit {
-            return Err(TooLarge { limit });
+            return Err(TooLarge::States { limit });
         }
         self.nodes += 1;
         Ok(self.nodes - 1)

@@ -70,7 +70,7 @@ impl Build<'_> {
     fn state(&mut self) -> Result<u32, NotRegular> {
         // A deterministic automaton may be smaller, but not by so much in what people write.
         if self.nfa.len() >= self.limit.saturating_mul(4) {
-            return Err(TooLarge { limit: self.limit }.into());
+            return Err(TooLarge::States { limit: self.limit }.into());
         }
         Ok(self.nfa.state())
     }
@@ -123,7 +123,7 @@ impl Build<'_> {
             }
             Expr::Automaton(dfa) => {
                 if self.nfa.len() + dfa.len() > self.limit.saturating_mul(4) {
-                    return Err(TooLarge { limit: self.limit }.into());
+                    return Err(TooLarge::States { limit: self.limit }.into());
                 }
                 let (begin, end) = self.nfa.embed(dfa);
                 self.nfa.epsilon(from, begin);
@@ -233,7 +233,7 @@ pub fn split(whole: &Dfa, body: &Dfa, marker: &Dfa, limit: usize) -> Result<Vec<
                     Entry::Occupied(known) => *known.get(),
                     Entry::Vacant(new) => {
                         if pairs.len() >= limit {
-                            return Err(TooLarge { limit });
+                            return Err(TooLarge::States { limit });
                         }
                         pairs.push((e.to, f.to));
                         *new.insert(product.state(false))

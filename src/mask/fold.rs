@@ -12,6 +12,7 @@ use super::entry::Entry;
 use super::pooling::{Counters, count};
 use super::walk::Stopped;
 use crate::fsm::{ByteSet, shape_bytes};
+use crate::fuel;
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, Exit, Parser, ParserLimit};
 use crate::vocab::{Planting, Shapes, Tree, Trie, Vocabulary, descend};
@@ -22,6 +23,8 @@ const LONG: usize = 4;
 const WALKS: u32 = 3;
 /// A fold has at most this part of the vocabulary's nodes, or it is no help.
 const SMALLER: usize = 4;
+/// Fuel of a node of a fold, beside a unit for each node of the vocabulary and each group.
+const GROUPING: usize = 4;
 /// Most folds of one rule.
 const FOLDS: usize = 4;
 /// Memory for the folds of one constraint.
@@ -219,6 +222,7 @@ impl Fold {
                 }
             };
             groupings.push(grouping.id);
+            fuel::spend(GROUPING + here.len() + grouping.next.len())?;
             for &node in &here {
                 let before = children.len();
                 words.children(node, &grouping.of, &mut children);
@@ -383,6 +387,7 @@ impl Plans {
         if let Some(&known) = self.known.get(&(grouping, look)) {
             return known;
         }
+        fuel::charge(bytes.len() * parser.store().items(config).len());
         let plan = Plans::make(&parser.alike(config), bytes).map(|plan| {
             self.plans.push(plan);
             self.plans.len() as u32 - 1

@@ -109,6 +109,16 @@ impl Index {
         })
     }
 
+    /// Fuel of one mask or one token.
+    pub(crate) fn mask_fuel(&self) -> u64 {
+        self.limits.mask_fuel
+    }
+
+    /// Fuel of one preparation.
+    pub(crate) fn prepare_fuel(&self) -> u64 {
+        self.limits.prepare_fuel
+    }
+
     /// A second state, with a parser of its own.
     pub(crate) fn fresh_state(&self) -> IndexState {
         IndexState::new(&self.compiled, &self.vocab, &self.limits, self.ways)

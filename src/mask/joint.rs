@@ -8,10 +8,13 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::nodes::sort_kinds;
 use super::walk::{Stopped, Walk};
+use crate::fuel;
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Exit, Item, Parser};
 use crate::vocab::Trie;
 
+/// Fuel of a section, beside what its walk takes.
+const SECTION: usize = 16;
 /// Memory for sections of one constraint.
 const MAX_BYTES: usize = 16 << 20;
 
@@ -101,6 +104,7 @@ impl Known {
             items.clear();
             items.extend_from_slice(parser.store().items(next));
             for item in &items {
+                fuel::spend(1)?;
                 let section = self.section(parser, trie, (places, *item, usize::MAX), bytes)?;
                 words.extend_from_slice(&section.words);
                 for &(exit, below) in &section.exits {
@@ -134,6 +138,7 @@ impl Known {
             return Ok(section.clone());
         }
         let mut walk = Walk::default();
+        fuel::spend(SECTION + self.places[places as usize].len())?;
         for &node in &self.places[places as usize] {
             walk.run(parser, trie, node, alone, budget)?;
         }

@@ -15,6 +15,7 @@ use super::set::{bit, set_bit};
 use super::walk::{Stopped, Walk};
 use crate::compile::NO_BLOCK;
 use crate::fsm::ByteSet;
+use crate::fuel;
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Exit, Item, Parser};
 use crate::vocab::{Trie, Vocabulary};
@@ -25,6 +26,8 @@ const MAX_BYTES: usize = 32 << 20;
 const MAX_DEPTH: usize = 48;
 /// Parts of the vocabulary's trie; a larger subtree is looked at on its own.
 const LARGE: usize = 16;
+/// Fuel of a section, beside what its walk takes.
+const SECTION: usize = 16;
 /// So few words that what is below them is looked at in any case.
 const FEW: usize = 32;
 /// Numbers of a row to a word from which on a rule's own words become a row, which callers share.
@@ -316,6 +319,7 @@ impl Known {
             first = first.union(&self.places[places as usize].first);
         }
         for i in 0..parser.store().items(next).len() {
+            fuel::spend(1 + same.len())?;
             let item = parser.store().items(next)[i];
             let reads = shared.reads(parser, item.state);
             if !reads.meets(&first) {
@@ -380,6 +384,7 @@ impl Known {
     ) {
         let (mut small, mut large): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
         for node in nodes {
+            fuel::charge(1);
             let decided = |row: &[u32]| trie.words_below(node).iter().all(|&word| bit(row, word));
             if trie.node(node).end - node > shared.large {
                 large.push(node);
@@ -458,6 +463,7 @@ impl Known {
                 walk.enter(parser, trie, child, (alone, next), &mut left)?;
             }
         }
+        fuel::spend(SECTION + children.nodes.len() + walk.exits.len() + walk.called.len())?;
         let (mut ends, mut called) = (std::mem::take(&mut walk.exits), std::mem::take(&mut walk.called));
         sort_kinds(&mut ends);
         sort_kinds(&mut called);

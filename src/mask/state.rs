@@ -15,7 +15,8 @@ use super::section::{Sections, Words};
 use super::set::TokenSet;
 use super::walk::{Stopped, Walk};
 use crate::cache::Cache;
-use crate::compile::Compiled;
+use crate::compile::{CompileError, Compiled};
+use crate::fuel::OutOfFuel;
 use crate::ids::TokenId;
 use crate::limits::Limits;
 use crate::matcher::{ConfigId, DEAD, Exit, Item, Lengths, Naming, Parser, ParserLimit};
@@ -367,6 +368,18 @@ impl IndexState {
         self.walk = Walk::default();
         self.row = Vec::new();
         self.clear();
+    }
+
+    /// Why a text cannot begin: a limit that the first mask has reached.
+    pub(crate) fn start_error(&self, limit: ParserLimit, index: &Index) -> CompileError {
+        let items = self.parser.store().items(self.parser.start());
+        let rule = items.first().map_or(index.compiled.start, |item| self.parser.program().rule(item.state));
+        let grammar = index.compiled.grammar();
+        match limit {
+            ParserLimit::Fuel => CompileError::fuel(grammar, rule, OutOfFuel::Spent { limit: index.mask_fuel() }),
+            ParserLimit::Cancelled => CompileError::fuel(grammar, rule, OutOfFuel::Cancelled),
+            other => CompileError::Start { what: other.what() },
+        }
     }
 
     /// Notes how much memory the first matcher replayed after a clear needs.

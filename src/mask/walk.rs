@@ -6,9 +6,13 @@ use std::sync::Arc;
 use super::open::Only;
 use super::set::{bit, built, clear_bit, set_bit};
 use crate::fsm::ByteSet;
+use crate::fuel::{self, OutOfFuel};
 use crate::ids::TokenId;
 use crate::matcher::{Asking, ConfigId, DEAD, Exit, Parser, ParserLimit, SWALLOW, may_be_again};
 use crate::vocab::{Fan, Trie};
+
+/// Nodes of a trie for which fuel is spent at once.
+const PAY_AT_ONCE: usize = 64;
 
 /// Why a walk was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +21,12 @@ pub(crate) enum Stopped {
     Budget,
     /// The parser ran into a limit.
     Parser(ParserLimit),
+}
+
+impl From<OutOfFuel> for Stopped {
+    fn from(out: OutOfFuel) -> Self {
+        Stopped::Parser(out.into())
+    }
 }
 
 impl From<ParserLimit> for Stopped {
@@ -42,6 +52,8 @@ pub(crate) struct Walk {
     pub(crate) behind: Vec<(u32, ConfigId)>,
     /// How many nodes were looked at one by one, in all.
     pub(crate) looked: usize,
+    /// For how many of those fuel was spent.
+    paid: usize,
     /// When it is asked what any text leads to.
     pub(super) asking: Asking,
     /// The row of words that are white space and nothing else, if they may be found as a row.
@@ -64,6 +76,17 @@ impl Walk {
         self.called.clear();
         self.behind.clear();
         self.stack.clear();
+    }
+
+    /// Spends fuel for the nodes that were looked at, if there are so many.
+    #[inline]
+    fn pay(&mut self, least: usize) -> Result<(), OutOfFuel> {
+        let due = self.looked - self.paid;
+        if due < least {
+            return Ok(());
+        }
+        self.paid = self.looked;
+        fuel::spend(due)
     }
 
     /// How many words and rows were found.
@@ -128,9 +151,10 @@ impl Walk {
                     self.enter(parser, trie, child, (config, next), &mut left)?;
                 }
             }
-            return Ok(());
+            return Ok(self.pay(0)?);
         }
-        self.below(parser, trie, node, config, &mut left)
+        self.below(parser, trie, node, config, &mut left)?;
+        Ok(self.pay(0)?)
     }
 
     /// Adds every word at or below these nodes that `config` can read, which stands in front of them.
@@ -148,11 +172,10 @@ impl Walk {
             let byte = trie.node(node).byte;
             if allowed.contains(byte) {
                 let next = parser.step(config, byte)?;
-                self.looked += 1;
                 self.enter(parser, trie, node, (config, next), &mut left)?;
             }
         }
-        Ok(())
+        Ok(self.pay(0)?)
     }
 
     /// Adds the words that begin with white space, if all of it leads to one place: many do, and few of them go on as that place does. False
@@ -175,7 +198,6 @@ impl Walk {
         for byte in parser.allowed(next).intersect(&ByteSet::WHITE_SPACE.complement()).iter() {
             let behind = parser.step(next, byte)?;
             for node in white.behind(byte) {
-                self.looked += 1;
                 self.enter(parser, trie, node, (next, behind), left)?;
             }
         }
@@ -194,6 +216,8 @@ impl Walk {
         if self.is_skipped(trie, node) {
             return Ok(());
         }
+        self.looked += 1;
+        self.pay(PAY_AT_ONCE)?;
         if *left == 0 || self.is_spent(parser) {
             return Err(Stopped::Budget);
         }
@@ -282,6 +306,7 @@ impl Walk {
             }
             *left -= 1;
             self.looked += 1;
+            self.pay(PAY_AT_ONCE)?;
             while at >= top.0 {
                 top = self.stack.pop().unwrap_or((end, config));
             }
@@ -334,7 +359,6 @@ impl Walk {
     ) -> Result<(), Stopped> {
         for byte in fan.bytes.intersect(&parser.allowed(config)).iter() {
             let next = parser.step(config, byte)?;
-            self.looked += 1;
             self.enter(parser, trie, fan.child(byte), (config, next), left)?;
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! Why the parser stops.
 
+use crate::fuel::OutOfFuel;
+
 /// A limit the parser ran into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ParserLimit {
@@ -13,6 +15,19 @@ pub(crate) enum ParserLimit {
     Memory,
     /// A deferred part of the grammar could not be made.
     Deferred,
+    /// The work of one mask or one token is more than its fuel.
+    Fuel,
+    /// The request was cancelled.
+    Cancelled,
+}
+
+impl From<OutOfFuel> for ParserLimit {
+    fn from(out: OutOfFuel) -> Self {
+        match out {
+            OutOfFuel::Spent { .. } => ParserLimit::Fuel,
+            OutOfFuel::Cancelled => ParserLimit::Cancelled,
+        }
+    }
 }
 
 impl ParserLimit {
@@ -23,6 +38,8 @@ impl ParserLimit {
             ParserLimit::Search => "values that differ from those before",
             ParserLimit::Memory => "memory for parser configurations",
             ParserLimit::Deferred => "parts of the grammar that can be made later",
+            ParserLimit::Fuel => "fuel for one mask or token",
+            ParserLimit::Cancelled => "the request was cancelled",
         }
     }
 }

@@ -19,6 +19,7 @@ use super::store::{BOTTOM, CONFIGS, ConfigId, DEAD, Done, FAR, FREE, FrameId, GA
 use super::transitions::Transitions;
 use crate::compile::{Behind, Classes, Compiled, NO_BLOCK, Program};
 use crate::fsm::ByteSet;
+use crate::fuel;
 use crate::limits::Limits;
 use crate::room::LeaveRoom;
 use crate::switches::Switch;
@@ -28,6 +29,8 @@ use crate::vocab::Vocabulary;
 const UNKNOWN: u32 = u32::MAX;
 /// So many configurations are made without a look at the memory that is held.
 const LOOK_EVERY: u32 = 32;
+/// Fuel of interning a configuration, beside one unit an item.
+const INTERNING: usize = 4;
 
 /// How what is looked at on its own may end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -77,6 +80,8 @@ pub(crate) struct Parser {
     pub(super) distinct: Distinct,
     pub(super) names: Names,
     start: ConfigId,
+    /// Why there is no start.
+    start_limit: Option<ParserLimit>,
     /// What tokens there are, so that what none tells apart is one; `None` where no masks are built.
     vocab: Option<Arc<Vocabulary>>,
     max_items: usize,
@@ -131,6 +136,7 @@ impl Parser {
             distinct: Distinct::default(),
             names: Names::new(),
             start: DEAD,
+            start_limit: None,
             vocab,
             max_items: limits.config_items,
             max_bytes: limits.parser_bytes,
@@ -161,7 +167,9 @@ impl Parser {
         self.scratch.kernel.push(Item { state: start, count: 0, frame: ROOT });
         self.enter_blocks();
         let start = self.predict(done).and_then(|start| self.settle(start, At::Byte));
-        self.start = start.and_then(|start| self.token_ended(start)).unwrap_or(DEAD);
+        let start = start.and_then(|start| self.token_ended(start));
+        self.start_limit = start.err();
+        self.start = start.unwrap_or(DEAD);
     }
 
     /// Forgets everything; ids given out before mean nothing any more.
@@ -204,6 +212,11 @@ impl Parser {
 
     pub(crate) fn start(&self) -> ConfigId {
         self.start
+    }
+
+    /// The limit that was reached before anything was read, where [`Parser::start`] is dead.
+    pub(crate) fn start_limit(&self) -> ParserLimit {
+        self.start_limit.unwrap_or(ParserLimit::Items)
     }
 
     /// Memory held, in bytes, roughly.
@@ -316,6 +329,7 @@ impl Parser {
         let (mut from, mut to) = (0, u8::MAX);
         for item in self.store.items(config) {
             self.program.expand(item.state);
+            fuel::charge(1 + self.program.byte_edges(item.state).len() / 4);
             for e in self.program.byte_edges(item.state) {
                 if e.hi < byte {
                     from = from.max(e.hi + 1);
@@ -529,6 +543,7 @@ impl Parser {
         if items.len() > self.max_items {
             return Err(ParserLimit::Items);
         }
+        fuel::spend(INTERNING + items.len())?;
         // Memory is looked at now and then: what so few configurations take is little.
         self.unlooked += 1;
         if self.unlooked >= LOOK_EVERY {
@@ -576,6 +591,7 @@ impl Parser {
     /// a block ends adds the next run, or what follows the block.
     fn complete(&mut self, done: &mut Done) -> Result<(), ParserLimit> {
         self.scratch.restarts.clear();
+        self.scratch.ended.clear();
         self.scratch.kernel.sort_unstable();
         self.scratch.kernel.dedup();
         let mut at = 0;
@@ -619,6 +635,7 @@ impl Parser {
         while at < kernel.len() {
             let item = kernel[at];
             at += 1;
+            fuel::charge(1);
             let state = program.state(item.state);
             if !state.is_final {
                 continue;
@@ -648,6 +665,7 @@ impl Parser {
                 frame if state.behind == Behind::Element => ended.push(frame),
                 frame if state.name && refused.contains(&frame) => {}
                 frame => {
+                    fuel::spend(self.store.returns(frame).len())?;
                     for &back in self.store.returns(frame) {
                         push(kernel, back);
                     }

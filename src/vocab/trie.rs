@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::fsm::{BLACK_CODE_POINTS, ByteSet, CODE_POINTS, NOT_ASCII, kind, utf8};
+use crate::fuel;
 use crate::ids::TokenId;
 
 /// One node: the byte that leads to it, where its subtree ends, and which words end here.
@@ -194,6 +195,7 @@ pub(crate) fn descend_from<T: Copy, E>(
     let mut stack = vec![(end, left)];
     let mut at = node + 1;
     while at < end {
+        fuel::charge(1);
         while at >= stack[stack.len() - 1].0 {
             stack.pop();
         }

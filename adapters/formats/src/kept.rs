@@ -3,6 +3,7 @@
 use std::hash::{Hash, Hasher};
 
 use louver::engine::{Constraint, Engine};
+use louver::fuel;
 
 use crate::constraint::ConstraintError;
 use crate::format::WireFormat;
@@ -49,10 +50,15 @@ impl ToolRequest {
         self.settle(engine);
         let key = Key { format: format.clone(), request: self };
         let bytes = key.bytes();
+        // All schemas of a request have one budget of work together.
+        let fuel = key.request.limits.compile_budget(bytes / KEPT);
         let (constraint, plan) = engine.kept(key, bytes, |Key { format, request }| {
-            let plan = format.bind(engine.vocab()).lower(request)?;
-            let constraint = engine.compile(plan.grammar().clone())?;
-            Ok::<_, ConstraintError>((constraint, plan))
+            fuel::limited(fuel, || {
+                let plan = format.bind(engine.vocab()).lower(request)?;
+                let constraint = engine.compile(plan.grammar().clone())?;
+                constraint.make_first_mask()?;
+                Ok::<_, ConstraintError>((constraint, plan))
+            })
         })?;
         Ok((Plan::clone(&plan), constraint))
     }

@@ -25,7 +25,8 @@ pub(crate) fn text_without(excludes: &[Vec<u8>], limit: usize) -> Result<Dfa, To
 }
 
 fn utf8_and(texts: &[Vec<u8>], before: Option<&[u8]>, limit: usize) -> Result<Dfa, TooLarge> {
-    let utf8 = regular::automaton(&Expr::star(spell_utf8(&SCALARS)), &[], limit).map_err(|_| TooLarge { limit })?;
+    let utf8 =
+        regular::automaton(&Expr::star(spell_utf8(&SCALARS)), &[], limit).map_err(|_| TooLarge::States { limit })?;
     if texts.is_empty() {
         return Ok(utf8);
     }

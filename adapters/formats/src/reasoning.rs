@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use louver::fsm::TooLarge;
 use louver::ir::{Budget, Expr, Spent};
 
 use crate::format::ReasoningFormat;
@@ -65,8 +64,8 @@ impl Lowering<'_> {
                         // Whole code points, so that it is not cut inside of one.
                         let text = match text_without(&excludes, self.request.limits.automaton_states) {
                             Ok(dfa) => Expr::Automaton(Arc::new(dfa)),
-                            Err(TooLarge { limit }) => {
-                                return Err(LowerError::TooLarge { what: "what reasoning excludes", limit });
+                            Err(cause) => {
+                                return Err(LowerError::TooLarge { what: "what reasoning excludes", cause });
                             }
                         };
                         let text = self.builder.labelled("reasoning", label, text);

@@ -7,6 +7,7 @@ use std::num::NonZeroU32;
 use louver::engine::Engine;
 use louver::front::json_schema::{SchemaError, SchemaErrorReason, SchemaErrors, SchemaOptions};
 use louver::front::structural_tag::StructuralTagErrors;
+use louver::fsm::TooLarge;
 use louver::ir::GrammarError;
 use louver::limits::Limits;
 use louver::spec::json::Json;
@@ -551,12 +552,12 @@ pub enum LowerError {
         limit: u32,
     },
     /// An automaton over the limit.
-    #[error("{what} needs more than {limit} automaton states")]
+    #[error("{what}: {cause}")]
     TooLarge {
         /// What needs it.
         what: &'static str,
         /// The limit.
-        limit: usize,
+        cause: TooLarge,
     },
     /// The grammar is not well formed.
     #[error(transparent)]

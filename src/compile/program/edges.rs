@@ -7,6 +7,7 @@ use super::super::units::{Part, Symbol, Unit};
 use super::super::{Block, ByteEdge};
 use super::{Instance, Program, Scratch, Source, Span, State, UNKNOWN};
 use crate::fsm::Edge;
+use crate::fuel;
 
 impl Program {
     pub(super) fn find_edges(&mut self, state: u32) {
@@ -136,6 +137,7 @@ impl Program {
             }
             Source::Dfa(_) | Source::Dispatch(_) | Source::Counted(_) => {}
         }
+        fuel::charge(set.len() + edges.len() + others.len());
         edges.sort_unstable();
         edges.dedup();
         others.sort_unstable();
@@ -158,6 +160,7 @@ impl Program {
             cuts.dedup();
             for pair in cuts.windows(2) {
                 let (lo, hi) = (pair[0], pair[1] - 1);
+                fuel::charge(edges.len() / 4);
                 targets.clear();
                 targets.extend(edges.iter().take_while(|e| e.lo <= lo).filter(|e| e.hi >= lo).map(|e| e.to));
                 if !targets.is_empty() {
@@ -276,6 +279,7 @@ impl Scratch {
         };
         from.iter().for_each(|&s| push(stack, s));
         while let Some(s) = stack.pop() {
+            fuel::charge(1);
             if part.matters(s) {
                 set.push(s);
             }
@@ -307,6 +311,7 @@ impl Scratch {
         self.stack.clear();
         self.stack.extend_from_slice(from);
         while let Some(s) = self.stack.pop() {
+            fuel::charge(1 + others.len() / 8);
             let (number, place) = states.of(s);
             let at = place as usize;
             let is_new = if std::mem::replace(&mut self.seen[at], self.round) != self.round {

@@ -10,6 +10,11 @@ use super::super::residuals;
 use super::super::units::Unit;
 use super::super::{Behind, Mark, NO_BLOCK, RuleFacts};
 use super::{Instance, Program, Source, Span, State, UNKNOWN};
+use crate::fuel;
+
+/// Fuel of a state, beside one unit for each member of its set.
+const STATE: usize = 4;
+
 fn hash_set(instance: u32, set: &[u32]) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write_u32(instance);
@@ -96,6 +101,7 @@ impl Program {
         if let Some(id) = self.known.find(hash, same) {
             return id;
         }
+        fuel::charge(STATE + set.len());
         let looks = self.look(instance, set);
         let id = self.push(instance, set, looks);
         if id != Program::RETURN {

@@ -392,5 +392,5 @@ fn except(texts: &[String], max: Option<u32>, limit: usize) -> Result<Dfa, TooLa
     let containing = nfa.determinize(limit)?.minimize();
     let free = Dfa::counted(&SCALARS, 0, max, limit)?.combine(&containing, Combine::Minus, limit)?;
     // Neither references nor dispatches are inside, so size is all that can be wrong.
-    regular::automaton(&spell_dfa(&free, &mut spell_utf8), &[], limit).map_err(|_| TooLarge { limit })
+    regular::automaton(&spell_dfa(&free, &mut spell_utf8), &[], limit).map_err(|_| TooLarge::States { limit })
 }

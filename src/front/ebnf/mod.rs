@@ -28,8 +28,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::Lowered;
 use super::diagnostic::{Diagnostic, Diagnostics};
+use super::{Lowered, within_fuel};
 use crate::ir::Grammar;
 use crate::limits::Limits;
 
@@ -84,5 +84,5 @@ pub fn lower(text: &str, options: &EbnfOptions, limits: &Limits) -> Result<Lower
         diagnostics.push(Diagnostic::error(0..0, message));
         return Err(diagnostics);
     }
-    lower::lower(parse::parse(text, options, limits), options, limits)
+    within_fuel(text, limits, || lower::lower(parse::parse(text, options, limits), options, limits))
 }

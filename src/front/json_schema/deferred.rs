@@ -41,6 +41,7 @@ pub fn defer(schema: &Json, options: &SchemaOptions, limits: &Limits) -> Option<
     // Limits that even small schemas may reach are for lowering to check.
     let ample = limits.depth >= default.depth && limits.nodes >= default.nodes;
     let ample = ample && limits.automaton_states >= default.automaton_states;
+    let ample = ample && limits.compile_fuel >= default.compile_fuel;
     if !ample || limits.compiled_states < default.compiled_states || options.max_digits.is_some() {
         return None;
     }

@@ -158,7 +158,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             };
             self.builder.define(rule, body);
             self.nodes += 1;
-            if self.norm.is_exhausted() {
+            if !self.norm.spend(1) {
                 break;
             }
             if self.nodes + self.norm.doc.len() > self.norm.limits.nodes {

@@ -53,6 +53,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fuel;
 use crate::ids::RuleId;
 use crate::ir::{Grammar, GrammarBuilder, Simplify};
 use crate::limits::Limits;
@@ -381,6 +382,15 @@ pub fn lower_reported(
     options: &SchemaOptions,
     limits: &Limits,
 ) -> Result<Lowered, SchemaErrors> {
+    fuel::with_default_budget(limits.compile_budget(schema.bytes()), || lower_within(schema, registry, options, limits))
+}
+
+fn lower_within(
+    schema: &Json,
+    registry: &Registry,
+    options: &SchemaOptions,
+    limits: &Limits,
+) -> Result<Lowered, SchemaErrors> {
     let mut builder = GrammarBuilder::new();
     let (start, relaxed) = lower_into_reported(&mut builder, schema, registry, options, limits)?;
     // References are to rules that were made here.
@@ -433,14 +443,16 @@ pub fn lower_into_reported(
     options: &SchemaOptions,
     limits: &Limits,
 ) -> Result<(RuleId, Vec<SchemaError>), SchemaErrors> {
-    let mut needs = normalize::Needs::default();
-    loop {
-        match lower::Lowering::new(builder, (schema, registry), *options, limits, needs).run() {
-            Ok(lowered) => return Ok(lowered),
-            Err(Ok(more)) => needs = more,
-            Err(Err(errors)) => return Err(errors),
+    fuel::with_default_budget(limits.compile_budget(schema.bytes()), || {
+        let mut needs = normalize::Needs::default();
+        loop {
+            match lower::Lowering::new(builder, (schema, registry), *options, limits, needs).run() {
+                Ok(lowered) => return Ok(lowered),
+                Err(Ok(more)) => needs = more,
+                Err(Err(errors)) => return Err(errors),
+            }
         }
-    }
+    })
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use super::keywords::{Case, Said};
 use super::{Dialect as Draft, Policy, Registry, SchemaError, SchemaErrorReason as Reason, SchemaOptions};
 use crate::front::regex::{Known, RegexError, known};
 use crate::fsm::Dfa;
+use crate::fuel;
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
@@ -24,14 +25,12 @@ pub(super) type Conj = Locs;
 
 /// Most alternatives one schema may expand to.
 pub(super) const MAX_ALTERNATIVES: usize = 2_048;
-/// Most steps in which a schema is taken apart: one is about what it takes to look up a name or to copy a keyword. Schemas that people
-/// write take a few thousand.
-const MAX_STEPS: usize = 1 << 24;
-/// As many are the price of two facets conjoined, aside from their lists.
+/// Fuel of looking at a location, beside a unit for each of its keywords.
+const LOCATION: usize = 8;
+/// Fuel of parsing a byte of a pattern.
+const PARSED: usize = 10;
+/// Fuel of two facets conjoined, beside a unit for each member of their lists.
 const CONJOINED: usize = 16;
-/// Of a pattern, and of a byte of it.
-const PATTERN: usize = 2_000;
-const PATTERN_BYTE: usize = 8;
 /// Most errors worth reporting.
 const MAX_ERRORS: usize = 1_000;
 
@@ -78,8 +77,10 @@ pub(super) struct Normalizer<'a> {
     /// What is left of alternatives that were too many (reported): whatever they are multiplied by, it is not looked at.
     given_up: Alternatives<'a>,
     depth: usize,
-    /// Left of [`MAX_STEPS`].
-    steps: usize,
+    /// The innermost location that is looked at.
+    at: LocId,
+    /// The fuel is spent, or the request cancelled; it is reported.
+    halted: bool,
     /// Nested questions whether something is empty. They may meet a location that is still open: not an error, the answer
     /// is then "unknown", and nothing learnt on the way is kept.
     pub(super) probing: usize,
@@ -109,24 +110,26 @@ impl<'a> Normalizer<'a> {
             any: Rc::new(vec![Facets::any()]),
             given_up: Rc::new(vec![Facets::any()]),
             depth: 0,
-            steps: MAX_STEPS,
+            at: LocId::ROOT,
+            halted: false,
             probing: 0,
             unknown: false,
         }
     }
 
-    /// Takes steps. No more are left: `false`, reported.
-    pub(super) fn spend(&mut self, steps: usize) -> bool {
-        let left = self.steps.saturating_sub(steps);
-        if left == 0 && self.steps > 0 {
-            self.report(LocId::ROOT, "", Reason::Limit("too many combinations of keywords".into()));
+    /// Spends fuel. `false` if there is none, which is reported at the location that is looked at.
+    pub(super) fn spend(&mut self, units: usize) -> bool {
+        if !self.halted
+            && let Err(out) = fuel::spend(units)
+        {
+            self.halted = true;
+            self.report(self.at, "", Reason::Limit(out.to_string()));
         }
-        self.steps = left;
-        left > 0
+        !self.halted
     }
 
     pub(super) fn is_exhausted(&self) -> bool {
-        self.steps == 0
+        self.halted
     }
 
     pub(super) fn report(&mut self, loc: LocId, keyword: &str, reason: Reason) {
@@ -244,9 +247,15 @@ impl<'a> Normalizer<'a> {
             }
             Some(Memo::Unknown) | None => {}
         }
-        if self.is_exhausted() {
-            return self.any.clone();
-        }
+        let around = std::mem::replace(&mut self.at, loc);
+        let keywords = self.doc.object(loc).map_or(0, |object| object.len());
+        let out = if self.spend(LOCATION + keywords) { self.expand_unknown(loc) } else { self.any.clone() };
+        self.at = around;
+        out
+    }
+
+    /// As [`Normalizer::expand`] of a location that nothing is known of.
+    fn expand_unknown(&mut self, loc: LocId) -> Alternatives<'a> {
         if self.depth >= self.limits.depth || self.doc.len() > self.limits.nodes {
             let what =
                 if self.depth >= self.limits.depth { "depth of references and applicators" } else { "schema nodes" };
@@ -494,7 +503,7 @@ impl<'a> Normalizer<'a> {
         if let Some(known) = self.patterns.get(used.source) {
             return known.clone();
         }
-        if !self.spend(PATTERN + PATTERN_BYTE * used.source.len()) {
+        if !self.spend(PARSED * used.source.len()) {
             return None;
         }
         let known = match known(used.source, self.limits) {

@@ -61,7 +61,7 @@ pub(super) fn any_number(cap: u32, exponents: Exponents) -> Expr {
 /// Texts (syntax not checked) whose parts have at most this many digits, as an automaton over bytes.
 fn capped(cap: u32, limit: usize) -> Result<Dfa, TooLarge> {
     if cap as usize * 3 > limit {
-        return Err(TooLarge { limit });
+        return Err(TooLarge::States { limit });
     }
     let mut b = DfaBuilder::new();
     let start = b.state(false);

@@ -212,7 +212,7 @@ impl Spelling {
                 }
             }
             if b.len() > limit {
-                return Err(TooLarge { limit });
+                return Err(TooLarge::States { limit });
             }
         }
         Ok(b.finish())

@@ -8,6 +8,7 @@ use crate::front::Lowered;
 use crate::front::diagnostic::{Diagnostic, Diagnostics, Severity, similar};
 use crate::front::json_schema;
 use crate::fsm::Dfa;
+use crate::fuel;
 use crate::ids::RuleId;
 use crate::ir::{Attributes, Budget, Expr, GrammarBuilder, SpecialToken, Spent};
 use crate::limits::Limits;
@@ -66,7 +67,13 @@ impl<'o> Session<'o> {
             let message = format!("the grammar comes to more than {} nodes", self.limits.nodes.saturating_mul(NODES));
             self.report(Diagnostic::error(span.clone(), message));
         }
-        enough
+        match fuel::spend(nodes) {
+            Ok(()) => enough,
+            Err(out) => {
+                self.report(Diagnostic::error(span.clone(), out.to_string()));
+                false
+            }
+        }
     }
 
     /// Most states of the next automaton.

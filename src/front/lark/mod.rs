@@ -36,9 +36,9 @@ mod token;
 
 use std::collections::BTreeMap;
 
-use super::Lowered;
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::json_schema::SchemaOptions;
+use super::{Lowered, within_fuel};
 use crate::ir::Grammar;
 use crate::limits::Limits;
 
@@ -68,9 +68,11 @@ pub fn lower(text: &str, options: &LarkOptions, limits: &Limits) -> Result<Lower
         diagnostics.push(Diagnostic::error(0..0, format!("the text is longer than {} bytes", limits.source_bytes)));
         return Err(diagnostics);
     }
-    let tokens = token::tokens(text, &mut diagnostics);
-    let file = parse::parse(&tokens, &mut diagnostics, limits);
-    lower::Session::new(diagnostics, options, limits).run(&file)
+    within_fuel(text, limits, || {
+        let tokens = token::tokens(text, &mut diagnostics);
+        let file = parse::parse(&tokens, &mut diagnostics, limits);
+        lower::Session::new(diagnostics, options, limits).run(&file)
+    })
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::SCALARS;
 use crate::fsm::{Dfa, DfaBuilder, TooLarge};
+use crate::fuel;
 
 /// The symbol of the first mark. No text has one of these: they are the halves of surrogate pairs.
 pub(super) const FIRST_MARK: u32 = 0xD800;
@@ -84,8 +85,9 @@ impl Check<'_> {
         let mut steps = 0usize;
         while let Some(((_, ways), from)) = pending.pop() {
             steps += symbols.len();
+            fuel::spend(symbols.len() * ways.len().max(1))?;
             if steps > MAX_STEPS {
-                return Err(TooLarge { limit: self.limit });
+                return Err(TooLarge::States { limit: self.limit });
             }
             for &(lo, hi) in &symbols {
                 let next: Vec<Way> = ways.iter().filter_map(|way| self.step(way, lo)).collect();
@@ -98,7 +100,7 @@ impl Check<'_> {
                     Some(&to) => to,
                     None => {
                         if b.len() >= self.limit {
-                            return Err(TooLarge { limit: self.limit });
+                            return Err(TooLarge::States { limit: self.limit });
                         }
                         let to = b.state(self.is_final(&key.1));
                         known.insert(key.clone(), to);
@@ -152,6 +154,7 @@ impl Check<'_> {
         let mut out: Vec<Way> = Vec::new();
         let mut pending = ways;
         while let Some(way) = pending.pop() {
+            fuel::spend(1 + out.len())?;
             let implies = |a: &Way, b: &Way| a.state == b.state && a.rests.iter().all(|rest| b.rests.contains(rest));
             if out.iter().any(|other| implies(other, &way)) {
                 continue;
@@ -174,7 +177,7 @@ impl Check<'_> {
             }
             out.push(way);
             if out.len() > MAX_WAYS {
-                return Err(TooLarge { limit: self.limit });
+                return Err(TooLarge::States { limit: self.limit });
             }
         }
         out.sort_unstable();

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use super::{Pattern, RegexError, SCALARS, size};
 use crate::cache::{CacheStats, Shared};
 use crate::fsm::{Dfa, TooLarge};
+use crate::fuel;
 use crate::limits::Limits;
 
 /// Most bytes all of them may hold, roughly.
@@ -85,11 +86,13 @@ impl Known {
         let mut kept = kept.lock();
         match (&kept.built, kept.failed) {
             (Some((enough, dfa)), _) if *enough <= limit => return Ok(dfa.clone()),
-            (_, Some(failed)) if limit <= failed => return Err(TooLarge { limit }),
+            (_, Some(failed)) if limit <= failed => return Err(TooLarge::States { limit }),
             _ => {}
         }
         match build() {
             Ok(dfa) => {
+                // Out of fuel it may be larger than it should be: nothing to keep for others.
+                fuel::check()?;
                 let dfa = Arc::new(dfa);
                 kept.built = Some((limit, dfa.clone()));
                 drop(kept);
@@ -97,7 +100,9 @@ impl Known {
                 Ok(dfa)
             }
             Err(error) => {
-                kept.failed = Some(limit);
+                if matches!(error, TooLarge::States { .. }) {
+                    kept.failed = Some(limit);
+                }
                 Err(error)
             }
         }

@@ -13,6 +13,7 @@ use crate::front::json_schema::{self, MemberOrder, SchemaErrors, Whitespace};
 use crate::front::regex::{self, Classes, Dot, RegexOptions, SCALARS, spell_utf8};
 use crate::front::{Lowered, structural_tag::tokens};
 use crate::fsm::ByteSet;
+use crate::fuel;
 use crate::ids::RuleId;
 use crate::ir::{AfterTag, Budget, Dispatch, DispatchEnd, Expr, GrammarBuilder, SpecialToken, Spent, Trigger};
 use crate::limits::Limits;
@@ -39,6 +40,10 @@ impl StructuralTag {
             depth: 0,
         };
         let body = lowering.format(&self.format, "/format", &Around::default());
+        if let Err(out) = fuel::check() {
+            let reason = Reason::Limit(out.to_string());
+            lowering.errors.push(StructuralTagError { pointer: "/format".into(), reason });
+        }
         let Some(body) = body.filter(|_| lowering.errors.is_empty()) else {
             return Err(StructuralTagErrors(lowering.errors));
         };

@@ -25,6 +25,7 @@ use crate::front::Lowered;
 use crate::front::diagnostic::Diagnostics;
 use crate::front::json_schema::{MemberOrder, SchemaErrorReason, SchemaOptions, Undeclared};
 use crate::front::regex::RegexError;
+use crate::fuel;
 use crate::limits::Limits;
 use crate::spec::json::JsonError;
 
@@ -111,5 +112,7 @@ impl fmt::Display for StructuralTagErrors {
 /// Reads a document and lowers it to a grammar of the texts it allows. All errors of the document and of the schemas in it are
 /// reported, each with a JSON pointer. Cost: linear, but for the schemas and regular expressions inside.
 pub fn lower(text: &str, options: &StructuralTagOptions, limits: &Limits) -> Result<Lowered, StructuralTagErrors> {
-    StructuralTag::parse(text, limits)?.lower(options, limits)
+    fuel::with_default_budget(limits.compile_budget(text.len()), || {
+        StructuralTag::parse(text, limits)?.lower(options, limits)
+    })
 }

@@ -45,7 +45,7 @@ fn what_is_not_regular_is_refused() {
         [Rule { attributes: Attributes { capture: Some("x".into()), ..Attributes::default() }, ..rule(any()) }];
     assert_eq!(automaton(&body, &captured, LIMIT), Err(NotRegular::Attributes { rule: RuleId::new(0) }));
     let large = Expr::repeat(Expr::text("ab"), 2, Some(1_000_000));
-    assert_eq!(automaton(&large, &[], LIMIT), Err(NotRegular::TooLarge(TooLarge { limit: LIMIT })));
+    assert_eq!(automaton(&large, &[], LIMIT), Err(NotRegular::TooLarge(TooLarge::States { limit: LIMIT })));
     // A chain of rules, each twice the next: neither deep recursion nor exponential work.
     let chain: Vec<Rule> = (1..=5000)
         .map(|i| rule(Expr::seq([Expr::Ref(RuleId::new(i % 5000)), Expr::Ref(RuleId::new(i % 5000))])))

@@ -1,0 +1,356 @@
+//! Shared leaf: fuel, a counted budget of work.
+//!
+//! Whoever sends a schema or a grammar decides how much work the engine does for it, and no bound on
+//! sizes bounds that work: products of automata, ambiguous parses and walks of the vocabulary grow
+//! faster than their input. So every computation that can grow spends fuel as it goes, and ends with
+//! [`OutOfFuel`] when its budget is spent or when its request is cancelled.
+//!
+//! * A **unit** stands for about ten nanoseconds of one core. Units are counted and never timed, so
+//!   the same input does the same on every machine. What is cached costs nothing.
+//! * The **meter** belongs to the thread, as the stack does: code deep inside a compilation spends
+//!   without passing a budget through every call. Outside of [`limited`] nothing is limited.
+//! * **Budgets nest**: an inner one is at most what is left of the outer one.
+//!
+//! [`Limits`](crate::limits::Limits) has the budgets; docs/RELIABILITY.md has how they were set.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Units between two looks at the budget and at cancel tokens: about 40 microseconds.
+const SLICE: u64 = 1 << 12;
+
+/// Why work was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OutOfFuel {
+    /// The budget is spent.
+    #[error("the work needs more than {limit} units of fuel")]
+    Spent {
+        /// The budget, in units.
+        limit: u64,
+    },
+    /// Nobody needs the result any more: see [`CancelToken`].
+    #[error("the work was cancelled")]
+    Cancelled,
+}
+
+/// The fuel of one thread.
+struct Meter {
+    /// Units that may be spent before the next look at the budget.
+    slice: Cell<u64>,
+    /// Units of the budget that are in no slice yet; `u64::MAX` without a budget.
+    reserve: Cell<u64>,
+    /// The budget that runs out first.
+    limit: Cell<u64>,
+    /// Units that have been in slices since the thread began.
+    issued: Cell<u64>,
+    halted: Cell<Option<OutOfFuel>>,
+}
+
+thread_local! {
+    static METER: Meter = const {
+        Meter {
+            slice: Cell::new(0),
+            reserve: Cell::new(u64::MAX),
+            limit: Cell::new(u64::MAX),
+            issued: Cell::new(0),
+            halted: Cell::new(None),
+        }
+    };
+    /// Tokens of the work under way, outermost first.
+    static TOKENS: RefCell<Vec<CancelToken>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Meter {
+    #[cold]
+    fn refill(&self, units: u64) -> Result<(), OutOfFuel> {
+        self.check()?;
+        let (slice, reserve) = (self.slice.get(), self.reserve.get());
+        let more = units.saturating_sub(slice).max(SLICE).min(reserve);
+        if reserve != u64::MAX {
+            self.reserve.set(reserve - more);
+        }
+        self.issued.set(self.issued.get() + more);
+        self.slice.set(slice + more);
+        match (slice + more).checked_sub(units) {
+            Some(left) => {
+                self.slice.set(left);
+                Ok(())
+            }
+            None => self.halt(OutOfFuel::Spent { limit: self.limit.get() }),
+        }
+    }
+
+    /// Ends all work under the budget. What is left of it counts as spent.
+    fn halt(&self, why: OutOfFuel) -> Result<(), OutOfFuel> {
+        if why == OutOfFuel::Cancelled {
+            self.return_slice();
+        }
+        self.slice.set(0);
+        self.halted.set(Some(why));
+        Err(why)
+    }
+
+    fn check(&self) -> Result<(), OutOfFuel> {
+        if let Some(halted) = self.halted.get() {
+            return Err(halted);
+        }
+        if TOKENS.with_borrow(|tokens| any_cancelled(tokens)) {
+            return self.halt(OutOfFuel::Cancelled);
+        }
+        match self.slice.get() == 0 && self.reserve.get() == 0 {
+            true => self.halt(OutOfFuel::Spent { limit: self.limit.get() }),
+            false => Ok(()),
+        }
+    }
+
+    /// Makes the next unit look at the budget.
+    fn return_slice(&self) {
+        let slice = self.slice.take();
+        self.issued.set(self.issued.get() - slice);
+        if self.reserve.get() != u64::MAX {
+            self.reserve.set(self.reserve.get() + slice);
+        }
+    }
+
+    fn spent(&self) -> u64 {
+        self.issued.get() - self.slice.get()
+    }
+}
+
+/// Spends fuel. Errors: the budget is spent, or the work was cancelled; from then on every call fails.
+#[inline]
+pub(crate) fn spend(units: usize) -> Result<(), OutOfFuel> {
+    METER.with(|meter| {
+        let (units, slice) = (units as u64, meter.slice.get());
+        if units <= slice {
+            meter.slice.set(slice - units);
+            return Ok(());
+        }
+        meter.refill(units)
+    })
+}
+
+/// Spends fuel for work that is done in any case; the next [`spend`] or [`check`] says if it was too
+/// much.
+#[inline]
+pub(crate) fn charge(units: usize) {
+    let _ = spend(units);
+}
+
+/// Whether work may go on.
+#[inline]
+pub(crate) fn check() -> Result<(), OutOfFuel> {
+    METER.with(Meter::check)
+}
+
+/// Does work with a budget of so many units, or with what is left of the budget around it if that is
+/// less. The work itself reports [`OutOfFuel`], as a limit error of its own stage.
+pub fn limited<T>(units: u64, work: impl FnOnce() -> T) -> T {
+    /// Gives the budget around it back, also where the work panics.
+    struct Outer {
+        left: u64,
+        limit: u64,
+        halted: Option<OutOfFuel>,
+        spent: u64,
+    }
+    impl Drop for Outer {
+        fn drop(&mut self) {
+            METER.with(|meter| {
+                meter.return_slice();
+                let used = meter.spent() - self.spent;
+                let left = if self.left == u64::MAX { u64::MAX } else { self.left.saturating_sub(used) };
+                meter.reserve.set(left);
+                meter.limit.set(self.limit);
+                meter.halted.set(self.halted);
+            });
+        }
+    }
+    let _outer = METER.with(|meter| {
+        meter.return_slice();
+        let left = meter.reserve.get();
+        let outer = Outer { left, limit: meter.limit.get(), halted: meter.halted.get(), spent: meter.spent() };
+        if units < left {
+            meter.reserve.set(units);
+            meter.limit.set(units);
+        }
+        outer
+    });
+    work()
+}
+
+/// Does work with the budget around it, or with one of so many units if there is none.
+pub fn with_default_budget<T>(units: u64, work: impl FnOnce() -> T) -> T {
+    if METER.with(|meter| meter.reserve.get() == u64::MAX) { limited(units, work) } else { work() }
+}
+
+/// Does work that others share with a budget of its own, whatever is left of the budget around it,
+/// and whether or not the request is cancelled.
+pub(crate) fn apart<T>(units: u64, work: impl FnOnce() -> T) -> T {
+    struct Around {
+        meter: [u64; 2],
+        halted: Option<OutOfFuel>,
+        tokens: Vec<CancelToken>,
+    }
+    impl Drop for Around {
+        fn drop(&mut self) {
+            METER.with(|meter| {
+                meter.return_slice();
+                meter.reserve.set(self.meter[0]);
+                meter.limit.set(self.meter[1]);
+                meter.halted.set(self.halted);
+            });
+            TOKENS.set(std::mem::take(&mut self.tokens));
+        }
+    }
+    let _around = METER.with(|meter| {
+        meter.return_slice();
+        let around = Around {
+            meter: [meter.reserve.replace(units), meter.limit.replace(units)],
+            halted: meter.halted.take(),
+            tokens: TOKENS.take(),
+        };
+        around
+    });
+    work()
+}
+
+/// Does work and counts the fuel that it spends, in units. For tests, benchmarks and reports.
+pub fn measure<T>(work: impl FnOnce() -> T) -> (T, u64) {
+    let before = METER.with(Meter::spent);
+    let result = work();
+    (result, METER.with(Meter::spent) - before)
+}
+
+/// Cancels the work of a request from another thread. Clones are the same token.
+///
+/// ```
+/// use louver::engine::{Engine, EngineOptions};
+/// use louver::front::json_schema::SchemaOptions;
+/// use louver::fuel::CancelToken;
+/// use louver::vocab::Vocabulary;
+///
+/// let engine = Engine::new(std::sync::Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+/// let token = CancelToken::default();
+/// token.cancel(); // as the task that waits for the answer does when its client has gone
+/// let schema = r#"{"type": "array"}"#;
+/// let compiled = token.run(|| engine.compile_json_schema(schema, &SchemaOptions::default()));
+/// assert!(compiled.is_err());
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct CancelToken(Arc<AtomicBool>);
+
+impl CancelToken {
+    /// Ends what runs under the token, within 10 milliseconds of compute, with a limit error.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`CancelToken::cancel`] was called.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Does work on this thread that ends when the token is cancelled. Preparations that the work
+    /// begins on background threads end with it.
+    pub fn run<T>(&self, work: impl FnOnce() -> T) -> T {
+        run_under(std::slice::from_ref(self), work)
+    }
+}
+
+/// The tokens of the work under way on this thread, to be handed on to another thread.
+pub(crate) fn cancel_tokens() -> Vec<CancelToken> {
+    TOKENS.with_borrow(Clone::clone)
+}
+
+/// Whether one of these tokens is cancelled.
+pub(crate) fn any_cancelled(tokens: &[CancelToken]) -> bool {
+    tokens.iter().any(CancelToken::is_cancelled)
+}
+
+/// Does work that ends when one of these tokens is cancelled.
+pub(crate) fn run_under<T>(tokens: &[CancelToken], work: impl FnOnce() -> T) -> T {
+    /// How many tokens there were before.
+    struct Before(usize);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            TOKENS.with_borrow_mut(|all| all.truncate(self.0));
+            METER.with(|meter| {
+                if meter.halted.get() == Some(OutOfFuel::Cancelled) {
+                    meter.halted.set(None);
+                }
+            });
+        }
+    }
+    let _before = TOKENS.with_borrow_mut(|all| {
+        let before = Before(all.len());
+        all.extend_from_slice(tokens);
+        before
+    });
+    METER.with(Meter::return_slice);
+    work()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_are_exact_and_nest() {
+        assert_eq!(spend(usize::MAX >> 1), Ok(()), "without a budget nothing is limited");
+        for budget in [0, 1, 10, SLICE - 1, SLICE, SLICE + 1, 3 * SLICE + 7] {
+            let ((), spent) = measure(|| {
+                limited(budget, || {
+                    let mut done = 0;
+                    while spend(1).is_ok() {
+                        done += 1;
+                    }
+                    assert_eq!(done, budget);
+                    assert_eq!(check(), Err(OutOfFuel::Spent { limit: budget }));
+                });
+            });
+            assert_eq!(spent, budget);
+        }
+        limited(100, || {
+            limited(1_000, || {
+                assert_eq!(spend(101), Err(OutOfFuel::Spent { limit: 100 }), "what is left outside");
+            });
+            assert_eq!(check(), Err(OutOfFuel::Spent { limit: 100 }), "it is spent outside, too");
+        });
+        limited(100, || {
+            limited(10, || assert!(spend(11).is_err()));
+            assert_eq!(spend(80), Ok(()), "an inner budget that is spent leaves the rest");
+            assert!(spend(30).is_err());
+        });
+        assert_eq!(check(), Ok(()));
+    }
+
+    #[test]
+    fn budgets_are_given_back_after_a_panic() {
+        limited(50, || {
+            let panicked = std::panic::catch_unwind(|| limited(10, || panic!("asked for by a test")));
+            assert!(panicked.is_err());
+            assert_eq!(spend(50), Ok(()));
+            assert!(spend(1).is_err());
+        });
+    }
+
+    #[test]
+    fn cancelled_work_ends_within_a_slice() {
+        let token = CancelToken::default();
+        token.run(|| {
+            assert_eq!(spend(10), Ok(()));
+            token.clone().cancel();
+            let steps = (0..2 * SLICE).take_while(|_| spend(1).is_ok()).count() as u64;
+            assert!(steps <= SLICE, "{steps}");
+            assert_eq!(limited(10, check), Err(OutOfFuel::Cancelled), "further work does not begin");
+        });
+        assert_eq!(check(), Ok(()), "other work goes on");
+        let outer = CancelToken::default();
+        outer.run(|| {
+            token.run(|| assert!(check().is_err()));
+            assert_eq!(check(), Ok(()));
+        });
+    }
+}
