@@ -11,7 +11,7 @@ use louver::front::json_schema::{SchemaErrorReason, SchemaErrors};
 use louver::spec::json::JsonError;
 use louver::spec::tools::{ToolChoiceError, ToolErrors};
 use louver_formats::LowerError;
-use louver_mistralrs::{GenerationError, PlanError};
+use louver_mistralrs::{Fault, GenerationError, PlanError};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -342,6 +342,8 @@ impl From<GenerationError> for ApiError {
         let message = error.to_string();
         match error {
             GenerationError::HostGone => ApiError::whole(ErrorKind::Unavailable, "host_gone", message),
+            // Masks of the request's schema or grammar need too much work.
+            GenerationError::Fault(Fault::Limit(_)) => ApiError::whole(ErrorKind::Invalid, "schema_limit", message),
             GenerationError::Fault(_) => ApiError::whole(ErrorKind::Internal, "generation", message),
             _ => ApiError::whole(ErrorKind::Internal, "host", message),
         }

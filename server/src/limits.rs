@@ -103,6 +103,21 @@ pub struct RequestLimits {
     pub tools: usize,
     /// Most stop strings.
     pub stop: usize,
+    /// Most checks (`/v1/louver/check`) at the same time. Eight times as many wait; 429 beyond.
+    pub checks: usize,
+    /// Longest time a check may take, the waiting included; 408 afterwards.
+    pub check_timeout_s: Seconds,
+}
+
+/// How many checks wait for each that runs.
+const WAITING_CHECKS: usize = 8;
+
+impl RequestLimits {
+    /// The limits of the gate of checks.
+    pub(crate) fn of_checks(self) -> RequestLimits {
+        let queue = self.checks.saturating_mul(WAITING_CHECKS);
+        RequestLimits { concurrent: self.checks, queue, queue_timeout_s: self.check_timeout_s, ..self }
+    }
 }
 
 impl Default for RequestLimits {
@@ -117,6 +132,8 @@ impl Default for RequestLimits {
             messages: 4096,
             tools: 1024,
             stop: 16,
+            checks: 2,
+            check_timeout_s: Seconds::whole(10),
         }
     }
 }
@@ -220,12 +237,10 @@ impl ServerLimits {
             ("requests.max_tokens", self.requests.max_tokens),
             ("requests.n", self.requests.n),
             ("requests.messages", self.requests.messages),
+            ("requests.checks", self.requests.checks),
             ("schema.depth", self.schema.depth),
         ];
-        let fuels = [
-            ("schema.compile_fuel", self.schema.compile_fuel),
-            ("schema.mask_fuel", self.schema.mask_fuel),
-        ];
+        let fuels = [("schema.compile_fuel", self.schema.compile_fuel), ("schema.mask_fuel", self.schema.mask_fuel)];
         if let Some((name, _)) = fuels.iter().find(|(_, value)| *value == 0) {
             return Some((name, "must not be 0".to_owned()));
         }
@@ -241,6 +256,9 @@ impl ServerLimits {
         }
         if self.requests.n > self.requests.concurrent {
             return Some(("requests.n", "must be at most requests.concurrent".to_owned()));
+        }
+        if self.requests.checks > 100_000 {
+            return Some(("requests.checks", "must be at most 100000".to_owned()));
         }
         if self.requests.concurrent > 100_000 || self.http.connections > 1_000_000 {
             return Some(("requests.concurrent", "must be at most 100000 (http.connections: 1000000)".to_owned()));

@@ -19,6 +19,7 @@ use crate::http::phase::Phase;
 use crate::inspect::{Outcome, Recorder, RequestSummary, TimingSummary};
 use crate::metrics::{FinishLabels, ModelLabels};
 use crate::state::{App, Served};
+use crate::turn::Work;
 
 /// How a request is read.
 #[derive(Clone, Copy, Debug)]
@@ -117,6 +118,8 @@ pub(crate) struct Running {
     shared: Shared,
     later: Option<Later>,
     begun: bool,
+    /// Preparations end with the request.
+    _work: Work,
 }
 
 impl Running {
@@ -124,7 +127,7 @@ impl Running {
         (app, served): (App, Arc<Served>),
         streams: Vec<EventStream>,
         later: Option<Later>,
-        permits: Permits,
+        (permits, work): (Permits, Work),
         (options, recording): (Options, Option<Recording>),
     ) -> Running {
         let prompt_tokens = streams.first().map_or(0, EventStream::prompt_tokens);
@@ -134,7 +137,7 @@ impl Running {
         let choices = streams.into_iter().enumerate();
         let advancing = choices.map(|(index, stream)| advance(shared.choice(index, stream), options)).collect();
         let compiled_in = options.compiled_in;
-        Running { served, prompt_tokens, compiled_in, advancing, shared, later, begun: false }
+        Running { served, prompt_tokens, compiled_in, advancing, shared, later, begun: false, _work: work }
     }
 
     /// When the request's time is over.
