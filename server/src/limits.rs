@@ -53,7 +53,8 @@ pub struct ServerLimits {
 pub struct HttpLimits {
     /// Longest body, in bytes; a longer one is answered 413.
     pub body_bytes: usize,
-    /// Bytes of bodies that are read at the same time, all clients together; others wait their turn.
+    /// Bytes that have arrived of bodies that are not read yet, all clients together; the first 64 KiB
+    /// of each are not counted. 503 beyond.
     pub bodies_bytes: usize,
     /// Most connections; further ones wait to be accepted.
     pub connections: usize,

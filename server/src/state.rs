@@ -111,7 +111,7 @@ struct Inner {
     models: Vec<Arc<Served>>,
     metrics: Metrics,
     traces: Arc<TraceStore>,
-    /// One permit a byte of the bodies that are read at the same time.
+    /// One permit a byte of the bodies that are arriving.
     bodies: Arc<Semaphore>,
     gate: Gate,
     checks: Gate,

@@ -1,6 +1,6 @@
 //! Routes, methods, keys, ids, bodies.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -62,6 +62,60 @@ async fn bodies() {
     let mut answer = vec![0; 1000];
     let read = tokio::time::timeout(PATIENCE, slow.read(&mut answer)).await.unwrap().unwrap();
     assert!(answer[..read].starts_with(b"HTTP/1.1 408"), "{}", String::from_utf8_lossy(&answer[..read]));
+}
+
+/// A connection that sends the beginning of a body and announces more.
+async fn half_body(server: &Server, announced: usize, sent: usize) -> TcpStream {
+    let mut connection = TcpStream::connect(server.address()).await.unwrap();
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         content-length: {announced}\r\n\r\n"
+    );
+    connection.write_all(head.as_bytes()).await.unwrap();
+    connection.write_all(&vec![b' '; sent]).await.unwrap();
+    connection
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_are_charged_as_they_arrive() {
+    let server = Server::start("").await;
+    let mut announced = Vec::new();
+    for sent in (0..100).map(|n| n % 2) {
+        announced.push(half_body(&server, 4 << 20, sent).await);
+    }
+    server.wait_for("louver_active_requests", 101.0).await;
+    let long = format!("{}{}", " ".repeat(3 << 20), ask(json!({})));
+    let begun = Instant::now();
+    for body in [ask(json!({})).to_string(), long] {
+        assert_eq!(server.post("/v1/chat/completions", body).await.status, 200);
+    }
+    // Not the time a body has to arrive, 30 s.
+    assert!(begun.elapsed() < Duration::from_secs(15));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn small_bodies_pass_when_the_budget_is_spent() {
+    let limits = "[limits.http]\nbody_bytes = 200000\nbodies_bytes = 200000\nread_timeout_s = 5";
+    let server = Server::start(limits).await;
+    let mut halves = Vec::new();
+    for _ in 0..4 {
+        halves.push(half_body(&server, 190_000, 180_000).await);
+    }
+    // The budget has room for one of them: the others are refused, and wait for nobody.
+    let mut codes = Vec::new();
+    for half in &mut halves {
+        let mut answer = [0; 12];
+        tokio::time::timeout(PATIENCE, half.read_exact(&mut answer)).await.unwrap().unwrap();
+        codes.push(String::from_utf8_lossy(&answer[9..]).into_owned());
+        if codes.last().is_some_and(|code| code == "503") {
+            assert_eq!(server.post("/v1/chat/completions", ask(json!({})).to_string()).await.status, 200);
+        }
+    }
+    codes.sort();
+    assert_eq!(codes, ["408", "503", "503", "503"]);
+    // What they held is free again.
+    let long = format!("{}{}", " ".repeat(180_000), ask(json!({})));
+    assert_eq!(server.post("/v1/chat/completions", long).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
