@@ -23,6 +23,8 @@ pub enum ErrorKind {
     Invalid,
     /// No key, or not one of the server's: 401.
     Unauthorized,
+    /// A foreign name of the server, or a foreign web page: 403.
+    Forbidden,
     /// No such route, model or thing: 404.
     NotFound,
     /// The route has other methods: 405.
@@ -47,6 +49,7 @@ impl ErrorKind {
         match self {
             ErrorKind::Invalid => StatusCode::BAD_REQUEST,
             ErrorKind::Unauthorized => StatusCode::UNAUTHORIZED,
+            ErrorKind::Forbidden => StatusCode::FORBIDDEN,
             ErrorKind::NotFound => StatusCode::NOT_FOUND,
             ErrorKind::Method => StatusCode::METHOD_NOT_ALLOWED,
             ErrorKind::Timeout => StatusCode::REQUEST_TIMEOUT,
@@ -62,6 +65,7 @@ impl ErrorKind {
     pub fn name(self) -> &'static str {
         match self {
             ErrorKind::Unauthorized => "authentication_error",
+            ErrorKind::Forbidden => "permission_error",
             ErrorKind::NotFound => "not_found_error",
             ErrorKind::Busy => "rate_limit_error",
             ErrorKind::Timeout => "timeout_error",

@@ -15,6 +15,8 @@ mod check;
 mod faults;
 #[path = "api/http.rs"]
 mod http;
+#[path = "api/origins.rs"]
+mod origins;
 #[path = "api/responses.rs"]
 mod responses;
 #[path = "api/stopping.rs"]

@@ -124,13 +124,15 @@ fn too_long(limit: usize) -> ApiError {
     ApiError::whole(ErrorKind::TooLarge, "body_too_long", message)
 }
 
-/// JSON by its content type, or of no type.
+/// JSON by its content type. One has to be said: a web page may send a body of no type anywhere.
 fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
-    let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
+    let refused = |message: String| Err(ApiError::whole(ErrorKind::MediaType, "unsupported_media_type", message));
+    let Some(value) = headers.get(header::CONTENT_TYPE) else {
+        return refused("a header is needed: Content-Type: application/json".to_owned());
+    };
     let kind = value.to_str().unwrap_or("").split(';').next().unwrap_or("").trim().to_ascii_lowercase();
     if kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json")) {
         return Ok(());
     }
-    let message = format!("the body must be application/json, not {kind:?}");
-    Err(ApiError::whole(ErrorKind::MediaType, "unsupported_media_type", message))
+    refused(format!("the body must be application/json, not {kind:?}"))
 }

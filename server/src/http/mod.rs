@@ -3,6 +3,7 @@
 pub(crate) mod body;
 mod connection;
 mod layers;
+pub(crate) mod origin;
 pub(crate) mod phase;
 mod task;
 

@@ -22,7 +22,8 @@ async fn clients_that_leave_end_their_generations() {
 
     // One that does not wait for a whole answer.
     let impatient = reqwest::Client::builder().timeout(Duration::from_millis(400)).build().unwrap();
-    let request = impatient.post(format!("{}/v1/chat/completions", server.base)).body(endless().to_string());
+    let request = impatient.post(format!("{}/v1/chat/completions", server.base));
+    let request = request.header("content-type", "application/json").body(endless().to_string());
     assert!(request.send().await.is_err());
     server.wait_for("louver_running_generations", 0.0).await;
     let text = server.get("/metrics").await.text;
