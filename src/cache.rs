@@ -3,9 +3,9 @@
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
 
+use crate::hash::Seeded;
 use hashbrown::{HashTable, hash_table};
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
-use rustc_hash::FxBuildHasher;
 
 /// How a cache is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
     where
         K: Borrow<Q>,
     {
-        let hash = FxBuildHasher.hash_one(key);
+        let hash = Seeded.hash_one(key);
         if let Some(slot) = self.young.values.find(hash, |slot| slot.key.borrow() == key) {
             self.hits += 1;
             return Some(slot.value.clone());
@@ -127,7 +127,7 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
 
     /// Keeps a value of so many bytes. One that would take more than half of the budget is not kept.
     pub(crate) fn insert(&mut self, key: K, value: V, bytes: usize) {
-        let hash = FxBuildHasher.hash_one(&key);
+        let hash = Seeded.hash_one(&key);
         for generation in [&mut self.young, &mut self.old] {
             generation.take(hash, &key);
         }

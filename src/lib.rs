@@ -79,6 +79,7 @@ pub mod engine;
 pub mod front;
 pub mod fsm;
 pub mod fuel;
+mod hash;
 pub mod ids;
 pub mod ir;
 pub mod limits;

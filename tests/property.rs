@@ -51,7 +51,7 @@ pub(crate) fn config(cases: u32) -> Config {
 
 /// Out of reach of the oracle's budget: the engine's own limits are tested elsewhere.
 fn limits() -> Limits {
-    Limits { config_items: 1 << 24, ..Limits::default() }
+    Limits { config_items: 1 << 24, ..crate::harness::unlimited().limits }
 }
 
 /// A grammar that a failure shows as text.
@@ -114,7 +114,7 @@ proptest! {
         for (name, change) in SWITCHED {
             let Some(constraint) = compile(&grammar, &vocab, &oracle, change)? else { return Ok(()) };
             oracle.back_to(0);
-            let mut options = EngineOptions::default();
+            let mut options = crate::harness::unlimited();
             change(&mut options);
             let looked = short_prefixes(&constraint, &mut oracle).and_then(|()| walk(&constraint, &mut oracle, &path));
             match looked {
@@ -166,7 +166,7 @@ proptest! {
         let vocab = Arc::new(vocab.build());
         let whole = grammar.loaded().expect("what is deferred can be made").into_owned();
         let mut oracle = Oracle::new(&whole);
-        for ways in [(EngineOptions::default().direct_walk, 2), (0, 2), (3, 0)] {
+        for ways in [(crate::harness::unlimited().direct_walk, 2), (0, 2), (3, 0)] {
             let by = |options: &mut EngineOptions| (options.direct_walk, options.mutual_rules) = ways;
             let Some(constraint) = compile(&grammar, &vocab, &oracle, by)? else { return Ok(()) };
             oracle.back_to(0);
@@ -239,7 +239,7 @@ fn compile(
     oracle: &Oracle,
     change: impl FnOnce(&mut EngineOptions),
 ) -> Result<Option<Constraint>, TestCaseError> {
-    let mut options = EngineOptions { limits: limits(), ..EngineOptions::default() };
+    let mut options = EngineOptions { limits: limits(), ..crate::harness::unlimited() };
     change(&mut options);
     let engine = Engine::new(vocab.clone(), options);
     match engine.compile(grammar) {

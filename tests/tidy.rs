@@ -6,15 +6,18 @@ use std::path::{Path, PathBuf};
 /// Most lines of code (blank lines, comments and inline tests apart) of a file.
 const MAX_CODE_LINES: usize = 700;
 
-/// What each stage of the engine may import of the others. `ids`, `limits`, `cache`, `numbers`, `switches` and `fsm` are leaves that all may use.
-const LEAVES: &[&str] = &["ids", "limits", "cache", "numbers", "room", "switches", "fsm"];
+/// Leaves of the engine, which all stages may use.
+const LEAVES: &[&str] = &["ids", "limits", "fuel", "cache", "numbers", "room", "switches", "hash", "fsm"];
+/// What each stage may import beside the leaves.
 const STAGES: &[(&str, &[&str])] = &[
     ("ids", &[]),
     ("limits", &[]),
+    ("fuel", &[]),
     ("cache", &[]),
     ("numbers", &[]),
     ("room", &[]),
     ("switches", &[]),
+    ("hash", &[]),
     ("fsm", &[]),
     ("vocab", &[]),
     ("spec", &[]),

@@ -37,6 +37,7 @@ pub fn limits() -> Limits {
         config_items: 400,
         parser_bytes: 1 << 20,
         mask_bytes: 1 << 20,
+        ..Limits::default()
     }
 }
 

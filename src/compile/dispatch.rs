@@ -4,7 +4,6 @@
 use aho_corasick::automaton::Automaton;
 use aho_corasick::dfa::DFA;
 use aho_corasick::{Anchored, StartKind};
-use rustc_hash::FxHashMap;
 use std::sync::{Arc, OnceLock};
 
 use super::Mark;
@@ -12,6 +11,7 @@ use super::facts::RuleFacts;
 use super::units::Symbol;
 use crate::cache::Shared;
 use crate::fsm::{ByteSet, Edge, Nfa, TooLarge};
+use crate::hash::HashMap;
 use crate::ir::{AfterTag, Dispatch, DispatchEnd, Trigger};
 
 /// Memory of all shared automata, in bytes; what has not been used lately is dropped.
@@ -99,7 +99,7 @@ impl Pending {
     /// The automaton is built if nothing in the process has watched for the same before. `limit`: most states of it.
     pub(super) fn new(dispatch: &Dispatch, limit: usize) -> Result<Pending, TooLarge> {
         let (mut tags, mut rules): (Vec<Trigger>, Vec<Vec<u32>>) = (Vec::new(), Vec::new());
-        let mut numbers: FxHashMap<&Trigger, usize> = FxHashMap::default();
+        let mut numbers: HashMap<&Trigger, usize> = HashMap::default();
         for (trigger, body) in &dispatch.tags {
             let number = *numbers.entry(trigger).or_insert_with(|| {
                 tags.push(trigger.clone());
@@ -273,9 +273,9 @@ struct Builder<'d> {
     root: usize,
     patterns: Vec<&'d [u8]>,
     meanings: Vec<(Meaning, usize)>,
-    ids: FxHashMap<(usize, Phase), u32>,
+    ids: HashMap<(usize, Phase), u32>,
     queue: Vec<(usize, Phase, u32)>,
-    depth: FxHashMap<usize, u32>,
+    depth: HashMap<usize, u32>,
     end: u32,
     limit: usize,
 }
@@ -318,9 +318,9 @@ fn build(dispatch: &Watched, nfa: &mut Nfa, marks: &mut Vec<Mark>, limit: usize)
         root,
         patterns,
         meanings,
-        ids: FxHashMap::default(),
+        ids: HashMap::default(),
         queue: Vec::new(),
-        depth: FxHashMap::default(),
+        depth: HashMap::default(),
         end,
         limit,
     };

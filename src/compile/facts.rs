@@ -4,13 +4,12 @@
 
 use std::sync::OnceLock;
 
-use rustc_hash::FxHashMap;
-
 use super::components::Components;
 use super::dispatch::Pending;
 use super::thompson::{self, Place};
 use super::{Classes, CompileError, Compiled};
 use crate::fsm::{ByteSet, Grouped, LONG_GAP, Levels};
+use crate::hash::HashMap;
 use crate::ids::{Label, RuleId};
 use crate::ir::{Counted, Dispatch, Expr, Grammar, GrammarError, Graph, Members, Trigger};
 use crate::limits::Limits;
@@ -121,7 +120,7 @@ fn weight(expr: &Expr, cap: usize) -> usize {
 }
 
 /// Bodies of auxiliary rules, and dispatches by their rules.
-type Bodies<'a> = (&'a [&'a Expr], &'a FxHashMap<u32, Pending>);
+type Bodies<'a> = (&'a [&'a Expr], &'a HashMap<u32, Pending>);
 
 /// Fills in a compiled grammar's facts.
 pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), CompileError> {
@@ -133,10 +132,10 @@ pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), Com
         refs: vec![(0, 0); grammar.rules.len()],
         calls: Vec::new(),
         seen: vec![false; grammar.rules.len()],
-        auxiliary: FxHashMap::default(),
+        auxiliary: HashMap::default(),
         bodies: Vec::new(),
-        dispatches: FxHashMap::default(),
-        levels: FxHashMap::default(),
+        dispatches: HashMap::default(),
+        levels: HashMap::default(),
         cuts: ByteSet::EMPTY,
         sets: Vec::new(),
         total: 0,
@@ -218,12 +217,12 @@ struct Scan<'g> {
     calls: Vec<u32>,
     seen: Vec<bool>,
     /// Auxiliary rules by the address of their expression.
-    auxiliary: FxHashMap<usize, u32>,
+    auxiliary: HashMap<usize, u32>,
     /// Bodies of auxiliary rules.
     bodies: Vec<&'g Expr>,
-    dispatches: FxHashMap<u32, Pending>,
+    dispatches: HashMap<u32, Pending>,
     /// In how many steps counted graphs end, by the address of their expression.
-    levels: FxHashMap<usize, std::sync::Arc<Levels>>,
+    levels: HashMap<usize, std::sync::Arc<Levels>>,
     /// Bytes that differ from the byte before them.
     cuts: ByteSet,
     /// Sets of members, and the rules they are in.
@@ -563,7 +562,7 @@ impl Compiled {
                 rank += 1;
                 continue;
             }
-            let number: FxHashMap<u32, u32> = members.iter().enumerate().map(|(i, &r)| (r, i as u32)).collect();
+            let number: HashMap<u32, u32> = members.iter().enumerate().map(|(i, &r)| (r, i as u32)).collect();
             let leading: Vec<Vec<u32>> = members
                 .iter()
                 .map(|&rule| {

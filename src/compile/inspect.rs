@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use super::{Compiled, Mark, NO_BLOCK, Program};
 use crate::fsm::ByteSet;
+use crate::hash::HashMap;
 use crate::ids::{RuleId, SpecialId};
 
 /// One rule's automaton, all of it.
@@ -102,7 +101,7 @@ impl Compiled {
     /// only where it gets to it.
     pub fn automata(self: &Arc<Self>) -> Vec<RuleAutomaton> {
         let program = Program::whole(self.clone());
-        Inspect { compiled: self, program, rules: FxHashMap::default(), order: Vec::new() }.run()
+        Inspect { compiled: self, program, rules: HashMap::default(), order: Vec::new() }.run()
     }
 
     /// The name of one of its own rules.
@@ -120,7 +119,7 @@ struct Inspect<'c> {
     compiled: &'c Arc<Compiled>,
     program: Program,
     /// A rule's place in the result.
-    rules: FxHashMap<u32, usize>,
+    rules: HashMap<u32, usize>,
     order: Vec<u32>,
 }
 
@@ -144,9 +143,9 @@ impl Inspect<'_> {
 
     /// A walk from the rule's first state. A state that only returns is shared between rules, so each gets one of its own.
     fn rule(&mut self, rule: u32) -> RuleAutomaton {
-        let mut states = Local { ids: vec![self.program.open(rule)], known: FxHashMap::default() };
+        let mut states = Local { ids: vec![self.program.open(rule)], known: HashMap::default() };
         states.known.insert(states.ids[0], 0);
-        let mut blocks = Local { ids: Vec::new(), known: FxHashMap::default() };
+        let mut blocks = Local { ids: Vec::new(), known: HashMap::default() };
         let (mut out, mut placed) = (Vec::new(), Vec::new());
         while out.len() < states.ids.len() {
             let id = states.ids[out.len()];
@@ -202,7 +201,7 @@ impl Inspect<'_> {
 /// Ids of the program, numbered anew in the order in which they are met.
 struct Local {
     ids: Vec<u32>,
-    known: FxHashMap<u32, usize>,
+    known: HashMap<u32, usize>,
 }
 
 impl Local {

@@ -4,10 +4,10 @@
 use std::ops::Range;
 
 use indexmap::IndexSet;
-use rustc_hash::FxBuildHasher;
 
 use super::units::Unit;
 use crate::fsm::{Edge, Nfa};
+use crate::hash::Seeded;
 use crate::ir::{Counts, Pick, Taken};
 
 /// Most bytes of a name that are looked at.
@@ -320,11 +320,11 @@ fn first(nfa: &mut Nfa, begin: u32, end: u32) -> (u32, bool) {
 #[derive(Debug)]
 pub(super) struct MemberStates {
     /// What has been there, by number; nothing is the first.
-    taken: IndexSet<Taken, FxBuildHasher>,
+    taken: IndexSet<Taken, Seeded>,
     /// A state's number is that of what has been there and, in so many bits, that of a place.
     bits: u32,
     /// Those that do not fit, by what is left of their numbers without [`OTHER`].
-    others: IndexSet<(u32, u32), FxBuildHasher>,
+    others: IndexSet<(u32, u32), Seeded>,
     /// Nothing is noted of what has been there.
     is_shape: bool,
 }

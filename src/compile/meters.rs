@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
+use crate::hash::HashMap;
 use crate::ids::RuleId;
 use crate::ir::{Attributes, Expr, Grammar, Rule, Spent};
 
@@ -88,8 +87,8 @@ impl Meter {
 }
 
 /// The grammar with every budget in a rule of its own, and the meters of those rules.
-pub(super) fn split(grammar: Arc<Grammar>) -> (Arc<Grammar>, FxHashMap<u32, Meter>) {
-    let mut meters = FxHashMap::default();
+pub(super) fn split(grammar: Arc<Grammar>) -> (Arc<Grammar>, HashMap<u32, Meter>) {
+    let mut meters = HashMap::default();
     if grammar.rules.iter().all(|rule| rule.attributes.budget.is_none()) {
         return (grammar, meters);
     }

@@ -29,10 +29,9 @@ pub(crate) use scopes::{Behind, EMPTY, NONE, Role, Scopes};
 
 use std::sync::{Arc, OnceLock};
 
-use rustc_hash::FxHashMap;
-
 use crate::fsm::{ByteSet, Levels};
 use crate::fuel::{self, OutOfFuel};
+use crate::hash::HashMap;
 use crate::ir::{Expr, Grammar, GrammarError, SpecialToken, Spent};
 use crate::limits::Limits;
 
@@ -149,25 +148,25 @@ pub struct Compiled {
     /// As it is parsed: every budget, scope and element in a rule of its own.
     pub(crate) parsed: Arc<Grammar>,
     /// What those rules meter.
-    pub(crate) meters: FxHashMap<u32, Meter>,
+    pub(crate) meters: HashMap<u32, Meter>,
     /// Rules that have to do with values that must differ.
     pub(crate) scopes: Scopes,
     /// The grammar's rules, then auxiliary ones.
     pub(crate) rules: Vec<RuleFacts>,
     /// Auxiliary rules by the address of their expression in `grammar`.
-    auxiliary: FxHashMap<usize, u32>,
+    auxiliary: HashMap<usize, u32>,
     /// In how many steps counted graphs end, by the address of their expression.
-    levels: FxHashMap<usize, Arc<Levels>>,
+    levels: HashMap<usize, Arc<Levels>>,
     /// Automata that are built with the facts: of auxiliary rules.
-    units: FxHashMap<u32, Arc<units::Unit>>,
+    units: HashMap<u32, Arc<units::Unit>>,
     /// Dispatches, by their rules.
-    dispatches: FxHashMap<u32, Arc<dispatch::Dispatching>>,
+    dispatches: HashMap<u32, Arc<dispatch::Dispatching>>,
     /// There are blocks of white space; see [`Block::gap`]. Never together with budgets.
     pub(crate) gaps: bool,
     /// Bytes that are never told apart.
     pub(crate) classes: Arc<Classes>,
     /// By rule whose body is deferred: what is made of it, once a parse gets to it; none if that is impossible.
-    deferred: FxHashMap<u32, OnceLock<Option<Arc<Compiled>>>>,
+    deferred: HashMap<u32, OnceLock<Option<Arc<Compiled>>>>,
     limits: Limits,
     pub(crate) start: u32,
 }
@@ -213,13 +212,13 @@ impl Compiled {
             meters,
             scopes,
             rules: Vec::new(),
-            auxiliary: FxHashMap::default(),
-            levels: FxHashMap::default(),
-            units: FxHashMap::default(),
-            dispatches: FxHashMap::default(),
+            auxiliary: HashMap::default(),
+            levels: HashMap::default(),
+            units: HashMap::default(),
+            dispatches: HashMap::default(),
             gaps: false,
             classes: Arc::new(Classes::new(&ByteSet::EMPTY)),
-            deferred: FxHashMap::default(),
+            deferred: HashMap::default(),
             limits: limits.clone(),
         };
         facts::gather(&mut compiled, limits)?;
@@ -267,7 +266,7 @@ impl Compiled {
     /// How many rules the largest set of mutually recursive ones has: a few in documents, dozens in programming languages, whose
     /// expressions are long chains of rules.
     pub(crate) fn largest_component(&self) -> usize {
-        let mut sizes: FxHashMap<u32, usize> = FxHashMap::default();
+        let mut sizes: HashMap<u32, usize> = HashMap::default();
         for rule in &self.rules {
             *sizes.entry(rule.component).or_default() += 1;
         }

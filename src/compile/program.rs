@@ -5,8 +5,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
 use super::dispatch::{Dispatching, Shape};
 use super::members::{Kind, Likely, MemberStates};
 use super::units::Unit;
@@ -14,6 +12,7 @@ use super::{
     Behind, Block, ByteEdge, Classes, Compiled, CompiledSize, Mark, Meter, NO_BLOCK, RuleFacts, leaves, thompson,
 };
 use crate::fsm::{Dfa, Edge};
+use crate::hash::{HashMap, HashSet};
 use crate::ids::Label;
 use crate::ir::Expr;
 use crate::numbers::Numbers;
@@ -168,29 +167,29 @@ pub(crate) struct Program {
     rules: Vec<Opened>,
     known: Numbers,
     /// By the number of what can be read from there: see [`super::residuals`].
-    residuals: FxHashMap<u32, u32>,
+    residuals: HashMap<u32, u32>,
     /// States of sets of members.
     members: Vec<MemberStates>,
     /// How many of those are in sets.
     member_states: usize,
     /// Of states that differ only in which members there have been, the first.
-    first_alike: FxHashMap<Kind, u32>,
+    first_alike: HashMap<Kind, u32>,
     /// By instance: see [`Program::is_apart`], [`Program::names_of`] and [`Program::covered`].
-    apart: FxHashMap<u32, bool>,
-    names: FxHashMap<u32, Arc<alike::Names>>,
-    covered: FxHashMap<u32, Arc<FxHashSet<u32>>>,
+    apart: HashMap<u32, bool>,
+    names: HashMap<u32, Arc<alike::Names>>,
+    covered: HashMap<u32, Arc<HashSet<u32>>>,
     /// By instance: places from which members end alike.
-    endings: FxHashMap<u32, alike::Endings>,
+    endings: HashMap<u32, alike::Endings>,
     /// See [`Program::nearing_end`].
-    nearing_end: FxHashMap<u32, u32>,
+    nearing_end: HashMap<u32, u32>,
     /// States that are a node of a graph, and others that are known to be none.
-    at_nodes: FxHashMap<u32, Option<AtNode>>,
+    at_nodes: HashMap<u32, Option<AtNode>>,
     /// What is known of the nodes of instances, which some others stand for.
-    likes: FxHashMap<u32, Likes>,
+    likes: HashMap<u32, Likes>,
     /// Sets of members are not told apart: for reports.
     is_shape: bool,
     /// Placed blocks by rule, block of its unit, and the state behind.
-    placed: FxHashMap<(u32, u32, u32), u32>,
+    placed: HashMap<(u32, u32, u32), u32>,
     scratch: Scratch,
 }
 
@@ -236,19 +235,19 @@ impl Program {
             blocks: Vec::new(),
             instances: Vec::new(),
             known: Numbers::with_room(STATES),
-            residuals: FxHashMap::default(),
+            residuals: HashMap::default(),
             members: Vec::new(),
             member_states: 0,
-            first_alike: FxHashMap::default(),
-            apart: FxHashMap::default(),
-            names: FxHashMap::default(),
-            covered: FxHashMap::default(),
-            endings: FxHashMap::default(),
-            nearing_end: FxHashMap::default(),
-            at_nodes: FxHashMap::default(),
-            likes: FxHashMap::default(),
+            first_alike: HashMap::default(),
+            apart: HashMap::default(),
+            names: HashMap::default(),
+            covered: HashMap::default(),
+            endings: HashMap::default(),
+            nearing_end: HashMap::default(),
+            at_nodes: HashMap::default(),
+            likes: HashMap::default(),
             is_shape: false,
-            placed: FxHashMap::default(),
+            placed: HashMap::default(),
             scratch: Scratch::default(),
         };
         program.states.push(State {

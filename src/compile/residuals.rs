@@ -3,10 +3,9 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustc_hash::FxHashMap;
-
 use crate::cache::Shared;
 use crate::fsm::Dfa;
+use crate::hash::HashMap;
 
 /// Largest automaton whose states are looked at, each with all that follows.
 const MAX_STATES: usize = 64;
@@ -52,7 +51,7 @@ fn number(written: Box<[u32]>) -> Option<u32> {
 /// The automaton from a state on, its states in the order in which they are met.
 fn written(dfa: &Dfa, from: u32) -> Box<[u32]> {
     let (mut order, mut out) = (vec![from], Vec::new());
-    let mut places: FxHashMap<u32, u32> = FxHashMap::from_iter([(from, 0)]);
+    let mut places: HashMap<u32, u32> = HashMap::from_iter([(from, 0)]);
     let mut at = 0;
     while let Some(&state) = order.get(at) {
         at += 1;

@@ -4,10 +4,9 @@
 
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
 use super::{CompileError, Compiled, leaves};
 use crate::fsm::Dfa;
+use crate::hash::{HashMap, HashSet};
 use crate::ids::RuleId;
 use crate::ir::{Attributes, Expr, Grammar, Rule};
 
@@ -37,7 +36,7 @@ pub(crate) enum Behind {
 /// Rules that have to do with values that must differ; empty in grammars without any.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scopes {
-    roles: FxHashMap<u32, Role>,
+    roles: HashMap<u32, Role>,
     /// Per rule: it may call an element of a scope around it.
     exposes: Vec<bool>,
 }
@@ -143,7 +142,7 @@ pub(super) fn check<'c>(compiled: &mut Compiled, calls: &impl Fn(usize) -> &'c [
 
 /// Whether all elements of a scope are strings of which infinitely many are left wherever they have got to.
 fn is_open<'c>(compiled: &Compiled, calls: &impl Fn(usize) -> &'c [u32], scope: u32) -> bool {
-    let (mut seen, mut queue) = (FxHashSet::default(), calls(scope as usize).to_vec());
+    let (mut seen, mut queue) = (HashSet::default(), calls(scope as usize).to_vec());
     while let Some(rule) = queue.pop() {
         if !seen.insert(rule) {
             continue;
@@ -152,7 +151,7 @@ fn is_open<'c>(compiled: &Compiled, calls: &impl Fn(usize) -> &'c [u32], scope: 
             Some(Role::Scope { .. }) => {}
             Some(Role::Element) => {
                 let Some(element) = compiled.parsed.rules.get(rule as usize) else { return false };
-                let mut looking = Looking { compiled, inside: FxHashSet::default() };
+                let mut looking = Looking { compiled, inside: HashSet::default() };
                 let body = &element.body;
                 if !looking.is_string(body) || !looking.ends_quoted(body) || !looking.is_open(body) {
                     return false;
@@ -167,7 +166,7 @@ fn is_open<'c>(compiled: &Compiled, calls: &impl Fn(usize) -> &'c [u32], scope: 
 /// A look at expressions, through rules that do not call themselves.
 struct Looking<'c> {
     compiled: &'c Compiled,
-    inside: FxHashSet<u32>,
+    inside: HashSet<u32>,
 }
 
 impl Looking<'_> {

@@ -3,14 +3,13 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use super::Compiled;
 use super::counted::{Counts, NONE};
 use super::facts::{address, countable, is_gap, is_tiny, written_out};
 use super::members::{Fragments, Regions};
 use super::units::{BlockPart, Nodes, Part, Symbol, Unit};
 use crate::fsm::{Levels, Nfa};
+use crate::hash::HashMap;
 use crate::ir::{Counted, Expr, Grammar, Members};
 
 /// Where an expression stands: neither counters nor sets of members nest inside one rule.
@@ -77,7 +76,7 @@ struct Thompson<'c> {
     /// See [`Unit::graph`].
     graph: Option<Nodes>,
     /// Blocks by body and bounds.
-    known: FxHashMap<(usize, u32, Option<u32>), u32>,
+    known: HashMap<(usize, u32, Option<u32>), u32>,
 }
 
 impl<'c> Thompson<'c> {
@@ -88,7 +87,7 @@ impl<'c> Thompson<'c> {
             blocks: Vec::new(),
             members: Regions::default(),
             graph: None,
-            known: FxHashMap::default(),
+            known: HashMap::default(),
         }
     }
 

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Condvar, Mutex};
-use rustc_hash::FxHashMap;
 
 mod cut;
 mod explore;
@@ -20,6 +19,7 @@ use super::shared::{Counters, count};
 use super::{Constraint, Matcher};
 use crate::fsm::ByteSet;
 use crate::fuel;
+use crate::hash::HashMap;
 use crate::ids::TokenId;
 use crate::mask::{Index, IndexState};
 use crate::matcher::{ConfigId, DEAD, Parser, ParserLimit};
@@ -113,7 +113,7 @@ impl Ahead {
 struct Shadow {
     state: Option<Box<IndexState>>,
     /// The constraint's configurations of one epoch, and what they are here.
-    known: FxHashMap<ConfigId, ConfigId>,
+    known: HashMap<ConfigId, ConfigId>,
     epoch: u64,
     own_epoch: u64,
     /// The last preparation that was not interrupted: in which epoch of the constraint, and how many places it looked at.
@@ -242,7 +242,7 @@ impl Ahead {
 
 impl Shadow {
     /// The parser, within its budget, and what is known of the constraint's configurations.
-    fn get(&mut self, index: &Index) -> (&mut IndexState, &mut FxHashMap<ConfigId, ConfigId>) {
+    fn get(&mut self, index: &Index) -> (&mut IndexState, &mut HashMap<ConfigId, ConfigId>) {
         let state = self.state.get_or_insert_with(|| Box::new(index.fresh_state()));
         if state.parser.start() == DEAD {
             // It was emptied when there was no fuel left.

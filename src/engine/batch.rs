@@ -4,10 +4,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
 use super::shared::{Counters, Shared, count};
 use super::{Engine, Matcher, stops_only};
+use crate::hash::{HashMap, HashSet};
 use crate::mask::{Index, IndexState, TokenSet};
 use crate::vocab::Vocabulary;
 
@@ -144,7 +143,7 @@ impl Engine {
         let mut rows = self.rows(matchers)?;
         self.resolve(&mut rows);
         let words = self.vocab.mask_words();
-        let mut numbers: FxHashMap<usize, u32> = FxHashMap::default();
+        let mut numbers: HashMap<usize, u32> = HashMap::default();
         let mut distinct: Vec<&Allows> = Vec::new();
         let mut out = vec![(RowStatus::Free, None); rows.len()];
         for row in &rows {
@@ -207,7 +206,7 @@ impl Engine {
             Allows::Set(set) => Some(Arc::as_ptr(set).addr()),
             _ => None,
         });
-        let mut seen = FxHashSet::default();
+        let mut seen = HashSet::default();
         count(&shared.counters.batch_rows_repeated, sets.filter(|&set| !seen.insert(set)).count());
     }
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use indexmap::{Equivalent, IndexMap};
 use parking_lot::Mutex;
-use rustc_hash::{FxBuildHasher, FxHasher};
 
 use super::{Constraint, Engine};
 use crate::cache::CacheStats;
+use crate::hash::{Seeded, hasher};
 
 /// Constraints whose memory is looked at anew each time one is added: they grow while they are used.
 const MEASURED: usize = 8;
@@ -27,7 +27,7 @@ pub(super) struct Kept {
 
 #[derive(Debug, Default)]
 struct Inner {
-    slots: IndexMap<Key, Slot, FxBuildHasher>,
+    slots: IndexMap<Key, Slot, Seeded>,
     bytes: usize,
     hand: usize,
     hits: u64,
@@ -120,7 +120,7 @@ impl Engine {
         if self.kept.max_bytes == 0 {
             return make(&key).map(|(constraint, made)| (constraint, Arc::new(made)));
         }
-        let mut hasher = FxHasher::default();
+        let mut hasher = hasher();
         key.hash(&mut hasher);
         let hash = hasher.finish();
         if let Some(found) = self.kept.get(hash, &key) {

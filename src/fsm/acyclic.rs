@@ -4,10 +4,10 @@
 use std::hash::BuildHasher;
 
 use hashbrown::HashTable;
-use rustc_hash::FxBuildHasher;
 
 use super::dfa::push_merged;
 use super::{Dfa, Edge};
+use crate::hash::Seeded;
 
 pub(super) struct Acyclic {
     /// The states that are complete.
@@ -98,5 +98,5 @@ impl Acyclic {
 }
 
 fn hash(edges: &[Edge], is_final: bool) -> u64 {
-    FxBuildHasher.hash_one((edges, is_final))
+    Seeded.hash_one((edges, is_final))
 }

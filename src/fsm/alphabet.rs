@@ -2,10 +2,9 @@
 
 use std::collections::hash_map::Entry;
 
-use rustc_hash::FxHashMap;
-
 use super::Dfa;
 use crate::fuel;
+use crate::hash::HashMap;
 
 /// No class: no automaton has an edge over the interval.
 const NONE: u32 = u32::MAX;
@@ -62,7 +61,7 @@ impl Alphabet {
                 }
             }
         }
-        let mut known: FxHashMap<u128, u32> = FxHashMap::default();
+        let mut known: HashMap<u128, u32> = HashMap::default();
         let mut sum = 0u128;
         for part in &sums[..alphabet.begins.len()] {
             sum = sum.wrapping_add(*part);

@@ -1,8 +1,7 @@
 //! The factors (substrings) of a word.
 
-use rustc_hash::FxHashMap;
-
 use super::{Dfa, DfaBuilder};
+use crate::hash::HashMap;
 
 impl Dfa {
     /// All factors of a word, the empty one included: its suffix automaton (Blumer et al., 1985) with every state final. At most twice as many
@@ -15,13 +14,13 @@ impl Dfa {
             len: usize,
             /// The class of the longest suffix that is in another one.
             link: Option<usize>,
-            next: FxHashMap<u32, usize>,
+            next: HashMap<u32, usize>,
         }
-        let mut classes = vec![Class { len: 0, link: None, next: FxHashMap::default() }];
+        let mut classes = vec![Class { len: 0, link: None, next: HashMap::default() }];
         let mut last = 0;
         for &symbol in word {
             let new = classes.len();
-            classes.push(Class { len: classes[last].len + 1, link: Some(0), next: FxHashMap::default() });
+            classes.push(Class { len: classes[last].len + 1, link: Some(0), next: HashMap::default() });
             let mut at = Some(last);
             while let Some(from) = at.filter(|&from| !classes[from].next.contains_key(&symbol)) {
                 classes[from].next.insert(symbol, new);

@@ -2,7 +2,7 @@
 
 use std::collections::hash_map::Entry;
 
-use rustc_hash::FxHashMap;
+use crate::hash::HashMap;
 
 use crate::fuel;
 
@@ -27,7 +27,7 @@ impl Levels {
         let words = nodes.div_ceil(64);
         let mut level: Box<[u64]> = vec![0; words].into();
         ends.iter().for_each(|&end| level[end as usize / 64] |= 1 << (end % 64));
-        let mut known: FxHashMap<Box<[u64]>, usize> = FxHashMap::default();
+        let mut known: HashMap<Box<[u64]>, usize> = HashMap::default();
         let mut out = Levels { table: Vec::new(), back: 0, nearest: vec![None; nodes] };
         loop {
             let steps = out.table.len();

@@ -1,10 +1,9 @@
 //! Which nodes of a graph no text with few moves tells apart. A *move* is an edge to another node: where words are counted, letters
 //! of a word are none, and the space behind it is one.
 
-use rustc_hash::FxHashMap;
-
 use super::Nfa;
 use crate::fuel;
+use crate::hash::HashMap;
 
 /// Most moves that nodes are told apart by.
 const MAX_MOVES: u32 = 64;
@@ -116,7 +115,7 @@ impl Moves {
         const LOOP: u32 = u32::MAX;
         const SOME: u32 = u32::MAX - 1;
         let before = self.levels.last();
-        let mut classes: FxHashMap<Said, u32> = FxHashMap::default();
+        let mut classes: HashMap<Said, u32> = HashMap::default();
         let mut next = Vec::with_capacity(self.edges.len());
         for (node, edges) in self.edges.iter().enumerate() {
             let class = |to: u32| match before {

@@ -3,11 +3,11 @@
 use std::hash::BuildHasher;
 
 use hashbrown::HashTable;
-use rustc_hash::FxBuildHasher;
 
 use super::dfa::push_merged;
 use super::{Dfa, Edge, Grouped, TooLarge};
 use crate::fuel;
+use crate::hash::Seeded;
 
 /// No edge: the end of a list.
 const NONE: u32 = u32::MAX;
@@ -252,7 +252,7 @@ impl Lists {
 
     /// The number of a list.
     fn id(&mut self, list: &[u32]) -> usize {
-        let hash = FxBuildHasher.hash_one(list);
+        let hash = Seeded.hash_one(list);
         if let Some(&known) = self.known.find(hash, |&known| self.get(known as usize) == list) {
             return known as usize;
         }
@@ -260,7 +260,7 @@ impl Lists {
         self.values.extend_from_slice(list);
         self.ends.push(self.values.len());
         let mut known = std::mem::take(&mut self.known);
-        known.insert_unique(hash, id as u32, |&known| FxBuildHasher.hash_one(self.get(known as usize)));
+        known.insert_unique(hash, id as u32, |&known| Seeded.hash_one(self.get(known as usize)));
         self.known = known;
         id
     }

@@ -3,12 +3,11 @@
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
-use rustc_hash::FxHashMap;
-
 use super::alphabet::Alphabet;
 use super::dfa::push_merged;
 use super::{Dfa, Edge, Grouped, TooLarge};
 use crate::fuel;
+use crate::hash::HashMap;
 
 /// How two languages are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +26,7 @@ const DEAD: u32 = u32::MAX;
 impl Dfa {
     /// Combines two languages; minimal. Fails past `limit` product states.
     pub fn combine(&self, other: &Dfa, how: Combine, limit: usize) -> Result<Dfa, TooLarge> {
-        let mut ids: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+        let mut ids: HashMap<(u32, u32), u32> = HashMap::default();
         let mut order = vec![(0u32, 0u32)];
         ids.insert((0, 0), 0);
         let mut out = Dfa::of(vec![0], Vec::new(), Vec::new());
@@ -131,7 +130,7 @@ impl Dfa {
             }
             return Ok(classes.into_iter().map(|(answers, dfa)| (answers, Class(Rc::new(dfa), None))).collect());
         };
-        let mut numbers: FxHashMap<Vec<bool>, u32> = FxHashMap::default();
+        let mut numbers: HashMap<Vec<bool>, u32> = HashMap::default();
         let mut class_of = Vec::with_capacity(tuples.dfa.offsets.len());
         for tuple in tuples.states.chunks(parts.len()) {
             let next = numbers.len() as u32;
@@ -152,7 +151,7 @@ impl Dfa {
     /// Words of `min..=max` symbols. Trimmed, not minimal: states are told apart by how much has been read, up to where that makes
     /// no difference. Fails past `limit` states.
     pub fn of_length(&self, min: u32, max: Option<u32>, limit: usize) -> Result<Dfa, TooLarge> {
-        let mut ids: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+        let mut ids: HashMap<(u32, u32), u32> = HashMap::default();
         let mut order = vec![(0u32, 0u32)];
         ids.insert((0, 0), 0);
         let mut out = Dfa::of(vec![0], Vec::new(), Vec::new());
@@ -190,7 +189,7 @@ impl Dfa {
     /// is left out, states are those of `self`. Fails past `limit` states.
     pub fn without(&self, words: &Dfa, limit: usize) -> Result<Dfa, TooLarge> {
         // Pairs of states that a common beginning leads to, and which of them a common word still lies before.
-        let mut ids: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+        let mut ids: HashMap<(u32, u32), u32> = HashMap::default();
         let mut pairs = vec![(0u32, 0u32)];
         ids.insert((0, 0), 0);
         let mut steps: Vec<(u32, u32)> = Vec::new();
@@ -225,7 +224,7 @@ impl Dfa {
             Some(&pair) if b != DEAD && open[pair as usize] => (a, b),
             _ => (a, DEAD),
         };
-        let mut known: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+        let mut known: HashMap<(u32, u32), u32> = HashMap::default();
         let mut order = vec![state(0, 0)];
         known.insert(order[0], 0);
         let mut out = Dfa::of(vec![0], Vec::new(), Vec::new());
@@ -372,8 +371,8 @@ fn ends(dfa: &Dfa, state: u32) -> bool {
 /// Numbers of tuples.
 enum Ids {
     /// By the tuple as one number: what each state counts, and the tuples met. A state counts one more than its number, none nothing.
-    Packed(Vec<u128>, FxHashMap<u128, u32>),
-    Whole(FxHashMap<Box<[u32]>, u32>),
+    Packed(Vec<u128>, HashMap<u128, u32>),
+    Whole(HashMap<Box<[u32]>, u32>),
 }
 
 impl Ids {
@@ -385,8 +384,8 @@ impl Ids {
             tuples.map(|_| scale)
         };
         match automata.iter().map(&mut scale).collect() {
-            Some(scales) => Ids::Packed(scales, FxHashMap::default()),
-            None => Ids::Whole(FxHashMap::default()),
+            Some(scales) => Ids::Packed(scales, HashMap::default()),
+            None => Ids::Whole(HashMap::default()),
         }
     }
 

@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
 use super::{Expr, Grammar, GrammarBuilder, GrammarError, Graph};
 use crate::fsm::{ByteSet, Combine, Dfa, DfaBuilder, Grouped, TooLarge};
+use crate::hash::{HashMap, HashSet};
 use crate::ids::RuleId;
 use crate::limits::Limits;
 
@@ -111,13 +110,13 @@ impl Grammar {
             limits,
             steps: 0,
             nodes: 0,
-            ends: FxHashMap::default(),
-            callers: FxHashMap::default(),
+            ends: HashMap::default(),
+            callers: HashMap::default(),
             caller: None,
             queue: Vec::new(),
-            queued: FxHashSet::default(),
+            queued: HashSet::default(),
             rule: self.start,
-            ids: FxHashMap::default(),
+            ids: HashMap::default(),
             todo: Vec::new(),
             builder: GrammarBuilder::new(),
         };
@@ -140,18 +139,18 @@ struct Intersection<'g> {
     /// Expressions made.
     nodes: usize,
     /// Where a rule begun in a state may end, as far as is known.
-    ends: FxHashMap<Begun, BTreeSet<u32>>,
+    ends: HashMap<Begun, BTreeSet<u32>>,
     /// Who has to be looked at again when a rule gets another end.
-    callers: FxHashMap<Begun, FxHashSet<Begun>>,
+    callers: HashMap<Begun, HashSet<Begun>>,
     /// The rule that is being looked at, and where it began; none while the result is built.
     caller: Option<Begun>,
     /// Rules to look at.
     queue: Vec<Begun>,
-    queued: FxHashSet<Begun>,
+    queued: HashSet<Begun>,
     /// The rule that errors are about.
     rule: RuleId,
     /// Rules of the result: a rule between two states.
-    ids: FxHashMap<(RuleId, u32, u32), RuleId>,
+    ids: HashMap<(RuleId, u32, u32), RuleId>,
     todo: Vec<(RuleId, u32, u32)>,
     builder: GrammarBuilder,
 }
@@ -227,7 +226,8 @@ impl Intersection<'_> {
             let before = ends.len();
             ends.extend(found);
             if ends.len() > before {
-                let callers: Vec<Begun> = self.callers.get(&begun).into_iter().flatten().copied().collect();
+                let mut callers: Vec<Begun> = self.callers.get(&begun).into_iter().flatten().copied().collect();
+                callers.sort_unstable();
                 callers.into_iter().for_each(|caller| self.enqueue(caller));
             }
         }
@@ -260,7 +260,7 @@ impl Intersection<'_> {
                 out
             }
             Expr::Automaton(dfa) => {
-                let mut seen = FxHashSet::from_iter([(0, from)]);
+                let mut seen = HashSet::from_iter([(0, from)]);
                 let mut stack = vec![(0, from)];
                 let mut out = BTreeSet::new();
                 while let Some((a, b)) = stack.pop() {
@@ -341,7 +341,7 @@ impl Intersection<'_> {
             out[*node as usize].push(i);
         }
         let mut places = vec![(view.start, from)];
-        let mut known: FxHashMap<(u32, u32), u32> = FxHashMap::from_iter([((view.start, from), 0)]);
+        let mut known: HashMap<(u32, u32), u32> = HashMap::from_iter([((view.start, from), 0)]);
         let mut edges = Vec::new();
         let mut at = 0;
         while at < places.len() {

@@ -3,10 +3,9 @@
 
 use std::collections::hash_map::Entry;
 
-use rustc_hash::FxHashMap;
-
 use super::Expr;
 use crate::fsm::TooLarge;
+use crate::hash::HashMap;
 
 /// Members in any order, with a separator between any two: each of `once` at most once, the required ones in any case, and
 /// those of `often` as often as the bounds allow. Where there may be no member at all, the empty string is derived.
@@ -118,7 +117,7 @@ impl Members {
             paths.ends.push(0);
         }
         // Behind how many members: its node.
-        let mut known: FxHashMap<Taken, u32> = FxHashMap::default();
+        let mut known: HashMap<Taken, u32> = HashMap::default();
         let mut todo = vec![(Taken::default(), 0)];
         while let Some((taken, before)) = todo.pop() {
             for pick in counts.picks(taken) {

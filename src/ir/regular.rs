@@ -2,10 +2,9 @@
 
 use std::collections::hash_map::Entry;
 
-use rustc_hash::FxHashMap;
-
 use super::{Expr, Rule};
 use crate::fsm::{Combine, Dfa, DfaBuilder, Nfa, TooLarge};
+use crate::hash::HashMap;
 use crate::ids::RuleId;
 
 /// All bytes: the alphabet of these automata.
@@ -216,7 +215,7 @@ impl Build<'_> {
 /// state of `whole` in which a body may end.
 pub fn split(whole: &Dfa, body: &Dfa, marker: &Dfa, limit: usize) -> Result<Vec<(Dfa, Dfa)>, TooLarge> {
     // Pairs of states a text leads to.
-    let mut ids: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+    let mut ids: HashMap<(u32, u32), u32> = HashMap::default();
     let mut pairs = vec![(0u32, 0u32)];
     ids.insert((0, 0), 0);
     let mut product = DfaBuilder::new();
@@ -247,7 +246,7 @@ pub fn split(whole: &Dfa, body: &Dfa, marker: &Dfa, limit: usize) -> Result<Vec<
     let product = product.finish();
     // What may follow a body that ends in a state of the whole; states with the same are one group.
     let mut groups: Vec<(Dfa, Vec<u32>)> = Vec::new();
-    let mut group_of: FxHashMap<u32, Option<usize>> = FxHashMap::default();
+    let mut group_of: HashMap<u32, Option<usize>> = HashMap::default();
     for (id, &(w, b)) in pairs.iter().enumerate() {
         if !body.is_final(b) {
             continue;

@@ -5,14 +5,13 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use super::difference::{Difference, Seen};
 use super::entry::Entry;
 use super::pooling::{Counters, count};
 use super::walk::Stopped;
 use crate::fsm::{ByteSet, shape_bytes};
 use crate::fuel;
+use crate::hash::HashMap;
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, Exit, Parser, ParserLimit};
 use crate::vocab::{Planting, Shapes, Tree, Trie, Vocabulary, descend};
@@ -55,9 +54,9 @@ struct Fold {
 #[derive(Debug, Default)]
 struct Plans {
     /// How configurations tell bytes apart, by content.
-    looks: FxHashMap<Box<[u32]>, u32>,
+    looks: HashMap<Box<[u32]>, u32>,
     /// By grouping and number of the look; none where it tells bytes of one group apart.
-    known: FxHashMap<(u32, u32), Option<u32>>,
+    known: HashMap<(u32, u32), Option<u32>>,
     plans: Vec<Plan>,
     look: Vec<u32>,
 }
@@ -81,7 +80,7 @@ impl From<ParserLimit> for Unlike {
 /// The folds of one constraint's rules.
 #[derive(Debug, Default)]
 pub(crate) struct Folds {
-    rules: FxHashMap<u32, OfRule>,
+    rules: HashMap<u32, OfRule>,
     bytes: usize,
 }
 
@@ -202,8 +201,8 @@ impl Fold {
     /// shapes (and of the trie, where shapes do not do) that the state can read, and one transition a node of the fold and group of bytes.
     fn build(parser: &mut Parser, vocab: &Vocabulary, isolated: ConfigId) -> Result<Option<Fold>, Stopped> {
         let (trie, words) = (vocab.trie(), Words { trie: vocab.trie(), shapes: vocab.shapes() });
-        let mut known: FxHashMap<ConfigId, Grouping> = FxHashMap::default();
-        let mut ids: FxHashMap<Box<[ByteSet]>, u32> = FxHashMap::default();
+        let mut known: HashMap<ConfigId, Grouping> = HashMap::default();
+        let mut ids: HashMap<Box<[ByteSet]>, u32> = HashMap::default();
         let mut groups: Vec<Box<[ByteSet]>> = Vec::new();
         let mut tree = Planting::with_words(trie.words_below(0).len(), |_| false);
         let (mut groupings, mut marks, mut exits) = (Vec::new(), vec![0], Vec::new());
@@ -288,7 +287,7 @@ impl Fold {
     fn differ(&mut self, parser: &mut Parser, isolated: ConfigId) -> Result<Option<Difference>, Stopped> {
         let Fold { tree, groupings, marks, groups, plans, .. } = self;
         let mut diff = Difference::default();
-        let mut planned: FxHashMap<(u32, ConfigId), u32> = FxHashMap::default();
+        let mut planned: HashMap<(u32, ConfigId), u32> = HashMap::default();
         let Some(plan) = plans.of(parser, groupings[0], &groups[groupings[0] as usize], isolated) else {
             return Ok(None);
         };
@@ -344,7 +343,7 @@ impl Grouping {
     fn of(
         parser: &mut Parser,
         config: ConfigId,
-        (ids, groups): (&mut FxHashMap<Box<[ByteSet]>, u32>, &mut Vec<Box<[ByteSet]>>),
+        (ids, groups): (&mut HashMap<Box<[ByteSet]>, u32>, &mut Vec<Box<[ByteSet]>>),
     ) -> Result<Option<Grouping>, Stopped> {
         let (mut next, mut sets): (Vec<ConfigId>, Vec<ByteSet>) = Default::default();
         let mut of = Box::new([NO_GROUP; 256]);

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use indexmap::IndexSet;
-use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::nodes::sort_kinds;
 use super::walk::{Stopped, Walk};
 use crate::fuel;
+use crate::hash::{HashMap, HashSet, Seeded};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Exit, Item, Parser};
 use crate::vocab::Trie;
@@ -32,8 +32,8 @@ type Places = u32;
 /// What is known of the vocabulary's trie.
 #[derive(Debug, Default)]
 struct Known {
-    places: IndexSet<Box<[u32]>, FxBuildHasher>,
-    sections: FxHashMap<(Places, ConfigId), Arc<Section>>,
+    places: IndexSet<Box<[u32]>, Seeded>,
+    sections: HashMap<(Places, ConfigId), Arc<Section>>,
 }
 
 /// Sections of the vocabulary's trie.
@@ -41,7 +41,7 @@ struct Known {
 pub(crate) struct Joint {
     known: Known,
     bytes: usize,
-    seen: FxHashSet<(Places, ConfigId)>,
+    seen: HashSet<(Places, ConfigId)>,
 }
 
 impl Joint {
@@ -87,7 +87,7 @@ impl Known {
         parser: &mut Parser,
         trie: &Trie,
         mut queue: Vec<(Places, ConfigId)>,
-        (seen, bytes): (&mut FxHashSet<(Places, ConfigId)>, &mut usize),
+        (seen, bytes): (&mut HashSet<(Places, ConfigId)>, &mut usize),
         words: &mut Vec<TokenId>,
     ) -> Result<(), Stopped> {
         let mut items: Vec<Item> = Vec::new();

@@ -3,10 +3,9 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use crate::cache::{Cache, CacheStats};
 use crate::compile::{Behind, Block, NO_BLOCK, Program, SharedAutomaton};
+use crate::hash::HashMap;
 use crate::matcher::FREE;
 
 /// Longest key; larger automata are keyed by their parser's program instead.
@@ -87,7 +86,7 @@ impl RuleKeys {
 /// Per grammar: the structural id of each rule, found on demand.
 #[derive(Debug, Default)]
 pub(crate) struct GrammarKeys {
-    rules: FxHashMap<u32, RuleKey>,
+    rules: HashMap<u32, RuleKey>,
     depth: u32,
 }
 
@@ -165,7 +164,7 @@ impl GrammarKeys {
     ) -> Option<Vec<u32>> {
         let far = reach.saturating_add(1);
         let mut order = vec![state];
-        let mut number: FxHashMap<u32, u32> = FxHashMap::default();
+        let mut number: HashMap<u32, u32> = HashMap::default();
         number.insert(state, 0);
         let mut blocks: Vec<u32> = Vec::new();
         let mut key: Vec<u32> = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::hash::Hash;
 
-use rustc_hash::FxHashMap;
+use crate::hash::HashMap;
 
 /// So few are sorted by comparing them.
 const FEW: usize = 256;
@@ -78,7 +78,7 @@ pub(crate) fn sort_kinds<K: Copy + Ord + Hash>(nodes: &mut Vec<(K, u32)>) {
         return;
     }
     let mut kinds: Vec<(K, Vec<u32>)> = Vec::new();
-    let mut numbers: FxHashMap<K, usize> = FxHashMap::default();
+    let mut numbers: HashMap<K, usize> = HashMap::default();
     for same in nodes.chunk_by(|a, b| a.0 == b.0) {
         let number = *numbers.entry(same[0].0).or_insert_with(|| {
             kinds.push((same[0].0, Vec::new()));

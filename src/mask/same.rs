@@ -7,10 +7,10 @@ use std::hash::Hasher;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rustc_hash::{FxHashMap, FxHasher};
 
 use super::set::TokenSet;
 use crate::cache::{Cache, CacheStats};
+use crate::hash::{HashMap, hasher};
 use crate::ids::TokenId;
 
 /// Lists of so many tokens are as good as rows.
@@ -20,7 +20,7 @@ pub(super) const HELD: usize = size_of::<Arc<TokenSet>>();
 
 /// Masks of one grammar, by what they are.
 #[derive(Debug, Default)]
-pub(super) struct Same(FxHashMap<u64, Known>);
+pub(super) struct Same(HashMap<u64, Known>);
 
 /// Masks that grammars share, within a budget.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ fn is_short(mask: &TokenSet) -> bool {
 }
 
 fn hash(mask: &TokenSet) -> u64 {
-    let mut hasher = FxHasher::default();
+    let mut hasher = hasher();
     match mask {
         TokenSet::List(ids) => hasher.write_u64(sum(ids)),
         TokenSet::Row { base, remove, add } => {

@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::entry::Entry;
 use super::nodes::{sort_kinds, sort_nodes, sorted_by_bytes};
@@ -16,6 +15,7 @@ use super::walk::{Stopped, Walk};
 use crate::compile::NO_BLOCK;
 use crate::fsm::ByteSet;
 use crate::fuel;
+use crate::hash::{HashMap, HashSet, Seeded};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Exit, Item, Parser};
 use crate::vocab::{Trie, Vocabulary};
@@ -108,8 +108,8 @@ impl Children {
 struct Known {
     /// Holds the trie, so that its address stays its own; the vocabulary's stays anyway.
     _owner: Option<Arc<Entry>>,
-    places: IndexMap<Box<[u32]>, Arc<Children>, FxBuildHasher>,
-    sections: FxHashMap<(Places, State), Arc<Section>>,
+    places: IndexMap<Box<[u32]>, Arc<Children>, Seeded>,
+    sections: HashMap<(Places, State), Arc<Section>>,
     all: Option<Places>,
 }
 
@@ -119,7 +119,7 @@ type State = (u32, u32);
 /// Sections of all tries that were looked at this way, by the tries' addresses.
 #[derive(Debug, Default)]
 pub(crate) struct Sections {
-    tries: FxHashMap<usize, Known>,
+    tries: HashMap<usize, Known>,
     shared: Shared,
 }
 
@@ -141,10 +141,10 @@ struct Shared {
 /// What has been looked at while one question is answered.
 #[derive(Debug, Default)]
 struct Seen {
-    configs: FxHashSet<(Places, ConfigId)>,
-    items: FxHashSet<(Places, Item)>,
+    configs: HashSet<(Places, ConfigId)>,
+    items: HashSet<(Places, Item)>,
     /// By their addresses: a section's words are added once, whatever follows it.
-    sections: FxHashSet<usize>,
+    sections: HashSet<usize>,
     /// What is looked at now.
     now: Vec<(Places, ConfigId)>,
 }
@@ -167,13 +167,13 @@ impl Sections {
 
     pub(crate) fn new(vocab: &Vocabulary) -> Sections {
         let (width, large) = (vocab.mask_words(), (vocab.trie().len() / LARGE) as u32);
-        Sections { tries: FxHashMap::default(), shared: Shared { width, large, ..Shared::default() } }
+        Sections { tries: HashMap::default(), shared: Shared { width, large, ..Shared::default() } }
     }
 
     /// Forgets everything: configurations have lost their meaning.
     pub(crate) fn clear(&mut self) {
         let Shared { width, large, .. } = self.shared;
-        *self = Sections { tries: FxHashMap::default(), shared: Shared { width, large, ..Shared::default() } };
+        *self = Sections { tries: HashMap::default(), shared: Shared { width, large, ..Shared::default() } };
     }
 
     /// Adds to `out` the words of `trie` below `nodes` that `next` can read, some perhaps twice.
@@ -241,11 +241,11 @@ impl Sections {
 }
 
 impl Known {
-    fn of<'k>(tries: &'k mut FxHashMap<usize, Known>, trie: &Trie, owner: Option<&Arc<Entry>>) -> &'k mut Known {
+    fn of<'k>(tries: &'k mut HashMap<usize, Known>, trie: &Trie, owner: Option<&Arc<Entry>>) -> &'k mut Known {
         tries.entry(std::ptr::from_ref(trie) as usize).or_insert_with(|| Known {
             _owner: owner.cloned(),
             places: IndexMap::default(),
-            sections: FxHashMap::default(),
+            sections: HashMap::default(),
             all: None,
         })
     }

@@ -3,8 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use rustc_hash::FxHashSet;
-
+use crate::hash::HashSet;
 use crate::ids::TokenId;
 
 /// Sets bit `id`.
@@ -105,7 +104,7 @@ impl TokenSet {
         if let TokenSet::List(ids) = self
             && more.is_empty()
         {
-            let less: FxHashSet<TokenId> = less.iter().copied().collect();
+            let less: HashSet<TokenId> = less.iter().copied().collect();
             return TokenSet::List(ids.iter().copied().filter(|id| !less.contains(id)).collect());
         }
         if let TokenSet::Row { base, remove, add } = self

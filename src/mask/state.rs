@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use super::entry::Entry;
 use super::fold::Folds;
 use super::index::{Index, Ways};
@@ -17,6 +15,7 @@ use super::walk::{Stopped, Walk};
 use crate::cache::Cache;
 use crate::compile::{CompileError, Compiled};
 use crate::fuel::OutOfFuel;
+use crate::hash::HashMap;
 use crate::ids::TokenId;
 use crate::limits::Limits;
 use crate::matcher::{ConfigId, DEAD, Exit, Item, Lengths, Naming, Parser, ParserLimit};
@@ -36,7 +35,7 @@ const NEW_NARROW: usize = 256;
 /// So few that it is not worth a try.
 pub(super) const FEW_CONFIGS: usize = 32;
 
-type Resolved = FxHashMap<(usize, Exit, ConfigId), (Arc<Entry>, Words)>;
+type Resolved = HashMap<(usize, Exit, ConfigId), (Arc<Entry>, Words)>;
 
 /// So many configurations are made before the memory that is held is looked at again.
 const LOOK_EVERY: usize = 16;
@@ -56,9 +55,9 @@ pub(crate) struct IndexState {
     /// Masks made ahead that nobody has asked for yet, a bit each.
     ahead: Vec<u64>,
     /// Tokens to be looked at one by one where values are compared, by the configuration in which nothing but others can follow.
-    pub(super) candidates: FxHashMap<ConfigId, Arc<[TokenId]>>,
+    pub(super) candidates: HashMap<ConfigId, Arc<[TokenId]>>,
     /// Tokens to be looked at one by one where names are told apart, by the configuration that knows of none.
-    pub(super) naming: FxHashMap<(ConfigId, Naming), Arc<[TokenId]>>,
+    pub(super) naming: HashMap<(ConfigId, Naming), Arc<[TokenId]>>,
     /// States whose entries come from the pool.
     pub(super) wide: Vec<bool>,
     pub(super) keys: GrammarKeys,
@@ -80,7 +79,7 @@ pub(crate) struct IndexState {
     /// Rules call each other in long chains.
     pub(super) chained: bool,
     /// By rule: walks with whole configurations in place of its entries.
-    pub(super) whole: FxHashMap<u32, u32>,
+    pub(super) whole: HashMap<u32, u32>,
     pub(super) switches: Switches,
     /// Lengths of shortest completions, once asked for.
     pub(crate) lengths: Option<Box<Lengths>>,
@@ -105,8 +104,8 @@ impl IndexState {
             masks_held: 0,
             same: Same::default(),
             ahead: Vec::new(),
-            candidates: FxHashMap::default(),
-            naming: FxHashMap::default(),
+            candidates: HashMap::default(),
+            naming: HashMap::default(),
             wide: Vec::new(),
             keys: GrammarKeys::default(),
             folds: Folds::default(),
@@ -120,7 +119,7 @@ impl IndexState {
             new_configs: if chained || ways.direct_walk == 0 { 0 } else { NEW_CONFIGS },
             walk: Walk::default(),
             chained,
-            whole: FxHashMap::default(),
+            whole: HashMap::default(),
             lengths: None,
         }
     }

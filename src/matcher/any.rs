@@ -1,12 +1,11 @@
 //! Where any text goes on, wherever it leads: a pattern that is looked for keeps an eye on every letter, and reads them all; one with a bound on its
 //! length counts characters, and reads them all until it gets there. Masks need not know where words end up, only that they can be read.
 
-use rustc_hash::FxHashSet;
-
 use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::store::{ConfigId, DEAD};
 use crate::fsm::{ASCII_LETTERS, BLACK_CODE_POINTS, ByteSet, CODE_POINTS, NOT_ASCII, kind, utf8};
+use crate::hash::HashSet;
 
 /// A walk that has looked at this part of the vocabulary's nodes finds out what is not known; and then once more behind so many nodes for each configuration
 /// that has taken.
@@ -70,9 +69,9 @@ struct Texts {
     /// Where they lead, between code points, and behind how many at least. In ascending order of that.
     members: Vec<(ConfigId, u16)>,
     /// The same ones.
-    reached: FxHashSet<ConfigId>,
+    reached: HashSet<ConfigId>,
     /// Where they lead inside of code points.
-    inside: FxHashSet<(u8, ConfigId)>,
+    inside: HashSet<(u8, ConfigId)>,
 }
 
 /// How following texts has ended.

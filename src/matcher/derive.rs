@@ -1,9 +1,8 @@
 //! What derived what: a textbook Earley chart over the positions of a finished text (Earley 1970), read backwards along
 //! one derivation. Slower than the parser, which knows no positions, and only run when someone asks for captures.
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
 use crate::compile::{NO_BLOCK, Program, Unit};
+use crate::hash::{HashMap, HashSet};
 use crate::ir::Spent;
 
 /// Most items of a chart.
@@ -69,11 +68,11 @@ type Cut = Vec<(u32, u32)>;
 #[derive(Default)]
 struct Column {
     items: Vec<(Item, From)>,
-    known: FxHashSet<Item>,
+    known: HashSet<Item>,
     /// Per rule: items that called it here, and where they go on.
-    waiting: FxHashMap<u32, Vec<(u32, u32)>>,
+    waiting: HashMap<u32, Vec<(u32, u32)>>,
     /// Rules that ended here, with the columns they began in.
-    ended: FxHashSet<(u32, u32)>,
+    ended: HashSet<(u32, u32)>,
     cuts: Vec<Cut>,
     /// Bytes before.
     offset: usize,
@@ -299,7 +298,7 @@ impl<'p> Chart<'p> {
 
     /// From an item of the last column outwards to a call of `goal`, if one is inside of it.
     fn path(&self, last: usize, goal: (u32, u32)) -> Option<Cut> {
-        let mut seen: FxHashSet<(u32, u32)> = FxHashSet::default();
+        let mut seen: HashSet<(u32, u32)> = HashSet::default();
         let mut stack: Vec<Cut> = Vec::new();
         for (at, (item, _)) in self.columns[last].items.iter().enumerate() {
             if self.program.state(item.state).scannable && seen.insert((item.rule, item.origin)) {

@@ -7,8 +7,6 @@
 
 use std::collections::VecDeque;
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
 use super::limit::ParserLimit;
 use super::meter::{Change, Where, behind};
 use super::parser::Parser;
@@ -16,6 +14,7 @@ use super::registers::{Outlook, Registers};
 use super::store::{ConfigId, DEAD, Done, FrameId, Has, Item};
 use crate::compile::{Behind, NONE, Role};
 use crate::fsm::ByteSet;
+use crate::hash::{HashMap, HashSet};
 
 /// Most configurations that are looked at for a way on. Where that is too few, there is none.
 const MAX_SEARCH: usize = 4096;
@@ -28,9 +27,9 @@ const MAX_ZEROS: u32 = 4;
 #[derive(Debug, Default)]
 pub(super) struct Distinct {
     /// Where a byte leads, whether or not there is a way on from there.
-    steps: FxHashMap<(ConfigId, u8), ConfigId>,
+    steps: HashMap<(ConfigId, u8), ConfigId>,
     /// Whether there is a way on, where a search was needed.
-    live: FxHashMap<ConfigId, bool>,
+    live: HashMap<ConfigId, bool>,
 }
 
 impl Distinct {
@@ -185,7 +184,7 @@ impl Parser {
     /// is found behind a configuration is found from each one on the way, as that search
     /// is a part of this one.
     fn finds_a_way(&mut self, config: ConfigId) -> Result<bool, ParserLimit> {
-        let mut seen: FxHashSet<(ConfigId, Vec<Outlook>)> = FxHashSet::default();
+        let mut seen: HashSet<(ConfigId, Vec<Outlook>)> = HashSet::default();
         let mut queue: VecDeque<(ConfigId, u32)> = [(config, 0)].into_iter().collect();
         let mut spaced: VecDeque<(ConfigId, u32)> = VecDeque::new();
         while let Some((at, zeros)) = queue.pop_front().or_else(|| spaced.pop_front()) {
@@ -250,7 +249,7 @@ impl Parser {
 
     /// Visits the registers of scopes around, from the innermost, as far as elements may still become others.
     fn each_rivalled(&self, config: ConfigId, visit: &mut dyn FnMut(&Registers, u32)) {
-        let mut seen: FxHashSet<FrameId> = FxHashSet::default();
+        let mut seen: HashSet<FrameId> = HashSet::default();
         let mut queue: Vec<FrameId> = self.store().items(config).iter().map(|i| i.frame).collect();
         while let Some(frame) = queue.pop() {
             if !self.store().has(frame).any(Has::RIVALS) || !seen.insert(frame) {

@@ -1,17 +1,16 @@
 //! Budgets while parsing. The count of a metered occurrence stands in the frame its rule returns through, so counting means
 //! rewriting frames; grammars without budgets never get here.
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
 use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::registers::Registers;
 use super::store::{ConfigId, Done, FrameId, Has, Item, Store};
 use crate::compile::{Behind, Meter, Program, Unit};
+use crate::hash::{HashMap, HashSet};
 use crate::ir::Spent;
 
 /// Frames that were rewritten; `None`: nothing is left of it. Others are as they were.
-pub(super) type Rewritten = FxHashMap<FrameId, Option<FrameId>>;
+pub(super) type Rewritten = HashMap<FrameId, Option<FrameId>>;
 
 /// What becomes of an item; nothing, where it is dropped.
 pub(super) type Change<'c> = &'c mut dyn FnMut(&mut Registers, Item) -> Option<Item>;
@@ -43,7 +42,7 @@ impl Store {
         (at, roots): (Where, impl Iterator<Item = FrameId>),
         map: Change<'_>,
     ) -> Rewritten {
-        let mut found: FxHashSet<FrameId> = FxHashSet::default();
+        let mut found: HashSet<FrameId> = HashSet::default();
         let mut queue: Vec<FrameId> = roots.collect();
         while let Some(frame) = queue.pop() {
             if self.has(frame).any(at.has) && found.insert(frame) {
@@ -279,7 +278,7 @@ impl Parser {
         is_spent: &dyn Fn(Meter, u32) -> bool,
     ) -> Result<ConfigId, ParserLimit> {
         let mut config = config;
-        let mut ended: FxHashSet<Item> = FxHashSet::default();
+        let mut ended: HashSet<Item> = HashSet::default();
         loop {
             if !self.is_metered(config) {
                 return Ok(config);
@@ -334,7 +333,7 @@ impl Parser {
     }
 
     fn each_metered(&self, items: &[Item], visit: &mut dyn FnMut(Meter, Item)) {
-        let mut seen: FxHashSet<FrameId> = FxHashSet::default();
+        let mut seen: HashSet<FrameId> = HashSet::default();
         let mut queue: Vec<Item> = items.to_vec();
         while let Some(item) = queue.pop() {
             if let Some(meter) = self.program().meter(item.state) {

@@ -8,7 +8,6 @@
 //!
 //! A walk through a vocabulary begins no names ([`Parser::step`]); a text does ([`Parser::advance`]).
 
-use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::limit::ParserLimit;
@@ -17,6 +16,7 @@ use super::parser::Parser;
 use super::store::{ConfigId, DEAD, FrameId, Has, Item};
 use crate::compile::{EMPTY, Program};
 use crate::fsm::ByteSet;
+use crate::hash::{HashMap, HashSet, Seeded};
 use crate::room::LeaveRoom;
 
 const QUOTE: u8 = b'"';
@@ -39,12 +39,12 @@ struct Apart {
 #[derive(Debug)]
 pub(super) struct Names {
     lists: Vec<List>,
-    ids: FxHashMap<List, u32>,
+    ids: HashMap<List, u32>,
     /// Where a text under way leads: it tells bytes apart that nothing else does.
-    steps: FxHashMap<(ConfigId, u8), ConfigId>,
-    specials: FxHashMap<(ConfigId, u32), ConfigId>,
+    steps: HashMap<(ConfigId, u8), ConfigId>,
+    specials: HashMap<(ConfigId, u32), ConfigId>,
     /// Where tokens lead that are likely to come; see [`Parser::remember`].
-    tokens: hashbrown::HashMap<(ConfigId, Token), ConfigId, FxBuildHasher>,
+    tokens: hashbrown::HashMap<(ConfigId, Token), ConfigId, Seeded>,
     /// Frames that are looked after while they are rewritten: what each was, and is.
     carried: Vec<(FrameId, FrameId)>,
     /// Frames of names that are not to end.
@@ -66,8 +66,8 @@ impl Names {
         Names {
             lists: vec![List::new()],
             ids: [(List::new(), 0)].into_iter().collect(),
-            steps: FxHashMap::default(),
-            specials: FxHashMap::default(),
+            steps: HashMap::default(),
+            specials: HashMap::default(),
             tokens: hashbrown::HashMap::default(),
             carried: Vec::new(),
             refused: Vec::new(),
@@ -480,7 +480,7 @@ impl Parser {
     /// Takes out of a list the frames of rules that are not open. Cost: the frames that are, up to the last one that is looked for.
     fn keep_open_frames(&self, list: &mut List, config: ConfigId) {
         let mut left: Frames = list.iter().map(|&(frame, _)| frame).collect();
-        let (mut queue, mut hashed): (Vec<FrameId>, FxHashSet<FrameId>) = Default::default();
+        let (mut queue, mut hashed): (Vec<FrameId>, HashSet<FrameId>) = Default::default();
         let mut items = self.store().items(config);
         let mut at = 0;
         while !left.is_empty() {

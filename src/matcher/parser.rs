@@ -7,7 +7,6 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use predict::Called;
-use rustc_hash::FxHashMap;
 
 use super::any::Any;
 use super::distinct::Distinct;
@@ -20,6 +19,7 @@ use super::transitions::Transitions;
 use crate::compile::{Behind, Classes, Compiled, NO_BLOCK, Program};
 use crate::fsm::ByteSet;
 use crate::fuel;
+use crate::hash::HashMap;
 use crate::limits::Limits;
 use crate::room::LeaveRoom;
 use crate::switches::Switch;
@@ -29,8 +29,8 @@ use crate::vocab::Vocabulary;
 const UNKNOWN: u32 = u32::MAX;
 /// So many configurations are made without a look at the memory that is held.
 const LOOK_EVERY: u32 = 32;
-/// Fuel of interning a configuration, beside one unit an item.
-const INTERNING: usize = 4;
+/// Fuel of interning a configuration, beside two units an item.
+const INTERNING: usize = 8;
 
 /// How what is looked at on its own may end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,7 +58,7 @@ pub(crate) struct Parser {
     transitions: Transitions,
     /// Those that transitions are by; the program's, or, for as long as no transition is found that needs more, what they were.
     classes: Arc<Classes>,
-    special_steps: FxHashMap<(ConfigId, u32), ConfigId>,
+    special_steps: HashMap<(ConfigId, u32), ConfigId>,
     /// See [`Parser::loops`].
     pub(super) loops: Vec<(u64, u64)>,
     /// See [`Parser::reads_any`].
@@ -68,15 +68,15 @@ pub(crate) struct Parser {
     /// See [`Parser::is_uniform`]: shapes looked at, and those that are.
     pub(super) uniform: Vec<(u16, u16)>,
     /// See [`Parser::goes_on_alike`].
-    pub(super) alike: FxHashMap<(ConfigId, ConfigId), bool>,
+    pub(super) alike: HashMap<(ConfigId, ConfigId), bool>,
     /// What stands for configurations in counted blocks, by what they were read as; see [`Parser::read_in_block`].
-    pub(super) far: FxHashMap<(ConfigId, FrameId), ConfigId>,
+    pub(super) far: HashMap<(ConfigId, FrameId), ConfigId>,
     /// By configuration, whether it is in this rule, for those that were read so.
     pub(super) staying: Vec<(u32, Stays)>,
     /// See [`Parser::after`].
-    after: FxHashMap<(FrameId, bool), ConfigId>,
+    after: HashMap<(FrameId, bool), ConfigId>,
     /// See [`Parser::token_ended`].
-    pub(super) ticks: FxHashMap<ConfigId, ConfigId>,
+    pub(super) ticks: HashMap<ConfigId, ConfigId>,
     pub(super) distinct: Distinct,
     pub(super) names: Names,
     start: ConfigId,
@@ -111,7 +111,7 @@ struct Scratch {
     outer: Vec<(u32, Item)>,
     /// Calls from called rules: (callee's slot, caller's slot, state to return to).
     inner: Vec<(u32, u32, u32)>,
-    seen: hashbrown::HashSet<Item, rustc_hash::FxBuildHasher>,
+    seen: hashbrown::HashSet<Item, crate::hash::Seeded>,
 }
 
 impl Parser {
@@ -123,16 +123,16 @@ impl Parser {
             program: Program::new(compiled),
             store: Store::new(),
             transitions: Transitions::with_room(CONFIGS),
-            special_steps: FxHashMap::default(),
+            special_steps: HashMap::default(),
             loops: Vec::new(),
             any: Vec::new(),
             any_made: 0,
             uniform: Vec::new(),
-            alike: FxHashMap::default(),
-            far: FxHashMap::default(),
+            alike: HashMap::default(),
+            far: HashMap::default(),
             staying: Vec::new(),
-            after: FxHashMap::default(),
-            ticks: FxHashMap::default(),
+            after: HashMap::default(),
+            ticks: HashMap::default(),
             distinct: Distinct::default(),
             names: Names::new(),
             start: DEAD,
@@ -329,7 +329,7 @@ impl Parser {
         let (mut from, mut to) = (0, u8::MAX);
         for item in self.store.items(config) {
             self.program.expand(item.state);
-            fuel::charge(1 + self.program.byte_edges(item.state).len() / 4);
+            fuel::charge(2 + self.program.byte_edges(item.state).len() / 4);
             for e in self.program.byte_edges(item.state) {
                 if e.hi < byte {
                     from = from.max(e.hi + 1);
@@ -532,6 +532,7 @@ impl Parser {
     /// The configuration of these items.
     pub(super) fn intern(&mut self, items: &mut Vec<Item>, done: Done) -> Result<ConfigId, ParserLimit> {
         if items.len() > 1 {
+            fuel::charge(2 * items.len());
             items.sort_unstable();
             items.dedup();
         }
@@ -543,7 +544,7 @@ impl Parser {
         if items.len() > self.max_items {
             return Err(ParserLimit::Items);
         }
-        fuel::spend(INTERNING + items.len())?;
+        fuel::spend(INTERNING + 2 * items.len())?;
         // Memory is looked at now and then: what so few configurations take is little.
         self.unlooked += 1;
         if self.unlooked >= LOOK_EVERY {
@@ -592,6 +593,7 @@ impl Parser {
     fn complete(&mut self, done: &mut Done) -> Result<(), ParserLimit> {
         self.scratch.restarts.clear();
         self.scratch.ended.clear();
+        fuel::charge(2 * self.scratch.kernel.len());
         self.scratch.kernel.sort_unstable();
         self.scratch.kernel.dedup();
         let mut at = 0;
@@ -635,7 +637,7 @@ impl Parser {
         while at < kernel.len() {
             let item = kernel[at];
             at += 1;
-            fuel::charge(1);
+            fuel::charge(2);
             let state = program.state(item.state);
             if !state.is_final {
                 continue;
@@ -665,7 +667,7 @@ impl Parser {
                 frame if state.behind == Behind::Element => ended.push(frame),
                 frame if state.name && refused.contains(&frame) => {}
                 frame => {
-                    fuel::spend(self.store.returns(frame).len())?;
+                    fuel::spend(2 * self.store.returns(frame).len())?;
                     for &back in self.store.returns(frame) {
                         push(kernel, back);
                     }
@@ -682,6 +684,7 @@ impl Parser {
     /// anything of its new run, so neither is completed: a run that could be empty is never counted.
     fn enter_blocks(&mut self) {
         let Scratch { kernel, restarts, .. } = &mut self.scratch;
+        fuel::charge(kernel.len() + restarts.len());
         for i in 0..kernel.len() {
             let item = kernel[i];
             let state = self.program.state(item.state);

@@ -6,11 +6,10 @@
 use std::cmp::Ordering;
 use std::ops::Deref;
 
-use rustc_hash::FxHashMap;
-
 use super::escape::Escape;
 use super::value::{Decimal, MAX_EXPONENT, NUMBER, Node, SPACE, Value};
 use crate::fsm::ByteSet;
+use crate::hash::HashMap;
 
 /// Nothing is around.
 const NOWHERE: u32 = 0;
@@ -219,15 +218,15 @@ impl Number {
 pub(super) struct Places {
     around: Vec<Around>,
     /// By what is around and the node, and by what there has been and what begins.
-    opened: FxHashMap<(u32, u32), u32>,
-    begun: FxHashMap<(u32, u32), u32>,
+    opened: HashMap<(u32, u32), u32>,
+    begun: HashMap<(u32, u32), u32>,
     held: usize,
 }
 
 impl Places {
     pub(super) fn new() -> Places {
         let nowhere = Around { up: NOWHERE, node: 0, begun: 0, named: Box::default() };
-        Places { around: vec![nowhere], opened: FxHashMap::default(), begun: FxHashMap::default(), held: 0 }
+        Places { around: vec![nowhere], opened: HashMap::default(), begun: HashMap::default(), held: 0 }
     }
 
     /// Memory held, in bytes, roughly.

@@ -4,12 +4,11 @@
 use std::cell::LazyCell;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use super::place::{Number, Place, Places};
 use super::value::Value;
 use crate::compile::{EMPTY, NONE};
 use crate::fsm::ByteSet;
+use crate::hash::HashMap;
 use crate::room::LeaveRoom;
 
 /// One more element may end; a second end does not happen. Nothing is compared.
@@ -99,15 +98,15 @@ pub(super) struct Outlook {
 #[derive(Debug)]
 pub(crate) struct Registers {
     texts: Vec<Text>,
-    text_ids: FxHashMap<(u32, u32), u32>,
+    text_ids: HashMap<(u32, u32), u32>,
     values: Vec<Value>,
     /// By the texts that say them.
-    value_ids: FxHashMap<u32, u32>,
+    value_ids: HashMap<u32, u32>,
     places: Places,
     sets: Vec<Set>,
-    set_ids: FxHashMap<(u32, u32), u32>,
+    set_ids: HashMap<(u32, u32), u32>,
     registers: Vec<Register>,
-    ids: FxHashMap<(u32, u32), u32>,
+    ids: HashMap<(u32, u32), u32>,
     /// Memory of values and rivals, roughly.
     held: usize,
     /// A value could not be compared.
@@ -119,12 +118,12 @@ impl Registers {
         let empty = Register { set: NOTHING, text: IDLE, rivals: Arc::default(), towards: ByteSet::EMPTY };
         Registers {
             texts: vec![Text { before: NO_TEXT, symbol: 0, quoted: Quoted::No }],
-            text_ids: FxHashMap::default(),
+            text_ids: HashMap::default(),
             values: Vec::new(),
-            value_ids: FxHashMap::default(),
+            value_ids: HashMap::default(),
             places: Places::new(),
             sets: vec![Set { before: NOTHING, value: 0 }],
-            set_ids: FxHashMap::default(),
+            set_ids: HashMap::default(),
             registers: vec![empty; FIRST as usize],
             ids: [((NOTHING, IDLE), EMPTY)].into_iter().collect(),
             held: 0,

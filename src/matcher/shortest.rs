@@ -9,13 +9,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
 use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::store::{BOTTOM, ConfigId, Item, ROOT};
 use crate::compile::NO_BLOCK;
 use crate::fsm::ByteSet;
+use crate::hash::{HashMap, HashSet};
 
 /// Bytes, and of equally many, those that no token has. What does not fit is the largest that does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,7 +81,7 @@ struct Wait {
 #[derive(Debug, Default)]
 struct Search {
     labels: Vec<Label>,
-    settled: FxHashSet<Item>,
+    settled: HashSet<Item>,
     waiting: Vec<Wait>,
     /// The answer, and the steps of a way that has it.
     found: Option<(Cost, Box<[Step]>)>,
@@ -103,7 +102,7 @@ impl Search {
         steps.reverse();
         self.found = Some((self.labels[label as usize].cost, steps.into()));
         self.labels = Vec::new();
-        self.settled = FxHashSet::default();
+        self.settled = HashSet::default();
     }
 }
 
@@ -116,7 +115,7 @@ pub(crate) struct Lengths {
     special: u64,
     /// Bytes that no token has.
     missing: ByteSet,
-    parts: FxHashMap<Part, u32>,
+    parts: HashMap<Part, u32>,
     searches: Vec<Search>,
     /// Next steps of the parts' searches.
     queue: Queue,
@@ -130,7 +129,7 @@ impl Lengths {
         Lengths {
             special,
             missing,
-            parts: FxHashMap::default(),
+            parts: HashMap::default(),
             searches: Vec::new(),
             queue: Queue::new(),
             query: Search::default(),

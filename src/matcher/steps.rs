@@ -1,11 +1,10 @@
 //! The end of what is counted in steps (see [`crate::ir::Counted`]): which tokens have too many.
 
-use rustc_hash::FxHashMap;
-
 use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::store::{ConfigId, DEAD};
 use crate::fsm::ByteSet;
+use crate::hash::HashMap;
 
 /// A configuration in which an upper bound of steps is near.
 #[derive(Debug)]
@@ -19,7 +18,7 @@ pub(crate) struct NearEnd {
     /// The one state that is near its bound, if it is one.
     state: Option<u32>,
     /// Where in its graph configurations are.
-    known: FxHashMap<ConfigId, Place>,
+    known: HashMap<ConfigId, Place>,
 }
 
 /// Where in a graph a configuration is.
@@ -51,7 +50,7 @@ impl Parser {
             return None;
         }
         let state = if let [(state, _)] = near[..] { Some(state) } else { None };
-        Some(NearEnd { chars, unbounded: self.normal(far), far, state, known: FxHashMap::default() })
+        Some(NearEnd { chars, unbounded: self.normal(far), far, state, known: HashMap::default() })
     }
 
     /// States near an upper bound of steps, and how many steps more are fine.

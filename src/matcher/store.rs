@@ -5,11 +5,11 @@
 //! items that can read something, with what has just been completed. None of them knows a position in the text: one more
 //! character of a string, one more element of an array give back the same configuration.
 
-use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 
 use super::registers::Registers;
 use crate::compile::{Behind, Program, Role};
+use crate::hash::{Seeded, hasher};
 use crate::ids::Label;
 use crate::matcher::Exit;
 use crate::numbers::Numbers;
@@ -197,14 +197,14 @@ pub(crate) struct Store {
     frame_ids: Numbers,
     config_ids: Numbers,
     /// Frames of left-recursive components, by their key.
-    groups: hashbrown::HashMap<Box<[u32]>, FrameId, rustc_hash::FxBuildHasher>,
+    groups: hashbrown::HashMap<Box<[u32]>, FrameId, Seeded>,
     group_bytes: usize,
     /// What scopes have had.
     pub(super) registers: Registers,
 }
 
 fn hash_items(items: &[Item], done: Done) -> u64 {
-    let mut hasher = FxHasher::default();
+    let mut hasher = hasher();
     done.hash(&mut hasher);
     for item in items {
         hasher.write_u64(u64::from(item.state) << 32 | u64::from(item.frame));

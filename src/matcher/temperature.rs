@@ -1,15 +1,14 @@
 //! The sampling temperature that rules ask for.
 
-use rustc_hash::FxHashSet;
-
 use super::parser::Parser;
 use super::store::{ConfigId, FrameId, Item};
+use crate::hash::HashSet;
 
 impl Parser {
     /// The highest of the temperatures of the innermost rules around the items that name one.
     pub(crate) fn temperature(&self, config: ConfigId) -> Option<f32> {
         let rules = &self.compiled().parsed.rules;
-        let mut seen: FxHashSet<FrameId> = FxHashSet::default();
+        let mut seen: HashSet<FrameId> = HashSet::default();
         let mut queue: Vec<Item> = self.store().items(config).to_vec();
         let mut highest: Option<f32> = None;
         while let Some(item) = queue.pop() {

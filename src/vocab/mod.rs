@@ -343,7 +343,7 @@ impl VocabularyBuilder {
 
     /// Over what every id stands for, in whatever order it was given; special tokens come in order here.
     fn fingerprint(&self) -> u64 {
-        let mut hasher = rustc_hash::FxHasher::default();
+        let mut hasher = crate::hash::hasher();
         for token in &self.tokens {
             match *token {
                 Token::Unused => 0u8.hash(&mut hasher),

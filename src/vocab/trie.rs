@@ -1,9 +1,8 @@
 //! A byte trie in flat arrays, nodes in depth-first order: a node's descendants follow it directly, and `end` skips them.
 
-use rustc_hash::FxHashMap;
-
 use crate::fsm::{BLACK_CODE_POINTS, ByteSet, CODE_POINTS, NOT_ASCII, kind, utf8};
 use crate::fuel;
+use crate::hash::HashMap;
 use crate::ids::TokenId;
 
 /// One node: the byte that leads to it, where its subtree ends, and which words end here.
@@ -59,7 +58,7 @@ pub(crate) struct White {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Fans {
     /// By node: the bytes that lead to its children, and where in the list of children they begin.
-    of: FxHashMap<u32, (ByteSet, u32)>,
+    of: HashMap<u32, (ByteSet, u32)>,
     children: Vec<u32>,
 }
 

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
 
 use super::Trie;
 use crate::fsm::{ByteSet, LONG_GAP};
+use crate::hash::HashMap;
 use crate::ids::TokenId;
 
 /// Runs of white space in the tokens of a vocabulary.
@@ -28,7 +28,7 @@ pub(crate) struct WhiteSpace {
     /// The same, sorted.
     all_long: Vec<TokenId>,
     /// Tokens that are at most so much white space and nothing else, as rows: those that have been asked for.
-    rows: Mutex<FxHashMap<u32, Arc<[u32]>>>,
+    rows: Mutex<HashMap<u32, Arc<[u32]>>>,
 }
 
 /// Most rows that are kept: grammars bound white space by few numbers.

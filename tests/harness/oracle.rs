@@ -6,7 +6,7 @@ use std::sync::Arc;
 use louver::ids::TokenId;
 use louver::ir::{Grammar, SpecialToken};
 use louver::vocab::Vocabulary;
-use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::{HashMap, HashSet};
 
 use super::machine::{Move, Network};
 
@@ -22,12 +22,12 @@ struct Item {
 #[derive(Clone, Debug, Default)]
 struct Column {
     items: Vec<Item>,
-    seen: FxHashSet<Item>,
+    seen: HashSet<Item>,
     /// Items that go on once a machine that began here is done.
-    waiting: FxHashMap<usize, Vec<Item>>,
-    waits: FxHashSet<(usize, Item)>,
+    waiting: HashMap<usize, Vec<Item>>,
+    waits: HashSet<(usize, Item)>,
     /// Machines that began here and are done here.
-    empty: FxHashSet<usize>,
+    empty: HashSet<usize>,
 }
 
 /// What is read.
@@ -191,7 +191,7 @@ impl Oracle {
             }
         }
         // From the end of a machine that began at a position.
-        let mut beyond: FxHashMap<(usize, usize), Option<u64>> = FxHashMap::default();
+        let mut beyond: HashMap<(usize, usize), Option<u64>> = HashMap::default();
         loop {
             let mut changed = false;
             for (origin, column) in self.columns.iter().enumerate() {
@@ -214,7 +214,7 @@ impl Oracle {
         items.iter().filter_map(length).map(|(a, b)| a + b).min()
     }
 
-    fn after(&self, beyond: &FxHashMap<(usize, usize), Option<u64>>, machine: usize, origin: usize) -> Option<u64> {
+    fn after(&self, beyond: &HashMap<(usize, usize), Option<u64>>, machine: usize, origin: usize) -> Option<u64> {
         let waited = beyond.get(&(machine, origin)).copied().flatten();
         if machine == self.start && origin == 0 { Some(0) } else { waited }
     }

@@ -34,7 +34,7 @@ proptest! {
     ) {
         let vocab = Arc::new(vocab.build());
         let mut oracle = Oracle::new(&grammar);
-        let direct_walk = if direct { EngineOptions::default().direct_walk } else { 0 };
+        let direct_walk = if direct { crate::harness::unlimited().direct_walk } else { 0 };
         let Some(constraint) = compile(&grammar, &vocab, &oracle, |options| options.direct_walk = direct_walk)? else { return Ok(()) };
         let (words, width) = (vocab.mask_words(), vocab.width());
         // The oracle's mask and verdict per node: `None` where its token may not follow.
@@ -144,7 +144,7 @@ proptest! {
             limits: Limits { parser_bytes: if small { 20_000 } else { 64 << 20 }, ..super::limits() },
             direct_walk: if direct { 1024 } else { 0 },
             background_threads: 2,
-            ..EngineOptions::default()
+            ..crate::harness::unlimited()
         };
         let engine = Engine::new(vocab.clone(), options);
         let constraint = engine.compile(&grammar).expect("compiles");

@@ -52,8 +52,8 @@ proptest! {
         let vocab = Arc::new(words.build());
         let mut oracle = Oracle::new(&plain);
         // Ambiguous recursion with a budget at every level has as many states as there are ways to count.
-        let limits = Limits { config_items: 200, parser_bytes: 1 << 20, ..Limits::default() };
-        let options = EngineOptions { limits, direct_walk, mutual_rules, ..EngineOptions::default() };
+        let limits = Limits { config_items: 200, parser_bytes: 1 << 20, ..crate::harness::unlimited().limits };
+        let options = EngineOptions { limits, direct_walk, mutual_rules, ..crate::harness::unlimited() };
         let engine = Engine::new(vocab.clone(), options);
         let Ok(constraint) = engine.compile(&grammar) else { return Ok(()) };
         let finishes = grammar.rules.iter().filter_map(|r| r.attributes.budget).all(|b| b.spent == Spent::Finish && b.tokens != Some(0));
@@ -70,7 +70,7 @@ proptest! {
         dispatch in any::<bool>(),
     ) {
         let vocab = Arc::new(words.build());
-        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, mutual_rules, ..EngineOptions::default() });
+        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, mutual_rules, ..crate::harness::unlimited() });
         let constraint = engine.compile(text(budget, dispatch)).unwrap();
         let mut state = Some(Counted::Before);
         let mut matcher = constraint.matcher();
@@ -94,7 +94,7 @@ proptest! {
 fn masks_hold(rules: &[(&str, Expr, Option<Budget>)], words: &[&[u8]]) {
     let vocab = Arc::new(Vocabulary::toy(words));
     for (direct_walk, mutual_rules) in [(0, 24), (300, 24), (300, 0), (2, 0)] {
-        let options = EngineOptions { direct_walk, mutual_rules, ..EngineOptions::default() };
+        let options = EngineOptions { direct_walk, mutual_rules, ..crate::harness::unlimited() };
         let engine = Engine::new(vocab.clone(), options);
         let mut b = GrammarBuilder::new();
         rules.iter().for_each(|(name, body, _)| _ = b.rule(*name, body.clone()));
@@ -224,7 +224,7 @@ fn a_budget_counts_code_points_and_is_not_cut_inside_of_one() {
     let id = |text: &str| vocab.find(text.as_bytes()).unwrap();
     for (tokens, chars) in [(None, Some(2)), (Some(2), None)] {
         let budget = Budget { tokens, chars, spent: Spent::Cut };
-        let engine = Engine::new(vocab.clone(), EngineOptions::default());
+        let engine = Engine::new(vocab.clone(), crate::harness::unlimited());
         let constraint = engine.compile(text(budget, false)).unwrap();
         let mut matcher = constraint.matcher();
         matcher.advance(id("c")).unwrap();

@@ -74,7 +74,7 @@ proptest! {
         let most = bounds.1.map_or(String::new(), |max| format!(r#", "maxLength": {max}"#));
         let mut schema = format!(r#"{{"type": "string", "pattern": "{pattern}", "minLength": {}{most}}}"#, bounds.0);
         schema = around.replace("STRING", &schema);
-        let options = EngineOptions { direct_walk, pool_scope: PoolScope::Engine, ..EngineOptions::default() };
+        let options = EngineOptions { direct_walk, pool_scope: PoolScope::Engine, ..crate::harness::unlimited() };
         let engine = Engine::new(VOCABULARY.clone(), options);
         let Ok(constraint) = engine.compile_json_schema(&schema, &SchemaOptions::default()) else { return Ok(()) };
         let vocab = constraint.vocab().clone();
@@ -129,7 +129,7 @@ proptest! {
     ) {
         let vocab = Arc::new(vocab.build());
         let mut oracle = Oracle::new(&grammar);
-        for direct_walk in [EngineOptions::default().direct_walk, 0] {
+        for direct_walk in [crate::harness::unlimited().direct_walk, 0] {
             let Some(constraint) = compile(&grammar, &vocab, &oracle, |o| o.direct_walk = direct_walk)? else {
                 return Ok(());
             };
@@ -142,7 +142,7 @@ proptest! {
 /// The states of a pattern that differ in what has been counted have entries that are derived from one another's.
 #[test]
 fn entries_of_states_that_count_are_derived() {
-    let options = EngineOptions { direct_walk: 64, pool_scope: PoolScope::Engine, ..EngineOptions::default() };
+    let options = EngineOptions { direct_walk: 64, pool_scope: PoolScope::Engine, ..crate::harness::unlimited() };
     let engine = Engine::new(VOCABULARY.clone(), options);
     let schema = r#"{"type": "string", "pattern": "^(?:\\S+\\s+){0,9}\\S+$", "maxLength": 60}"#;
     let constraint = engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap();
@@ -158,7 +158,7 @@ fn entries_of_states_that_count_are_derived() {
 /// are counted.
 #[test]
 fn text_far_from_its_bounds_has_one_mask() {
-    let engine = Engine::new(VOCABULARY.clone(), EngineOptions::default());
+    let engine = Engine::new(VOCABULARY.clone(), crate::harness::unlimited());
     let schema =
         r#"{"type": "object", "maxProperties": 900, "additionalProperties": {"type": "string", "maxLength": 900}}"#;
     let constraint = engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap();
@@ -186,8 +186,8 @@ fn a_special_token_in_front_of_a_call_that_is_counted() {
     let mut b = Vocabulary::builder(5);
     b.special(0, "<stop>").stop(0).special(1, "<x>").token(2, b"a").token(3, b"b").token(4, b"c");
     let vocab = Arc::new(b.build().unwrap());
-    for direct_walk in [EngineOptions::default().direct_walk, 0] {
-        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, ..EngineOptions::default() });
+    for direct_walk in [crate::harness::unlimited().direct_walk, 0] {
+        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, ..crate::harness::unlimited() });
         let mut matcher = engine.compile(&grammar).unwrap().matcher();
         matcher.advance(TokenId::from_raw(1)).unwrap();
         assert_eq!(mask(&mut matcher, &vocab), [false, false, true, true, false]);

@@ -263,7 +263,7 @@ proptest! {
         }
         let mut random = Random(seed);
         let vocab = Arc::new(vocabulary(&sentences, &mut random));
-        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, mutual_rules, ..EngineOptions::default() });
+        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, mutual_rules, ..crate::harness::unlimited() });
         let constraint = engine.compile(lists.grammar()).expect("compiles");
         let mut pending = vec![Vec::new()];
         let longest = |text: &[u8]| lists.recursive && text.ends_with(&[b'z'; LETTERS - 2]);
@@ -419,7 +419,7 @@ proptest! {
     ) {
         let tokens: Vec<&[u8]> = tokens.iter().map(|t| t.as_bytes()).collect();
         let vocab = Arc::new(Vocabulary::toy(&tokens));
-        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, mutual_rules, ..EngineOptions::default() });
+        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, mutual_rules, ..crate::harness::unlimited() });
         let schema = r#"{"type": "array", "items": {"type": "string"}, "uniqueItems": true}"#;
         let options = SchemaOptions { whitespace: Whitespace::Compact, ..SchemaOptions::default() };
         let constraint = engine.compile_json_schema(schema, &options).expect("compiles");
@@ -492,7 +492,7 @@ fn what_follows_a_refused_element_is_refused_where_the_text_goes_on() {
     let grammar = ebnf::lower(text, &Default::default(), &Limits::default()).expect("a grammar").grammar;
     let vocab = Arc::new(Vocabulary::toy(&[b"x]" as &[u8], b"x1]", b" x]"]));
     for direct_walk in [1024, 0] {
-        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, ..EngineOptions::default() });
+        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, ..crate::harness::unlimited() });
         let mut matcher = engine.compile(grammar.clone()).expect("compiles").matcher();
         for byte in b"[ x, " {
             matcher.advance(TokenId::from_raw(u32::from(*byte))).unwrap();

@@ -150,7 +150,7 @@ proptest! {
             return Ok(());
         }
         // Behind every other member: the shortest end, and what may follow.
-        let engine = Engine::new(Arc::new(Vocabulary::toy(&[b", m1", b".}", b", mm"])), EngineOptions::default());
+        let engine = Engine::new(Arc::new(Vocabulary::toy(&[b", m1", b".}", b", mm"])), crate::harness::unlimited());
         let constraint = engine.compile(&grammar).expect("compiles");
         for upto in (0..=list.len()).step_by(2) {
             let text = set.write(&list[..upto]);
@@ -261,7 +261,7 @@ proptest! {
             extra.into_iter().filter(|text| !(apart && goes_into_name(text) || whole && ends_name(text))).collect();
         let extra: Vec<&[u8]> = extra.iter().map(String::as_bytes).collect();
         let vocab = Arc::new(Vocabulary::toy(&extra));
-        let options = EngineOptions { direct_walk: if direct { 16_384 } else { 0 }, ..EngineOptions::default() };
+        let options = EngineOptions { direct_walk: if direct { 16_384 } else { 0 }, ..crate::harness::unlimited() };
         let engine = Engine::new(vocab.clone(), options);
         let schema = object(&names, (required, kinds, closed), true);
         let constraint = engine.compile_json_schema(&schema, &SchemaOptions::default()).expect("compiles");
@@ -303,7 +303,7 @@ fn masks_tell_what_may_come_behind_a_member() {
     let texts = texts.map(|text| format!("{{{text}\"b"));
     let mut row = vec![0; vocab.mask_words()];
     for turn in 0..texts.len() {
-        let engine = Engine::new(vocab.clone(), EngineOptions::default());
+        let engine = Engine::new(vocab.clone(), crate::harness::unlimited());
         let constraint = engine.compile_json_schema(schema, &SchemaOptions::default()).expect("compiles");
         for at in 0..texts.len() {
             let text = &texts[(turn + at) % texts.len()][..];
@@ -343,7 +343,7 @@ fn masks_tell_which_members_are_left_where_a_token_ends_a_name() {
     let misses = [("", false), ("", true), (few, false), (few, true)].map(|(more, ends)| {
         let tokens = [plain, if ends { ending } else { &[] }].concat();
         let vocab = Arc::new(Vocabulary::toy(&tokens));
-        let engine = Engine::new(vocab.clone(), EngineOptions::default());
+        let engine = Engine::new(vocab.clone(), crate::harness::unlimited());
         let constraint = engine.compile_json_schema(&schema(more), &SchemaOptions::default()).expect("compiles");
         let (mut row, mut misses) = (vec![0; vocab.mask_words()], 0);
         for text in &texts {

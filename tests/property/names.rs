@@ -266,7 +266,7 @@ proptest! {
         let white = if white { WHITE } else { &[] };
         let tokens: Vec<&[u8]> = tokens.iter().chain(white).map(|t| t.as_bytes()).collect();
         let vocab = Arc::new(Vocabulary::toy(&tokens));
-        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, mutual_rules, ..EngineOptions::default() });
+        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, mutual_rules, ..crate::harness::unlimited() });
         let (told, plain) = (subject.grammar(AdditionalNames::Differ), subject.grammar(AdditionalNames::MayRepeat));
         let constraint = engine.compile(told).expect("compiles");
         let repeating = engine.compile(plain).expect("compiles");
@@ -323,7 +323,7 @@ fn what_follows_a_refused_name_is_refused_where_the_text_goes_on() {
     let tokens: [&[u8]; 5] = [b"\"a\":", b"\"b\":", b"\"a\"!", b"a\":1", b"\"a"];
     let vocab = Arc::new(Vocabulary::toy(&tokens));
     for direct_walk in [1024, 0] {
-        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, ..EngineOptions::default() });
+        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, ..crate::harness::unlimited() });
         let mut matcher = engine.compile(grammar.clone()).expect("compiles").matcher();
         for byte in br#"{"a":1,"# {
             matcher.advance(TokenId::from_raw(u32::from(*byte))).unwrap();

@@ -34,7 +34,7 @@ fn remainders_are_the_same_where_they_are_and_sorted() {
             direct_walk,
             simplify: Simplify::Off,
             pool_scope: PoolScope::Engine,
-            ..EngineOptions::default()
+            ..crate::harness::unlimited()
         };
         let constraint = Engine::new(vocab.clone(), options).compile(grammar.clone()).expect("compiles");
         for first in ["1", "2", "3", "4", "1-", "2--"] {

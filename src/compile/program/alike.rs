@@ -3,13 +3,12 @@
 
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
 use super::{Kind, NO_BLOCK, Program, Source, State, UNKNOWN};
 use crate::compile::ByteEdge;
 use crate::compile::members::StandIn;
 use crate::compile::units::{Symbol, Unit};
 use crate::fsm::Triples;
+use crate::hash::{HashMap, HashSet};
 
 /// Longest beginning that all members have in common, in bytes.
 const COMMON: usize = 32;
@@ -28,15 +27,15 @@ pub(super) struct Names {
     /// The region of each, its bytes, and the place before each.
     spelled: Vec<(usize, Vec<(u32, u8)>)>,
     /// By place: the first that the same text leads to.
-    stand_ins: FxHashMap<u32, u32>,
+    stand_ins: HashMap<u32, u32>,
 }
 
 /// Places of an instance from which a member goes on in the same way to its end.
 #[derive(Debug, Default)]
 pub(super) struct Endings {
     /// The first that was met of those that are like a place.
-    firsts: FxHashMap<u32, u32>,
-    by_kind: FxHashMap<Box<[u32]>, u32>,
+    firsts: HashMap<u32, u32>,
+    by_kind: HashMap<Box<[u32]>, u32>,
 }
 
 impl Endings {
@@ -163,7 +162,7 @@ impl Program {
                 let begin = names.spelled.len();
                 names.spelled.extend(unit.members.spelled(&unit.main.nfa, region).map(|spelled| (region, spelled)));
                 // By what stands in for a place, and the byte behind it.
-                let mut known: FxHashMap<(u32, u8), u32> = FxHashMap::default();
+                let mut known: HashMap<(u32, u8), u32> = HashMap::default();
                 let first = names.spelled[begin..].iter().find_map(|(_, spelled)| Some(spelled.first()?.0));
                 for (_, spelled) in &names.spelled[begin..] {
                     let mut stand_in = first;
@@ -182,11 +181,11 @@ impl Program {
     }
 
     /// The places in names from which no token gets past what a member that may repeat reads, too.
-    fn covered(&mut self, instance: u32, names: &Names, tokens: &Triples) -> Arc<FxHashSet<u32>> {
+    fn covered(&mut self, instance: u32, names: &Names, tokens: &Triples) -> Arc<HashSet<u32>> {
         if let Some(known) = self.covered.get(&instance) {
             return known.clone();
         }
-        let mut covered = FxHashSet::default();
+        let mut covered = HashSet::default();
         for (region, spelled) in &names.spelled {
             let bytes: Vec<u8> = spelled.iter().map(|&(_, byte)| byte).collect();
             let read = self.others_read(instance, *region, &bytes);

@@ -3,20 +3,19 @@
 use std::hash::Hasher;
 use std::sync::Arc;
 
-use rustc_hash::FxHasher;
-
 use super::super::members::MemberStates;
 use super::super::residuals;
 use super::super::units::Unit;
 use super::super::{Behind, Mark, NO_BLOCK, RuleFacts};
 use super::{Instance, Program, Source, Span, State, UNKNOWN};
 use crate::fuel;
+use crate::hash::hasher;
 
 /// Fuel of a state, beside one unit for each member of its set.
 const STATE: usize = 4;
 
 fn hash_set(instance: u32, set: &[u32]) -> u64 {
-    let mut hasher = FxHasher::default();
+    let mut hasher = hasher();
     hasher.write_u32(instance);
     set.iter().for_each(|&s| hasher.write_u32(s));
     hasher.finish()

@@ -8,11 +8,10 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use rustc_hash::FxHashMap;
-
 use super::{At, Symbol, cut};
 use crate::compile::Likely;
 use crate::fsm::ByteSet;
+use crate::hash::HashMap;
 use crate::ir::SpecialToken;
 use crate::matcher::{ConfigId, DEAD, Parser, ParserLimit};
 use crate::vocab::Trie;
@@ -170,12 +169,12 @@ impl Found {
 pub(super) struct Places {
     open: BTreeMap<Rank, Place>,
     /// By what places have in common: where it is in `open`, or none if one has been looked at.
-    seen: FxHashMap<ConfigId, Option<Rank>>,
-    known: FxHashMap<ConfigId, Rc<Outlook>>,
+    seen: HashMap<ConfigId, Option<Rank>>,
+    known: HashMap<ConfigId, Rc<Outlook>>,
     /// Whether others are text.
-    texts: FxHashMap<ConfigId, bool>,
+    texts: HashMap<ConfigId, bool>,
     /// Lengths of the first tokens of words.
-    cuts: FxHashMap<Vec<u8>, usize>,
+    cuts: HashMap<Vec<u8>, usize>,
     number: usize,
     /// Places where tokens end that may still be looked at.
     room: usize,
@@ -194,10 +193,10 @@ impl Places {
         let rank = Rank { likely: 1.0, number: 0 };
         Places {
             open: BTreeMap::from([(rank, start)]),
-            seen: FxHashMap::from_iter([(normal, Some(rank))]),
-            known: FxHashMap::default(),
-            texts: FxHashMap::default(),
-            cuts: FxHashMap::default(),
+            seen: HashMap::from_iter([(normal, Some(rank))]),
+            known: HashMap::default(),
+            texts: HashMap::default(),
+            cuts: HashMap::default(),
             number: 0,
             room,
             steps: 0,

@@ -1,9 +1,8 @@
 //! A short way to a complete sentence where values must differ: the shortest one that would be if nothing were compared, followed as
 //! far as it goes; where an element ends as another has, the nearest byte that goes around it, and on from there.
 
-use rustc_hash::FxHashSet;
-
 use super::{Completion, CompletionOptions, Lengths, Matcher, pieces};
+use crate::hash::HashSet;
 use crate::mask::{Index, IndexState};
 use crate::matcher::{ConfigId, DEAD, Parser, ParserLimit, Step};
 
@@ -23,7 +22,7 @@ impl Matcher {
         let cost = |step: &Step| if matches!(step, Step::Special(_)) { special } else { 1 };
         // Where the way has been, and what was read from there.
         let mut way: Vec<(ConfigId, Step)> = Vec::new();
-        let mut spoilt: FxHashSet<ConfigId> = FxHashSet::default();
+        let mut spoilt: HashSet<ConfigId> = HashSet::default();
         let mut at = self.config();
         for _ in 0..MAX_TURNS {
             let read: u64 = way.iter().map(|(_, step)| cost(step)).sum();

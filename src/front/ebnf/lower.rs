@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
 use super::EbnfOptions;
 use super::ast::{DispatchNode, Kind, MembersNode, Name, Node, Regex, RuleDef, Span, TokenDispatch, TriggerNode};
 use super::parse::Text;
@@ -13,6 +11,7 @@ use crate::front::Lowered;
 use crate::front::diagnostic::{Diagnostic, Diagnostics, similar};
 use crate::front::regex::{Pattern, RegexError, SCALARS, spell_dfa, spell_utf8};
 use crate::fsm::{Combine, Dfa, Nfa, TooLarge};
+use crate::hash::{HashMap, HashSet};
 use crate::ids::RuleId;
 use crate::ir::regular::{self, NotRegular};
 use crate::ir::{
@@ -37,7 +36,7 @@ pub(super) fn lower(text: Text, options: &EbnfOptions, limits: &Limits) -> Resul
         options,
         limits,
         builder: GrammarBuilder::new(),
-        names: FxHashMap::default(),
+        names: HashMap::default(),
         broken: broken.into_iter().collect(),
         known: rules.iter().take(MAX_KNOWN).map(|rule| rule.name.text.clone()).collect(),
         imports: BTreeMap::new(),
@@ -101,8 +100,8 @@ struct Lowering<'o> {
     options: &'o EbnfOptions,
     limits: &'o Limits,
     builder: GrammarBuilder,
-    names: FxHashMap<String, RuleId>,
-    broken: FxHashSet<String>,
+    names: HashMap<String, RuleId>,
+    broken: HashSet<String>,
     /// Names to suggest.
     known: Vec<String>,
     imports: BTreeMap<String, RuleId>,
@@ -348,7 +347,7 @@ fn without(ranges: &[(u32, u32)], others: &[(u32, u32)]) -> Vec<(u32, u32)> {
 
 /// Chunks that follow each other in the list, any number of them.
 fn substring(chunks: &[Vec<u8>]) -> Expr {
-    let mut ids: FxHashMap<&[u8], u32> = FxHashMap::default();
+    let mut ids: HashMap<&[u8], u32> = HashMap::default();
     let mut distinct: Vec<&[u8]> = Vec::new();
     let mut word = Vec::with_capacity(chunks.len());
     for chunk in chunks.iter().filter(|chunk| !chunk.is_empty()) {

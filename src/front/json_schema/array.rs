@@ -1,13 +1,12 @@
 //! Arrays: positions, counted elements, elements that differ from each other.
 
-use rustc_hash::FxHashMap;
-
 use super::SchemaErrorReason as Reason;
 use super::doc::LocId;
 use super::facets::{ArrayFacets, Contains, Types};
 use super::lower::Lowering;
 use super::normalize::Locs;
 use super::punctuation::{Frame, around};
+use crate::hash::HashMap;
 use crate::ir::{Expr, Graph};
 use crate::spec::json::Json;
 
@@ -189,7 +188,7 @@ impl<'a> Lowering<'a, '_> {
 
     /// No element twice: a node for every set of values that may have been.
     fn distinct(&mut self, facets: &ArrayFacets, loc: LocId, elements: &[Vec<&'a Json>]) -> Expr {
-        let mut ids: FxHashMap<String, usize> = FxHashMap::default();
+        let mut ids: HashMap<String, usize> = HashMap::default();
         let mut values: Vec<(Expr, Vec<bool>)> = Vec::new();
         let mut positions: Vec<Vec<usize>> = Vec::new();
         for listed in elements {
@@ -262,7 +261,7 @@ type Key = (usize, Vec<u32>);
 struct Build {
     graph: Graph,
     end: u32,
-    known: FxHashMap<Key, u32>,
+    known: HashMap<Key, u32>,
     pending: Vec<(Key, u32)>,
 }
 

@@ -23,7 +23,7 @@ impl<'a> Facets<'a> {
         if close_object {
             let mut names: Vec<&'a str> = Vec::new();
             let properties = object.parts.iter().flat_map(|part| part.properties.iter().map(|(name, _)| *name));
-            let mut seen = rustc_hash::FxHashSet::default();
+            let mut seen = crate::hash::HashSet::default();
             names.extend(properties.chain(object.required.iter().copied()).filter(|name| seen.insert(*name)));
             let mut part = ObjectPart::new(names.into_iter().map(|name| (name, LocId::TRUE)).collect());
             let patterns = object.parts.iter().flat_map(|part| part.patterns.iter());

@@ -2,12 +2,11 @@
 
 use std::rc::Rc;
 
-use rustc_hash::FxHashMap;
-
 use super::keywords::allows_all;
 use super::resolve::Names;
 use super::vocabulary::Vocabularies;
 use super::{Dialect as Draft, Registry};
+use crate::hash::HashMap;
 use crate::spec::json::{Json, Object, push_token, unescape_token};
 
 /// A subschema of the document, or its negation (lowest bit).
@@ -116,13 +115,13 @@ pub(super) type Bindings<'a> = Vec<(&'a str, usize)>;
 /// A schema document and its interned locations.
 pub(super) struct Doc<'a> {
     pub(super) locs: Vec<Loc<'a>>,
-    pub(super) by_address: FxHashMap<(usize, Scope), LocId>,
-    values: FxHashMap<usize, LocId>,
-    unions: FxHashMap<Rc<[LocId]>, LocId>,
+    pub(super) by_address: HashMap<(usize, Scope), LocId>,
+    values: HashMap<usize, LocId>,
+    unions: HashMap<Rc<[LocId]>, LocId>,
     pub(super) remotes: &'a Registry,
     pub(super) names: Names<'a>,
     /// Where references lead, by base, scope and text.
-    pub(super) resolved: FxHashMap<(LocId, Scope, &'a str), LocId>,
+    pub(super) resolved: HashMap<(LocId, Scope, &'a str), LocId>,
     pub(super) scopes: Vec<Bindings<'a>>,
     /// Whether dynamic references occur, so that scopes are kept.
     pub(super) dynamic: bool,
@@ -177,12 +176,12 @@ impl<'a> Doc<'a> {
     pub(super) fn new(root: &'a Json, remotes: &'a Registry, dialect: Draft, dynamic: bool) -> Doc<'a> {
         let mut doc = Doc {
             locs: Vec::with_capacity(FIRST),
-            by_address: FxHashMap::with_capacity_and_hasher(FIRST, Default::default()),
-            values: FxHashMap::default(),
-            unions: FxHashMap::default(),
+            by_address: HashMap::with_capacity_and_hasher(FIRST, Default::default()),
+            values: HashMap::default(),
+            unions: HashMap::default(),
             remotes,
             names: Names::default(),
-            resolved: FxHashMap::default(),
+            resolved: HashMap::default(),
             scopes: vec![Vec::new()],
             dynamic,
         };

@@ -54,7 +54,7 @@ impl<'a> Normalizer<'a> {
                 hits >= contains.min as usize && contains.max.is_none_or(|max| hits <= max as usize)
             })
             && (facets.unique.is_none() || {
-                let mut seen = rustc_hash::FxHashSet::default();
+                let mut seen = crate::hash::HashSet::default();
                 items.iter().all(|item| seen.insert(super::facets::canonical(item)))
             })
     }

@@ -3,11 +3,10 @@
 
 use std::cmp::Ordering;
 
-use rustc_hash::FxHashMap;
-
 use super::decimal::Decimal;
 use super::facets::{Bound, NumberFacets, Types};
 use crate::fsm::{Dfa, DfaBuilder};
+use crate::hash::HashMap;
 
 /// Numbers with an exponent (as this module spells them, and zero with any exponent) that satisfy bounds and multiples. What is
 /// excluded is not looked at. A whole multiple, and an integer if only those are asked for, has only zeros behind its first digit; if
@@ -26,7 +25,7 @@ pub(super) fn with_exponent(facets: &NumberFacets, types: Types) -> Dfa {
         highest: (types == Types::FRACTION).then_some(-1),
         zero: types != Types::FRACTION && low && high,
         builder: DfaBuilder::new(),
-        known: FxHashMap::default(),
+        known: HashMap::default(),
         pending: Vec::new(),
     };
     build.run()
@@ -179,7 +178,7 @@ struct Build {
     highest: Option<i64>,
     zero: bool,
     builder: DfaBuilder,
-    known: FxHashMap<At, u32>,
+    known: HashMap<At, u32>,
     pending: Vec<(At, u32)>,
 }
 

@@ -4,13 +4,12 @@ use std::fmt;
 use std::hash::Hash;
 use std::rc::Rc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
 use super::decimal::Decimal;
 use super::doc::LocId;
 use super::group::{Free, Group};
 use super::multiples::joined;
 use super::normalize::Locs;
+use crate::hash::{HashMap, HashSet};
 use crate::spec::json::Json;
 
 /// A set of JSON types. Whole numbers and fractions are two types; `number` is both.
@@ -172,7 +171,7 @@ pub(super) struct ArrayFacets {
 pub(super) struct ObjectPart<'a> {
     pub(super) properties: Vec<(&'a str, LocId)>,
     /// The same by name, where there are many.
-    pub(super) index: FxHashMap<&'a str, LocId>,
+    pub(super) index: HashMap<&'a str, LocId>,
     /// `(pattern, schema)`
     pub(super) patterns: Vec<(PatternUse<'a>, LocId)>,
     /// What other members must satisfy (`None`: anything).
@@ -536,8 +535,7 @@ const INDEXED: usize = 12;
 
 impl<'a> ObjectPart<'a> {
     pub(super) fn new(properties: Vec<(&'a str, LocId)>) -> ObjectPart<'a> {
-        let index =
-            if properties.len() > INDEXED { properties.iter().copied().collect() } else { FxHashMap::default() };
+        let index = if properties.len() > INDEXED { properties.iter().copied().collect() } else { HashMap::default() };
         ObjectPart { properties, index, patterns: Vec::new(), additional: None, covers: Covers::Named }
     }
 
@@ -614,14 +612,14 @@ fn extend_hashed<T: Eq + Hash + Clone>(list: &mut Vec<T>, more: &[T]) {
     if list.len().saturating_mul(more.len()) <= FEW {
         return extend_distinct(list, more);
     }
-    let known: FxHashSet<&T> = list.iter().collect();
+    let known: HashSet<&T> = list.iter().collect();
     let more: Vec<T> = more.iter().filter(|item| !known.contains(item)).cloned().collect();
     list.extend(more);
 }
 
 /// Values of the first list that equal one of the second.
 pub(super) fn common<'a>(a: &[&'a Json], b: &[&'a Json]) -> Vec<&'a Json> {
-    let known: FxHashSet<String> = b.iter().map(|v| canonical(v)).collect();
+    let known: HashSet<String> = b.iter().map(|v| canonical(v)).collect();
     a.iter().copied().filter(|v| known.contains(&canonical(v))).collect()
 }
 

@@ -221,7 +221,7 @@ impl<'a> Normalizer<'a> {
     fn names(&self, value: &'a Json) -> Option<Vec<&'a str>> {
         let mut names: Vec<&str> = value.as_array()?.iter().map(Json::as_str).collect::<Option<_>>()?;
         if names.len() > 1 {
-            let mut seen = rustc_hash::FxHashSet::default();
+            let mut seen = crate::hash::HashSet::default();
             names.retain(|name| seen.insert(*name));
         }
         Some(names)

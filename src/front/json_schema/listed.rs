@@ -1,9 +1,8 @@
 //! Numbers that `enum` and `const` list, in the spellings they have.
 
-use rustc_hash::FxHashMap;
-
 use super::decimal::Decimal;
 use crate::fsm::{Dfa, DfaBuilder};
+use crate::hash::HashMap;
 
 /// Most digits that are written out.
 const MAX_DIGITS: usize = 64;
@@ -163,10 +162,10 @@ impl Trie {
 struct Build {
     builder: DfaBuilder,
     /// Behind zeros, and behind `e`, by what may follow.
-    behind_zeros: FxHashMap<Ends, u32>,
-    behind_e: FxHashMap<Ends, u32>,
+    behind_zeros: HashMap<Ends, u32>,
+    behind_e: HashMap<Ends, u32>,
     /// In an exponent, by the digits that may follow: nothing read, only zeros, more.
-    digits: FxHashMap<(Vec<Vec<u8>>, Read), u32>,
+    digits: HashMap<(Vec<Vec<u8>>, Read), u32>,
 }
 
 /// What of an exponent's digits has been read.

@@ -5,8 +5,6 @@ use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use super::decimal::Decimal;
 use super::doc::LocId;
 use super::facets::{ArrayFacets, Facets, NumberFacets, ObjectFacets, StringFacets, Types};
@@ -18,6 +16,7 @@ use super::spelling::{Spelling, single};
 use super::syntax::Syntax;
 use super::{Registry, SchemaError, SchemaErrorReason as Reason, SchemaErrors, SchemaOptions, Undeclared};
 use crate::fsm::Dfa;
+use crate::hash::HashMap;
 use crate::ids::RuleId;
 use crate::ir::{Expr, GrammarBuilder, Graph, Literal, Member, Members};
 use crate::limits::Limits;
@@ -70,24 +69,24 @@ pub(super) struct Lowering<'a, 'b> {
     pub(super) at: LocId,
     /// Values by what they satisfy: one location, or several.
     alone: Vec<Option<Expr>>,
-    memo: FxHashMap<Conj, Expr>,
+    memo: HashMap<Conj, Expr>,
     /// Arrays and objects whose elements or additional members are all values of some types, and how many elements there are.
-    plain: FxHashMap<Plain, Expr>,
+    plain: HashMap<Plain, Expr>,
     /// All values of some types.
-    typed: FxHashMap<Types, Expr>,
+    typed: HashMap<Types, Expr>,
     queue: Vec<(RuleId, LocId, Task<'a>)>,
     pub(super) shared: Shared,
     pub(super) punctuation: Option<Rc<Punctuation>>,
-    pub(super) strings: FxHashMap<String, Expr>,
-    pub(super) numbers: FxHashMap<(NumberFacets, Types), Expr>,
+    pub(super) strings: HashMap<String, Expr>,
+    pub(super) numbers: HashMap<(NumberFacets, Types), Expr>,
     /// Rules of names that are none of these.
-    pub(super) other_names: FxHashMap<Vec<&'a str>, RuleId>,
+    pub(super) other_names: HashMap<Vec<&'a str>, RuleId>,
     /// Names that are elements of an object's scope, by what they are otherwise.
-    pub(super) elements: FxHashMap<RuleId, RuleId>,
+    pub(super) elements: HashMap<RuleId, RuleId>,
     /// Rules of one code point of these ranges.
-    pub(super) classes: FxHashMap<Vec<(u32, u32)>, RuleId>,
+    pub(super) classes: HashMap<Vec<(u32, u32)>, RuleId>,
     /// How one code point of these ranges is spelt: plain ASCII, and a rule of the rest.
-    pub(super) spelt: FxHashMap<Box<[(u32, u32)]>, [Expr; 2]>,
+    pub(super) spelt: HashMap<Box<[(u32, u32)]>, [Expr; 2]>,
     nodes: usize,
     /// How many numbers have been listed.
     pub(super) listed: usize,
@@ -108,18 +107,18 @@ impl<'a, 'b> Lowering<'a, 'b> {
             syntax: Syntax::Json,
             at: LocId::ROOT,
             alone: Vec::new(),
-            memo: FxHashMap::default(),
-            plain: FxHashMap::default(),
-            typed: FxHashMap::default(),
+            memo: HashMap::default(),
+            plain: HashMap::default(),
+            typed: HashMap::default(),
             queue: Vec::new(),
             shared: Shared::default(),
             punctuation: None,
-            strings: FxHashMap::default(),
-            numbers: FxHashMap::default(),
-            other_names: FxHashMap::default(),
-            elements: FxHashMap::default(),
-            classes: FxHashMap::default(),
-            spelt: FxHashMap::default(),
+            strings: HashMap::default(),
+            numbers: HashMap::default(),
+            other_names: HashMap::default(),
+            elements: HashMap::default(),
+            classes: HashMap::default(),
+            spelt: HashMap::default(),
             nodes: 0,
             listed: 0,
         }

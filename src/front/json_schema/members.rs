@@ -1,11 +1,10 @@
 //! Objects: in which order and number members may stand, as a graph over them.
 
-use rustc_hash::FxHashMap;
-
 use super::facets::ObjectFacets;
 use super::lower::Lowering;
 use super::punctuation::{Frame, around};
 use super::{MemberOrder, SchemaErrorReason as Reason};
+use crate::hash::HashMap;
 use crate::ir::{self, Expr, Graph, Members};
 
 /// Most nodes of an object's graph beyond a few per member.
@@ -216,7 +215,7 @@ impl<'a> Lowering<'a, '_> {
         let Frame { open, close, comma, empty } = frame;
         let mut build = Build {
             graph: Graph::default(),
-            known: FxHashMap::default(),
+            known: HashMap::default(),
             plain: plain.then(|| vec![u32::MAX; 3 * (positions + 1)]),
             pending: Vec::new(),
             min,
@@ -301,7 +300,7 @@ impl<'a> Lowering<'a, '_> {
 
 struct Build<'m> {
     graph: Graph,
-    known: FxHashMap<(Place, Count), u32>,
+    known: HashMap<(Place, Count), u32>,
     /// The same where nothing is counted, by place.
     plain: Option<Vec<u32>>,
     pending: Vec<(Place, Count, u32)>,

@@ -4,7 +4,6 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::doc::{Doc, LocId};
@@ -14,6 +13,7 @@ use super::{Dialect as Draft, Policy, Registry, SchemaError, SchemaErrorReason a
 use crate::front::regex::{Known, RegexError, known};
 use crate::fsm::Dfa;
 use crate::fuel;
+use crate::hash::HashMap;
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
@@ -69,10 +69,10 @@ pub(super) struct Normalizer<'a> {
     /// Contradictions met; only reported if nothing is left of the schema.
     pub(super) conflicts: Vec<SchemaError>,
     memo: Vec<Memo<'a>>,
-    conjunctions: FxHashMap<Conj, Alternatives<'a>>,
+    conjunctions: HashMap<Conj, Alternatives<'a>>,
     /// Whether certainly no value satisfies them.
-    pub(super) contradictions: FxHashMap<Conj, bool>,
-    patterns: FxHashMap<&'a str, Option<Arc<Known>>>,
+    pub(super) contradictions: HashMap<Conj, bool>,
+    patterns: HashMap<&'a str, Option<Arc<Known>>>,
     any: Alternatives<'a>,
     /// What is left of alternatives that were too many (reported): whatever they are multiplied by, it is not looked at.
     given_up: Alternatives<'a>,
@@ -104,9 +104,9 @@ impl<'a> Normalizer<'a> {
             evaluation: needs.evaluation,
             conflicts: Vec::new(),
             memo: Vec::new(),
-            conjunctions: FxHashMap::default(),
-            contradictions: FxHashMap::default(),
-            patterns: FxHashMap::default(),
+            conjunctions: HashMap::default(),
+            contradictions: HashMap::default(),
+            patterns: HashMap::default(),
             any: Rc::new(vec![Facets::any()]),
             given_up: Rc::new(vec![Facets::any()]),
             depth: 0,
@@ -401,7 +401,7 @@ impl<'a> Normalizer<'a> {
         if seen().any(|part| part.covers == Covers::All) {
             return out;
         }
-        let names: rustc_hash::FxHashSet<&'a str> =
+        let names: crate::hash::HashSet<&'a str> =
             seen().flat_map(|part| part.properties.iter().map(|(name, _)| *name)).collect();
         let mut names: Vec<&'a str> = names.into_iter().collect();
         // Declared elsewhere already, so their order here decides nothing; but it must not depend on a hash.

@@ -4,7 +4,6 @@ use std::cmp::Ordering;
 use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
 
 use super::SchemaErrorReason as Reason;
 use super::decimal::Decimal;
@@ -16,6 +15,7 @@ use super::lower::Lowering;
 use super::multiples::multiples;
 use super::{Dialect as Draft, Exponents, Integers, SchemaOptions};
 use crate::fsm::{ByteSet, Combine, Dfa, DfaBuilder, TooLarge};
+use crate::hash::HashMap;
 use crate::ir::{Expr, Literal};
 
 /// Most digits of a bound.
@@ -29,7 +29,7 @@ type Key = (NumberFacets, Syntax, Option<u32>);
 /// Automata that schemas share, and how many states they have.
 #[derive(Default)]
 struct Known {
-    automata: FxHashMap<Key, Arc<Dfa>>,
+    automata: HashMap<Key, Arc<Dfa>>,
     states: usize,
 }
 

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use super::doc::LocId;
 use super::facets::{Facets, NameTest, ObjectFacets, PatternUse, SomeMember, StringFacets, Types};
 use super::lower::Lowering;
@@ -14,6 +12,7 @@ use super::spelling::plain_ascii;
 use super::{AdditionalNames, Escapes, MemberOrder, SchemaErrorReason as Reason};
 use crate::front::regex::SCALARS;
 use crate::fsm::{Class, Combine, Dfa};
+use crate::hash::HashMap;
 use crate::ids::RuleId;
 use crate::ir::{Except, Expr, Graph, Members};
 
@@ -176,7 +175,7 @@ impl<'a> Lowering<'a, '_> {
             names.extend(facets.required.iter().filter(|name| only.property(name).is_none()));
             return names;
         }
-        let mut seen = rustc_hash::FxHashSet::default();
+        let mut seen = crate::hash::HashSet::default();
         let properties = facets.parts.iter().flat_map(|part| part.properties.iter().map(|(name, _)| *name));
         let excepted = facets.some.iter().flat_map(|some| some.not_named.iter().copied());
         names.extend(properties.chain(facets.required.iter().copied()).chain(excepted).filter(|n| seen.insert(*n)));
@@ -188,8 +187,8 @@ impl<'a> Lowering<'a, '_> {
     fn members(&mut self, facets: &ObjectFacets<'a>, declared: &[&str]) -> Option<(Vec<Member>, Vec<usize>)> {
         /// So many are looked through.
         const FEW: usize = 8;
-        let ranks: FxHashMap<&str, usize> = match facets.required.len() {
-            0..=FEW => FxHashMap::default(),
+        let ranks: HashMap<&str, usize> = match facets.required.len() {
+            0..=FEW => HashMap::default(),
             _ => facets.required.iter().enumerate().map(|(i, name)| (*name, i)).collect(),
         };
         let mut members = Vec::with_capacity(declared.len());

@@ -3,8 +3,6 @@
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use rustc_hash::FxHashMap;
-
 use super::SchemaErrorReason as Reason;
 use super::doc::LocId;
 use super::facets::{Facets, StringFacets, Types};
@@ -16,6 +14,7 @@ use super::syntax::{Syntax, around, contains, either, lookalikes, spelled};
 use super::{Policy, Registry, SchemaErrors, SchemaOptions};
 use crate::front::regex::{spell_dfa, spell_utf8};
 use crate::fsm::{Combine, Dfa};
+use crate::hash::HashMap;
 use crate::ids::RuleId;
 use crate::ir::regular;
 use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, Trigger};
@@ -222,7 +221,7 @@ pub fn lower_parameters(
 /// Of which types the values of names may be, over all alternatives: reading does not know the alternative.
 #[derive(Default)]
 struct Known<'a> {
-    declared: FxHashMap<&'a str, Kinds>,
+    declared: HashMap<&'a str, Kinds>,
     others: Kinds,
 }
 
@@ -545,8 +544,8 @@ struct FreeText {
 const FREE_TEXTS: usize = 256;
 
 /// Those that have been built in this process.
-fn free_texts() -> MutexGuard<'static, FxHashMap<FreeText, Arc<Expr>>> {
-    static KNOWN: LazyLock<Mutex<FxHashMap<FreeText, Arc<Expr>>>> = LazyLock::new(Mutex::default);
+fn free_texts() -> MutexGuard<'static, HashMap<FreeText, Arc<Expr>>> {
+    static KNOWN: LazyLock<Mutex<HashMap<FreeText, Arc<Expr>>>> = LazyLock::new(Mutex::default);
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

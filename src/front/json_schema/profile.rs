@@ -3,8 +3,7 @@
 
 use std::fmt;
 
-use rustc_hash::FxHashSet;
-
+use crate::hash::HashSet;
 use crate::spec::json::{Json, Object, push_token};
 
 /// Most properties of all objects together.
@@ -156,7 +155,7 @@ impl<'a> Check<'a> {
         if object.get("additionalProperties") != Some(&Json::Bool(false)) {
             self.error(path, "'additionalProperties' is required to be supplied and to be false.".into());
         }
-        let required: FxHashSet<&str> = object
+        let required: HashSet<&str> = object
             .get("required")
             .and_then(Json::as_array)
             .unwrap_or_default()
@@ -169,7 +168,9 @@ impl<'a> Check<'a> {
         for (name, _) in properties.iter().filter(|(name, _)| !required.contains(name)) {
             self.error(path, format!("{all} Missing '{name}'."));
         }
-        for name in required.iter().filter(|name| properties.get(name).is_none()) {
+        let mut extra: Vec<&str> = required.into_iter().filter(|name| properties.get(name).is_none()).collect();
+        extra.sort_unstable();
+        for name in extra {
             self.error(path, format!("{all} Extra required key '{name}' supplied."));
         }
     }

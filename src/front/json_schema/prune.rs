@@ -3,14 +3,13 @@
 
 use std::rc::Rc;
 
-use rustc_hash::FxHashMap;
-
 use super::MemberOrder;
 use super::doc::LocId;
 use super::facets::{Facets, NumberFacets, ObjectFacets, ObjectPart, PatternUse, SomeMember, StringFacets, Types};
 use super::group::Group;
 use super::normalize::{Alternatives, MAX_ALTERNATIVES, Normalizer};
 use super::{SchemaErrorReason as Reason, facets};
+use crate::hash::HashMap;
 use crate::ir::Members;
 use crate::spec::json::Json;
 
@@ -132,7 +131,7 @@ impl<'a> Normalizer<'a> {
     /// Alternatives without those that are contained in others. Two that only differ in whether a member is there become one.
     pub(super) fn thinned(&mut self, mut list: Vec<Facets<'a>>) -> Vec<Facets<'a>> {
         while list.len() > 1 && !self.evaluation && self.spend(list.len() * list.len() / 2) {
-            let mut numbers = FxHashMap::default();
+            let mut numbers = HashMap::default();
             let marks: Vec<u128> = list.iter().map(|facets| marks(facets, &mut numbers)).collect();
             let mut dropped = vec![false; list.len()];
             for i in 0..list.len() {
@@ -417,7 +416,7 @@ fn absorbs_texts(a: &StringFacets<'_>, b: &StringFacets<'_>) -> bool {
 
 /// What facets say of objects, as bits: those that absorb others have no bit that these have not. Names have their bits in the order in
 /// which they are met.
-fn marks<'a>(facets: &Facets<'a>, numbers: &mut FxHashMap<(&'a str, bool), u32>) -> u128 {
+fn marks<'a>(facets: &Facets<'a>, numbers: &mut HashMap<(&'a str, bool), u32>) -> u128 {
     if !facets.types.meets(Types::OBJECT) {
         return u128::MAX;
     }

@@ -1,13 +1,12 @@
 //! Documents that a schema may refer to. Nothing is ever fetched.
 
-use rustc_hash::FxHashMap;
-
+use crate::hash::HashMap;
 use crate::spec::json::Json;
 
 /// Schema documents by absolute URI, supplied by the caller.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
-    documents: FxHashMap<String, Json>,
+    documents: HashMap<String, Json>,
 }
 
 impl Registry {

@@ -2,10 +2,9 @@
 
 use std::borrow::Cow;
 
-use rustc_hash::FxHashMap;
-
 use super::Dialect as Draft;
 use super::doc::{Doc, Kind, Loc, LocId, Path, Scope, address, draft_of, identifier, reference_of, resource_id};
+use crate::hash::HashMap;
 use crate::spec::json::{Json, push_token, unescape_token};
 
 /// Why a reference leads nowhere.
@@ -25,15 +24,15 @@ pub(super) struct Named<'a> {
 #[derive(Default)]
 pub(super) struct Names<'a> {
     /// Resources by absolute URI.
-    pub(super) resources: FxHashMap<String, Named<'a>>,
+    pub(super) resources: HashMap<String, Named<'a>>,
     /// URIs of resources, by address.
-    pub(super) uris: FxHashMap<usize, String>,
+    pub(super) uris: HashMap<usize, String>,
     /// By the resource's address.
-    pub(super) anchors: FxHashMap<(usize, &'a str), Named<'a>>,
+    pub(super) anchors: HashMap<(usize, &'a str), Named<'a>>,
     /// Dynamic anchors of each resource.
-    pub(super) dynamic: FxHashMap<usize, Vec<&'a str>>,
+    pub(super) dynamic: HashMap<usize, Vec<&'a str>>,
     /// Resources by address.
-    pub(super) by_address: FxHashMap<usize, Named<'a>>,
+    pub(super) by_address: HashMap<usize, Named<'a>>,
     /// Whether the document itself has been looked at.
     pub(super) complete: bool,
 }

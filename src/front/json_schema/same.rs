@@ -178,7 +178,7 @@ fn is_simple(reference: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use rustc_hash::FxHasher;
+    use crate::hash::hasher;
 
     use super::*;
     use crate::front::json_schema::lower;
@@ -189,7 +189,7 @@ mod tests {
     }
 
     fn hashed(key: &SchemaKey) -> u64 {
-        let mut hasher = FxHasher::default();
+        let mut hasher = hasher();
         key.hash(&mut hasher);
         hasher.finish()
     }

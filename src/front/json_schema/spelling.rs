@@ -2,11 +2,10 @@
 
 use std::sync::OnceLock;
 
-use rustc_hash::FxHashMap;
-
 use super::{Escapes, NonAscii};
 use crate::front::regex::{scalar_from, scalar_until};
 use crate::fsm::{ByteSet, Dfa, DfaBuilder, TooLarge};
+use crate::hash::HashMap;
 use crate::ir::{Expr, Literal, regular};
 use crate::spec::json::{short_escape, write_string};
 
@@ -187,7 +186,7 @@ impl Spelling {
         let edge = |b: &mut DfaBuilder, from, byte: u8, to| b.edge(from, u32::from(byte), u32::from(byte), to);
         edge(&mut b, start, b'"', states[0]);
         // Beginnings of characters, of one state.
-        let mut begun: FxHashMap<(u32, u8), u32> = FxHashMap::default();
+        let mut begun: HashMap<(u32, u8), u32> = HashMap::default();
         let mut spellings = Vec::new();
         for (state, &from) in states.iter().enumerate() {
             begun.clear();

@@ -1,7 +1,5 @@
 //! Rules to the grammar.
 
-use rustc_hash::FxHashMap;
-
 use super::ast::{Definition, File, MarkerKind, Node, NodeKind, Spanned, is_terminal};
 use super::{LarkOptions, NamedGrammar, common, parse, pattern, substring, token};
 use crate::front::Lowered;
@@ -9,6 +7,7 @@ use crate::front::diagnostic::{Diagnostic, Diagnostics, Severity, similar};
 use crate::front::json_schema;
 use crate::fsm::Dfa;
 use crate::fuel;
+use crate::hash::HashMap;
 use crate::ids::RuleId;
 use crate::ir::{Attributes, Budget, Expr, GrammarBuilder, SpecialToken, Spent};
 use crate::limits::Limits;
@@ -20,6 +19,8 @@ const NODES: usize = 10;
 const STATES: usize = 3;
 /// Most names that an unknown one is compared with.
 const MAX_COMPARED: usize = 5_000;
+/// Most unknown names for which a similar one is looked for.
+const MAX_SIMILAR: usize = 20;
 /// What a rule of a schema counts as, in nodes.
 const NODES_OF_A_RULE: usize = 8;
 
@@ -30,11 +31,11 @@ pub(super) struct Session<'o> {
     options: &'o LarkOptions,
     pub(super) limits: &'o Limits,
     /// Rules of named grammars met so far.
-    named: FxHashMap<&'o str, RuleId>,
+    named: HashMap<&'o str, RuleId>,
     /// Named grammars still to be read, with where they were first named.
     queue: Vec<(&'o str, &'o str, RuleId, std::ops::Range<usize>)>,
     /// Rules of schemas, by their text.
-    schemas: FxHashMap<String, RuleId>,
+    schemas: HashMap<String, RuleId>,
     /// All texts, once it was needed.
     pub(super) any: Option<Dfa>,
     /// Nodes there may still be: ranges of code points, token ids, chunks, what schemas come to.
@@ -50,9 +51,9 @@ impl<'o> Session<'o> {
             diagnostics,
             options,
             limits,
-            named: FxHashMap::default(),
+            named: HashMap::default(),
             queue: Vec::new(),
-            schemas: FxHashMap::default(),
+            schemas: HashMap::default(),
             any: None,
             nodes: limits.nodes.saturating_mul(NODES),
             states: limits.automaton_states.saturating_mul(STATES),
@@ -227,11 +228,11 @@ pub(super) struct Scope<'s, 'o, 'a, 't> {
     pub(super) session: &'s mut Session<'o>,
     pub(super) file: &'a File<'t>,
     /// Definitions by name.
-    pub(super) index: FxHashMap<&'t str, usize>,
+    pub(super) index: HashMap<&'t str, usize>,
     /// Imported terminals by the name they have here, as text and as rules.
-    pub(super) imports: FxHashMap<&'t str, (Expr, RuleId)>,
+    pub(super) imports: HashMap<&'t str, (Expr, RuleId)>,
     /// Rules of regular expressions and their flags.
-    patterns: FxHashMap<(&'t str, &'t str), RuleId>,
+    patterns: HashMap<(&'t str, &'t str), RuleId>,
     /// The rule of each definition.
     pub(super) rules: Vec<RuleId>,
     /// Each definition as text.
@@ -275,7 +276,7 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
     /// Finds out what is called how.
     fn names(&mut self) {
         let file = self.file;
-        let mut first: FxHashMap<&'t str, std::ops::Range<usize>> = FxHashMap::default();
+        let mut first: HashMap<&'t str, std::ops::Range<usize>> = HashMap::default();
         for import in &file.imports {
             let Some(source) = common::pattern(import.name.value) else {
                 let help = match similar(import.name.value, common::names()) {
@@ -305,7 +306,7 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
     }
 
     /// Whether a name is new; reports it otherwise.
-    fn declare(&mut self, first: &mut FxHashMap<&'t str, std::ops::Range<usize>>, name: &Spanned<&'t str>) -> bool {
+    fn declare(&mut self, first: &mut HashMap<&'t str, std::ops::Range<usize>>, name: &Spanned<&'t str>) -> bool {
         if let Some(place) = first.get(name.value) {
             let message = format!("`{}` is defined twice", name.value);
             let diagnostic = Diagnostic::error(name.span.clone(), message).related(place.clone(), "first defined here");
@@ -333,16 +334,15 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
         let mut seen = vec![false; file.definitions.len()];
         let mut stack = vec![start];
         seen[start] = true;
-        let visit =
-            |node: &Node<'t>, seen: &mut Vec<bool>, stack: &mut Vec<usize>, index: &FxHashMap<&'t str, usize>| {
-                super::terminal::names(node, &mut |name, _| {
-                    if let Some(&i) = index.get(name)
-                        && !std::mem::replace(&mut seen[i], true)
-                    {
-                        stack.push(i);
-                    }
-                });
-            };
+        let visit = |node: &Node<'t>, seen: &mut Vec<bool>, stack: &mut Vec<usize>, index: &HashMap<&'t str, usize>| {
+            super::terminal::names(node, &mut |name, _| {
+                if let Some(&i) = index.get(name)
+                    && !std::mem::replace(&mut seen[i], true)
+                {
+                    stack.push(i);
+                }
+            });
+        };
         file.ignores.iter().for_each(|node| visit(node, &mut seen, &mut stack, &self.index));
         while let Some(i) = stack.pop() {
             visit(&file.definitions[i].body, &mut seen, &mut stack, &self.index);
@@ -467,8 +467,10 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
     }
 
     pub(super) fn undefined(&mut self, name: &str, span: &std::ops::Range<usize>) -> Expr {
-        // Of very many names, which one is nearest would take too long.
-        let known = self.index.keys().chain(self.imports.keys()).copied().take(MAX_COMPARED);
+        // Of very many names, which one is nearest would take too long, as would the nearest to each of many.
+        let few = self.index.len() + self.imports.len() <= MAX_COMPARED
+            && self.session.diagnostics.list().len() < MAX_SIMILAR;
+        let known = self.index.keys().chain(self.imports.keys()).copied().filter(|_| few);
         let mut known: Vec<&str> = known.filter(|k| is_terminal(k) == is_terminal(name)).collect();
         known.sort_unstable();
         let what = if is_terminal(name) { "terminal" } else { "rule" };

@@ -1,7 +1,6 @@
 //! `%regex { "substring_...": ... }`: the pieces of a text, as the smallest automaton of its factors.
 
-use rustc_hash::FxHashMap;
-
+use crate::hash::HashMap;
 use crate::ir::{Expr, Graph};
 use crate::limits::Limits;
 use crate::spec::json::Json;
@@ -60,13 +59,13 @@ fn factors(chunks: &[&str]) -> Expr {
     struct State<'c> {
         length: usize,
         link: Option<usize>,
-        next: FxHashMap<&'c str, usize>,
+        next: HashMap<&'c str, usize>,
     }
-    let mut states = vec![State { length: 0, link: None, next: FxHashMap::default() }];
+    let mut states = vec![State { length: 0, link: None, next: HashMap::default() }];
     let mut last = 0;
     for &chunk in chunks.iter().filter(|chunk| !chunk.is_empty()) {
         let new = states.len();
-        states.push(State { length: states[last].length + 1, link: Some(0), next: FxHashMap::default() });
+        states.push(State { length: states[last].length + 1, link: Some(0), next: HashMap::default() });
         let mut at = Some(last);
         while let Some(p) = at.filter(|&p| !states[p].next.contains_key(chunk)) {
             states[p].next.insert(chunk, new);

@@ -2,11 +2,10 @@
 //! checked. Each place of the text may have any marks that the automaton reads there, and must satisfy their conditions: an
 //! alternating automaton, made deterministic.
 
-use rustc_hash::FxHashMap;
-
 use super::SCALARS;
 use crate::fsm::{Dfa, DfaBuilder, TooLarge};
 use crate::fuel;
+use crate::hash::HashMap;
 
 /// The symbol of the first mark. No text has one of these: they are the halves of surrogate pairs.
 pub(super) const FIRST_MARK: u32 = 0xD800;
@@ -77,7 +76,7 @@ impl Check<'_> {
     fn run(&self) -> Result<Dfa, TooLarge> {
         let symbols = self.symbols();
         let mut b = DfaBuilder::new();
-        let mut known: FxHashMap<(bool, Vec<Way>), u32> = FxHashMap::default();
+        let mut known: HashMap<(bool, Vec<Way>), u32> = HashMap::default();
         let mut pending = Vec::new();
         let first = (false, self.closed(vec![Way { state: 0, rests: Vec::new() }], false)?);
         known.insert(first.clone(), b.state(self.is_final(&first.1)));

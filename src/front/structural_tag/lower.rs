@@ -1,7 +1,5 @@
 //! Formats to expressions.
 
-use rustc_hash::FxHashMap;
-
 use super::model::{Begin, End, Format, JsonSchema, StructuralTag, Style, Tag, TagCount};
 use super::read::below;
 use super::{
@@ -14,6 +12,7 @@ use crate::front::regex::{self, Classes, Dot, RegexOptions, SCALARS, spell_utf8}
 use crate::front::{Lowered, structural_tag::tokens};
 use crate::fsm::ByteSet;
 use crate::fuel;
+use crate::hash::HashMap;
 use crate::ids::RuleId;
 use crate::ir::{AfterTag, Budget, Dispatch, DispatchEnd, Expr, GrammarBuilder, SpecialToken, Spent, Trigger};
 use crate::limits::Limits;
@@ -36,7 +35,7 @@ impl StructuralTag {
             limits,
             errors: Vec::new(),
             literals: Literals::new(&options.special_tokens),
-            known: FxHashMap::default(),
+            known: HashMap::default(),
             depth: 0,
         };
         let body = lowering.format(&self.format, "/format", &Around::default());
@@ -72,7 +71,7 @@ pub(super) struct Lowering<'a> {
     errors: Vec<StructuralTagError>,
     literals: Literals,
     /// Rules of schemas, expressions and grammars by their text: nothing around them changes what they mean.
-    known: FxHashMap<String, RuleId>,
+    known: HashMap<String, RuleId>,
     /// How many formats there are around.
     depth: usize,
 }

@@ -1,12 +1,11 @@
 //! Expressions in themselves, bottom-up.
 
-use std::hash::{Hash, Hasher};
-
-use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{Hash, Hasher as _};
 
 use super::each;
 use super::useless::flood;
 use crate::fsm::ByteSet;
+use crate::hash::{HashMap, Hasher, hasher};
 use crate::ir::{Expr, Grammar, Graph, Members};
 
 /// Largest bound that folding nested repeats may make.
@@ -135,7 +134,7 @@ fn has_duplicates(parts: &[Expr]) -> bool {
 /// Alternatives before, by how they look at a glance.
 #[derive(Default)]
 struct Seen {
-    alike: FxHashMap<u64, Vec<u32>>,
+    alike: HashMap<u64, Vec<u32>>,
 }
 
 impl Seen {
@@ -161,7 +160,7 @@ impl Seen {
 
 /// A hash of what an expression begins with. Bounded work.
 fn glance(expr: &Expr) -> u64 {
-    fn look(expr: &Expr, depth: u32, hasher: &mut FxHasher) {
+    fn look(expr: &Expr, depth: u32, hasher: &mut Hasher) {
         std::mem::discriminant(expr).hash(hasher);
         match expr {
             Expr::Bytes(bytes) => bytes.hash(hasher),
@@ -190,7 +189,7 @@ fn glance(expr: &Expr) -> u64 {
             Expr::Empty | Expr::Never | Expr::Dispatch(_) | Expr::Deferred(_) => {}
         }
     }
-    let mut hasher = FxHasher::default();
+    let mut hasher = hasher();
     look(expr, 2, &mut hasher);
     hasher.finish()
 }

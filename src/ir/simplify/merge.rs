@@ -1,12 +1,11 @@
 //! Identical rules become one. Two rules are identical if their labels are, and their bodies are but for the names of rules
 //! that are identical themselves: the coarsest such partition, so that copies of mutually recursive rules merge too.
 
-use std::hash::Hasher;
-
-use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::Hasher as _;
 
 use super::reach;
 use crate::fsm::{Dfa, coarsest};
+use crate::hash::{HashMap, Hasher, Seeded, hasher};
 use crate::ids::RuleId;
 use crate::ir::{AfterTag, Attributes, Dispatch, DispatchEnd, Expr, Grammar, Graph, Rule, Trigger};
 
@@ -29,7 +28,7 @@ pub(super) fn plan(grammar: &Grammar) -> Option<Vec<RuleId>> {
     let place: Vec<usize> = hashes.iter().map(|hash| sorted.partition_point(|h| h < hash)).collect();
     place.iter().for_each(|&at| count[at] += 1);
     let mut text = Text::default();
-    let mut known: hashbrown::HashMap<Box<[u64]>, u32, rustc_hash::FxBuildHasher> = hashbrown::HashMap::default();
+    let mut known: hashbrown::HashMap<Box<[u64]>, u32, Seeded> = hashbrown::HashMap::default();
     let mut keys = Vec::with_capacity(rules);
     let mut next = 0;
     let (mut tail, mut position, mut head) = (Vec::new(), Vec::new(), Vec::new());
@@ -79,8 +78,7 @@ trait Sink<'g> {
 }
 
 /// Different hashes, different shapes.
-#[derive(Default)]
-struct Hash(FxHasher);
+struct Hash(Hasher);
 
 impl Sink<'_> for Hash {
     fn word(&mut self, word: u64) {
@@ -99,7 +97,7 @@ impl Sink<'_> for Hash {
 }
 
 fn hash(rule: &Rule) -> u64 {
-    let mut hash = Hash::default();
+    let mut hash = Hash(hasher());
     write_rule(rule, &mut hash);
     hash.0.finish()
 }
@@ -109,7 +107,7 @@ fn hash(rule: &Rule) -> u64 {
 struct Text<'g> {
     words: Vec<u64>,
     refs: Vec<RuleId>,
-    automata: FxHashMap<&'g Dfa, u64>,
+    automata: HashMap<&'g Dfa, u64>,
 }
 
 impl<'g> Sink<'g> for Text<'g> {

@@ -22,7 +22,7 @@ impl Parser {
     /// Prediction: gives every called rule its frame and adds where it begins; then interns the configuration.
     pub(super) fn predict(&mut self, done: Done) -> Result<ConfigId, ParserLimit> {
         self.collect_calls();
-        fuel::charge(2 * self.scratch.called.len() + self.scratch.outer.len());
+        fuel::charge(self.scratch.kernel.len() + 4 * self.scratch.called.len() + 2 * self.scratch.outer.len());
         if self.program.lacks_rules() {
             return Err(ParserLimit::Deferred);
         }
@@ -95,7 +95,7 @@ impl Parser {
 
     fn assign_frames(&mut self) {
         let mut outer = std::mem::take(&mut self.scratch.outer);
-        fuel::charge(outer.len());
+        fuel::charge(2 * outer.len());
         outer.sort_unstable_by_key(|(rule, _)| self.scratch.slot[*rule as usize]);
         let mut inner = std::mem::take(&mut self.scratch.inner);
         inner.clear();
@@ -104,7 +104,7 @@ impl Parser {
                 inner.push((self.scratch.slot[rule as usize], i as u32, to));
             }
         }
-        fuel::charge(2 * inner.len());
+        fuel::charge(4 * inner.len());
         inner.sort_unstable();
         let (mut o, mut n) = (0, 0);
         let mut at = 0;
@@ -216,7 +216,7 @@ impl Parser {
                 continue;
             }
             let returns = self.store.returns(entry.frame);
-            fuel::charge(returns.len());
+            fuel::charge(2 * returns.len());
             entries[i] = returns[0];
             entries.extend_from_slice(&returns[1..]);
         }
