@@ -56,8 +56,10 @@ pub struct HttpLimits {
     /// Bytes that have arrived of bodies that are not read yet, all clients together; the first 64 KiB
     /// of each are not counted. 503 beyond.
     pub bodies_bytes: usize,
-    /// Most connections; further ones wait to be accepted.
+    /// Most connections. A further one takes the place of one on which nothing is asked, or is answered 503.
     pub connections: usize,
+    /// Most connections of one address (of one /64 network of IPv6), in the same way.
+    pub connections_per_peer: usize,
     /// Longest time for the head of a request to arrive; the connection is closed afterwards.
     pub header_timeout_s: Seconds,
     /// Longest time for a body to arrive; 408 afterwards.
@@ -74,6 +76,7 @@ impl Default for HttpLimits {
             body_bytes: 4 << 20,
             bodies_bytes: 64 << 20,
             connections: 1024,
+            connections_per_peer: 256,
             header_timeout_s: Seconds::whole(10),
             read_timeout_s: Seconds::whole(30),
             idle_timeout_s: Seconds::whole(75),
@@ -234,6 +237,7 @@ impl ServerLimits {
             ("http.body_bytes", self.http.body_bytes),
             ("http.bodies_bytes", self.http.bodies_bytes),
             ("http.connections", self.http.connections),
+            ("http.connections_per_peer", self.http.connections_per_peer),
             ("requests.concurrent", self.requests.concurrent),
             ("requests.max_tokens", self.requests.max_tokens),
             ("requests.n", self.requests.n),

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::limits::HttpLimits;
@@ -32,6 +33,9 @@ pub(super) struct Activity {
     begun: AtomicUsize,
     /// Whether a part of an answer waits for the client to take it.
     is_writing: AtomicBool,
+    /// Whether another connection has taken this one's place.
+    is_evicted: AtomicBool,
+    evicted: Notify,
 }
 
 /// A request that is being answered; the connection is not idle while it is held.
@@ -41,6 +45,27 @@ pub(crate) struct Answering(Arc<Activity>);
 impl Peer {
     pub(super) fn new(address: SocketAddr) -> Peer {
         Peer { address, activity: Arc::default() }
+    }
+
+    /// Whether nothing is asked and nothing is left to send.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.activity.requests.load(Ordering::Relaxed) == 0 && !self.activity.is_writing.load(Ordering::Relaxed)
+    }
+
+    /// Tells the connection to end. True the first time.
+    pub(super) fn evict(&self) -> bool {
+        self.activity.evicted.notify_one();
+        !self.activity.is_evicted.swap(true, Ordering::Relaxed)
+    }
+
+    /// Waits until the connection is told to end.
+    pub(super) async fn evicted(&self) {
+        self.activity.evicted.notified().await;
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_evicted(&self) -> bool {
+        self.activity.is_evicted.load(Ordering::Relaxed)
     }
 
     /// Begins to answer a request.

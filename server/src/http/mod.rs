@@ -5,6 +5,7 @@ mod connection;
 mod layers;
 pub(crate) mod origin;
 pub(crate) mod phase;
+mod places;
 mod task;
 
 use std::convert::Infallible;
@@ -12,20 +13,18 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
@@ -34,8 +33,10 @@ pub(crate) use layers::{authorize, count_error, fresh_id, observe};
 pub(crate) use task::owned;
 
 use crate::app::router;
+use crate::error::{ApiError, ErrorKind};
 use crate::http::connection::Connection;
 use crate::http::phase::Phase;
+use crate::http::places::{Place, Places};
 use crate::state::App;
 
 /// How long cancelled generations have to say so to their clients.
@@ -43,6 +44,9 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Pause after the system refused to accept (too many open files, mostly).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// The route that is always answered.
+pub(crate) const HEALTH: &str = "/healthz";
 
 /// Longest head of a request, and most bytes of an answer that wait for the system, in bytes.
 const BUFFER: usize = 64 << 10;
@@ -76,7 +80,7 @@ pub async fn serve(listener: TcpListener, app: App, stop: impl Future<Output = (
 /// Accepts connections until the server is told to stop, and waits until all of them are closed.
 async fn accept_all(listener: TcpListener, app: &App) {
     let service = router(app.clone());
-    let slots = Arc::new(Semaphore::new(app.config().limits.http.connections));
+    let places = Places::new(app.config().limits.http);
     // Dropped with this future: connections do not outlive the server.
     let mut open = JoinSet::new();
     loop {
@@ -84,8 +88,12 @@ async fn accept_all(listener: TcpListener, app: &App) {
             biased;
             () = app.phases().reached(Phase::Draining) => break,
             Some(_) = open.join_next() => {}
-            (stream, address, slot) = accept(&listener, &slots) => {
-                open.spawn(connection(stream, address, slot, app.clone(), service.clone()));
+            (stream, address) = accept(&listener) => {
+                let peer = Peer::new(address);
+                // Without a place it is closed at once.
+                if let Some(place) = places.enter(&peer) {
+                    open.spawn(connection(stream, peer, place, app.clone(), service.clone()));
+                }
             }
         }
     }
@@ -93,15 +101,10 @@ async fn accept_all(listener: TcpListener, app: &App) {
     while open.join_next().await.is_some() {}
 }
 
-async fn accept(
-    listener: &TcpListener,
-    slots: &Arc<Semaphore>,
-) -> (TcpStream, SocketAddr, Option<OwnedSemaphorePermit>) {
-    // The semaphore is never closed; without a slot the connection is not counted.
-    let slot = slots.clone().acquire_owned().await.ok();
+async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
-            Ok((stream, address)) => return (stream, address, slot),
+            Ok(accepted) => return accepted,
             Err(error) => {
                 tracing::warn!("cannot accept a connection: {error}");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -111,37 +114,56 @@ async fn accept(
 }
 
 /// Serves one connection.
-async fn connection(
-    stream: TcpStream,
-    address: SocketAddr,
-    _slot: Option<OwnedSemaphorePermit>,
-    app: App,
-    service: Router,
-) {
+async fn connection(stream: TcpStream, peer: Peer, place: Place, app: App, service: Router) {
     // Small pieces are sent at once.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!("TCP_NODELAY: {error}");
     }
-    let peer = Peer::new(address);
     let io = TokioIo::new(Connection::new(stream, &peer, app.config().limits.http));
-    let service = service_fn(|request| answer(request, peer.clone(), service.clone()));
+    let is_spare = place.is_spare;
+    let service = service_fn(|request| answer(request, peer.clone(), app.clone(), service.clone(), is_spare));
     // The connection has its own clock for heads: hyper's runs between requests, too.
     let mut http = http1::Builder::new();
-    http.header_read_timeout(None).max_buf_size(BUFFER);
+    http.header_read_timeout(None).max_buf_size(BUFFER).keep_alive(!is_spare);
     let mut served = pin!(http.serve_connection(io, service));
     let done = tokio::select! {
+        biased;
         done = served.as_mut() => done,
         () = app.phases().reached(Phase::Draining) => {
             served.as_mut().graceful_shutdown();
             served.await
         }
+        () = peer.evicted() => {
+            // A request may have come just before: it is the last one.
+            if peer.is_quiet() {
+                return;
+            }
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
     };
     if let Err(error) = done {
-        tracing::debug!(client = %address, "the connection failed: {error}");
+        tracing::debug!(client = %peer.address, "the connection failed: {error}");
     }
 }
 
-async fn answer(mut request: Request<Incoming>, peer: Peer, service: Router) -> Result<Response, Infallible> {
+async fn answer(
+    mut request: Request<Incoming>,
+    peer: Peer,
+    app: App,
+    service: Router,
+    is_spare: bool,
+) -> Result<Response, Infallible> {
+    if is_spare && request.uri().path() != HEALTH {
+        let error = ApiError::whole(
+            ErrorKind::Unavailable,
+            "too_many_connections",
+            "too many connections are open, of this client or of all: try again later",
+        );
+        // Not logged: there may be thousands a second.
+        app.metrics().count(&error);
+        return Ok(error.into_response());
+    }
     request.extensions_mut().insert(ConnectInfo(peer));
     service.oneshot(request.map(Body::new)).await
 }

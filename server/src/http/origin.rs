@@ -19,11 +19,10 @@ use axum::response::{IntoResponse, Response};
 
 use crate::config::Config;
 use crate::error::{ApiError, ErrorKind};
+use crate::http::HEALTH;
 use crate::state::App;
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// Answers every probe, whatever name and address it uses.
-const OPEN: &str = "/healthz";
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
 const EXPOSED: HeaderValue = HeaderValue::from_static("x-request-id, retry-after");
 /// How long a browser may remember a preflight, in seconds.
@@ -66,7 +65,8 @@ fn single(headers: &HeaderMap, name: HeaderName) -> Option<&HeaderValue> {
 /// Why the request is refused, if it is.
 fn refusal(config: &Config, request: &Request) -> Option<ApiError> {
     let (uri, headers) = (request.uri(), request.headers());
-    if uri.path() == OPEN {
+    // Probes use any name.
+    if uri.path() == HEALTH {
         return None;
     }
     let forbidden = |code, message| Some(ApiError::whole(ErrorKind::Forbidden, code, message));

@@ -151,6 +151,64 @@ async fn connections_that_ask_nothing_are_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn half_written_heads_keep_nobody_out() {
+    for limits in ["connections_per_peer = 8", "connections = 8"] {
+        let server = Server::start(&format!("[limits.http]\n{limits}")).await;
+        let mut heads = Vec::new();
+        for _ in 0..100 {
+            let mut head = TcpStream::connect(server.address()).await.unwrap();
+            head.write_all(b"POST /v1/chat/completions HTTP/1.1\r\nhost: loc").await.unwrap();
+            heads.push(head);
+        }
+        let begun = Instant::now();
+        assert_eq!(server.get("/healthz").await.status, 200);
+        assert_eq!(server.chat(&ask(json!({}))).await.status, 200);
+        // Sooner than the clock of heads, 10 s, ends them.
+        assert!(begun.elapsed() < Duration::from_secs(8), "{limits}");
+        drop(heads);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn healthz_answers_where_all_connections_are_taken() {
+    for limits in ["connections_per_peer = 4", "connections = 4"] {
+        let server = Server::start(&format!("[limits.http]\n{limits}")).await;
+        // Bodies that do not arrive: requests are being answered on all connections.
+        let mut halves = Vec::new();
+        for _ in 0..4 {
+            halves.push(half_body(&server, 1000, 1).await);
+        }
+        // A full place is not to be had any more once all four are read.
+        let full = async {
+            loop {
+                let answer = server.chat(&ask(json!({"max_tokens": 1}))).await;
+                if answer.status != 200 {
+                    break answer;
+                }
+            }
+        };
+        let refused = tokio::time::timeout(PATIENCE, full).await.unwrap();
+        assert_eq!(refused.error(), (503, "too_many_connections".to_owned(), None), "{limits}");
+        assert_eq!(
+            (&refused.headers["connection"], &refused.headers["retry-after"]),
+            (&"close".parse().unwrap(), &"1".parse().unwrap())
+        );
+        // Also beside many that ask nothing.
+        let mut heads = Vec::new();
+        for _ in 0..200 {
+            heads.push(TcpStream::connect(server.address()).await.unwrap());
+        }
+        for _ in 0..3 {
+            assert_eq!(server.get("/healthz").await.json(), json!({"status": "ok"}));
+        }
+        assert_eq!(server.get("/v1/models").await.status, 503);
+        drop(halves.pop());
+        let served = async { while server.get("/v1/models").await.status != 200 {} };
+        assert!(tokio::time::timeout(PATIENCE, served).await.is_ok(), "{limits}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn keys() {
     let server = Server::start("api_keys = [\"alpha\", \"beta\"]").await;
     let get = |path: &str, key: Option<&str>| {
