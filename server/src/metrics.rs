@@ -17,6 +17,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use crate::error::ApiError;
 use crate::state::Served;
 
 /// Labels of a request.
@@ -167,6 +168,12 @@ impl Metrics {
         registry.register("first_token_seconds", first, self.first_token.clone());
         registry.register("work_seconds", "Louver's own work within steps", self.louver.clone());
         registry.register("step_seconds", "Time of the steps, the model's included", self.steps.clone());
+    }
+
+    /// Counts an error.
+    pub(crate) fn count(&self, error: &ApiError) {
+        let labels = ErrorLabels { kind: error.kind.name(), code: error.first().code };
+        self.errors.get_or_create(&labels).inc();
     }
 
     /// The text of a scrape.
