@@ -44,6 +44,7 @@ fn a_mask_past_its_fuel_ends_its_sequence_and_no_other() {
     let mut stops = vec![0; engine.vocab().mask_words()];
     stops_only(engine.vocab(), &mut stops);
     assert!(taken < 200, "the work of some mask is more than its fuel");
+    assert_eq!(engine.stats().limits_reached, 1);
     if matcher.limit().is_some() {
         assert_eq!(matcher.limit(), Some("fuel for one mask or token"));
         assert_eq!(row(&mut matcher), stops);
