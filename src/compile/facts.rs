@@ -8,7 +8,7 @@ use super::components::Components;
 use super::dispatch::Pending;
 use super::thompson::{self, Place};
 use super::{Classes, CompileError, Compiled};
-use crate::fsm::{ByteSet, Grouped, LONG_GAP, Levels};
+use crate::fsm::{ByteSet, Grouped, LONG_GAP, Levels, TooLarge};
 use crate::fuel;
 use crate::hash::HashMap;
 use crate::ids::{Label, RuleId};
@@ -446,9 +446,12 @@ impl<'g> Scan<'g> {
         texts.chain(&dispatch.excludes).flatten().for_each(|&b| bytes.insert(b));
         bytes.iter().for_each(|b| self.cut(b, b));
         let limit = self.limits.automaton_states;
-        let Ok(pending) = Pending::new(dispatch, limit) else {
-            return Err(CompileError::Limit { rule: self.name(owner), what: "dispatch states", limit });
-        };
+        let pending = Pending::new(dispatch, limit).map_err(|error| match error {
+            TooLarge::Fuel(out) => CompileError::fuel(self.grammar, owner, out),
+            TooLarge::States { limit } => {
+                CompileError::Limit { rule: self.name(owner), what: "dispatch states", limit }
+            }
+        })?;
         let nodes = pending.len();
         self.dispatches.insert(owner, pending);
         Ok(nodes)
