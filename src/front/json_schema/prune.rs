@@ -9,6 +9,7 @@ use super::facets::{Facets, NumberFacets, ObjectFacets, ObjectPart, PatternUse, 
 use super::group::Group;
 use super::normalize::{Alternatives, MAX_ALTERNATIVES, Normalizer};
 use super::{SchemaErrorReason as Reason, facets};
+use crate::fuel;
 use crate::hash::HashMap;
 use crate::ir::Members;
 use crate::spec::json::Json;
@@ -155,6 +156,7 @@ impl<'a> Normalizer<'a> {
         let mut i = 0;
         while i < list.len() {
             let (required, forbidden) = counts(&list[i]);
+            fuel::charge(list.len());
             let other = (0..list.len()).find_map(|j| {
                 let objects = list[i].types.meets(Types::OBJECT) && list[j].types == Types::OBJECT;
                 let alike = others(&list[i]) == others(&list[j]);
@@ -162,7 +164,7 @@ impl<'a> Normalizer<'a> {
                     return None;
                 }
                 let (with, without) = (&list[j].object.required, &list[i].object.forbidden);
-                let name = without.iter().find(|name| with.contains(name))?;
+                let name = without.iter().find(|name| is_among(name, with))?;
                 // Where members are counted, what is not declared counts less.
                 let counted = list[i].object.min > 0 || list[i].object.max.is_some();
                 if counted && list[i].object.parts.iter().all(|part| part.property(name).is_none()) {
@@ -359,7 +361,11 @@ impl<'a> Normalizer<'a> {
     fn absorbs_objects(&self, a: &ObjectFacets<'a>, b: &ObjectFacets<'a>) -> bool {
         let said = |part: &Rc<ObjectPart<'a>>| {
             let simple = part.patterns.is_empty() && part.additional.is_none();
-            let everywhere = |(name, loc)| b.parts.iter().any(|other| other.property(name) == Some(loc));
+            let everywhere = |(name, loc)| {
+                fuel::charge(2 * b.parts.len());
+                b.parts.iter().any(|other| other.property(name) == Some(loc))
+            };
+            fuel::charge(b.parts.len());
             b.parts.iter().any(|other| Rc::ptr_eq(other, part))
                 || simple && part.properties.iter().all(|&(name, loc)| everywhere((name, loc)))
         };
@@ -369,8 +375,8 @@ impl<'a> Normalizer<'a> {
         };
         a.min <= b.min
             && facets::least(a.max, b.max) == b.max
-            && a.required.iter().all(|name| b.required.contains(name))
-            && a.forbidden.iter().all(|name| b.forbidden.contains(name))
+            && a.required.iter().all(|name| is_among(name, &b.required))
+            && a.forbidden.iter().all(|name| is_among(name, &b.forbidden))
             && a.names.iter().all(|loc| b.names.contains(loc))
             && a.some.iter().all(|some| b.some.iter().any(|other| Rc::ptr_eq(some, other)))
             && a.parts.iter().all(said)
@@ -383,6 +389,12 @@ impl<'a> Normalizer<'a> {
         let all = all + facets.required.len();
         self.options.order != MemberOrder::Fixed && all <= Members::MOST && facets.some.is_empty()
     }
+}
+
+/// Whether a name is in a list.
+fn is_among(name: &str, list: &[&str]) -> bool {
+    fuel::charge(1 + list.len() / 2);
+    list.contains(&name)
 }
 
 /// The property that a part is about, if it is about one and has come from a negation.
