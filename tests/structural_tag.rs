@@ -463,12 +463,14 @@ fn texts_that_are_watched_for_are_bounded() {
         let tag = json!({"begin": begin, "content": {"value": "z"}, "end": "."});
         json!({"type": "triggered_tags", "triggers": [begin], "tags": [tag], "excludes": [text(exclude)]})
     };
-    let dispatch = |len: usize| json!({"type": "dispatch", "rules": [["y".repeat(len), {"value": "z"}]], "excludes": ["n"]});
+    let dispatch =
+        |len: usize| json!({"type": "dispatch", "rules": [["y".repeat(len), {"value": "z"}]], "excludes": ["n"]});
     for (fits, over) in
         [(any(40), any(41)), (tag(40), tag(41)), (triggered(20, 20), triggered(20, 21)), (dispatch(39), dispatch(40))]
     {
         let lower = |format: &Value| {
-            let document = json!({"type": "structural_tag", "format": {"type": "sequence", "elements": [{"value": "a"}, format]}});
+            let document =
+                json!({"type": "structural_tag", "format": {"type": "sequence", "elements": [{"value": "a"}, format]}});
             read(&document).expect("reads").lower(&StructuralTagOptions::default(), &limits)
         };
         assert!(lower(&fits).is_ok(), "{fits}: {:?}", lower(&fits).err());
