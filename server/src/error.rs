@@ -267,6 +267,7 @@ impl From<LowerError> for ApiError {
             LowerError::Combination { what } => {
                 ApiError::invalid(combination_place(what), "unsupported_combination", message)
             }
+            LowerError::TooMuchText { ref pointer, .. } => ApiError::invalid(pointer, "too_much_text", message),
             LowerError::TooManyCalls { .. } => ApiError::invalid("/parallel_tool_calls", "too_many_calls", message),
             _ => ApiError::whole(ErrorKind::Invalid, "grammar", message),
         }

@@ -5,7 +5,9 @@ use std::rc::Rc;
 
 use super::MemberOrder;
 use super::doc::LocId;
-use super::facets::{Facets, NumberFacets, ObjectFacets, ObjectPart, PatternUse, SomeMember, StringFacets, Types};
+use super::facets::{
+    Among, Facets, NumberFacets, ObjectFacets, ObjectPart, PatternUse, SomeMember, StringFacets, Types,
+};
 use super::group::Group;
 use super::normalize::{Alternatives, MAX_ALTERNATIVES, Normalizer};
 use super::{SchemaErrorReason as Reason, facets};
@@ -164,7 +166,7 @@ impl<'a> Normalizer<'a> {
                     return None;
                 }
                 let (with, without) = (&list[j].object.required, &list[i].object.forbidden);
-                let name = without.iter().find(|name| is_among(name, with))?;
+                let name = facets::shared(without, with)?;
                 // Where members are counted, what is not declared counts less.
                 let counted = list[i].object.min > 0 || list[i].object.max.is_some();
                 if counted && list[i].object.parts.iter().all(|part| part.property(name).is_none()) {
@@ -228,12 +230,12 @@ impl<'a> Normalizer<'a> {
 
     /// False if it is found that no object satisfies them.
     fn reduce_object(&mut self, facets: &mut Group<ObjectFacets<'a>>) -> bool {
-        let is_tested =
-            |part: &Rc<ObjectPart<'a>>| tested(part).is_some_and(|(name, _)| facets.required.contains(&name));
+        let required = Among::new(&facets.required, facets.parts.len());
+        let is_tested = |part: &Rc<ObjectPart<'a>>| tested(part).is_some_and(|(name, _)| required.has(&name));
         if !facets.some.is_empty() || facets.parts.iter().any(is_tested) {
             return self.reduce_members(facets);
         }
-        !facets.required.iter().any(|name| facets.forbidden.contains(name))
+        facets::shared(&facets.required, &facets.forbidden).is_none()
     }
 
     fn reduce_members(&mut self, facets: &mut ObjectFacets<'a>) -> bool {
@@ -288,7 +290,7 @@ impl<'a> Normalizer<'a> {
                 _ => at += 1,
             }
         }
-        !facets.required.iter().any(|name| facets.forbidden.contains(name))
+        facets::shared(&facets.required, &facets.forbidden).is_none()
     }
 
     /// Names of the members that a member looked for may be, where all names are known.
@@ -375,8 +377,8 @@ impl<'a> Normalizer<'a> {
         };
         a.min <= b.min
             && facets::least(a.max, b.max) == b.max
-            && a.required.iter().all(|name| is_among(name, &b.required))
-            && a.forbidden.iter().all(|name| is_among(name, &b.forbidden))
+            && facets::contained(&a.required, &b.required)
+            && facets::contained(&a.forbidden, &b.forbidden)
             && a.names.iter().all(|loc| b.names.contains(loc))
             && a.some.iter().all(|some| b.some.iter().any(|other| Rc::ptr_eq(some, other)))
             && a.parts.iter().all(said)
@@ -389,12 +391,6 @@ impl<'a> Normalizer<'a> {
         let all = all + facets.required.len();
         self.options.order != MemberOrder::Fixed && all <= Members::MOST && facets.some.is_empty()
     }
-}
-
-/// Whether a name is in a list.
-fn is_among(name: &str, list: &[&str]) -> bool {
-    fuel::charge(1 + list.len() / 2);
-    list.contains(&name)
 }
 
 /// The property that a part is about, if it is about one and has come from a negation.
