@@ -139,6 +139,12 @@ pub(crate) fn charge(units: usize) {
     let _ = spend(units);
 }
 
+/// Spends fuel for sorting so many small values, as [`charge`] does.
+#[inline]
+pub(crate) fn charge_sort(values: usize) {
+    charge(values * (2 + values.max(1).ilog2() as usize) / 2);
+}
+
 /// Whether work may go on.
 #[inline]
 pub(crate) fn check() -> Result<(), OutOfFuel> {

@@ -15,6 +15,8 @@ pub struct Limits {
     pub compiled_states: usize,
     /// Most items of one parser configuration.
     pub config_items: usize,
+    /// Most bytes that free text is watched for by one dispatch: its triggers, stops and excludes together.
+    pub dispatch_bytes: usize,
     /// Memory of one grammar's configurations and transitions, in bytes, before the cache is emptied and rebuilt.
     pub parser_bytes: usize,
     /// Memory of one grammar's finished masks, in bytes, before the oldest are dropped.
@@ -50,6 +52,7 @@ impl Default for Limits {
             automaton_states: 100_000,
             compiled_states: 1_000_000,
             config_items: 20_000,
+            dispatch_bytes: 128 << 10,
             parser_bytes: 64 << 20,
             mask_bytes: 64 << 20,
             compile_fuel: 10_000_000,

@@ -6,6 +6,7 @@ mod api;
 mod budget;
 mod counts;
 mod distinct;
+mod fuel;
 pub(crate) mod generate;
 mod members;
 mod names;

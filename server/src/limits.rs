@@ -159,6 +159,8 @@ pub struct SchemaLimits {
     pub compiled_states: usize,
     /// Most items of one parser configuration.
     pub config_items: usize,
+    /// Most bytes of the triggers, stops and excludes of one free text together.
+    pub dispatch_bytes: usize,
     /// Memory of one grammar's parser, in bytes.
     pub parser_bytes: usize,
     /// Memory of one grammar's masks, in bytes.
@@ -180,6 +182,7 @@ impl Default for SchemaLimits {
             automaton_states,
             compiled_states,
             config_items,
+            dispatch_bytes,
             parser_bytes,
             mask_bytes,
             compile_fuel,
@@ -192,6 +195,7 @@ impl Default for SchemaLimits {
             automaton_states,
             compiled_states,
             config_items,
+            dispatch_bytes,
             parser_bytes,
             mask_bytes,
             compile_fuel,
@@ -213,6 +217,7 @@ impl ServerLimits {
             automaton_states,
             compiled_states,
             config_items,
+            dispatch_bytes,
             parser_bytes,
             mask_bytes,
             compile_fuel,
@@ -226,6 +231,7 @@ impl ServerLimits {
             automaton_states,
             compiled_states,
             config_items,
+            dispatch_bytes,
             parser_bytes,
             mask_bytes,
             compile_fuel,

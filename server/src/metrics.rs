@@ -196,7 +196,8 @@ impl fmt::Debug for Engines {
 /// Name, meaning and how it is read.
 type EngineCounter = (&'static str, &'static str, fn(&EngineStats, &PoolStats) -> u64);
 
-const ENGINE_COUNTERS: [EngineCounter; 8] = [
+const ENGINE_COUNTERS: [EngineCounter; 9] = [
+    ("limits_reached", "Masks and tokens given up at a limit, which ends their generation", |e, _| e.limits_reached),
     ("overlap_prefetches", "Prefetches that had something to do", |e, _| e.prefetches),
     ("overlap_prefetches_dropped", "Prefetches that gave way to later ones", |e, _| e.prefetches_dropped),
     ("overlap_built", "Masks made ahead", |e, _| e.ahead_built),

@@ -8,7 +8,8 @@ use super::components::Components;
 use super::dispatch::Pending;
 use super::thompson::{self, Place};
 use super::{Classes, CompileError, Compiled};
-use crate::fsm::{ByteSet, Grouped, LONG_GAP, Levels};
+use crate::fsm::{ByteSet, Grouped, LONG_GAP, Levels, TooLarge};
+use crate::fuel;
 use crate::hash::HashMap;
 use crate::ids::{Label, RuleId};
 use crate::ir::{Counted, Dispatch, Expr, Grammar, GrammarError, Graph, Members, Trigger};
@@ -16,6 +17,9 @@ use crate::limits::Limits;
 
 /// Most states a counted repeat may cost to be written out; beyond, it becomes a counter.
 const UNROLL_STATES: usize = 12;
+/// Fuel of a rule, and of a node of its expression.
+const RULE: usize = 16;
+const NODE: usize = 4;
 /// Largest bound that is counted. Counters beyond have a meaning of their own in the parser.
 const MAX_COUNT: u32 = 1 << 30;
 
@@ -290,6 +294,7 @@ impl<'g> Scan<'g> {
     }
 
     fn charge(&mut self, owner: u32, nodes: usize) -> Result<(), CompileError> {
+        fuel::spend(RULE + NODE * nodes).map_err(|out| CompileError::fuel(self.grammar, owner, out))?;
         self.total = self.total.saturating_add(nodes);
         if self.total > self.limits.compiled_states {
             let limit = self.limits.compiled_states;
@@ -441,9 +446,12 @@ impl<'g> Scan<'g> {
         texts.chain(&dispatch.excludes).flatten().for_each(|&b| bytes.insert(b));
         bytes.iter().for_each(|b| self.cut(b, b));
         let limit = self.limits.automaton_states;
-        let Ok(pending) = Pending::new(dispatch, limit) else {
-            return Err(CompileError::Limit { rule: self.name(owner), what: "dispatch states", limit });
-        };
+        let pending = Pending::new(dispatch, limit).map_err(|error| match error {
+            TooLarge::Fuel(out) => CompileError::fuel(self.grammar, owner, out),
+            TooLarge::States { limit } => {
+                CompileError::Limit { rule: self.name(owner), what: "dispatch states", limit }
+            }
+        })?;
         let nodes = pending.len();
         self.dispatches.insert(owner, pending);
         Ok(nodes)

@@ -4,6 +4,7 @@
 use super::counted::Counts;
 use super::members::Regions;
 use crate::fsm::{Edge, Nfa};
+use crate::fuel;
 
 const SPECIAL: u32 = 0x0100_0000;
 const CALL: u32 = 0x1000_0000;
@@ -91,6 +92,7 @@ pub(super) struct BlockPart {
 
 impl Part {
     pub(super) fn new(nfa: Nfa) -> Part {
+        fuel::charge(4 * nfa.len());
         Part { live: nfa.live(), nfa }
     }
 

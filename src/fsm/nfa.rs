@@ -121,12 +121,6 @@ impl Nfa {
         self.finals.is_empty()
     }
 
-    /// Memory held, in bytes, roughly.
-    pub(crate) fn bytes(&self) -> usize {
-        let (edges, epsilons) = (self.edges.len() * size_of::<(Edge, u32)>(), self.epsilon.len() * 8);
-        self.heads.len() * 9 + edges + epsilons
-    }
-
     /// Which states can reach a final one. Linear.
     pub fn live(&self) -> Vec<bool> {
         let states = 0..self.len() as u32;

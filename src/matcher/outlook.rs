@@ -4,6 +4,7 @@ use super::parser::Parser;
 use super::store::{ConfigId, Item, ROOT};
 use crate::compile::{Likely, Mark};
 use crate::fsm::ByteSet;
+use crate::fuel;
 
 /// How many callers are asked.
 const CALLERS: usize = 4;
@@ -25,6 +26,7 @@ impl Parser {
         let mut cuts: Vec<u16> = edges.iter().flat_map(|&(from, to, _)| [from, to]).collect();
         cuts.sort_unstable();
         cuts.dedup();
+        fuel::charge(edges.len() * (cuts.len() + 8) / 8);
         let mut out: Vec<(Vec<u64>, ByteSet)> = Vec::new();
         let mut by: Vec<u64> = Vec::new();
         for cut in cuts.windows(2) {
@@ -46,6 +48,7 @@ impl Parser {
     /// What [`Parser::alike`] depends on, written down: configurations with the same look tell the same bytes apart.
     pub(crate) fn look(&mut self, config: ConfigId, look: &mut Vec<u32>) {
         self.expand(config);
+        fuel::charge(self.store().items(config).len());
         look.clear();
         let mut targets: Vec<u32> = Vec::new();
         for item in self.store().items(config) {

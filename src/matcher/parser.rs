@@ -414,6 +414,7 @@ impl Parser {
     /// Bytes that may follow. Exact: every state can reach the end of its rule.
     pub(crate) fn allowed(&mut self, config: ConfigId) -> ByteSet {
         let mut set = ByteSet::EMPTY;
+        fuel::charge(self.store.items(config).len() / 2);
         for item in self.store.items(config) {
             self.program.expand(item.state);
             for e in self.program.byte_edges(item.state) {
@@ -532,7 +533,7 @@ impl Parser {
     /// The configuration of these items.
     pub(super) fn intern(&mut self, items: &mut Vec<Item>, done: Done) -> Result<ConfigId, ParserLimit> {
         if items.len() > 1 {
-            fuel::charge(2 * items.len());
+            fuel::charge_sort(items.len());
             items.sort_unstable();
             items.dedup();
         }
@@ -593,7 +594,7 @@ impl Parser {
     fn complete(&mut self, done: &mut Done) -> Result<(), ParserLimit> {
         self.scratch.restarts.clear();
         self.scratch.ended.clear();
-        fuel::charge(2 * self.scratch.kernel.len());
+        fuel::charge_sort(self.scratch.kernel.len());
         self.scratch.kernel.sort_unstable();
         self.scratch.kernel.dedup();
         let mut at = 0;

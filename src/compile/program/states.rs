@@ -176,10 +176,7 @@ impl Program {
                 let states: Vec<u32> = set.iter().copied().step_by(2).collect();
                 unit.main.look(&states)
             }
-            Source::Dispatch(dispatch) => {
-                let closed = dispatch.closed(set[0]);
-                (closed.is_final, closed.scannable, closed.calling)
-            }
+            Source::Dispatch(dispatch) => dispatch.look(set[0]),
         }
     }
 }

@@ -15,6 +15,9 @@ pub(super) const MAX_MARKS: usize = 0x800;
 const MAX_STEPS: usize = 1 << 22;
 const MAX_WAYS: usize = 1 << 10;
 
+/// Fuel of a step of one automaton.
+const STEP: usize = 4;
+
 /// What a mark asks for.
 #[derive(Clone, Debug)]
 pub(super) enum Condition {
@@ -84,7 +87,8 @@ impl Check<'_> {
         let mut steps = 0usize;
         while let Some(((_, ways), from)) = pending.pop() {
             steps += symbols.len();
-            fuel::spend(symbols.len() * ways.len().max(1))?;
+            let size: usize = ways.iter().map(|way| STEP * (1 + way.rests.len())).sum();
+            fuel::spend(symbols.len() * (1 + size))?;
             if steps > MAX_STEPS {
                 return Err(TooLarge::States { limit: self.limit });
             }
@@ -153,7 +157,7 @@ impl Check<'_> {
         let mut out: Vec<Way> = Vec::new();
         let mut pending = ways;
         while let Some(way) = pending.pop() {
-            fuel::spend(1 + out.len())?;
+            fuel::spend(2 + out.len() * (1 + way.rests.len()))?;
             let implies = |a: &Way, b: &Way| a.state == b.state && a.rests.iter().all(|rest| b.rests.contains(rest));
             if out.iter().any(|other| implies(other, &way)) {
                 continue;

@@ -3,6 +3,7 @@
 
 use crate::compile::{Program, Role};
 use crate::fuel;
+use crate::hash::HashSet;
 use crate::matcher::limit::ParserLimit;
 use crate::matcher::parser::{Parser, Scratch, UNKNOWN};
 use crate::matcher::store::{BOTTOM, ConfigId, Done, FrameId, GATED, Item, ROOT, Store};
@@ -95,7 +96,7 @@ impl Parser {
 
     fn assign_frames(&mut self) {
         let mut outer = std::mem::take(&mut self.scratch.outer);
-        fuel::charge(2 * outer.len());
+        fuel::charge_sort(outer.len());
         outer.sort_unstable_by_key(|(rule, _)| self.scratch.slot[*rule as usize]);
         let mut inner = std::mem::take(&mut self.scratch.inner);
         inner.clear();
@@ -104,7 +105,7 @@ impl Parser {
                 inner.push((self.scratch.slot[rule as usize], i as u32, to));
             }
         }
-        fuel::charge(4 * inner.len());
+        fuel::charge_sort(inner.len());
         inner.sort_unstable();
         let (mut o, mut n) = (0, 0);
         let mut at = 0;
@@ -205,7 +206,10 @@ impl Parser {
 
     /// Replaces callers that have nothing left to do by what they return to; sorts.
     fn splice(&self, entries: &mut Vec<Item>) {
-        for i in 0..entries.len() {
+        // Frames whose returns are there: ambiguous grammars have many callers for each.
+        let mut spliced: HashSet<FrameId> = HashSet::default();
+        let callers = entries.len();
+        for i in 0..callers {
             let entry = entries[i];
             if !self.only_returns(&entry) || Store::is_member(entry.frame) {
                 continue;
@@ -216,10 +220,13 @@ impl Parser {
                 continue;
             }
             let returns = self.store.returns(entry.frame);
-            fuel::charge(2 * returns.len());
             entries[i] = returns[0];
-            entries.extend_from_slice(&returns[1..]);
+            if callers == 1 || spliced.insert(entry.frame) {
+                fuel::charge(returns.len());
+                entries.extend_from_slice(&returns[1..]);
+            }
         }
+        fuel::charge_sort(entries.len());
         entries.sort_unstable();
         entries.dedup();
     }
@@ -238,13 +245,18 @@ impl Parser {
             .collect();
         candidates.dedup();
         candidates.into_iter().find(|&outer| {
-            let mut read: Vec<Item> = entries
-                .iter()
-                .map(|e| if Store::is_member(e.frame) { Item { frame: outer, ..*e } } else { *e })
-                .collect();
+            let returns = self.store.returns(outer);
+            let read = |e: &Item| if Store::is_member(e.frame) { Item { frame: outer, ..*e } } else { *e };
+            fuel::charge(1);
+            // Most candidates fail at the first entry.
+            if !entries.iter().all(|e| returns.binary_search(&read(e)).is_ok()) {
+                return false;
+            }
+            let mut read: Vec<Item> = entries.iter().map(read).collect();
+            fuel::charge_sort(read.len());
             read.sort_unstable();
             read.dedup();
-            read == self.store.returns(outer)
+            read.len() == returns.len()
         })
     }
 }

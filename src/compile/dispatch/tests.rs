@@ -1,0 +1,123 @@
+//! Building a dispatch takes work that grows with the bytes of its texts, whatever they are: counted in steps, not in time.
+
+use super::trie::tests::counted;
+use super::*;
+use crate::ids::SpecialId;
+
+type Make = fn(usize) -> Watched;
+
+fn texts(texts: impl IntoIterator<Item = Vec<u8>>) -> Vec<Trigger> {
+    texts.into_iter().map(Trigger::Text).collect()
+}
+
+fn watched(tags: Vec<Trigger>, stops: Vec<Trigger>, excludes: Vec<Vec<u8>>) -> Watched {
+    Watched { tags, stops, excludes, after: AfterTag::Loop, end: DispatchEnd::Anywhere }
+}
+
+/// So many bytes that hardly repeat.
+fn noise(seed: usize, len: usize) -> Vec<u8> {
+    let mut state = seed as u64 | 1;
+    let byte = |_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        b' ' + (state >> 40) as u8 % 90
+    };
+    (0..len).map(byte).collect()
+}
+
+fn periodic(period: &[u8], len: usize) -> Vec<u8> {
+    period.iter().copied().cycle().take(len).collect()
+}
+
+/// Texts of about `n` bytes in total, by kind.
+const KINDS: &[(&str, Make)] = &[
+    ("one long stop", |n| watched(vec![], texts([noise(1, n)]), vec![])),
+    ("one letter and another", |n| watched(vec![], texts([[vec![b'a'; n - 1], vec![b'b']].concat()]), vec![])),
+    ("a period", |n| watched(vec![], texts([periodic(b"abcab", n)]), vec![])),
+    ("a long trigger", |n| watched(texts([periodic(b"ab", n)]), vec![], vec![])),
+    ("long shared beginnings", |n| {
+        let shared = noise(2, n / 16);
+        watched(vec![], texts((0..16).map(|k| [&shared[..], &noise(k, 4)].concat())), vec![])
+    }),
+    ("every beginning of a text", |n| {
+        // Lengths 1 to k have about n bytes in total.
+        let most = (2.0 * n as f64).sqrt() as usize;
+        watched(vec![], texts((1..most).map(|len| vec![b'a'; len])), vec![])
+    }),
+    ("every beginning, within a long text", |n| {
+        let most = (n as f64).sqrt() as usize;
+        let tags = (1..most).map(|len| vec![b'a'; len]).chain([[vec![b'b'], vec![b'a'; n / 2]].concat()]);
+        watched(texts(tags), vec![], vec![])
+    }),
+    ("excludes that overlap", |n| {
+        watched(vec![], texts([b"stop".to_vec()]), (0..n / 32).map(|k| [noise(7, 28), noise(k, 4)].concat()).collect())
+    }),
+    ("excludes within excludes", |n| {
+        watched(vec![], vec![], vec![periodic(b"ab", n / 2), periodic(b"ba", n / 4), periodic(b"b", n / 4)])
+    }),
+    ("names of many tools", |n| {
+        let name =
+            |k: usize| format!("<function=a_tool_with_a_rather_long_name_that_others_share_{k:05}>").into_bytes();
+        watched(texts((0..n / 64).map(name)), texts([b"</s>".to_vec()]), vec![])
+    }),
+    ("bytes of all kinds", |n| {
+        let pairs = (0..n / 2).map(|k| vec![(k % 256) as u8, (k / 256 % 256) as u8]);
+        watched(vec![], texts(pairs), vec![])
+    }),
+    ("leads of special tokens", |n| {
+        let led = |k: usize| Trigger::Led(vec![b'a'; 1 + k % 32], SpecialId::from_raw(k as u32 % 7));
+        watched((0..n / 16).map(led).collect(), vec![], vec![])
+    }),
+];
+
+/// Steps that building takes, states and memory.
+fn cost(watched: &Watched) -> [usize; 3] {
+    let (mut states, mut bytes) = (0, 0);
+    let work = counted(|| {
+        let derives = vec![Derives { something: true, nothing: false }; watched.tags.len()];
+        let shape = Shape::new(watched, Texts::new(watched).into(), derives);
+        (states, bytes) = (shape.len(), shape.bytes());
+    });
+    [work, states, bytes]
+}
+
+#[test]
+fn building_a_dispatch_is_linear_in_its_texts() {
+    for (kind, make) in KINDS {
+        let bytes = |watched: &Watched| {
+            let tags = watched.tags.iter().chain(&watched.stops).map(|trigger| match trigger {
+                Trigger::Text(text) | Trigger::Led(text, _) => text.len(),
+                Trigger::Special(_) => 1,
+            });
+            tags.chain(watched.excludes.iter().map(Vec::len)).sum::<usize>()
+        };
+        let (small, large) = (make(8_000), make(16_000));
+        let ratio = bytes(&large) as f64 / bytes(&small) as f64;
+        for (less, more) in cost(&small).into_iter().zip(cost(&large)) {
+            // A quarter more than in proportion to the bytes.
+            assert!(
+                more as f64 <= less as f64 * ratio * 1.25 + 64.0,
+                "{kind}: {less}, then {more}, at {ratio} the bytes"
+            );
+        }
+        let [steps, states, _] = cost(&large);
+        assert!(steps <= 16 * bytes(&large) + 1_000, "{kind}: {steps} steps");
+        assert!(states <= 4 * bytes(&large) + 1_000, "{kind}: {states} states");
+    }
+}
+
+/// All bytes are watched for, so that none leads back to the root: what is live is found along the edges.
+#[test]
+fn text_that_can_only_go_on_forbidden_is_left_out() {
+    // Behind `x`, every byte is excluded.
+    let excludes = (0..=255u8).map(|byte| vec![b'x', byte]).chain((0..=255u8).map(|byte| vec![byte, byte, b'!']));
+    let mut watched = watched(vec![], texts([b"stop".to_vec()]), excludes.collect());
+    watched.end = DispatchEnd::AtStop;
+    let shape = Shape::new(&watched, Texts::new(&watched).into(), vec![]);
+    let start = shape.closed(shape.start());
+    let reads = |byte: u8| start.edges.iter().any(|edge| (edge.lo..=edge.hi).contains(&u32::from(byte)));
+    assert!((0..=255).all(|byte| reads(byte) == (byte != b'x')));
+    // With nothing that could end it, nothing is read at all.
+    watched.stops = texts([b"xyz".to_vec()]);
+    let shape = Shape::new(&watched, Texts::new(&watched).into(), vec![]);
+    assert!(!shape.ends(|_| true) && shape.closed(shape.start()).edges.is_empty());
+}

@@ -1,0 +1,239 @@
+//! The Aho-Corasick automaton of texts, as a trie with failure links. Building it costs time and memory linear in the bytes
+//! of the texts; the transitions of a node are found when they are asked for.
+
+use crate::fsm::ByteSet;
+
+/// The node of the empty text.
+pub(super) const ROOT: u32 = 0;
+/// No node.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Nodes are numbered by depth, and the children of a node in a row, in the order of their bytes.
+#[derive(Debug, Default)]
+pub(super) struct Trie {
+    /// By node: the last byte of its text.
+    bytes: Vec<u8>,
+    parents: Vec<u32>,
+    depths: Vec<u32>,
+    /// By node: its first child. The children end where those of the next node begin.
+    children: Vec<u32>,
+    /// By node: that of its longest proper suffix.
+    fails: Vec<u32>,
+    /// By node: the next one along failure links that has a child over a byte over which this one has none.
+    jumps: Vec<u32>,
+    /// By node: whether some byte leads back to the root.
+    returns: Vec<bool>,
+}
+
+impl Trie {
+    /// The trie of texts, and the node of each text.
+    pub(super) fn new(texts: &[&[u8]]) -> (Trie, Vec<u32>) {
+        let mut trie = Trie::default();
+        let nodes = trie.grow(texts);
+        trie.fail();
+        trie.cover();
+        (trie, nodes)
+    }
+
+    /// Makes the nodes, shallow ones first.
+    fn grow(&mut self, texts: &[&[u8]]) -> Vec<u32> {
+        let mut sorted: Vec<u32> = (0..texts.len() as u32).collect();
+        sorted.sort_unstable_by_key(|&text| texts[text as usize]);
+        let mut ends = vec![ROOT; texts.len()];
+        self.push(0, ROOT, 0);
+        // By node: its texts, among the sorted ones.
+        let mut begun = vec![0..sorted.len()];
+        let mut node = 0;
+        while node < begun.len() {
+            self.children.push(begun.len() as u32);
+            let (all, depth) = (begun[node].clone(), self.depths[node] as usize);
+            let mut from = all.start;
+            for at in all.clone() {
+                steps(1);
+                let text = texts[sorted[at] as usize];
+                let Some(&byte) = text.get(depth) else {
+                    ends[sorted[at] as usize] = node as u32;
+                    from = at + 1;
+                    continue;
+                };
+                let last = at + 1 == all.end || texts[sorted[at + 1] as usize].get(depth) != Some(&byte);
+                if last {
+                    begun.push(from..at + 1);
+                    self.push(byte, node as u32, depth as u32 + 1);
+                    from = at + 1;
+                }
+            }
+            node += 1;
+        }
+        self.children.push(begun.len() as u32);
+        ends
+    }
+
+    fn push(&mut self, byte: u8, parent: u32, depth: u32) {
+        self.bytes.push(byte);
+        self.parents.push(parent);
+        self.depths.push(depth);
+    }
+
+    /// Finds the failure links. Along a text, a link is at most one byte longer than the one before: linear.
+    fn fail(&mut self) {
+        self.fails = vec![ROOT; self.len()];
+        for node in 1..self.len() as u32 {
+            let (parent, byte) = (self.parent(node), self.byte(node));
+            if parent == ROOT {
+                continue;
+            }
+            let mut at = self.fails[parent as usize];
+            self.fails[node as usize] = loop {
+                steps(1);
+                match self.child(at, byte) {
+                    Some(child) => break child,
+                    None if at == ROOT => break ROOT,
+                    None => at = self.fails[at as usize],
+                }
+            };
+        }
+    }
+
+    /// Finds the links that skip nodes which add no transition, and over which nodes no byte leads back to the root.
+    fn cover(&mut self) {
+        self.jumps = vec![NONE; self.len()];
+        self.returns = vec![true; self.len()];
+        let mut covered = vec![ByteSet::EMPTY; self.len()];
+        for node in 0..self.len() as u32 {
+            let own = self.children(node);
+            steps(own.len());
+            own.clone().for_each(|child| covered[node as usize].insert(self.byte(child)));
+            if node != ROOT {
+                let fail = self.fail_of(node);
+                let others = self.children(fail);
+                let adds =
+                    others.len() > own.len() || others.into_iter().any(|c| self.child(node, self.byte(c)).is_none());
+                self.jumps[node as usize] = if adds { fail } else { self.jumps[fail as usize] };
+                covered[node as usize] = covered[node as usize].union(&covered[fail as usize]);
+            }
+            self.returns[node as usize] = covered[node as usize] != ByteSet::ALL;
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn byte(&self, node: u32) -> u8 {
+        self.bytes[node as usize]
+    }
+
+    pub(super) fn parent(&self, node: u32) -> u32 {
+        self.parents[node as usize]
+    }
+
+    /// Length of a node's text.
+    pub(super) fn depth(&self, node: u32) -> u32 {
+        self.depths[node as usize]
+    }
+
+    /// The node of the longest proper suffix.
+    pub(super) fn fail_of(&self, node: u32) -> u32 {
+        self.fails[node as usize]
+    }
+
+    pub(super) fn children(&self, node: u32) -> std::ops::Range<u32> {
+        self.children[node as usize]..self.children[node as usize + 1]
+    }
+
+    /// Children with the bytes that lead to them.
+    pub(super) fn over(&self, node: u32) -> impl Iterator<Item = (u8, u32)> + '_ {
+        self.children(node).map(|child| (self.byte(child), child))
+    }
+
+    fn child(&self, node: u32, byte: u8) -> Option<u32> {
+        let all = self.children(node);
+        let at = self.bytes[all.start as usize..all.end as usize].binary_search(&byte).ok()?;
+        Some(all.start + at as u32)
+    }
+
+    /// Whether some byte leads from a node back to the root.
+    pub(super) fn returns(&self, node: u32) -> bool {
+        self.returns[node as usize]
+    }
+
+    /// Where each byte leads.
+    pub(super) fn row(&self, node: u32) -> [u32; 256] {
+        let mut row = [ROOT; 256];
+        let mut at = node;
+        while at != NONE {
+            for (byte, child) in self.over(at) {
+                // A child is not the root, so what is the root has not been met yet.
+                let to = &mut row[byte as usize];
+                *to = if *to == ROOT { child } else { *to };
+            }
+            at = self.jumps[at as usize];
+        }
+        row
+    }
+
+    /// Memory held, in bytes, roughly.
+    pub(super) fn bytes_held(&self) -> usize {
+        self.len() * 22
+    }
+}
+
+/// Counts steps of building, in tests.
+#[inline]
+pub(super) fn steps(_count: usize) {
+    #[cfg(test)]
+    tests::STEPS.with(|steps| steps.set(steps.get() + _count));
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::cell::Cell;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    thread_local! {
+        pub(super) static STEPS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// Steps of building that `f` takes on this thread.
+    pub(in crate::compile::dispatch) fn counted(f: impl FnOnce()) -> usize {
+        let before = STEPS.get();
+        f();
+        STEPS.get() - before
+    }
+
+    fn text(trie: &Trie, mut node: u32) -> Vec<u8> {
+        let mut out = Vec::new();
+        while node != ROOT {
+            out.push(trie.byte(node));
+            node = trie.parent(node);
+        }
+        out.reverse();
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn rows_lead_to_the_longest_suffix(texts in prop::collection::vec(prop::collection::vec(0u8..3, 1..7), 0..7)) {
+            let texts: Vec<&[u8]> = texts.iter().map(|text| &text[..]).collect();
+            let (trie, ends) = Trie::new(&texts);
+            let nodes: Vec<Vec<u8>> = (0..trie.len() as u32).map(|node| text(&trie, node)).collect();
+            for (given, &end) in texts.iter().zip(&ends) {
+                prop_assert_eq!(&nodes[end as usize], given);
+            }
+            for (node, known) in nodes.iter().enumerate() {
+                prop_assert_eq!(trie.depth(node as u32) as usize, known.len());
+                let row = trie.row(node as u32);
+                for byte in 0..4u8 {
+                    let read = [&known[..], &[byte]].concat();
+                    let longest = (0..=read.len()).find_map(|at| nodes.iter().position(|n| *n == read[at..]));
+                    prop_assert_eq!(Some(row[byte as usize] as usize), longest, "{:?} {}", known, byte);
+                }
+                prop_assert!(trie.returns(node as u32));
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Work is bounded by fuel and belongs to its request.
+
+use super::*;
+use crate::front::ebnf::EbnfOptions;
+use crate::front::json_schema::SchemaOptions;
+use crate::fuel::{CancelToken, OutOfFuel};
+
+/// Ambiguous enough that each further letter of a text takes more work than the one before.
+const AMBIGUOUS: &str = "root ::= \"(\" x+ y\nx ::= [a-z]+ \" \"? | x x\ny ::= x* y? \".\" | x y\n";
+
+fn engine(limits: Limits) -> Engine {
+    let words: [&[u8]; 6] = [b"ab", b"abc ", b"the ", b"a b c", b" .", b"xyz"];
+    Engine::new(Arc::new(Vocabulary::toy(&words)), EngineOptions { limits, ..EngineOptions::default() })
+}
+
+fn ambiguous(engine: &Engine) -> Constraint {
+    engine.compile_ebnf(AMBIGUOUS, &EbnfOptions::default()).unwrap()
+}
+
+fn byte(byte: u8) -> TokenId {
+    TokenId::from_raw(u32::from(byte))
+}
+
+fn row(matcher: &mut Matcher) -> Vec<u32> {
+    let mut row = vec![0; matcher.vocab().mask_words()];
+    matcher.fill_mask(&mut row);
+    row
+}
+
+#[test]
+fn a_mask_past_its_fuel_ends_its_sequence_and_no_other() {
+    let engine = engine(Limits { mask_fuel: 1_000, ..Limits::default() });
+    let constraint = ambiguous(&engine);
+    let mut matcher = constraint.matcher();
+    let mut taken = 0;
+    while matcher.limit().is_none() && taken < 200 {
+        row(&mut matcher);
+        if matcher.limit().is_none() && matcher.advance(byte(b"(abcdefg"[taken % 8].max(b'('))).is_err() {
+            break;
+        }
+        taken += 1;
+    }
+    // Whether at a mask or at a token, the limit is told, and the sequence can still be ended.
+    let mut stops = vec![0; engine.vocab().mask_words()];
+    stops_only(engine.vocab(), &mut stops);
+    assert!(taken < 200, "the work of some mask is more than its fuel");
+    assert_eq!(engine.stats().limits_reached, 1);
+    if matcher.limit().is_some() {
+        assert_eq!(matcher.limit(), Some("fuel for one mask or token"));
+        assert_eq!(row(&mut matcher), stops);
+    }
+    let mut other = constraint.matcher();
+    assert_ne!(row(&mut other), stops, "another sequence of the constraint goes on");
+    assert!(other.advance(byte(b'(')).is_ok());
+}
+
+#[test]
+fn what_was_found_before_a_limit_is_kept() {
+    let text = "root ::= root root | root root root | \"a\" | \"b\" | \"abc \" | \"\"\n";
+    let matcher = |mask_fuel| {
+        let engine = engine(Limits { mask_fuel, ..Limits::default() });
+        engine.compile_ebnf(text, &EbnfOptions::default()).unwrap().matcher()
+    };
+    // Nearly what the dearest mask takes: each try finds some transitions.
+    let (mut ample, mut dearest) = (matcher(u64::MAX), 0);
+    for token in b"abababab" {
+        dearest = dearest.max(fuel::measure(|| row(&mut ample)).1);
+        ample.advance(byte(*token)).unwrap();
+    }
+    let (mut little, mut ample) = (matcher(dearest - dearest / 10), matcher(u64::MAX));
+    let mut limited = 0;
+    for token in b"abababab" {
+        let want = row(&mut ample);
+        while row(&mut little) != want {
+            assert!(little.limit().is_some(), "a mask that is made is right");
+            limited += 1;
+            assert!(limited < 100, "each try gets further");
+            little.rollback(0);
+        }
+        ample.advance(byte(*token)).unwrap();
+        while little.advance(byte(*token)).is_err() {}
+    }
+    assert!(limited > 0, "some masks took more than one try");
+}
+
+#[test]
+fn a_first_mask_past_its_fuel_is_refused_with_its_rule() {
+    let text = "root ::= x \".\"\nx ::= [a-z]+ | \"(\" x* \")\" | \"[\" x x \"]\"\n";
+    let engine = engine(Limits { mask_fuel: 30, ..Limits::default() });
+    let constraint = engine.compile_ebnf(text, &EbnfOptions::default()).unwrap();
+    let Err(CompileError::Fuel { rule, cause }) = constraint.make_first_mask() else { panic!("not refused") };
+    assert_eq!((&*rule, cause), ("x", OutOfFuel::Spent { limit: 30 }));
+    let ample = Engine::new(engine.vocab().clone(), EngineOptions::default());
+    assert_eq!(ample.compile_ebnf(text, &EbnfOptions::default()).unwrap().make_first_mask(), Ok(()));
+}
+
+#[test]
+fn compiling_past_its_fuel_is_refused_with_its_place() {
+    let branches: Vec<String> =
+        (0..40).map(|i| format!(r#"{{"properties": {{"a{i}": {{"maxLength": {i}}}}}}}"#)).collect();
+    let schema = format!(r#"{{"properties": {{"deep": {{"oneOf": [{}]}}}}}}"#, branches.join(","));
+    let compile = |compile_fuel| {
+        let engine = engine(Limits { compile_fuel, ..Limits::default() });
+        engine.compile_json_schema(&schema, &SchemaOptions::default()).map(|_| ())
+    };
+    let Err(SchemaCompileError::Schema(errors)) = compile(20_000) else { panic!("not refused") };
+    let place = errors.iter().find(|error| error.reason.to_string().contains("20000 units of fuel"));
+    assert!(place.is_some_and(|error| error.pointer.starts_with("/properties/deep")), "{errors}");
+    // Whatever the budget, the answer is typed, and a compile that succeeds is whole.
+    for fuel in (0..14).map(|n| 1 << n) {
+        assert!(compile(fuel).is_err(), "with {fuel}");
+    }
+    for (kind, text) in [("lark", "start: X\nX: /(a|b)*c{1,200}/ & /[a-c]+/\n"), ("regex", "(?:a|b|[^x]{3}){40}")] {
+        for fuel in (0..30).map(|n| 1 << n) {
+            let engine = engine(Limits { compile_fuel: fuel, ..Limits::default() });
+            let made = match kind {
+                "lark" => engine.compile_lark(text, &Default::default()).map_err(|error| error.to_string()),
+                _ => engine.compile_regex(text, &Default::default()).map_err(|error| error.to_string()),
+            };
+            match made {
+                Ok(constraint) => assert!(constraint.matcher().allows(byte(b'a')), "{kind}"),
+                Err(error) => assert!(error.contains("fuel") || error.contains("states"), "{kind}, {fuel}: {error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn preparations_end_with_their_fuel_or_their_request() {
+    let text = "root ::= root root | root root root | \"a\" | \"b\" | \"c\" | \"\"\n";
+    let prepared = |prepare_fuel, token: &CancelToken| {
+        let engine = engine(Limits { prepare_fuel, ..Limits::default() });
+        let constraint = engine.compile_ebnf(text, &EbnfOptions::default()).unwrap();
+        token.run(|| constraint.prepare(PrepareBudget::default())).wait()
+    };
+    let token = CancelToken::default();
+    let (little, more) = (prepared(20_000, &token), prepared(2_000_000, &token));
+    assert!(little.places > 0 && little.places < more.places, "{little:?} {more:?}");
+    token.cancel();
+    assert_eq!(prepared(2_000_000, &token).places, 0, "nobody waits for it");
+}
+
+#[test]
+fn running_sequences_are_served_before_preparations() {
+    let background = background::Background::new(1);
+    let order = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let (begin, wait) = std::sync::mpsc::channel::<()>();
+    background.submit(background::Size::Large, Box::new(move |_| wait.recv().unwrap()));
+    for (size, name) in [
+        (background::Size::Large, "an older preparation"),
+        (background::Size::Large, "a newer preparation"),
+        (background::Size::Small, "an older prefetch"),
+        (background::Size::Small, "a newer prefetch"),
+    ] {
+        let order = order.clone();
+        background.submit(size, Box::new(move |_| order.lock().push(name)));
+    }
+    begin.send(()).unwrap();
+    background.settle();
+    let want = ["a newer prefetch", "an older prefetch", "a newer preparation", "an older preparation"];
+    assert_eq!(*order.lock(), want);
+}

@@ -1,0 +1,83 @@
+//! Masks with less fuel than they need: see `louver::fuel`.
+
+use std::sync::Arc;
+
+use louver::engine::{Engine, EngineOptions, Matcher};
+use louver::ids::TokenId;
+use louver::limits::Limits;
+use louver::matcher::AdvanceError;
+use louver::vocab::Vocabulary;
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+
+use super::{STEPS, Shown, WAYS, config, generate};
+use crate::harness::columns::mask;
+
+/// How often a mask or a token is asked for: what was found before the fuel ran out is kept.
+const TRIES: usize = 12;
+
+fn constraint_options(change: impl FnOnce(&mut EngineOptions), mask_fuel: u64) -> EngineOptions {
+    let mut options = crate::harness::unlimited();
+    change(&mut options);
+    EngineOptions { limits: Limits { mask_fuel, ..options.limits }, ..options }
+}
+
+/// The mask, after as many tries as it takes; none where it cannot be made with the fuel.
+fn patient_mask(matcher: &mut Matcher, vocab: &Vocabulary) -> Result<Option<Vec<bool>>, TestCaseError> {
+    for _ in 0..TRIES {
+        let made = mask(matcher, vocab);
+        if matcher.limit().is_none() {
+            return Ok(Some(made));
+        }
+        let stops = |(id, &allowed): (usize, &bool)| !allowed || vocab.is_stop(TokenId::new(id));
+        prop_assert!(made.iter().enumerate().all(stops), "only stop tokens where the work was given up");
+        matcher.rollback(0);
+    }
+    Ok(None)
+}
+
+fn patient_advance(matcher: &mut Matcher, token: TokenId) -> Result<bool, TestCaseError> {
+    for _ in 0..TRIES {
+        match matcher.advance(token) {
+            Ok(()) => return Ok(true),
+            Err(AdvanceError::Limit { .. }) => {}
+            Err(error) => return Err(TestCaseError::fail(format!("token {token}: {error}"))),
+        }
+    }
+    Ok(false)
+}
+
+proptest! {
+    #![proptest_config(config(250))]
+
+    /// A mask that is made is right, also where earlier ones were given up half-way: nothing that was
+    /// left unfinished is kept.
+    #[test]
+    fn masks_on_little_fuel_are_right_or_given_up(
+        Shown(grammar) in generate::grammar().prop_map(Shown),
+        vocab in generate::vocabulary(),
+        path in proptest::collection::vec(any::<u16>(), STEPS),
+        fuel in 1..600u64,
+    ) {
+        let vocab = Arc::new(vocab.build());
+        for (name, change) in WAYS {
+            let of = |fuel| Engine::new(vocab.clone(), constraint_options(change, fuel)).compile(&grammar);
+            let (Ok(ample), Ok(scarce)) = (of(200_000), of(fuel)) else { return Ok(()) };
+            let (mut reference, mut matcher) = (ample.matcher(), scarce.matcher());
+            for choice in &path {
+                let want = mask(&mut reference, &vocab);
+                if reference.limit().is_some() {
+                    break;
+                }
+                let Some(got) = patient_mask(&mut matcher, &vocab)? else { break };
+                prop_assert_eq!(&got, &want, "{}, after {:?}", name, matcher.tokens());
+                let allowed: Vec<usize> = (0..want.len()).filter(|&id| want[id]).collect();
+                let Some(&id) = allowed.get(usize::from(*choice) % allowed.len().max(1)) else { break };
+                let token = TokenId::new(id);
+                if reference.advance(token).is_err() || !patient_advance(&mut matcher, token)? {
+                    break;
+                }
+            }
+        }
+    }
+}
