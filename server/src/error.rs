@@ -334,7 +334,9 @@ impl From<louver_mistralrs::RequestError> for ApiError {
         let message = error.to_string();
         match error {
             RequestError::Template(_) => ApiError::invalid("/messages", "chat_template", message),
-            RequestError::TooLong { .. } => ApiError::invalid("/messages", "context_length_exceeded", message),
+            RequestError::TooLong { .. } | RequestError::TooManyBytes { .. } => {
+                ApiError::invalid("/messages", "context_length_exceeded", message)
+            }
             RequestError::Host(_) => ApiError::whole(ErrorKind::Unavailable, "host", message),
             RequestError::Unsupported(_) => ApiError::whole(ErrorKind::Invalid, "unsupported", message),
             _ => ApiError::whole(ErrorKind::Internal, "request", message),
