@@ -26,6 +26,22 @@ inspector:
 soak cases="20000":
     PROPTEST_CASES={{cases}} cargo test -p louver --test suite property
 
+# Engine steps on eight threads with small caches, rollbacks, forks and work ahead; checked on the way.
+soak-engine steps="100000000":
+    LOUVER_SOAK_STEPS={{steps}} cargo test -p louver --test soak -- --nocapture
+
+# Hostile schemas, grammars and requests, with what each costs; `just hostile regex/` for some of them.
+hostile filter="":
+    LOUVER_HOSTILE={{filter}} cargo test -p louver -p louver-formats --test hostile -- --nocapture
+
+# Licences, duplicates and sources of dependencies, by deny.toml.
+deny:
+    cargo deny --workspace check bans licenses sources
+
+# The fuzz targets without a fuzzer: mutated seeds for so many seconds each.
+fuzz seconds="60":
+    LOUVER_FUZZ_SECONDS={{seconds}} cargo test -p louver -p louver-formats fuzz_mutated -- --nocapture
+
 # Every cut, corruption and real call of every wire format (minutes; more of them with ../shared/data).
 formats:
     LOUVER_ALL_CASES=1 cargo test --release -p louver-formats --test it -- --nocapture
