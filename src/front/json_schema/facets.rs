@@ -642,14 +642,14 @@ impl<'l, T: Eq + Hash> Among<'l, T> {
 
 /// The first of a list that is also in another one.
 pub(super) fn shared<'l, T: Eq + Hash>(list: &'l [T], other: &'l [T]) -> Option<&'l T> {
-    fuel::charge(1 + (list.len() + other.len()) / 2);
+    fuel::charge(1 + (list.len() + other.len()) / 8);
     let other = Among::new(other, list.len());
     list.iter().find(|item| other.has(item))
 }
 
 /// Whether another list has all of a list.
 pub(super) fn contained<T: Eq + Hash>(list: &[T], other: &[T]) -> bool {
-    fuel::charge(1 + (list.len() + other.len()) / 2);
+    fuel::charge(1 + (list.len() + other.len()) / 8);
     let other = Among::new(other, list.len());
     list.iter().all(|item| other.has(item))
 }

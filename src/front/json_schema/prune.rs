@@ -158,7 +158,7 @@ impl<'a> Normalizer<'a> {
         let mut i = 0;
         while i < list.len() {
             let (required, forbidden) = counts(&list[i]);
-            fuel::charge(list.len());
+            fuel::charge(1 + list.len() / 4);
             let other = (0..list.len()).find_map(|j| {
                 let objects = list[i].types.meets(Types::OBJECT) && list[j].types == Types::OBJECT;
                 let alike = others(&list[i]) == others(&list[j]);
@@ -364,10 +364,10 @@ impl<'a> Normalizer<'a> {
         let said = |part: &Rc<ObjectPart<'a>>| {
             let simple = part.patterns.is_empty() && part.additional.is_none();
             let everywhere = |(name, loc)| {
-                fuel::charge(2 * b.parts.len());
+                fuel::charge(1 + b.parts.len() / 8);
                 b.parts.iter().any(|other| other.property(name) == Some(loc))
             };
-            fuel::charge(b.parts.len());
+            fuel::charge(1 + b.parts.len() / 16);
             b.parts.iter().any(|other| Rc::ptr_eq(other, part))
                 || simple && part.properties.iter().all(|&(name, loc)| everywhere((name, loc)))
         };
