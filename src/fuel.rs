@@ -142,7 +142,7 @@ pub(crate) fn charge(units: usize) {
 /// Spends fuel for sorting so many small values, as [`charge`] does.
 #[inline]
 pub(crate) fn charge_sort(values: usize) {
-    charge(values * (2 + values.max(1).ilog2() as usize) / 2);
+    charge(values * (2 + values.max(1).ilog2() as usize) / 4);
 }
 
 /// Whether work may go on.

@@ -44,3 +44,105 @@ pub(crate) fn hasher() -> Hasher {
     let (own, shared) = &*SEEDS;
     FoldHasher::with_seed(*own, shared)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::collections::HashSet as StdSet;
+    use std::hash::{BuildHasherDefault, Hash, Hasher};
+
+    use super::*;
+
+    /// How rustc-hash 2 hashes more than sixteen bytes, with its fixed seed: what an attacker knows.
+    #[derive(Default)]
+    struct Known(u64);
+
+    const SEEDS: [u64; 3] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344, 0xa409_3822_299f_31d0];
+
+    fn mix(a: u64, b: u64) -> u64 {
+        let full = u128::from(a) * u128::from(b);
+        full as u64 ^ (full >> 64) as u64
+    }
+
+    fn word(bytes: &[u8]) -> u64 {
+        u64::from_le_bytes(bytes.try_into().unwrap())
+    }
+
+    impl Hasher for Known {
+        fn write(&mut self, bytes: &[u8]) {
+            let (mut a, mut b) = (SEEDS[0], SEEDS[1]);
+            let mut rest = &bytes[..bytes.len().saturating_sub(1)];
+            while let Some((chunk, more)) = rest.split_at_checked(16) {
+                (a, b) = (b, mix(a ^ word(&chunk[..8]), SEEDS[2] ^ word(&chunk[8..])));
+                rest = more;
+            }
+            if let Some((_, end)) = bytes.split_last_chunk::<16>() {
+                (a, b) = (a ^ word(&end[..8]), b ^ word(&end[8..]));
+            }
+            self.0 = self.0.wrapping_add(mix(a, b) ^ bytes.len() as u64).wrapping_mul(0xf135_7aea_2e62_a9c5);
+        }
+
+        fn finish(&self) -> u64 {
+            self.0.rotate_left(26)
+        }
+    }
+
+    /// Names of 64 letters that all have the same hash for [`Known`]. The state after sixteen letters is chosen so that it can
+    /// be written in letters; where it is written again, everything beside it is multiplied by nothing.
+    fn colliding(count: usize) -> Vec<String> {
+        let letters = |word: u64| word.to_le_bytes().iter().all(|b| b.is_ascii_graphic() && !b"\"\\".contains(b));
+        let head = |k: u64| format!("{k:016}");
+        let first = (0..).map(head).find(|head| letters(state(head))).unwrap();
+        let again = String::from_utf8(state(&first).to_le_bytes().to_vec()).unwrap();
+        (0..count).map(|k| format!("{first}{:016}{again}{k:08}{:016}", 0, 0)).collect()
+    }
+
+    fn state(head: &str) -> u64 {
+        mix(SEEDS[0] ^ word(&head.as_bytes()[..8]), SEEDS[2] ^ word(&head.as_bytes()[8..]))
+    }
+
+    thread_local! {
+        static COMPARED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    struct Counted<'a>(&'a str);
+
+    impl Hash for Counted<'_> {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            self.0.hash(state);
+        }
+    }
+
+    impl PartialEq for Counted<'_> {
+        fn eq(&self, other: &Self) -> bool {
+            COMPARED.set(COMPARED.get() + 1);
+            self.0 == other.0
+        }
+    }
+
+    impl Eq for Counted<'_> {}
+
+    /// Comparisons that inserting different names takes.
+    fn compared<S: BuildHasher + Default>(names: &[String]) -> usize {
+        COMPARED.set(0);
+        let set: StdSet<Counted<'_>, S> = names.iter().map(|name| Counted(name)).collect();
+        assert_eq!(set.len(), names.len());
+        COMPARED.get()
+    }
+
+    #[test]
+    fn names_that_collide_for_a_known_seed_do_not_collide_here() {
+        let names = colliding(2_000);
+        let known = compared::<BuildHasherDefault<Known>>(&names);
+        assert!(known > 1_000_000, "the names collide: {known} comparisons");
+        let here = compared::<Seeded>(&names);
+        assert!(here < 200, "{here} comparisons");
+    }
+
+    #[test]
+    fn equal_values_have_equal_hashes() {
+        let hash = |text: &str| Seeded.hash_one(text);
+        assert_eq!(hash("a name"), hash(&"a name".to_owned()));
+        assert_ne!(hash("a name"), hash("a nam"));
+    }
+}

@@ -453,6 +453,35 @@ fn all_errors_have_their_places() {
 }
 
 #[test]
+fn texts_that_are_watched_for_are_bounded() {
+    let limits = Limits { dispatch_bytes: 40, ..Limits::default() };
+    let text = |len: usize| "x".repeat(len);
+    let any = |excludes: usize| json!({"type": "any_text", "excludes": [text(excludes)]});
+    let tag = |end: usize| json!({"type": "tag", "begin": "<", "content": {"type": "any_text"}, "end": text(end)});
+    let triggered = |trigger: usize, exclude: usize| {
+        let begin = "y".repeat(trigger);
+        let tag = json!({"begin": begin, "content": {"value": "z"}, "end": "."});
+        json!({"type": "triggered_tags", "triggers": [begin], "tags": [tag], "excludes": [text(exclude)]})
+    };
+    let dispatch =
+        |len: usize| json!({"type": "dispatch", "rules": [["y".repeat(len), {"value": "z"}]], "excludes": ["n"]});
+    for (fits, over) in
+        [(any(40), any(41)), (tag(40), tag(41)), (triggered(20, 20), triggered(20, 21)), (dispatch(39), dispatch(40))]
+    {
+        let lower = |format: &Value| {
+            let document =
+                json!({"type": "structural_tag", "format": {"type": "sequence", "elements": [{"value": "a"}, format]}});
+            read(&document).expect("reads").lower(&StructuralTagOptions::default(), &limits)
+        };
+        assert!(lower(&fits).is_ok(), "{fits}: {:?}", lower(&fits).err());
+        let errors = lower(&over).unwrap_err();
+        let pointers: Vec<&str> = errors.iter().map(|error| &error.pointer[..]).collect();
+        assert!(matches!(pointers[..], [at] if at.starts_with("/format/elements/1")), "{over}: {errors}");
+        assert!(errors.to_string().contains("more than 40 bytes"), "{errors}");
+    }
+}
+
+#[test]
 fn bounded_input() {
     let deep = (0..2_000).fold(json!({"value": "x"}), |inner, _| json!({"content": inner}));
     assert!(read(&json!({"format": deep})).unwrap_err().contains("nested deeper"));

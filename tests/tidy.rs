@@ -189,6 +189,45 @@ fn readme_has_the_commands() {
     assert!(ci.contains("cargo test --workspace"), ".ci/run does not run the README's test command");
 }
 
+/// Keys come from requests: no map has a hash function that others know. The seeded ones are `crate::hash` in the engine and the
+/// standard library's default elsewhere.
+#[test]
+fn no_map_has_a_fixed_seed() {
+    // Spelled in two halves, so that this file does not name them.
+    let fixed = [
+        ["Fx", "Hash"].concat(),
+        ["Fx", "BuildHasher"].concat(),
+        ["rustc", "_hash"].concat(),
+        ["rustc", "-hash"].concat(),
+        ["Default", "Hasher"].concat(),
+        ["BuildHasher", "Default"].concat(),
+        ["Fixed", "State"].concat(),
+        ["Sip", "Hasher"].concat(),
+    ];
+    // Where such a function is the attacker's, in a test.
+    let attacker = "src/hash.rs";
+    let mut wrong = Vec::new();
+    let mut maps = 0;
+    for path in files("", &["rs"]).into_iter().chain(files("", &["toml"])) {
+        let (name, text) = (relative(&path), read(&path));
+        let text = if name == attacker { text.split("mod tests").next().unwrap_or_default() } else { &text };
+        for (i, line) in text.lines().enumerate() {
+            if fixed.iter().any(|fixed| line.contains(fixed.as_str())) {
+                wrong.push(format!("{name}:{}: {}", i + 1, line.trim()));
+            }
+            // In the engine, the map of the standard library comes with the seed of `crate::hash`; a default of another crate has its own.
+            let imports = line.starts_with("use ") || line.trim_start().starts_with("pub(crate) type");
+            maps += usize::from(imports && (line.contains("HashMap") || line.contains("HashSet")));
+            let unseeded = ["IndexMap<", "IndexSet<", "hashbrown::HashMap<", "hashbrown::HashSet<"];
+            if name.starts_with("src/") && unseeded.iter().any(|map| line.contains(map)) && !line.contains("Seeded") {
+                wrong.push(format!("{name}:{}: {}", i + 1, line.trim()));
+            }
+        }
+    }
+    assert!(maps > 50, "only {maps} imports of maps were found");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 /// `(test: NAME)` behind an invariant is the name of a test function.
 #[test]
 fn invariants_name_tests_that_exist() {

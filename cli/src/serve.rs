@@ -51,6 +51,9 @@ pub(crate) struct ServeArgs {
     /// A key that clients may use; may be given several times. Also read from LOUVER_API_KEY, separated by commas.
     #[arg(long, value_name = "KEY")]
     api_key: Vec<String>,
+    /// Lets everyone ask who reaches the address: without keys only the loopback's are served otherwise.
+    #[arg(long)]
+    allow_no_keys: bool,
     /// A name of this server, beside the loopback's, that requests may have in their Host header; may be given several times.
     #[arg(long, value_name = "NAME")]
     allowed_host: Vec<String>,
@@ -101,6 +104,8 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let served = runtime.block_on(async {
         let config = config(&args)?;
+        config.check()?;
+        log_keys(&config);
         let stop = stop_signal()?;
         let (host, port) = (config.host, config.port);
         // The address first: whoever cannot have it need not wait for the model.
@@ -147,9 +152,8 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
     config.host = args.host.unwrap_or(config.host);
     config.port = args.port.unwrap_or(config.port);
     config.api_keys.extend(args.api_key.iter().cloned());
-    if let Ok(keys) = std::env::var(KEYS) {
-        config.api_keys.extend(keys.split(',').map(str::trim).filter(|key| !key.is_empty()).map(str::to_owned));
-    }
+    config.api_keys.extend(keys_of_environment(std::env::var_os(KEYS))?);
+    config.allow_no_keys |= args.allow_no_keys;
     config.allowed_hosts.extend(args.allowed_host.iter().cloned());
     if let Some(path) = &args.limits {
         config.limits = ServerLimits::read(path)?;
@@ -168,6 +172,26 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
     }
     config.grace_s = args.grace.unwrap_or(config.grace_s);
     Ok(config)
+}
+
+/// The keys in the environment. A variable that is set and holds none, or a blank one, is a mistake that
+/// must not open the server.
+fn keys_of_environment(value: Option<std::ffi::OsString>) -> anyhow::Result<Vec<String>> {
+    let Some(value) = value else { return Ok(Vec::new()) };
+    let value = value.into_string().map_err(|_| anyhow::anyhow!("{KEYS} is not UTF-8"))?;
+    let keys: Vec<String> = value.split(',').map(|key| key.trim().to_owned()).collect();
+    if keys.iter().any(String::is_empty) {
+        anyhow::bail!("{KEYS} is set but has a blank key: unset it, or set it to keys with commas between");
+    }
+    Ok(keys)
+}
+
+/// Says whether keys are on.
+fn log_keys(config: &Config) {
+    match config.api_keys.len() {
+        0 => tracing::warn!(host = %config.host, "API keys are off: everyone who reaches the address may ask"),
+        keys => tracing::info!(keys, "API keys are on"),
+    }
 }
 
 /// The model that flags name.
@@ -271,8 +295,20 @@ mod tests {
         assert_eq!(&config.api_keys[..2], ["a", "b"]);
         assert_eq!(config.allowed_hosts, ["models.example"]);
         assert_eq!((config.limits.http.body_bytes, config.limits.http.bodies_bytes), (99_000_000, 99_000_000));
+        assert!(!config.allow_no_keys && parse(&["--allow-no-keys"]).allow_no_keys);
+        assert!(parse(&["--model", "x", "--api-key", " "]).check().is_err());
         assert!(parse(&[]).check().is_err());
         assert!(Only::try_parse_from(["louver", "--device", "tpu"]).is_err());
         assert!(Only::try_parse_from(["louver", "--tiny", "--model", "x"]).is_err());
+    }
+    #[test]
+    fn keys_in_the_environment() {
+        let keys = |value: &str| keys_of_environment(Some(value.into()));
+        assert_eq!(keys("a").unwrap(), ["a"]);
+        assert_eq!(keys(" a , b").unwrap(), ["a", "b"]);
+        assert!(keys_of_environment(None).unwrap().is_empty());
+        for blank in ["", " ", ",", " , ", "a,", ",a", "a,,b"] {
+            assert!(keys(blank).unwrap_err().to_string().starts_with("LOUVER_API_KEY is set but"), "{blank:?}");
+        }
     }
 }

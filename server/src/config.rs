@@ -21,6 +21,8 @@ pub struct Config {
     pub port: u16,
     /// Keys of clients, sent as `Authorization: Bearer KEY`. None: everyone may ask.
     pub api_keys: Vec<String>,
+    /// Whether the server may listen at an address beside the loopback's without keys.
+    pub allow_no_keys: bool,
     /// Names of this server beside the loopback's that requests may have in their `Host` header. Without
     /// keys no other name is served; with keys all are, unless there is a list.
     pub allowed_hosts: Vec<String>,
@@ -49,6 +51,7 @@ impl Default for Config {
             host: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port: 8080,
             api_keys: Vec::new(),
+            allow_no_keys: false,
             allowed_hosts: Vec::new(),
             cors_origins: Vec::new(),
             policy: Policy::default(),
@@ -244,8 +247,16 @@ impl Config {
         if let Some((member, problem)) = self.limits.fault() {
             return fault(&format!("limits.{member}"), problem);
         }
-        if self.api_keys.iter().any(|key| key.is_empty() || !key.bytes().all(|b| b.is_ascii_graphic())) {
+        if self.api_keys.iter().any(|key| key.trim().is_empty()) {
+            return fault("api_keys", "a key is blank".to_owned());
+        }
+        if !self.api_keys.iter().flat_map(|key| key.bytes()).all(|b| b.is_ascii_graphic()) {
             return fault("api_keys", "keys must be visible ASCII characters".to_owned());
+        }
+        if self.api_keys.is_empty() && !self.allow_no_keys && !self.host.to_canonical().is_loopback() {
+            let problem = "others reach this address and there are no keys: set some (LOUVER_API_KEY, --api-key or \
+                           api_keys), or let everyone ask (--allow-no-keys or allow_no_keys = true)";
+            return fault("host", format!("{}: {problem}", self.host));
         }
         if let Some(problem) = self.allowed_hosts.iter().find_map(|name| host_fault(name)) {
             return fault("allowed_hosts", problem);
@@ -321,12 +332,31 @@ mod tests {
     }
 
     #[test]
+    fn public_addresses_need_keys_or_a_flag() {
+        let check =
+            |text: &str| toml::from_str::<Config>(&format!("{text}\n[[model]]\nmodel = \"a\"")).unwrap().check();
+        for host in ["0.0.0.0", "::", "10.0.0.1", "::ffff:10.0.0.1", "2001:db8::1"] {
+            let error = check(&format!("host = \"{host}\"")).unwrap_err().to_string();
+            // Both ways out.
+            assert!(error.contains("LOUVER_API_KEY") && error.contains("--allow-no-keys"), "{error}");
+            check(&format!("host = \"{host}\"\napi_keys = [\"k\"]")).unwrap();
+            check(&format!("host = \"{host}\"\nallow_no_keys = true")).unwrap();
+        }
+        for host in ["127.0.0.1", "127.0.0.9", "::1", "::ffff:127.0.0.1"] {
+            check(&format!("host = \"{host}\"")).unwrap();
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_said() {
         let check = |text: &str| toml::from_str::<Config>(text).unwrap().check().unwrap_err().to_string();
         assert_eq!(check(""), "model: there is no model to serve");
         let twice = "[[model]]\nmodel = \"a\"\n[[model]]\nmodel = \"b\"\naliases = [\"a\"]";
         assert_eq!(check(twice), "model.name: two models are called \"a\"");
-        assert!(check("api_keys = [\"\"]\n[[model]]\nmodel = \"a\"").starts_with("api_keys: "));
+        for keys in ["\"\"", "\" \"", "\"a\", \"\\t\"", "\"a b\""] {
+            let error = check(&format!("api_keys = [{keys}]\n[[model]]\nmodel = \"a\""));
+            assert!(error.starts_with("api_keys: "), "{error}");
+        }
         assert!(check("allowed_hosts = [\"a:80\"]\n[[model]]\nmodel = \"a\"").starts_with("allowed_hosts: "));
         assert!(check("cors_origins = [\"*\"]\n[[model]]\nmodel = \"a\"").starts_with("cors_origins: "));
         assert!(check("[limits.requests]\nn = 0\n[[model]]\nmodel = \"a\"").starts_with("limits.requests.n: "));

@@ -267,6 +267,7 @@ impl From<LowerError> for ApiError {
             LowerError::Combination { what } => {
                 ApiError::invalid(combination_place(what), "unsupported_combination", message)
             }
+            LowerError::TooMuchText { ref pointer, .. } => ApiError::invalid(pointer, "too_much_text", message),
             LowerError::TooManyCalls { .. } => ApiError::invalid("/parallel_tool_calls", "too_many_calls", message),
             _ => ApiError::whole(ErrorKind::Invalid, "grammar", message),
         }
@@ -333,7 +334,9 @@ impl From<louver_mistralrs::RequestError> for ApiError {
         let message = error.to_string();
         match error {
             RequestError::Template(_) => ApiError::invalid("/messages", "chat_template", message),
-            RequestError::TooLong { .. } => ApiError::invalid("/messages", "context_length_exceeded", message),
+            RequestError::TooLong { .. } | RequestError::TooManyBytes { .. } => {
+                ApiError::invalid("/messages", "context_length_exceeded", message)
+            }
             RequestError::Host(_) => ApiError::whole(ErrorKind::Unavailable, "host", message),
             RequestError::Unsupported(_) => ApiError::whole(ErrorKind::Invalid, "unsupported", message),
             _ => ApiError::whole(ErrorKind::Internal, "request", message),

@@ -99,6 +99,8 @@ pub struct RequestLimits {
     pub timeout_s: Seconds,
     /// Most tokens of one generation: the default, and the most a request may ask for.
     pub max_tokens: usize,
+    /// Most bytes of a prompt, as the chat template writes it: 400 beyond, before it is tokenized.
+    pub prompt_bytes: usize,
     /// Most choices.
     pub n: usize,
     /// Most messages.
@@ -132,6 +134,7 @@ impl Default for RequestLimits {
             queue_timeout_s: Seconds::whole(60),
             timeout_s: Seconds::whole(600),
             max_tokens: 16_384,
+            prompt_bytes: 1 << 20,
             n: 8,
             messages: 4096,
             tools: 1024,
@@ -246,6 +249,7 @@ impl ServerLimits {
             ("http.connections_per_peer", self.http.connections_per_peer),
             ("requests.concurrent", self.requests.concurrent),
             ("requests.max_tokens", self.requests.max_tokens),
+            ("requests.prompt_bytes", self.requests.prompt_bytes),
             ("requests.n", self.requests.n),
             ("requests.messages", self.requests.messages),
             ("requests.checks", self.requests.checks),

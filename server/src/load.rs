@@ -55,6 +55,7 @@ async fn load_model(config: &Config, model: &ModelConfig) -> Result<Served, Load
         format: model.format.clone(),
         formats: formats(model)?,
         engine: EngineOptions { limits: config.limits.engine(), ..EngineOptions::default() },
+        prompt_bytes: Some(config.limits.requests.prompt_bytes),
     };
     let loaded = Louver::load_with(builder, options).await;
     let (host, louver) = loaded.map_err(|source| LoadError::Model { model: name.clone(), source })?;

@@ -436,6 +436,10 @@ impl<'g> Scan<'g> {
     }
 
     fn dispatch(&mut self, owner: u32, dispatch: &Dispatch) -> Result<usize, CompileError> {
+        let (rule, limit) = (|| self.name(owner), self.limits.dispatch_bytes);
+        if dispatch.bytes() > limit {
+            return Err(CompileError::Limit { rule: rule(), what: "bytes of triggers, stops and excludes", limit });
+        }
         self.calls.extend(dispatch.tags.iter().map(|(_, body)| body.raw()));
         let texts = dispatch.tags.iter().map(|(trigger, _)| trigger).chain(&dispatch.stops);
         let texts = texts.filter_map(|t| match t {

@@ -6,6 +6,7 @@ pub mod json_schema;
 pub mod lark;
 pub mod regex;
 pub mod structural_tag;
+mod within;
 
 use std::fmt;
 

@@ -1,6 +1,7 @@
 //! More tags for a dispatch: a grammar like another, whose free text is also interrupted by these.
 
-use super::{Expr, Grammar, GrammarBuilder, GrammarError, SpecialToken, Trigger};
+use super::{Dispatch, Expr, Grammar, GrammarBuilder, GrammarError, SpecialToken, Trigger};
+use crate::hash::HashSet;
 use crate::ids::RuleId;
 
 /// What interrupts free text, in a grammar that does not know the token yet.
@@ -68,8 +69,22 @@ impl Grammar {
     }
 }
 
+impl Dispatch {
+    /// Bytes of its triggers, stops and excludes together, each trigger counted once: what
+    /// [`dispatch_bytes`](crate::limits::Limits::dispatch_bytes) bounds.
+    pub fn bytes(&self) -> usize {
+        let mut seen: HashSet<&Trigger> = HashSet::default();
+        let tags = self.tags.iter().map(|(trigger, _)| trigger).filter(|trigger| seen.insert(trigger));
+        let texts = tags.chain(&self.stops).map(|trigger| match trigger {
+            Trigger::Text(text) | Trigger::Led(text, _) => text.len(),
+            Trigger::Special(_) => 0,
+        });
+        texts.chain(self.excludes.iter().map(Vec::len)).sum()
+    }
+}
+
 /// Visits the dispatches of an expression; how many there are.
-fn dispatches(expr: &mut Expr, visit: &mut dyn FnMut(&mut super::Dispatch)) -> usize {
+fn dispatches(expr: &mut Expr, visit: &mut dyn FnMut(&mut Dispatch)) -> usize {
     match expr {
         Expr::Dispatch(dispatch) => {
             visit(dispatch);

@@ -26,7 +26,7 @@ impl Parser {
         let mut cuts: Vec<u16> = edges.iter().flat_map(|&(from, to, _)| [from, to]).collect();
         cuts.sort_unstable();
         cuts.dedup();
-        fuel::charge(edges.len() * (cuts.len() + 8) / 8);
+        fuel::charge(edges.len() * (cuts.len() + 8) / 16);
         let mut out: Vec<(Vec<u64>, ByteSet)> = Vec::new();
         let mut by: Vec<u64> = Vec::new();
         for cut in cuts.windows(2) {

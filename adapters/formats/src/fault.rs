@@ -121,6 +121,7 @@ impl LowerError {
             LowerError::Parts(errors) => errors.faults(),
             LowerError::NoBuiltins { .. } => vec![RequestFault::new("/tools", self)],
             LowerError::TooManyCalls { .. } => vec![RequestFault::new("/parallel_tool_calls", self)],
+            LowerError::TooMuchText { pointer, .. } => vec![RequestFault::new(&**pointer, self)],
             LowerError::NoReasoning { .. }
             | LowerError::Combination { .. }
             | LowerError::TooLarge { .. }

@@ -1,11 +1,12 @@
 //! Wire format + request -> grammar of the whole turn.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use louver::front::json_schema::{SchemaError, SchemaErrors};
 use louver::fsm::ByteSet;
 use louver::ids::RuleId;
-use louver::ir::{AfterTag, Expr, GrammarBuilder, SpecialToken, Trigger};
+use louver::ir::{AfterTag, Expr, Grammar, GrammarBuilder, Rule, SpecialToken, Trigger};
 use louver::spec::tools::{Tool, ToolChoice, ToolChoiceError};
 
 use crate::arguments::Lowered;
@@ -34,11 +35,12 @@ impl WireFormat {
             frame_end: None,
         };
         let unflagged = request.unflagged();
+        let loosened: HashSet<usize> = unflagged.iter().map(|(k, _)| *k).collect();
         let (mut lowered, mut loose): (Vec<Option<Lowered>>, Vec<Loose>) = (Vec::new(), Vec::new());
         for (k, tool) in request.tools.iter().enumerate() {
             let known = lowering.relaxed.len();
             lowered.push(lowering.arguments(k, tool));
-            if lowering.relaxed.len() > known || unflagged.iter().any(|(unflagged, _)| *unflagged == k) {
+            if lowering.relaxed.len() > known || loosened.contains(&k) {
                 loose.push(Loose { tool: Some(k), schema: tool.parameters.clone() });
             }
         }
@@ -91,7 +93,13 @@ impl WireFormat {
         let turn = lowering.builder.rule("turn", turn);
         let mut relaxed = lowering.relaxed;
         relaxed.extend(unflagged.into_iter().map(|(_, error)| error));
-        let grammar = lowering.builder.finish(turn)?.into();
+        let grammar: Arc<Grammar> = lowering.builder.finish(turn)?.into();
+        let limit = request.limits.dispatch_bytes;
+        let over = |rule: &Rule| matches!(&rule.body, Expr::Dispatch(dispatch) if dispatch.bytes() > limit);
+        if grammar.rules.iter().any(over) {
+            // Stop strings and bans alone are not too much: the names of tools are.
+            return Err(LowerError::TooMuchText { pointer: "/tools".into(), limit });
+        }
         let readers = lowered.into_iter().map(|l| l.map(|l| l.reader)).collect();
         let inner = PlanInner {
             grammar,

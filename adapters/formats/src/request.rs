@@ -1,7 +1,7 @@
 //! What a turn may be, and why a request cannot become a grammar.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::num::NonZeroU32;
 
 use louver::engine::Engine;
@@ -346,12 +346,14 @@ impl ToolRequest {
     }
 
     fn check_choice(&self) -> Result<(), ToolChoiceError> {
-        let known = |name: &str| self.names().any(|n| n == name);
+        let names: HashSet<&str> = self.names().collect();
+        let known = |name: &str| names.contains(name);
         let unknown = |name: &str| Err(unknown(name, self.names().map(str::to_owned)));
         if let Some(name) = self.allowed.iter().flatten().find(|name| !known(name)) {
             return unknown(name);
         }
-        let allowed = |name: &str| self.allowed.as_ref().is_none_or(|list| list.iter().any(|a| a == name));
+        let listed: HashSet<&str> = self.allowed.iter().flatten().map(String::as_str).collect();
+        let allowed = |name: &str| self.allowed.is_none() || listed.contains(name);
         match &self.tool_choice {
             ToolChoice::Named(name) if !known(name) || !allowed(name) => unknown(name),
             ToolChoice::Required if !self.names().any(allowed) => Err(ToolChoiceError::NoTools),
@@ -364,16 +366,26 @@ impl ToolRequest {
         self.check_choice()?;
         let refuse = |what| Err(LowerError::Combination { what });
         Lowering::check_builtins(format, &self.builtins)?;
-        if self.builtins.iter().any(|b| self.tools.iter().any(|tool| tool.name == b.name)) {
+        let mut taken: HashSet<&str> = self.tools.iter().map(|tool| &*tool.name).collect();
+        if self.builtins.iter().any(|builtin| taken.contains(&*builtin.name)) {
             return refuse("a tool of the model's own and another of the same name");
         }
-        let others = || self.tools.iter().map(|tool| &tool.name).chain(self.builtins.iter().map(|b| &b.name));
-        if self.customs.iter().enumerate().any(|(k, custom)| {
-            others().chain(self.customs[..k].iter().map(|c| &c.name)).any(|name| *name == custom.name)
-        }) {
+        taken.extend(self.builtins.iter().map(|builtin| &*builtin.name));
+        if self.customs.iter().any(|custom| !taken.insert(&custom.name)) {
             return refuse("a custom tool and another of the same name");
         }
         self.check_answer(format)?;
+        let limit = self.limits.dispatch_bytes;
+        // One stop string may stand there without a list.
+        let place = |k| if self.stop.len() == 1 { "/stop".to_owned() } else { format!("/stop/{k}") };
+        let places = (0..self.stop.len()).map(place).chain(std::iter::repeat(String::new()));
+        let mut bytes = 0usize;
+        for (text, pointer) in self.stop.iter().chain(&self.bans).zip(places) {
+            bytes = bytes.saturating_add(text.len());
+            if bytes > limit {
+                return Err(LowerError::TooMuchText { pointer, limit });
+            }
+        }
         if self.stop.iter().chain(&self.bans).any(String::is_empty) {
             return refuse("an empty stop string or ban");
         }
@@ -550,6 +562,14 @@ pub enum LowerError {
         most: u32,
         /// The limit.
         limit: u32,
+    },
+    /// More text that ends or interrupts free text than [`Limits::dispatch_bytes`] allows.
+    #[error("the texts that end or interrupt free text have more than {limit} bytes")]
+    TooMuchText {
+        /// JSON pointer of the first text beyond: `/stop/3`, or `/stop` if there is one; `/tools` if the names of tools alone are too much. Empty for a ban.
+        pointer: String,
+        /// The limit.
+        limit: usize,
     },
     /// An automaton over the limit.
     #[error("{what}: {cause}")]

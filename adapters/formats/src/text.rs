@@ -63,8 +63,8 @@ impl Lowering<'_> {
         excludes.extend(heads.iter().filter(|head| head.chars().count() > 1).map(|head| head.as_bytes().to_vec()));
         let begun = excludes.iter().filter_map(|e| String::from_utf8_lossy(e).chars().next());
         let not: Vec<char> = single.into_iter().chain(begun).collect();
-        if self.request.stop.is_empty() {
-            // One rule, so that its mask entry serves all requests.
+        if self.request.stop.is_empty() && self.request.bans.is_empty() {
+            // One rule, so that its mask entry serves all requests. All its transitions are written out: the texts are the format's.
             let text = self.builder.labelled("text", Role::Text.label(), without(&not, &excludes));
             return Expr::optional(Expr::Ref(text));
         }

@@ -82,6 +82,14 @@ pub enum RequestError {
         /// The model's.
         limit: usize,
     },
+    /// The prompt's text is too long to be tokenized: over a limit, or it cannot fit into the context.
+    #[error("the prompt has {bytes} bytes, more than the {limit} that are tokenized")]
+    TooManyBytes {
+        /// The text's length.
+        bytes: usize,
+        /// The most that is tokenized.
+        limit: usize,
+    },
     /// The request asks for something that would break the constraint or that cannot be done beside it.
     #[error("{0}")]
     Unsupported(&'static str),

@@ -15,7 +15,7 @@ use crate::error::{LoadError, PlanError, RequestError};
 use crate::files;
 use crate::host::Host;
 use crate::plan::{Plan, PlanBuilder, ToolList};
-use crate::prompt::{ChatTemplate, PromptParts, TemplateError, TemplateInput};
+use crate::prompt::{ChatTemplate, PromptParts, TemplateError, TemplateInput, longest_text};
 
 /// How a model's engine is made.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +26,9 @@ pub struct LouverOptions {
     pub formats: Vec<WireFormat>,
     /// The engine's limits.
     pub engine: EngineOptions,
+    /// Most bytes of a prompt's text. A longer one is refused before it is tokenized, and so is one that
+    /// cannot fit into the model's context, as far as the tokenizer tells.
+    pub prompt_bytes: Option<usize>,
 }
 
 /// Louver for one loaded model: its vocabulary, wire format and chat template. Cheap to clone.
@@ -42,6 +45,8 @@ pub(crate) struct Inner {
     pub(crate) template: Result<ChatTemplate, TemplateError>,
     pub(crate) format: Result<WireFormat, DetectError>,
     pub(crate) max_context: usize,
+    /// Most bytes of a prompt's text.
+    prompt_bytes: usize,
     pub(crate) stops: Vec<u32>,
     /// Tokens that the host takes for ends and the wire format does not.
     early_ends: Vec<String>,
@@ -70,6 +75,9 @@ pub(crate) struct ModelKind {
 
 impl Inner {
     pub(crate) fn tokenize(&self, text: &str) -> Result<Vec<u32>, RequestError> {
+        if text.len() > self.prompt_bytes {
+            return Err(RequestError::TooManyBytes { bytes: text.len(), limit: self.prompt_bytes });
+        }
         // Special tokens are the template's affair.
         let encoding = self.tokenizer.encode_fast(text, false);
         Ok(encoding.map_err(|error| RequestError::Tokenize(error.to_string()))?.get_ids().to_vec())
@@ -212,6 +220,7 @@ impl Louver {
         let vocab_options = VocabOptions { stop_ids: stops.clone(), ..VocabOptions::default() };
         let (vocab, warnings) = louver_hf_tokenizers::vocabulary(&tokenizer, &vocab_options)?;
         let stops = vocab.stops().iter().map(|id| id.raw()).collect();
+        let fitting = longest_text(&tokenizer, max_context).unwrap_or(usize::MAX);
         Ok(Louver {
             inner: Arc::new(Inner {
                 engine: Engine::new(Arc::new(vocab), options.engine),
@@ -219,6 +228,7 @@ impl Louver {
                 template,
                 format,
                 max_context,
+                prompt_bytes: options.prompt_bytes.unwrap_or(usize::MAX).min(fitting),
                 stops,
                 early_ends,
                 warnings: warnings.iter().map(ToString::to_string).collect(),

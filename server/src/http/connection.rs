@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
@@ -25,8 +26,10 @@ pub(crate) struct Peer {
 }
 
 /// What is going on at a connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Activity {
+    /// When the last request ended, or the connection began.
+    last: Mutex<Instant>,
     /// Requests that are being answered.
     requests: AtomicUsize,
     /// Requests there have been.
@@ -44,12 +47,25 @@ pub(crate) struct Answering(Arc<Activity>);
 
 impl Peer {
     pub(super) fn new(address: SocketAddr) -> Peer {
-        Peer { address, activity: Arc::default() }
+        let activity = Activity {
+            last: Mutex::new(Instant::now()),
+            requests: AtomicUsize::new(0),
+            begun: AtomicUsize::new(0),
+            is_writing: AtomicBool::new(false),
+            is_evicted: AtomicBool::new(false),
+            evicted: Notify::new(),
+        };
+        Peer { address, activity: Arc::new(activity) }
     }
 
     /// Whether nothing is asked and nothing is left to send.
     pub(super) fn is_quiet(&self) -> bool {
         self.activity.requests.load(Ordering::Relaxed) == 0 && !self.activity.is_writing.load(Ordering::Relaxed)
+    }
+
+    /// When the last request ended, or the connection began.
+    pub(super) fn last(&self) -> Instant {
+        *self.activity.last.lock()
     }
 
     /// Tells the connection to end. True the first time.
@@ -78,6 +94,7 @@ impl Peer {
 
 impl Drop for Answering {
     fn drop(&mut self) {
+        *self.0.last.lock() = Instant::now();
         self.0.requests.fetch_sub(1, Ordering::Relaxed);
     }
 }

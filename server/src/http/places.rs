@@ -1,7 +1,7 @@
 //! How many connections there may be, in all and of one peer.
 //!
-//! A connection that finds no place takes that of the oldest one on which nothing is asked: idle, or
-//! with a head that is only half there. So neither can keep others out. Where requests are being
+//! A connection that finds no place takes that of the one on which nothing has been asked for longest:
+//! idle, or with a head that is only half there. So neither can keep others out. Where requests are being
 //! answered on all of them, further connections get a spare place, of which there are few; there
 //! `/healthz` is answered and everything else refused.
 
@@ -24,7 +24,7 @@ pub(super) struct Places {
     open: Mutex<Open>,
 }
 
-/// The connections that have a place, by number: the oldest first.
+/// The connections that have a place, by number.
 #[derive(Debug, Default)]
 struct Open {
     next: u64,
@@ -74,17 +74,15 @@ impl Places {
 }
 
 impl Open {
-    /// Takes the place of the oldest connection of a kind on which nothing is asked, if there is one.
+    /// Takes the place of a connection of a kind on which nothing is asked, if there is one.
     fn evict(&mut self, is_of_kind: impl Fn(&Peer) -> bool) -> bool {
-        let mut quiet = self.full.iter().filter(|(_, peer)| peer.is_quiet() && is_of_kind(peer));
-        let Some(number) = quiet.next().map(|(number, _)| *number) else { return false };
-        self.remove(number).is_some_and(|peer| peer.evict())
+        let number = longest_quiet(&self.full, is_of_kind);
+        number.and_then(|number| self.remove(number)).is_some_and(|peer| peer.evict())
     }
 
     fn evict_spare(&mut self) -> bool {
-        let mut quiet = self.spare.iter().filter(|(_, peer)| peer.is_quiet());
-        let Some(number) = quiet.next().map(|(number, _)| *number) else { return false };
-        self.remove(number).is_some_and(|peer| peer.evict())
+        let number = longest_quiet(&self.spare, |_| true);
+        number.and_then(|number| self.remove(number)).is_some_and(|peer| peer.evict())
     }
 
     fn remove(&mut self, number: u64) -> Option<Peer> {
@@ -105,6 +103,12 @@ impl Drop for Place {
         // None if another connection has it already.
         self.places.open.lock().remove(self.number);
     }
+}
+
+/// The connection of a kind on which nothing has been asked for longest.
+fn longest_quiet(connections: &BTreeMap<u64, Peer>, is_of_kind: impl Fn(&Peer) -> bool) -> Option<u64> {
+    let quiet = connections.iter().filter(|(_, peer)| peer.is_quiet() && is_of_kind(peer));
+    quiet.min_by_key(|(number, peer)| (peer.last(), **number)).map(|(number, _)| *number)
 }
 
 /// Who has a connection: an IPv4 address, or the network of an IPv6 address, whose lower half its
@@ -129,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_taken_from_the_oldest_on_which_nothing_is_asked() {
+    fn places_are_taken_from_those_that_ask_nothing() {
         let places = places(3, 2);
         let (a, b, c) = (peer("10.0.0.1:1"), peer("10.0.0.1:2"), peer("10.0.0.2:1"));
         let enter = |peer: &Peer| places.enter(peer).unwrap();
@@ -140,14 +144,15 @@ mod tests {
         let d = peer("10.0.0.1:3");
         let held_d = enter(&d);
         assert!(!held_d.is_spare && b.is_evicted() && !a.is_evicted() && !c.is_evicted());
-        // Where all are taken, the oldest of anyone.
-        let e = peer("10.0.0.3:1");
-        assert!(!enter(&e).is_spare && c.is_evicted());
-        // What was evicted is not freed twice.
-        drop(held);
+        // Where all are taken, anyone's: the one that has been quiet for longest, whichever came first.
+        drop(c.answering());
         drop(answering);
-        assert_eq!(places.open.lock().full.len(), 1);
+        let e = peer("10.0.0.3:1");
+        assert!(!enter(&e).is_spare && d.is_evicted() && !a.is_evicted() && !c.is_evicted());
+        // What was evicted is not freed twice.
         drop(held_d);
+        assert_eq!(places.open.lock().full.len(), 2);
+        drop(held);
         let open = places.open.lock();
         assert!(open.full.is_empty() && open.by_peer.is_empty() && open.spare.is_empty());
     }

@@ -130,7 +130,6 @@ impl Demand {
             // Done with the compilation, so that it ends with the request.
             overlap: Overlap { prepare: false, ..Overlap::default() },
             record,
-            ..RunOptions::default()
         };
         Run { sampling: Some(params), processors: served.processors.0.clone(), options }
     }

@@ -8,7 +8,7 @@ use louver_server::Processors;
 use mistralrs::CustomLogitsProcessor;
 use serde_json::{Value, json};
 
-use crate::support::{NO_FUEL_LIMIT, PATIENCE, Server, ask, data, endless, heavy, rest};
+use crate::support::{Answer, NO_FUEL_LIMIT, PATIENCE, Server, ask, data, endless, heavy, rest};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_leave_end_their_generations() {
@@ -109,6 +109,32 @@ async fn compilations_end_with_their_requests() {
     // A place is free only when its work has ended.
     let answered = async { while server.chat(&ask(json!({}))).await.status != 200 {} };
     assert!(tokio::time::timeout(PATIENCE, answered).await.is_ok(), "the work goes on");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn prompts_are_bounded_before_they_are_tokenized() {
+    let refused = |answer: Answer| {
+        assert_eq!(answer.error(), (400, "context_length_exceeded".to_owned(), Some("/messages".to_owned())));
+        let message = answer.json()["error"]["message"].as_str().unwrap().to_owned();
+        assert!(message.contains(" bytes, more than the "), "{message}");
+        message
+    };
+    let of = |bytes: usize| ask(json!({"messages": [{"role": "user", "content": "a".repeat(bytes)}], "max_tokens": 5}));
+    let server = Server::start("[limits.requests]\nprompt_bytes = 2000").await;
+    assert!(refused(server.chat(&of(2000)).await).contains("the 2000 "));
+    let body = json!({"messages": of(2000)["messages"]}).to_string();
+    let checked = server.post("/v1/louver/check", body).await.json();
+    assert_eq!((&checked["ok"], &checked["errors"][0]["pointer"]), (&json!(false), &json!("/messages")));
+    assert_eq!(server.chat(&of(1000)).await.status, 200);
+    // By the model's context: 8192 tokens of at most the longest token's bytes.
+    let server = Server::start("[limits.requests]\nprompt_bytes = 100000000").await;
+    let message = refused(server.chat(&of(2_000_000)).await);
+    let limit: usize = message.split("the ").last().unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert_eq!(limit % 8192, 0, "{message}");
+    // What is tokenized and found too long has the same error.
+    let answer = server.chat(&of(limit - 1000)).await;
+    assert_eq!(answer.error().1, "context_length_exceeded");
+    assert!(answer.json()["error"]["message"].as_str().unwrap().contains(" tokens, "), "{}", answer.text);
 }
 
 /// A processor that does something once it is told to.

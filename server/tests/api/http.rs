@@ -172,15 +172,15 @@ async fn half_written_heads_keep_nobody_out() {
 #[tokio::test(flavor = "multi_thread")]
 async fn healthz_answers_where_all_connections_are_taken() {
     for limits in ["connections_per_peer = 4", "connections = 4"] {
-        let server = Server::start(&format!("[limits.http]\n{limits}")).await;
-        // Bodies that do not arrive: requests are being answered on all connections.
+        let mut server = Server::start(&format!("[limits.http]\n{limits}")).await;
+        // A connection for each request: one that is kept may be closed before it is used again.
+        server.client = reqwest::Client::builder().timeout(PATIENCE).pool_max_idle_per_host(0).build().unwrap();
+        // Bodies that do not arrive, until requests are being answered on all connections. One whose head is
+        // not read yet gives its place to the request behind it.
         let mut halves = Vec::new();
-        for _ in 0..4 {
-            halves.push(half_body(&server, 1000, 1).await);
-        }
-        // A full place is not to be had any more once all four are read.
         let full = async {
             loop {
+                halves.push(half_body(&server, 1000, 1).await);
                 let answer = server.chat(&ask(json!({"max_tokens": 1}))).await;
                 if answer.status != 200 {
                     break answer;
@@ -202,7 +202,7 @@ async fn healthz_answers_where_all_connections_are_taken() {
             assert_eq!(server.get("/healthz").await.json(), json!({"status": "ok"}));
         }
         assert_eq!(server.get("/v1/models").await.status, 503);
-        drop(halves.pop());
+        halves.clear();
         let served = async { while server.get("/v1/models").await.status != 200 {} };
         assert!(tokio::time::timeout(PATIENCE, served).await.is_ok(), "{limits}");
     }

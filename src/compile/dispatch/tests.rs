@@ -2,7 +2,10 @@
 
 use super::trie::tests::counted;
 use super::*;
-use crate::ids::SpecialId;
+use crate::compile::{CompileError, Compiled};
+use crate::ids::{RuleId, SpecialId};
+use crate::ir::{Expr, GrammarBuilder};
+use crate::limits::Limits;
 
 type Make = fn(usize) -> Watched;
 
@@ -103,6 +106,45 @@ fn building_a_dispatch_is_linear_in_its_texts() {
         assert!(steps <= 16 * bytes(&large) + 1_000, "{kind}: {steps} steps");
         assert!(states <= 4 * bytes(&large) + 1_000, "{kind}: {states} states");
     }
+}
+
+#[test]
+fn texts_are_bounded_before_anything_is_built() {
+    let limits = Limits { dispatch_bytes: 1_000, ..Limits::default() };
+    let compile = |stop: usize, excluded: usize| {
+        let mut builder = GrammarBuilder::new();
+        let body = builder.rule("body", Expr::text("."));
+        // Tags with one trigger are watched for once.
+        let tags = vec![(Trigger::Text(b"<t>".to_vec()), body); 500];
+        let (stops, excludes) = (texts([noise(3, stop)]), vec![noise(4, excluded)]);
+        let dispatch = Dispatch { tags, stops, excludes, after: AfterTag::End, end: DispatchEnd::AtStop };
+        let start = builder.rule("text", Expr::Dispatch(Box::new(dispatch)));
+        let grammar = builder.finish(start).unwrap();
+        let mut result = Ok(());
+        let steps = counted(|| result = Compiled::new(grammar, &limits).map(drop));
+        (result, steps)
+    };
+    let (whole, steps) = compile(500, 497);
+    assert!(whole.is_ok() && steps > 1_000);
+    let (error, steps) = compile(50_000, 1);
+    let what = "bytes of triggers, stops and excludes";
+    assert_eq!(error, Err(CompileError::Limit { rule: "text".into(), what, limit: 1_000 }));
+    assert_eq!(steps, 0);
+    assert!(compile(500, 498).0.is_err());
+}
+
+/// The most that is allowed, with tools of the longest names that OpenAI takes: no limit on states is in the way.
+#[test]
+fn a_thousand_tools_with_long_names_are_watched_for() {
+    let mut builder = GrammarBuilder::new();
+    let body = builder.rule("body", Expr::text("."));
+    let name = |k: usize| format!("<function={}>", String::from_utf8_lossy(&noise(k * 7 + 1, 64))).into_bytes();
+    let tags: Vec<(Trigger, RuleId)> = (0..1_024).map(|k| (Trigger::Text(name(k)), body)).collect();
+    let (stops, excludes) = (texts([b"</s>".to_vec()]), vec![b"<|im_start|>".to_vec()]);
+    let dispatch = Dispatch { tags, stops, excludes, after: AfterTag::Loop, end: DispatchEnd::Anywhere };
+    assert!(dispatch.bytes() > 64 << 10);
+    let start = builder.rule("text", Expr::Dispatch(Box::new(dispatch)));
+    Compiled::new(builder.finish(start).unwrap(), &Limits::default()).unwrap();
 }
 
 /// All bytes are watched for, so that none leads back to the root: what is live is found along the edges.

@@ -205,7 +205,7 @@ impl Lowering<'_> {
                 Ok(dfa) => Expr::Automaton(Arc::new(dfa)),
                 Err(why) => self.too_large(&node.span, why),
             },
-            Kind::Dispatch(dispatch) => self.dispatch(dispatch),
+            Kind::Dispatch(dispatch) => self.dispatch(dispatch, &node.span),
             Kind::TokenDispatch(dispatch) => self.token_dispatch(dispatch),
             Kind::Members(members) => self.members(members),
             Kind::Automaton(dfa) => Expr::Automaton(dfa.clone()),
@@ -281,14 +281,21 @@ impl Lowering<'_> {
         }
     }
 
-    fn dispatch(&mut self, dispatch: &DispatchNode) -> Expr {
+    fn dispatch(&mut self, dispatch: &DispatchNode, span: &Span) -> Expr {
         let mut tags = Vec::with_capacity(dispatch.tags.len());
         for (trigger, _, body) in &dispatch.tags {
             tags.push((self.trigger(trigger), self.body(body)));
         }
         let stops = dispatch.stops.iter().map(|stop| self.trigger(stop)).collect();
         let excludes = dispatch.excludes.clone();
-        Expr::Dispatch(Box::new(Dispatch { tags, stops, excludes, after: dispatch.after, end: dispatch.end }))
+        let dispatch = Dispatch { tags, stops, excludes, after: dispatch.after, end: dispatch.end };
+        let most = self.limits.dispatch_bytes;
+        if dispatch.bytes() > most {
+            let message = format!("the triggers, stops and excludes have more than {most} bytes");
+            self.diagnostics.push(Diagnostic::error(span.clone(), message));
+            return Expr::Never;
+        }
+        Expr::Dispatch(Box::new(dispatch))
     }
 
     /// Any tokens but the triggers and the excluded ones, and behind each trigger its rule.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::super::within::Within;
 use super::ast::{DispatchNode, Kind, MembersNode, Name, Regex, Span, TokenDispatch, TriggerNode};
 use super::cursor::{Bytes, Reported};
 use super::parse::Parser;
@@ -39,9 +40,6 @@ const OPTIONS: [&str; 12] = [
 pub(super) fn is_macro(name: &str) -> bool {
     MACROS.contains(&name)
 }
-
-/// Most pairs of a trigger and an excluded text that are compared for a warning.
-const MAX_PAIRS: usize = 100_000;
 
 /// An argument's value.
 #[derive(Debug)]
@@ -419,17 +417,14 @@ impl Parser<'_> {
 
     /// A trigger that contains an excluded text never fires.
     fn unreachable_tags(&mut self, dispatch: &DispatchNode) {
-        if dispatch.tags.len().saturating_mul(dispatch.excludes.len()) > MAX_PAIRS {
-            return;
-        }
+        let excludes = Within::new(&dispatch.excludes);
         for (trigger, span, _) in &dispatch.tags {
             let before = match trigger {
                 TriggerNode::Text(text) => &text[..text.len() - 1],
                 TriggerNode::Led(text, _) => &text[..],
                 TriggerNode::Token(_) => continue,
             };
-            let within = |e: &&Vec<u8>| before.windows(e.len()).any(|w| w == &e[..]);
-            if let Some(exclude) = dispatch.excludes.iter().find(within) {
+            if let Some(exclude) = excludes.find(before).map(|found| &dispatch.excludes[found]) {
                 let message = "this tag never fires: an excluded text is read before its trigger is complete";
                 let label = format!("{:?} is excluded", String::from_utf8_lossy(exclude));
                 self.cursor.diagnostics.push(Diagnostic::warning(span.clone(), message).label(label));

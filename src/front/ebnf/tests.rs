@@ -152,6 +152,11 @@ fn bounds_are_errors_with_places() {
     assert_eq!(messages(&error), ["1:70 the grammar has more than 20 expressions"]);
     assert!(read(&" ".repeat(101)).unwrap_err().to_string().contains("101 bytes"));
     assert!(read("root ::= except!(\"ab\", 200)").unwrap_err().to_string().contains("50 states"));
+    let watching = Limits { dispatch_bytes: 8, ..small.clone() };
+    let read_watching = |text: &str| lower(text, &EbnfOptions::default(), &watching);
+    assert!(read_watching("root ::= TagDispatch(stops=(\"abcdef\",), excludes=(\"xy\",))").is_ok());
+    let error = read_watching("root ::= TagDispatch(stops=(\"abcdef\",), excludes=(\"xyz\",))").unwrap_err();
+    assert_eq!(messages(&error), ["1:10 the triggers, stops and excludes have more than 8 bytes"]);
     assert!(read("root[lazy] ::= \"a\"{200}").unwrap_err().to_string().contains("cannot be lazy"));
     // Nothing recurses without bound, whatever the limits.
     let wide = Limits { depth: usize::MAX, nodes: usize::MAX, ..Limits::default() };

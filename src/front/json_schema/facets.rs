@@ -9,6 +9,7 @@ use super::doc::LocId;
 use super::group::{Free, Group};
 use super::multiples::joined;
 use super::normalize::Locs;
+use crate::fuel;
 use crate::hash::{HashMap, HashSet};
 use crate::spec::json::Json;
 
@@ -327,7 +328,7 @@ impl<'a> Facets<'a> {
         }
         let object = &self.object;
         if object.max.is_some_and(|max| max < object.min || (max as usize) < object.required.len())
-            || object.required.iter().any(|name| object.forbidden.contains(name))
+            || shared(&object.required, &object.forbidden).is_some()
         {
             self.types = self.types.minus(Types::OBJECT);
         }
@@ -608,13 +609,49 @@ fn extend_distinct<T: PartialEq + Clone>(list: &mut Vec<T>, more: &[T]) {
 
 /// The same for lists that may be long.
 fn extend_hashed<T: Eq + Hash + Clone>(list: &mut Vec<T>, more: &[T]) {
-    const FEW: usize = 256;
     if list.len().saturating_mul(more.len()) <= FEW {
         return extend_distinct(list, more);
     }
     let known: HashSet<&T> = list.iter().collect();
     let more: Vec<T> = more.iter().filter(|item| !known.contains(item)).cloned().collect();
     list.extend(more);
+}
+
+/// So many comparisons cost less than a set.
+const FEW: usize = 256;
+
+/// A list that is asked so many times whether it has something: by a set, if it pays.
+pub(super) struct Among<'l, T> {
+    list: &'l [T],
+    known: Option<HashSet<&'l T>>,
+}
+
+impl<'l, T: Eq + Hash> Among<'l, T> {
+    pub(super) fn new(list: &'l [T], asked: usize) -> Self {
+        let known = (list.len().saturating_mul(asked) > FEW).then(|| list.iter().collect());
+        Among { list, known }
+    }
+
+    pub(super) fn has(&self, item: &T) -> bool {
+        match &self.known {
+            Some(known) => known.contains(item),
+            None => self.list.contains(item),
+        }
+    }
+}
+
+/// The first of a list that is also in another one.
+pub(super) fn shared<'l, T: Eq + Hash>(list: &'l [T], other: &'l [T]) -> Option<&'l T> {
+    fuel::charge(1 + (list.len() + other.len()) / 8);
+    let other = Among::new(other, list.len());
+    list.iter().find(|item| other.has(item))
+}
+
+/// Whether another list has all of a list.
+pub(super) fn contained<T: Eq + Hash>(list: &[T], other: &[T]) -> bool {
+    fuel::charge(1 + (list.len() + other.len()) / 8);
+    let other = Among::new(other, list.len());
+    list.iter().all(|item| other.has(item))
 }
 
 /// Values of the first list that equal one of the second.

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use super::SchemaErrorReason as Reason;
 use super::doc::LocId;
-use super::facets::{Facets, StringFacets, Types};
+use super::facets::{Among, Facets, StringFacets, Types};
 use super::lower::Lowering;
 use super::members::Member;
 use super::normalize::Needs;
@@ -275,8 +275,9 @@ impl<'a> Lowering<'a, '_> {
                 others = others.with(self.present(&locs));
             }
             known.others = known.others.with(others);
+            let declared = Among::new(&declared, known.declared.len());
             for (name, kinds) in &mut known.declared {
-                if !declared.contains(name) {
+                if !declared.has(name) {
                     *kinds = kinds.with(others);
                 }
             }
@@ -306,10 +307,11 @@ impl<'a> Lowering<'a, '_> {
         let declared = self.declared(object);
         let mut members = Vec::with_capacity(declared.len());
         let mut needed = Vec::new();
+        let must = Among::new(&object.required, declared.len());
         for &name in &declared {
             let locs = self.norm.member(object, name);
             let at = locs.first().copied().filter(|&at| at != LocId::FALSE).unwrap_or(self.at);
-            let required = object.required.contains(&name);
+            let required = must.has(&name);
             let body = match (self.norm.accepts_name(object, name), (style.name)(name)) {
                 (false, _) => Expr::Never,
                 (true, Some(written)) => {

@@ -5,10 +5,13 @@ use std::rc::Rc;
 
 use super::MemberOrder;
 use super::doc::LocId;
-use super::facets::{Facets, NumberFacets, ObjectFacets, ObjectPart, PatternUse, SomeMember, StringFacets, Types};
+use super::facets::{
+    Among, Facets, NumberFacets, ObjectFacets, ObjectPart, PatternUse, SomeMember, StringFacets, Types,
+};
 use super::group::Group;
 use super::normalize::{Alternatives, MAX_ALTERNATIVES, Normalizer};
 use super::{SchemaErrorReason as Reason, facets};
+use crate::fuel;
 use crate::hash::HashMap;
 use crate::ir::Members;
 use crate::spec::json::Json;
@@ -155,6 +158,7 @@ impl<'a> Normalizer<'a> {
         let mut i = 0;
         while i < list.len() {
             let (required, forbidden) = counts(&list[i]);
+            fuel::charge(1 + list.len() / 4);
             let other = (0..list.len()).find_map(|j| {
                 let objects = list[i].types.meets(Types::OBJECT) && list[j].types == Types::OBJECT;
                 let alike = others(&list[i]) == others(&list[j]);
@@ -162,7 +166,7 @@ impl<'a> Normalizer<'a> {
                     return None;
                 }
                 let (with, without) = (&list[j].object.required, &list[i].object.forbidden);
-                let name = without.iter().find(|name| with.contains(name))?;
+                let name = facets::shared(without, with)?;
                 // Where members are counted, what is not declared counts less.
                 let counted = list[i].object.min > 0 || list[i].object.max.is_some();
                 if counted && list[i].object.parts.iter().all(|part| part.property(name).is_none()) {
@@ -226,12 +230,12 @@ impl<'a> Normalizer<'a> {
 
     /// False if it is found that no object satisfies them.
     fn reduce_object(&mut self, facets: &mut Group<ObjectFacets<'a>>) -> bool {
-        let is_tested =
-            |part: &Rc<ObjectPart<'a>>| tested(part).is_some_and(|(name, _)| facets.required.contains(&name));
+        let required = Among::new(&facets.required, facets.parts.len());
+        let is_tested = |part: &Rc<ObjectPart<'a>>| tested(part).is_some_and(|(name, _)| required.has(&name));
         if !facets.some.is_empty() || facets.parts.iter().any(is_tested) {
             return self.reduce_members(facets);
         }
-        !facets.required.iter().any(|name| facets.forbidden.contains(name))
+        facets::shared(&facets.required, &facets.forbidden).is_none()
     }
 
     fn reduce_members(&mut self, facets: &mut ObjectFacets<'a>) -> bool {
@@ -286,7 +290,7 @@ impl<'a> Normalizer<'a> {
                 _ => at += 1,
             }
         }
-        !facets.required.iter().any(|name| facets.forbidden.contains(name))
+        facets::shared(&facets.required, &facets.forbidden).is_none()
     }
 
     /// Names of the members that a member looked for may be, where all names are known.
@@ -359,7 +363,11 @@ impl<'a> Normalizer<'a> {
     fn absorbs_objects(&self, a: &ObjectFacets<'a>, b: &ObjectFacets<'a>) -> bool {
         let said = |part: &Rc<ObjectPart<'a>>| {
             let simple = part.patterns.is_empty() && part.additional.is_none();
-            let everywhere = |(name, loc)| b.parts.iter().any(|other| other.property(name) == Some(loc));
+            let everywhere = |(name, loc)| {
+                fuel::charge(1 + b.parts.len() / 8);
+                b.parts.iter().any(|other| other.property(name) == Some(loc))
+            };
+            fuel::charge(1 + b.parts.len() / 16);
             b.parts.iter().any(|other| Rc::ptr_eq(other, part))
                 || simple && part.properties.iter().all(|&(name, loc)| everywhere((name, loc)))
         };
@@ -369,8 +377,8 @@ impl<'a> Normalizer<'a> {
         };
         a.min <= b.min
             && facets::least(a.max, b.max) == b.max
-            && a.required.iter().all(|name| b.required.contains(name))
-            && a.forbidden.iter().all(|name| b.forbidden.contains(name))
+            && facets::contained(&a.required, &b.required)
+            && facets::contained(&a.forbidden, &b.forbidden)
             && a.names.iter().all(|loc| b.names.contains(loc))
             && a.some.iter().all(|some| b.some.iter().any(|other| Rc::ptr_eq(some, other)))
             && a.parts.iter().all(said)

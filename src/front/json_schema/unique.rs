@@ -4,7 +4,7 @@
 use super::UniqueItems;
 use super::array::{Compared, MAX_NODES};
 use super::doc::LocId;
-use super::facets::{ArrayFacets, Facets, NumberFacets, ObjectFacets, StringFacets, Types};
+use super::facets::{Among, ArrayFacets, Facets, NumberFacets, ObjectFacets, StringFacets, Types};
 use super::lower::Lowering;
 use super::normalize::Locs;
 use crate::fsm::Dfa;
@@ -232,10 +232,11 @@ impl<'a> Lowering<'a, '_> {
         }
         let (mut least, mut exact) = (1u64, facets.some.is_empty() && facets.max.is_none() && facets.min == 0);
         let declared = self.declared(facets);
+        let must = Among::new(&facets.required, declared.len());
         for &name in &declared {
             let locs = self.norm.member(facets, name);
             let accepted = self.norm.accepts_name(facets, name);
-            let required = facets.required.contains(&name);
+            let required = must.has(&name);
             let count = if accepted { self.count(locs, depth - 1) } else { Count::exactly(0) };
             if count.least >= PLENTY && (more || required) {
                 return Count::plenty();

@@ -332,8 +332,15 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
 
     fn dispatch(&mut self, tools: &[Tool<'a, 't>], triggers: &BTreeMap<&'t str, Vec<u8>>, min: u32) -> Expr {
         let mut tags = Vec::new();
+        let (mut bytes, most) = (0, self.session.limits.dispatch_bytes);
         for tool in tools {
             let trigger = triggers[tool.head.name.value].clone();
+            bytes += trigger.len();
+            if bytes > most {
+                let message = format!("the texts before tools have more than {most} bytes");
+                self.session.report(Diagnostic::error(tool.head.name.span.clone(), message));
+                return Expr::Never;
+            }
             let rest = self.sequence(tool.rest);
             let body = match self.ignore {
                 Some(ignore) => Expr::seq([Expr::Ref(ignore), rest]),

@@ -1,5 +1,7 @@
 //! Formats to expressions.
 
+use std::collections::BTreeSet;
+
 use super::model::{Begin, End, Format, JsonSchema, StructuralTag, Style, Tag, TagCount};
 use super::read::below;
 use super::{
@@ -9,10 +11,11 @@ use crate::front::diagnostic::Diagnostics;
 use crate::front::ebnf::{self, Dialect, EbnfOptions};
 use crate::front::json_schema::{self, MemberOrder, SchemaErrors, Whitespace};
 use crate::front::regex::{self, Classes, Dot, RegexOptions, SCALARS, spell_utf8};
+use crate::front::within::Within;
 use crate::front::{Lowered, structural_tag::tokens};
 use crate::fsm::ByteSet;
 use crate::fuel;
-use crate::hash::HashMap;
+use crate::hash::{HashMap, HashSet};
 use crate::ids::RuleId;
 use crate::ir::{AfterTag, Budget, Dispatch, DispatchEnd, Expr, GrammarBuilder, SpecialToken, Spent, Trigger};
 use crate::limits::Limits;
@@ -98,7 +101,7 @@ impl Lowering<'_> {
             Format::ConstString { value } => Some(self.literal(value)),
             Format::JsonSchema(_) | Format::Regex { .. } | Format::Grammar { .. } => self.closed(format, pointer),
             Format::AnyText { excludes, max_tokens, max_chars } => {
-                Some(self.any_text(excludes, (*max_tokens, *max_chars), around))
+                self.any_text(excludes, (*max_tokens, *max_chars), (pointer, around))
             }
             Format::Sequence { elements } => self.elements(elements, pointer, around).map(Expr::seq),
             Format::Or { elements } => self.elements(elements, pointer, around).map(Expr::alt),
@@ -243,13 +246,19 @@ impl Lowering<'_> {
         }
     }
 
-    fn any_text(&mut self, excludes: &[String], (tokens, chars): (Option<u32>, Option<u32>), around: &Around) -> Expr {
+    fn any_text(
+        &mut self,
+        excludes: &[String],
+        (tokens, chars): (Option<u32>, Option<u32>),
+        (pointer, around): (&str, &Around),
+    ) -> Option<Expr> {
         if tokens == Some(0) || chars == Some(0) {
-            return Expr::Empty;
+            return Some(Expr::Empty);
         }
         let excludes = excluded(excludes, around);
+        self.bounded(excludes.iter().map(Vec::len), pointer)?;
         if let (None, Some(chars), []) = (tokens, chars, &excludes[..]) {
-            return Expr::repeat(spell_utf8(&SCALARS), 0, Some(chars));
+            return Some(Expr::repeat(spell_utf8(&SCALARS), 0, Some(chars)));
         }
         let text = match &excludes[..] {
             [] => Expr::star(Expr::Class(ByteSet::ALL)),
@@ -259,7 +268,19 @@ impl Lowering<'_> {
         if tokens.is_some() || chars.is_some() {
             self.builder.attributes(rule).budget = Some(Budget { tokens, chars, spent: Spent::Cut });
         }
-        Expr::Ref(rule)
+        Some(Expr::Ref(rule))
+    }
+
+    /// Complains of texts that are more to watch for than the limit allows.
+    fn bounded(&mut self, lengths: impl IntoIterator<Item = usize>, pointer: &str) -> Option<()> {
+        let most = self.limits.dispatch_bytes;
+        if lengths.into_iter().sum::<usize>() <= most {
+            return Some(());
+        }
+        self.fail(
+            pointer,
+            Reason::Limit(format!("the texts that end or interrupt free text have more than {most} bytes")),
+        )
     }
 
     pub(super) fn begin(&mut self, begin: &Begin) -> Expr {
@@ -287,6 +308,7 @@ impl Lowering<'_> {
             && whole
             && !excludes.iter().any(|exclude| around.ends.iter().any(|end| end.contains(exclude.as_str())))
         {
+            self.bounded(around.ends.iter().chain(excludes).map(String::len), pointer)?;
             let rest = self.text_until(&around.ends, excludes);
             return Some(Expr::seq([begin, rest]));
         }
@@ -342,12 +364,15 @@ impl Lowering<'_> {
         count: TagCount,
         (pointer, around): (&str, &Around),
     ) -> Option<Expr> {
-        let bodies = self.each_tag(tags, pointer, |this, tag, pointer| this.triggered_tag(triggers, tag, pointer));
+        let known = Triggers::new(triggers);
+        let bodies = self.each_tag(tags, pointer, |this, tag, pointer| this.triggered_tag(&known, tag, pointer));
         let mut excludes = excluded(excludes, around);
+        self.bounded(excludes.iter().map(Vec::len).chain(triggers.iter().map(String::len)), pointer)?;
         self.check_excludes(triggers, "triggers", &excludes, pointer)?;
         let bodies: Vec<Triggered<'_>> = bodies?;
         // Nothing follows a trigger that no tag begins with.
-        let idle = triggers.iter().filter(|trigger| !bodies.iter().any(|tag| tag.trigger == trigger.as_str()));
+        let begun: HashSet<&str> = bodies.iter().map(|tag| tag.trigger).collect();
+        let idle = triggers.iter().filter(|trigger| !begun.contains(trigger.as_str()));
         excludes.extend(idle.map(|trigger| trigger.clone().into_bytes()));
         let begins = bodies.iter().flat_map(|tag| [Some((tag.trigger, tag.body)), tag.across]);
         let whole: Vec<Expr> =
@@ -367,16 +392,14 @@ impl Lowering<'_> {
     }
 
     /// The one trigger a tag begins with, and the rule of the rest.
-    fn triggered_tag<'t>(&mut self, triggers: &'t [String], tag: &'t Tag, pointer: &str) -> Option<Triggered<'t>> {
+    fn triggered_tag<'t>(&mut self, triggers: &Triggers<'t>, tag: &'t Tag, pointer: &str) -> Option<Triggered<'t>> {
         let at = below(pointer, "begin");
         let Begin::Text(begin) = &tag.begin else {
             let what = "must be a text: it begins with one of the triggers";
             return self.fail(&at, Reason::Malformed(what.into()));
         };
-        let mut found = triggers.iter().filter(|trigger| begin.starts_with(trigger.as_str()));
-        let first = found.next();
-        let second = found.find(|other| Some(*other) != first);
-        let first = match (first, second) {
+        let mut found = triggers.before(begin);
+        let first = match (found.next(), found.next()) {
             (Some(first), None) => first,
             (None, _) => return self.fail(&at, Reason::Contradictory("begins with none of the triggers".into())),
             (Some(first), Some(second)) => {
@@ -417,12 +440,11 @@ impl Lowering<'_> {
     /// Complains of triggers that cannot be read to their end.
     fn check_excludes(&mut self, triggers: &[String], name: &str, excludes: &[Vec<u8>], at: &str) -> Option<()> {
         let before = self.errors.len();
+        let (whole, within): (HashSet<&[u8]>, _) = (excludes.iter().map(|e| &e[..]).collect(), Within::new(excludes));
         for (i, trigger) in triggers.iter().enumerate() {
             let bytes = trigger.as_bytes();
-            let cut = |text: &&Vec<u8>| {
-                **text == bytes || bytes[..bytes.len() - 1].windows(text.len()).any(|window| window == **text)
-            };
-            if let Some(text) = excludes.iter().find(cut) {
+            let inside = within.find(&bytes[..bytes.len() - 1]).map(|found| &excludes[found][..]);
+            if let Some(text) = inside.or_else(|| whole.get(bytes).copied()) {
                 let text = String::from_utf8_lossy(text);
                 let what = format!("{trigger:?} never comes: the text before it may not contain {text:?}");
                 self.fail::<()>(&format!("{at}/{name}/{i}"), Reason::Contradictory(what));
@@ -445,6 +467,7 @@ impl Lowering<'_> {
         }
         let excludes = excluded(excludes, &Around::default());
         let patterns: Vec<String> = rules.iter().map(|(pattern, _)| pattern.clone()).collect();
+        self.bounded(excludes.iter().map(Vec::len).chain(patterns.iter().map(String::len)), pointer)?;
         self.check_excludes(&patterns, "rules", &excludes, pointer)?;
         let bodies = all.into_iter().collect::<Option<Vec<_>>>()?;
         let after = if repeats { AfterTag::Loop } else { AfterTag::End };
@@ -461,13 +484,9 @@ fn dispatch(tags: Vec<(Trigger, RuleId)>, excludes: Vec<Vec<u8>>, after: AfterTa
 
 /// What free text does not contain: its own excludes and what ends the tag around it.
 fn excluded(excludes: &[String], around: &Around) -> Vec<Vec<u8>> {
-    let mut out: Vec<Vec<u8>> = Vec::new();
-    for text in excludes.iter().chain(&around.ends) {
-        if !out.iter().any(|known| known == text.as_bytes()) {
-            out.push(text.clone().into_bytes());
-        }
-    }
-    out
+    let mut seen: HashSet<&str> = HashSet::default();
+    let texts = excludes.iter().chain(&around.ends).filter(|text| seen.insert(text));
+    texts.map(|text| text.clone().into_bytes()).collect()
 }
 
 /// Whether nothing inside says where it ends.
@@ -488,6 +507,25 @@ fn unbounded(format: &Format) -> bool {
         | Format::Star { content }
         | Format::Repeat { content, .. } => unbounded(content),
         _ => false,
+    }
+}
+
+/// Triggers, to be found by what begins with them.
+struct Triggers<'t> {
+    known: HashSet<&'t str>,
+    /// Sorted.
+    lengths: BTreeSet<usize>,
+}
+
+impl<'t> Triggers<'t> {
+    fn new(triggers: &'t [String]) -> Triggers<'t> {
+        let known = triggers.iter().map(String::as_str).collect();
+        Triggers { known, lengths: triggers.iter().map(String::len).collect() }
+    }
+
+    /// Those that a text begins with, shortest first.
+    fn before(&self, text: &str) -> impl Iterator<Item = &'t str> {
+        self.lengths.iter().filter_map(|&len| self.known.get(text.get(..len)?).copied())
     }
 }
 

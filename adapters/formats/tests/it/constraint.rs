@@ -110,6 +110,31 @@ fn what_does_not_go_together_is_an_error() {
 }
 
 #[test]
+fn texts_that_end_free_text_are_bounded() {
+    let over = |body: Value, format: &str| {
+        let mut request = ToolRequest::parse(&body.into()).expect("parses");
+        request.limits.dispatch_bytes = 200;
+        match Catalog::builtin().get(format).expect("format").lower(&request) {
+            Err(error @ LowerError::TooMuchText { limit: 200, .. }) => error.faults()[0].pointer.clone(),
+            Err(error) => panic!("{error}"),
+            Ok(_) => "fits".to_owned(),
+        }
+    };
+    let stop = |len: usize| Value::from("x".repeat(len));
+    let tool = |k: usize| {
+        let name = format!("tool_{k}_{}", "n".repeat(40));
+        json!({"type": "function", "function": {"name": name, "parameters": {"type": "object"}}})
+    };
+    let tools = |count: usize| json!({"tools": (0..count).map(tool).collect::<Vec<_>>()});
+    assert_eq!(over(json!({"stop": stop(201)}), "qwen3"), "/stop");
+    assert_eq!(over(json!({"stop": [stop(100), stop(90), stop(20)]}), "qwen3"), "/stop/2");
+    assert_eq!(over(json!({"stop": [stop(50), stop(50)]}), "qwen3"), "fits");
+    // In this family, a call begins with the tool's name.
+    assert_eq!(over(tools(2), "llama3_function"), "fits");
+    assert_eq!(over(tools(8), "llama3_function"), "/tools");
+}
+
+#[test]
 fn a_constraint_compiles_for_a_vocabulary() {
     let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
     let constraint = constraint().required().strictness(Strictness::AsFlagged);

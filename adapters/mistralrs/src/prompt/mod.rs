@@ -3,12 +3,14 @@
 
 mod clock;
 mod json;
+mod length;
 mod tools;
 
 use minijinja::value::Value;
 use minijinja::{Environment, ErrorKind, context};
 use mistralrs_core::{ChatTemplate as HostTemplate, MessageContent};
 
+pub(crate) use length::longest_text;
 pub use tools::TemplateInput;
 
 /// The chat template fails.
