@@ -53,7 +53,7 @@ const GRAMMARS: &[(&str, &str)] = &[
     ("ebnf", "root ::= root root | root root root | \"a\" | \"ab\"\n"),
     (
         "lark",
-        "start: (tool | other)*\ntool: \"<t>\" body\nbody[suffix=\"</t>\"]: /(.|\\n)*/\nother: /[a-z]+/ & ~\"ab\" | \" \"\n",
+        "start: (tool | other)*\ntool: \"<t>\" body\nbody[suffix=\"</t>\"]: /(.|\\n)*/\nother: OTHER | \" \"\nOTHER: /[a-z]+/ & ~\"ab\"\n",
     ),
     (
         "tag",
