@@ -58,7 +58,7 @@ const SOURCES: &[Source] = &[
     Source::Ebnf(
         "root ::= e\ne ::= e [-+] t | t\nt ::= t [*/] f | f\nf ::= \"(\" e \")\" | [0-9]+ | [a-z]+ \"(\" (e (\",\" e)*)? \")\"\n",
     ),
-    Source::Ebnf("root ::= root root | \"(\" root \")\" | \"a\" | \"ab\"\n"),
+    Source::Ebnf("root ::= root root | root root root | \"a\" | \"ab\"\n"),
     Source::Tag(
         r#"{"type": "structural_tag", "format": {"type": "triggered_tags", "triggers": ["<t"], "tags": [{"begin": "<t>", "content": {"type": "json_schema", "json_schema": {"type": "object"}}, "end": "</t>"}, {"begin": "<tt>", "content": {"type": "any_text", "max_tokens": 9}, "end": "</t>"}]}}"#,
     ),
@@ -102,7 +102,7 @@ fn engine(vocab: &Arc<Vocabulary>, tight: bool) -> Engine {
         EngineOptions { background_threads: 2, pool_scope: PoolScope::Engine, ..EngineOptions::default() };
     if tight {
         options.limits =
-            Limits { parser_bytes: 512 << 10, mask_bytes: 64 << 10, config_items: 12, ..Limits::default() };
+            Limits { parser_bytes: 512 << 10, mask_bytes: 64 << 10, mask_fuel: 20_000, ..Limits::default() };
         options.pool_bytes = 1 << 20;
         options.grammar_cache_bytes = 4 << 20;
     }
