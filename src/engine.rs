@@ -310,6 +310,7 @@ impl Matcher {
         match self.with_retry(index, state, |matcher, state| index.mask(state, matcher.config())) {
             Ok(built) => Some(built),
             Err(limit) => {
+                shared::count(&self.shared.counters.limits_reached, 1);
                 self.limit = Some(limit);
                 None
             }
@@ -434,7 +435,10 @@ impl Matcher {
             Ok((next, offset, next == DEAD && state.parser.store().done(config).root))
         });
         match step {
-            Err(limit) => Err(AdvanceError::Limit { what: limit.what() }),
+            Err(limit) => {
+                shared::count(&self.shared.counters.limits_reached, 1);
+                Err(AdvanceError::Limit { what: limit.what() })
+            }
             Ok((DEAD, _, true)) if index.vocab.is_stop(token) => {
                 self.terminated = true;
                 self.tokens.push(token);

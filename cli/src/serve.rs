@@ -51,6 +51,9 @@ pub(crate) struct ServeArgs {
     /// A key that clients may use; may be given several times. Also read from LOUVER_API_KEY, separated by commas.
     #[arg(long, value_name = "KEY")]
     api_key: Vec<String>,
+    /// A name of this server, beside the loopback's, that requests may have in their Host header; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    allowed_host: Vec<String>,
     /// Limits in TOML, in place of the configuration's.
     #[arg(long, value_name = "FILE")]
     limits: Option<PathBuf>,
@@ -147,6 +150,7 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
     if let Ok(keys) = std::env::var(KEYS) {
         config.api_keys.extend(keys.split(',').map(str::trim).filter(|key| !key.is_empty()).map(str::to_owned));
     }
+    config.allowed_hosts.extend(args.allowed_host.iter().cloned());
     if let Some(path) = &args.limits {
         config.limits = ServerLimits::read(path)?;
     }
@@ -249,6 +253,8 @@ mod tests {
             "a",
             "--api-key",
             "b",
+            "--allowed-host",
+            "models.example",
             "--max-body",
             "99000000",
             "--policy",
@@ -263,6 +269,7 @@ mod tests {
         assert_eq!((model.device, model.isq.as_deref()), (DeviceChoice::Cuda(1), Some("4")));
         assert_eq!((config.port, config.policy), (0, Policy::BestEffort));
         assert_eq!(&config.api_keys[..2], ["a", "b"]);
+        assert_eq!(config.allowed_hosts, ["models.example"]);
         assert_eq!((config.limits.http.body_bytes, config.limits.http.bodies_bytes), (99_000_000, 99_000_000));
         assert!(parse(&[]).check().is_err());
         assert!(Only::try_parse_from(["louver", "--device", "tpu"]).is_err());

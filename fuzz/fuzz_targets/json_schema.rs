@@ -1,4 +1,6 @@
-//! Text to masks, by way of `louver_fuzz::json_schema`.
+//! Runs `louver_fuzz::engine::json_schema`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| louver_fuzz::json_schema(data));
+use louver_fuzz::engine;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| engine::bounded(engine::json_schema, data));

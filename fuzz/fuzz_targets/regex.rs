@@ -1,4 +1,6 @@
-//! Text to masks, by way of `louver_fuzz::regex`.
+//! Runs `louver_fuzz::engine::regex`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| louver_fuzz::regex(data));
+use louver_fuzz::engine;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| engine::bounded(engine::regex, data));

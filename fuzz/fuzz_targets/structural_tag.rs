@@ -1,4 +1,6 @@
-//! Text to masks, by way of `louver_fuzz::structural_tag`.
+//! Runs `louver_fuzz::engine::structural_tag`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| louver_fuzz::structural_tag(data));
+use louver_fuzz::engine;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| engine::bounded(engine::structural_tag, data));

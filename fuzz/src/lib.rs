@@ -1,6 +1,10 @@
-//! What every target does with a text: read it, lower it, compile it, walk along its masks on a toy vocabulary, and check on the way what
-//! must hold. The tests replay regressions through the same functions.
+//! What the fuzz targets do with an input, and what must hold. Two files, as the tests of two crates
+//! replay seeds and regressions through the same functions.
 
+<<<<<<< HEAD
+pub mod engine;
+pub mod formats;
+=======
 use louver::engine::{Constraint, Engine, EngineOptions};
 use louver::front::ebnf::{self, EbnfOptions};
 use louver::front::json_schema::{self, SchemaOptions};
@@ -158,3 +162,4 @@ fn along(plain: &Constraint, simple: &Constraint, data: &[u8]) {
         }
     }
 }
+>>>>>>> main

@@ -9,6 +9,7 @@ use axum::routing::get;
 use serde_json::{Value, json};
 
 use crate::error::{ApiError, ErrorKind};
+use crate::http::origin::check_origin;
 use crate::http::phase::Phase;
 use crate::http::{authorize, observe};
 use crate::state::{App, Served};
@@ -32,6 +33,7 @@ pub fn router(app: App) -> Router {
         .method_not_allowed_fallback(other_method)
         // The last is the outermost.
         .layer(from_fn_with_state(app.clone(), authorize))
+        .layer(from_fn_with_state(app.clone(), check_origin))
         .layer(from_fn_with_state(app.clone(), observe))
         .with_state(app)
 }

@@ -1,5 +1,6 @@
 //! `POST /v1/louver/check`: a request compiled and priced, and not run.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
@@ -10,14 +11,16 @@ use louver::spec::json::{Json, Object};
 use louver_formats::{CallKind, RequestFault};
 use louver_mistralrs::{Plan, PlanError};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::app::json_response;
 use crate::chat::ChatRequest;
-use crate::error::ApiError;
-use crate::http::body::{blocking, read_json};
+use crate::error::{ApiError, ErrorKind};
+use crate::http::body::read_json;
+use crate::http::owned;
 use crate::responses;
 use crate::state::{App, Served};
-use crate::turn::Demand;
+use crate::turn::{Demand, Work};
 
 /// The routes.
 pub(crate) fn routes() -> Router<App> {
@@ -34,13 +37,22 @@ struct Checked {
 }
 
 /// 200 for every body that is JSON and names a model that is there: what is wrong is in the answer.
+/// Checks have places and a deadline of their own, so that they take none from completions.
 async fn check(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let body = read_json(&app, &parts.headers, body).await?;
     let served = app.model(body.get("model").and_then(Json::as_str))?.clone();
-    let checked = understand(body, &app);
-    let answer = blocking(move || Ok(checked.answer(&served))).await?;
-    Ok(json_response(&answer))
+    let late = |_| ApiError::whole(ErrorKind::Timeout, "timeout", "the check took too long");
+    let limit = app.config().limits.requests.check_timeout_s.0;
+    let checked = owned(timeout(limit, compile(app, served, body))).await;
+    Ok(json_response(&checked.map_err(late)??))
+}
+
+/// Waits for a place among the checks and does the work.
+async fn compile(app: App, served: Arc<Served>, body: Json) -> Result<Value, ApiError> {
+    let permit = app.checks().enter(1, app.metrics()).await?;
+    let work = Work::default();
+    work.run(permit, move || Ok(understand(body, &app).answer(&served))).await
 }
 
 fn understand(body: Json, app: &App) -> Checked {

@@ -8,6 +8,7 @@ use louver::front::json_schema::Policy;
 use louver_formats::Strictness;
 use serde::Deserialize;
 
+use crate::http::origin::{host_fault, origin_fault};
 use crate::limits::{Seconds, ServerLimits};
 
 /// How the server runs and which models it serves.
@@ -20,6 +21,11 @@ pub struct Config {
     pub port: u16,
     /// Keys of clients, sent as `Authorization: Bearer KEY`. None: everyone may ask.
     pub api_keys: Vec<String>,
+    /// Names of this server beside the loopback's that requests may have in their `Host` header. Without
+    /// keys no other name is served; with keys all are, unless there is a list.
+    pub allowed_hosts: Vec<String>,
+    /// Origins of web pages that may ask, such as `https://app.example`. None: only the server's own.
+    pub cors_origins: Vec<String>,
     /// What happens to a schema keyword that cannot be enforced.
     pub policy: Policy,
     /// Whose arguments match their schema: every tool's (`all`), or those of tools that are `strict` (`as_flagged`, as in
@@ -43,6 +49,8 @@ impl Default for Config {
             host: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port: 8080,
             api_keys: Vec::new(),
+            allowed_hosts: Vec::new(),
+            cors_origins: Vec::new(),
             policy: Policy::default(),
             strict_tools: Strictness::AsFlagged,
             unknown_members: UnknownMembers::default(),
@@ -239,6 +247,12 @@ impl Config {
         if self.api_keys.iter().any(|key| key.is_empty() || !key.bytes().all(|b| b.is_ascii_graphic())) {
             return fault("api_keys", "keys must be visible ASCII characters".to_owned());
         }
+        if let Some(problem) = self.allowed_hosts.iter().find_map(|name| host_fault(name)) {
+            return fault("allowed_hosts", problem);
+        }
+        if let Some(problem) = self.cors_origins.iter().find_map(|origin| origin_fault(origin)) {
+            return fault("cors_origins", problem);
+        }
         if self.models.is_empty() {
             return fault("model", "there is no model to serve".to_owned());
         }
@@ -313,6 +327,8 @@ mod tests {
         let twice = "[[model]]\nmodel = \"a\"\n[[model]]\nmodel = \"b\"\naliases = [\"a\"]";
         assert_eq!(check(twice), "model.name: two models are called \"a\"");
         assert!(check("api_keys = [\"\"]\n[[model]]\nmodel = \"a\"").starts_with("api_keys: "));
+        assert!(check("allowed_hosts = [\"a:80\"]\n[[model]]\nmodel = \"a\"").starts_with("allowed_hosts: "));
+        assert!(check("cors_origins = [\"*\"]\n[[model]]\nmodel = \"a\"").starts_with("cors_origins: "));
         assert!(check("[limits.requests]\nn = 0\n[[model]]\nmodel = \"a\"").starts_with("limits.requests.n: "));
         assert!(toml::from_str::<Config>("[[model]]\nmodel = \"a\"\ndevice = \"tpu\"").is_err());
         assert!(toml::from_str::<Config>("prot = 1").is_err());

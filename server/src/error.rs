@@ -11,7 +11,7 @@ use louver::front::json_schema::{SchemaErrorReason, SchemaErrors};
 use louver::spec::json::JsonError;
 use louver::spec::tools::{ToolChoiceError, ToolErrors};
 use louver_formats::LowerError;
-use louver_mistralrs::{GenerationError, PlanError};
+use louver_mistralrs::{Fault, GenerationError, PlanError};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -23,6 +23,8 @@ pub enum ErrorKind {
     Invalid,
     /// No key, or not one of the server's: 401.
     Unauthorized,
+    /// A foreign name of the server, or a foreign web page: 403.
+    Forbidden,
     /// No such route, model or thing: 404.
     NotFound,
     /// The route has other methods: 405.
@@ -47,6 +49,7 @@ impl ErrorKind {
         match self {
             ErrorKind::Invalid => StatusCode::BAD_REQUEST,
             ErrorKind::Unauthorized => StatusCode::UNAUTHORIZED,
+            ErrorKind::Forbidden => StatusCode::FORBIDDEN,
             ErrorKind::NotFound => StatusCode::NOT_FOUND,
             ErrorKind::Method => StatusCode::METHOD_NOT_ALLOWED,
             ErrorKind::Timeout => StatusCode::REQUEST_TIMEOUT,
@@ -62,6 +65,7 @@ impl ErrorKind {
     pub fn name(self) -> &'static str {
         match self {
             ErrorKind::Unauthorized => "authentication_error",
+            ErrorKind::Forbidden => "permission_error",
             ErrorKind::NotFound => "not_found_error",
             ErrorKind::Busy => "rate_limit_error",
             ErrorKind::Timeout => "timeout_error",
@@ -343,6 +347,8 @@ impl From<GenerationError> for ApiError {
         let message = error.to_string();
         match error {
             GenerationError::HostGone => ApiError::whole(ErrorKind::Unavailable, "host_gone", message),
+            // Masks of the request's schema or grammar need too much work.
+            GenerationError::Fault(Fault::Limit(_)) => ApiError::whole(ErrorKind::Invalid, "schema_limit", message),
             GenerationError::Fault(_) => ApiError::whole(ErrorKind::Internal, "generation", message),
             _ => ApiError::whole(ErrorKind::Internal, "host", message),
         }

@@ -53,10 +53,15 @@ pub struct ServerLimits {
 pub struct HttpLimits {
     /// Longest body, in bytes; a longer one is answered 413.
     pub body_bytes: usize,
-    /// Bytes of bodies that are read at the same time, all clients together; others wait their turn.
+    /// Bytes that have arrived of bodies that are not read yet, all clients together; the first 64 KiB
+    /// of each are not counted. 503 beyond.
     pub bodies_bytes: usize,
-    /// Most connections; further ones wait to be accepted.
+    /// Most connections. A further one takes the place of one on which nothing is asked, or is answered 503.
     pub connections: usize,
+    /// Most connections of one address (of one /64 network of IPv6), in the same way.
+    pub connections_per_peer: usize,
+    /// Longest time for the head of a request to arrive; the connection is closed afterwards.
+    pub header_timeout_s: Seconds,
     /// Longest time for a body to arrive; 408 afterwards.
     pub read_timeout_s: Seconds,
     /// Longest time a connection may be open without a request on it.
@@ -71,6 +76,8 @@ impl Default for HttpLimits {
             body_bytes: 4 << 20,
             bodies_bytes: 64 << 20,
             connections: 1024,
+            connections_per_peer: 256,
+            header_timeout_s: Seconds::whole(10),
             read_timeout_s: Seconds::whole(30),
             idle_timeout_s: Seconds::whole(75),
             write_timeout_s: Seconds::whole(30),
@@ -100,6 +107,21 @@ pub struct RequestLimits {
     pub tools: usize,
     /// Most stop strings.
     pub stop: usize,
+    /// Most checks (`/v1/louver/check`) at the same time. Eight times as many wait; 429 beyond.
+    pub checks: usize,
+    /// Longest time a check may take, the waiting included; 408 afterwards.
+    pub check_timeout_s: Seconds,
+}
+
+/// How many checks wait for each that runs.
+const WAITING_CHECKS: usize = 8;
+
+impl RequestLimits {
+    /// The limits of the gate of checks.
+    pub(crate) fn of_checks(self) -> RequestLimits {
+        let queue = self.checks.saturating_mul(WAITING_CHECKS);
+        RequestLimits { concurrent: self.checks, queue, queue_timeout_s: self.check_timeout_s, ..self }
+    }
 }
 
 impl Default for RequestLimits {
@@ -114,6 +136,8 @@ impl Default for RequestLimits {
             messages: 4096,
             tools: 1024,
             stop: 16,
+            checks: 2,
+            check_timeout_s: Seconds::whole(10),
         }
     }
 }
@@ -219,16 +243,15 @@ impl ServerLimits {
             ("http.body_bytes", self.http.body_bytes),
             ("http.bodies_bytes", self.http.bodies_bytes),
             ("http.connections", self.http.connections),
+            ("http.connections_per_peer", self.http.connections_per_peer),
             ("requests.concurrent", self.requests.concurrent),
             ("requests.max_tokens", self.requests.max_tokens),
             ("requests.n", self.requests.n),
             ("requests.messages", self.requests.messages),
+            ("requests.checks", self.requests.checks),
             ("schema.depth", self.schema.depth),
         ];
-        let fuels = [
-            ("schema.compile_fuel", self.schema.compile_fuel),
-            ("schema.mask_fuel", self.schema.mask_fuel),
-        ];
+        let fuels = [("schema.compile_fuel", self.schema.compile_fuel), ("schema.mask_fuel", self.schema.mask_fuel)];
         if let Some((name, _)) = fuels.iter().find(|(_, value)| *value == 0) {
             return Some((name, "must not be 0".to_owned()));
         }
@@ -244,6 +267,9 @@ impl ServerLimits {
         }
         if self.requests.n > self.requests.concurrent {
             return Some(("requests.n", "must be at most requests.concurrent".to_owned()));
+        }
+        if self.requests.checks > 100_000 {
+            return Some(("requests.checks", "must be at most 100000".to_owned()));
         }
         if self.requests.concurrent > 100_000 || self.http.connections > 1_000_000 {
             return Some(("requests.concurrent", "must be at most 100000 (http.connections: 1000000)".to_owned()));

@@ -17,6 +17,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use crate::error::ApiError;
 use crate::state::Served;
 
 /// Labels of a request.
@@ -169,6 +170,12 @@ impl Metrics {
         registry.register("step_seconds", "Time of the steps, the model's included", self.steps.clone());
     }
 
+    /// Counts an error.
+    pub(crate) fn count(&self, error: &ApiError) {
+        let labels = ErrorLabels { kind: error.kind.name(), code: error.first().code };
+        self.errors.get_or_create(&labels).inc();
+    }
+
     /// The text of a scrape.
     pub(crate) fn text(&self) -> Result<String, fmt::Error> {
         let mut text = String::new();
@@ -189,7 +196,8 @@ impl fmt::Debug for Engines {
 /// Name, meaning and how it is read.
 type EngineCounter = (&'static str, &'static str, fn(&EngineStats, &PoolStats) -> u64);
 
-const ENGINE_COUNTERS: [EngineCounter; 8] = [
+const ENGINE_COUNTERS: [EngineCounter; 9] = [
+    ("limits_reached", "Masks and tokens given up at a limit, which ends their generation", |e, _| e.limits_reached),
     ("overlap_prefetches", "Prefetches that had something to do", |e, _| e.prefetches),
     ("overlap_prefetches_dropped", "Prefetches that gave way to later ones", |e, _| e.prefetches_dropped),
     ("overlap_built", "Masks made ahead", |e, _| e.ahead_built),

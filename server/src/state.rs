@@ -111,9 +111,10 @@ struct Inner {
     models: Vec<Arc<Served>>,
     metrics: Metrics,
     traces: Arc<TraceStore>,
-    /// One permit a byte of the bodies that are read at the same time.
+    /// One permit a byte of the bodies that are arriving.
     bodies: Arc<Semaphore>,
     gate: Gate,
+    checks: Gate,
     phases: Phases,
 }
 
@@ -125,8 +126,9 @@ impl App {
         let models: Vec<Arc<Served>> = models.into_iter().map(|served| Arc::new(gated(served))).collect();
         let bodies = Arc::new(Semaphore::new(config.limits.http.bodies_bytes));
         let (metrics, gate) = (Metrics::new(&models), Gate::new(config.limits.requests));
+        let checks = Gate::new(config.limits.requests.of_checks());
         let (traces, phases) = (TraceStore::new(config.limits.traces), Phases::default());
-        App { inner: Arc::new(Inner { config, models, metrics, traces, bodies, gate, phases }) }
+        App { inner: Arc::new(Inner { config, models, metrics, traces, bodies, gate, checks, phases }) }
     }
 
     /// The configuration.
@@ -169,6 +171,11 @@ impl App {
 
     pub(crate) fn gate(&self) -> &Gate {
         &self.inner.gate
+    }
+
+    /// The gate of `/v1/louver/check`.
+    pub(crate) fn checks(&self) -> &Gate {
+        &self.inner.checks
     }
 
     /// Whether the server is stopping.

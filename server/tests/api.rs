@@ -5,6 +5,8 @@ mod support;
 
 #[path = "api/answers.rs"]
 mod answers;
+#[path = "api/bodies.rs"]
+mod bodies;
 #[path = "api/cases.rs"]
 mod cases;
 #[path = "api/check.rs"]
@@ -13,6 +15,8 @@ mod check;
 mod faults;
 #[path = "api/http.rs"]
 mod http;
+#[path = "api/origins.rs"]
+mod origins;
 #[path = "api/responses.rs"]
 mod responses;
 #[path = "api/stopping.rs"]

@@ -18,7 +18,7 @@ struct Answer {
 }
 
 async fn get(app: &App, path: &str, key: Option<&str>) -> Answer {
-    let mut request = Request::get(path);
+    let mut request = Request::get(path).header("host", "localhost");
     if let Some(key) = key {
         request = request.header("authorization", format!("Bearer {key}"));
     }

@@ -26,6 +26,9 @@ pub struct EngineStats {
     pub batch_rows_repeated: u64,
     /// Rows lost to a panic of the engine (see [`RowStatus::Failed`](super::RowStatus::Failed)).
     pub batch_rows_failed: u64,
+    /// Masks and tokens given up at a limit, such as [`Limits::mask_fuel`](crate::limits::Limits::mask_fuel):
+    /// their sequences have ended.
+    pub limits_reached: u64,
     /// Nodes of draft trees looked at.
     pub draft_nodes: u64,
     /// Calls of [`Matcher::prefetch`](super::Matcher::prefetch) that had something to do.
@@ -71,6 +74,7 @@ pub(super) struct Counters {
     pub(super) batch_rows_built: AtomicU64,
     pub(super) batch_rows_repeated: AtomicU64,
     pub(super) batch_rows_failed: AtomicU64,
+    pub(super) limits_reached: AtomicU64,
     pub(super) draft_nodes: AtomicU64,
     pub(super) prefetches: AtomicU64,
     pub(super) ahead_places: AtomicU64,
@@ -126,6 +130,7 @@ impl Shared {
             batch_rows_built: read(&c.batch_rows_built),
             batch_rows_repeated: read(&c.batch_rows_repeated),
             batch_rows_failed: read(&c.batch_rows_failed),
+            limits_reached: read(&c.limits_reached),
             draft_nodes: read(&c.draft_nodes),
             prefetches: read(&c.prefetches),
             prefetches_dropped: self.background.dropped(),

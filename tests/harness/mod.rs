@@ -5,6 +5,7 @@ pub(crate) mod columns;
 pub(crate) mod machine;
 pub(crate) mod oracle;
 pub(crate) mod reader;
+pub(crate) mod replay;
 
 use louver::engine::EngineOptions;
 use louver::limits::Limits;

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use louver::engine::{Constraint, Engine, Matcher, PrepareBudget};
+use louver::fuel;
 use louver::ids::TokenId;
 use louver::mask::MaskRow;
 
@@ -20,6 +21,10 @@ struct Fed {
     consumed: bool,
     /// And the grammar may end behind them.
     accepted: bool,
+    /// Most fuel of a mask and token.
+    fuel: u64,
+    /// The limit that was reached.
+    limit: Option<&'static str>,
 }
 
 /// What one thread feeds tokens with.
@@ -63,6 +68,8 @@ impl<'e> Feeder<'e> {
             let fed = feed(first.take().unwrap_or_else(|| constraint.matcher()), tokens, &mut self.mask);
             record.first_mask_ns = record.first_mask_ns.or(fed.first_mask_ns);
             masks.extend(fed.masks_ns);
+            record.mask_fuel = record.mask_fuel.max(Some(fed.fuel));
+            record.limit = record.limit.or(fed.limit);
             if fed.accepted != *valid {
                 wrong.push((i, *valid, fed.consumed));
             }
@@ -80,15 +87,19 @@ fn feed(mut matcher: Matcher, tokens: &[u32], mask: &mut MaskRow) -> Fed {
     let mut fed = Fed { masks_ns: Vec::with_capacity(tokens.len()), consumed: true, ..Fed::default() };
     for (i, &token) in tokens.iter().enumerate() {
         let begin = Instant::now();
-        matcher.update_mask(mask);
-        if i == 0 {
-            fed.first_mask_ns = Some(nanos(begin));
-        }
         let token = TokenId::from_raw(token);
-        let taken = mask.allows(token) && matcher.advance(token).is_ok();
+        let (taken, fuel) = fuel::measure(|| {
+            matcher.update_mask(mask);
+            if i == 0 {
+                fed.first_mask_ns = Some(nanos(begin));
+            }
+            mask.allows(token) && matcher.advance(token).is_ok()
+        });
         fed.masks_ns.push(nanos(begin));
+        fed.fuel = fed.fuel.max(fuel);
         if !taken {
             fed.consumed = false;
+            fed.limit = matcher.limit();
             return fed;
         }
     }

@@ -69,6 +69,9 @@ pub(crate) struct CommonArgs {
     /// enough. What that takes is measured apart.
     #[arg(long)]
     prepare: bool,
+    /// Without bounds on work: what the fuel of the results would be.
+    #[arg(long)]
+    unlimited: bool,
     /// How much grammars are simplified before they are compiled.
     #[arg(long, value_enum, default_value_t)]
     simplify: Level,
@@ -145,7 +148,12 @@ fn engine(common: &CommonArgs) -> Result<(Tokenizer, Arc<Engine>)> {
 
 /// A fresh engine on a vocabulary.
 fn engine_on(common: &CommonArgs, vocab: Arc<Vocabulary>) -> Arc<Engine> {
+    let mut limits = Limits::default();
+    if common.unlimited {
+        (limits.compile_fuel, limits.mask_fuel) = (u64::MAX, u64::MAX);
+    }
     let options = EngineOptions {
+        limits,
         simplify: common.simplify.into(),
         simplify_texts: common.simplify.into(),
         // Nothing is known from an engine before.

@@ -27,6 +27,14 @@ pub(super) struct Record {
     /// `[instance, expected, consumed_all]` of each wrong verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) wrong: Option<Vec<(usize, bool, bool)>>,
+    /// Fuel of compiling, in units: see `louver::fuel`.
+    pub(super) compile_fuel: u64,
+    /// Most fuel of one mask and token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) mask_fuel: Option<u64>,
+    /// The limit that a mask or token has reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) limit: Option<&'static str>,
     /// Making masks ahead, where that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) prepare_ns: Option<u64>,

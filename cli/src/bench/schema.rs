@@ -6,6 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use louver::engine::{Constraint, Engine};
 use louver::front::json_schema::{self, Registry, SchemaOptions};
+use louver::fuel;
 use louver::spec::json::Json;
 use louver_hf_tokenizers::Encoder;
 
@@ -51,11 +52,12 @@ impl Case {
 
     fn run(self, feeder: &mut Feeder<'_>, options: &SchemaOptions) -> Record {
         let begin = Instant::now();
-        let constraint = match compile(feeder.engine(), &self.schema, options) {
-            Ok(constraint) => constraint,
-            Err((error, refused_for)) => return Record::refused(self.id, nanos(begin), error, refused_for),
+        let (made, compile_fuel) = fuel::measure(|| compile(feeder.engine(), &self.schema, options));
+        let record = match made {
+            Ok(constraint) => feeder.feed_all(self.id, begin, &constraint, &self.tests),
+            Err((error, refused_for)) => Record::refused(self.id, nanos(begin), error, refused_for),
         };
-        feeder.feed_all(self.id, begin, &constraint, &self.tests)
+        Record { compile_fuel, ..record }
     }
 }
 

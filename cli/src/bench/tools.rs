@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use louver::engine::{Constraint, Engine};
+use louver::fuel;
 use louver::spec::json::Json;
 use louver::spec::tools::Tool;
 use louver::vocab::Vocabulary;
@@ -109,13 +110,12 @@ impl Case {
     fn run(self, feeder: &mut Feeder<'_>, format: &WireFormat) -> Record {
         let tools = self.tools.as_array().map(<[Json]>::len);
         let begin = Instant::now();
-        let constraint = match compile(feeder.engine(), format, &self.tools) {
-            Ok(constraint) => constraint,
-            Err((error, refused_for)) => {
-                return Record { tools, ..Record::refused(self.id, nanos(begin), error, refused_for) };
-            }
+        let (made, compile_fuel) = fuel::measure(|| compile(feeder.engine(), format, &self.tools));
+        let record = match made {
+            Ok(constraint) => feeder.feed_all(self.id, begin, &constraint, &[(self.tokens, true)]),
+            Err((error, refused_for)) => Record::refused(self.id, nanos(begin), error, refused_for),
         };
-        Record { tools, ..feeder.feed_all(self.id, begin, &constraint, &[(self.tokens, true)]) }
+        Record { tools, compile_fuel, ..record }
     }
 }
 

@@ -14,7 +14,7 @@ use axum::routing::post;
 use crate::app::json_response;
 use crate::error::ApiError;
 use crate::http::body::read_json;
-use crate::http::fresh_id;
+use crate::http::{fresh_id, owned};
 use crate::request::to_value;
 use crate::state::{App, now};
 use crate::turn;
@@ -40,17 +40,20 @@ async fn complete(State(app): State<App>, request: Request) -> Result<Response, 
     demand.source = demand.extension.trace.then(|| (ROUTE, to_value(&body)));
     drop(body);
     let (report, logprobs) = (demand.extension.report, demand.sampling.logprobs);
-    let running = turn::start(&app, demand, arrived).await?;
-    let frame = Frame {
-        id,
-        created: now(),
-        model: running.served.name.clone(),
-        fingerprint: running.served.fingerprint(),
-        report,
-        logprobs,
-    };
-    match stream {
-        None => Ok(json_response(&answer::collect(running, &frame).await?)),
-        Some(options) => Ok(stream::answer(app, running, frame, options)),
-    }
+    owned(async move {
+        let running = turn::start(&app, demand, arrived).await?;
+        let frame = Frame {
+            id,
+            created: now(),
+            model: running.served.name.clone(),
+            fingerprint: running.served.fingerprint(),
+            report,
+            logprobs,
+        };
+        match stream {
+            None => Ok(json_response(&answer::collect(running, &frame).await?)),
+            Some(options) => Ok(stream::answer(app, running, frame, options)),
+        }
+    })
+    .await
 }

@@ -1,6 +1,8 @@
 //! What a turn says, as server-sent events while it says it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::response::Response;
@@ -12,7 +14,7 @@ use serde_json::{Value, json};
 use crate::chat::answer::{Frame, Usage, finish_reason, logprobs, report};
 use crate::chat::request::StreamOptions;
 use crate::error::ApiError;
-use crate::state::App;
+use crate::state::{App, Served};
 use crate::turn::{Progress, Running, Teller, told};
 
 /// One server-sent event.
@@ -26,6 +28,9 @@ const DONE: &[u8] = b"data: [DONE]\n\n";
 /// Says what happens.
 struct Sender {
     frame: Frame,
+    served: Arc<Served>,
+    /// Time to lower and compile the grammar.
+    compiled_in: Duration,
     options: StreamOptions,
     usage: Usage,
     /// Choices whose role was sent.
@@ -39,7 +44,9 @@ struct Sender {
 /// The streamed answer.
 pub(super) fn answer(app: App, running: Running, frame: Frame, options: StreamOptions) -> Response {
     let usage = Usage { prompt: running.prompt_tokens, ..Usage::default() };
-    let sender = Sender { frame, options, usage, begun: Vec::new(), kinds: Vec::new(), held: Vec::new() };
+    let (served, compiled_in) = (running.served.clone(), running.compiled_in);
+    let (begun, kinds, held) = (Vec::new(), Vec::new(), Vec::new());
+    let sender = Sender { frame, served, compiled_in, options, usage, begun, kinds, held };
     told(app, running, sender, VecDeque::new())
 }
 
@@ -119,8 +126,9 @@ impl Sender {
 }
 
 impl Teller for Sender {
-    fn progress(&mut self, running: &Running, progress: Progress, out: &mut VecDeque<Bytes>) {
-        let vocab = running.served.louver.engine().vocab();
+    fn progress(&mut self, progress: Progress, out: &mut VecDeque<Bytes>) {
+        let served = self.served.clone();
+        let vocab = served.louver.engine().vocab();
         match progress {
             Progress::Event { choice, event, steps } => {
                 self.begin(choice, out);
@@ -133,7 +141,7 @@ impl Teller for Sender {
                 self.usage.add(&generation);
                 let probabilities = self.probabilities(choice, vocab);
                 let mut chunk = self.chunk(choice, json!({}), probabilities, Some(finish_reason(&generation)));
-                if let Some(report) = report(&generation, trace, self.frame.report, running.compiled_in) {
+                if let Some(report) = report(&generation, trace, self.frame.report, self.compiled_in) {
                     chunk["louver"] = report;
                 }
                 out.push_back(sse(&chunk));

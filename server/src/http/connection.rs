@@ -1,110 +1,99 @@
-//! Connections whose other side is slow or has vanished are closed: there is a longest time without a request, and a
-//! longest time in which nothing of an answer is taken.
+//! Connections whose other side is slow or has vanished are closed. Three clocks: the longest time
+//! without a request, the longest time for the head of a request to arrive, and the longest time in
+//! which nothing of an answer is taken.
 
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::extract::connect_info::Connected;
-use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, Sleep, sleep, sleep_until};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::limits::HttpLimits;
 
-/// Pause after the system refused to accept (too many open files, mostly).
-const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
-
-/// A listener with a bound on open connections.
-pub(super) struct Connections {
-    listener: TcpListener,
-    limits: HttpLimits,
-    slots: Arc<Semaphore>,
-}
-
-impl Connections {
-    pub(super) fn new(listener: TcpListener, limits: HttpLimits) -> Connections {
-        Connections { listener, limits, slots: Arc::new(Semaphore::new(limits.connections)) }
-    }
-}
-
-impl Listener for Connections {
-    type Io = Connection;
-    type Addr = Peer;
-
-    async fn accept(&mut self) -> (Connection, Peer) {
-        // The semaphore is never closed; without a slot the connection is not counted.
-        let slot = self.slots.clone().acquire_owned().await.ok();
-        loop {
-            match self.listener.accept().await {
-                Ok((stream, address)) => {
-                    // Small pieces are sent at once.
-                    if let Err(error) = stream.set_nodelay(true) {
-                        tracing::debug!("TCP_NODELAY: {error}");
-                    }
-                    let requests = Arc::new(AtomicUsize::new(0));
-                    let peer = Peer { address, requests: requests.clone() };
-                    return (Connection::new(stream, slot, requests, self.limits), peer);
-                }
-                Err(error) => {
-                    tracing::warn!("cannot accept a connection: {error}");
-                    sleep(ACCEPT_PAUSE).await;
-                }
-            }
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<Peer> {
-        Ok(Peer { address: self.listener.local_addr()?, requests: Arc::default() })
-    }
-}
-
-/// The other side of a connection, and how many of its requests are being answered.
+/// The other side of a connection, and what is going on there.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
-    requests: Arc<AtomicUsize>,
+    activity: Arc<Activity>,
 }
 
-impl Connected<IncomingStream<'_, Connections>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, Connections>) -> Self {
-        stream.remote_addr().clone()
-    }
+/// What is going on at a connection.
+#[derive(Debug, Default)]
+pub(super) struct Activity {
+    /// Requests that are being answered.
+    requests: AtomicUsize,
+    /// Requests there have been.
+    begun: AtomicUsize,
+    /// Whether a part of an answer waits for the client to take it.
+    is_writing: AtomicBool,
+    /// Whether another connection has taken this one's place.
+    is_evicted: AtomicBool,
+    evicted: Notify,
 }
 
 /// A request that is being answered; the connection is not idle while it is held.
 #[derive(Debug)]
-pub(crate) struct Answering(Arc<AtomicUsize>);
+pub(crate) struct Answering(Arc<Activity>);
 
 impl Peer {
+    pub(super) fn new(address: SocketAddr) -> Peer {
+        Peer { address, activity: Arc::default() }
+    }
+
+    /// Whether nothing is asked and nothing is left to send.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.activity.requests.load(Ordering::Relaxed) == 0 && !self.activity.is_writing.load(Ordering::Relaxed)
+    }
+
+    /// Tells the connection to end. True the first time.
+    pub(super) fn evict(&self) -> bool {
+        self.activity.evicted.notify_one();
+        !self.activity.is_evicted.swap(true, Ordering::Relaxed)
+    }
+
+    /// Waits until the connection is told to end.
+    pub(super) async fn evicted(&self) {
+        self.activity.evicted.notified().await;
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_evicted(&self) -> bool {
+        self.activity.is_evicted.load(Ordering::Relaxed)
+    }
+
+    /// Begins to answer a request.
     pub(crate) fn answering(&self) -> Answering {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        Answering(self.requests.clone())
+        self.activity.requests.fetch_add(1, Ordering::Relaxed);
+        self.activity.begun.fetch_add(1, Ordering::Relaxed);
+        Answering(self.activity.clone())
     }
 }
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.requests.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// A connection with its two clocks.
+/// A connection with its clocks.
 pub(super) struct Connection {
     stream: TcpStream,
-    _slot: Option<OwnedSemaphorePermit>,
-    requests: Arc<AtomicUsize>,
+    activity: Arc<Activity>,
+    /// How many requests there had been when the clocks were last stopped.
+    seen: usize,
     idle: Clock,
+    head: Clock,
     stalled: Clock,
 }
 
-/// A deadline that begins when it is first asked for.
+/// A deadline that begins when it is started.
 struct Clock {
     limit: Duration,
     running: Option<Pin<Box<Sleep>>>,
@@ -115,30 +104,36 @@ impl Clock {
         Clock { limit, running: None }
     }
 
+    /// Starts the clock, unless it is running.
+    fn start(&mut self) -> &mut Pin<Box<Sleep>> {
+        let limit = self.limit;
+        self.running.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + limit)))
+    }
+
     fn stop(&mut self) {
         self.running = None;
     }
 
     /// An error once the deadline has passed; wakes the task then.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
-        let limit = self.limit;
-        let running = self.running.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + limit)));
-        running.as_mut().poll(context).map(|()| io::ErrorKind::TimedOut.into())
+        self.start().as_mut().poll(context).map(|()| io::ErrorKind::TimedOut.into())
     }
 }
 
 impl Connection {
-    fn new(
-        stream: TcpStream,
-        slot: Option<OwnedSemaphorePermit>,
-        requests: Arc<AtomicUsize>,
-        limits: HttpLimits,
-    ) -> Connection {
-        let (idle, stalled) = (Clock::new(limits.idle_timeout_s.0), Clock::new(limits.write_timeout_s.0));
-        Connection { stream, _slot: slot, requests, idle, stalled }
+    pub(super) fn new(stream: TcpStream, peer: &Peer, limits: HttpLimits) -> Connection {
+        Connection {
+            stream,
+            activity: peer.activity.clone(),
+            seen: 0,
+            idle: Clock::new(limits.idle_timeout_s.0),
+            head: Clock::new(limits.header_timeout_s.0),
+            stalled: Clock::new(limits.write_timeout_s.0),
+        }
     }
 
     fn watch_write<T>(&mut self, context: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        self.activity.is_writing.store(done.is_pending(), Ordering::Relaxed);
         match done {
             Poll::Ready(done) => {
                 self.stalled.stop();
@@ -146,6 +141,18 @@ impl Connection {
             }
             Poll::Pending => self.stalled.poll(context).map(Err),
         }
+    }
+
+    /// Whether a request is being answered. The clocks begin anew after each request.
+    fn is_busy(&mut self) -> bool {
+        let begun = self.activity.begun.load(Ordering::Relaxed);
+        let is_busy = self.activity.requests.load(Ordering::Relaxed) > 0;
+        if is_busy || begun != self.seen {
+            self.seen = begun;
+            self.idle.stop();
+            self.head.stop();
+        }
+        is_busy
     }
 }
 
@@ -156,15 +163,24 @@ impl AsyncRead for Connection {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        let busy = this.requests.load(Ordering::Relaxed) > 0;
-        if busy {
-            this.idle.stop();
-        }
+        let (is_busy, before) = (this.is_busy(), buffer.filled().len());
         match Pin::new(&mut this.stream).poll_read(context, buffer) {
-            // A request that trickles in byte by byte does not start the clock anew.
-            Poll::Ready(read) => Poll::Ready(read),
-            Poll::Pending if busy => Poll::Pending,
-            Poll::Pending => this.idle.poll(context).map(Err),
+            Poll::Ready(read) => {
+                // A head that trickles in byte by byte does not start its clock anew.
+                if !is_busy && buffer.filled().len() > before {
+                    this.head.start();
+                }
+                Poll::Ready(read)
+            }
+            Poll::Pending if is_busy => Poll::Pending,
+            Poll::Pending => {
+                if this.head.running.is_some()
+                    && let Poll::Ready(late) = this.head.poll(context)
+                {
+                    return Poll::Ready(Err(late));
+                }
+                this.idle.poll(context).map(Err)
+            }
         }
     }
 }
@@ -203,6 +219,8 @@ impl AsyncWrite for Connection {
 mod tests {
     use std::future::poll_fn;
 
+    use tokio::net::TcpListener;
+
     use super::*;
     use crate::limits::Seconds;
 
@@ -211,14 +229,14 @@ mod tests {
         let limits = HttpLimits {
             idle_timeout_s: Seconds(Duration::from_millis(50)),
             write_timeout_s: Seconds(Duration::from_millis(100)),
-            connections: 1,
             ..HttpLimits::default()
         };
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let mut connections = Connections::new(listener, limits);
         let _client = TcpStream::connect(address).await.unwrap();
-        let (mut connection, peer) = connections.accept().await;
+        let (stream, address) = listener.accept().await.unwrap();
+        let peer = Peer::new(address);
+        let mut connection = Connection::new(stream, &peer, limits);
         let answering = peer.answering();
 
         // Not idle while a request is answered, but stalled once the system's buffers are full.
@@ -239,11 +257,5 @@ mod tests {
         let mut buffer = ReadBuf::new(&mut space);
         let read = poll_fn(|context| Pin::new(&mut connection).poll_read(context, &mut buffer)).await;
         assert_eq!(read.unwrap_err().kind(), io::ErrorKind::TimedOut);
-
-        // There is one slot: the next connection waits for it.
-        let _second = TcpStream::connect(address).await.unwrap();
-        assert!(tokio::time::timeout(Duration::from_millis(50), connections.accept()).await.is_err());
-        drop(connection);
-        assert!(tokio::time::timeout(Duration::from_secs(5), connections.accept()).await.is_ok());
     }
 }

@@ -14,7 +14,7 @@ use tracing::Instrument;
 
 use crate::error::{ApiError, ErrorKind};
 use crate::http::connection::{Answering, Peer};
-use crate::metrics::{ErrorLabels, RequestLabels};
+use crate::metrics::RequestLabels;
 use crate::state::{App, fnv1a};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -71,8 +71,8 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
 
 /// Counts and logs an error.
 pub(crate) fn count_error(app: &App, error: &ApiError) {
-    let (kind, fault) = (error.kind.name(), error.first());
-    app.metrics().errors.get_or_create(&ErrorLabels { kind, code: fault.code }).inc();
+    let fault = error.first();
+    app.metrics().count(error);
     if error.kind.status().is_server_error() {
         tracing::error!(code = fault.code, "{}", fault.message);
     } else {

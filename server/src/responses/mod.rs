@@ -24,7 +24,7 @@ use crate::app::json_response;
 use crate::chat::ChatRequest;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::body::read_json;
-use crate::http::fresh_id;
+use crate::http::{fresh_id, owned};
 use crate::request::to_value;
 use crate::state::{App, now};
 use crate::turn::{self, Progress, Running};
@@ -62,14 +62,17 @@ async fn create(State(app): State<App>, request: Request) -> Result<Response, Ap
     demand.id.clone_from(&id);
     demand.source = demand.extension.trace.then(|| (ROUTE, to_value(&body)));
     let report = demand.extension.report;
-    let running = turn::start(&app, demand, arrived).await;
-    let running = running.map_err(|error| error.map_pointers(|p| places.original(p)))?;
-    let frame = Frame::new(&id, now(), &body, &running, report);
-    drop(body);
-    if stream.is_none() {
-        return Ok(json_response(&collect(running, &frame).await?));
-    }
-    Ok(stream::answer(app, running, frame))
+    owned(async move {
+        let running = turn::start(&app, demand, arrived).await;
+        let running = running.map_err(|error| error.map_pointers(|p| places.original(p)))?;
+        let frame = Frame::new(&id, now(), &body, &running, report);
+        drop(body);
+        match stream {
+            None => Ok(json_response(&collect(running, &frame).await?)),
+            Some(_) => Ok(stream::answer(app, running, frame)),
+        }
+    })
+    .await
 }
 
 async fn stored(Path(id): Path<String>) -> ApiError {

@@ -41,7 +41,7 @@ impl Sender {
 }
 
 impl Teller for Sender {
-    fn progress(&mut self, _: &Running, progress: Progress, out: &mut VecDeque<Bytes>) {
+    fn progress(&mut self, progress: Progress, out: &mut VecDeque<Bytes>) {
         match progress {
             Progress::Event { event, .. } => self.output.push(&event),
             Progress::End { generation, trace, .. } => {

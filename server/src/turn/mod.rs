@@ -1,19 +1,21 @@
 //! One turn of the model for one request: admitted, planned, started, and its choices read as one stream.
 
 mod gate;
+mod queue;
 mod running;
 mod told;
+mod work;
 
 use std::time::Instant;
 
+use louver::engine::PrepareBudget;
 use louver_formats::{Reasoning, ReasoningBudget, ToolRequest};
-use louver_mistralrs::{Record, Run, RunOptions, TemplateInput};
+use louver_mistralrs::{Overlap, Record, Run, RunOptions, TemplateInput};
 use mistralrs::SamplingParams;
 use serde_json::Value;
 use tokio::time::timeout_at;
 
 use crate::error::{ApiError, ErrorKind};
-use crate::http::body::blocking;
 use crate::http::phase::Phase;
 use crate::metrics::ModelLabels;
 use crate::request::options::{Extension, Sampling, Thinking};
@@ -23,6 +25,7 @@ pub(crate) use gate::Gate;
 use running::Permits;
 pub(crate) use running::{Progress, Running};
 pub(crate) use told::{Teller, told};
+pub(crate) use work::Work;
 
 /// How many alternatives a trace keeps of each step.
 const TRACE_TOP: usize = 8;
@@ -124,6 +127,8 @@ impl Demand {
             // do not matter.
             seed: Some(sampling.seed.unwrap_or_else(fresh_seed)),
             truncation: self.extension.truncation,
+            // Done with the compilation, so that it ends with the request.
+            overlap: Overlap { prepare: false, ..Overlap::default() },
             record,
             ..RunOptions::default()
         };
@@ -157,16 +162,24 @@ async fn start_by(app: &App, demand: Demand, arrived: Instant, deadline: Instant
     let template = demand.template();
     let Demand { messages, tools: request, streamed, sampling, id, source, .. } = demand;
     let (planned_for, metrics) = (served.clone(), app.clone());
-    let (plan, prompt, compiled_in) = blocking(move || {
-        let begun = Instant::now();
-        let plan = planned_for.louver.plan(request, template)?;
-        let compiled_in = begun.elapsed();
-        let labels = ModelLabels { model: planned_for.name.clone() };
-        metrics.metrics().compile.get_or_create(&labels).observe(compiled_in.as_secs_f64());
-        let prompt = plan.prompt(&messages)?;
-        Ok((plan, prompt, compiled_in))
-    })
-    .await?;
+    let work = Work::default();
+    let checkpoint = work.checkpoint();
+    let (plan, prompt, compiled_in) = work
+        .run(permits.clone(), move || {
+            let begun = Instant::now();
+            let plan = planned_for.louver.plan(request, template)?;
+            let compiled_in = begun.elapsed();
+            let labels = ModelLabels { model: planned_for.name.clone() };
+            metrics.metrics().compile.get_or_create(&labels).observe(compiled_in.as_secs_f64());
+            checkpoint()?;
+            let prompt = plan.prompt(&messages)?;
+            checkpoint()?;
+            if let Some(constraint) = plan.constraint() {
+                constraint.prepare(PrepareBudget::default());
+            }
+            Ok((plan, prompt, compiled_in))
+        })
+        .await?;
     let (run, later) = match served.one_at_a_time && choices > 1 {
         false => (run, None),
         true => {
@@ -180,7 +193,7 @@ async fn start_by(app: &App, demand: Demand, arrived: Instant, deadline: Instant
     let live_steps = streamed && sampling.logprobs.is_some();
     let options = running::Options { arrived, deadline, compiled_in, live_steps };
     let recording = source.map(|(route, body)| running::Recording { id, route, body: body.into() });
-    Ok(Running::new((app.clone(), served), streams, later, permits, (options, recording)))
+    Ok(Running::new((app.clone(), served), streams, later, (permits, work), (options, recording)))
 }
 
 /// The first choice of a request.

@@ -19,6 +19,7 @@ use crate::http::phase::Phase;
 use crate::inspect::{Outcome, Recorder, RequestSummary, TimingSummary};
 use crate::metrics::{FinishLabels, ModelLabels};
 use crate::state::{App, Served};
+use crate::turn::Work;
 
 /// How a request is read.
 #[derive(Clone, Copy, Debug)]
@@ -117,6 +118,8 @@ pub(crate) struct Running {
     shared: Shared,
     later: Option<Later>,
     begun: bool,
+    /// Preparations end with the request.
+    _work: Work,
 }
 
 impl Running {
@@ -124,7 +127,7 @@ impl Running {
         (app, served): (App, Arc<Served>),
         streams: Vec<EventStream>,
         later: Option<Later>,
-        permits: Permits,
+        (permits, work): (Permits, Work),
         (options, recording): (Options, Option<Recording>),
     ) -> Running {
         let prompt_tokens = streams.first().map_or(0, EventStream::prompt_tokens);
@@ -134,7 +137,12 @@ impl Running {
         let choices = streams.into_iter().enumerate();
         let advancing = choices.map(|(index, stream)| advance(shared.choice(index, stream), options)).collect();
         let compiled_in = options.compiled_in;
-        Running { served, prompt_tokens, compiled_in, advancing, shared, later, begun: false }
+        Running { served, prompt_tokens, compiled_in, advancing, shared, later, begun: false, _work: work }
+    }
+
+    /// When the request's time is over.
+    pub(super) fn deadline(&self) -> Instant {
+        self.shared.options.deadline
     }
 
     /// What happens next; `None` when all choices are over. An error is the request's: its generations are cancelled. Safe to
@@ -144,7 +152,12 @@ impl Running {
         let late = tokio::time::sleep_until(options.deadline.into());
         let app = self.shared.app.clone();
         let error = tokio::select! {
+            // The deadline first: a generation that always has something to say must not outrun it.
             biased;
+            () = late => ApiError::whole(ErrorKind::Timeout, "timeout", "the request took too long"),
+            () = app.phases().reached(Phase::Cancelling) => {
+                ApiError::whole(ErrorKind::Unavailable, "stopping", "the server is stopping")
+            }
             next = self.advancing.next() => match next? {
                 (choice, Ok(progress)) => {
                     self.note_first();
@@ -156,10 +169,6 @@ impl Running {
                 }
                 (_, Err(error)) => error,
             },
-            () = late => ApiError::whole(ErrorKind::Timeout, "timeout", "the request took too long"),
-            () = app.phases().reached(Phase::Cancelling) => {
-                ApiError::whole(ErrorKind::Unavailable, "stopping", "the server is stopping")
-            }
         };
         self.advancing.clear();
         self.later = None;

@@ -1,7 +1,6 @@
 //! A request's generations told as server-sent events.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -9,8 +8,8 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::error::ApiError;
-use crate::http::count_error;
 use crate::state::App;
+use crate::turn::queue::{self, BrokenOff, Receiver};
 use crate::turn::{Progress, Running};
 
 /// A comment is sent after such a time of silence, so that nobody between takes the connection for dead.
@@ -19,7 +18,7 @@ const SILENCE: Duration = Duration::from_secs(15);
 /// How a route tells what happens, each time as the bytes of any number of events.
 pub(crate) trait Teller: Send + 'static {
     /// A choice said something, or is over.
-    fn progress(&mut self, running: &Running, progress: Progress, out: &mut VecDeque<Bytes>);
+    fn progress(&mut self, progress: Progress, out: &mut VecDeque<Bytes>);
 
     /// All choices are over.
     fn end(&mut self, out: &mut VecDeque<Bytes>);
@@ -29,19 +28,19 @@ pub(crate) trait Teller: Send + 'static {
 }
 
 struct Told<T> {
-    app: App,
     /// None once all has been said.
-    running: Option<Running>,
+    receiver: Option<Receiver>,
     teller: T,
     ready: VecDeque<Bytes>,
 }
 
-/// The answer of a route that streams: what is `ready`, and then what happens. Dropping its body cancels the generations.
+/// The answer of a route that streams: what is `ready`, and then what happens. The generations run
+/// whether or not the body is polled. Dropping it cancels them.
 pub(crate) fn told(app: App, running: Running, teller: impl Teller, ready: VecDeque<Bytes>) -> Response {
-    let told = Told { app, running: Some(running), teller, ready };
+    let told = Told { receiver: Some(queue::spawn(app, running)), teller, ready };
     let events = futures::stream::unfold(told, |mut told| async move {
-        let piece = told.next().await?;
-        Some((Ok::<_, Infallible>(piece), told))
+        let piece = told.next().await.transpose()?;
+        Some((piece, told))
     });
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
@@ -51,23 +50,28 @@ pub(crate) fn told(app: App, running: Running, teller: impl Teller, ready: VecDe
 }
 
 impl<T: Teller> Told<T> {
-    async fn next(&mut self) -> Option<Bytes> {
+    async fn next(&mut self) -> Result<Option<Bytes>, BrokenOff> {
         loop {
             if let Some(piece) = self.ready.pop_front() {
-                return Some(piece);
+                return Ok(Some(piece));
             }
-            let running = self.running.as_mut()?;
-            match tokio::time::timeout(SILENCE, running.next()).await {
-                Err(_) => return Some(Bytes::from_static(b": still there\n\n")),
-                Ok(Some(Ok(progress))) => self.teller.progress(running, progress, &mut self.ready),
+            let Some(receiver) = &mut self.receiver else { return Ok(None) };
+            let Ok(received) = tokio::time::timeout(SILENCE, receiver.next()).await else {
+                return Ok(Some(Bytes::from_static(b": still there\n\n")));
+            };
+            match received {
+                Ok(Some(Ok(progress))) => self.teller.progress(progress, &mut self.ready),
                 Ok(Some(Err(error))) => {
-                    count_error(&self.app, &error);
                     self.teller.fail(&error, &mut self.ready);
-                    self.running = None;
+                    self.receiver = None;
                 }
                 Ok(None) => {
                     self.teller.end(&mut self.ready);
-                    self.running = None;
+                    self.receiver = None;
+                }
+                Err(broken) => {
+                    self.receiver = None;
+                    return Err(broken);
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Server, tools};
+use crate::support::{NO_FUEL_LIMIT, Server, ask, heavy, tools};
 
 async fn check(server: &Server, body: &Value) -> Value {
     let answer = server.post("/v1/louver/check", body.to_string()).await;
@@ -109,4 +109,25 @@ async fn requests_of_the_page() {
         assert_eq!(answer["ok"], true, "{request}: {answer}");
         assert!(answer["prompt_tokens"].as_u64().unwrap() > 3);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn checks_take_no_place_from_completions() {
+    let limits = "[limits.requests]\nchecks = 1\ncheck_timeout_s = 2.0\nconcurrent = 1\nn = 1\nqueue = 1\n";
+    let server = Server::start(&format!("{limits}{NO_FUEL_LIMIT}")).await;
+    let body = json!({"response_format": heavy()}).to_string();
+    // One runs, eight wait.
+    let checks = futures::future::join_all((0..20).map(|_| server.post("/v1/louver/check", body.clone())));
+    let (checks, completion) = tokio::join!(checks, async {
+        server.wait_for("louver_waiting_requests", 8.0).await;
+        server.chat(&ask(json!({}))).await
+    });
+    assert_eq!(completion.status, 200, "{}", completion.text);
+    let mut codes: Vec<(u16, String)> = checks.iter().map(|answer| (answer.status, answer.error().1)).collect();
+    codes.sort();
+    let full = codes.iter().filter(|code| **code == (429, "queue_full".to_owned())).count();
+    assert_eq!(full, 11, "{codes:?}");
+    assert!(codes.iter().any(|code| *code == (408, "timeout".to_owned())), "{codes:?}");
+    // The work has ended, and the place is free.
+    assert_eq!(check(&server, &json!({"tools": tools()})).await["ok"], true);
 }

@@ -8,7 +8,7 @@ use louver_server::Processors;
 use mistralrs::CustomLogitsProcessor;
 use serde_json::{Value, json};
 
-use crate::support::{Server, ask, data, endless, rest};
+use crate::support::{NO_FUEL_LIMIT, PATIENCE, Server, ask, data, endless, heavy, rest};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_leave_end_their_generations() {
@@ -22,7 +22,8 @@ async fn clients_that_leave_end_their_generations() {
 
     // One that does not wait for a whole answer.
     let impatient = reqwest::Client::builder().timeout(Duration::from_millis(400)).build().unwrap();
-    let request = impatient.post(format!("{}/v1/chat/completions", server.base)).body(endless().to_string());
+    let request = impatient.post(format!("{}/v1/chat/completions", server.base));
+    let request = request.header("content-type", "application/json").body(endless().to_string());
     assert!(request.send().await.is_err());
     server.wait_for("louver_running_generations", 0.0).await;
     let text = server.get("/metrics").await.text;
@@ -90,6 +91,24 @@ async fn a_request_has_its_time() {
     let last: Value = serde_json::from_str(data(&text).last().unwrap()).unwrap();
     assert_eq!((&last["error"]["code"], &last["error"]["type"]), (&json!("timeout"), &json!("timeout_error")));
     server.wait_for("louver_running_generations", 0.0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn compilations_end_with_their_requests() {
+    let limits = "[limits.requests]\nconcurrent = 1\nn = 1\ntimeout_s = 3.0\n";
+    let server = Server::start(&format!("{limits}{NO_FUEL_LIMIT}")).await;
+    let heavy = ask(json!({"response_format": heavy()}));
+    // The deadline passes, or the client leaves.
+    assert_eq!(server.chat(&heavy).await.error(), (408, "timeout".to_owned(), None));
+    let impatient = reqwest::Client::builder().timeout(Duration::from_millis(400)).build().unwrap();
+    for _ in 0..3 {
+        let request = impatient.post(format!("{}/v1/chat/completions", server.base));
+        let request = request.header("content-type", "application/json").body(heavy.to_string());
+        assert!(request.send().await.is_err());
+    }
+    // A place is free only when its work has ended.
+    let answered = async { while server.chat(&ask(json!({}))).await.status != 200 {} };
+    assert!(tokio::time::timeout(PATIENCE, answered).await.is_ok(), "the work goes on");
 }
 
 /// A processor that does something once it is told to.

@@ -1,6 +1,6 @@
 //! Routes, methods, keys, ids, bodies.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -43,7 +43,7 @@ async fn bodies() {
         assert_eq!(server.send(request).await.status, status, "{kind}");
     }
     let request = server.client.post(&url).body(body.to_string());
-    assert_eq!(server.send(request).await.status, 200, "no content type");
+    assert_eq!(server.send(request).await.error().1, "unsupported_media_type", "no content type");
     let long = format!("{{\"x\": \"{}\"}}", "y".repeat(10_000));
     let answer = server.post("/v1/chat/completions", long.clone()).await;
     assert_eq!(answer.error(), (413, "body_too_long".to_owned(), None));
@@ -57,30 +57,155 @@ async fn bodies() {
     assert_eq!(server.post("/v1/chat/completions", vec![0xff, 0xfe]).await.error().1, "invalid_json");
     // A body that does not arrive.
     let mut slow = TcpStream::connect(server.address()).await.unwrap();
-    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{";
-    slow.write_all(head.as_bytes()).await.unwrap();
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
+    slow.write_all(format!("{head}content-length: 100\r\n\r\n{{").as_bytes()).await.unwrap();
     let mut answer = vec![0; 1000];
     let read = tokio::time::timeout(PATIENCE, slow.read(&mut answer)).await.unwrap().unwrap();
     assert!(answer[..read].starts_with(b"HTTP/1.1 408"), "{}", String::from_utf8_lossy(&answer[..read]));
 }
 
+/// A connection that sends the beginning of a body and announces more.
+async fn half_body(server: &Server, announced: usize, sent: usize) -> TcpStream {
+    let mut connection = TcpStream::connect(server.address()).await.unwrap();
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         content-length: {announced}\r\n\r\n"
+    );
+    connection.write_all(head.as_bytes()).await.unwrap();
+    connection.write_all(&vec![b' '; sent]).await.unwrap();
+    connection
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_are_charged_as_they_arrive() {
+    let server = Server::start("").await;
+    let mut announced = Vec::new();
+    for sent in (0..100).map(|n| n % 2) {
+        announced.push(half_body(&server, 4 << 20, sent).await);
+    }
+    server.wait_for("louver_active_requests", 101.0).await;
+    let long = format!("{}{}", " ".repeat(3 << 20), ask(json!({})));
+    let begun = Instant::now();
+    for body in [ask(json!({})).to_string(), long] {
+        assert_eq!(server.post("/v1/chat/completions", body).await.status, 200);
+    }
+    // Not the time a body has to arrive, 30 s.
+    assert!(begun.elapsed() < Duration::from_secs(15));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn small_bodies_pass_when_the_budget_is_spent() {
+    let limits = "[limits.http]\nbody_bytes = 200000\nbodies_bytes = 200000\nread_timeout_s = 5";
+    let server = Server::start(limits).await;
+    let mut halves = Vec::new();
+    for _ in 0..4 {
+        halves.push(half_body(&server, 190_000, 180_000).await);
+    }
+    // The budget has room for one of them: the others are refused, and wait for nobody.
+    let mut codes = Vec::new();
+    for half in &mut halves {
+        let mut answer = [0; 12];
+        tokio::time::timeout(PATIENCE, half.read_exact(&mut answer)).await.unwrap().unwrap();
+        codes.push(String::from_utf8_lossy(&answer[9..]).into_owned());
+        if codes.last().is_some_and(|code| code == "503") {
+            assert_eq!(server.post("/v1/chat/completions", ask(json!({})).to_string()).await.status, 200);
+        }
+    }
+    codes.sort();
+    assert_eq!(codes, ["408", "503", "503", "503"]);
+    // What they held is free again.
+    let long = format!("{}{}", " ".repeat(180_000), ask(json!({})));
+    assert_eq!(server.post("/v1/chat/completions", long).await.status, 200);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_that_ask_nothing_are_closed() {
-    let server = Server::start("[limits.http]\nidle_timeout_s = 0.3").await;
-    for sent in ["", "GET /healthz HT"] {
+    // The clock of idle connections, and that of heads.
+    let limits = ["idle_timeout_s = 0.3", "header_timeout_s = 0.3"];
+    for (limits, sent) in [(limits[0], ""), (limits[0], "GET /healthz HT"), (limits[1], "GET /healthz HT")] {
+        let server = Server::start(&format!("[limits.http]\n{limits}")).await;
         let mut connection = TcpStream::connect(server.address()).await.unwrap();
         connection.write_all(sent.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
         // Closed, with or without a last word.
         let closed = tokio::time::timeout(PATIENCE, connection.read_to_end(&mut answer)).await;
-        assert!(closed.is_ok(), "{sent:?} stays open");
+        assert!(closed.is_ok(), "{limits}: {sent:?} stays open");
     }
     // A request that takes longer than that is not idle.
+    let server = Server::start("[limits.http]\nidle_timeout_s = 0.3\nheader_timeout_s = 0.3").await;
     let answer = server
         .chat(&ask(json!({"max_tokens": 600, "response_format": {"type": "json_schema", "json_schema": {
         "name": "x", "schema": {"type": "array", "items": {"enum": [1, 2]}, "minItems": 200, "maxItems": 200}}}})))
         .await;
     assert_eq!(answer.status, 200, "{}", answer.text);
+    // The clock of heads does not run between requests.
+    let server = Server::start("[limits.http]\nheader_timeout_s = 0.3").await;
+    let mut connection = TcpStream::connect(server.address()).await.unwrap();
+    for _ in 0..3 {
+        connection.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+        let mut answer = [0; 1000];
+        let read = tokio::time::timeout(PATIENCE, connection.read(&mut answer)).await.unwrap().unwrap();
+        assert!(answer[..read].starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer[..read]));
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn half_written_heads_keep_nobody_out() {
+    for limits in ["connections_per_peer = 8", "connections = 8"] {
+        let server = Server::start(&format!("[limits.http]\n{limits}")).await;
+        let mut heads = Vec::new();
+        for _ in 0..100 {
+            let mut head = TcpStream::connect(server.address()).await.unwrap();
+            head.write_all(b"POST /v1/chat/completions HTTP/1.1\r\nhost: loc").await.unwrap();
+            heads.push(head);
+        }
+        let begun = Instant::now();
+        assert_eq!(server.get("/healthz").await.status, 200);
+        assert_eq!(server.chat(&ask(json!({}))).await.status, 200);
+        // Sooner than the clock of heads, 10 s, ends them.
+        assert!(begun.elapsed() < Duration::from_secs(8), "{limits}");
+        drop(heads);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn healthz_answers_where_all_connections_are_taken() {
+    for limits in ["connections_per_peer = 4", "connections = 4"] {
+        let server = Server::start(&format!("[limits.http]\n{limits}")).await;
+        // Bodies that do not arrive: requests are being answered on all connections.
+        let mut halves = Vec::new();
+        for _ in 0..4 {
+            halves.push(half_body(&server, 1000, 1).await);
+        }
+        // A full place is not to be had any more once all four are read.
+        let full = async {
+            loop {
+                let answer = server.chat(&ask(json!({"max_tokens": 1}))).await;
+                if answer.status != 200 {
+                    break answer;
+                }
+            }
+        };
+        let refused = tokio::time::timeout(PATIENCE, full).await.unwrap();
+        assert_eq!(refused.error(), (503, "too_many_connections".to_owned(), None), "{limits}");
+        assert_eq!(
+            (&refused.headers["connection"], &refused.headers["retry-after"]),
+            (&"close".parse().unwrap(), &"1".parse().unwrap())
+        );
+        // Also beside many that ask nothing.
+        let mut heads = Vec::new();
+        for _ in 0..200 {
+            heads.push(TcpStream::connect(server.address()).await.unwrap());
+        }
+        for _ in 0..3 {
+            assert_eq!(server.get("/healthz").await.json(), json!({"status": "ok"}));
+        }
+        assert_eq!(server.get("/v1/models").await.status, 503);
+        drop(halves.pop());
+        let served = async { while server.get("/v1/models").await.status != 200 {} };
+        assert!(tokio::time::timeout(PATIENCE, served).await.is_ok(), "{limits}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

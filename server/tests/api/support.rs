@@ -223,3 +223,13 @@ pub(crate) fn endless() -> Value {
         "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}},
     }))
 }
+
+/// Limits under which [`heavy`] is not refused.
+pub(crate) const NO_FUEL_LIMIT: &str =
+    "[limits.schema]\ncompile_fuel = 1000000000000\nautomaton_states = 100000000\ncompiled_states = 100000000\n";
+
+/// A response format whose automaton has a hundred million states: no one waits for it to compile.
+pub(crate) fn heavy() -> Value {
+    let schema = json!({"type": "string", "not": {"pattern": "^(a|b)*a(a|b){26}$"}});
+    json!({"type": "json_schema", "json_schema": {"name": "x", "schema": schema}})
+}

@@ -9,6 +9,7 @@ use super::doc::LocId;
 use super::group::{Free, Group};
 use super::multiples::joined;
 use super::normalize::Locs;
+use crate::fuel;
 use crate::hash::{HashMap, HashSet};
 use crate::spec::json::Json;
 
@@ -641,12 +642,14 @@ impl<'l, T: Eq + Hash> Among<'l, T> {
 
 /// The first of a list that is also in another one.
 pub(super) fn shared<'l, T: Eq + Hash>(list: &'l [T], other: &'l [T]) -> Option<&'l T> {
+    fuel::charge(list.len() + other.len());
     let other = Among::new(other, list.len());
     list.iter().find(|item| other.has(item))
 }
 
 /// Whether another list has all of a list.
 pub(super) fn contained<T: Eq + Hash>(list: &[T], other: &[T]) -> bool {
+    fuel::charge(list.len() + other.len());
     let other = Among::new(other, list.len());
     list.iter().all(|item| other.has(item))
 }

@@ -11,6 +11,7 @@ use super::facets::{
 use super::group::Group;
 use super::normalize::{Alternatives, MAX_ALTERNATIVES, Normalizer};
 use super::{SchemaErrorReason as Reason, facets};
+use crate::fuel;
 use crate::hash::HashMap;
 use crate::ir::Members;
 use crate::spec::json::Json;
@@ -157,6 +158,7 @@ impl<'a> Normalizer<'a> {
         let mut i = 0;
         while i < list.len() {
             let (required, forbidden) = counts(&list[i]);
+            fuel::charge(list.len());
             let other = (0..list.len()).find_map(|j| {
                 let objects = list[i].types.meets(Types::OBJECT) && list[j].types == Types::OBJECT;
                 let alike = others(&list[i]) == others(&list[j]);
@@ -361,7 +363,11 @@ impl<'a> Normalizer<'a> {
     fn absorbs_objects(&self, a: &ObjectFacets<'a>, b: &ObjectFacets<'a>) -> bool {
         let said = |part: &Rc<ObjectPart<'a>>| {
             let simple = part.patterns.is_empty() && part.additional.is_none();
-            let everywhere = |(name, loc)| b.parts.iter().any(|other| other.property(name) == Some(loc));
+            let everywhere = |(name, loc)| {
+                fuel::charge(2 * b.parts.len());
+                b.parts.iter().any(|other| other.property(name) == Some(loc))
+            };
+            fuel::charge(b.parts.len());
             b.parts.iter().any(|other| Rc::ptr_eq(other, part))
                 || simple && part.properties.iter().all(|&(name, loc)| everywhere((name, loc)))
         };
@@ -385,6 +391,12 @@ impl<'a> Normalizer<'a> {
         let all = all + facets.required.len();
         self.options.order != MemberOrder::Fixed && all <= Members::MOST && facets.some.is_empty()
     }
+}
+
+/// Whether a name is in a list.
+fn is_among(name: &str, list: &[&str]) -> bool {
+    fuel::charge(1 + list.len() / 2);
+    list.contains(&name)
 }
 
 /// The property that a part is about, if it is about one and has come from a negation.

@@ -12,6 +12,7 @@ mod cuts;
 mod detection;
 mod docs;
 mod earliest;
+mod fuzz;
 mod generation;
 mod lazy;
 mod lenient;

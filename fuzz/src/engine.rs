@@ -1,0 +1,159 @@
+//! Targets of the engine: a text is read, lowered and compiled, and its masks are followed on a toy
+//! vocabulary, with the default limits. Fuel bounds the work of an input; nothing is timed.
+
+use louver::engine::{Constraint, Engine, EngineOptions};
+use louver::front::ebnf::{self, EbnfOptions};
+use louver::front::json_schema::{self, SchemaOptions};
+use louver::front::lark::{self, LarkOptions};
+use louver::front::regex::{self, RegexOptions};
+use louver::front::structural_tag::{self, StructuralTagOptions};
+use louver::fuel;
+use louver::ids::TokenId;
+use louver::ir::{Grammar, Simplify};
+use louver::limits::Limits;
+use louver::mask::bit;
+use louver::spec::json::Json;
+use louver::vocab::Vocabulary;
+
+/// Steps of a walk.
+const STEPS: usize = 12;
+
+/// All targets by name.
+pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+    ("regex", regex),
+    ("json_schema", json_schema),
+    ("ebnf", ebnf),
+    ("lark", lark),
+    ("structural_tag", structural_tag),
+];
+
+/// Most fuel of one input, in units of about 10 ns: two seconds.
+const FUEL: u64 = 200_000_000;
+
+/// Runs a target. Panics if it takes more than its fuel.
+pub fn bounded(target: fn(&[u8]), data: &[u8]) {
+    let ((), spent) = fuel::measure(|| target(data));
+    assert!(spent <= FUEL, "{spent} units of fuel");
+}
+
+fn limits() -> Limits {
+    Limits::default()
+}
+
+/// A regular expression; the first byte chooses options.
+pub fn regex(data: &[u8]) {
+    let Some((&choice, data)) = data.split_first() else { return };
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let options = match choice {
+        b's' => RegexOptions { scope: regex::Scope::Search, ..RegexOptions::default() },
+        b'u' => RegexOptions { classes: regex::Classes::Unicode, ..RegexOptions::default() },
+        b'i' => RegexOptions { case: regex::Case::Insensitive, ..RegexOptions::default() },
+        b'e' => RegexOptions::ECMA,
+        _ => RegexOptions::default(),
+    };
+    match regex::lower(text, &options, &limits()) {
+        Ok(grammar) => walk(&grammar, data),
+        Err(error) => drop(error.diagnostics("pattern", text).to_string()),
+    }
+}
+
+/// A JSON Schema.
+pub fn json_schema(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let limits = limits();
+    let Ok(schema) = Json::parse(text, &limits) else { return };
+    match json_schema::lower(&schema, &SchemaOptions::default(), &limits) {
+        Ok(grammar) => walk(&grammar, data),
+        Err(errors) => drop(errors.to_string()),
+    }
+}
+
+/// A grammar in EBNF; the first byte chooses the dialect.
+pub fn ebnf(data: &[u8]) {
+    let Some((&choice, data)) = data.split_first() else { return };
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let dialect = match choice {
+        b'g' => ebnf::Dialect::Gbnf,
+        b'x' => ebnf::Dialect::Xgrammar,
+        b'k' => ebnf::Dialect::Kbnf,
+        _ => ebnf::Dialect::Common,
+    };
+    match ebnf::lower(text, &EbnfOptions { dialect, ..EbnfOptions::default() }, &limits()) {
+        Ok(lowered) => {
+            drop(lowered.warnings.to_string());
+            walk(&lowered.grammar, data);
+        }
+        Err(errors) => drop(errors.to_string()),
+    }
+}
+
+/// A grammar in Lark.
+pub fn lark(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match lark::lower(text, &LarkOptions::default(), &limits()) {
+        Ok(lowered) => {
+            drop(lowered.warnings.to_string());
+            walk(&lowered.grammar, data);
+        }
+        Err(errors) => drop(errors.to_string()),
+    }
+}
+
+/// A structural tag.
+pub fn structural_tag(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match structural_tag::lower(text, &StructuralTagOptions::default(), &limits()) {
+        Ok(lowered) => walk(&lowered.grammar, data),
+        Err(errors) => drop(errors.to_string()),
+    }
+}
+
+/// Compiles a grammar as it is and simplified, and walks along both in step.
+fn walk(grammar: &Grammar, data: &[u8]) {
+    drop(grammar.to_string());
+    let engine = |simplify| {
+        let vocab = Vocabulary::toy(&[b"a", b"ab", b"\": ", b"{\"", b"null", b"10", b"\xc3", b"\xa9b", b"<", b"</"]);
+        let options = EngineOptions { limits: limits(), simplify, batch_threads: 1, ..EngineOptions::default() };
+        Engine::new(vocab.into(), options)
+    };
+    let compile = |simplify| engine(simplify).compile(grammar).ok();
+    let (Some(plain), Some(simple)) = (compile(Simplify::Off), compile(Simplify::Full)) else { return };
+    along(&plain, &simple, data);
+}
+
+/// One walk. At each step the two masks are the same, the mask says what `allows` says, and some token is allowed.
+fn along(plain: &Constraint, simple: &Constraint, data: &[u8]) {
+    let vocab = plain.vocab().clone();
+    let (mut matcher, mut other) = (plain.matcher(), simple.matcher());
+    let (mut mask, mut second) = (vec![0; vocab.mask_words()], vec![0; vocab.mask_words()]);
+    let mut seed = data.iter().fold(0x9E37_79B9u32, |h, &b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
+    for _ in 0..STEPS {
+        matcher.fill_mask(&mut mask);
+        other.fill_mask(&mut second);
+        if matcher.limit().is_some() || other.limit().is_some() {
+            return;
+        }
+        assert_eq!(mask, second, "simplification changed a mask behind {:?}", matcher.tokens());
+        let allowed: Vec<TokenId> = (0..vocab.width()).map(TokenId::new).filter(|&t| bit(&mask, t)).collect();
+        assert!(!allowed.is_empty(), "nothing is allowed behind {:?}", matcher.tokens());
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let any = TokenId::from_raw(seed >> 8 & 0xFF);
+        if matcher.limit().is_none() {
+            let allows = matcher.allows(any);
+            assert!(matcher.limit().is_some() || allows == bit(&mask, any), "mask and test differ for token {any}");
+        }
+        let token = allowed[(seed >> 16) as usize % allowed.len()];
+        match (matcher.advance(token), other.advance(token)) {
+            (Ok(()), Ok(())) => {}
+            (a, b) => {
+                use louver::matcher::AdvanceError::Limit;
+                let limited = matches!(a, Err(Limit { .. })) || matches!(b, Err(Limit { .. }));
+                assert!(limited, "token {token} is in the mask: {a:?} {b:?}");
+                return;
+            }
+        }
+        if matcher.is_terminated() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Where a request comes from: which names of this server may be used, and which web pages may ask.
+//!
+//! A web page can send requests to any address its browser reaches. It cannot choose the headers
+//! `Host`, `Origin` and `Sec-Fetch-Site`, so these decide:
+//!
+//! * `Host` has to be a name of this machine, or a configured one, as long as there are no keys: a page
+//!   that resolves its own name to this address (DNS rebinding) sends its own name.
+//! * `Origin` has to be this server's, or a configured one, and `Sec-Fetch-Site` not `cross-site`.
+//!
+//! Configured origins get the headers of CORS (the Fetch standard, 3.3), preflights included.
+
+use std::net::IpAddr;
+
+use axum::extract::{Request, State};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::config::Config;
+use crate::error::{ApiError, ErrorKind};
+use crate::http::HEALTH;
+use crate::state::App;
+
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
+const EXPOSED: HeaderValue = HeaderValue::from_static("x-request-id, retry-after");
+/// How long a browser may remember a preflight, in seconds.
+const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
+
+/// Refuses requests under foreign names and of foreign web pages, answers preflights, and adds the
+/// headers of CORS.
+pub(crate) async fn check_origin(State(app): State<App>, request: Request, next: Next) -> Response {
+    let config = app.config();
+    let origin = allowed_origin(config, request.headers()).cloned();
+    let mut response = match refusal(config, &request) {
+        Some(error) => error.into_response(),
+        None if is_preflight(&request) => preflight(request.headers()),
+        None => next.run(request).await,
+    };
+    let headers = response.headers_mut();
+    if !config.cors_origins.is_empty() {
+        headers.append(header::VARY, HeaderValue::from_static("Origin"));
+    }
+    if let Some(origin) = origin {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+    }
+    response
+}
+
+/// The origin of a request, if it is a configured one.
+fn allowed_origin<'r>(config: &Config, headers: &'r HeaderMap) -> Option<&'r HeaderValue> {
+    let origin = single(headers, header::ORIGIN)?;
+    let is_known = |known: &String| known.as_bytes().eq_ignore_ascii_case(origin.as_bytes());
+    config.cors_origins.iter().any(is_known).then_some(origin)
+}
+
+/// The only value of a header.
+fn single(headers: &HeaderMap, name: HeaderName) -> Option<&HeaderValue> {
+    let mut values = headers.get_all(name).iter();
+    values.next().filter(|_| values.next().is_none())
+}
+
+/// Why the request is refused, if it is.
+fn refusal(config: &Config, request: &Request) -> Option<ApiError> {
+    let (uri, headers) = (request.uri(), request.headers());
+    // Probes use any name.
+    if uri.path() == HEALTH {
+        return None;
+    }
+    let forbidden = |code, message| Some(ApiError::whole(ErrorKind::Forbidden, code, message));
+    let authority = authority(uri, headers);
+    let is_checked = config.api_keys.is_empty() || !config.allowed_hosts.is_empty();
+    if is_checked && !authority.as_ref().is_some_and(|authority| is_own_name(authority.host(), config)) {
+        let message =
+            "the Host header does not name this server; `allowed_hosts` in its configuration lists further names";
+        return forbidden("host_not_allowed", message);
+    }
+    if allowed_origin(config, headers).is_some() {
+        return None;
+    }
+    let is_same = |origin: &HeaderValue| authority.as_ref().is_some_and(|own| is_origin_of(origin, own));
+    if headers.get_all(header::ORIGIN).iter().any(|origin| !is_same(origin)) {
+        let message =
+            "web pages of other origins may not ask; `cors_origins` in the server's configuration lists those that may";
+        return forbidden("origin_not_allowed", message);
+    }
+    if headers.get_all(FETCH_SITE).iter().any(|site| site.as_bytes().eq_ignore_ascii_case(b"cross-site")) {
+        return forbidden("cross_site", "requests from pages of other sites are refused");
+    }
+    None
+}
+
+/// What the request calls this server: the address of an absolute URI, or else the `Host` header.
+fn authority(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
+    let named = uri.authority().cloned().or_else(|| single(headers, header::HOST)?.to_str().ok()?.parse().ok());
+    named.filter(|authority| !authority.as_str().contains('@'))
+}
+
+/// Whether a name is one of this machine's own, or a configured one.
+fn is_own_name(host: &str, config: &Config) -> bool {
+    is_loopback(host) || config.allowed_hosts.iter().any(|name| same_host(name, host))
+}
+
+fn is_loopback(host: &str) -> bool {
+    host.eq_ignore_ascii_case("localhost") || address(host).is_some_and(|address| address.to_canonical().is_loopback())
+}
+
+/// A host that is an address, with or without the brackets of IPv6.
+fn address(host: &str) -> Option<IpAddr> {
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host).parse().ok()
+}
+
+fn same_host(one: &str, other: &str) -> bool {
+    match (address(one), address(other)) {
+        (Some(one), Some(other)) => one == other,
+        _ => one.eq_ignore_ascii_case(other),
+    }
+}
+
+/// Whether an `Origin` header names the server that the request names. A proxy may speak TLS for the
+/// server, so the scheme decides only which port is meant where none is said.
+fn is_origin_of(origin: &HeaderValue, own: &Authority) -> bool {
+    let Some((scheme, other)) = origin.to_str().ok().and_then(|origin| origin.split_once("://")) else { return false };
+    let Ok(other) = other.parse::<Authority>() else { return false };
+    let default = if scheme.eq_ignore_ascii_case("https") { 443 } else { 80 };
+    let port = |authority: &Authority| authority.port_u16().unwrap_or(default);
+    same_host(other.host(), own.host()) && port(&other) == port(own)
+}
+
+/// Whether a browser asks if it may send a request of another origin.
+fn is_preflight(request: &Request) -> bool {
+    let has = |name| request.headers().contains_key(name);
+    request.method() == Method::OPTIONS && has(header::ORIGIN) && has(header::ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// The answer to a preflight that was not refused. Keys are headers, so any header may be sent.
+fn preflight(asked: &HeaderMap) -> Response {
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, MAX_AGE);
+    if let Some(names) = single(asked, header::ACCESS_CONTROL_REQUEST_HEADERS) {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, names.clone());
+    }
+    headers.append(header::VARY, HeaderValue::from_static("Access-Control-Request-Headers"));
+    response
+}
+
+/// What is wrong with a name in `allowed_hosts`, if anything.
+pub(crate) fn host_fault(name: &str) -> Option<String> {
+    let is_name = name.parse::<Authority>().is_ok_and(|authority| authority.host() == name && !name.contains('*'));
+    (!is_name && address(name).is_none()).then(|| format!("{name:?} is not a host name or address without a port"))
+}
+
+/// What is wrong with an origin in `cors_origins`, if anything.
+pub(crate) fn origin_fault(origin: &str) -> Option<String> {
+    let authority = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+    let is_origin = authority.is_some_and(|text| {
+        let is_plain = |authority: Authority| !authority.as_str().contains(['@', '*']);
+        text.parse::<Authority>().is_ok_and(is_plain)
+    });
+    (!is_origin).then(|| format!("{origin:?} is not an origin such as \"https://app.example\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_origins() {
+        for (host, is_local) in [
+            ("localhost", true),
+            ("LocalHost", true),
+            ("127.0.0.1", true),
+            ("127.9.9.9", true),
+            ("[::1]", true),
+            ("[::ffff:127.0.0.1]", true),
+            ("localhost.evil.example", false),
+            ("127.0.0.1.evil.example", false),
+            ("0.0.0.0", false),
+            ("[::]", false),
+            ("10.0.0.1", false),
+        ] {
+            assert_eq!(is_loopback(host), is_local, "{host}");
+        }
+        for (origin, own, is_same) in [
+            ("http://localhost:8080", "localhost:8080", true),
+            ("http://localhost:3000", "localhost:8080", false),
+            ("http://127.0.0.1:8080", "localhost:8080", false),
+            ("https://app.example", "app.example", true),
+            ("https://app.example", "app.example:443", true),
+            ("http://app.example", "app.example:443", false),
+            ("http://[::1]:80", "[::1]", true),
+            ("null", "localhost", false),
+            ("", "localhost", false),
+        ] {
+            let (origin, own) = (HeaderValue::from_static(origin), Authority::from_static(own));
+            assert_eq!(is_origin_of(&origin, &own), is_same, "{origin:?} {own}");
+        }
+        for (name, is_good) in [("a.example", true), ("10.0.0.1", true), ("::1", true), ("[fd00::1]", true)]
+            .into_iter()
+            .chain(["", " ", "a:80", "http://a", "a/b", "u@a", "*"].map(|name| (name, false)))
+        {
+            assert_eq!(host_fault(name).is_none(), is_good, "{name:?}");
+        }
+        for (origin, is_good) in [("https://a.example", true), ("http://localhost:3000", true)].into_iter().chain(
+            ["", "*", "null", "a.example", "https://", "https://a/b", "https://*.a", "ftp://a"].map(|o| (o, false)),
+        ) {
+            assert_eq!(origin_fault(origin).is_none(), is_good, "{origin:?}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Clients that take nothing: connections of another protocol, bodies that nobody reads.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, StatusCode};
+use louver_server::{load, router};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tower::ServiceExt;
+
+use crate::support::{PATIENCE, Server, ask, config, endless};
+
+/// HTTP/2's preface with empty settings and a request for `/healthz` (RFC 9113, 3.4; the header block
+/// is HPACK's static table with a literal path and authority).
+const HTTP_2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\
+    \x00\x00\x00\x04\x00\x00\x00\x00\x00\
+    \x00\x00\x13\x01\x05\x00\x00\x00\x01\x82\x86\x44\x08/healthz\x41\x05local";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn http_2_is_refused_at_once() {
+    let server = Server::start("").await;
+    // With prior knowledge, in one piece, in two, and cut short.
+    for sent in [&[HTTP_2][..], &[&HTTP_2[..10], &HTTP_2[10..]], &[&HTTP_2[..18]]] {
+        let mut connection = TcpStream::connect(server.address()).await.unwrap();
+        connection.set_nodelay(true).unwrap();
+        for piece in sent {
+            connection.write_all(piece).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let mut answer = Vec::new();
+        let closed = tokio::time::timeout(Duration::from_secs(5), connection.read_to_end(&mut answer)).await;
+        assert!(closed.is_ok(), "the connection stays open");
+        // Nothing, or a refusal of HTTP/1; no frame of HTTP/2.
+        assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 400"), "{answer:?}");
+    }
+    // Nor is it negotiated.
+    let mut connection = TcpStream::connect(server.address()).await.unwrap();
+    let upgrade = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade, http2-settings\r\n\
+        upgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n\r\n";
+    connection.write_all(upgrade).await.unwrap();
+    let mut answer = [0; 15];
+    tokio::time::timeout(PATIENCE, connection.read_exact(&mut answer)).await.unwrap().unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200 OK");
+}
+
+/// The routes of a server with one place, without a connection.
+async fn routes(limits: &str) -> Router {
+    let one = "[limits.requests]\nconcurrent = 1\nn = 1\nqueue_timeout_s = 20\n";
+    router(load(config(&format!("{one}{limits}"))).await.unwrap())
+}
+
+fn post(body: &Value) -> Request<Body> {
+    let request = Request::post("/v1/chat/completions").header("host", "localhost");
+    request.header("content-type", "application/json").body(Body::from(body.to_string())).unwrap()
+}
+
+fn streamed(mut body: Value) -> Value {
+    body["stream"] = true.into();
+    body
+}
+
+/// Waits until the place is free: another request is answered. One that waits has its deadline, too.
+async fn is_free(routes: &Router) {
+    let answered =
+        async { while routes.clone().oneshot(post(&ask(json!({})))).await.unwrap().status() != StatusCode::OK {} };
+    assert!(tokio::time::timeout(PATIENCE, answered).await.is_ok(), "the place is never free");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_is_never_polled_gives_its_place_back() {
+    // Either clock is enough.
+    for limits in ["timeout_s = 1\n", "[limits.http]\nwrite_timeout_s = 0.5\n"] {
+        let routes = routes(limits).await;
+        let unread = routes.clone().oneshot(post(&streamed(endless()))).await.unwrap();
+        assert_eq!(unread.status(), StatusCode::OK);
+        is_free(&routes).await;
+        // What was thrown away does not look like a whole answer.
+        match to_bytes(unread.into_body(), usize::MAX).await {
+            Err(broken) => assert!(limits.contains("write_timeout_s"), "{broken}"),
+            Ok(text) => assert!(String::from_utf8_lossy(&text).contains("\"code\":\"timeout\"")),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_nobody_waits_for_gives_its_place_back() {
+    let routes = routes("timeout_s = 1\n").await;
+    let mut left = Box::pin(routes.clone().oneshot(post(&endless())));
+    // Polled until it runs, and then no more.
+    assert!(tokio::time::timeout(Duration::from_millis(300), &mut left).await.is_err());
+    is_free(&routes).await;
+    assert_eq!(left.await.unwrap().status(), StatusCode::REQUEST_TIMEOUT);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_place_does_not_wait_for_a_slow_reader() {
+    let routes = routes("").await;
+    let schema = json!({"type": "array", "items": {"enum": [1, 2]}, "minItems": 50, "maxItems": 50});
+    let format = json!({"type": "json_schema", "json_schema": {"name": "x", "schema": schema}});
+    let body = streamed(ask(json!({"max_tokens": 2000, "response_format": format})));
+    let unread = routes.clone().oneshot(post(&body)).await.unwrap();
+    is_free(&routes).await;
+    // Whole all the same.
+    let text = to_bytes(unread.into_body(), usize::MAX).await.unwrap();
+    let text = String::from_utf8_lossy(&text);
+    assert!(text.contains("\"finish_reason\":\"stop\"") && text.ends_with("data: [DONE]\n\n"), "{text}");
+}

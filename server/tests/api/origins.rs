@@ -1,0 +1,71 @@
+//! Names of the server and origins of web pages: which requests are refused, as a table.
+
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request};
+use louver_server::{App, Config, router};
+use serde::Deserialize;
+use serde_json::Value;
+use tower::ServiceExt;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    /// The configuration, in TOML.
+    #[serde(default)]
+    config: String,
+    /// Method and path.
+    request: String,
+    headers: Vec<(String, String)>,
+    status: u16,
+    /// The error's code.
+    code: Option<String>,
+    /// Headers of the answer; an empty value: it has none such.
+    #[serde(default)]
+    answer: Vec<(String, String)>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Cases {
+    case: Vec<Case>,
+}
+
+async fn ask(case: &Case) -> (u16, HeaderMap, String) {
+    let config: Config = toml::from_str(&case.config).unwrap_or_else(|error| panic!("{}: {error}", case.name));
+    let (method, path) = case.request.split_once(' ').unwrap();
+    let mut request = Request::builder().method(method).uri(path);
+    for (name, value) in &case.headers {
+        request = request.header(name, value);
+    }
+    // No model is needed: what is not refused for its origin is refused for its messages.
+    let routes = router(App::new(config, Vec::new()));
+    let answer = routes.oneshot(request.body(Body::from("{}")).unwrap()).await.unwrap();
+    let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+    let body = to_bytes(answer.into_body(), 1 << 20).await.unwrap();
+    (status, headers, String::from_utf8(body.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn foreign_names_and_pages_are_refused() {
+    let cases: Cases = toml::from_str(include_str!("origins.toml")).unwrap();
+    assert!(cases.case.len() > 30);
+    for case in cases.case {
+        let (status, headers, text) = ask(&case).await;
+        assert_eq!(status, case.status, "{}: {text}", case.name);
+        if let Some(code) = &case.code {
+            let body: Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(body["error"]["code"], code.as_str(), "{}", case.name);
+            let kind = if status == 403 { "permission_error" } else { "" };
+            assert!(kind.is_empty() || body["error"]["type"] == kind, "{}: {text}", case.name);
+        }
+        for (name, value) in &case.answer {
+            let all: Vec<&str> = headers.get_all(name).iter().map(|value| value.to_str().unwrap()).collect();
+            assert_eq!(all.join(", "), *value, "{}: {name}", case.name);
+        }
+        // Nothing of CORS by default.
+        if !case.config.contains("cors_origins") {
+            assert!(!headers.keys().any(|name| name.as_str().starts_with("access-control")), "{}", case.name);
+            assert!(!headers.contains_key("vary"), "{}", case.name);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Grammars in EBNF: ambiguity, left and hidden recursion, doubling, counts, size, depth.
+
+use std::fmt::Write;
+
+use louver::engine::{Constraint, Engine};
+use louver::front::ebnf::{Dialect, EbnfOptions};
+
+use crate::harness::{Input, Refused, family};
+
+fn common(engine: &Engine, text: &str) -> Result<Constraint, Refused> {
+    Ok(engine.compile_ebnf(text, &EbnfOptions::default())?)
+}
+
+fn kbnf(engine: &Engine, text: &str) -> Result<Constraint, Refused> {
+    Ok(engine.compile_ebnf(text, &EbnfOptions { dialect: Dialect::Kbnf, ..EbnfOptions::default() })?)
+}
+
+/// Rules made by number behind a first one.
+fn rules(first: &str, n: usize, rule: impl Fn(usize) -> String) -> String {
+    let mut text = format!("root ::= {first}\n");
+    for i in 0..n {
+        let _ = writeln!(text, "r{i} ::= {}", rule(i));
+    }
+    text
+}
+
+pub(crate) fn inputs() -> Vec<Input> {
+    let mut all = Vec::new();
+    let fixed =
+        |name: &str, text: &'static str| family(&format!("ebnf/{name}"), &[1], move |_| text.to_owned(), common);
+    // F6 and F4.
+    all.extend(fixed("two-or-three", "root ::= root root | root root root | \"a\" | \"\"\n"));
+    all.extend(fixed("ambiguous-words", "root ::= x+ y\nx ::= [a-z]+ \" \"? | x x\ny ::= x* y? \".\" | x y\n"));
+    all.extend(fixed("itself", "root ::= root\n"));
+    all.extend(fixed("itself-or-text", "root ::= root | \"a\"\n"));
+    all.extend(fixed("unit-cycle", "root ::= a | \"x\"\na ::= b | \"y\"\nb ::= root | a\n"));
+    all.extend(fixed("nullable-cycle", "root ::= a b root | \"x\"\na ::= b? a?\nb ::= a? b? \"y\"?\n"));
+    all.extend(fixed("hidden-left", "root ::= e root \"a\" | \"b\"\ne ::= \"\" | \"c\" e | e e\n"));
+    all.extend(fixed(
+        "left-and-right",
+        "root ::= root \"+\" root | root \"*\" root | \"(\" root \")\" | [0-9]+ | root root\n",
+    ));
+    all.extend(fixed("nullable-powers", "root ::= a a a a a a a a\na ::= a a | a a a a | \"\" | \"x\" | [a-z]*\n"));
+    all.extend(fixed("palindromes", "root ::= \"a\" root \"a\" | \"b\" root \"b\" | [ab]? | root root\n"));
+    all.extend(fixed("stars-in-recursion", "root ::= (root* [a-z]* root*)* \".\"\n"));
+    all.extend(fixed("plus-in-recursion", "root ::= (root+ | [a-z]+)+ (root? \" \")*\n"));
+    all.extend(fixed("empty", "root ::= a\na ::= \"x\" a\n"));
+    all.extend(family(
+        "ebnf/copies",
+        &[2, 6, 20, 100],
+        |n| {
+            rules("r0*", n, |i| {
+                format!("\"a\" r{} | r{} \"a\" | [a-z]* | r{}*", (i + 1) % n, (i * 7 + 3) % n, (i * 3 + 1) % n)
+            })
+        },
+        common,
+    ));
+    all.extend(family(
+        "ebnf/many-roots",
+        &[3, 5, 9, 20],
+        |n| {
+            format!(
+                "root ::= {} | \"a\" | \"\"\n",
+                (2..=n).map(|k| vec!["root"; k].join(" ")).collect::<Vec<_>>().join(" | ")
+            )
+        },
+        common,
+    ));
+    all.extend(family(
+        "ebnf/doubling",
+        &[16, 30, 60, 1_000],
+        |n| {
+            rules(&format!("r{}", n - 1), n, |i| {
+                if i == 0 { "\"a\" | \"b\"".to_owned() } else { format!("r{0} r{0}", i - 1) }
+            })
+        },
+        common,
+    ));
+    all.extend(family(
+        "ebnf/optional-doubling",
+        &[16, 30, 60],
+        |n| {
+            rules(&format!("r{}", n - 1), n, |i| {
+                if i == 0 { "\"a\"?".to_owned() } else { format!("r{0}? r{0}? \"b\"?", i - 1) }
+            })
+        },
+        common,
+    ));
+    all.extend(family(
+        "ebnf/star-doubling",
+        &[10, 30],
+        |n| {
+            rules(&format!("r{}", n - 1), n, |i| {
+                if i == 0 { "[a-z]*".to_owned() } else { format!("(r{0}* r{0}+)* | r{0}", i - 1) }
+            })
+        },
+        common,
+    ));
+    all.extend(family(
+        "ebnf/unit-chain",
+        &[100, 3_000, 50_000],
+        |n| rules("r0", n, |i| if i + 1 == n { "\"a\"".to_owned() } else { format!("r{}", i + 1) }),
+        common,
+    ));
+    all.extend(family(
+        "ebnf/left-chain",
+        &[50, 1_000, 20_000],
+        |n| {
+            rules(
+                "r0",
+                n,
+                |i| if i + 1 == n { "[a-z]+".to_owned() } else { format!("r{} | r{i} \"+\" r{}", i + 1, i + 1) },
+            )
+        },
+        common,
+    ));
+    all.extend(family(
+        "ebnf/complete-graph",
+        &[10, 40, 200],
+        |n| {
+            let others = (0..n).map(|i| format!("r{i}")).collect::<Vec<_>>().join(" | ");
+            rules("r0", n, |i| format!("\"k{i}\" ({others}) | {others}"))
+        },
+        common,
+    ));
+    all.extend(family(
+        "ebnf/starts-alike",
+        &[100, 2_000],
+        |n| {
+            let others = (0..n).map(|i| format!("r{i}")).collect::<Vec<_>>().join(" | ");
+            rules(&others, n, |i| format!("[a-z]* \"a\"? [0-9]* \"k{i}\" root?"))
+        },
+        common,
+    ));
+    all.extend(family(
+        "ebnf/parentheses",
+        &[100, 120, 10_000, 1_000_000],
+        |n| format!("root ::= {}\"a\"{}\n", "(".repeat(n), ")".repeat(n)),
+        common,
+    ));
+    all.extend(family(
+        "ebnf/nested-stars",
+        &[10, 100],
+        |n| format!("root ::= {}\"a\"{}\n", "(".repeat(n), ")*".repeat(n)),
+        common,
+    ));
+    all.extend(family(
+        "ebnf/nested-counts",
+        &[2, 3, 5, 9],
+        |n| format!("root ::= {}[a-z] \"b\"?{}\n", "(".repeat(n), "){1,500}".repeat(n)),
+        common,
+    ));
+    all.extend(family(
+        "ebnf/counted-rules",
+        &[3, 8, 30],
+        |n| {
+            rules(
+                "r0{2,500}",
+                n,
+                |i| if i + 1 == n { "[a-z]*".to_owned() } else { format!("r{}{{0,500}} \"a\"?", i + 1) },
+            )
+        },
+        common,
+    ));
+    all.extend(family(
+        "ebnf/huge-count",
+        &[1_000_000, 4_000_000_000],
+        |n| format!("root ::= (\"a\" | root){{{n}}}\n"),
+        common,
+    ));
+    all.extend(family(
+        "ebnf/alternatives",
+        &[1_000, 30_000],
+        |n| format!("root ::= {}\n", (0..n).map(|i| format!("\"w{}\"", i * 7919 % n)).collect::<Vec<_>>().join(" | ")),
+        common,
+    ));
+    all.extend(family(
+        "ebnf/rules",
+        &[1_000, 30_000],
+        |n| {
+            let calls = (0..n).map(|i| format!("r{i}")).collect::<Vec<_>>().join(" | ");
+            rules(&calls, n, |i| format!("\"w{i}\" r{}?", (i + 1) % n))
+        },
+        common,
+    ));
+    all.extend(family(
+        "ebnf/classes",
+        &[50, 2_000],
+        |n| {
+            format!(
+                "root ::= ({})*\n",
+                (0..n)
+                    .map(|i| format!("[^{}-\\U0010FFFF]", char::from_u32(0x100 + i as u32).unwrap_or('a')))
+                    .collect::<Vec<_>>()
+                    .join(" | ")
+            )
+        },
+        common,
+    ));
+    all.extend(family(
+        "ebnf/long-literal",
+        &[100_000, 3_000_000, 5_000_000],
+        |n| format!("root ::= \"{}\"\n", "ab".repeat(n / 2)),
+        common,
+    ));
+    all.extend(family(
+        "ebnf/undefined",
+        &[10, 20_000],
+        |n| format!("root ::= {}\n", (0..n).map(|i| format!("u{i} ")).collect::<String>()),
+        common,
+    ));
+    all.extend(family(
+        "ebnf/kbnf-exceptions",
+        &[2, 20, 200],
+        |n| {
+            let words = (0..n).map(|i| format!("\"w{i}\"")).collect::<Vec<_>>().join("|");
+            format!("root ::= except!(words) words;\nwords ::= {words};\n")
+        },
+        kbnf,
+    ));
+    all.extend(family(
+        "ebnf/kbnf-nested-regexes",
+        &[3, 30],
+        |n| format!("root ::= {};\n", r##"#"[a-z]*(ab|a.){1,80}" "##.repeat(n)),
+        kbnf,
+    ));
+    all.extend(family(
+        "ebnf/early-regexes",
+        &[3, 20],
+        |n| format!("root ::= {}\n", r##"#e".*a.{12}b" "##.repeat(n)),
+        common,
+    ));
+    all
+}

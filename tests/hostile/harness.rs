@@ -1,0 +1,380 @@
+//! Runs hostile inputs one after the other and checks what each of them must keep to.
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use louver::engine::{Constraint, Engine, EngineOptions, Matcher, PrepareBudget};
+use louver::fuel;
+use louver::ids::TokenId;
+use louver::limits::Limits;
+use louver::mask::{PoolScope, bit};
+use louver::matcher::AdvanceError;
+use louver::vocab::Vocabulary;
+pub(crate) use peak_alloc::PeakAlloc;
+
+/// Tokens of a walk, unless an input says otherwise.
+const STEPS: usize = 24;
+/// Memory that one input may take beside what was in use before.
+const MAX_BYTES: usize = 200 << 20;
+/// A phase of an input that takes longer hangs: hundreds of times what its fuel stands for.
+const HANGS: Duration = Duration::from_secs(60);
+/// Phases that are listed when they take longer.
+const SLOW: Duration = Duration::from_secs(1);
+/// Words of the vocabulary beside the bytes.
+const WORDS: &[&str] = &[
+    "aa",
+    "aaaa",
+    "ab",
+    "ba",
+    "abc",
+    "a b",
+    " a",
+    "the",
+    " the",
+    "10",
+    "100",
+    "0.",
+    "e+",
+    "\"",
+    "\"a",
+    "a\"",
+    "\": ",
+    "\",\"",
+    "{\"",
+    "\"}",
+    "[[",
+    "]]",
+    "],[",
+    "{}",
+    "null",
+    "true",
+    "false",
+    "\\u00",
+    "\\\"",
+    "\n\n",
+    "    ",
+    "<",
+    "</",
+    "<t",
+    "<tool",
+    "ing",
+    "\u{e9}",
+    "\u{416}",
+    "\u{65e5}\u{672c}",
+    "\u{1F600}",
+    "--",
+    "::",
+    "()",
+    "((",
+    "))",
+    "aaaaaaaa",
+];
+
+/// Compiles an input with an engine. The error is what the user reads.
+pub(crate) type Compile = Box<dyn Fn(&Engine) -> Result<Constraint, Refused>>;
+
+/// A typed refusal.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    /// The error as it is shown.
+    pub(crate) message: String,
+    /// Where in the input it is: a JSON pointer, a line and column, an offset, the name of a rule or
+    /// a tool. Empty if the error has none.
+    pub(crate) place: String,
+}
+
+/// One input.
+pub(crate) struct Input {
+    /// Its kind, its generator and its size: `regex/class-product/20`.
+    pub(crate) name: String,
+    /// Bytes of its text.
+    pub(crate) bytes: usize,
+    /// Tokens of a walk.
+    pub(crate) steps: usize,
+    pub(crate) compile: Compile,
+}
+
+/// Inputs of one generator at several sizes.
+pub(crate) fn family(
+    name: &str,
+    sizes: &[usize],
+    text: impl Fn(usize) -> String,
+    compile: impl Fn(&Engine, &str) -> Result<Constraint, Refused> + Clone + 'static,
+) -> Vec<Input> {
+    let make = |size: &usize| {
+        let text = text(*size);
+        let (name, bytes, compile) = (format!("{name}/{size}"), text.len(), compile.clone());
+        Input { name, bytes, steps: STEPS, compile: Box::new(move |engine| compile(engine, &text)) }
+    };
+    sizes.iter().map(make).collect()
+}
+
+/// What became of an input.
+#[derive(Debug, Default)]
+struct Outcome {
+    what: String,
+    /// Phases with the fuel and time each took, the longest of a kind.
+    phases: Vec<(&'static str, u64, Duration)>,
+}
+
+impl Outcome {
+    /// Does the work of a phase within its fuel.
+    fn phase<T>(&mut self, name: &'static str, most: u64, work: impl FnOnce() -> T) -> T {
+        let begin = Instant::now();
+        let (result, spent) = fuel::measure(work);
+        assert!(spent <= most, "{name} spent {spent} of {most} units");
+        let took = begin.elapsed();
+        match self.phases.iter_mut().find(|(known, ..)| *known == name) {
+            Some(phase) => *phase = (name, phase.1.max(spent), phase.2.max(took)),
+            None => self.phases.push((name, spent, took)),
+        }
+        result
+    }
+}
+
+/// All that is checked of a list of inputs.
+pub(crate) struct Suite {
+    memory: &'static PeakAlloc,
+    vocab: Arc<Vocabulary>,
+}
+
+impl Suite {
+    pub(crate) fn new(memory: &'static PeakAlloc) -> Suite {
+        let words: Vec<&[u8]> = WORDS.iter().map(|word| word.as_bytes()).collect();
+        Suite { memory, vocab: Arc::new(Vocabulary::toy(&words)) }
+    }
+
+    /// Runs the inputs whose names contain what `LOUVER_HOSTILE` says, all without it. A `$` is the end
+    /// of a name.
+    pub(crate) fn run(&self, inputs: &[Input]) {
+        let only = std::env::var("LOUVER_HOSTILE").unwrap_or_default();
+        let watch = Watch::start();
+        let (mut failed, mut ran, mut refused) = (Vec::new(), 0, 0);
+        let begin = Instant::now();
+        for input in inputs.iter().filter(|input| format!("{}$", input.name).contains(&only)) {
+            watch.begins(&input.name);
+            ran += 1;
+            self.memory.reset_peak_usage();
+            let before = self.memory.current_usage();
+            let mut outcome = Outcome::default();
+            let result = catch_unwind(AssertUnwindSafe(|| self.one(input, &mut outcome)));
+            let peak = self.memory.peak_usage().saturating_sub(before);
+            println!("{:40} {:>9} B {:>5} MB  {}", input.name, input.bytes, peak >> 20, outcome.what);
+            for (phase, fuel, took) in outcome.phases {
+                println!("    {phase:10} {fuel:>10} units {took:>10.1?}{}", if took > SLOW { "  SLOW" } else { "" });
+            }
+            refused += usize::from(outcome.what.starts_with("refused"));
+            if let Err(panic) = result {
+                let text = panic.downcast_ref::<String>().map(String::as_str);
+                let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+                failed.push(format!("{}: {text}", input.name));
+            }
+            if peak > MAX_BYTES {
+                failed.push(format!("{}: {} MB", input.name, peak >> 20));
+            }
+        }
+        println!("{ran} inputs, {refused} refused, in {:?}", begin.elapsed());
+        assert!(failed.is_empty(), "{} of {ran} fail:\n{}", failed.len(), failed.join("\n"));
+    }
+
+    fn one(&self, input: &Input, outcome: &mut Outcome) {
+        let limits = Limits::default();
+        let options = EngineOptions { pool_scope: PoolScope::Engine, batch_threads: 1, ..EngineOptions::default() };
+        let engine = Engine::new(self.vocab.clone(), options);
+        // The first mask is a part of compiling, and has its own fuel.
+        let most = limits.compile_budget(input.bytes) + limits.mask_fuel;
+        let constraint = match outcome.phase("compile", most, || (input.compile)(&engine)) {
+            Ok(constraint) => constraint,
+            Err(refused) => {
+                outcome.what = format!("refused at {}: {}", cut(&refused.place, 40), cut(&refused.message, 120));
+                assert!(!refused.place.is_empty(), "the error has no place: {}", refused.message);
+                assert!(!refused.message.is_empty(), "the error says nothing");
+                return;
+            }
+        };
+        outcome.what = "compiled".to_owned();
+        for seed in 1..=2 {
+            self.walk(&mut constraint.matcher(), (seed, input.steps), outcome);
+        }
+        let prepared = constraint.prepare(PrepareBudget::default());
+        outcome.phase("prepare", 0, || prepared.wait());
+        self.walk(&mut constraint.matcher(), (3, input.steps), outcome);
+        // Work in the background ends with its engine.
+        outcome.phase("drop", 0, || drop((constraint, engine)));
+    }
+
+    /// Takes tokens of the masks. No mask is empty; masks say what `allows` says; what is allowed can
+    /// be taken; a limit leaves the stop tokens.
+    fn walk(&self, matcher: &mut Matcher, (seed, steps): (u32, usize), outcome: &mut Outcome) {
+        let limits = Limits::default();
+        let mut mask = vec![0; self.vocab.mask_words()];
+        let mut random = seed.wrapping_mul(0x9E37_79B9);
+        for _ in 0..steps {
+            // A parser that is full is emptied, and the work done again.
+            outcome.phase("mask", 4 * limits.mask_fuel, || matcher.fill_mask(&mut mask));
+            let allowed: Vec<TokenId> = (0..self.vocab.width()).map(TokenId::new).filter(|&t| bit(&mask, t)).collect();
+            assert!(!allowed.is_empty(), "an empty mask behind {:?}", matcher.tokens());
+            if let Some(limit) = matcher.limit() {
+                outcome.what = format!("compiled, then {limit} behind {} tokens", matcher.tokens().len());
+                assert_eq!(allowed, self.vocab.stops(), "a limit leaves the stop tokens");
+                return;
+            }
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let any = TokenId::from_raw((random >> 8) % self.vocab.width() as u32);
+            let allows = outcome.phase("allows", 4 * limits.mask_fuel, || matcher.allows(any));
+            assert!(allows == bit(&mask, any) || !allows, "mask and test differ for token {any}");
+            let going_on: Vec<TokenId> = allowed.iter().copied().filter(|&t| !self.vocab.is_stop(t)).collect();
+            let tokens = if going_on.is_empty() { &allowed } else { &going_on };
+            let token = tokens[(random >> 16) as usize % tokens.len()];
+            if seed == 3 {
+                matcher.prefetch(&tokens[..tokens.len().min(4)]);
+            }
+            match outcome.phase("token", 4 * limits.mask_fuel, || matcher.advance(token)) {
+                Ok(()) => {}
+                Err(AdvanceError::Limit { what }) => {
+                    outcome.what = format!("compiled, then {what} behind {} tokens", matcher.tokens().len());
+                    return;
+                }
+                Err(error) => panic!("token {token} is in the mask behind {:?}: {error}", matcher.tokens()),
+            }
+            if matcher.is_terminated() {
+                return;
+            }
+        }
+    }
+}
+
+/// No name is there twice. Prints them.
+pub(crate) fn check_names(inputs: &[Input]) {
+    let mut names = BTreeSet::new();
+    for input in inputs {
+        println!("{}", input.name);
+        assert!(names.insert(&input.name), "{} is there twice", input.name);
+    }
+}
+
+fn cut(text: &str, chars: usize) -> String {
+    let line = text.replace('\n', " / ");
+    line.chars().take(chars).collect()
+}
+
+/// Ends the process when an input hangs, and says which.
+struct Watch {
+    names: Sender<String>,
+}
+
+impl Watch {
+    fn start() -> Watch {
+        let (names, begun) = channel::<String>();
+        std::thread::spawn(move || {
+            let mut name = String::new();
+            loop {
+                match begun.recv_timeout(HANGS) {
+                    Ok(next) => name = next,
+                    Err(RecvTimeoutError::Timeout) => {
+                        eprintln!("{name} hangs: over {HANGS:?}");
+                        std::process::exit(101);
+                    }
+                    Err(RecvTimeoutError::Disconnected) => return,
+                }
+            }
+        });
+        Watch { names }
+    }
+
+    fn begins(&self, name: &str) {
+        self.names.send(name.to_owned()).expect("the watch waits");
+    }
+}
+
+/// Refusals of the engine's front ends, with the places that their types have.
+pub(crate) mod refusals {
+    use louver::compile::CompileError;
+    use louver::engine::{RegexCompileError, SchemaCompileError, StructuralTagCompileError, TextCompileError};
+    use louver::front::diagnostic::Diagnostics;
+    use louver::front::regex::RegexError;
+
+    use super::Refused;
+
+    impl Refused {
+        pub(crate) fn new(error: &dyn std::error::Error, place: String) -> Refused {
+            Refused { message: error.to_string(), place }
+        }
+    }
+
+    pub(crate) fn of_compiling(error: &CompileError) -> String {
+        match error {
+            CompileError::Empty { rule }
+            | CompileError::Limit { rule, .. }
+            | CompileError::Fuel { rule, .. }
+            | CompileError::EmptyMember { rule }
+            | CompileError::Scope { rule, .. } => format!("rule {rule:?}"),
+            CompileError::UnknownSpecial { token } => format!("token {token}"),
+            CompileError::Start { .. } => "the first mask".to_owned(),
+            // All variants of a malformed grammar name their rule in backticks.
+            other => other.to_string().split('`').nth(1).map(|rule| format!("rule {rule:?}")).unwrap_or_default(),
+        }
+    }
+
+    fn of_a_pattern(error: &RegexError) -> String {
+        match error {
+            RegexError::Syntax { offset, .. } | RegexError::Unsupported { offset, .. } => format!("offset {offset}"),
+            // It is the pattern as a whole.
+            _ => "offset 0".to_owned(),
+        }
+    }
+
+    pub(crate) fn of_text(diagnostics: &Diagnostics) -> String {
+        let Some(first) = diagnostics.list().first() else { return String::new() };
+        let (line, column) = diagnostics.place(first.span.start);
+        format!("{line}:{column}")
+    }
+
+    impl From<RegexCompileError> for Refused {
+        fn from(error: RegexCompileError) -> Refused {
+            let place = match &error {
+                RegexCompileError::Regex(error) => of_a_pattern(error),
+                RegexCompileError::Compile(error) => of_compiling(error),
+            };
+            Refused::new(&error, place)
+        }
+    }
+
+    impl From<TextCompileError> for Refused {
+        fn from(error: TextCompileError) -> Refused {
+            let place = match &error {
+                TextCompileError::Text(diagnostics) => of_text(diagnostics),
+                TextCompileError::Compile(error) => of_compiling(error),
+            };
+            Refused::new(&error, place)
+        }
+    }
+
+    impl From<SchemaCompileError> for Refused {
+        fn from(error: SchemaCompileError) -> Refused {
+            let place = match &error {
+                SchemaCompileError::Json(error) => format!("{}:{}", error.line, error.column),
+                SchemaCompileError::Schema(errors) => {
+                    errors.iter().next().map(|error| format!("pointer {:?}", error.pointer)).unwrap_or_default()
+                }
+                SchemaCompileError::Compile(error) => of_compiling(error),
+            };
+            Refused::new(&error, place)
+        }
+    }
+
+    impl From<StructuralTagCompileError> for Refused {
+        fn from(error: StructuralTagCompileError) -> Refused {
+            let place = match &error {
+                StructuralTagCompileError::Document(errors) => {
+                    errors.iter().next().map(|error| format!("pointer {:?}", error.pointer)).unwrap_or_default()
+                }
+                StructuralTagCompileError::Compile(error) => of_compiling(error),
+            };
+            Refused::new(&error, place)
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Hostile inputs: schemas and grammars that are small and ask for as much work as they can. Each of
+//! them ends, within the default limits, as a constraint or as a typed error, and its masks end too.
+//!
+//! The inputs are made by generators, one file for each kind of input. To run some of them and see
+//! what each costs: `LOUVER_HOSTILE=regex/ cargo test -p louver --test hostile -- --nocapture`.
+
+mod ebnf;
+mod harness;
+mod json_schema;
+mod lark;
+mod regex;
+mod structural_tag;
+
+use harness::{Input, PeakAlloc, Suite};
+
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+fn inputs() -> Vec<Input> {
+    let mut all = regex::inputs();
+    all.extend(json_schema::inputs());
+    all.extend(ebnf::inputs());
+    all.extend(lark::inputs());
+    all.extend(structural_tag::inputs());
+    all
+}
+
+#[test]
+fn hostile_inputs_end_within_fuel_and_memory() {
+    let inputs = inputs();
+    assert!(inputs.len() >= 230, "{} inputs", inputs.len());
+    Suite::new(&MEMORY).run(&inputs);
+}
+
+#[test]
+fn names_of_hostile_inputs_differ() {
+    harness::check_names(&inputs());
+}
