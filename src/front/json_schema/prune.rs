@@ -393,12 +393,6 @@ impl<'a> Normalizer<'a> {
     }
 }
 
-/// Whether a name is in a list.
-fn is_among(name: &str, list: &[&str]) -> bool {
-    fuel::charge(1 + list.len() / 2);
-    list.contains(&name)
-}
-
 /// The property that a part is about, if it is about one and has come from a negation.
 fn tested<'a>(part: &ObjectPart<'a>) -> Option<(&'a str, LocId)> {
     match part.properties[..] {
