@@ -9,5 +9,6 @@ mod scale;
 mod schema;
 mod simplify;
 mod structural_tag;
+mod sweep;
 mod tidy;
 mod traces;

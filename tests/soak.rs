@@ -44,14 +44,20 @@ enum Source {
 const SOURCES: &[Source] = &[
     Source::Schema("true"),
     Source::Schema(
-        r#"{"type": "object", "properties": {"name": {"type": "string", "maxLength": 20}, "size": {"type": "integer", "minimum": 1, "maximum": 900}, "tags": {"type": "array", "items": {"enum": ["a", "ab", "abc"]}, "uniqueItems": true}, "in": {"$ref": "#"}}, "required": ["name"]}"#,
+        r##"{"type": "object", "properties": {"name": {"type": "string", "maxLength": 20}, "size": {"type": "integer", "minimum": 1, "maximum": 900}, "tags": {"type": "array", "items": {"enum": ["a", "ab", "abc"]}, "uniqueItems": true}, "in": {"$ref": "#"}}, "required": ["name"]}"##,
     ),
-    Source::Schema(r#"{"type": "array", "items": {"type": "object", "additionalProperties": {"type": "string"}}, "minItems": 2}"#),
-    Source::Schema(r#"{"anyOf": [{"type": "string", "pattern": "^(\\w+ ?){1,30}[.!]$"}, {"type": "number", "multipleOf": 7}]}"#),
+    Source::Schema(
+        r#"{"type": "array", "items": {"type": "object", "additionalProperties": {"type": "string"}}, "minItems": 2}"#,
+    ),
+    Source::Schema(
+        r#"{"anyOf": [{"type": "string", "pattern": "^(\\w+ ?){1,30}[.!]$"}, {"type": "number", "multipleOf": 7}]}"#,
+    ),
     Source::Schema(r#"{"type": "array", "items": {"type": "string"}, "uniqueItems": true}"#),
     Source::Regex(r"(\p{L}+[ ,]){3,80}\d{2,4}"),
     Source::Regex(".*a.{12}b"),
-    Source::Ebnf("root ::= e\ne ::= e [-+] t | t\nt ::= t [*/] f | f\nf ::= \"(\" e \")\" | [0-9]+ | [a-z]+ \"(\" (e (\",\" e)*)? \")\"\n"),
+    Source::Ebnf(
+        "root ::= e\ne ::= e [-+] t | t\nt ::= t [*/] f | f\nf ::= \"(\" e \")\" | [0-9]+ | [a-z]+ \"(\" (e (\",\" e)*)? \")\"\n",
+    ),
     Source::Ebnf("root ::= root root | root root root | \"a\" | \"ab\"\n"),
     Source::Tag(
         r#"{"type": "structural_tag", "format": {"type": "triggered_tags", "triggers": ["<t"], "tags": [{"begin": "<t>", "content": {"type": "json_schema", "json_schema": {"type": "object"}}, "end": "</t>"}, {"begin": "<tt>", "content": {"type": "any_text", "max_tokens": 9}, "end": "</t>"}]}}"#,
@@ -92,7 +98,8 @@ fn count(counter: &AtomicU64) {
 }
 
 fn engine(vocab: &Arc<Vocabulary>, tight: bool) -> Engine {
-    let mut options = EngineOptions { background_threads: 2, pool_scope: PoolScope::Engine, ..EngineOptions::default() };
+    let mut options =
+        EngineOptions { background_threads: 2, pool_scope: PoolScope::Engine, ..EngineOptions::default() };
     if tight {
         options.limits = Limits { parser_bytes: 512 << 10, mask_bytes: 64 << 10, ..Limits::default() };
         options.pool_bytes = 1 << 20;
@@ -185,6 +192,9 @@ impl Worker<'_> {
     /// One step of a sequence. False when it is over. Returns with it how many operations that was.
     fn step(&mut self, sequence: &mut Sequence) -> (u64, bool) {
         let Some(before) = self.mask(sequence) else { return (1, false) };
+        if self.below(200) == 0 {
+            return (1, false);
+        }
         let token = self.pick();
         match self.below(256) {
             0..8 => {
@@ -202,7 +212,9 @@ impl Worker<'_> {
             23 if self.below(16) == 0 => return self.replay(sequence, before),
             24 if self.below(64) == 0 => {
                 count(&self.figures.preparations);
-                drop(self.constraints[sequence.source].prepare(PrepareBudget { places: 60, ..PrepareBudget::default() }));
+                drop(
+                    self.constraints[sequence.source].prepare(PrepareBudget { places: 60, ..PrepareBudget::default() }),
+                );
             }
             _ => {}
         }
