@@ -212,12 +212,11 @@ pub(crate) fn apart<T>(units: u64, work: impl FnOnce() -> T) -> T {
     }
     let _around = METER.with(|meter| {
         meter.return_slice();
-        let around = Around {
+        Around {
             meter: [meter.reserve.replace(units), meter.limit.replace(units)],
             halted: meter.halted.take(),
             tokens: TOKENS.take(),
-        };
-        around
+        }
     });
     work()
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use louver::front::json_schema::{SchemaError, SchemaErrors};
 use louver::fsm::ByteSet;
 use louver::ids::RuleId;
-use louver::ir::{AfterTag, Expr, Grammar, GrammarBuilder, Rule, SpecialToken, Trigger};
+use louver::ir::{AfterTag, Expr, GrammarBuilder, SpecialToken, Trigger};
 use louver::spec::tools::{Tool, ToolChoice, ToolChoiceError};
 
 use crate::arguments::Lowered;
@@ -93,13 +93,7 @@ impl WireFormat {
         let turn = lowering.builder.rule("turn", turn);
         let mut relaxed = lowering.relaxed;
         relaxed.extend(unflagged.into_iter().map(|(_, error)| error));
-        let grammar: Arc<Grammar> = lowering.builder.finish(turn)?.into();
-        let limit = request.limits.dispatch_bytes;
-        let over = |rule: &Rule| matches!(&rule.body, Expr::Dispatch(dispatch) if dispatch.bytes() > limit);
-        if grammar.rules.iter().any(over) {
-            // Stop strings and bans alone are not too much: the names of tools are.
-            return Err(LowerError::TooMuchText { pointer: "/tools".into(), limit });
-        }
+        let grammar = lowering.builder.finish(turn)?.into();
         let readers = lowered.into_iter().map(|l| l.map(|l| l.reader)).collect();
         let inner = PlanInner {
             grammar,

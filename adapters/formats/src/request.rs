@@ -566,7 +566,7 @@ pub enum LowerError {
     /// More text that ends or interrupts free text than [`Limits::dispatch_bytes`] allows.
     #[error("the texts that end or interrupt free text have more than {limit} bytes")]
     TooMuchText {
-        /// JSON pointer of the first text beyond: `/stop/3`, or `/stop` if there is one; `/tools` if the names of tools alone are too much. Empty for a ban.
+        /// JSON pointer of the first stop string beyond: `/stop/3`, or `/stop` if there is one. Empty for a ban.
         pointer: String,
         /// The limit.
         limit: usize,

@@ -42,13 +42,13 @@ impl Trie {
         let mut ends = vec![ROOT; texts.len()];
         self.push(0, ROOT, 0);
         // By node: its texts, among the sorted ones.
-        let mut begun = vec![0..sorted.len()];
+        let mut begun = vec![(0, sorted.len())];
         let mut node = 0;
         while node < begun.len() {
             self.children.push(begun.len() as u32);
-            let (all, depth) = (begun[node].clone(), self.depths[node] as usize);
-            let mut from = all.start;
-            for at in all.clone() {
+            let ((begin, end), depth) = (begun[node], self.depths[node] as usize);
+            let mut from = begin;
+            for at in begin..end {
                 steps(1);
                 let text = texts[sorted[at] as usize];
                 let Some(&byte) = text.get(depth) else {
@@ -56,9 +56,9 @@ impl Trie {
                     from = at + 1;
                     continue;
                 };
-                let last = at + 1 == all.end || texts[sorted[at + 1] as usize].get(depth) != Some(&byte);
+                let last = at + 1 == end || texts[sorted[at + 1] as usize].get(depth) != Some(&byte);
                 if last {
-                    begun.push(from..at + 1);
+                    begun.push((from, at + 1));
                     self.push(byte, node as u32, depth as u32 + 1);
                     from = at + 1;
                 }

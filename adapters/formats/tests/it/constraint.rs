@@ -121,17 +121,17 @@ fn texts_that_end_free_text_are_bounded() {
         }
     };
     let stop = |len: usize| Value::from("x".repeat(len));
-    let tool = |k: usize| {
-        let name = format!("tool_{k}_{}", "n".repeat(40));
-        json!({"type": "function", "function": {"name": name, "parameters": {"type": "object"}}})
-    };
-    let tools = |count: usize| json!({"tools": (0..count).map(tool).collect::<Vec<_>>()});
     assert_eq!(over(json!({"stop": stop(201)}), "qwen3"), "/stop");
     assert_eq!(over(json!({"stop": [stop(100), stop(90), stop(20)]}), "qwen3"), "/stop/2");
     assert_eq!(over(json!({"stop": [stop(50), stop(50)]}), "qwen3"), "fits");
-    // In this family, a call begins with the tool's name.
-    assert_eq!(over(tools(2), "llama3_function"), "fits");
-    assert_eq!(over(tools(8), "llama3_function"), "/tools");
+    let banned = |limit: usize| {
+        let (stop, bans) = (vec!["y".repeat(50)], vec!["x".repeat(150)]);
+        let mut request = ToolRequest { stop, bans, ..ToolRequest::default() };
+        request.limits.dispatch_bytes = limit;
+        lower(&request.into(), "qwen3")
+    };
+    assert!(banned(200).is_ok());
+    assert!(matches!(banned(199), Err(LowerError::TooMuchText { pointer, limit: 199 }) if pointer.is_empty()));
 }
 
 #[test]
