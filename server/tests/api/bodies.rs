@@ -108,3 +108,12 @@ async fn a_place_does_not_wait_for_a_slow_reader() {
     let text = String::from_utf8_lossy(&text);
     assert!(text.contains("\"finish_reason\":\"stop\"") && text.ends_with("data: [DONE]\n\n"), "{text}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_that_end_an_answer_are_bounded_together() {
+    let server = Server::start("[limits.schema]\ndispatch_bytes = 1000").await;
+    let (status, code, param) = server.chat(&ask(json!({"stop": ["short", "x".repeat(1000)]}))).await.error();
+    assert_eq!((status, &*code), (400, "too_much_text"));
+    assert!(param.as_ref().is_some_and(|param| param.contains("stop")), "{param:?}");
+    assert_eq!(server.chat(&ask(json!({"stop": ["short", "x".repeat(900)]}))).await.status, 200);
+}
