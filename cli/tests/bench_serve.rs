@@ -71,3 +71,19 @@ fn throughput() {
     assert!(lines.iter().all(|line| line["tokens_per_second"].as_f64() > Some(0.0)), "{text}");
     assert_eq!(text.matches("Constrained / Free").count(), 4, "{text}");
 }
+
+#[test]
+fn beside() {
+    let (text, lines) = good(&Folder::new("beside"), &["beside", "--requests", "6"]);
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+    assert_eq!(rows.len(), 11, "{text}");
+    assert_eq!(lines.len(), 11 * 12);
+    assert!(lines.iter().all(|line| line["status"] == 200 && line["tokens"].as_u64() > Some(0)), "{text}");
+    // What the attacks do is what their names say.
+    for (name, got) in [("ordinary", "200: "), ("stop-strings", "400: "), ("dropped-compiles", "left: ")] {
+        let row = rows.iter().find(|row| row.starts_with(&format!("| {name} |")));
+        assert!(row.is_some_and(|row| row.contains(got)), "{text}");
+    }
+    let (ran, _) = bench(&Folder::new("beside-usage"), &["beside", "--attacks", "nope"]);
+    assert_eq!(ran.status.code(), Some(2));
+}

@@ -229,7 +229,7 @@ impl Stage {
 }
 
 /// Waits until no generation runs any more. Whether that came to pass.
-async fn settle(client: &Client) -> bool {
+pub(super) async fn settle(client: &Client) -> bool {
     let end = Instant::now() + Duration::from_secs(30);
     while Instant::now() < end {
         if let Ok((200, text)) = client.get("/metrics").await {

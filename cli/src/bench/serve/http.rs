@@ -72,6 +72,15 @@ impl Client {
         Ok((response.status().as_u16(), response.text().await?))
     }
 
+    /// Posts a body to a route, and reads the answer without looking at it. Its status.
+    pub(super) async fn post(&self, path: &str, body: Vec<u8>) -> Result<u16> {
+        let request = self.http.post(format!("{}{path}", self.root)).header("content-type", "application/json");
+        let response = request.body(body).send().await?;
+        let status = response.status().as_u16();
+        response.bytes().await?;
+        Ok(status)
+    }
+
     async fn read(&self, body: Vec<u8>, most: usize) -> Result<Answer> {
         let begun = Instant::now();
         let request = self.http.post(format!("{}/v1/chat/completions", self.root));

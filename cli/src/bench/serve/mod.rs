@@ -1,6 +1,7 @@
 //! `louver bench serve`: the server under load and abuse, and what Louver costs a generation. The server runs in this
 //! process, with models of random weights, and is asked over HTTP like any other.
 
+mod beside;
 mod demands;
 mod dice;
 mod faults;
@@ -33,6 +34,8 @@ pub(crate) enum Mode {
     Load(LoadArgs),
     /// Tokens a second with a constraint and without.
     Throughput(ThroughputArgs),
+    /// Good requests on a quiet server, and beside each of several attacks: no wrong answer, and how much longer they take.
+    Beside(BesideArgs),
 }
 
 /// `louver bench serve`.
@@ -109,6 +112,17 @@ pub(crate) struct ThroughputArgs {
     rounds: usize,
 }
 
+/// `louver bench serve beside`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BesideArgs {
+    /// Good requests beside each attack, and as many on the quiet server before it.
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = positive)]
+    requests: usize,
+    /// Only these attacks; `ordinary` is another client with good requests, to compare with.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = beside::names())]
+    attacks: Vec<String>,
+}
+
 fn positive(text: &str) -> Result<usize, String> {
     let number = text.parse::<std::num::NonZeroUsize>();
     number.map(usize::from).map_err(|error| error.to_string())
@@ -122,6 +136,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode> {
             Mode::Faults(mode) => faults::run(mode, args.seed).await,
             Mode::Load(mode) => load::run(mode, args.seed).await,
             Mode::Throughput(mode) => throughput::run(mode, args.seed).await,
+            Mode::Beside(mode) => beside::run(mode, args.seed).await,
         }
     });
     runtime.shutdown_timeout(Duration::from_secs(5));
