@@ -228,24 +228,24 @@ fn no_map_has_a_fixed_seed() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// `(test: NAME)` behind an invariant is the name of a test function.
+/// `(test: NAME)` behind an invariant or a promise is the name of a test function.
 #[test]
 fn invariants_name_tests_that_exist() {
-    let map = root().join("ARCHITECTURE.md");
-    assert!(map.is_file(), "ARCHITECTURE.md is missing");
-    let text = read(&map);
     let sources: Vec<String> = files("", &["rs"]).iter().map(|path| read(path)).collect();
+    for document in ["ARCHITECTURE.md", "docs/RELIABILITY.md"] {
+        named_tests_exist(document, &read(&root().join(document)), &sources);
+    }
+}
+
+fn named_tests_exist(document: &str, text: &str, sources: &[String]) {
     let mut named = 0;
     for list in text.split("(test: ").skip(1).filter_map(|rest| rest.split(')').next()) {
         for name in list.split(',').map(str::trim) {
             let function = name.strip_prefix("test: ").unwrap_or(name).rsplit("::").next().unwrap_or(name);
             let head = format!("fn {function}(");
-            assert!(
-                sources.iter().any(|s| s.contains(&head)),
-                "ARCHITECTURE.md names test `{name}`, which is not there"
-            );
+            assert!(sources.iter().any(|s| s.contains(&head)), "{document} names test `{name}`, which is not there");
             named += 1;
         }
     }
-    assert!(named > 0, "ARCHITECTURE.md names no test");
+    assert!(named > 0, "{document} names no test");
 }

@@ -13,8 +13,12 @@ mod cases;
 mod check;
 #[path = "api/faults.rs"]
 mod faults;
+#[path = "api/hosts.rs"]
+mod hosts;
 #[path = "api/http.rs"]
 mod http;
+#[path = "api/mutation.rs"]
+mod mutation;
 #[path = "api/origins.rs"]
 mod origins;
 #[path = "api/responses.rs"]

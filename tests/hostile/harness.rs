@@ -19,10 +19,13 @@ pub(crate) use peak_alloc::PeakAlloc;
 const STEPS: usize = 24;
 /// Memory that one input may take beside what was in use before.
 const MAX_BYTES: usize = 200 << 20;
-/// A phase of an input that takes longer hangs: hundreds of times what its fuel stands for.
-const HANGS: Duration = Duration::from_secs(60);
+/// Processor time that a phase may take on its thread: many times what its fuel stands for. What takes
+/// longer does work that is not counted.
+const UNCOUNTED: Duration = Duration::from_secs(2);
+/// An input that takes longer hangs.
+const HANGS: Duration = Duration::from_secs(120);
 /// Phases that are listed when they take longer.
-const SLOW: Duration = Duration::from_secs(1);
+const SLOW: Duration = Duration::from_millis(500);
 /// Words of the vocabulary beside the bytes.
 const WORDS: &[&str] = &[
     "aa",
@@ -123,16 +126,27 @@ struct Outcome {
 impl Outcome {
     /// Does the work of a phase within its fuel.
     fn phase<T>(&mut self, name: &'static str, most: u64, work: impl FnOnce() -> T) -> T {
-        let begin = Instant::now();
+        let (begin, before) = (Instant::now(), processor_time());
         let (result, spent) = fuel::measure(work);
-        assert!(spent <= most, "{name} spent {spent} of {most} units");
         let took = begin.elapsed();
+        assert!(spent <= most, "{name} spent {spent} of {most} units");
+        if let (Some(before), Some(after)) = (before, processor_time()) {
+            let used = after.saturating_sub(before);
+            assert!(used <= UNCOUNTED, "{name} took {used:?} of processor time for {spent} units");
+        }
         match self.phases.iter_mut().find(|(known, ..)| *known == name) {
             Some(phase) => *phase = (name, phase.1.max(spent), phase.2.max(took)),
             None => self.phases.push((name, spent, took)),
         }
         result
     }
+}
+
+/// Processor time of this thread, which other processes do not add to; none where the system does not
+/// tell.
+fn processor_time() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
 }
 
 /// All that is checked of a list of inputs.

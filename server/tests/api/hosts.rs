@@ -1,0 +1,70 @@
+//! A host that answers slowly, or not at all: requests have their time, the server stays healthy, and
+//! goes on when the host does.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use louver_server::Processors;
+use mistralrs::CustomLogitsProcessor;
+use serde_json::json;
+
+use crate::support::{PATIENCE, Server, ask};
+
+/// A processor that keeps the host waiting at each token, once it is told to.
+fn waits(how: impl Fn() + Send + Sync + 'static) -> (Processors, Arc<AtomicBool>) {
+    let signal = Arc::new(AtomicBool::new(false));
+    let told = signal.clone();
+    let processor: Arc<dyn CustomLogitsProcessor> = Arc::new(move |logits: &mistralrs::Tensor, _: &[u32]| {
+        if told.load(Ordering::Relaxed) {
+            how();
+        }
+        Ok(logits.clone())
+    });
+    (Processors(vec![processor]), signal)
+}
+
+async fn serves_again(server: &Server) {
+    let served = async { while server.chat(&ask(json!({}))).await.status != 200 {} };
+    assert!(tokio::time::timeout(PATIENCE, served).await.is_ok(), "nothing is served any more");
+    server.wait_for("louver_running_generations", 0.0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_host_costs_its_requests_their_time() {
+    let (processors, slow) = waits(|| std::thread::sleep(Duration::from_millis(150)));
+    let limits = "[limits.requests]\nconcurrent = 2\ntimeout_s = 0.6\nqueue_timeout_s = 0.3";
+    let server = Server::with_processors(limits, processors).await;
+    slow.store(true, Ordering::Relaxed);
+    let body = ask(json!({"max_tokens": 200}));
+    let answers = futures::future::join_all((0..6).map(|_| server.chat(&body))).await;
+    for answer in answers {
+        assert!(matches!(answer.status, 408 | 429), "{}: {}", answer.status, answer.text);
+    }
+    assert_eq!(server.get("/healthz").await.status, 200);
+    slow.store(false, Ordering::Relaxed);
+    serves_again(&server).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_never_answers_holds_nobody_up() {
+    let released = Arc::new(AtomicBool::new(false));
+    let until = released.clone();
+    let (processors, stuck) = waits(move || {
+        while !until.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
+    let limits = "[limits.requests]\nconcurrent = 1\nn = 1\ntimeout_s = 0.5\nqueue_timeout_s = 0.3";
+    let server = Server::with_processors(limits, processors).await;
+    stuck.store(true, Ordering::Relaxed);
+    assert_eq!(server.chat(&ask(json!({}))).await.error(), (408, "timeout".to_owned(), None));
+    // The host still holds the place: others are told so, and do not wait for it.
+    for _ in 0..3 {
+        let answer = server.chat(&ask(json!({}))).await;
+        assert!(matches!(answer.status, 408 | 429), "{}: {}", answer.status, answer.text);
+        assert_eq!(server.get("/healthz").await.status, 200);
+    }
+    released.store(true, Ordering::Relaxed);
+    serves_again(&server).await;
+}
