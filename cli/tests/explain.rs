@@ -154,8 +154,9 @@ fn dispatches_and_drawings() {
     let dispatches = report["dispatches"].as_array().expect("dispatches");
     let text =
         dispatches.iter().find(|d| d["tags"] == json!([["<tool_call>", "call of f"]])).expect("a dispatch of tags");
-    // One state for each proper prefix of a trigger or exclude, in text before and after a call; one that has fired in each.
-    assert_eq!(text["fired_states"], 2, "{text}");
+    // One state for each proper prefix of a trigger or exclude, in text before and after a call. What
+    // has fired goes on alike from both.
+    assert_eq!(text["fired_states"], 1, "{text}");
     assert!(text["text_states"].as_u64().expect("a number") > "<tool_call>".len() as u64, "{text}");
     assert_eq!(report["at"]["bytes"], "[\\n]");
     let drawing = std::fs::read_to_string(&dot.path).expect("a drawing");
