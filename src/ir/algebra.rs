@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{Expr, Grammar, GrammarBuilder, GrammarError, Graph};
 use crate::fsm::{ByteSet, Combine, Dfa, DfaBuilder, Grouped, TooLarge};
+use crate::fuel::{self, OutOfFuel};
 use crate::hash::{HashMap, HashSet};
 use crate::ids::RuleId;
 use crate::limits::Limits;
@@ -57,10 +58,16 @@ pub enum IntersectError {
     /// An automaton inside grew past [`Limits::automaton_states`].
     #[error(transparent)]
     Automaton(#[from] TooLarge),
+    /// Finding the result takes too much work.
+    #[error("the intersection: {0}")]
+    Fuel(#[from] OutOfFuel),
     /// The grammar is not well formed.
     #[error(transparent)]
     Grammar(#[from] GrammarError),
 }
+
+/// Fuel of one step: a look at one expression in one state of the automaton.
+const STEP: usize = 16;
 
 impl Grammar {
     /// A grammar with one more rule, which has this body (made from the start rules of `parts`) and is the start.
@@ -170,6 +177,7 @@ impl Intersection<'_> {
 
     fn step(&mut self) -> Result<()> {
         self.steps += 1;
+        fuel::spend(STEP)?;
         let limit = self.limits.nodes;
         if self.steps > limit.saturating_mul(100) { Err(IntersectError::TooLarge { limit }) } else { Ok(()) }
     }
