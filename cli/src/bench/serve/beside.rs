@@ -132,11 +132,16 @@ async fn beside(
     }
     sleep(LEAD).await;
     let records = good.ask(&format!("beside {}", attack.name), requests).await;
-    // An attacker ends only by panicking.
-    let ended = attackers.try_join_next();
     attackers.abort_all();
-    while attackers.join_next().await.is_some() {}
-    ended.transpose().context("an attacker panicked")?;
+    while let Some(ended) = attackers.join_next().await {
+        // They go on until they are stopped.
+        if let Some(error) = ended.err().filter(|error| error.is_panic()) {
+            return Err(error).context("an attacker panicked");
+        }
+        if matches!(attack.way, Way::Hold { .. }) {
+            *seen.lock().entry("open at the end".to_owned()).or_default() += 1;
+        }
+    }
     let seen = seen.lock().clone();
     Ok((records, seen))
 }

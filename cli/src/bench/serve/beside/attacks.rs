@@ -121,22 +121,31 @@ fn names(number: u64) -> Vec<u8> {
     body.replacen("\"SCHEMA\":0", &SCHEMA, 1).into_bytes()
 }
 
-/// Schemas that compile until their fuel is spent: conditions that hold together, and products of
-/// alternatives.
+/// Schemas whose compilation costs much, by turns: alternatives that overlap, until the fuel is
+/// spent; a product of alternatives that is just within the limits; conditions that hold together,
+/// which are refused early.
 fn products(number: u64) -> Vec<u8> {
-    let parts: Vec<Value> = match number % 2 {
-        0 => (0..200).map(|n| json!({
-            "if": {"properties": {format!("a{n}_{number}"): {"const": n}}, "required": [format!("a{n}_{number}")]},
-            "then": {"required": [format!("b{n}")]},
-            "else": {"properties": {format!("b{n}"): {"type": "string", "maxLength": n}}},
-        })).collect(),
-        _ => (0..20).map(|n| json!({"oneOf": [
-            {"properties": {format!("a{n}_{number}"): {"type": "string", "maxLength": n + 3}}},
-            {"properties": {format!("b{n}"): {"pattern": format!("^(.*{n}|a*b*)$")}}},
-            {"required": [format!("c{n}")]},
-        ]})).collect(),
+    let string = |name: String, length: u64| json!({"properties": {name: {"type": "string", "maxLength": length}}});
+    let mut schema = match number % 3 {
+        0 => json!({"oneOf": (0..200).map(|n| string(format!("a{n}_{number}"), 9)).collect::<Vec<_>>()}),
+        1 => {
+            let part = |n: u64| {
+                let pattern = json!({"properties": {format!("b{n}"): {"pattern": format!("^(.*{n}|a*b*)$")}}});
+                json!({"oneOf": [string(format!("a{n}_{number}"), n + 3), pattern, {"required": [format!("c{n}")]}]})
+            };
+            json!({"allOf": (0..6).map(part).collect::<Vec<_>>()})
+        }
+        _ => {
+            let part = |n: u64| {
+                let condition =
+                    json!({"properties": {"kind": {"const": format!("{n} {number}")}}, "required": ["kind"]});
+                json!({"if": condition, "then": {"required": [format!("b{n}")]}, "else": string(format!("b{n}"), n)})
+            };
+            json!({"allOf": (0..200).map(part).collect::<Vec<_>>()})
+        }
     };
-    bytes(&answer(&json!({"type": "object", "allOf": parts})))
+    schema["type"] = "object".into();
+    bytes(&answer(&schema))
 }
 
 /// The head of a request with a body of 4 MB, which never comes.
