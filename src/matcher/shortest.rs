@@ -14,6 +14,7 @@ use super::parser::Parser;
 use super::store::{BOTTOM, ConfigId, Item, ROOT};
 use crate::compile::NO_BLOCK;
 use crate::fsm::ByteSet;
+use crate::fuel;
 use crate::hash::{HashMap, HashSet};
 
 /// Bytes, and of equally many, those that no token has. What does not fit is the largest that does.
@@ -65,6 +66,9 @@ struct Label {
     step: Step,
 }
 
+/// Fuel for taking a label from its queue, and for putting one there.
+const SETTLING: usize = 16;
+const PUSHING: usize = 16;
 const NONE: u32 = u32::MAX;
 /// The search from a configuration.
 const QUERY: u32 = u32::MAX;
@@ -206,6 +210,8 @@ impl Lengths {
                 (_, Some(_)) => &mut self.queue,
                 _ => return Ok(None),
             };
+            // Before the label is taken: a search that stops here goes on from here when it is asked again.
+            fuel::spend(SETTLING)?;
             let Some(Reverse((_, search, at))) = queue.pop() else { return Ok(None) };
             let this = self.search(search);
             if this.found.is_some() {
@@ -256,6 +262,7 @@ impl Lengths {
         if this.found.is_some() || this.settled.contains(&label.item) {
             return;
         }
+        fuel::charge(PUSHING);
         let at = this.labels.len() as u32;
         this.labels.push(label);
         let queue = if search == QUERY { &mut self.query_queue } else { &mut self.queue };

@@ -118,3 +118,13 @@ fn emptied_caches_and_other_options_change_nothing() {
     }
     assert!(constraint.index.lock().epoch > epoch, "the budget was never reached");
 }
+
+#[test]
+fn a_search_ends_with_its_fuel() {
+    let long = format!(r#"{{"const": "{}"}}"#, "a".repeat(100_000));
+    let mut matcher = matcher(&long, "\"a");
+    let fuel = matcher.shortest_completion(&CompletionOptions::default());
+    assert!(matches!(fuel, Err(AdvanceError::Limit { what }) if what == ParserLimit::Fuel.what()), "{fuel:?}");
+    // The sequence goes on.
+    matcher.advance(TokenId::from_raw(u32::from(b'a'))).unwrap();
+}
