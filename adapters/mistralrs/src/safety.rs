@@ -5,6 +5,7 @@
 //! of the shortest completion, and of the likeliest others those that were looked at and fit.
 
 use louver::engine::{CompletionOptions, Matcher};
+use louver::fuel;
 use louver::ids::TokenId;
 
 use crate::record::largest;
@@ -40,7 +41,14 @@ pub(crate) struct Safety {
 impl Safety {
     /// Narrows the mask, if need be. `room` is how many tokens may still come, a stop token not counted. True if a token
     /// that the model preferred was taken away.
+    /// All searches of one step have the fuel of one mask together; past it, only the shortest
+    /// completion that was found first is kept.
     pub(crate) fn narrow(&mut self, matcher: &mut Matcher, mask: &mut [u32], row: &[f32], room: usize) -> bool {
+        let fuel = matcher.mask_fuel();
+        fuel::limited(fuel, || self.narrow_within(matcher, mask, row, room))
+    }
+
+    fn narrow_within(&mut self, matcher: &mut Matcher, mask: &mut [u32], row: &[f32], room: usize) -> bool {
         let position = matcher.tokens().len();
         if position < self.look_at {
             return false;
