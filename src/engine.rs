@@ -147,7 +147,7 @@ impl Engine {
 
     /// As [`Engine::compile`], simplified as much as `level` says, whatever the options say.
     pub fn compile_at(&self, grammar: impl Into<Arc<Grammar>>, level: Simplify) -> Result<Constraint, CompileError> {
-        fuel::with_default_budget(self.options.limits.compile_fuel, || self.simplify_and_bind(grammar.into(), level))
+        fuel::with_default_budget(|| self.options.limits.compile_fuel, || self.simplify_and_bind(grammar.into(), level))
     }
 
     fn simplify_and_bind(&self, grammar: Arc<Grammar>, level: Simplify) -> Result<Constraint, CompileError> {
@@ -172,7 +172,7 @@ impl Engine {
     /// Binds an already compiled grammar (shared between vocabularies) to the vocabulary. Fails if the vocabulary lacks a
     /// special token of the grammar.
     pub fn bind(&self, compiled: Arc<Compiled>) -> Result<Constraint, CompileError> {
-        let index = fuel::with_default_budget(self.options.limits.compile_fuel, || self.index(compiled))?;
+        let index = fuel::with_default_budget(|| self.options.limits.compile_fuel, || self.index(compiled))?;
         Ok(Constraint { index: Arc::new(index), shared: self.shared.clone(), ahead: Arc::default() })
     }
 

@@ -186,9 +186,10 @@ pub fn limited<T>(units: u64, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Does work with the budget around it, or with one of so many units if there is none.
-pub fn with_default_budget<T>(units: u64, work: impl FnOnce() -> T) -> T {
-    if METER.with(|meter| meter.reserve.get() == u64::MAX) { limited(units, work) } else { work() }
+/// Does work with the budget around it, or with one of so many units if there is none; `units` is
+/// asked only then.
+pub fn with_default_budget<T>(units: impl FnOnce() -> u64, work: impl FnOnce() -> T) -> T {
+    if METER.with(|meter| meter.reserve.get() == u64::MAX) { limited(units(), work) } else { work() }
 }
 
 /// Does work that others share with a budget of its own, whatever is left of the budget around it,

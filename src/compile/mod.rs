@@ -192,13 +192,16 @@ impl Compiled {
     /// [`Limits::compile_fuel`].
     pub fn new(grammar: impl Into<Arc<Grammar>>, limits: &Limits) -> Result<Compiled, CompileError> {
         let grammar = grammar.into();
-        fuel::with_default_budget(limits.compile_fuel, || {
-            let compiled = Compiled::of(grammar.clone(), limits)?;
-            match fuel::check() {
-                Ok(()) => Ok(compiled),
-                Err(cause) => Err(CompileError::fuel(&grammar, grammar.start.raw(), cause)),
-            }
-        })
+        fuel::with_default_budget(
+            || limits.compile_fuel,
+            || {
+                let compiled = Compiled::of(grammar.clone(), limits)?;
+                match fuel::check() {
+                    Ok(()) => Ok(compiled),
+                    Err(cause) => Err(CompileError::fuel(&grammar, grammar.start.raw(), cause)),
+                }
+            },
+        )
     }
 
     fn of(grammar: Arc<Grammar>, limits: &Limits) -> Result<Compiled, CompileError> {

@@ -99,9 +99,10 @@ impl Engine {
         options: &SchemaOptions,
     ) -> Result<(Constraint, Vec<SchemaError>), SchemaCompileError> {
         let limits = &self.options.limits;
-        fuel::with_default_budget(limits.compile_budget(schema.len()), || {
-            self.compile_schema_within(schema, registry, options)
-        })
+        fuel::with_default_budget(
+            || limits.compile_budget(schema.len()),
+            || self.compile_schema_within(schema, registry, options),
+        )
     }
 
     fn compile_schema_within(
@@ -144,17 +145,19 @@ impl Engine {
         let mut options = options.clone();
         options.special_tokens.extend(self.vocab.specials().iter().map(|(_, name)| name.clone()));
         let limits = &self.options.limits;
-        fuel::with_default_budget(limits.compile_budget(text.len()), || {
-            Ok(self.compile(structural_tag::lower(text, &options, limits)?.grammar)?)
-        })
+        fuel::with_default_budget(
+            || limits.compile_budget(text.len()),
+            || Ok(self.compile(structural_tag::lower(text, &options, limits)?.grammar)?),
+        )
     }
 
     /// Reads, lowers and compiles a regular expression.
     pub fn compile_regex(&self, pattern: &str, options: &RegexOptions) -> Result<Constraint, RegexCompileError> {
         let limits = &self.options.limits;
-        fuel::with_default_budget(limits.compile_budget(pattern.len()), || {
-            Ok(self.compile(regex::lower(pattern, options, limits)?)?)
-        })
+        fuel::with_default_budget(
+            || limits.compile_budget(pattern.len()),
+            || Ok(self.compile(regex::lower(pattern, options, limits)?)?),
+        )
     }
 
     fn compile_text(
@@ -162,8 +165,9 @@ impl Engine {
         text: &str,
         lower: impl FnOnce() -> Result<Lowered, Diagnostics>,
     ) -> Result<Constraint, TextCompileError> {
-        fuel::with_default_budget(self.options.limits.compile_budget(text.len()), || {
-            Ok(self.compile_at(lower()?.grammar, self.options.simplify_texts)?)
-        })
+        fuel::with_default_budget(
+            || self.options.limits.compile_budget(text.len()),
+            || Ok(self.compile_at(lower()?.grammar, self.options.simplify_texts)?),
+        )
     }
 }

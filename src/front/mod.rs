@@ -30,16 +30,19 @@ fn within_fuel(
     limits: &Limits,
     lower: impl FnOnce() -> Result<Lowered, Diagnostics>,
 ) -> Result<Lowered, Diagnostics> {
-    fuel::with_default_budget(limits.compile_budget(text.len()), || {
-        let mut lowered = lower()?;
-        match fuel::check() {
-            Ok(()) => Ok(lowered),
-            Err(out) => {
-                lowered.warnings.push(Diagnostic::error(0..0, out.to_string()));
-                Err(lowered.warnings)
+    fuel::with_default_budget(
+        || limits.compile_budget(text.len()),
+        || {
+            let mut lowered = lower()?;
+            match fuel::check() {
+                Ok(()) => Ok(lowered),
+                Err(out) => {
+                    lowered.warnings.push(Diagnostic::error(0..0, out.to_string()));
+                    Err(lowered.warnings)
+                }
             }
-        }
-    })
+        },
+    )
 }
 
 /// Errors in one line.

@@ -314,11 +314,14 @@ fn anchors(hir: &Hir) -> usize {
 /// their bounds; only anchors elsewhere than at the edges need an automaton over code points. A [`Scope::Search`] for a pattern
 /// with a counted repeat follows one count for each place where a match may have begun.
 pub fn lower(source: &str, options: &RegexOptions, limits: &Limits) -> Result<Grammar, RegexError> {
-    fuel::with_default_budget(limits.compile_budget(source.len()), || {
-        let grammar = lower_within(source, options, limits)?;
-        fuel::check().map_err(TooLarge::from)?;
-        Ok(grammar)
-    })
+    fuel::with_default_budget(
+        || limits.compile_budget(source.len()),
+        || {
+            let grammar = lower_within(source, options, limits)?;
+            fuel::check().map_err(TooLarge::from)?;
+            Ok(grammar)
+        },
+    )
 }
 
 fn lower_within(source: &str, options: &RegexOptions, limits: &Limits) -> Result<Grammar, RegexError> {

@@ -382,7 +382,10 @@ pub fn lower_reported(
     options: &SchemaOptions,
     limits: &Limits,
 ) -> Result<Lowered, SchemaErrors> {
-    fuel::with_default_budget(limits.compile_budget(schema.bytes()), || lower_within(schema, registry, options, limits))
+    fuel::with_default_budget(
+        || limits.compile_budget(schema.bytes()),
+        || lower_within(schema, registry, options, limits),
+    )
 }
 
 fn lower_within(
@@ -443,16 +446,19 @@ pub fn lower_into_reported(
     options: &SchemaOptions,
     limits: &Limits,
 ) -> Result<(RuleId, Vec<SchemaError>), SchemaErrors> {
-    fuel::with_default_budget(limits.compile_budget(schema.bytes()), || {
-        let mut needs = normalize::Needs::default();
-        loop {
-            match lower::Lowering::new(builder, (schema, registry), *options, limits, needs).run() {
-                Ok(lowered) => return Ok(lowered),
-                Err(Ok(more)) => needs = more,
-                Err(Err(errors)) => return Err(errors),
+    fuel::with_default_budget(
+        || limits.compile_budget(schema.bytes()),
+        || {
+            let mut needs = normalize::Needs::default();
+            loop {
+                match lower::Lowering::new(builder, (schema, registry), *options, limits, needs).run() {
+                    Ok(lowered) => return Ok(lowered),
+                    Err(Ok(more)) => needs = more,
+                    Err(Err(errors)) => return Err(errors),
+                }
             }
-        }
-    })
+        },
+    )
 }
 
 #[cfg(test)]

@@ -112,7 +112,8 @@ impl fmt::Display for StructuralTagErrors {
 /// Reads a document and lowers it to a grammar of the texts it allows. All errors of the document and of the schemas in it are
 /// reported, each with a JSON pointer. Cost: linear, but for the schemas and regular expressions inside.
 pub fn lower(text: &str, options: &StructuralTagOptions, limits: &Limits) -> Result<Lowered, StructuralTagErrors> {
-    fuel::with_default_budget(limits.compile_budget(text.len()), || {
-        StructuralTag::parse(text, limits)?.lower(options, limits)
-    })
+    fuel::with_default_budget(
+        || limits.compile_budget(text.len()),
+        || StructuralTag::parse(text, limits)?.lower(options, limits),
+    )
 }
