@@ -18,6 +18,7 @@ use crate::chat::ChatRequest;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::body::read_json;
 use crate::http::owned;
+use crate::request::places::Places;
 use crate::responses;
 use crate::state::{App, Served};
 use crate::turn::{Demand, Work};
@@ -30,8 +31,6 @@ pub(crate) fn routes() -> Router<App> {
 /// A request of either route, as far as it was understood.
 struct Checked {
     demand: Result<Demand, ApiError>,
-    /// Pointers of errors in the request's own shape.
-    places: responses::Places,
     /// Whether there is a conversation to render.
     has_messages: bool,
 }
@@ -40,7 +39,7 @@ struct Checked {
 /// Checks have places and a deadline of their own, so that they take none from completions.
 async fn check(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    let body = read_json(&app, &parts.headers, body).await?;
+    let body = read_json(&app, &parts.headers, body, |body, _| Ok(body)).await?;
     let served = app.model(body.get("model").and_then(Json::as_str))?.clone();
     let late = |_| ApiError::whole(ErrorKind::Timeout, "timeout", "the check took too long");
     let limit = app.config().limits.requests.check_timeout_s.0;
@@ -57,16 +56,13 @@ async fn compile(app: App, served: Arc<Served>, body: Json) -> Result<Value, Api
 
 fn understand(body: Json, app: &App) -> Checked {
     if body.get("input").is_some() && body.get("messages").is_none() {
-        return match responses::read(&body, app) {
-            Ok((request, places)) => Checked { demand: Ok(request.demand), places, has_messages: true },
-            // Their pointers are translated already.
-            Err(error) => Checked { demand: Err(error), places: responses::Places::default(), has_messages: true },
-        };
+        let demand = responses::read(&body, app).map(|request| request.demand);
+        return Checked { demand, has_messages: true };
     }
     let has_messages = body.get("messages").is_some();
     let body = if has_messages { body } else { with_message(body) };
     let demand = ChatRequest::read(&body, app).map(|request| request.demand);
-    Checked { demand, places: responses::Places::default(), has_messages }
+    Checked { demand, has_messages }
 }
 
 /// A request without a conversation is checked all the same.
@@ -85,29 +81,31 @@ impl Checked {
         let refused = |errors: Vec<Value>| json!({"ok": false, "format": format, "errors": errors});
         let demand = match self.demand {
             Ok(demand) => demand,
-            Err(error) => return refused(of_api(&error, &self.places)),
+            // The pointers are those of the request as it was sent.
+            Err(error) => return refused(of_api(&error, &Places::default())),
         };
+        let places = &demand.places;
         let begun = Instant::now();
         let plan = match served.louver.plan(demand.tools.clone(), demand.template()) {
             Ok(plan) => plan,
             Err(PlanError::Lower(error)) => {
-                return refused(error.faults().iter().map(|fault| of_fault(fault, &self.places)).collect());
+                return refused(error.faults().iter().map(|fault| of_fault(fault, places)).collect());
             }
-            Err(error) => return refused(of_api(&error.into(), &self.places)),
+            Err(error) => return refused(of_api(&error.into(), places)),
         };
         let compile_us = (begun.elapsed().as_secs_f64() * 1e7).round() / 10.0;
         let prompt_tokens = match self.has_messages.then(|| plan.prompt(&demand.messages)).transpose() {
             Ok(prompt) => prompt.map(|prompt| prompt.len()),
-            Err(error) => return refused(of_api(&error.into(), &self.places)),
+            Err(error) => return refused(of_api(&error.into(), places)),
         };
-        self.places.whole(
+        places.whole(
             &plan,
             json!({"ok": true, "format": format, "prompt_tokens": prompt_tokens, "compile_us": compile_us}),
         )
     }
 }
 
-impl responses::Places {
+impl Places {
     /// What there is to say of a plan.
     fn whole(&self, plan: &Plan, mut answer: Value) -> Value {
         let relaxed: Vec<Value> = (plan.relaxed().iter())
@@ -128,11 +126,11 @@ impl responses::Places {
     }
 }
 
-fn of_fault(fault: &RequestFault, places: &responses::Places) -> Value {
+fn of_fault(fault: &RequestFault, places: &Places) -> Value {
     json!({"pointer": places.original(&fault.pointer), "keyword": fault.keyword, "message": fault.message})
 }
 
-fn of_api(error: &ApiError, places: &responses::Places) -> Vec<Value> {
+fn of_api(error: &ApiError, places: &Places) -> Vec<Value> {
     let one = |fault: &crate::error::ApiFault| {
         let pointer = places.original(fault.param.as_deref().unwrap_or_default());
         json!({"pointer": pointer, "keyword": null, "message": fault.message})

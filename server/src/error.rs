@@ -306,6 +306,9 @@ impl From<louver_formats::RequestError> for ApiError {
             RequestError::Malformed { pointer, expected } => {
                 ApiError::invalid(pointer, "invalid_type", format!("must be {expected}"))
             }
+            RequestError::UnknownMember { pointer } => {
+                ApiError::invalid(pointer, "unknown_member", "there is no such member")
+            }
             RequestError::StructuralTag(_) => {
                 several(error.faults().into_iter().map(of_part).collect(), "/response_format")
             }

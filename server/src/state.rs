@@ -34,7 +34,30 @@ pub struct Served {
     pub processors: Processors,
     /// The host computes one generation at a time: see [`Batching`](crate::Batching).
     pub one_at_a_time: bool,
-    gate: Option<Gate>,
+    alone: Option<OneAtATime>,
+}
+
+/// The gates of a model that runs one generation at a time. Requests are compiled while another
+/// one's generation runs, so that a costly compilation delays nobody's tokens.
+#[derive(Debug)]
+pub(crate) struct OneAtATime {
+    /// Requests that are compiled, or compiled and waiting for the generation's place. Few, because
+    /// a compiled request may be large.
+    pub(crate) planning: Gate,
+    /// The generation.
+    pub(crate) generation: Gate,
+}
+
+/// Most requests of a model with one place that are compiled, or compiled and waiting for it.
+const PLANNED: usize = 4;
+
+impl OneAtATime {
+    fn new(limits: RequestLimits) -> OneAtATime {
+        let planning = Gate::new(RequestLimits { concurrent: PLANNED, ..limits });
+        // `queue` bounds those who wait to be planned and those who were planned together.
+        let generation = planning.behind(1);
+        OneAtATime { planning, generation }
+    }
 }
 
 /// Logits processors of the host.
@@ -68,13 +91,13 @@ impl Served {
             created: now(),
             processors: Processors::default(),
             one_at_a_time: config.is_one_at_a_time(),
-            gate: None,
+            alone: None,
         }
     }
 
-    /// The model's own gate, where it runs one generation at a time.
-    pub(crate) fn gate(&self) -> Option<&Gate> {
-        self.gate.as_ref()
+    /// The model's own gates, where it runs one generation at a time.
+    pub(crate) fn alone(&self) -> Option<&OneAtATime> {
+        self.alone.as_ref()
     }
 
     /// What answers carry as `system_fingerprint`: the same as long as model, wire format and version are.
@@ -121,8 +144,8 @@ struct Inner {
 impl App {
     /// The server's state. The models are those of the configuration, in its order.
     pub fn new(config: Config, models: Vec<Served>) -> App {
-        let alone = RequestLimits { concurrent: 1, ..config.limits.requests };
-        let gated = |served: Served| Served { gate: served.one_at_a_time.then(|| Gate::new(alone)), ..served };
+        let limits = config.limits.requests;
+        let gated = |served: Served| Served { alone: served.one_at_a_time.then(|| OneAtATime::new(limits)), ..served };
         let models: Vec<Arc<Served>> = models.into_iter().map(|served| Arc::new(gated(served))).collect();
         let bodies = Arc::new(Semaphore::new(config.limits.http.bodies_bytes));
         let (metrics, gate) = (Metrics::new(&models), Gate::new(config.limits.requests));

@@ -25,3 +25,5 @@ mod origins;
 mod responses;
 #[path = "api/stopping.rs"]
 mod stopping;
+#[path = "api/structure.rs"]
+mod structure;

@@ -2,11 +2,27 @@
 
 use std::collections::HashMap;
 
-use super::json::{Json, JsonError, Object};
+use super::json::{Json, JsonError, Object, push_token};
 use crate::limits::Limits;
 
 /// Longest tool name, in bytes.
 pub const MAX_TOOL_NAME_BYTES: usize = 256;
+
+/// Members of a tool that say nothing of what the model writes, and that clients are known to send.
+pub const NEUTRAL_MEMBERS: [&str; 3] = ["cache_control", "defer_loading", "metadata"];
+
+/// Members by which other protocols call a tool's parameters.
+const PARAMETERS_ELSEWHERE: [&str; 9] = [
+    "input_schema",
+    "inputSchema",
+    "json_schema",
+    "schema",
+    "args_schema",
+    "arguments",
+    "params",
+    "properties",
+    "parametersJsonSchema",
+];
 
 /// A function the model may call.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +72,12 @@ pub enum ToolErrorKind {
     /// A member is missing.
     #[error("`{0}` is missing")]
     Missing(&'static str),
+    /// A member that no tool has: it could ask for something that would not be enforced.
+    #[error("there is no such member{}", instead.map(|name| format!(": use `{name}`")).unwrap_or_default())]
+    UnknownMember {
+        /// The member that says what this one may mean.
+        instead: Option<&'static str>,
+    },
     /// A tool of another type than `function`.
     #[error("tools of type {0:?} are not supported, only \"function\"")]
     UnsupportedType(String),
@@ -142,8 +164,8 @@ impl Tool {
     }
 
     /// A request's `tools`: an array of function tools, wrapped or bare. A tool without `parameters` takes none (an empty
-    /// object). Members beside `name`, `description`, `parameters`, `strict` and `type` do not matter. All faults are
-    /// reported together. Cost: linear.
+    /// object). Members beside `name`, `description`, `parameters`, `strict` and `type` are faults, unless they are `null` or
+    /// say nothing of what the model writes ([`NEUTRAL_MEMBERS`]). All faults are reported together. Cost: linear.
     pub fn parse_list(tools: &Json) -> Result<Vec<Tool>, ToolErrors> {
         let Json::Array(entries) = tools else {
             return Err(ToolErrors(vec![fault("/tools".to_owned(), ToolErrorKind::Expected("an array"))]));
@@ -223,7 +245,19 @@ fn parse_tool(k: usize, entry: &Json) -> Result<Tool, Vec<ToolError>> {
         Some(_) => return one(format!("/tools/{k}/function"), ToolErrorKind::Expected("an object")),
         None => (ToolShape::Bare, members),
     };
-    let mut reader = MemberReader { at: shape.pointer(k), function, faults: Vec::new() };
+    let mut faults = Vec::new();
+    const FUNCTION: [&str; 4] = ["name", "description", "parameters", "strict"];
+    match shape {
+        ToolShape::Wrapped => {
+            unknown_members(&format!("/tools/{k}"), members, &["type", "function"], &mut faults);
+            unknown_members(&shape.pointer(k), function, &FUNCTION, &mut faults);
+        }
+        ToolShape::Bare => {
+            let known = ["type", "name", "description", "parameters", "strict"];
+            unknown_members(&shape.pointer(k), function, &known, &mut faults);
+        }
+    }
+    let mut reader = MemberReader { at: shape.pointer(k), function, faults };
     let tool = Tool {
         name: reader.name(),
         description: reader.description(),
@@ -232,6 +266,19 @@ fn parse_tool(k: usize, entry: &Json) -> Result<Tool, Vec<ToolError>> {
         shape,
     };
     if reader.faults.is_empty() { Ok(tool) } else { Err(reader.faults) }
+}
+
+/// Notes the members of a tool, or of an object within it, that are none of the known ones.
+pub fn unknown_members(at: &str, members: &Object, known: &[&str], faults: &mut Vec<ToolError>) {
+    for (name, value) in members.iter() {
+        if known.contains(&name) || NEUTRAL_MEMBERS.contains(&name) || *value == Json::Null {
+            continue;
+        }
+        let instead = PARAMETERS_ELSEWHERE.contains(&name).then_some("parameters");
+        let mut pointer = at.to_owned();
+        push_token(&mut pointer, name);
+        faults.push(fault(pointer, ToolErrorKind::UnknownMember { instead }));
+    }
 }
 
 /// Reads a function object's members; collects faults.

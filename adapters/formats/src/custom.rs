@@ -10,7 +10,7 @@ use louver::front::regex::{self, Classes, Dot, RegexError, RegexOptions};
 use louver::ir::{Grammar, IntersectError, MapError, Simplify};
 use louver::limits::Limits;
 use louver::spec::json::{Json, Object};
-use louver::spec::tools::{Tool, ToolError, ToolErrorKind};
+use louver::spec::tools::{Tool, ToolError, ToolErrorKind, unknown_members};
 use serde_json::{Value, json};
 
 use crate::raw::{Frame, text_dfa};
@@ -99,7 +99,7 @@ impl CustomTool {
             (None, Json::Object(members)) => (format!("/tools/{k}"), members),
             (None, _) => return Err(at(format!("/tools/{k}"), ToolErrorKind::Expected("an object"))),
         };
-        let mut faults = Vec::new();
+        let mut faults = unknown_in_custom(&pointer, entry, members);
         let mut fault = |pointer: String, kind| faults.push(ToolError { pointer, kind });
         let name = match members.get("name") {
             Some(Json::String(name)) => {
@@ -225,6 +225,23 @@ const REGEX: RegexOptions = RegexOptions {
 };
 
 /// The input's format, and where its grammar stands below the tool; or where what is wrong.
+/// Members of a custom tool, and of its format and grammar, that are unknown.
+fn unknown_in_custom(pointer: &str, entry: &Json, members: &Object) -> Vec<ToolError> {
+    let mut faults = Vec::new();
+    let wrapper = pointer.strip_suffix("/custom");
+    if let (Some(at), Json::Object(entry)) = (wrapper, entry) {
+        unknown_members(at, entry, &["type", "custom"], &mut faults);
+    }
+    let known: &[&str] = if wrapper.is_some() { &[] } else { &["type"] };
+    unknown_members(pointer, members, &[known, &["name", "description", "format"]].concat(), &mut faults);
+    let Some(Json::Object(format)) = members.get("format") else { return faults };
+    unknown_members(&format!("{pointer}/format"), format, &["type", "grammar", "syntax", "definition"], &mut faults);
+    if let Some(Json::Object(grammar)) = format.get("grammar") {
+        unknown_members(&format!("{pointer}/format/grammar"), grammar, &["syntax", "definition"], &mut faults);
+    }
+    faults
+}
+
 fn parse_format(format: &Object) -> Result<(CustomInput, &'static str), (&'static str, ToolErrorKind)> {
     match format.get("type").and_then(Json::as_str) {
         Some("text") => return Ok((CustomInput::Text, "")),

@@ -107,6 +107,9 @@ impl RequestError {
             RequestError::Malformed { pointer, expected } => {
                 vec![RequestFault::new(*pointer, format!("must be {expected}"))]
             }
+            RequestError::UnknownMember { pointer } => {
+                vec![RequestFault::new(&**pointer, "there is no such member")]
+            }
             RequestError::StructuralTag(errors) => of_tag(errors),
         }
     }

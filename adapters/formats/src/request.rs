@@ -10,7 +10,7 @@ use louver::front::structural_tag::StructuralTagErrors;
 use louver::fsm::TooLarge;
 use louver::ir::GrammarError;
 use louver::limits::Limits;
-use louver::spec::json::Json;
+use louver::spec::json::{Json, push_token};
 use louver::spec::tools::{Tool, ToolChoice, ToolChoiceError, ToolError, ToolErrorKind, ToolErrors};
 use serde_json::json;
 
@@ -94,7 +94,7 @@ pub enum Strictness {
     /// Every tool's.
     #[default]
     All,
-    /// Those of tools marked `strict`; of others, arguments are any JSON object.
+    /// Those of tools marked `strict`, and of all tools where a call is forced; otherwise arguments are any JSON object.
     AsFlagged,
 }
 
@@ -169,6 +169,12 @@ pub enum RequestError {
     /// Its structural tag.
     #[error(transparent)]
     StructuralTag(#[from] StructuralTagErrors),
+    /// A member that is unknown where every member may ask for structure.
+    #[error("{pointer}: there is no such member")]
+    UnknownMember {
+        /// JSON pointer of the member.
+        pointer: String,
+    },
     /// A tool of the model's own.
     #[error("/tools/{tool}: expected {expected}")]
     Builtin {
@@ -216,6 +222,7 @@ impl ToolRequest {
             Some(_) => return Err(malformed("/parallel_tool_calls", "a boolean")),
         };
         let response = members.get("response_format").unwrap_or(&Json::Null);
+        check_response_format(response)?;
         let response_format = match (response.get("type").and_then(Json::as_str), response) {
             (_, Json::Null) | (Some("text"), _) => None,
             (Some("json_object"), _) => Some(Json::from(json!({"type": "object"}))),
@@ -253,15 +260,22 @@ impl ToolRequest {
 impl ToolRequest {
     /// The schema of a tool's arguments, as strict as it is to be.
     pub(crate) fn arguments_schema<'a>(&self, tool: &'a Tool) -> Cow<'a, Json> {
-        match self.strictness {
-            Strictness::AsFlagged if !tool.strict => Cow::Owned(Json::from(json!({"type": "object"}))),
-            Strictness::All | Strictness::AsFlagged => Cow::Borrowed(&tool.parameters),
+        if self.is_enforced(tool) {
+            Cow::Borrowed(&tool.parameters)
+        } else {
+            Cow::Owned(Json::from(json!({"type": "object"})))
         }
+    }
+
+    /// Whether a tool's arguments match its schema: where it is flagged, and where a call is forced.
+    fn is_enforced(&self, tool: &Tool) -> bool {
+        let is_forced = matches!(self.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
+        self.strictness == Strictness::All || tool.strict || is_forced
     }
 
     /// The parameters of tools that may be called with any object.
     pub(crate) fn unflagged(&self) -> Vec<(usize, SchemaError)> {
-        let loose = |tool: &Tool| self.strictness == Strictness::AsFlagged && !tool.strict;
+        let loose = |tool: &Tool| !self.is_enforced(tool);
         let callable = |tool: &Tool| match &self.tool_choice {
             ToolChoice::None => false,
             ToolChoice::Named(name) => *name == tool.name,
@@ -410,6 +424,30 @@ impl ToolRequest {
         }
         Ok(())
     }
+}
+
+/// Refuses unknown members of a `response_format`. Structural tags are checked where they are read.
+fn check_response_format(response: &Json) -> Result<(), RequestError> {
+    let known: &[&str] = match response.get("type").and_then(Json::as_str) {
+        Some("json_schema") => &["type", "json_schema"],
+        Some("text" | "json_object") => &["type"],
+        _ => return Ok(()),
+    };
+    let inner = response.get("json_schema").unwrap_or(&Json::Null);
+    let places = [
+        ("/response_format", response, known),
+        ("/response_format/json_schema", inner, &["name", "description", "schema", "strict"]),
+    ];
+    for (at, value, known) in places {
+        let Json::Object(members) = value else { continue };
+        let mut members = members.iter().filter(|(_, value)| **value != Json::Null);
+        if let Some((name, _)) = members.find(|(name, _)| !known.contains(name)) {
+            let mut pointer = at.to_owned();
+            push_token(&mut pointer, name);
+            return Err(RequestError::UnknownMember { pointer });
+        }
+    }
+    Ok(())
 }
 
 /// A request's tools by kind.

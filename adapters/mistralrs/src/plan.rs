@@ -378,7 +378,8 @@ impl Plan {
             let (events_in, events) = mpsc::unbounded_channel();
             let (outcome_in, outcome) = oneshot::channel();
             let steps = Arc::default();
-            let reader = self.reader(seed.unwrap_or_else(fresh_seed).wrapping_add(choice));
+            // Calls have ids of their own whatever the seed: clients match results with calls by them.
+            let reader = self.reader(fresh_seed().wrapping_add(choice));
             let reading = stream::read(responses, taps, reader, events_in, (shared.clone(), Arc::clone(&steps)));
             tokio::spawn(async move { drop(outcome_in.send(reading.await)) });
             streams.push(EventStream {

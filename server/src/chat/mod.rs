@@ -33,12 +33,14 @@ pub(crate) fn routes() -> Router<App> {
 async fn complete(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let arrived = Instant::now();
     let (parts, body) = request.into_parts();
-    let body = read_json(&app, &parts.headers, body).await?;
-    let ChatRequest { mut demand, stream } = ChatRequest::read(&body, &app)?;
+    let request = read_json(&app, &parts.headers, body, |body, app| {
+        let mut request = ChatRequest::read(&body, app)?;
+        request.demand.source = request.demand.extension.trace.then(|| (ROUTE, to_value(&body)));
+        Ok(request)
+    });
+    let ChatRequest { mut demand, stream } = request.await?;
     let id = fresh_id("chatcmpl-");
     demand.id.clone_from(&id);
-    demand.source = demand.extension.trace.then(|| (ROUTE, to_value(&body)));
-    drop(body);
     let (report, logprobs) = (demand.extension.report, demand.sampling.logprobs);
     owned(async move {
         let running = turn::start(&app, demand, arrived).await?;

@@ -7,7 +7,7 @@ use crate::error::{ApiError, ApiFault};
 use crate::request::members::{Faults, Members};
 use crate::request::options::{Extension, Sampling, Thinking, check_stop};
 use crate::request::unknown::Table;
-use crate::request::{messages, to_value};
+use crate::request::{messages, structure, to_value};
 use crate::state::App;
 use crate::turn::Demand;
 
@@ -36,6 +36,9 @@ const TABLE: Table = Table {
         "prompt_cache_retention",
         "prediction",
         "verbosity",
+        "guided_decoding_backend",
+        "reasoning_format",
+        "preserved_tokens",
     ],
     refused: &[
         ("logit_bias", "the host has no logit bias"),
@@ -44,12 +47,10 @@ const TABLE: Table = Table {
         ("function_call", "`function_call` is gone: use `tool_choice`"),
         ("web_search_options", "the server does not search the web"),
         ("best_of", "use `n`"),
-        ("guided_json", "use `response_format`"),
-        ("guided_regex", "use `response_format`"),
-        ("guided_choice", "use `response_format`"),
-        ("guided_grammar", "use `response_format`"),
-        ("structured_outputs", "use `response_format`"),
-        ("grammar", "use `response_format`"),
+        ("text", "use `response_format`"),
+        ("input", "use `messages`"),
+        ("instructions", "use a message with the role `system`"),
+        ("max_output_tokens", "use `max_completion_tokens`"),
     ],
 };
 
@@ -71,13 +72,16 @@ pub(crate) struct StreamOptions {
 impl ChatRequest {
     /// Reads a body. All faults are found together.
     pub(crate) fn read(body: &Json, app: &App) -> Result<ChatRequest, ApiError> {
-        let limits = &app.config().limits.requests;
+        let (limits, engine) = (&app.config().limits.requests, app.config().limits.engine());
         let mut faults = Faults::new();
         let Some(members) = Members::of(body, "", &mut faults) else {
             ApiError::refuse(faults)?;
             return Err(ApiError::invalid("", "invalid_type", "must be an object"));
         };
         TABLE.check(&members, app.config().unknown_members, &mut faults);
+        let rewritten = structure::rewrite(&members, &engine, &mut faults);
+        let (rewritten, places) = rewritten.unzip();
+        let (body, places) = (rewritten.as_ref().unwrap_or(body), places.unwrap_or_default());
         check_modalities(&members, &mut faults);
         let mut sampling = Sampling::read(&members, &mut faults);
         sampling.read_max_tokens(&members, &["max_completion_tokens", "max_tokens"], limits, &mut faults);
@@ -100,10 +104,14 @@ impl ChatRequest {
         };
         match ToolRequest::parse(body) {
             Ok(request) => demand.tools = request,
-            Err(error) => add(&mut faults, &error.into()),
+            Err(error) => {
+                let error = ApiError::from(error).map_pointers(|pointer| places.original(pointer));
+                add(&mut faults, &error);
+            }
         }
         ApiError::refuse(faults)?;
         demand.settle(app);
+        demand.places = places;
         Ok(ChatRequest { demand, stream })
     }
 }

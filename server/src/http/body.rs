@@ -29,9 +29,15 @@ struct Collected {
     held: Option<OwnedSemaphorePermit>,
 }
 
-/// Reads a body as JSON. Errors: 415 for another content type, 413 beyond the limit, 408 if it does not arrive in time, 503
+/// Reads a body as JSON, and what it asks for. Long bodies are parsed and read on a thread for blocking work. Errors: those of
+/// `read`; 415 for another content type, 413 beyond the limit, 408 if it does not arrive in time, 503
 /// where there is no room for it beside others, 400 where it is not JSON.
-pub(crate) async fn read_json(app: &App, headers: &HeaderMap, body: Body) -> Result<Json, ApiError> {
+pub(crate) async fn read_json<T: Send + 'static>(
+    app: &App,
+    headers: &HeaderMap,
+    body: Body,
+    read: impl FnOnce(Json, &App) -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
     check_type(headers)?;
     let limits = app.config().limits.http;
     let slow = |_| ApiError::whole(ErrorKind::Timeout, "body_timeout", "the body did not arrive in time");
@@ -42,12 +48,12 @@ pub(crate) async fn read_json(app: &App, headers: &HeaderMap, body: Body) -> Res
     }
     let collecting = collect(body, &limits, app.bodies());
     let Collected { bytes, held } = timeout(limits.read_timeout_s.0, collecting).await.map_err(slow)??;
-    let (is_small, engine) = (bytes.len() <= SMALL, app.config().limits.engine());
+    let (is_small, app) = (bytes.len() <= SMALL, app.clone());
     let parse = move || {
         let _held = held;
         let invalid = |_| ApiError::whole(ErrorKind::Invalid, "invalid_json", "the body is not UTF-8");
         let text = std::str::from_utf8(&bytes).map_err(invalid)?;
-        Ok(Json::parse(text, &engine)?)
+        read(Json::parse(text, &app.config().limits.engine())?, &app)
     };
     if is_small {
         return parse();

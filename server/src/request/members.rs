@@ -41,6 +41,11 @@ impl<'a> Members<'a> {
         self.object.iter().map(|(name, _)| name)
     }
 
+    /// All members, those that are `null` too.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'a str, &'a Json)> {
+        self.object.iter()
+    }
+
     /// A member, if it is there and not `null`.
     pub(crate) fn get(&self, name: &str) -> Option<&'a Json> {
         self.object.get(name).filter(|value| **value != Json::Null)

@@ -3,6 +3,8 @@
 pub(crate) mod members;
 pub(crate) mod messages;
 pub(crate) mod options;
+pub(crate) mod places;
+pub(crate) mod structure;
 pub(crate) mod unknown;
 
 use louver::spec::json::{Json, Number};

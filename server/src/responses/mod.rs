@@ -31,7 +31,7 @@ use crate::turn::{self, Progress, Running};
 
 use items::Output;
 use object::{Frame, Status};
-pub(crate) use translate::{Places, translate};
+use translate::{Translated, translate};
 
 const ROUTE: &str = "/v1/responses";
 
@@ -45,26 +45,29 @@ pub(crate) fn routes() -> Router<App> {
 }
 
 /// A body in this route's shape, understood. Pointers of errors are into it.
-pub(crate) fn read(body: &Json, app: &App) -> Result<(ChatRequest, Places), ApiError> {
-    let translated = translate(body, app.config().unknown_members)?;
-    let places = translated.places;
-    let request =
-        ChatRequest::read(&translated.body, app).map_err(|error| error.map_pointers(|p| places.original(p)))?;
-    Ok((request, places))
+pub(crate) fn read(body: &Json, app: &App) -> Result<ChatRequest, ApiError> {
+    let Translated { body, places } = translate(body, app.config().unknown_members)?;
+    let mut request =
+        ChatRequest::read(&body, app).map_err(|error| error.map_pointers(|pointer| places.original(pointer)))?;
+    request.demand.places = request.demand.places.then(places);
+    Ok(request)
 }
 
 async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let arrived = Instant::now();
     let (parts, body) = request.into_parts();
-    let body = read_json(&app, &parts.headers, body).await?;
-    let (ChatRequest { mut demand, stream }, places) = read(&body, &app)?;
+    let (body, request) = read_json(&app, &parts.headers, body, |body, app| {
+        let request = read(&body, app)?;
+        Ok((body, request))
+    })
+    .await?;
+    let ChatRequest { mut demand, stream } = request;
     let id = fresh_id("resp_");
     demand.id.clone_from(&id);
     demand.source = demand.extension.trace.then(|| (ROUTE, to_value(&body)));
     let report = demand.extension.report;
     owned(async move {
-        let running = turn::start(&app, demand, arrived).await;
-        let running = running.map_err(|error| error.map_pointers(|p| places.original(p)))?;
+        let running = turn::start(&app, demand, arrived).await?;
         let frame = Frame::new(&id, now(), &body, &running, report);
         drop(body);
         match stream {

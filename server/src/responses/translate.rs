@@ -5,6 +5,8 @@ use louver::spec::json::{Json, Object};
 use crate::config::UnknownMembers;
 use crate::error::{ApiError, ApiFault};
 use crate::request::members::{Faults, Members};
+use crate::request::places::Places;
+use crate::request::structure;
 use crate::request::unknown::{COMMON, Table};
 
 /// A body in the shape of Chat Completions.
@@ -12,23 +14,6 @@ use crate::request::unknown::{COMMON, Table};
 pub(crate) struct Translated {
     pub(crate) body: Json,
     pub(crate) places: Places,
-}
-
-/// Pointers into the Chat Completions body and the pointers they stand for, the longer ones later.
-#[derive(Debug, Default)]
-pub(crate) struct Places(Vec<(String, String)>);
-
-impl Places {
-    /// Where a place stood in the Responses body.
-    pub(crate) fn original(&self, pointer: &str) -> String {
-        let below = |from: &str| pointer.strip_prefix(from).filter(|rest| rest.is_empty() || rest.starts_with('/'));
-        let found = self.0.iter().filter_map(|(from, to)| Some((from.len(), to, below(from)?))).max_by_key(|f| f.0);
-        found.map_or_else(|| pointer.to_owned(), |(_, to, rest)| format!("{to}{rest}"))
-    }
-
-    fn put(&mut self, from: impl Into<String>, to: impl Into<String>) {
-        self.0.push((from.into(), to.into()));
-    }
 }
 
 const NOT_STORED: &str = "answers are not stored: send the whole conversation in `input`";
@@ -55,6 +40,11 @@ const TABLE: Table = Table {
         ("top_logprobs", "not supported here: use /v1/chat/completions"),
         ("context_management", "contexts are not compacted"),
         ("moderation", "there is no moderation"),
+        ("response_format", "use `text.format`"),
+        ("messages", "use `input`"),
+        ("max_tokens", "use `max_output_tokens`"),
+        ("max_completion_tokens", "use `max_output_tokens`"),
+        ("reasoning_effort", "use `reasoning.effort`"),
     ],
 };
 
@@ -86,7 +76,7 @@ pub(crate) fn translate(body: &Json, unknown: UnknownMembers) -> Result<Translat
     check_hosted(&members, &mut faults);
     check_rest(&members, &mut faults);
     let mut out: Vec<(String, Json)> = Vec::new();
-    for name in COMMON {
+    for name in COMMON.into_iter().chain(structure::names()) {
         out.extend(members.get(name).map(|value| (name.to_owned(), value.clone())));
     }
     out.iter_mut().filter(|(name, _)| name == "tools").for_each(|(_, tools)| flag_strict(tools));
@@ -98,6 +88,11 @@ pub(crate) fn translate(body: &Json, unknown: UnknownMembers) -> Result<Translat
         out.extend(reasoning.get("effort").map(|effort| ("reasoning_effort".to_owned(), effort.clone())));
     }
     if let Some(text) = members.object(&mut faults, "text") {
+        for name in text.names().filter(|name| !["format", "verbosity"].contains(name)) {
+            if text.get(name).is_some() {
+                text.fail(&mut faults, name, "unknown_member", "there is no such member: use `text.format`");
+            }
+        }
         out.extend(format(&text, &mut places, &mut faults).map(|format| ("response_format".to_owned(), format)));
     }
     let mut messages = Messages { list: Vec::new(), places, faults };
@@ -176,8 +171,9 @@ fn format(members: &Members<'_>, places: &mut Places, faults: &mut Faults) -> Op
         return members.get("format").cloned();
     }
     places.put("/response_format/json_schema", "/text/format");
-    let inner = ["name", "description", "schema", "strict"].into_iter();
-    let inner = inner.filter_map(|name| Some((name.to_owned(), format.get(name)?.clone())));
+    // Members that are unknown are found where `response_format` is read.
+    let inner = format.iter().filter(|(name, value)| *name != "type" && **value != Json::Null);
+    let inner = inner.map(|(name, value)| (name.to_owned(), value.clone()));
     Some(object(vec![("type".to_owned(), text("json_schema")), ("json_schema".to_owned(), object(inner.collect()))]))
 }
 

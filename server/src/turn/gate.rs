@@ -14,7 +14,8 @@ use crate::metrics::Metrics;
 #[derive(Debug)]
 pub(crate) struct Gate {
     slots: Arc<Semaphore>,
-    waiting: AtomicUsize,
+    /// How many wait, perhaps here and at another gate.
+    waiting: Arc<AtomicUsize>,
     limits: RequestLimits,
 }
 
@@ -33,7 +34,13 @@ impl Drop for Waiting<'_> {
 
 impl Gate {
     pub(crate) fn new(limits: RequestLimits) -> Gate {
-        Gate { slots: Arc::new(Semaphore::new(limits.concurrent)), waiting: AtomicUsize::new(0), limits }
+        Gate { slots: Arc::new(Semaphore::new(limits.concurrent)), waiting: Arc::default(), limits }
+    }
+
+    /// A gate with so many slots behind this one: whoever waits there counts as waiting here.
+    pub(crate) fn behind(&self, concurrent: usize) -> Gate {
+        let limits = RequestLimits { concurrent, ..self.limits };
+        Gate { waiting: self.waiting.clone(), ..Gate::new(limits) }
     }
 
     /// Waits for so many slots, which are free again when the permit is dropped. Errors: 429 where the queue is full or the

@@ -19,6 +19,7 @@ use crate::error::{ApiError, ErrorKind};
 use crate::http::phase::Phase;
 use crate::metrics::ModelLabels;
 use crate::request::options::{Extension, Sampling, Thinking};
+use crate::request::places::Places;
 use crate::state::{App, Served};
 
 pub(crate) use gate::Gate;
@@ -51,6 +52,8 @@ pub(crate) struct Demand {
     pub(crate) streamed: bool,
     /// The answer's id, for traces.
     pub(crate) id: String,
+    /// Where members of the request stood that were rewritten.
+    pub(crate) places: Places,
     /// The route and the request as it was sent, if it is to be recorded.
     pub(crate) source: Option<(&'static str, Value)>,
 }
@@ -143,10 +146,12 @@ fn fresh_seed() -> u64 {
 /// Admits, plans and starts a demand that was settled. `arrived` is when its request came; the request's deadline counts from
 /// there. Errors: 503 while the server is stopping, 429 where too many wait, 404 for a model that is not there, 400 for
 /// what cannot be enforced.
-pub(crate) async fn start(app: &App, demand: Demand, arrived: Instant) -> Result<Running, ApiError> {
+pub(crate) async fn start(app: &App, mut demand: Demand, arrived: Instant) -> Result<Running, ApiError> {
+    let places = std::mem::take(&mut demand.places);
     let deadline = arrived + app.config().limits.requests.timeout_s.0;
     let late = |_| ApiError::whole(ErrorKind::Timeout, "timeout", "the request took too long");
-    timeout_at(deadline.into(), start_by(app, demand, arrived, deadline)).await.map_err(late)?
+    let started = timeout_at(deadline.into(), start_by(app, demand, arrived, deadline)).await.map_err(late)?;
+    started.map_err(|error| error.map_pointers(|pointer| places.original(pointer)))
 }
 
 async fn start_by(app: &App, demand: Demand, arrived: Instant, deadline: Instant) -> Result<Running, ApiError> {
@@ -156,7 +161,7 @@ async fn start_by(app: &App, demand: Demand, arrived: Instant, deadline: Instant
     let served = app.model(demand.model.as_deref())?.clone();
     let max_tokens = demand.max_tokens(app, &served)?;
     let choices = demand.choices();
-    let permits = enter(app, &served, choices).await?;
+    let planning = enter_planning(app, &served, choices).await?;
     let run = demand.run(max_tokens, app, &served);
     let template = demand.template();
     let Demand { messages, tools: request, streamed, sampling, id, source, .. } = demand;
@@ -164,7 +169,7 @@ async fn start_by(app: &App, demand: Demand, arrived: Instant, deadline: Instant
     let work = Work::default();
     let checkpoint = work.checkpoint();
     let (plan, prompt, compiled_in) = work
-        .run(permits.clone(), move || {
+        .run(planning.clone(), move || {
             let begun = Instant::now();
             let plan = planned_for.louver.plan(request, template)?;
             let compiled_in = begun.elapsed();
@@ -179,6 +184,7 @@ async fn start_by(app: &App, demand: Demand, arrived: Instant, deadline: Instant
             Ok((plan, prompt, compiled_in))
         })
         .await?;
+    let permits = enter_generation(app, &served, planning).await?;
     let (run, later) = match served.one_at_a_time && choices > 1 {
         false => (run, None),
         true => {
@@ -203,13 +209,19 @@ fn one_choice(mut run: Run) -> Run {
     run
 }
 
-/// Waits for a place: the model's own, where it runs one generation at a time, and the server's.
-async fn enter(app: &App, served: &Served, choices: usize) -> Result<Permits, ApiError> {
-    match served.gate() {
-        None => Ok([app.gate().enter(choices, app.metrics()).await?].into()),
-        Some(gate) => {
-            let own = gate.enter(1, app.metrics()).await?;
-            Ok([own, app.gate().enter(1, app.metrics()).await?].into())
-        }
-    }
+/// Waits for a place to be planned in. Where the host batches, it is the place of the generations too.
+async fn enter_planning(app: &App, served: &Served, choices: usize) -> Result<Permits, ApiError> {
+    let (gate, places) = match served.alone() {
+        None => (app.gate(), choices),
+        Some(alone) => (&alone.planning, 1),
+    };
+    Ok([gate.enter(places, app.metrics()).await?].into())
+}
+
+/// Waits for the place of the generation: the model's own, where it has one at a time, and the
+/// server's. The place of planning is given back then.
+async fn enter_generation(app: &App, served: &Served, planning: Permits) -> Result<Permits, ApiError> {
+    let Some(alone) = served.alone() else { return Ok(planning) };
+    let own = alone.generation.enter(1, app.metrics()).await?;
+    Ok([own, app.gate().enter(1, app.metrics()).await?].into())
 }

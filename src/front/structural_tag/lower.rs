@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::model::{Begin, End, Format, JsonSchema, StructuralTag, Style, Tag, TagCount};
+use super::model::{Begin, End, Format, GrammarSyntax, JsonSchema, StructuralTag, Style, Tag, TagCount};
 use super::read::below;
 use super::{
     StructuralTagError, StructuralTagErrorReason as Reason, StructuralTagErrors, StructuralTagOptions, styles,
@@ -10,6 +10,7 @@ use super::{
 use crate::front::diagnostic::Diagnostics;
 use crate::front::ebnf::{self, Dialect, EbnfOptions};
 use crate::front::json_schema::{self, MemberOrder, SchemaErrors, Whitespace};
+use crate::front::lark::{self, LarkOptions};
 use crate::front::regex::{self, Classes, Dot, RegexOptions, SCALARS, spell_utf8};
 use crate::front::within::Within;
 use crate::front::{Lowered, structural_tag::tokens};
@@ -209,9 +210,15 @@ impl Lowering<'_> {
                 Ok(grammar) => self.builder.import(&grammar),
                 Err(error) => return self.fail(&below(pointer, "pattern"), Reason::Regex(error)),
             },
-            Format::Grammar { grammar } => {
-                let options = EbnfOptions { dialect: Dialect::Xgrammar, ..EbnfOptions::default() };
-                match ebnf::lower(grammar, &options, self.limits) {
+            Format::Grammar { grammar, syntax } => {
+                let lowered = match syntax {
+                    GrammarSyntax::Ebnf => {
+                        let options = EbnfOptions { dialect: Dialect::Xgrammar, ..EbnfOptions::default() };
+                        ebnf::lower(grammar, &options, self.limits)
+                    }
+                    GrammarSyntax::Lark => lark::lower(grammar, &LarkOptions::default(), self.limits),
+                };
+                match lowered {
                     Ok(lowered) => self.builder.import(&lowered.grammar),
                     Err(errors) => return self.fail(&below(pointer, "grammar"), Reason::Grammar(errors)),
                 }

@@ -29,7 +29,7 @@ use crate::fuel;
 use crate::limits::Limits;
 use crate::spec::json::JsonError;
 
-pub use model::{Begin, End, Format, JsonSchema, StructuralTag, Style, Tag, TagCount, Token};
+pub use model::{Begin, End, Format, GrammarSyntax, JsonSchema, StructuralTag, Style, Tag, TagCount, Token};
 
 /// How structural tags are lowered.
 #[derive(Clone, Debug, PartialEq)]

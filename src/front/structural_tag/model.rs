@@ -28,10 +28,12 @@ pub enum Format {
         /// Most code points.
         max_chars: Option<u32>,
     },
-    /// A grammar in EBNF, its rule `root`.
+    /// A sentence of a grammar.
     Grammar {
         /// The grammar's text.
         grammar: String,
+        /// Its language.
+        syntax: GrammarSyntax,
     },
     /// A text that matches a regular expression as a whole.
     Regex {
@@ -137,6 +139,16 @@ pub enum Format {
         /// Tokens that are not free.
         exclude_tokens: Vec<Token>,
     },
+}
+
+/// The language of a grammar.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum GrammarSyntax {
+    /// EBNF or GBNF; the start is the rule `root`.
+    #[default]
+    Ebnf,
+    /// Lark; the start is the rule `start`.
+    Lark,
 }
 
 /// The `json_schema` format.

@@ -1,6 +1,6 @@
 //! JSON to structural tags. Unknown types and members are errors; all errors of a document are found at once.
 
-use super::model::{Begin, End, Format, JsonSchema, StructuralTag, Style, Tag, TagCount, Token};
+use super::model::{Begin, End, Format, GrammarSyntax, JsonSchema, StructuralTag, Style, Tag, TagCount, Token};
 use super::{StructuralTagError, StructuralTagErrorReason as Reason, StructuralTagErrors};
 use crate::front::diagnostic::similar;
 use crate::limits::Limits;
@@ -28,7 +28,7 @@ const KINDS: [Kind; 21] = [
     ("token_dispatch", &["rules"], &["loop", "exclude_tokens"]),
     // These need their `type`.
     ("qwen_xml_parameter", &["json_schema"], &[]),
-    ("grammar", &["grammar"], &[]),
+    ("grammar", &["grammar"], &["syntax"]),
     ("regex", &["pattern"], &[]),
     ("token", &["token"], &[]),
     ("exclude_token", &[], &["exclude_tokens"]),
@@ -172,7 +172,10 @@ impl Reader {
                     (self.budget(object, "max_tokens", pointer), self.budget(object, "max_chars", pointer));
                 Format::AnyText { excludes: excludes?, max_tokens: tokens?, max_chars: chars? }
             }
-            "grammar" => Format::Grammar { grammar: self.text(object, "grammar", pointer)? },
+            "grammar" => {
+                let syntax = self.syntax(object, pointer);
+                Format::Grammar { grammar: self.text(object, "grammar", pointer)?, syntax: syntax? }
+            }
             "regex" => Format::Regex { pattern: self.text(object, "pattern", pointer)? },
             "sequence" => Format::Sequence { elements: self.elements(object, pointer, depth)? },
             "or" => Format::Or { elements: self.elements(object, pointer, depth)? },
@@ -341,6 +344,14 @@ impl Reader {
 
     fn content(&mut self, object: &Object, pointer: &str, depth: usize) -> Option<Box<Format>> {
         self.format(object.get("content")?, &below(pointer, "content"), depth + 1).map(Box::new)
+    }
+
+    fn syntax(&mut self, object: &Object, pointer: &str) -> Option<GrammarSyntax> {
+        match object.get("syntax").map(Json::as_str) {
+            None | Some(Some("ebnf")) => Some(GrammarSyntax::Ebnf),
+            Some(Some("lark")) => Some(GrammarSyntax::Lark),
+            Some(_) => self.wrong(&below(pointer, "syntax"), "must be \"ebnf\" or \"lark\""),
+        }
     }
 
     fn text(&mut self, object: &Object, name: &str, pointer: &str) -> Option<String> {

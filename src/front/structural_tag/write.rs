@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::ser::Error as _;
 
-use super::model::{Begin, End, Format, JsonSchema, StructuralTag, Tag, TagCount, Token};
+use super::model::{Begin, End, Format, GrammarSyntax, JsonSchema, StructuralTag, Tag, TagCount, Token};
 use crate::spec::json::{Json, Object};
 
 impl StructuralTag {
@@ -41,7 +41,12 @@ impl Format {
                 members.push(("max_tokens", maybe(*max_tokens)));
                 members.push(("max_chars", maybe(*max_chars)));
             }
-            Format::Grammar { grammar } => members.push(("grammar", text(grammar))),
+            Format::Grammar { grammar, syntax } => {
+                members.push(("grammar", text(grammar)));
+                if *syntax == GrammarSyntax::Lark {
+                    members.push(("syntax", text("lark")));
+                }
+            }
             Format::Regex { pattern } => members.push(("pattern", text(pattern))),
             Format::Sequence { elements } | Format::Or { elements } => {
                 members.push(("elements", Json::Array(elements.iter().map(Format::to_json).collect())));

@@ -1,0 +1,80 @@
+//! Every spelling of structured output that is known of other servers is enforced or refused.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Server, ask};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    #[serde(default)]
+    route: Route,
+    body: String,
+    /// All texts that the answer may be; `{`: a JSON object.
+    content: Option<Vec<String>>,
+    param: Option<String>,
+    code: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Route {
+    #[default]
+    Chat,
+    Responses,
+}
+
+#[derive(Debug, Deserialize)]
+struct Cases {
+    case: Vec<Case>,
+}
+
+impl Case {
+    fn request(&self) -> Value {
+        let members = serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        let mut request = match self.route {
+            Route::Chat => ask(json!({"reasoning_effort": "none"})),
+            Route::Responses => json!({"model": "tiny", "input": "hi", "reasoning": {"effort": "none"}}),
+        };
+        for (name, value) in Value::as_object(&members).unwrap() {
+            request[name] = value.clone();
+        }
+        request
+    }
+
+    fn check(&self, answer: &Answer) {
+        let (name, body) = (&self.name, answer.json());
+        let Some(texts) = &self.content else {
+            assert_eq!(answer.status, 400, "{name}: {body}");
+            assert_eq!(body["error"]["param"].as_str(), self.param.as_deref(), "{name}: {body}");
+            assert!(self.code.as_ref().is_none_or(|code| body["error"]["code"] == **code), "{name}: {body}");
+            return;
+        };
+        assert_eq!(answer.status, 200, "{name}: {body}");
+        assert_eq!(body["louver"]["report"]["level"], "full", "{name}: {body}");
+        let content = match self.route {
+            Route::Chat => &body["choices"][0]["message"]["content"],
+            Route::Responses => &body["output"][0]["content"][0]["text"],
+        };
+        let content = content.as_str().unwrap_or_else(|| panic!("{name}: {body}"));
+        let is_object = || serde_json::from_str::<Value>(content).is_ok_and(|value| value.is_object());
+        let is_allowed = texts.iter().any(|text| text == content) || (texts == &["{"] && is_object());
+        assert!(is_allowed, "{name}: {content:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_spelling_is_enforced_or_refused() {
+    let cases: Cases = toml::from_str(include_str!("structure.toml")).unwrap();
+    let server = Server::start("").await;
+    for case in &cases.case {
+        let route = match case.route {
+            Route::Chat => "/v1/chat/completions",
+            Route::Responses => "/v1/responses",
+        };
+        case.check(&server.post(route, case.request().to_string()).await);
+    }
+    println!("{} spellings", cases.case.len());
+}
