@@ -190,7 +190,8 @@ const DOCUMENTS: [&str; 4] = [
 fn json() -> Vec<(&'static str, Grammar)> {
     let limits = Limits::default();
     let schema = Json::parse("true", &limits).expect("JSON");
-    let schema = json_schema::lower(&schema, &Default::default(), &limits).expect("a grammar");
+    let options = json_schema::SchemaOptions { exponents: json_schema::Exponents::Allowed, ..Default::default() };
+    let schema = json_schema::lower(&schema, &options, &limits).expect("a grammar");
     let lark = lark::lower(&read("lark/json.lark"), &Default::default(), &limits).unwrap_or_else(|e| panic!("{e}"));
     vec![("json_schema", schema), ("ebnf", lower(&read("ebnf/json.ebnf"))), ("lark", lark.grammar)]
 }

@@ -424,7 +424,7 @@ fn all_errors_have_their_places() {
     let document = json!({"type": "structural_tag", "format": {"type": "sequence", "elements": [
         {"type": "const_strin", "value": "x"},
         {"type": "json_schema", "json_schema": {"type": "object", "properties": {"a": {"type": "nothing"}}}},
-        {"type": "regex", "pattern": "(?=a)"},
+        {"type": "regex", "pattern": "(?<=a)"},
         {"type": "triggered_tags", "triggers": ["a", "ab"], "tags": [
             {"begin": "abc", "content": {"type": "any_text"}, "end": "."}, {"begin": "b", "content": {"type": "any_text"}, "end": "."}]},
         {"type": "tag", "begin": "a", "content": {"type": "any_text"}, "end": ["", ""]},

@@ -188,9 +188,9 @@ fn grammars_of_every_kind() {
 
 #[test]
 fn errors_are_shown_in_the_source() {
-    let (code, _, err) = explain(&["--regex", "ab(?=c)"]);
+    let (code, _, err) = explain(&["--regex", "ab(?<=c)"]);
     assert_eq!(code, Some(2));
-    assert!(err.contains("pattern:1:3") && err.contains("^ look-ahead"), "{err}");
+    assert!(err.contains("pattern:1:3") && err.contains("^ look-behind"), "{err}");
     let schema = File::new("wrong.json", r#"{"type": "strin"}"#);
     let (code, _, err) = explain(&["--schema", schema.path()]);
     assert!(code == Some(2) && err.contains("/type"), "{err}");

@@ -2,6 +2,7 @@
 
 pub mod diagnostic;
 pub mod ebnf;
+mod factors;
 pub mod json_schema;
 pub mod lark;
 pub mod regex;

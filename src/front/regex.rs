@@ -1,5 +1,5 @@
-//! Regular expressions to grammar expressions and automata: ECMA-262 syntax as JSON Schema's `pattern` uses it, or a little more of
-//! it ([`RegexOptions`]).
+//! Regular expressions to grammar expressions and automata. The syntax is ECMA-262's and what other engines agree on beside it, the
+//! same for every door (docs/REGEX.md); [`RegexOptions`] say what classes mean and whether a match is looked for.
 //!
 //! One parser: `regex-syntax`. [`translate`] rewrites what ECMA-262 means differently (`\d` is ASCII, `.` excludes four
 //! line terminators, `$` is only the end of the text, `[^]`, `\cX`, `\uXXXX`, `\/`, a literal `{`, ...) and refuses what no
@@ -26,7 +26,7 @@ use crate::ir::{Expr, Grammar, GrammarBuilder};
 use crate::limits::Limits;
 
 pub(crate) use known::{Known, known, pattern_stats};
-pub use options::{Case, Classes, Dot, RegexOptions, Scope, Syntax};
+pub use options::{Case, Classes, Dot, LookAround, RegexOptions, Scope};
 pub use translate::translate;
 use translate::{Mark, mark_number};
 
@@ -45,7 +45,7 @@ pub enum RegexError {
         /// What is wrong.
         reason: String,
     },
-    /// Valid ECMA-262 that is not regular, or not supported.
+    /// Not regular, not supported, or the spelling of another engine.
     #[error("unsupported in a pattern at offset {offset}: {what}")]
     Unsupported {
         /// Byte offset in the pattern.
@@ -141,8 +141,8 @@ impl Pattern {
         for mark in translated.marks {
             conditions.push(match mark {
                 Mark::Boundary { negated } => Condition::Boundary { negated },
-                Mark::Ahead { body, negated } => {
-                    Condition::Ahead { pattern: Pattern::ahead(source, body, options, limits)?, negated }
+                Mark::Ahead { body, negated, options } => {
+                    Condition::Ahead { pattern: Pattern::ahead(source, body, &options, limits)?, negated }
                 }
             });
         }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::generate::{self, Rng};
 use super::number;
+use super::support::any_spelling;
 
 /// Texts of a value with its members in every order, up to a cap.
 fn orders(value: &Value) -> Vec<String> {
@@ -129,7 +130,7 @@ fn compare(seed: u64, counts: &mut Counts) {
     let limits = Limits::default();
     let order = if rng.chance(50) { MemberOrder::Declared } else { MemberOrder::Any };
     let escapes = if rng.chance(50) { Escapes::Any } else { Escapes::Required };
-    let lowered = lower(&Json::from(&root), &SchemaOptions { order, escapes, ..SchemaOptions::default() }, &limits);
+    let lowered = lower(&Json::from(&root), &SchemaOptions { order, escapes, ..any_spelling() }, &limits);
     let mut recognizer = match &lowered {
         Ok(grammar) => {
             counts.lowered += 1;

@@ -13,7 +13,7 @@ use louver::matcher::Recognizer;
 use louver::spec::json::Json;
 use serde::{Deserialize, Serialize};
 
-use super::support::part_is;
+use super::support::{any_spelling, part_is};
 
 /// From good to bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ fn outcomes(cases: &str, registry: &Registry) -> BTreeMap<String, Outcome> {
         let options = SchemaOptions {
             dialect: if file.starts_with("draft7") { Dialect::Draft7 } else { Dialect::Draft202012 },
             formats: if file.contains("optional") { Formats::Assert } else { Formats::Annotate },
-            ..SchemaOptions::default()
+            ..any_spelling()
         };
         let schema = case.get("schema").expect("a schema");
         let lowered = lower_reported(schema, registry, &options, &limits);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use louver::compile::Compiled;
-use louver::front::json_schema::{SchemaErrorReason, SchemaErrors, SchemaOptions, lower};
+use louver::front::json_schema::{Exponents, Integers, SchemaErrorReason, SchemaErrors, SchemaOptions, lower};
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
 use louver::spec::json::Json;
@@ -43,10 +43,16 @@ fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
+/// Numbers in every spelling that JSON Schema calls one of theirs.
+pub(super) fn any_spelling() -> SchemaOptions {
+    let (integers, exponents) = (Integers::ZeroFraction, Exponents::Allowed);
+    SchemaOptions { integers, exponents, ..SchemaOptions::default() }
+}
+
 fn lowered(schema: &str) -> Result<Recognizer, SchemaErrors> {
     let limits = Limits::default();
     let json = Json::parse(schema, &limits).unwrap_or_else(|e| panic!("{e}: {schema}"));
-    let grammar = lower(&json, &SchemaOptions::default(), &limits)?;
+    let grammar = lower(&json, &any_spelling(), &limits)?;
     Ok(Recognizer::new(Arc::new(Compiled::new(&grammar, &limits).unwrap_or_else(|e| panic!("{e}: {schema}")))))
 }
 

@@ -218,7 +218,7 @@ impl CustomTool {
 /// As Rust's `regex` crate and OpenAI's documentation read one: the whole text, `.` is any character but a line feed.
 const REGEX: RegexOptions = RegexOptions {
     scope: regex::Scope::Match,
-    syntax: regex::Syntax::Extended,
+    look_around: regex::LookAround::Allowed,
     classes: Classes::Unicode,
     case: regex::Case::Sensitive,
     dot: Dot::NoLineFeed,

@@ -62,8 +62,9 @@ pub(super) enum Kind {
     Regex(Box<Regex>),
     /// Chunks that follow each other in this order.
     Substring(Vec<Vec<u8>>),
+    /// Texts in which no match of an expression occurs, of at most so many code points (in KBNF, bytes).
     Except {
-        texts: Vec<String>,
+        excluded: Box<Node>,
         max: Option<u32>,
     },
     Dispatch(Box<DispatchNode>),

@@ -81,7 +81,16 @@ impl<'t> Cursor<'t> {
                     self.fresh = true;
                 }
                 Some(c) if c.is_whitespace() || c == '\u{FEFF}' => self.at += c.len_utf8(),
-                Some('#') if !self.is_regex() => {
+                Some('#') if self.dialect == Dialect::Kbnf => return Ok(()),
+                Some('#') => {
+                    if self.dialect == Dialect::Common && is_terminal(&self.rest()[1..]) {
+                        let at = self.at;
+                        return self.error(
+                            Diagnostic::error(at..at + 1, "a comment, or a terminal of KBNF")
+                                .label("a quote follows")
+                                .help("a comment has a space here: `# ...`; the dialect `kbnf` reads a terminal"),
+                        );
+                    }
                     self.at += self.rest().find('\n').unwrap_or(self.rest().len());
                 }
                 Some('(') if self.rest().starts_with("(*") => {
@@ -95,19 +104,6 @@ impl<'t> Cursor<'t> {
                 }
                 _ => return Ok(()),
             }
-        }
-    }
-
-    /// Whether a `#` here begins a regex: a quote follows, and there is one more in the line.
-    pub(super) fn is_regex(&self) -> bool {
-        if matches!(self.dialect, Dialect::Gbnf | Dialect::Xgrammar) {
-            return false;
-        }
-        let rest = &self.rest()[1..];
-        let rest = rest.strip_prefix("substrs").or_else(|| rest.strip_prefix('e')).unwrap_or(rest);
-        match rest.strip_prefix('"') {
-            Some(rest) => rest.split('\n').next().is_some_and(|line| line.contains('"')),
-            None => false,
         }
     }
 
@@ -222,8 +218,15 @@ impl<'t> Cursor<'t> {
                     self.next();
                     return if wrong { Err(Reported) } else { Ok(out) };
                 }
-                Some('\n') if self.dialect != Dialect::Gbnf => break,
+                Some('\n') if !matches!(self.dialect, Dialect::Gbnf | Dialect::Kbnf) => break,
                 None => break,
+                Some('\\') if mode == Bytes::Pattern && !self.is_string_escape() => {
+                    self.next();
+                    out.push(b'\\');
+                    let rest = self.peek().filter(|&c| c != '\n').map_or(0, char::len_utf8);
+                    out.extend_from_slice(&self.rest().as_bytes()[..rest]);
+                    self.at += rest;
+                }
                 Some('\\') => {
                     self.next();
                     match self.escape(at, mode) {
@@ -244,6 +247,11 @@ impl<'t> Cursor<'t> {
             diagnostic = diagnostic.help("a line break inside a string is written `\\n`");
         }
         self.error(diagnostic)
+    }
+
+    /// Whether the backslash here begins an escape of strings, not only one of regular expressions.
+    fn is_string_escape(&self) -> bool {
+        self.rest()[1..].starts_with(['n', 'r', 't', 'b', 'f', 'v', '0', 'x', 'u', 'c', '/', '\\', '\'', '"'])
     }
 
     /// An escape behind its backslash, which stands at `begin`.
@@ -289,6 +297,9 @@ impl<'t> Cursor<'t> {
                 }
             }
             'U' => self.hex(begin, 8..9)?,
+            'c' if self.dialect == Dialect::Kbnf && self.peek().is_some_and(|c| c.is_ascii_alphabetic()) => {
+                self.next().map_or(0, |letter| u32::from(letter) % 32)
+            }
             c if c.is_ascii_punctuation() => u32::from(c),
             'd' | 'D' | 'w' | 'W' | 's' | 'S' | 'p' | 'P' => {
                 return self.error(
@@ -391,13 +402,15 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// What `\x` stands for.
+/// What escapes stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bytes {
-    /// A code point.
+    /// Code points.
     Text,
-    /// A byte.
+    /// `\x` is a byte.
     Raw,
+    /// Code points, in a regular expression of KBNF: other escapes than those of strings are left to the expression.
+    Pattern,
 }
 
 enum Code {
@@ -413,6 +426,14 @@ pub(super) fn byte_set(ranges: &[(u32, u32)], negated: bool) -> ByteSet {
     }
     if negated { set.complement() } else { set }
 }
+
+/// Whether what stands behind a `#` is a terminal of KBNF: a quote, perhaps behind a kind.
+fn is_terminal(rest: &str) -> bool {
+    TERMINALS.iter().any(|kind| rest.strip_prefix(kind).is_some_and(|rest| rest.starts_with(['"', '\''])))
+}
+
+/// Kinds of terminals of KBNF behind their `#`, longer ones first.
+pub(super) const TERMINALS: [&str; 4] = ["substrs", "ex", "e", ""];
 
 /// Where the quote that ends a string stands.
 fn closing(text: &str, quote: char) -> Option<usize> {

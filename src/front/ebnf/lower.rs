@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::EbnfOptions;
 use super::ast::{DispatchNode, Kind, MembersNode, Name, Node, Regex, RuleDef, Span, TokenDispatch, TriggerNode};
 use super::parse::Text;
 use super::warn;
+use super::{Dialect, EbnfOptions};
 use crate::front::Lowered;
 use crate::front::diagnostic::{Diagnostic, Diagnostics, similar};
+use crate::front::factors::substring;
 use crate::front::regex::{Pattern, RegexError, SCALARS, spell_dfa, spell_utf8};
-use crate::fsm::{Combine, Dfa, Nfa, TooLarge};
+use crate::fsm::Dfa;
 use crate::hash::{HashMap, HashSet};
 use crate::ids::RuleId;
-use crate::ir::regular::{self, NotRegular};
+use crate::ir::regular::{self, BYTES, NotRegular};
 use crate::ir::{
     AfterTag, Dispatch, Expr, Grammar, GrammarBuilder, Graph, Member, Members, Simplify, SpecialToken, Trigger,
 };
@@ -25,6 +26,9 @@ const MAX_KNOWN: usize = 5_000;
 
 /// Most lazy rules whose grammar is simplified because they are recursive.
 const MAX_SIMPLIFIED: usize = 16;
+
+/// The rule in which derivations begin in KBNF, unless there is one that the options name.
+const KBNF_START: &str = "start";
 
 /// What may not stand raw between the quotes of a JSON string: controls, the quote, the backslash.
 const NOT_IN_JSON: [(u32, u32); 3] = [(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C)];
@@ -40,6 +44,7 @@ pub(super) fn lower(text: Text, options: &EbnfOptions, limits: &Limits) -> Resul
         broken: broken.into_iter().collect(),
         known: rules.iter().take(MAX_KNOWN).map(|rule| rule.name.text.clone()).collect(),
         imports: BTreeMap::new(),
+        derived: HashMap::default(),
         unknown: 0,
         diagnostics,
     };
@@ -50,7 +55,8 @@ pub(super) fn lower(text: Text, options: &EbnfOptions, limits: &Limits) -> Resul
         lowering.builder.define(id, body);
         *lowering.builder.attributes(id) = rule.attributes.clone();
     }
-    let Lowering { builder, mut diagnostics, .. } = lowering;
+    let builder = std::mem::take(&mut lowering.builder);
+    let mut diagnostics = std::mem::replace(&mut lowering.diagnostics, Diagnostics::new(&options.name, ""));
     let Some(start) = start.filter(|_| !diagnostics.has_errors()) else { return Err(diagnostics) };
     let mut grammar = match builder.finish(start) {
         Ok(grammar) => grammar,
@@ -60,40 +66,75 @@ pub(super) fn lower(text: Text, options: &EbnfOptions, limits: &Limits) -> Resul
         }
     };
     warn::warnings(&grammar, &rules, &mut diagnostics);
-    lazy(&mut grammar, &rules, limits, &mut diagnostics);
+    derive(&mut grammar, &lowering, &mut diagnostics);
     if diagnostics.has_errors() {
         return Err(diagnostics);
     }
     Ok(Lowered { grammar, warnings: diagnostics })
 }
 
-/// Rules of which only the shortest matches count become automata, inner ones first.
-fn lazy(grammar: &mut Grammar, rules: &[RuleDef], limits: &Limits, diagnostics: &mut Diagnostics) {
-    if rules.iter().all(|rule| rule.lazy.is_none()) {
+/// What becomes of the texts of a rule, once all rules are known.
+enum Derived {
+    /// Those that have no shorter one as a prefix.
+    Shortest,
+    /// Texts that contain none of them, of at most so many code points (in KBNF, bytes).
+    Without { max: Option<u32> },
+}
+
+/// Rules whose texts are derived from those of others become automata, callees first.
+fn derive(grammar: &mut Grammar, lowering: &Lowering<'_>, diagnostics: &mut Diagnostics) {
+    if lowering.derived.is_empty() {
         return;
     }
+    let limit = lowering.limits.automaton_states;
     let mut simplified = 0;
     for id in warn::callees_first(grammar) {
-        let Some((rule, Some(span))) = rules.get(id.index()).map(|rule| (rule, rule.lazy.clone())) else { continue };
+        let Some((derived, span)) = lowering.derived.get(&id) else { continue };
         let body = &grammar.rules[id.index()].body;
-        let mut found = regular::automaton(body, &grammar.rules, limits.automaton_states);
+        let mut found = regular::automaton(body, &grammar.rules, limit);
         if matches!(found, Err(NotRegular::Recursive { .. })) && simplified < MAX_SIMPLIFIED {
             // Recursion at the ends of rules is repetition, written otherwise.
             simplified += 1;
             let whole = Grammar { start: id, ..grammar.clone() };
             if let Ok(simple) = whole.simplify(Simplify::Full) {
                 let body = &simple.rules[simple.start.index()].body;
-                found = regular::automaton(body, &simple.rules, limits.automaton_states);
+                found = regular::automaton(body, &simple.rules, limit);
             }
         }
-        match found {
-            Ok(dfa) => grammar.rules[id.index()].body = Expr::Automaton(Arc::new(dfa.shortest())),
+        let bytes = lowering.options.dialect == Dialect::Kbnf;
+        let result = found.and_then(|dfa| match derived {
+            Derived::Shortest => Ok(dfa.shortest()),
+            Derived::Without { max } => avoiding(&dfa, *max, bytes, limit),
+        });
+        let error = match result {
+            Ok(dfa) if dfa.is_empty() && matches!(derived, Derived::Without { .. }) => {
+                Diagnostic::error(span.clone(), "nothing is left: every text has a match in it")
+                    .label("the empty text matches")
+            }
+            Ok(dfa) => {
+                grammar.rules[id.index()].body = Expr::Automaton(Arc::new(dfa));
+                continue;
+            }
             Err(why) => {
-                let message = format!("`{}` cannot be lazy: it is not regular", rule.name.text);
-                diagnostics.push(Diagnostic::error(span, message).label(why.to_string()));
+                let name = &grammar.rules[id.index()].name;
+                let message = match derived {
+                    Derived::Shortest => format!("`{name}` cannot be lazy: it is not regular"),
+                    Derived::Without { .. } => "what is left out has no automaton".to_owned(),
+                };
+                Diagnostic::error(span.clone(), message).label(why.to_string())
             }
-        }
+        };
+        diagnostics.push(error);
     }
+}
+
+/// Texts that contain no word of `excluded`, which is about bytes.
+fn avoiding(excluded: &Dfa, max: Option<u32>, bytes: bool, limit: usize) -> Result<Dfa, NotRegular> {
+    let characters = max.filter(|_| !bytes);
+    let text = regular::automaton(&Expr::repeat(spell_utf8(&SCALARS), 0, characters), &[], limit)?;
+    let any = Dfa::counted(&BYTES, 0, None, limit)?;
+    let free = text.without_prefix(&any.concat(excluded, limit)?, &BYTES, limit)?;
+    Ok(if bytes { free.of_length(0, max, limit)?.minimize() } else { free })
 }
 
 struct Lowering<'o> {
@@ -105,6 +146,8 @@ struct Lowering<'o> {
     /// Names to suggest.
     known: Vec<String>,
     imports: BTreeMap<String, RuleId>,
+    /// Rules whose texts are derived from those of their bodies, and what asks for that.
+    derived: HashMap<RuleId, (Derived, Span)>,
     unknown: usize,
     diagnostics: Diagnostics,
 }
@@ -135,12 +178,18 @@ impl Lowering<'_> {
                 ),
                 (None, _) => {}
             }
+            if let Some(span) = &rule.lazy {
+                self.derived.insert(id, (Derived::Shortest, span.clone()));
+            }
         }
         let root = &self.options.root;
         match start {
             Some((i, _)) => Some(RuleId::new(i)),
             None => {
-                let found = self.names.get(root).copied();
+                let mut found = self.names.get(root).copied();
+                if found.is_none() && self.options.dialect == Dialect::Kbnf {
+                    found = self.names.get(KBNF_START).copied();
+                }
                 if found.is_none() && !self.diagnostics.has_errors() {
                     let message = format!("there is no rule `{root}`, in which derivations begin");
                     let first = rules.first().map(|rule| rule.name.span.clone());
@@ -201,10 +250,12 @@ impl Lowering<'_> {
             Kind::Repeat { body, min, max } => Expr::Repeat { body: Box::new(self.expr(body)), min: *min, max: *max },
             Kind::Regex(regex) => self.regex(regex, &node.span),
             Kind::Substring(chunks) => substring(chunks),
-            Kind::Except { texts, max } => match except(texts, *max, self.limits.automaton_states) {
-                Ok(dfa) => Expr::Automaton(Arc::new(dfa)),
-                Err(why) => self.too_large(&node.span, why),
-            },
+            Kind::Except { excluded, max } => {
+                let body = self.expr(excluded);
+                let rule = self.builder.rule("except", body);
+                self.derived.insert(rule, (Derived::Without { max: *max }, node.span.clone()));
+                Expr::Ref(rule)
+            }
             Kind::Dispatch(dispatch) => self.dispatch(dispatch, &node.span),
             Kind::TokenDispatch(dispatch) => self.token_dispatch(dispatch),
             Kind::Members(members) => self.members(members),
@@ -222,11 +273,6 @@ impl Lowering<'_> {
         let often = node.often.iter().map(|body| self.expr(body)).collect();
         let separator = self.expr(&node.separator);
         Expr::Members(Box::new(Members { once, often, separator, min: node.min, max: node.max }))
-    }
-
-    fn too_large(&mut self, span: &Span, why: TooLarge) -> Expr {
-        self.diagnostics.push(Diagnostic::error(span.clone(), why.to_string()));
-        Expr::Never
     }
 
     fn import(&mut self, name: &str, span: &Span) -> Expr {
@@ -350,53 +396,4 @@ fn without(ranges: &[(u32, u32)], others: &[(u32, u32)]) -> Vec<(u32, u32)> {
         }
     }
     out
-}
-
-/// Chunks that follow each other in the list, any number of them.
-fn substring(chunks: &[Vec<u8>]) -> Expr {
-    let mut ids: HashMap<&[u8], u32> = HashMap::default();
-    let mut distinct: Vec<&[u8]> = Vec::new();
-    let mut word = Vec::with_capacity(chunks.len());
-    for chunk in chunks.iter().filter(|chunk| !chunk.is_empty()) {
-        let id = *ids.entry(chunk).or_insert_with(|| {
-            distinct.push(chunk);
-            (distinct.len() - 1) as u32
-        });
-        word.push(id);
-    }
-    if word.is_empty() {
-        return Expr::Empty;
-    }
-    let factors = Dfa::factors(&word);
-    let states = 0..factors.len() as u32;
-    let mut graph = Graph { nodes: factors.len() as u32, ends: states.clone().collect(), ..Graph::default() };
-    for state in states {
-        for edge in factors.edges(state) {
-            (edge.lo..=edge.hi).for_each(|chunk| graph.edge(state, Expr::bytes(distinct[chunk as usize]), edge.to));
-        }
-    }
-    Expr::Graph(Box::new(graph))
-}
-
-/// Texts of at most `max` code points that contain none of these.
-fn except(texts: &[String], max: Option<u32>, limit: usize) -> Result<Dfa, TooLarge> {
-    let mut nfa = Nfa::new();
-    let (start, end) = (nfa.state(), nfa.state());
-    for state in [start, end] {
-        SCALARS.iter().for_each(|&(lo, hi)| nfa.edge(state, lo, hi, state));
-    }
-    for text in texts {
-        let mut at = start;
-        for c in text.chars().map(u32::from) {
-            let next = nfa.state();
-            nfa.edge(at, c, c, next);
-            at = next;
-        }
-        nfa.epsilon(at, end);
-    }
-    nfa.set_final(end);
-    let containing = nfa.determinize(limit)?.minimize();
-    let free = Dfa::counted(&SCALARS, 0, max, limit)?.combine(&containing, Combine::Minus, limit)?;
-    // Neither references nor dispatches are inside, so size is all that can be wrong.
-    regular::automaton(&spell_dfa(&free, &mut spell_utf8), &[], limit).map_err(|_| TooLarge::States { limit })
 }

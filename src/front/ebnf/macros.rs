@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::super::within::Within;
-use super::ast::{DispatchNode, Kind, MembersNode, Name, Regex, Span, TokenDispatch, TriggerNode};
-use super::cursor::{Bytes, Reported};
+use super::ast::{DispatchNode, Kind, MembersNode, Name, Node, Regex, Span, TokenDispatch, TriggerNode};
+use super::cursor::{Bytes, Reported, is_word};
 use super::parse::Parser;
 use crate::front::diagnostic::{Diagnostic, similar};
-use crate::front::regex::{Case, Classes, Dot, RegexOptions};
+use crate::front::regex::{Case, Classes, Dot, LookAround, RegexOptions};
 use crate::fsm::{DfaBuilder, Edge};
 use crate::ids::Label;
 use crate::ir::{AfterTag, Attributes, Budget, DispatchEnd, MACROS, Members, SpecialToken, Spent};
@@ -305,7 +305,12 @@ impl Parser<'_> {
     /// `Regex("pattern", json_string=bool, flags="isu")`.
     fn regex(&mut self, name: &Name, arguments: Vec<Argument>) -> Result<Kind, Reported> {
         let (mut pattern, mut json_string) = (None, false);
-        let mut options = RegexOptions { classes: Classes::Ascii, dot: Dot::Any, ..RegexOptions::default() };
+        let mut options = RegexOptions {
+            classes: Classes::Ascii,
+            dot: Dot::Any,
+            look_around: LookAround::Refused,
+            ..RegexOptions::default()
+        };
         for Argument { key, value } in arguments {
             match key {
                 None if pattern.is_none() => {
@@ -345,24 +350,39 @@ impl Parser<'_> {
         }
     }
 
-    /// `except!("text", ..., most)` at its `(`.
+    /// `except!(expression, ..., most)` at its `(`.
     pub(super) fn except(&mut self, name: &Name) -> Result<Kind, Reported> {
+        let begin = self.cursor.at;
         self.cursor.eat("(");
-        let (mut texts, mut max) = (Vec::new(), None);
-        for argument in positional(self.arguments(")")?) {
-            let value = argument.map_err(|key| self.no_key(&key, "except!"))?;
-            match value.kind {
-                ValueKind::Word(_) if max.is_none() && !texts.is_empty() => max = Some(self.integer(&value)?),
-                ValueKind::Text(ref bytes) if bytes.is_empty() => {
-                    return self.wrong(&value, "a text that is not empty");
-                }
-                _ => texts.push(self.text(value)?),
+        self.deeper(begin)?;
+        let (mut parts, mut max): (Vec<Node>, _) = (Vec::new(), None);
+        loop {
+            self.cursor.skip()?;
+            let digits = self.cursor.rest().bytes().take_while(u8::is_ascii_digit).count();
+            let is_number = !self.cursor.rest()[digits..].starts_with(is_word);
+            match self.cursor.peek() {
+                Some(')') => break,
+                Some('0'..='9') if is_number && max.is_none() && !parts.is_empty() => max = Some(self.cursor.number()?),
+                _ => match self.atom()? {
+                    Some(part) => parts.push(part),
+                    None => return self.cursor.expected("a string, a rule or a regular expression"),
+                },
+            }
+            self.cursor.skip()?;
+            if !self.cursor.eat(",") && self.cursor.peek() != Some(')') {
+                return self.cursor.expected("`,` or `)`");
             }
         }
-        if texts.is_empty() {
+        self.close(')', begin)?;
+        self.depth -= 1;
+        if parts.is_empty() {
             return self.cursor.error(Diagnostic::error(name.span.clone(), "`except!` needs a text to leave out"));
         }
-        Ok(Kind::Except { texts, max })
+        let excluded = match parts.len() {
+            1 => parts.remove(0),
+            _ => self.node(Kind::Alt(parts), begin..self.cursor.at)?,
+        };
+        Ok(Kind::Except { excluded: Box::new(excluded), max })
     }
 
     /// `TagDispatch(("trigger", rule), ..., stops=(...), excludes=(...), loop_after_dispatch=bool, ends=...)`.

@@ -4,11 +4,12 @@
 use std::ops::Range;
 
 use super::ast::{Kind, Name, Node, Regex, RuleDef, Span};
-use super::cursor::{Bytes, Cursor, Reported, byte_set, join};
+use super::cursor::{Bytes, Cursor, Reported, TERMINALS, byte_set, join};
 use super::{Dialect, EbnfOptions};
 use crate::front::diagnostic::{Diagnostic, Diagnostics};
-use crate::front::regex::{Classes, Dot, RegexOptions};
-use crate::ir::SpecialToken;
+use crate::front::regex::{Classes, Dot, LookAround, RegexOptions};
+use crate::hash::HashMap;
+use crate::ir::{Attributes, SpecialToken};
 use crate::limits::Limits;
 
 /// Deepest nesting that is read by recursion, whatever the limits say.
@@ -17,7 +18,7 @@ const MAX_DEPTH: usize = 300;
 pub(super) struct Parser<'t> {
     pub(super) cursor: Cursor<'t>,
     pub(super) states: usize,
-    depth: usize,
+    pub(super) depth: usize,
     max_depth: usize,
     nodes: usize,
     max_nodes: usize,
@@ -45,11 +46,18 @@ pub(super) fn parse(text: &str, options: &EbnfOptions, limits: &Limits) -> Text 
         max_nodes: limits.nodes,
         broken: Vec::new(),
     };
-    let mut rules = Vec::new();
+    let mut rules: Vec<RuleDef> = Vec::new();
+    let mut heads: HashMap<String, usize> = HashMap::default();
     loop {
         let begin = parser.cursor.at;
         match parser.rule() {
-            Ok(Some(rule)) => rules.push(rule),
+            Ok(Some(rule)) => match heads.get(&rule.name.text) {
+                Some(&first) if options.dialect == Dialect::Kbnf => parser.alternative(&mut rules, first, rule),
+                _ => {
+                    heads.entry(rule.name.text.clone()).or_insert(rules.len());
+                    rules.push(rule);
+                }
+            },
             Ok(None) => break,
             Err(Reported) if parser.nodes > parser.max_nodes => break,
             Err(Reported) => {
@@ -76,12 +84,15 @@ impl Parser<'_> {
         }
         let begin = self.cursor.at;
         let Some(name) = self.cursor.name()? else {
-            return self.cursor.expected("a rule: `name ::= ...`");
+            return self.cursor.expected(match self.cursor.dialect {
+                Dialect::Kbnf => "a rule: `name ::= ...;`; comments are `(* ... *)`",
+                _ => "a rule: `name ::= ...`",
+            });
         };
         self.broken.push(name.text.clone());
-        self.cursor.skip_blanks();
+        self.skip_in_head()?;
         let mut options = if self.cursor.eat("[") { self.rule_options()? } else { Default::default() };
-        self.cursor.skip_blanks();
+        self.skip_in_head()?;
         if !self.cursor.eat("::=") {
             self.cursor.at = begin;
             if self.cursor.is_foreign_head() {
@@ -105,6 +116,36 @@ impl Parser<'_> {
         }
         self.broken.pop();
         Ok(Some(RuleDef { name, attributes: options.attributes, lazy: options.lazy, start: options.start, body }))
+    }
+
+    /// Skips blanks within the head of a rule. In KBNF, where rules end with `;`, it may have several lines.
+    fn skip_in_head(&mut self) -> Result<(), Reported> {
+        if self.cursor.dialect == Dialect::Kbnf {
+            return self.cursor.skip();
+        }
+        self.cursor.skip_blanks();
+        Ok(())
+    }
+
+    /// In KBNF, a further rule of a name has more alternatives of the first one.
+    fn alternative(&mut self, rules: &mut [RuleDef], first: usize, rule: RuleDef) {
+        if rule.attributes != Attributes::default() || rule.lazy.is_some() || rule.start.is_some() {
+            let message = format!("options of `{}` behind its first definition", rule.name.text);
+            let first = rules[first].name.span.clone();
+            self.cursor.diagnostics.push(
+                Diagnostic::error(rule.name.span, message)
+                    .related(first, "options stand here, and hold for all of them"),
+            );
+            return;
+        }
+        let body = &mut rules[first].body;
+        if !matches!(body.kind, Kind::Alt(_)) {
+            let one = Node { kind: std::mem::replace(&mut body.kind, Kind::Empty), span: body.span.clone() };
+            body.kind = Kind::Alt(vec![one]);
+        }
+        if let Kind::Alt(parts) = &mut body.kind {
+            parts.push(rule.body);
+        }
     }
 
     /// Whether the rule has ended: so has the text, or another rule begins.
@@ -152,7 +193,7 @@ impl Parser<'_> {
         Ok(body)
     }
 
-    fn node(&mut self, kind: Kind, span: Span) -> Result<Node, Reported> {
+    pub(super) fn node(&mut self, kind: Kind, span: Span) -> Result<Node, Reported> {
         self.nodes += 1;
         if self.nodes > self.max_nodes {
             let limit = self.max_nodes;
@@ -163,15 +204,20 @@ impl Parser<'_> {
         Ok(Node { kind, span })
     }
 
-    /// `a | b | c`.
-    pub(super) fn alternatives(&mut self) -> Result<Node, Reported> {
+    /// One level deeper, for what stands at `at`.
+    pub(super) fn deeper(&mut self, at: usize) -> Result<(), Reported> {
         self.depth += 1;
         if self.depth > self.max_depth {
-            let (at, limit) = (self.cursor.at, self.max_depth);
-            let message = format!("nested more than {limit} deep");
+            let message = format!("nested more than {} deep", self.max_depth);
             return self.cursor.error(Diagnostic::error(at..at, message));
         }
+        Ok(())
+    }
+
+    /// `a | b | c`.
+    pub(super) fn alternatives(&mut self) -> Result<Node, Reported> {
         let begin = self.cursor.at;
+        self.deeper(begin)?;
         let mut parts = vec![self.sequence()?];
         self.cursor.skip()?;
         while !self.at_end() && self.cursor.eat("|") {
@@ -191,14 +237,21 @@ impl Parser<'_> {
         self.cursor.skip()?;
         let begin = self.cursor.at;
         let mut parts: Vec<Node> = Vec::new();
+        let mut comma = false;
         loop {
             self.cursor.skip()?;
-            if self.at_end() || self.cursor.rest().starts_with("(=") {
+            if !comma && (self.at_end() || self.cursor.rest().starts_with("(=")) {
                 break;
             }
             match self.atom()? {
                 Some(atom) => parts.push(self.repeated(atom)?),
+                None if comma => return self.cursor.expected("an expression behind the comma"),
                 None => break,
+            }
+            comma = false;
+            if self.cursor.dialect == Dialect::Kbnf {
+                self.cursor.skip()?;
+                comma = self.cursor.eat(",");
             }
         }
         match parts.len() {
@@ -238,11 +291,7 @@ impl Parser<'_> {
             if self.cursor.at == begin {
                 self.cursor.next();
             }
-            self.depth += 1;
-            if self.depth > self.max_depth {
-                let message = format!("nested more than {} deep", self.max_depth);
-                return self.cursor.error(Diagnostic::error(begin..begin, message));
-            }
+            self.deeper(begin)?;
             let span = body.span.start..self.cursor.at;
             body = self.node(Kind::Repeat { body: Box::new(body), min, max }, span)?;
         }
@@ -274,7 +323,7 @@ impl Parser<'_> {
     }
 
     /// One expression that is not a list; `None` where none begins.
-    fn atom(&mut self) -> Result<Option<Node>, Reported> {
+    pub(super) fn atom(&mut self) -> Result<Option<Node>, Reported> {
         let begin = self.cursor.at;
         let Some(c) = self.cursor.peek() else { return Ok(None) };
         let kind = match c {
@@ -304,7 +353,7 @@ impl Parser<'_> {
                 }
                 Kind::Token(SpecialToken::AnyBut(vec![self.token()?]))
             }
-            '#' => self.hash(begin)?,
+            '#' => self.terminal()?,
             '.' if self.cursor.dialect != Dialect::Xgrammar => {
                 self.cursor.next();
                 Kind::Any
@@ -386,35 +435,39 @@ impl Parser<'_> {
         }
     }
 
-    /// `#"regex"`, `#e"regex that stops as early as it can"`, `#substrs"text"`.
-    fn hash(&mut self, begin: usize) -> Result<Kind, Reported> {
+    /// A terminal of KBNF: `#"regex"`, `#e"regex that stops as early as it can"`, `#ex"regex that matches nowhere"`,
+    /// `#substrs"text"`, between quotes of either kind.
+    pub(super) fn terminal(&mut self) -> Result<Kind, Reported> {
+        let begin = self.cursor.at;
         self.cursor.next();
-        let substrings = self.cursor.eat("substrs");
-        let lazy = !substrings && self.cursor.eat("e");
+        let kind = TERMINALS.into_iter().find(|kind| self.cursor.eat(kind)).unwrap_or_default();
         let open = self.cursor.at;
-        if !self.cursor.eat("\"") {
-            return self.cursor.expected("a regular expression: `#\"...\"`");
-        }
-        if substrings {
-            let bytes = self.cursor.quoted('"', open, Bytes::Text)?;
+        let Some(quote @ ('"' | '\'')) = self.cursor.peek() else {
+            let known = "`#\"regex\"`, `#e\"...\"`, `#ex\"...\"` or `#substrs\"...\"`";
+            return self.cursor.expected(&format!("a terminal: {known}; comments are `(* ... *)`"));
+        };
+        self.cursor.next();
+        if kind == "substrs" {
+            let bytes = self.cursor.quoted(quote, open, Bytes::Text)?;
             let text = String::from_utf8(bytes).unwrap_or_default();
             return Ok(Kind::Substring(text.chars().map(|c| c.to_string().into_bytes()).collect()));
         }
-        // The escapes are those of the regular expression; one of them is `\"`.
-        let mut escaped = false;
-        let end = self.cursor.rest().find(|c| {
-            let ends = c == '\n' || c == '"' && !escaped;
-            escaped = c == '\\' && !escaped;
-            ends
-        });
-        let from = self.cursor.at;
-        let Some(end) = end.map(|n| from + n).filter(|&end| self.cursor.text[end..].starts_with('"')) else {
-            return self.cursor.error(Diagnostic::error(begin..from, "a regular expression without end"));
+        let pattern = String::from_utf8(self.cursor.quoted(quote, begin, Bytes::Pattern)?).unwrap_or_default();
+        let verbatim = self.cursor.text[open + 1..self.cursor.at - 1] == *pattern;
+        let options = RegexOptions {
+            classes: Classes::Unicode,
+            dot: Dot::NoLineFeed,
+            look_around: LookAround::Refused,
+            ..RegexOptions::default()
         };
-        self.cursor.at = end + 1;
-        let options = RegexOptions { classes: Classes::Unicode, dot: Dot::NoLineFeed, ..RegexOptions::default() };
-        let pattern = self.cursor.text[from..end].to_owned();
-        Ok(Kind::Regex(Box::new(Regex { pattern, verbatim: Some(from), options, json_string: false, lazy })))
+        let verbatim = verbatim.then_some(open + 1);
+        let regex = Regex { pattern, verbatim, options, json_string: false, lazy: kind == "e" };
+        let regex = Kind::Regex(Box::new(regex));
+        if kind != "ex" {
+            return Ok(regex);
+        }
+        let excluded = self.node(regex, begin..self.cursor.at)?;
+        Ok(Kind::Except { excluded: Box::new(excluded), max: None })
     }
 
     /// A reference, a macro, `any!` or `except!(...)`.

@@ -10,7 +10,6 @@ use super::doc::LocId;
 use super::facets::{ArrayFacets, Facets, NumberFacets, ObjectFacets, StringFacets, Types};
 use super::group::Group;
 use super::normalize::{Conj, Locs, Needs, Normalizer};
-use super::number;
 use super::punctuation::{Frame, Punctuation, around};
 use super::spelling::{Spelling, single};
 use super::syntax::Syntax;
@@ -539,11 +538,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         if let Some(rule) = self.shared.number {
             return rule;
         }
-        let SchemaOptions { max_digits, exponents, .. } = self.norm.options;
-        let body = match max_digits {
-            None => self.bounded(&NumberFacets::default(), Types::NUMBER, self.at),
-            Some(cap) => number::any_number(cap, exponents),
-        };
+        let body = self.bounded(&NumberFacets::default(), Types::NUMBER, self.at);
         let rule = self.rule("number".into(), body);
         *self.shared.number.insert(rule)
     }

@@ -112,22 +112,25 @@ pub enum Formats {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Integers {
-    /// Digits, and where the dialect calls `1.0` an integer (draft 6 and later) also a fraction of zeros, and an exponent.
-    #[default]
-    ZeroFraction,
     /// Digits only.
+    #[default]
     Digits,
+    /// Digits, and where the dialect calls `1.0` an integer (draft 6 and later) also a fraction of zeros, and an exponent.
+    ZeroFraction,
 }
 
-/// Whether numbers may have an exponent.
+/// Which exponents numbers may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exponents {
-    /// They may. Where a number has bounds, or is an integer or a multiple, one digit that is not zero stands before the point; in
-    /// integers and multiples only zeros behind it.
+    /// Those that double precision reads: up to 307 behind one digit before the point, of two digits behind more. Numbers that `enum` and
+    /// `const` list are written as they are listed, or plainly.
     #[default]
+    Double,
+    /// Any, and listed numbers in any spelling. Where a number has bounds, or is an integer or a multiple, one digit that is not zero
+    /// stands before the point (with [`Exponents::Double`], too); in integers and multiples only zeros behind it.
     Allowed,
-    /// They have none.
+    /// None.
     Forbidden,
 }
 
@@ -250,7 +253,7 @@ pub struct SchemaOptions {
     pub formats: Formats,
     /// How an integer may be written.
     pub integers: Integers,
-    /// Whether numbers may have an exponent.
+    /// Which exponents numbers may have.
     pub exponents: Exponents,
     /// In which order members may come.
     pub order: MemberOrder,

@@ -14,7 +14,7 @@ use super::listed::{Spellings, listed};
 use super::lower::Lowering;
 use super::multiples::multiples;
 use super::{Dialect as Draft, Exponents, Integers, SchemaOptions};
-use crate::fsm::{ByteSet, Combine, Dfa, DfaBuilder, TooLarge};
+use crate::fsm::{Combine, Dfa, DfaBuilder, TooLarge};
 use crate::hash::HashMap;
 use crate::ir::{Expr, Literal};
 
@@ -40,22 +40,58 @@ const MAX_LISTED: usize = 1_000;
 /// Steps that an automaton of bounds costs.
 const BOUNDED: usize = 4_000;
 
-fn digits() -> Expr {
-    Expr::Class(ByteSet::range(b'0', b'9'))
-}
+/// Largest exponent behind one digit, the first of the number. Behind more digits an exponent has at most two.
+const LARGEST_EXPONENT: [u8; 3] = *b"307";
 
-/// Any JSON number with at most this many digits in each of its parts.
-pub(super) fn any_number(cap: u32, exponents: Exponents) -> Expr {
-    let some = || Expr::repeat(digits(), 1, Some(cap));
-    let more = Expr::repeat(digits(), 0, Some(cap.saturating_sub(1)));
-    let whole = Expr::alt([Expr::text("0"), Expr::seq([Expr::Class(ByteSet::range(b'1', b'9')), more])]);
-    let fraction = Expr::seq([Expr::text("."), some()]);
-    let signs = Expr::optional(Expr::Class(ByteSet::of(b"+-")));
-    let exponent = match exponents {
-        Exponents::Allowed => Expr::seq([Expr::Class(ByteSet::of(b"eE")), signs, some()]),
-        Exponents::Forbidden => Expr::Never,
+/// Texts (syntax not checked) whose exponents double precision reads: magnitudes below 1e308, if there are at most 209 digits before
+/// the point.
+static DOUBLE: LazyLock<Dfa> = LazyLock::new(|| {
+    let mut b = DfaBuilder::new();
+    let start = b.state(false);
+    let minus = b.state(false);
+    b.edge(start, 45, 45, minus);
+    // So many more digits of an exponent; behind none of them anything else.
+    let more = [0; 3].map(|_| b.state(true));
+    (1..3).for_each(|n| b.edge(more[n], 48, 57, more[n - 1]));
+    let behind = |b: &mut DfaBuilder| {
+        let (mark, sign) = (b.state(false), b.state(false));
+        b.edge(mark, 43, 43, sign);
+        b.edge(mark, 45, 45, sign);
+        [mark, sign]
     };
-    Expr::seq([Expr::optional(Expr::text("-")), whole, Expr::optional(fraction), Expr::optional(exponent)])
+    let (large, small) = (behind(&mut b), behind(&mut b));
+    small.into_iter().for_each(|from| b.edge(from, 48, 57, more[1]));
+    let mut from = Vec::from(large);
+    for (n, digit) in LARGEST_EXPONENT.map(u32::from).into_iter().enumerate() {
+        let tied = b.state(true);
+        for from in from.drain(..) {
+            if digit > 48 {
+                b.edge(from, 48, digit - 1, more[2 - n]);
+            }
+            b.edge(from, digit, digit, tied);
+            // Behind a larger digit the exponent is shorter.
+            if n < 2 {
+                b.edge(from, digit + 1, 57, more[1 - n]);
+            }
+        }
+        from.push(tied);
+    }
+    let [one, many, one_fraction, many_fraction] = [0; 4].map(|_| b.state(true));
+    [start, minus].into_iter().for_each(|from| b.edge(from, 48, 57, one));
+    for (from, fraction, [exponent, _]) in [(one, one_fraction, large), (many, many_fraction, small)] {
+        b.edge(from, 48, 57, many);
+        b.edge(from, 46, 46, fraction);
+        b.edge(fraction, 48, 57, fraction);
+        marks(&mut b, from, exponent);
+        marks(&mut b, fraction, exponent);
+    }
+    b.finish()
+});
+
+/// `e` and `E`.
+fn marks(b: &mut DfaBuilder, from: u32, to: u32) {
+    b.edge(from, 69, 69, to);
+    b.edge(from, 101, 101, to);
 }
 
 /// Texts (syntax not checked) whose parts have at most this many digits, as an automaton over bytes.
@@ -85,10 +121,7 @@ fn capped(cap: u32, limit: usize) -> Result<Dfa, TooLarge> {
     let (point, wholes) = run(&[start, last], b".");
     let (exponent, _) = run(&[point], b"eE");
     last = b.state(false);
-    for &digit in &wholes {
-        b.edge(digit, 69, 69, exponent);
-        b.edge(digit, 101, 101, exponent);
-    }
+    wholes.iter().for_each(|&digit| marks(&mut b, digit, exponent));
     for sign in [43, 45] {
         b.edge(exponent, sign, sign, last);
     }
@@ -178,7 +211,7 @@ impl<'a> Lowering<'a, '_> {
             exponents: exponents == Exponents::Allowed,
         };
         self.listed += numbers.len();
-        if self.listed > MAX_LISTED {
+        if self.listed > MAX_LISTED || exponents != Exponents::Allowed {
             for (value, text) in numbers {
                 let plain = value.plain(64);
                 if spellings.zero_fraction && value.is_integer() {
@@ -271,11 +304,17 @@ fn number_dfa(
     limit: usize,
 ) -> Result<Dfa, String> {
     let too_large = |e: TooLarge| e.to_string();
-    let within = |dfa: Dfa, cap: Option<u32>| match cap {
-        None => Ok(dfa),
-        Some(cap) => capped(cap, limit).and_then(|cap| dfa.combine(&cap, Combine::And, limit)).map_err(too_large),
+    let within = |mut dfa: Dfa, cap: Option<u32>| {
+        if syntax.exponents == Exponents::Double && syntax.plain != Plain::Digits {
+            dfa = dfa.combine(&DOUBLE, Combine::And, limit).map_err(too_large)?;
+        }
+        match cap {
+            None => Ok(dfa),
+            Some(cap) => capped(cap, limit).and_then(|cap| dfa.combine(&cap, Combine::And, limit)).map_err(too_large),
+        }
     };
-    if syntax == (Syntax { plain: Plain::Decimal, exponents: Exponents::Allowed }) && facets.sign_decides() {
+    let exponents = syntax.exponents != Exponents::Forbidden;
+    if syntax.plain == Plain::Decimal && exponents && facets.sign_decides() {
         return within(of_sign(facets), cap);
     }
     let mut parts = vec![(syntax.plain.dfa(), true)];
@@ -296,7 +335,7 @@ fn number_dfa(
     }
     let parts: Vec<(&Dfa, bool)> = parts.iter().map(|(dfa, within)| (dfa, *within)).collect();
     let mut dfa = Dfa::all_of(&parts, &[(0, 255)], limit).map_err(too_large)?;
-    if syntax.exponents == Exponents::Allowed && syntax.plain != Plain::Digits && facets.not_multiples.is_empty() {
+    if exponents && syntax.plain != Plain::Digits && facets.not_multiples.is_empty() {
         let mut powers = with_exponent(facets, types);
         for value in &facets.excluded {
             let bound = || Some(Bound { value: value.clone(), exclusive: false });
@@ -332,10 +371,7 @@ fn of_sign(facets: &NumberFacets) -> Dfa {
             for from in [zero, digits] {
                 b.edge(from, 46, 46, point);
             }
-            for from in [zero, digits, fraction] {
-                b.edge(from, 69, 69, behind);
-                b.edge(from, 101, 101, behind);
-            }
+            [zero, digits, fraction].into_iter().for_each(|from| marks(&mut b, from, behind));
             [zero, digits, point, fraction]
         });
         let [[zero, ..], [_, digits, ..]] = parts;

@@ -1,7 +1,7 @@
 //! `%regex { "substring_...": ... }`: the pieces of a text, as the smallest automaton of its factors.
 
-use crate::hash::HashMap;
-use crate::ir::{Expr, Graph};
+use crate::front::factors::substring;
+use crate::ir::Expr;
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
@@ -32,7 +32,7 @@ pub(super) fn lower(object: &Json, limits: &Limits) -> Result<Expr, String> {
     if chunks.len() > limits.nodes {
         return Err(format!("more than {} chunks", limits.nodes));
     }
-    Ok(factors(&chunks))
+    Ok(substring(&chunks))
 }
 
 /// Runs of white space, of letters, digits and `_`, and of anything else.
@@ -52,50 +52,4 @@ fn words(text: &str) -> Vec<&str> {
         out.push(&text[begin..]);
     }
     out
-}
-
-/// The suffix automaton (Blumer et al., "The smallest automaton recognizing the subwords of a text", 1985), every state an end.
-fn factors(chunks: &[&str]) -> Expr {
-    struct State<'c> {
-        length: usize,
-        link: Option<usize>,
-        next: HashMap<&'c str, usize>,
-    }
-    let mut states = vec![State { length: 0, link: None, next: HashMap::default() }];
-    let mut last = 0;
-    for &chunk in chunks.iter().filter(|chunk| !chunk.is_empty()) {
-        let new = states.len();
-        states.push(State { length: states[last].length + 1, link: Some(0), next: HashMap::default() });
-        let mut at = Some(last);
-        while let Some(p) = at.filter(|&p| !states[p].next.contains_key(chunk)) {
-            states[p].next.insert(chunk, new);
-            at = states[p].link;
-        }
-        if let Some(p) = at {
-            let q = states[p].next[chunk];
-            if states[q].length == states[p].length + 1 {
-                states[new].link = Some(q);
-            } else {
-                let clone = states.len();
-                let (next, link) = (states[q].next.clone(), states[q].link);
-                states.push(State { length: states[p].length + 1, link, next });
-                let mut at = Some(p);
-                while let Some(p) = at.filter(|&p| states[p].next.get(chunk) == Some(&q)) {
-                    states[p].next.insert(chunk, clone);
-                    at = states[p].link;
-                }
-                states[q].link = Some(clone);
-                states[new].link = Some(clone);
-            }
-        }
-        last = new;
-    }
-    let mut graph = Graph { nodes: states.len() as u32, ..Graph::default() };
-    graph.ends = (0..graph.nodes).collect();
-    for (from, state) in states.iter().enumerate() {
-        let mut next: Vec<(&str, usize)> = state.next.iter().map(|(&chunk, &to)| (chunk, to)).collect();
-        next.sort_unstable();
-        next.into_iter().for_each(|(chunk, to)| graph.edge(from as u32, Expr::text(chunk), to as u32));
-    }
-    Expr::Graph(Box::new(graph))
 }

@@ -13,16 +13,15 @@ pub enum Scope {
     Search,
 }
 
-/// What may be written.
+/// Whether look-ahead and word boundaries are read. They look at the text around a place, up to the ends of the pattern's own text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Syntax {
-    /// ECMA-262 and what other engines agree on beside it: the flags `i` and `s` inside groups, `\a`, `\e`, `\A`, `\z`,
-    /// `(?P<name>...)`.
+pub enum LookAround {
+    /// They are.
     #[default]
-    Extended,
-    /// ECMA-262 as JSON Schema's `pattern` has it, without flags.
-    Ecma,
+    Allowed,
+    /// They are refused: the pattern is a terminal of a grammar, and text that is not its own stands around it.
+    Refused,
 }
 
 /// What `\d`, `\w` and `\s` stand for.
@@ -62,14 +61,14 @@ pub enum Dot {
     Any,
 }
 
-/// How a pattern is read. The default is a whole match in the extended syntax.
+/// How a pattern is read; docs/REGEX.md has the syntax, which is one for all. The default is a whole match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RegexOptions {
     /// What of the text the pattern is about.
     pub scope: Scope,
-    /// What may be written.
-    pub syntax: Syntax,
+    /// Whether look-ahead and word boundaries are read.
+    pub look_around: LookAround,
     /// What `\d`, `\w` and `\s` stand for.
     pub classes: Classes,
     /// Whether upper and lower case are told apart.
@@ -79,10 +78,10 @@ pub struct RegexOptions {
 }
 
 impl RegexOptions {
-    /// As JSON Schema's `pattern` is read: ECMA-262, searched for.
+    /// As JSON Schema's `pattern` is read: searched for, with the classes of ECMA-262.
     pub const ECMA: RegexOptions = RegexOptions {
         scope: Scope::Search,
-        syntax: Syntax::Ecma,
+        look_around: LookAround::Allowed,
         classes: Classes::Ecma,
         case: Case::Sensitive,
         dot: Dot::NoLineTerminators,

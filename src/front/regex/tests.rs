@@ -90,13 +90,15 @@ fn ecma_meanings() {
 
 #[test]
 fn refusals_name_the_position() {
-    for (source, offset) in [("é(?<=a)", 2), (r"(a)\1", 3), (r"\k<x>", 0), ("(?i)a", 0), (r"\ud800", 0), (r"a\Z", 1)] {
+    for (source, offset) in
+        [("é(?<=a)", 2), (r"(a)\1", 3), (r"\k<x>", 0), ("(?m)a", 2), (r"\ud800", 0), ("a++", 1), (r"a\Z", 1)]
+    {
         match Pattern::parse(source, &Limits::default()) {
             Err(RegexError::Unsupported { offset: at, .. }) => assert_eq!(at, offset, "{source}"),
             other => panic!("{source}: {other:?}"),
         }
     }
-    for source in ["a**", "*", "a{3,2}", "(", ")", "[b-a]", "[a", "a++", "^*", r"\xZZ", r"\p{Nonsense}", "(?:", "\\"] {
+    for source in ["a**", "*", "a{3,2}", "(", ")", "[b-a]", "[a", "^*", r"\xZZ", r"\p{Nonsense}", "(?:", "\\"] {
         assert!(matches!(Pattern::parse(source, &Limits::default()), Err(RegexError::Syntax { .. })), "{source}");
     }
 }
@@ -137,7 +139,8 @@ fn lowers_to_a_grammar() {
     let lower = |source| lower(source, &RegexOptions::default(), &Limits::default());
     assert!(lower("^a(b|c)*$").is_ok());
     assert!(lower("(^|x)a").is_ok());
-    assert!(lower("(?=a)").is_err());
+    assert!(lower("(?=a)[ab]").is_ok());
+    assert!(lower("(?<=a)b").is_err());
 }
 
 /// Whether a text matches as a whole, as read with these options.
@@ -190,18 +193,34 @@ fn options_change_the_meaning() {
 }
 
 #[test]
-fn extensions_are_refused_where_they_are_none() {
-    for (source, offset) in
-        [("a(?m)b", 3), ("(?x: a)", 2), (r"\Z", 0), ("(?>a)", 0), ("(?P=x)", 0), ("(?#c)", 0), (r"a\b", 1)]
-    {
-        let options = RegexOptions::default();
-        match Pattern::with_options(source, &options, &Limits::default()) {
-            Err(RegexError::Unsupported { offset: at, .. }) => assert_eq!(at, offset, "{source}"),
-            other => panic!("{source}: {other:?}"),
+fn one_syntax_for_both_scopes() {
+    for (source, offset) in [
+        ("a(?m)b", 3),
+        ("(?x: a)", 2),
+        (r"\Z", 0),
+        ("(?>a)", 0),
+        ("(?P=x)", 0),
+        ("(?#c)", 0),
+        ("a++", 1),
+        (r"(?i)\b", 4),
+    ] {
+        for options in [RegexOptions::default(), RegexOptions::ECMA] {
+            match Pattern::with_options(source, &options, &Limits::default()) {
+                Err(RegexError::Unsupported { offset: at, .. }) => assert_eq!(at, offset, "{source}"),
+                other => panic!("{source}: {other:?}"),
+            }
         }
     }
-    for source in [r"\a", r"\e", r"\Aa", "(?i)a", "(?P<x>a)"] {
-        assert!(Pattern::parse(source, &Limits::default()).is_err(), "{source}");
+    for (source, text) in
+        [(r"^\a$", "\u{7}"), (r"\Aa\z", "a"), ("^(?i)a$", "A"), ("^(?P<x>a)$", "a"), (r"(?=.*b)^ab$", "ab")]
+    {
+        assert!(pattern(source).search_dfa(1_000).unwrap().accepts(text.chars().map(u32::from)), "{source}");
+        assert!(reads(source, RegexOptions::default(), text), "{source}");
+    }
+    let terminal = RegexOptions { look_around: LookAround::Refused, ..RegexOptions::default() };
+    for source in ["a(?=b)", "(?!a)b", r"a\b", r"\Ba"] {
+        let refused = Pattern::with_options(source, &terminal, &Limits::default());
+        assert!(matches!(refused, Err(RegexError::Unsupported { .. })), "{source}");
     }
     // Nothing to repeat, also behind flags and anchors; flags without an end.
     for source in ["(?i)*", r"\A*", "(?i", "(?", "(?i-)a", "(?ii)a"] {
@@ -229,9 +248,9 @@ fn tables_are_bounded() {
 
 #[test]
 fn errors_are_shown_in_the_pattern() {
-    let error = lower("ab(?=c)", &RegexOptions::default(), &Limits::default()).unwrap_err();
-    let shown = error.diagnostics("pattern", "ab(?=c)").to_string();
-    assert!(shown.contains("pattern:1:3") && shown.contains("  ^ look-ahead"), "{shown}");
+    let error = lower("ab(?<=c)", &RegexOptions::default(), &Limits::default()).unwrap_err();
+    let shown = error.diagnostics("pattern", "ab(?<=c)").to_string();
+    assert!(shown.contains("pattern:1:3") && shown.contains("  ^ look-behind"), "{shown}");
     let error = lower("é[b-a]", &RegexOptions::default(), &Limits::default()).unwrap_err();
     let shown = error.diagnostics("pattern", "é[b-a]").to_string();
     assert!(shown.contains("pattern:1:5") && shown.contains("a class range out of order"), "{shown}");

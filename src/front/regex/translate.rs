@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::str::CharIndices;
 
 use super::condition::MAX_MARKS;
-use super::{Case, Classes, Dot, RegexError, RegexOptions, Syntax};
+use super::{Case, Classes, Dot, LookAround, RegexError, RegexOptions};
 
 /// `\s` of ECMA-262: WhiteSpace and LineTerminator.
 const SPACE: &str = r"\t\n\x0B\x0C\r \x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}";
@@ -30,11 +30,38 @@ pub struct Translated {
 /// A condition at a place. In the text its number is the name of an empty group; no other group has a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// The pattern at these offsets of the source matches what follows; or does not.
-    Ahead { body: Range<usize>, negated: bool },
+    /// The pattern at these offsets of the source, read so, matches what follows; or does not.
+    Ahead { body: Range<usize>, negated: bool, options: RegexOptions },
     /// A word begins or ends; or does not.
     Boundary { negated: bool },
 }
+
+/// Why look-around is refused in a terminal.
+const TERMINAL: &str = "look-ahead or a word boundary in a terminal, where it would depend on the text around it";
+
+/// Groups that other engines have, by how they begin behind their `(`.
+const FOREIGN_GROUPS: [(&str, &str); 10] = [
+    ("?<=", "look-behind"),
+    ("?<!", "look-behind"),
+    ("?P=", "backreference"),
+    ("?P>", "a call of a group: patterns do not recurse"),
+    ("?&", "a call of a group: patterns do not recurse"),
+    ("?R", "a call of a group: patterns do not recurse"),
+    ("?>", "an atomic group; write `(?:...)` if it need not keep what it has read"),
+    ("?#", "a comment in a pattern; leave it out"),
+    ("?(", "a group that depends on another group"),
+    ("?|", "alternatives that share group numbers; write `(?:...)`"),
+];
+
+/// Escapes that other engines have.
+const FOREIGN_ESCAPES: [(&str, &str); 6] = [
+    ("AZz", r"an anchor of another engine: write `$`, which is the end of the text, or `^`"),
+    ("hH", r"an escape that ECMA-262 does not have: write `[ \t]` or `[^ \t]`"),
+    ("RN", r"an escape that ECMA-262 does not have: write `(?:\r\n|\n|\r)` or `[^\n]`"),
+    ("QE", r"an escape that ECMA-262 does not have: write a backslash before each character"),
+    ("U", r"an escape that ECMA-262 does not have: write `\u{...}`"),
+    ("GKX", "an escape that ECMA-262 does not have"),
+];
 
 /// The name of the group of a mark.
 const MARK: &str = "mark";
@@ -53,13 +80,14 @@ impl Translated {
 }
 
 /// Rewrites an ECMA-262 pattern (as with the `u` flag where the two differ, but lenient about needless escapes and literal
-/// braces as without it). Refuses look-behind, backreferences, lone surrogates, flags but `i` and `s` in the extended syntax, and there
-/// look-ahead and word boundaries. Of the options, the scope and the case are the caller's matter.
+/// braces as without it) with the flags `i` and `s`, `(?P<name>...)`, `\a`, `\e`, `\A` and `\z` beside it. Refuses look-behind,
+/// backreferences, lone surrogates, other flags and spellings that other engines read otherwise. Of the options, the scope and the case
+/// are the caller's matter.
 pub fn translate(source: &str, options: &RegexOptions) -> Result<Translated, RegexError> {
     let out =
         Translated { text: String::with_capacity(source.len() + 8), offsets: Vec::new(), tables: 0, marks: Vec::new() };
     let chars = source.char_indices().peekable();
-    let mut shim = Shim { source, chars, out, options: *options, dot: options.dot, outer: Vec::new() };
+    let mut shim = Shim { source, chars, out, base: options.dot, options: *options, outer: Vec::new() };
     shim.pattern()?;
     Ok(shim.out)
 }
@@ -68,10 +96,11 @@ struct Shim<'s> {
     source: &'s str,
     chars: Peekable<CharIndices<'s>>,
     out: Translated,
+    /// What `.` leaves out without flags.
+    base: Dot,
+    /// As the flags have it here, and around each open group.
     options: RegexOptions,
-    /// What `.` leaves out here, and around each open group.
-    dot: Dot,
-    outer: Vec<Dot>,
+    outer: Vec<RegexOptions>,
 }
 
 /// What an escape stands for.
@@ -161,7 +190,7 @@ impl Shim<'_> {
                     }
                 },
                 '[' => self.class(at)?,
-                '.' => self.out.text.push_str(match self.dot {
+                '.' => self.out.text.push_str(match self.options.dot {
                     Dot::NoLineTerminators => r"[^\n\r\x{2028}\x{2029}]",
                     Dot::NoLineFeed => r"[^\n]",
                     Dot::Any => r"[\x{0}-\x{10FFFF}]",
@@ -179,7 +208,7 @@ impl Shim<'_> {
                     next_atom = false;
                 }
                 ')' => {
-                    self.dot = self.outer.pop().unwrap_or(self.dot);
+                    self.options = self.outer.pop().unwrap_or(self.options);
                     self.out.text.push(')');
                 }
                 '|' => {
@@ -191,13 +220,13 @@ impl Shim<'_> {
                         return self.syntax(at, "nothing to repeat");
                     }
                     self.out.text.push(c);
-                    self.lazy();
+                    self.lazy(at)?;
                     next_atom = false;
                 }
                 '{' => match self.counts(at)? {
                     Some(counts) if atom => {
                         self.out.text.push_str(&counts);
-                        self.lazy();
+                        self.lazy(at)?;
                         next_atom = false;
                     }
                     Some(_) => return self.syntax(at, "nothing to repeat"),
@@ -212,11 +241,16 @@ impl Shim<'_> {
         Ok(())
     }
 
-    fn lazy(&mut self) {
-        // Laziness does not change the language.
+    /// What may follow a repetition that begins at `at`. Laziness does not change the language; possession does.
+    fn lazy(&mut self, at: usize) -> Result<(), RegexError> {
+        if self.rest().starts_with('+') {
+            let what = "a possessive repetition; without its `+` it gives back what must follow";
+            return Err(RegexError::Unsupported { offset: at, what });
+        }
         if self.rest().starts_with('?') {
             self.skip(1);
         }
+        Ok(())
     }
 
     /// `{n}`, `{n,}` or `{n,m}` behind a `{`; anything else is a literal brace.
@@ -246,42 +280,27 @@ impl Shim<'_> {
     }
 
     fn group(&mut self, at: usize) -> Result<(), RegexError> {
-        let unsupported = |what| Err(RegexError::Unsupported { offset: at, what });
-        let extended = self.options.syntax == Syntax::Extended;
         let rest = self.rest();
-        if !rest.starts_with('?') {
-            self.outer.push(self.dot);
-            self.out.text.push_str("(?:");
-            return Ok(());
+        let named = ["?<", "?P<"].iter().find_map(|open| rest.strip_prefix(open)).and_then(|name| name.find('>'));
+        if let Some((_, what)) = FOREIGN_GROUPS.iter().find(|(open, _)| rest.starts_with(open)) {
+            return Err(RegexError::Unsupported { offset: at, what });
         }
         if rest.starts_with("?=") || rest.starts_with("?!") {
-            if extended {
-                return unsupported("look-ahead");
-            }
             let negated = rest.starts_with("?!");
+            if self.options.look_around == LookAround::Refused {
+                return Err(RegexError::Unsupported { offset: at, what: TERMINAL });
+            }
             self.skip(2);
             let body = self.group_body(at)?;
-            return self.mark(at, Mark::Ahead { body, negated });
+            return self.mark(at, Mark::Ahead { body, negated, options: self.options });
         }
-        if rest.starts_with("?<=") || rest.starts_with("?<!") {
-            return unsupported("look-behind");
+        match named {
+            _ if !rest.starts_with('?') => {}
+            _ if rest.starts_with("?:") => self.skip(2),
+            Some(_) => while self.chars.next().is_some_and(|(_, c)| c != '>') {},
+            None => return self.flags(at),
         }
-        if rest.starts_with("?P=") {
-            return unsupported("backreference");
-        }
-        let skip = if rest.starts_with("?:") {
-            2
-        } else if (rest.starts_with("?<") || extended && rest.starts_with("?P<"))
-            && let Some(end) = rest.find('>')
-        {
-            rest[..=end].chars().count()
-        } else if extended {
-            return self.flags(at);
-        } else {
-            return unsupported("flags or an unknown kind of group");
-        };
-        self.skip(skip);
-        self.outer.push(self.dot);
+        self.outer.push(self.options);
         self.out.text.push_str("(?:");
         Ok(())
     }
@@ -290,7 +309,8 @@ impl Shim<'_> {
     fn flags(&mut self, at: usize) -> Result<(), RegexError> {
         let mut on = true;
         let mut any = false;
-        let mut dot = self.dot;
+        let RegexOptions { mut dot, mut case, .. } = self.options;
+        let base = self.base;
         let mut text = "(?".to_owned();
         self.skip(1);
         loop {
@@ -300,13 +320,16 @@ impl Shim<'_> {
                     any = false;
                     continue;
                 }
-                Some((_, 'i')) => text.push_str(if on { "i" } else { "-i" }),
+                Some((_, 'i')) => {
+                    case = if on { Case::Insensitive } else { Case::Sensitive };
+                    text.push_str(if on { "i" } else { "-i" });
+                }
                 Some((_, 's')) if on => dot = Dot::Any,
                 // As if there had been no `(?s)`.
-                Some((_, 's')) if self.options.dot == Dot::Any => dot = Dot::NoLineTerminators,
-                Some((_, 's')) => dot = self.options.dot,
+                Some((_, 's')) if base == Dot::Any => dot = Dot::NoLineTerminators,
+                Some((_, 's')) => dot = base,
                 Some((_, ':')) => {
-                    self.outer.push(self.dot);
+                    self.outer.push(self.options);
                     text.push(':');
                     break;
                 }
@@ -314,14 +337,18 @@ impl Shim<'_> {
                     text.push(')');
                     break;
                 }
-                Some((place, 'm' | 'x' | 'U' | 'u' | 'R')) => {
+                Some((place, 'm')) => {
+                    let what = "the flag m; `^` and `$` are the ends of the text, lines begin behind `\\n`";
+                    return Err(RegexError::Unsupported { offset: place, what });
+                }
+                Some((place, 'x' | 'U' | 'u' | 'R' | 'a' | 'L')) => {
                     return Err(RegexError::Unsupported { offset: place, what: "a flag other than i and s" });
                 }
                 _ => return Err(RegexError::Unsupported { offset: at, what: "an unknown kind of group" }),
             }
             any = true;
         }
-        self.dot = dot;
+        self.options = RegexOptions { dot, case, ..self.options };
         // Nothing but `s` was said: not for `regex-syntax`.
         if text != "(?)" {
             self.out.text.push_str(&text);
@@ -341,7 +368,7 @@ impl Shim<'_> {
             'p' | 'P' => {
                 let rest = self.rest();
                 let Some(end) = rest.find('}').filter(|_| rest.starts_with('{')) else {
-                    return self.syntax(at, "a property escape needs braces");
+                    return self.syntax(at, r"a property escape needs braces: `\p{L}`");
                 };
                 let name = &rest[1..end];
                 if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '=') {
@@ -353,12 +380,16 @@ impl Shim<'_> {
                 if c == 'p' { Escape::Class(inside) } else { Escape::NotClass(inside) }
             }
             'b' if in_class => Escape::Char(8),
-            'b' | 'B'
-                if !in_class && (self.options.syntax == Syntax::Extended || self.options.case != Case::Sensitive) =>
-            {
-                return unsupported("word boundary");
-            }
-            'b' | 'B' if !in_class => Escape::Boundary(c == 'B'),
+            'b' | 'B' if !in_class => match self.options {
+                RegexOptions { look_around: LookAround::Refused, .. } => return unsupported(TERMINAL),
+                RegexOptions { case: Case::Insensitive, .. } => {
+                    return unsupported("a word boundary where case makes no difference");
+                }
+                RegexOptions { classes: Classes::Unicode, .. } => {
+                    return unsupported("a word boundary where `\\w` is Unicode's");
+                }
+                _ => Escape::Boundary(c == 'B'),
+            },
             't' => Escape::Char(9),
             'n' => Escape::Char(10),
             'v' => Escape::Char(11),
@@ -371,17 +402,19 @@ impl Shim<'_> {
             '0' if !self.rest().starts_with(|c: char| c.is_ascii_digit()) => Escape::Char(0),
             '0'..='9' => return unsupported("backreference or octal escape"),
             'k' => return unsupported("backreference"),
+            'x' if self.rest().starts_with('{') => return unsupported(r"`\x{...}`: write `\u{...}`"),
             'x' => match self.hex(2) {
                 Some(code) => Escape::Char(code),
                 None => return self.syntax(at, "\\x needs two hexadecimal digits"),
             },
             'u' => Escape::Char(self.unicode(at)?),
-            'a' if self.options.syntax == Syntax::Extended => Escape::Char(7),
-            'e' if self.options.syntax == Syntax::Extended => Escape::Char(27),
-            'A' if self.options.syntax == Syntax::Extended && !in_class => Escape::Anchor(r"\A"),
-            'z' if self.options.syntax == Syntax::Extended && !in_class => Escape::Anchor(r"\z"),
-            'A' | 'Z' | 'z' | 'G' | 'Q' | 'E' | 'h' | 'H' | 'R' | 'X' | 'K' | 'a' | 'e' => {
-                return unsupported("an escape that ECMA-262 does not have");
+            'a' => Escape::Char(7),
+            'e' => Escape::Char(27),
+            'A' if !in_class => Escape::Anchor(r"\A"),
+            'z' if !in_class => Escape::Anchor(r"\z"),
+            c if c.is_ascii_alphabetic() => {
+                let known = FOREIGN_ESCAPES.iter().find(|(letters, _)| letters.contains(c));
+                return unsupported(known.map_or("an escape that is not known", |(_, what)| what));
             }
             c => Escape::Char(u32::from(c)),
         })
@@ -462,6 +495,14 @@ impl Shim<'_> {
             self.out.offsets.push((self.out.text.len(), begin));
             if c == ']' {
                 break;
+            }
+            let rest = self.rest();
+            let unsupported = |what| Err(RegexError::Unsupported { offset: begin, what });
+            if c == '[' && rest.starts_with(':') && rest.contains(":]") {
+                return unsupported("a POSIX class; write its characters: `[a-z]`");
+            }
+            if (c == '&' && rest.starts_with("&[")) || (c == '-' && rest.starts_with("-[")) {
+                return unsupported("an operation on classes; write the characters that are left");
             }
             let low = self.class_atom(begin, c)?;
             let rest = self.rest();

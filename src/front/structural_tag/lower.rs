@@ -24,7 +24,7 @@ use crate::limits::Limits;
 /// How the format reads regular expressions: as a whole, `.` is any character, classes are ASCII.
 const REGEX: RegexOptions = RegexOptions {
     scope: regex::Scope::Match,
-    syntax: regex::Syntax::Extended,
+    look_around: regex::LookAround::Allowed,
     classes: Classes::Ascii,
     case: regex::Case::Sensitive,
     dot: Dot::Any,

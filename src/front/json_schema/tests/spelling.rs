@@ -118,43 +118,43 @@ fn characters_of_constants_are_spelt_one_by_one() {
 
 #[test]
 fn exponents_within_bounds() {
-    check(
+    check_any(
         r#"{"type":"number","minimum":-5,"maximum":120}"#,
         &["1.2e2", "1.19E+02", "-5e0", "-4.99e-000", "1e-999", "0.0e5", "-0e5"],
         &["1.21e2", "1.2e3", "-5.01e0", "0.5e1", "12e1", "1e", "1.e1", "1e+-1"],
     );
-    check(r#"{"type":"number","exclusiveMinimum":0}"#, &["12.5e-3", "0.001e9"], &["0e5", "0.00E1", "-1e5", "-0"]);
-    check(
+    check_any(r#"{"type":"number","exclusiveMinimum":0}"#, &["12.5e-3", "0.001e9"], &["0e5", "0.00E1", "-1e5", "-0"]);
+    check_any(
         r#"{"type":"integer","minimum":1,"maximum":1000}"#,
         &["1e3", "5.0e2", "1e0"],
         &["2e3", "1.5e2", "1e-1", "10e1"],
     );
-    check(r#"{"type":"number","multipleOf":0.05}"#, &["5e-2", "1e-1", "3e0"], &["5e-3", "1e-2", "1.5e0"]);
-    check(r#"{"type":"integer","not":{"const":500}}"#, &["5e1", "50"], &["5e2", "500", "5.0e+2"]);
-    check(r#"{"type":"number","not":{"type":"integer"}}"#, &["5e-1", "2.5"], &["5e1", "2.0"]);
-    let digits = SchemaOptions { integers: Integers::Digits, ..SchemaOptions::default() };
+    check_any(r#"{"type":"number","multipleOf":0.05}"#, &["5e-2", "1e-1", "3e0"], &["5e-3", "1e-2", "1.5e0"]);
+    check_any(r#"{"type":"integer","not":{"const":500}}"#, &["5e1", "50"], &["5e2", "500", "5.0e+2"]);
+    check_any(r#"{"type":"number","not":{"type":"integer"}}"#, &["5e-1", "2.5"], &["5e1", "2.0"]);
+    let digits = SchemaOptions { integers: Integers::Digits, ..any_spelling() };
     check_with(r#"{"type":"integer"}"#, &digits, &["100"], &["1e2", "100.0"]);
-    let draft4 = SchemaOptions { dialect: Dialect::Draft4, ..SchemaOptions::default() };
+    let draft4 = SchemaOptions { dialect: Dialect::Draft4, ..any_spelling() };
     check_with(r#"{"type":"integer","minimum":5}"#, &draft4, &["100"], &["1e2", "100.0"]);
-    let forbidden = SchemaOptions { exponents: Exponents::Forbidden, ..SchemaOptions::default() };
+    let forbidden = SchemaOptions { exponents: Exponents::Forbidden, ..any_spelling() };
     for schema in [r#"{}"#, r#"{"type":"number","minimum":0}"#, r#"{"type":"integer"}"#, r#"{"enum":[20,5]}"#] {
         check_with(schema, &forbidden, &["20", "20.0"], &["2e1", "2E+01"]);
     }
-    let capped = SchemaOptions { max_digits: Some(2), ..SchemaOptions::default() };
+    let capped = SchemaOptions { max_digits: Some(2), ..any_spelling() };
     check_with(r#"{"type":"number","minimum":1}"#, &capped, &["1.25e10", "1e+09"], &["1.255e1", "1e100", "1e001"]);
 }
 
 #[test]
 fn listed_numbers() {
-    check(
+    check_any(
         r#"{"enum":[150,"x",2.50]}"#,
         &["150", "150.00", "1.5e2", "15E+1", "0.15e03", "150e0", "2.5", "2.50", "25e-1", "\"x\""],
         &["1.5e1", "1500e-1", "0.015e4", "25e1", "2.05", "2.5.0"],
     );
-    check(r#"{"const":1500e-1}"#, &["1500e-1", "150"], &["1500e-2"]);
-    check(r#"{"const":{"n":[100]}}"#, &[r#"{"n":[1e2]}"#], &[r#"{"n":[1e3]}"#]);
-    check(r#"{"const":0}"#, &["0", "-0.0", "0e7"], &["1e-400"]);
-    let draft4 = SchemaOptions { dialect: Dialect::Draft4, ..SchemaOptions::default() };
+    check_any(r#"{"const":1500e-1}"#, &["1500e-1", "150"], &["1500e-2"]);
+    check_any(r#"{"const":{"n":[100]}}"#, &[r#"{"n":[1e2]}"#], &[r#"{"n":[1e3]}"#]);
+    check_any(r#"{"const":0}"#, &["0", "-0.0", "0e7"], &["1e-400"]);
+    let draft4 = SchemaOptions { dialect: Dialect::Draft4, ..any_spelling() };
     check_with(r#"{"enum":[1]}"#, &draft4, &["1", "1.0", "1e0"], &["2"]);
     check_with(r#"{"type":"integer","enum":[1]}"#, &draft4, &["1"], &["1.0", "1e0"]);
 }
@@ -164,6 +164,63 @@ fn many_listed_numbers_are_lowered_soon() {
     let numbers: Vec<String> = (0..100_000u32).map(|n| n.wrapping_mul(2_654_435_761).to_string()).collect();
     let schema = format!("{{\"enum\":[{}]}}", numbers.join(","));
     let begin = std::time::Instant::now();
-    check(&schema, &[&numbers[77], &format!("{}.0", numbers[7])], &["2"]);
+    check_any(&schema, &[&numbers[77], &format!("{}.0", numbers[7])], &["2"]);
     assert!(begin.elapsed().as_secs() < 60, "{:?}", begin.elapsed());
+}
+
+#[test]
+fn numbers_are_what_common_parsers_read() {
+    let integers: &[&str] = &["0", "-7", "12", "100000000000000000000"];
+    let not_digits: &[&str] = &["1.0", "5e+0", "9E72592122", "1e999", "01", "7.", "+1"];
+    check(r#"{"type":"integer"}"#, integers, not_digits);
+    check(r#"{"type":"integer","minimum":-10}"#, integers, not_digits);
+    check(r#"{"type":"integer","minimum":1,"maximum":7}"#, &["1", "7"], &["7.0", "5e+0", "0", "8"]);
+    check(r#"{"type":"integer","multipleOf":5}"#, &["0", "15"], &["15.0", "1.5e1", "5e0"]);
+    let numbers: &[&str] = &[
+        "0", "-0.5", "12.50", "1e5", "1.5E+10", "6.02e23", "12e-7", "9.9e307", "1e-307", "3e39", "0e0", "10e3", "1e010",
+    ];
+    let not_read: &[&str] = &["1e999", "1e308", "9E72592122", "0e999", "1e-308", "12e100", "1e0000", "12e007"];
+    for schema in ["{}", r#"{"type":"number"}"#, r#"{"type":["number","string"]}"#] {
+        check(schema, numbers, not_read);
+    }
+    check(r#"{"type":"number","minimum":0}"#, &["10e3", "0.25e-3", "1e307"], not_read);
+    check(r#"{"type":"number","minimum":-1000}"#, &["1e5", "9.9e307", "250.5"], not_read);
+    check(r#"{"type":"number","multipleOf":0.5}"#, &["1e5", "0.5"], &["1e999", "1e308"]);
+    check(r#"{"enum":[1,2,3]}"#, &["1", "3"], &["1.0", "0.20E+00001", "1e0"]);
+    check(
+        r#"{"enum":[2.50,1e3,7.0]}"#,
+        &["2.50", "2.5", "1e3", "1000", "7.0", "7"],
+        &["25e-1", "2.500", "10e2", "7.00"],
+    );
+    check(r#"{"const":{"n":[100]}}"#, &[r#"{"n":[100]}"#], &[r#"{"n":[1e2]}"#, r#"{"n":[100.0]}"#]);
+    let forbidden = SchemaOptions { exponents: Exponents::Forbidden, ..SchemaOptions::default() };
+    check_with(r#"{"type":"number"}"#, &forbidden, &["1.5", "-12"], &["1e5"]);
+    let options: SchemaOptions =
+        serde_json::from_str(r#"{"integers":"zero_fraction","exponents":"allowed","max_digits":4}"#).unwrap();
+    check_with(r#"{"type":"integer"}"#, &options, &["7.0", "5e+0", "1e999"], &["12345"]);
+}
+
+#[test]
+fn digits_are_capped() {
+    let options = SchemaOptions { max_digits: Some(3), ..any_spelling() };
+    for schema in [r#"{"type":"number"}"#, r#"{"type":"number","minimum":-5000}"#, r#"{"multipleOf":0.001}"#] {
+        check_with(schema, &options, &["0", "-123", "999.125", "1.5"], &["1234", "0.1234"]);
+    }
+    check_with(r#"{"type":"integer"}"#, &options, &["123", "-1.000"], &["1234", "1.0000"]);
+    check_with(r#"{"type":"number"}"#, &options, &["1e123"], &["1e1234"]);
+}
+
+#[test]
+fn non_ascii_is_spelt_as_asked_for() {
+    let schema = r#"{"type":"object","properties":{"é":{"const":"😀é"},"p":{"type":"string","pattern":"^[à-ÿ😀]$"},"q":{"type":"string","maxLength":1}},"additionalProperties":{}}"#;
+    let (raw, escaped) = (r#"{"é":"😀é"}"#, r#"{"\u00e9":"\ud83d\ude00\u00e9"}"#);
+    let spelt = |non_ascii| SchemaOptions { non_ascii, ..SchemaOptions::default() };
+    check_with(
+        schema,
+        &spelt(NonAscii::Either),
+        &[raw, escaped, r#"{"p":"\u00E0"}"#, r#"{"p":"\uD83D\uDE00"}"#, r#"{"q":"é"}"#, r#"{"q":"\u00e9"}"#],
+        &[r#"{"\u00e9":"x"}"#, r#"{"é":"😀é","\u00e9":"😀é"}"#, r#"{"p":"\u0100"}"#, r#"{"p":"\uD83D\uDE01"}"#],
+    );
+    check_with(schema, &spelt(NonAscii::Raw), &[raw, r#"{"p":"à"}"#], &[escaped, r#"{"p":"\u00e0"}"#]);
+    check_with(schema, &spelt(NonAscii::Escaped), &[escaped], &[raw, r#"{"p":"à"}"#, r#"{"q":"é"}"#, r#"{"x":"é"}"#]);
 }
