@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use louver::front::json_schema::Policy;
+use louver::front::json_schema::{Policy, SchemaOptions};
 use louver_formats::Strictness;
 use serde::Deserialize;
 
@@ -30,6 +30,8 @@ pub struct Config {
     pub cors_origins: Vec<String>,
     /// What happens to a schema keyword that cannot be enforced.
     pub policy: Policy,
+    /// How schemas are read. Its `policy` is the member above.
+    pub schema_options: SchemaOptions,
     /// Whose arguments match their schema: every tool's (`all`), or those of tools that are `strict` (`as_flagged`, as in
     /// OpenAI's API).
     #[serde(deserialize_with = "strictness")]
@@ -55,6 +57,7 @@ impl Default for Config {
             allowed_hosts: Vec::new(),
             cors_origins: Vec::new(),
             policy: Policy::default(),
+            schema_options: SchemaOptions::default(),
             strict_tools: Strictness::AsFlagged,
             unknown_members: UnknownMembers::default(),
             grace_s: Seconds(std::time::Duration::from_secs(30)),
@@ -236,6 +239,11 @@ pub enum ConfigError {
 }
 
 impl Config {
+    /// How schemas are read where a request says nothing else.
+    pub(crate) fn schema_options(&self) -> SchemaOptions {
+        SchemaOptions { policy: self.policy, ..self.schema_options }
+    }
+
     /// Reads a configuration file. Unknown members are errors.
     pub fn read(path: &Path) -> Result<Config, ConfigError> {
         read_toml(path)
@@ -244,6 +252,9 @@ impl Config {
     /// Whether the configuration can be used: limits, names, keys.
     pub fn check(&self) -> Result<(), ConfigError> {
         let fault = |member: &str, problem: String| Err(ConfigError::Value { member: member.to_owned(), problem });
+        if self.schema_options.policy != Policy::default() {
+            return fault("schema_options.policy", "use the member `policy`".to_owned());
+        }
         if let Some((member, problem)) = self.limits.fault() {
             return fault(&format!("limits.{member}"), problem);
         }
@@ -358,6 +369,8 @@ mod tests {
             assert!(error.starts_with("api_keys: "), "{error}");
         }
         assert!(check("allowed_hosts = [\"a:80\"]\n[[model]]\nmodel = \"a\"").starts_with("allowed_hosts: "));
+        let options = check("[schema_options]\npolicy = \"validate\"\n[[model]]\nmodel = \"a\"");
+        assert_eq!(options, "schema_options.policy: use the member `policy`");
         assert!(check("cors_origins = [\"*\"]\n[[model]]\nmodel = \"a\"").starts_with("cors_origins: "));
         assert!(check("[limits.requests]\nn = 0\n[[model]]\nmodel = \"a\"").starts_with("limits.requests.n: "));
         assert!(toml::from_str::<Config>("[[model]]\nmodel = \"a\"\ndevice = \"tpu\"").is_err());

@@ -306,8 +306,8 @@ impl From<louver_formats::RequestError> for ApiError {
             RequestError::Malformed { pointer, expected } => {
                 ApiError::invalid(pointer, "invalid_type", format!("must be {expected}"))
             }
-            RequestError::UnknownMember { pointer } => {
-                ApiError::invalid(pointer, "unknown_member", "there is no such member")
+            RequestError::UnknownMember { pointer, hint } => {
+                ApiError::invalid(pointer, "unknown_member", format!("there is no such member{hint}"))
             }
             RequestError::StructuralTag(_) => {
                 several(error.faults().into_iter().map(of_part).collect(), "/response_format")

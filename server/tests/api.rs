@@ -17,6 +17,8 @@ mod faults;
 mod hosts;
 #[path = "api/http.rs"]
 mod http;
+#[path = "api/mistakes.rs"]
+mod mistakes;
 #[path = "api/mutation.rs"]
 mod mutation;
 #[path = "api/origins.rs"]

@@ -73,9 +73,9 @@ pub enum ToolErrorKind {
     #[error("`{0}` is missing")]
     Missing(&'static str),
     /// A member that no tool has: it could ask for something that would not be enforced.
-    #[error("there is no such member{}", instead.map(|name| format!(": use `{name}`")).unwrap_or_default())]
+    #[error("there is no such member{}", instead.map(|instead| format!(": {instead}")).unwrap_or_default())]
     UnknownMember {
-        /// The member that says what this one may mean.
+        /// What to write instead.
         instead: Option<&'static str>,
     },
     /// A tool of another type than `function`.
@@ -274,7 +274,11 @@ pub fn unknown_members(at: &str, members: &Object, known: &[&str], faults: &mut 
         if known.contains(&name) || NEUTRAL_MEMBERS.contains(&name) || *value == Json::Null {
             continue;
         }
-        let instead = PARAMETERS_ELSEWHERE.contains(&name).then_some("parameters");
+        let instead = match name {
+            name if PARAMETERS_ELSEWHERE.contains(&name) => Some("use `parameters`"),
+            "name" | "description" | "strict" if known.contains(&"function") => Some("it belongs in `function`"),
+            _ => None,
+        };
         let mut pointer = at.to_owned();
         push_token(&mut pointer, name);
         faults.push(fault(pointer, ToolErrorKind::UnknownMember { instead }));
@@ -321,7 +325,16 @@ impl MemberReader<'_> {
     fn parameters(&mut self) -> Json {
         match self.function.get("parameters") {
             None | Some(Json::Null) => no_parameters(),
+            Some(Json::Object(members)) if are_arguments(members) => {
+                let expected = "a JSON Schema: the arguments belong in its `properties`";
+                self.fail("parameters", ToolErrorKind::Expected(expected));
+                Json::Null
+            }
             Some(schema @ (Json::Object(_) | Json::Bool(_))) => schema.clone(),
+            Some(Json::String(_)) => {
+                self.fail("parameters", ToolErrorKind::Expected("a JSON Schema, as an object and not as text"));
+                Json::Null
+            }
             Some(_) => {
                 self.fail("parameters", ToolErrorKind::Expected("a JSON Schema"));
                 Json::Null
@@ -339,6 +352,33 @@ impl MemberReader<'_> {
             }
         }
     }
+}
+
+/// Whether an object has schemas by the names of arguments, as `properties` would have: all values are
+/// objects with a type, and no name is that of a keyword. As a JSON Schema it would allow anything.
+fn are_arguments(members: &Object) -> bool {
+    const KEYWORDS: [&str; 16] = [
+        "properties",
+        "patternProperties",
+        "additionalProperties",
+        "unevaluatedProperties",
+        "propertyNames",
+        "items",
+        "additionalItems",
+        "unevaluatedItems",
+        "contains",
+        "not",
+        "if",
+        "then",
+        "else",
+        "definitions",
+        "dependencies",
+        "dependentSchemas",
+    ];
+    let is_argument = |(name, value): (&str, &Json)| {
+        !KEYWORDS.contains(&name) && !name.starts_with('$') && value.get("type").is_some()
+    };
+    members.iter().next().is_some() && members.iter().all(is_argument)
 }
 
 /// The schema of a tool that gives none.

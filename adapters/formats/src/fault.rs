@@ -107,8 +107,8 @@ impl RequestError {
             RequestError::Malformed { pointer, expected } => {
                 vec![RequestFault::new(*pointer, format!("must be {expected}"))]
             }
-            RequestError::UnknownMember { pointer } => {
-                vec![RequestFault::new(&**pointer, "there is no such member")]
+            RequestError::UnknownMember { pointer, hint } => {
+                vec![RequestFault::new(&**pointer, format!("there is no such member{hint}"))]
             }
             RequestError::StructuralTag(errors) => of_tag(errors),
         }

@@ -170,10 +170,12 @@ pub enum RequestError {
     #[error(transparent)]
     StructuralTag(#[from] StructuralTagErrors),
     /// A member that is unknown where every member may ask for structure.
-    #[error("{pointer}: there is no such member")]
+    #[error("{pointer}: there is no such member{hint}")]
     UnknownMember {
         /// JSON pointer of the member.
         pointer: String,
+        /// What to write instead, behind a colon; may be empty.
+        hint: &'static str,
     },
     /// A tool of the model's own.
     #[error("/tools/{tool}: expected {expected}")]
@@ -444,7 +446,13 @@ fn check_response_format(response: &Json) -> Result<(), RequestError> {
         if let Some((name, _)) = members.find(|(name, _)| !known.contains(name)) {
             let mut pointer = at.to_owned();
             push_token(&mut pointer, name);
-            return Err(RequestError::UnknownMember { pointer });
+            let is_schema = ["type", "properties", "$schema", "enum", "anyOf", "$ref", "$defs"].contains(&name);
+            let hint = if at.ends_with("json_schema") && is_schema {
+                ": the schema belongs in `json_schema.schema`"
+            } else {
+                ""
+            };
+            return Err(RequestError::UnknownMember { pointer, hint });
         }
     }
     Ok(())

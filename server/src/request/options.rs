@@ -2,9 +2,12 @@
 
 use std::num::NonZeroU32;
 
+use louver::front::json_schema::SchemaOptions;
 use louver::spec::json::Json;
 use louver_formats::Parallel;
 use louver_mistralrs::{Truncation, Whitespace};
+
+use serde_json::Value;
 
 use crate::limits::RequestLimits;
 use crate::request::members::{Faults, Members};
@@ -103,6 +106,8 @@ pub(crate) struct Extension {
     pub(crate) truncation: Truncation,
     /// White space in JSON.
     pub(crate) whitespace: Option<Whitespace>,
+    /// Members of [`SchemaOptions`] that replace those of the configuration.
+    pub(crate) schema_options: Option<Value>,
     /// Most tokens of reasoning.
     pub(crate) reasoning_budget: Option<u32>,
     /// Most calls.
@@ -116,6 +121,7 @@ impl Default for Extension {
             report: true,
             truncation: Truncation::Auto,
             whitespace: None,
+            schema_options: None,
             reasoning_budget: None,
             max_calls: None,
         }
@@ -127,7 +133,8 @@ impl Extension {
     pub(crate) fn read(body: &Members<'_>, faults: &mut Faults) -> Extension {
         let mut extension = Extension::default();
         let Some(members) = body.object(faults, "louver") else { return extension };
-        const KNOWN: [&str; 6] = ["trace", "report", "truncation", "whitespace", "reasoning_budget", "max_calls"];
+        const KNOWN: [&str; 7] =
+            ["trace", "report", "truncation", "whitespace", "schema_options", "reasoning_budget", "max_calls"];
         for name in members.names().filter(|name| !KNOWN.contains(name)) {
             members.fail(faults, name, "unknown_member", "there is no such member");
         }
@@ -144,12 +151,30 @@ impl Extension {
                 Err(error) => members.fail(faults, "whitespace", "invalid_type", error.to_string()),
             }
         }
+        if let Some(options) = members.object(faults, "schema_options") {
+            if options.get("policy").is_some() {
+                options.fail(faults, "policy", "unsupported", "the server's configuration decides");
+            }
+            let changes: Value = options.iter().map(|(name, value)| (name.to_owned(), to_value(value))).collect();
+            match with_changes(&SchemaOptions::default(), &changes) {
+                Ok(_) => extension.schema_options = Some(changes),
+                Err(error) => members.fail(faults, "schema_options", "invalid_type", error.to_string()),
+            }
+        }
         let count = |faults: &mut Faults, name, most| {
             members.integer(faults, name, 1..=most).and_then(|value| u32::try_from(value).ok())
         };
         extension.reasoning_budget = count(faults, "reasoning_budget", i64::from(u32::MAX));
         extension.max_calls = count(faults, "max_calls", 1000).and_then(NonZeroU32::new);
         extension
+    }
+
+    /// How schemas are read, where the configuration says `options`.
+    pub(crate) fn schema_options(&self, options: SchemaOptions) -> SchemaOptions {
+        // They were read before, so that they can be read now.
+        let changed = self.schema_options.as_ref().and_then(|changes| with_changes(&options, changes).ok());
+        let changed = changed.unwrap_or(options);
+        SchemaOptions { whitespace: self.whitespace.unwrap_or(changed.whitespace), ..changed }
     }
 
     /// How many calls a turn may have, where the request says `parallel`.
@@ -159,6 +184,15 @@ impl Extension {
             (parallel, _) => parallel,
         }
     }
+}
+
+/// Options with some members replaced.
+fn with_changes(options: &SchemaOptions, changes: &Value) -> Result<SchemaOptions, serde_json::Error> {
+    let mut whole = serde_json::to_value(options)?;
+    for (name, value) in changes.as_object().into_iter().flatten() {
+        whole[name] = value.clone();
+    }
+    serde_json::from_value(whole)
 }
 
 /// What is said about reasoning: whether the chat template is told to open it, and whether there may be any.
@@ -224,6 +258,7 @@ pub(crate) fn check_stop(members: &Members<'_>, limits: &RequestLimits, faults: 
 
 #[cfg(test)]
 mod tests {
+    use louver::front::json_schema::{Integers, Policy};
     use louver::limits::Limits;
 
     use super::*;
@@ -287,6 +322,21 @@ mod tests {
         assert_eq!((extension.whitespace, extension.truncation), (Some(Whitespace::Compact), Truncation::Safe));
         assert_eq!(extension.parallel(Parallel::Any), Parallel::AtMost(NonZeroU32::new(3).unwrap()));
         assert_eq!(extension.parallel(Parallel::One), Parallel::One);
+        let text = r#"{"louver": {"whitespace": "compact", "schema_options": {"integers": "zero_fraction", "max_digits": 9}}}"#;
+        let (extension, faults) = with(text, Extension::read);
+        assert_eq!(faults, [""; 0]);
+        let base = SchemaOptions { policy: Policy::Validate, ..SchemaOptions::default() };
+        let want = SchemaOptions {
+            integers: Integers::ZeroFraction,
+            max_digits: Some(9),
+            whitespace: Whitespace::Compact,
+            ..base
+        };
+        assert_eq!(extension.schema_options(base), want);
+        let text = r#"{"louver": {"schema_options": {"policy": "best_effort"}}}"#;
+        assert_eq!(with(text, Extension::read).1, ["/louver/schema_options/policy"]);
+        let text = r#"{"louver": {"schema_options": {"integer": 1}}}"#;
+        assert_eq!(with(text, Extension::read).1, ["/louver/schema_options"]);
         let text = r#"{"louver": {"tracing": true, "whitespace": "wide", "truncation": 1}}"#;
         let (_, faults) = with(text, Extension::read);
         assert_eq!(faults, ["/louver/tracing", "/louver/truncation", "/louver/whitespace"]);

@@ -64,10 +64,7 @@ impl Demand {
         let request = &mut self.tools;
         request.strictness = app.config().strict_tools;
         request.limits = app.config().limits.engine();
-        request.schema_options.policy = app.config().policy;
-        if let Some(whitespace) = self.extension.whitespace {
-            request.schema_options.whitespace = whitespace;
-        }
+        request.schema_options = self.extension.schema_options(app.config().schema_options());
         request.parallel = self.extension.parallel(request.parallel);
         request.reasoning_budget = self.extension.reasoning_budget.map(ReasoningBudget::Tokens);
         request.reasoning = match self.thinking {
