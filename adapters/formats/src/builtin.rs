@@ -98,7 +98,8 @@ impl WireFormat {
     fn begins_calls(&self, builtins: &[Builtin]) -> Vec<Vec<u8>> {
         let Some(own) = self.builtin.as_ref().filter(|own| own.bare_code) else { return Vec::new() };
         let begins: Vec<String> = own.begin.iter().flat_map(Marker::texts_of_spellings).collect();
-        let calls = self.call.begin.iter().flat_map(Marker::texts_of_spellings);
+        let calls = self.call.begin.iter().chain(self.sure_spellings().map(|spelling| &spelling.begin));
+        let calls = calls.flat_map(Marker::texts_of_spellings);
         let behind =
             |call: String| begins.iter().find_map(|begin| call.strip_prefix(begin.as_str()).map(str::to_owned));
         let mut out: Vec<String> = calls.filter_map(behind).filter(|rest| !rest.is_empty()).collect();
@@ -110,7 +111,7 @@ impl WireFormat {
 }
 
 /// A header as far as it is always written the same.
-fn written(header: &[Part], name: &str) -> String {
+pub(crate) fn written(header: &[Part], name: &str) -> String {
     let fixed = header.iter().map_while(|part| match part {
         Part::Text(text) => Some(text.clone()),
         Part::Name(part) => Some(part.name.write(name)),
@@ -142,7 +143,11 @@ impl Lowering<'_> {
             any()
         } else {
             let limit = self.request.limits.automaton_states;
-            let frame = Frame { trail: Vec::new(), ends: ends.into_iter().map(String::into_bytes).collect() };
+            let frame = Frame {
+                trail: Vec::new(),
+                ends: ends.into_iter().map(String::into_bytes).collect(),
+                ..Frame::default()
+            };
             let begins = begins.iter().map(|text| Expr::seq([Expr::bytes(text), any()]));
             let others = regular::automaton(&Expr::alt(begins.chain([Expr::Empty])), &[], limit);
             let texts = text_dfa(&frame, limit).ok().zip(others.ok());

@@ -63,6 +63,55 @@ impl Channel {
     }
 }
 
+/// Text for the user. White space that is all there is between calls, before or behind them belongs to the format.
+#[derive(Clone, Debug)]
+pub(crate) struct TextChannel {
+    channel: Channel,
+    /// White space at the beginning of a piece.
+    held: String,
+    /// Whether there is more than that in the piece.
+    begun: bool,
+}
+
+impl TextChannel {
+    /// `separator` stands between text and a call.
+    pub(crate) fn new(separator: &[u8]) -> Self {
+        TextChannel { channel: Channel::framed(b"", separator), held: String::new(), begun: false }
+    }
+
+    /// Takes bytes; gives the text that is decided.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
+        let text = self.channel.push(bytes);
+        self.take(text)
+    }
+
+    /// A call begins: the piece is over.
+    pub(crate) fn close(&mut self) -> String {
+        let text = self.channel.close();
+        let text = self.take(text);
+        (self.held, self.begun) = (String::new(), false);
+        text
+    }
+
+    /// The text is over, with what is held back unless there are calls.
+    pub(crate) fn finish(&mut self, calls: bool) -> String {
+        let text = self.channel.flush();
+        let text = self.take(text);
+        let held = std::mem::take(&mut self.held);
+        if calls { text } else { held + &text }
+    }
+
+    fn take(&mut self, text: String) -> String {
+        let is_space = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r');
+        if !self.begun && text.chars().all(is_space) {
+            self.held.push_str(&text);
+            return String::new();
+        }
+        self.begun = true;
+        std::mem::take(&mut self.held) + &text
+    }
+}
+
 /// Decodes; what can never be UTF-8 becomes U+FFFD. Also tells how many bytes at the end may still become a code point.
 pub(crate) fn decode(bytes: &[u8]) -> (String, usize) {
     let mut text = String::new();

@@ -59,7 +59,7 @@ impl WireFormat {
         if let Some(fault) = self.builtin_fault().or_else(|| self.frame_fault()) {
             return Some(fault);
         }
-        self.call_fault().or_else(|| {
+        self.call_fault().or_else(|| self.spelling_fault()).or_else(|| {
             let empty = |rule: &crate::format::DetectRule| {
                 rule.template.is_empty()
                     && rule.tokens.is_empty()
@@ -118,6 +118,35 @@ impl WireFormat {
         (!plain).then_some(("/frame", "needs text without markers beside calls"))
     }
 
+    fn spelling_fault(&self) -> Option<Fault> {
+        if self.messages.is_some() && !self.spellings.is_empty() {
+            return Some(("/spellings", "are headers of calls where turns are rows of messages"));
+        }
+        // What ends with the beginning of another spelling would begin that one.
+        let (begins, own) = (self.sure_begins(), self.builtin.as_ref().and_then(|own| own.begin.as_ref()));
+        let own = own.map(Marker::text_heads).unwrap_or_default();
+        let spelled: Vec<String> = self.spellings.iter().flat_map(|spelling| spelling.begin.text_heads()).collect();
+        let ends = |text: &String| spelled.iter().any(|begin| begin != text && text.ends_with(begin));
+        if begins.iter().any(|text| ends(text) && !own.iter().any(|own| text.starts_with(own))) {
+            return Some(("/spellings/begin", "ends another beginning of calls"));
+        }
+        self.spellings.iter().find_map(|spelling| {
+            let markers = [("/spellings/begin", Some(&spelling.begin)), ("/spellings/end", spelling.end.as_ref())];
+            let marker = |(at, marker): (_, Option<&Marker>)| Some((at, marker_fault(marker?)?));
+            let trailer = (names(&spelling.trailer) > 0).then_some("must not have the tool's name");
+            let trailer = trailer.or_else(|| spelling.trailer.iter().find_map(part_fault));
+            let style = spelling.arguments.as_ref().unwrap_or(&self.call.arguments);
+            let bare = spelling.trailer.is_empty() && !ends_itself(style);
+            (markers.into_iter().find_map(marker))
+                .or_else(|| Some(("/spellings/header", header_fault(&spelling.header)?)))
+                .or_else(|| Some(("/spellings/trailer", trailer?)))
+                .or_else(|| Some(("/spellings/separator", glue_fault(spelling.separator.as_ref()?)?)))
+                .or_else(|| style_fault(style).map(|(_, what)| ("/spellings/arguments", what)))
+                .or_else(|| bare.then_some(("/spellings/trailer", "is needed behind such arguments")))
+                .or_else(|| Some(("/spellings/text_unless", spelling.text_fault()?)))
+        })
+    }
+
     fn call_fault(&self) -> Option<Fault> {
         let call = &self.call;
         if call.begin.is_none() && self.section.is_none() && self.messages.is_none() {
@@ -136,12 +165,15 @@ impl WireFormat {
         if let Some(what) = call.trailer.iter().find_map(part_fault) {
             return Some(("/call/trailer", what));
         }
-        let ends_itself = matches!(call.arguments, ArgumentStyle::Json | ArgumentStyle::Delimited(_));
-        if call.trailer.is_empty() && call.end.is_none() && !ends_itself {
+        if call.trailer.is_empty() && call.end.is_none() && !ends_itself(&call.arguments) {
             return Some(("/call/end", "with such arguments a call needs a trailer or an end marker"));
         }
         style_fault(&call.arguments)
     }
+}
+
+fn ends_itself(style: &ArgumentStyle) -> bool {
+    matches!(style, ArgumentStyle::Json | ArgumentStyle::Delimited(_))
 }
 
 fn style_fault(style: &ArgumentStyle) -> Option<Fault> {
@@ -193,6 +225,9 @@ fn tagged_fault(style: &TaggedStyle) -> Option<Fault> {
         if w.string.is_empty() || others.iter().any(|word| word.is_empty() || **word == w.string) {
             return Some((open, "strings need a word for their type that no other type has, and words are not empty"));
         }
+    }
+    if style.excludes.iter().any(String::is_empty) {
+        return Some(("/call/arguments/tagged/excludes", EMPTY));
     }
     style.open.iter().find_map(|part| match part {
         TagPart::Text(text) if text.is_empty() => Some((open, EMPTY)),

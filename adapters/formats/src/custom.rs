@@ -216,7 +216,7 @@ impl CustomTool {
 }
 
 /// As Rust's `regex` crate and OpenAI's documentation read one: the whole text, `.` is any character but a line feed.
-const REGEX: RegexOptions = RegexOptions {
+pub(crate) const REGEX: RegexOptions = RegexOptions {
     scope: regex::Scope::Match,
     look_around: regex::LookAround::Allowed,
     classes: Classes::Unicode,

@@ -4,7 +4,8 @@ use louver::matcher::Span;
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::Reader;
-use crate::channel::Channel;
+use crate::call_ids::{CallIds, WireCallId};
+use crate::channel::{Channel, TextChannel};
 use crate::format::WireId;
 use crate::marker::{Marker, Part};
 use crate::plan::{Plan, Role};
@@ -87,12 +88,14 @@ pub enum Cut {
 #[derive(Clone, Debug)]
 pub struct Extractor {
     plan: Plan,
-    id_seed: u64,
     calls: usize,
     state: State,
-    text: Channel,
+    text: TextChannel,
     reasoning: Channel,
     arguments: Reader,
+    /// In which of the format's other spellings the call is written.
+    spelling: Option<usize>,
+    ids: CallIds,
     /// Whether reasoning has been read to its end.
     reasoned: bool,
     /// See [`Extractor::cut_off`].
@@ -117,15 +120,16 @@ enum State {
 impl Extractor {
     pub(crate) fn new(plan: Plan, id_seed: u64) -> Self {
         let trims = &plan.inner.trims;
-        let text = Channel::framed(b"", &trims.separator);
+        let text = TextChannel::new(&trims.separator);
         let reasoning = Channel::framed(&trims.lead, &trims.trail);
         Extractor {
-            id_seed,
+            ids: CallIds::new(id_seed),
             calls: 0,
             state: State::Between { markers: Vec::new() },
             text,
             reasoning,
             arguments: Reader::default(),
+            spelling: None,
             reasoned: !plan.inner.budgeted,
             cut: false,
             events: Vec::new(),
@@ -136,9 +140,14 @@ impl Extractor {
     /// Takes what the tracer has decided; gives the events that follow from it. Cost: linear in the bytes.
     pub fn push(&mut self, spans: impl IntoIterator<Item = Span>) -> Vec<Event> {
         for span in spans {
+            // What may follow a call's end and did not.
+            if !matches!(span.label.map(Role::of), Some(Role::Trailer(_))) {
+                self.end_trailer();
+            }
             match span.label.map(Role::of) {
                 None | Some(Role::Marker) => self.marker(&span.bytes),
                 Some(Role::Text) => self.text(&span.bytes),
+                Some(Role::Resumed) => self.resumed(&span.bytes),
                 Some(Role::Response) => self.response(&span.bytes, span.closed),
                 Some(Role::Reasoning) => self.reasoning(&span.bytes, span.closed),
                 Some(Role::Header(tool)) => self.header(tool, &span.bytes, span.closed),
@@ -158,8 +167,11 @@ impl Extractor {
     /// The generation is over. `complete`: the grammar may end here (the matcher's `is_complete`, or a stop token was
     /// taken). Push what `Tracer::finish` gives first. The last event is always [`Event::End`].
     pub fn finish(&mut self, complete: bool) -> Vec<Event> {
+        if complete {
+            self.end_trailer();
+        }
         let state = std::mem::replace(&mut self.state, State::Between { markers: Vec::new() });
-        let delta = self.text.flush();
+        let delta = self.text.finish(self.calls > 0);
         self.emit_text(delta);
         let delta = self.reasoning.flush();
         self.emit_reasoning(delta);
@@ -194,6 +206,11 @@ impl Extractor {
     /// What follows was lowered by another plan, whose tools begin with those of this one: labels keep their meaning.
     pub fn replan(&mut self, plan: Plan) {
         self.plan = plan;
+    }
+
+    /// Ids that calls of this turn cannot have: those of earlier calls in the conversation.
+    pub fn reserve_ids(&mut self, ids: impl IntoIterator<Item = String>) {
+        self.ids.reserve(ids);
     }
 
     /// Calls that are whole so far.
@@ -249,7 +266,7 @@ impl Extractor {
                 self.emit_reasoning(delta);
             }
             State::Response => {
-                let delta = self.text.flush();
+                let delta = self.text.finish(false);
                 self.emit_text(delta);
             }
             State::Between { .. } | State::Header { .. } | State::Call { .. } => {}
@@ -264,6 +281,18 @@ impl Extractor {
         self.state = State::Between { markers: Vec::new() };
         let delta = self.text.push(bytes);
         self.emit_text(delta);
+    }
+
+    /// Text behind a marker that begins calls: the marker is text.
+    fn resumed(&mut self, bytes: &[u8]) {
+        if let State::Between { markers } = &self.state {
+            let begins = self.plan.inner.format.unsure_begins();
+            let begin =
+                begins.iter().filter(|begin| markers.ends_with(begin.as_bytes())).max_by_key(|begin| begin.len());
+            let begin = begin.cloned().unwrap_or_default();
+            self.text(begin.as_bytes());
+        }
+        self.text(bytes);
     }
 
     fn response(&mut self, bytes: &[u8], closed: bool) {
@@ -308,7 +337,6 @@ impl Extractor {
         if matches!(self.state, State::Call { .. }) {
             return;
         }
-        let made = call_id(self.id_seed, self.calls);
         let header =
             match std::mem::replace(&mut self.state, State::Call { part: Cut::CallArguments, seen: Vec::new() }) {
                 State::Header { seen, .. } => seen,
@@ -318,8 +346,9 @@ impl Extractor {
         let name = called.map(|t| t.name.clone()).unwrap_or_default();
         let kind = called.map(|t| t.kind).unwrap_or_default();
         let read = read_header(&self.plan, tool, &String::from_utf8_lossy(&header));
-        let id = read.and_then(|(_, id)| id).unwrap_or(made);
-        self.arguments = self.plan.inner.readers.get(tool).cloned().flatten().unwrap_or_default();
+        self.spelling = read.as_ref().and_then(|header| header.spelling);
+        let id = self.ids.next(self.calls, read.and_then(|header| header.id));
+        self.arguments = self.plan.inner.reader(tool, self.spelling).cloned().unwrap_or_default();
         self.events.push(Event::CallStart { index: self.calls, id, name, kind });
     }
 
@@ -328,16 +357,20 @@ impl Extractor {
             // Where one tool's header is the beginning of another's, only the arguments decide between them, and the
             // header was held back until then.
             let text = String::from_utf8_lossy(bytes);
-            let len = read_header(&self.plan, tool, &text).map_or(0, |(len, _)| len.min(bytes.len()));
+            let len = read_header(&self.plan, tool, &text).map_or(0, |header| header.len.min(bytes.len()));
             let (header, rest) = bytes.split_at(len);
             self.header(tool, header, true);
             bytes = rest;
         }
         self.start(tool);
         self.argument_bytes(bytes);
-        let call = &self.plan.inner.format.call;
+        let format = &self.plan.inner.format;
         let own = tool >= self.plan.inner.functions;
-        if closed && !own && call.trailer.is_empty() && call.end.is_none() {
+        let ends_itself = match self.spelling.and_then(|at| format.spellings.get(at)) {
+            Some(spelling) => spelling.trailer.is_empty(),
+            None => format.call.trailer.is_empty() && format.call.end.is_none(),
+        };
+        if closed && !own && ends_itself {
             self.trailer(tool, b"", true);
         }
     }
@@ -363,12 +396,23 @@ impl Extractor {
             self.emit_arguments(delta);
         }
         if closed {
-            self.events.push(Event::CallEnd { index: self.calls });
-            self.calls += 1;
-            self.state = State::Between { markers: Vec::new() };
+            self.end_call();
         } else if let State::Call { part, seen } = &mut self.state {
             *part = Cut::CallTrailer;
             seen.extend_from_slice(bytes);
+        }
+    }
+
+    fn end_call(&mut self) {
+        self.events.push(Event::CallEnd { index: self.calls });
+        self.calls += 1;
+        self.state = State::Between { markers: Vec::new() };
+    }
+
+    /// Ends a call of which there is everything that must be there.
+    fn end_trailer(&mut self) {
+        if matches!(self.state, State::Call { part: Cut::CallTrailer, .. }) {
+            self.end_call();
         }
     }
 
@@ -391,19 +435,29 @@ impl Extractor {
     }
 }
 
-/// A header at the beginning of a text: its length, and the call's id if it has one.
-fn read_header(plan: &Plan, tool: usize, text: &str) -> Option<(usize, Option<String>)> {
+/// A header that was read.
+struct Header {
+    len: usize,
+    id: Option<WireCallId>,
+    /// An index into the format's other spellings.
+    spelling: Option<usize>,
+}
+
+/// A header at the beginning of a text.
+fn read_header(plan: &Plan, tool: usize, text: &str) -> Option<Header> {
     let format = &plan.inner.format;
     let name = &plan.tools().get(tool)?.name;
+    let own = tool >= plan.inner.functions;
     let code = plan.inner.readers.get(tool).and_then(Option::as_ref).is_some_and(Reader::is_code);
-    // The longest: one may be the beginning of another.
-    let headers = format.headers(tool >= plan.inner.functions, code);
-    let read = headers.into_iter().filter_map(|parts| {
+    let others = format.spellings.iter().enumerate().filter(|_| !own).map(|(at, s)| (Some(at), &s.header[..]));
+    let headers = format.headers(own, code).into_iter().map(|parts| (None, parts)).chain(others);
+    let read = headers.filter_map(|(spelling, parts)| {
         let mut id = None;
         let rest = read_parts(parts, name, text, &mut id, format.call.id, text)?;
-        Some((text.len() - rest.len(), id))
+        Some(Header { len: text.len() - rest.len(), id, spelling })
     });
-    read.max_by_key(|(len, _)| *len)
+    // The longest: one may be the beginning of another. Of those, the first.
+    read.reduce(|best, header| if header.len > best.len { header } else { best })
 }
 
 /// What is behind the parts, at the beginning of `rest`; `whole` is the header's text from its beginning.
@@ -411,7 +465,7 @@ fn read_parts<'t>(
     parts: &[Part],
     name: &str,
     mut rest: &'t str,
-    id: &mut Option<String>,
+    id: &mut Option<WireCallId>,
     from: WireId,
     whole: &str,
 ) -> Option<&'t str> {
@@ -424,38 +478,19 @@ fn read_parts<'t>(
             Part::Marker(marker) => {
                 marker.texts_of_spellings().iter().find_map(|text| rest.strip_prefix(text.as_str()))?
             }
-            Part::Id(_) => {
+            Part::Id(part) => {
                 let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
                 let (own, behind) = rest.split_at(end);
-                match from {
-                    WireId::Made => {}
-                    WireId::Id => *id = Some(own.to_owned()),
-                    WireId::Header => *id = Some(whole[..whole.len() - behind.len()].to_owned()),
+                let before = match from {
+                    WireId::Header => &whole[..whole.len() - rest.len()],
+                    WireId::Made | WireId::Id => "",
+                };
+                if from != WireId::Made {
+                    *id = Some(WireCallId { before: before.to_owned(), own: own.to_owned(), style: part.id });
                 }
                 behind
             }
         };
     }
     Some(rest)
-}
-
-/// Letters and digits of a call's id, behind `call_`.
-const ID_LEN: usize = 16;
-
-/// A call's id: `call_` and [`ID_LEN`] letters and digits, a function of the seed and the call's number.
-fn call_id(seed: u64, index: usize) -> String {
-    const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    let mut state = mix(mix(seed).wrapping_add(index as u64));
-    let letters = (0..ID_LEN).map(|_| {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        char::from(ALPHABET[(mix(state) % 62) as usize])
-    });
-    std::iter::once("call_".to_owned()).chain(letters.map(String::from)).collect()
-}
-
-/// SplitMix64's output function (Steele, Lea and Flood, 2014).
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

@@ -58,6 +58,17 @@ impl PartErrors {
         self.schemas.is_empty() && self.customs.is_empty() && self.tag.is_none()
     }
 
+    /// How many there are of schemas and of custom tools.
+    pub(crate) fn len(&self) -> (usize, usize) {
+        (self.schemas.len(), self.customs.len())
+    }
+
+    /// Only the first of them, which [`PartErrors::len`] has counted before.
+    pub(crate) fn truncate(&mut self, (schemas, customs): (usize, usize)) {
+        self.schemas.truncate(schemas);
+        self.customs.truncate(customs);
+    }
+
     /// All of them.
     pub fn faults(&self) -> Vec<RequestFault> {
         let mut out: Vec<RequestFault> = self.schemas.iter().map(of_schema).collect();

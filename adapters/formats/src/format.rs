@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::builtin::BuiltinFormat;
 use crate::marker::{Glue, Marker, NameStyle, Part, Settle};
 use crate::messages::MessagesFormat;
+use crate::spelling::CallSpelling;
 
 /// Most bytes of white space where a format leaves it open.
 pub const MAX_GAP: u32 = 40;
@@ -32,6 +33,9 @@ pub struct WireFormat {
     pub section: Option<SectionFormat>,
     /// One call.
     pub call: CallFormat,
+    /// What the family's models are known to write instead of the template's spelling of calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spellings: Vec<CallSpelling>,
     /// Calls of the model's own tools, in families that have them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub builtin: Option<BuiltinFormat>,
@@ -228,6 +232,9 @@ pub struct TaggedStyle {
     /// Behind the last argument; accepted where there is none, but not written.
     #[serde(default, skip_serializing_if = "Glue::is_empty")]
     pub behind: Glue,
+    /// What a string never contains, beside the markers of calls and of other arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excludes: Vec<String>,
 }
 
 /// A piece of an argument's beginning: a string is text.
@@ -374,6 +381,7 @@ impl WireFormat {
         call.begin.iter_mut().chain(&mut call.end).for_each(|marker| marker.bind(how));
         call.arguments.bind(how);
         format.builtin.iter_mut().for_each(|builtin| builtin.bind(how));
+        format.spellings.iter_mut().for_each(|spelling| spelling.bind(how));
         for marker in format.frame.iter_mut().flat_map(|f| [&mut f.begin, &mut f.end]) {
             marker.bind(how);
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use louver::compile::{CompileError, Compiled};
 use louver::engine::{Engine, EngineOptions};
 use louver::front::json_schema::{self, MemberOrder, SchemaOptions};
+use louver::fuel;
 use louver::ids::TokenId;
 use louver::limits::Limits;
 use louver::matcher::{Recognizer, Tracer};
@@ -87,6 +88,11 @@ impl WireFormat {
     /// spacing, names and arguments, and the differences are reported. Cost: that of lowering and compiling the
     /// request, then linear.
     pub fn read(&self, request: &ToolRequest, text: &str) -> Result<Reading, ReadError> {
+        // The format may be a user's own file: all that is made of it has the request's budget of work.
+        fuel::with_default_budget(|| request.limits.compile_budget(text.len()), || self.read_within(request, text))
+    }
+
+    fn read_within(&self, request: &ToolRequest, text: &str) -> Result<Reading, ReadError> {
         let format = self.spelled();
         let plan = format.lower(request)?;
         let compiled = Arc::new(Compiled::new(plan.grammar().clone(), &request.limits)?);
@@ -134,6 +140,7 @@ fn report(plan: &Plan, request: &ToolRequest, scanned: Scanned, difference: Diff
         reading.differences.push(Difference::OpenReasoning);
     }
     for (k, (mut call, ended)) in scanned.calls.into_iter().enumerate() {
+        call.name = offered_name(plan, request, &call).unwrap_or(call.name);
         let custom = plan.tools().iter().any(|tool| tool.name == call.name && tool.kind == CallKind::Custom);
         if let (true, Some(input)) = (custom, read_input(&call.arguments)) {
             (call.arguments, call.kind) = (input, CallKind::Custom);
@@ -158,6 +165,27 @@ fn report(plan: &Plan, request: &ToolRequest, scanned: Scanned, difference: Diff
         reading.turn.incomplete = Some(Incomplete { why, call: None, partial });
     }
     reading
+}
+
+/// The tool that a name stands for which is no tool's: without a type behind it, a namespace before it or a number behind it, as
+/// models take them from ids; or, of a made-up id alone, the only tool that the arguments fit.
+fn offered_name(plan: &Plan, request: &ToolRequest, call: &Call) -> Option<String> {
+    let known = |name: &str| plan.tools().iter().any(|tool| tool.name == name);
+    if known(&call.name) {
+        return None;
+    }
+    let name = call.name.split("<|").next().unwrap_or_default().trim();
+    let bare = ["functions.", "functions_"].iter().find_map(|space| name.strip_prefix(space)).unwrap_or(name);
+    let unnumbered = bare.trim_end_matches(|c: char| c.is_ascii_digit());
+    let unnumbered = if unnumbered.len() < bare.len() { unnumbered.trim_end_matches([':', '_', '.']) } else { bare };
+    if let Some(found) = [name, bare, unnumbered].into_iter().find(|name| known(name)) {
+        return Some(found.to_owned());
+    }
+    let mut fitting = (0..plan.tools().len()).filter(|&tool| {
+        plan.tools()[tool].kind == CallKind::Function && mismatch(plan, request, tool, &call.arguments).is_none()
+    });
+    let tool = fitting.next().filter(|_| unnumbered == "call")?;
+    fitting.next().is_none().then(|| plan.tools()[tool].name.clone())
 }
 
 /// Where arguments stop matching their tool's schema.

@@ -25,6 +25,7 @@
 mod answer;
 mod arguments;
 mod builtin;
+mod call_ids;
 mod catalog;
 mod channel;
 mod check;
@@ -44,6 +45,7 @@ mod reasoning;
 mod render;
 mod request;
 mod scan;
+mod spelling;
 mod text;
 mod turn;
 
@@ -67,4 +69,5 @@ pub use render::RenderOptions;
 pub use request::{
     Builtin, LazyTools, LowerError, Parallel, Reasoning, ReasoningBudget, RequestError, Strictness, ToolRequest,
 };
+pub use spelling::CallSpelling;
 pub use turn::{Call, CallKind, Incomplete, Turn, TurnCollector};

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use louver::front::json_schema::{SchemaError, SchemaErrors};
 use louver::fsm::ByteSet;
 use louver::ids::RuleId;
-use louver::ir::{AfterTag, Expr, GrammarBuilder, SpecialToken, Trigger};
+use louver::ir::{Expr, GrammarBuilder, SpecialToken, Trigger};
 use louver::spec::tools::{Tool, ToolChoice, ToolChoiceError};
 
 use crate::arguments::Lowered;
 use crate::fault::{PartErrors, RequestFault};
-use crate::format::{MAX_GAP, ParallelPolicy, TextPlace, WireFormat};
+use crate::format::{ArgumentStyle, MAX_GAP, ParallelPolicy, TextPlace, WireFormat};
 use crate::marker::{Atom, Glue, IdStyle, Marker, Part};
 use crate::plan::{Loose, Plan, PlanInner, Role, ToolPlan, Trims};
 use crate::request::{LowerError, Parallel, RESPONSE_POINTER, Reasoning, ToolRequest};
+use crate::spelling::Spelled;
 
 /// Most calls a bounded number of calls with text between them may have.
 const MAX_COUNTED_CALLS: u32 = 64;
@@ -33,6 +34,8 @@ impl WireFormat {
             warnings: Vec::new(),
             own: Vec::new(),
             frame_end: None,
+            style: &self.call.arguments,
+            spelled: Vec::new(),
         };
         let unflagged = request.unflagged();
         let loosened: HashSet<usize> = unflagged.iter().map(|(k, _)| *k).collect();
@@ -81,6 +84,8 @@ impl WireFormat {
             let calls = if own && self.messages.is_none() { &mut lowering.own } else { &mut bodies };
             calls.push(call);
         }
+        let mut styles = vec![(&self.call.arguments, lowered)];
+        lowering.spell(&mut styles)?;
         let turn = match &self.messages {
             Some(messages) => lowering.messages(messages, &bodies, response)?,
             None => {
@@ -94,12 +99,15 @@ impl WireFormat {
         let mut relaxed = lowering.relaxed;
         relaxed.extend(unflagged.into_iter().map(|(_, error)| error));
         let grammar = lowering.builder.finish(turn)?.into();
-        let readers = lowered.into_iter().map(|l| l.map(|l| l.reader)).collect();
+        let readers = |lowered: Vec<Option<Lowered>>| lowered.into_iter().map(|l| l.map(|l| l.reader)).collect();
+        let mut styles = styles.into_iter().map(|(style, lowered)| (style.clone(), readers(lowered)));
+        let readers = styles.next().map(|(_, readers)| readers).unwrap_or_default();
         let inner = PlanInner {
             grammar,
             tools,
             functions: request.functions(),
             readers,
+            other_readers: styles.collect(),
             trims: self.trims(),
             budgeted: request.reasoning_budget.is_some(),
             warnings: lowering.warnings,
@@ -138,6 +146,10 @@ pub(crate) struct Lowering<'a> {
     pub(crate) own: Vec<RuleId>,
     /// What must close the turn that is being lowered.
     pub(crate) frame_end: Option<Marker>,
+    /// The style of the arguments that are being lowered.
+    pub(crate) style: &'a ArgumentStyle,
+    /// The other spellings, as the format lists them.
+    pub(crate) spelled: Vec<Spelled>,
 }
 
 impl Lowering<'_> {
@@ -169,7 +181,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn arguments(&mut self, k: usize, tool: &Tool) -> Option<Lowered> {
+    pub(crate) fn arguments(&mut self, k: usize, tool: &Tool) -> Option<Lowered> {
         if !self.callable(&tool.name) {
             return None;
         }
@@ -209,9 +221,19 @@ impl Lowering<'_> {
         let headers = Expr::alt(format.headers(own, code).into_iter().map(|header| self.parts(header, name)));
         let trailer = if own && code { Expr::Empty } else { self.parts(trailer, name) };
         let end = end.map_or(Expr::Empty, |end| self.marker(end));
-        let header = self.builder.labelled(format!("header of {name}"), Role::Header(k).label(), headers);
-        let trailer =
-            self.builder.labelled(format!("trailer of {name}"), Role::Trailer(k).label(), Expr::seq([trailer, end]));
+        self.call_of((k, name), headers, arguments, Expr::seq([trailer, end]))
+    }
+
+    /// A call of its parts.
+    pub(crate) fn call_of(
+        &mut self,
+        (k, name): (usize, &str),
+        header: Expr,
+        arguments: RuleId,
+        trailer: Expr,
+    ) -> RuleId {
+        let header = self.builder.labelled(format!("header of {name}"), Role::Header(k).label(), header);
+        let trailer = self.builder.labelled(format!("trailer of {name}"), Role::Trailer(k).label(), trailer);
         self.builder.rule(format!("call of {name}"), Expr::seq([header, arguments, trailer].map(Expr::Ref)))
     }
 
@@ -262,6 +284,22 @@ impl Lowering<'_> {
         marker.spellings().iter().map(head).collect()
     }
 
+    /// As [`Lowering::heads`]. A marker that begins with that of the model's own tools is read as that one, and the rest.
+    pub(crate) fn begins(&mut self, marker: &Marker) -> Vec<(Trigger, Expr)> {
+        let own = self.format.builtin.as_ref().and_then(|builtin| builtin.begin.as_ref());
+        let own: Vec<String> = own.into_iter().flat_map(Marker::text_heads).collect();
+        let mut heads = self.heads(marker);
+        for (trigger, rest) in &mut heads {
+            if let Trigger::Text(text) = &*trigger
+                && let Some(begin) = own.iter().find(|begin| text.starts_with(begin.as_bytes()))
+            {
+                *rest = Expr::seq([Expr::bytes(&text[begin.len()..]), rest.clone()]);
+                *trigger = Trigger::Text(begin.clone().into_bytes());
+            }
+        }
+        heads
+    }
+
     /// As [`Lowering::heads`], of a marker of a single step.
     pub(crate) fn triggers(&mut self, marker: &Marker) -> Vec<Trigger> {
         self.heads(marker).into_iter().map(|(trigger, _)| trigger).collect()
@@ -293,7 +331,7 @@ impl Lowering<'_> {
             Some(response) if callable => Expr::alt([self.calls(bodies), Expr::Ref(response)]),
             Some(response) => Expr::Ref(response),
             None if callable => return self.text_and_calls(bodies),
-            None => return Ok(self.text(Vec::new(), AfterTag::End)),
+            None => return Ok(self.text(None, None)),
         };
         Ok(Expr::seq([whole, self.closing()]))
     }
@@ -393,7 +431,7 @@ impl Lowering<'_> {
         let place = self.format.text.place;
         if place == TextPlace::InsteadOfCalls {
             let calls = self.calls(bodies);
-            return Ok(Expr::alt([calls, self.text_instead_of_calls()]));
+            return Ok(Expr::alt([calls, self.text_instead_of_calls()?]));
         }
         let most = self.most_calls();
         let section = self.format.section.is_some();
@@ -410,65 +448,46 @@ impl Lowering<'_> {
             false => Expr::alt(bodies.iter().map(|body| Expr::Ref(*body))),
         };
         match (place, most) {
-            // Text behind calls, and further calls. What ends the turn is no way back to text.
-            (TextPlace::Anywhere, None) if !self.own.is_empty() || self.frame_end.is_some() => {
-                let text = self.builder.declare("text");
-                let tags = self.tags(begin, &Expr::seq([calls, Expr::Ref(text)]));
-                let body = self.text_body(tags, AfterTag::End);
-                self.builder.define(text, body);
-                self.builder.attributes(text).label = Some(Role::Text.label());
-                Ok(Expr::Ref(text))
-            }
-            (TextPlace::Anywhere, None) => {
-                let tags = self.tags(begin, &calls);
-                Ok(self.text(tags, AfterTag::Loop))
-            }
+            (TextPlace::Anywhere, None) => Ok(self.text(Some((begin, calls)), None)),
             (TextPlace::Anywhere, Some(most)) if most > 1 && !section => {
                 if most > MAX_COUNTED_CALLS {
                     return Err(LowerError::TooManyCalls { most, limit: MAX_COUNTED_CALLS });
                 }
-                let mut rest = Expr::Empty;
-                for left in 0..most {
-                    let behind = if left == 0 { self.closing() } else { rest.clone() };
-                    let tags = self.tags(begin, &Expr::seq([calls.clone(), behind]));
-                    rest = self.text(tags, AfterTag::End);
+                let mut rest = self.closing();
+                for _ in 0..most {
+                    rest = self.text(Some((begin, calls.clone())), Some(rest));
                 }
                 Ok(rest)
             }
             // A bound on calls holds for the turn: one section.
             _ => {
                 let more = if section { Expr::Empty } else { self.more_calls(bodies) };
+                let calls = Expr::seq([calls, more]);
                 let closing = self.closing();
-                let tags = self.tags(begin, &Expr::seq([calls, more, closing]));
-                Ok(self.text(tags, AfterTag::End))
+                Ok(self.text(Some((begin, calls)), Some(closing)))
             }
         }
     }
 
-    /// Tags that begin with the marker and go on with the body, and those of calls of the model's own tools.
-    fn tags(&mut self, begin: &Marker, body: &Expr) -> Vec<(Trigger, RuleId)> {
+    /// Tags that begin with the marker and go on with the calls and what is next, and those of calls of the model's own tools.
+    pub(crate) fn tags(&mut self, begin: &Marker, calls: &Expr, next: &Expr) -> Vec<(Trigger, RuleId)> {
         let mut heads = Vec::new();
-        if *body != Expr::Never {
-            heads.extend(self.heads(begin).into_iter().map(|(trigger, rest)| (trigger, rest, body.clone())));
+        let unsure = self.format.unsure_begins();
+        if *calls != Expr::Never {
+            let body = Expr::seq([calls.clone(), next.clone()]);
+            // What may be text is a spelling of its own.
+            let is_sure = |trigger: &Trigger| match trigger {
+                Trigger::Text(text) => !unsure.iter().any(|begin| text.starts_with(begin.as_bytes())),
+                _ => true,
+            };
+            let begins = self.begins(begin).into_iter().filter(|(trigger, _)| is_sure(trigger));
+            heads.extend(begins.map(|(trigger, rest)| (trigger, rest, body.clone())));
         }
         let own = self.format.builtin.as_ref().and_then(|builtin| builtin.begin.as_ref());
         if let Some(own) = own.filter(|_| !self.own.is_empty()) {
+            let begins = self.heads(own);
             let calls = Expr::alt(self.own.iter().map(|call| Expr::Ref(*call)));
             let calls = Expr::seq([calls, self.closing()]);
-            let begins = self.heads(own);
-            // A marker that begins with another one is read as that one, and the rest.
-            for (trigger, rest, _) in &mut heads {
-                let shorter = begins.iter().find_map(|(begin, _)| match (begin, &*trigger) {
-                    (Trigger::Text(begin), Trigger::Text(text)) => {
-                        Some((begin, text.strip_prefix(&begin[..])?.to_vec()))
-                    }
-                    _ => None,
-                });
-                if let Some((begin, behind)) = shorter {
-                    *rest = Expr::seq([Expr::bytes(&behind), rest.clone()]);
-                    *trigger = Trigger::Text(begin.clone());
-                }
-            }
             heads.extend(begins.into_iter().map(|(trigger, rest)| (trigger, rest, calls.clone())));
         }
         let mut out = Vec::new();

@@ -10,7 +10,7 @@ use louver::spec::json::Json;
 use crate::arguments::Reader;
 use crate::extract::Extractor;
 use crate::fault::RequestFault;
-use crate::format::WireFormat;
+use crate::format::{ArgumentStyle, WireFormat};
 use crate::turn::CallKind;
 
 /// What a labelled span of the output is.
@@ -18,6 +18,8 @@ use crate::turn::CallKind;
 pub enum Role {
     /// Free text.
     Text,
+    /// Free text behind a marker that has turned out to be text, too.
+    Resumed,
     /// Reasoning.
     Reasoning,
     /// The answer that `response_format` asks for.
@@ -40,9 +42,10 @@ impl Role {
             Role::Reasoning => 1,
             Role::Response => 2,
             Role::Marker => 3,
-            Role::Header(tool) => 4 + 3 * tool,
-            Role::Arguments(tool) => 5 + 3 * tool,
-            Role::Trailer(tool) => 6 + 3 * tool,
+            Role::Resumed => 4,
+            Role::Header(tool) => 5 + 3 * tool,
+            Role::Arguments(tool) => 6 + 3 * tool,
+            Role::Trailer(tool) => 7 + 3 * tool,
         })
     }
 
@@ -53,7 +56,8 @@ impl Role {
             1 => Role::Reasoning,
             2 => Role::Response,
             3 => Role::Marker,
-            n => match ((n - 4) % 3, (n - 4) / 3) {
+            4 => Role::Resumed,
+            n => match ((n - 5) % 3, (n - 5) / 3) {
                 (0, tool) => Role::Header(tool),
                 (1, tool) => Role::Arguments(tool),
                 (_, tool) => Role::Trailer(tool),
@@ -84,6 +88,8 @@ pub(crate) struct PlanInner {
     pub(crate) functions: usize,
     /// How each tool's arguments are read; none for those that cannot be called.
     pub(crate) readers: Vec<Option<Reader>>,
+    /// The same in other styles than that of the template's calls.
+    pub(crate) other_readers: Vec<(ArgumentStyle, Vec<Option<Reader>>)>,
     pub(crate) trims: Trims,
     /// Whether reasoning has a budget.
     pub(crate) budgeted: bool,
@@ -93,6 +99,15 @@ pub(crate) struct PlanInner {
     /// The schemas it is said of.
     pub(crate) loose: Vec<Loose>,
     pub(crate) format: WireFormat,
+}
+
+impl PlanInner {
+    /// How a tool's arguments are read in a spelling (an index into the format's), or in the template's.
+    pub(crate) fn reader(&self, tool: usize, spelling: Option<usize>) -> Option<&Reader> {
+        let style = spelling.and_then(|at| self.format.spellings.get(at)?.arguments.as_ref());
+        let other = self.other_readers.iter().find(|(known, _)| Some(known) == style);
+        other.map_or(&self.readers, |(_, readers)| readers).get(tool)?.as_ref()
+    }
 }
 
 /// A schema of the request that the grammar does not enforce as a whole.

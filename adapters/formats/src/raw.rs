@@ -1,9 +1,9 @@
 //! Texts that can stand raw before a delimiter: those in which, delimiter included, it comes nowhere but at the end.
 
 use louver::front::regex::{SCALARS, spell_utf8};
-use louver::fsm::{Combine, Dfa, DfaBuilder, TooLarge};
+use louver::fsm::{ByteSet, Combine, Dfa, DfaBuilder, TooLarge};
 use louver::ir::{Expr, regular};
-use std::collections::BTreeSet;
+use std::collections::VecDeque;
 
 /// What stands behind a raw text. The default is nothing: any text may stand there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,64 +12,117 @@ pub(crate) struct Frame {
     pub(crate) trail: Vec<u8>,
     /// Any of these ends it.
     pub(crate) ends: Vec<Vec<u8>>,
+    /// The text contains none of these.
+    pub(crate) excludes: Vec<Vec<u8>>,
 }
 
 /// UTF-8 texts that can stand in the frame. Fails past `limit` states.
 pub(crate) fn text_dfa(frame: &Frame, limit: usize) -> Result<Dfa, TooLarge> {
-    utf8_and(&frame.ends, Some(&frame.trail), limit)
+    let text = if frame.ends.is_empty() {
+        utf8(limit)?
+    } else {
+        utf8(limit)?.combine(&Beginnings::new(&frame.ends).before(frame), Combine::And, limit)?
+    };
+    if frame.excludes.is_empty() {
+        return Ok(text.minimize());
+    }
+    Ok(text.combine(&Beginnings::new(&frame.excludes).dfa(|_| true), Combine::And, limit)?.minimize())
 }
 
 /// UTF-8 texts in which none of these stands. Fails past `limit` states.
 pub(crate) fn text_without(excludes: &[Vec<u8>], limit: usize) -> Result<Dfa, TooLarge> {
-    utf8_and(excludes, None, limit)
+    text_dfa(&Frame { excludes: excludes.to_vec(), ..Frame::default() }, limit)
 }
 
-fn utf8_and(texts: &[Vec<u8>], before: Option<&[u8]>, limit: usize) -> Result<Dfa, TooLarge> {
-    let utf8 =
-        regular::automaton(&Expr::star(spell_utf8(&SCALARS)), &[], limit).map_err(|_| TooLarge::States { limit })?;
-    if texts.is_empty() {
-        return Ok(utf8);
-    }
-    Ok(utf8.combine(&without(texts, before), Combine::And, limit)?.minimize())
+/// Bytes in which none of these stands, and whose end begins none.
+pub(crate) fn ends_clean(texts: &[Vec<u8>]) -> Dfa {
+    Beginnings::new(texts).dfa(|node| node == 0)
 }
 
-/// Bytes in which none of the texts stands. With `before`, those behind which that and one of the texts can stand, and in which,
-/// up to its last byte, none has come before.
-fn without(texts: &[Vec<u8>], before: Option<&[u8]>) -> Dfa {
-    // A state is the longest end of what was read that begins one of the texts.
-    let begun: BTreeSet<&[u8]> = texts.iter().flat_map(|text| (0..text.len()).map(move |n| &text[..n])).collect();
-    let states: Vec<&[u8]> = begun.into_iter().collect();
-    let next = |state: &[u8], byte: u8| -> Option<usize> {
-        let read = [state, &[byte]].concat();
-        if texts.iter().any(|text| read.ends_with(text)) {
-            return None;
-        }
-        (0..read.len()).find_map(|from| states.binary_search(&&read[from..]).ok()).or(Some(0))
-    };
-    let fits = |at: usize| {
-        let Some(trail) = before else { return true };
-        texts.iter().any(|end| {
-            let (_, but_last) = end.split_last().unwrap_or((&0, &[]));
-            let rest = trail.iter().chain(but_last);
-            rest.copied().try_fold(at, |at, byte| next(states[at], byte)).is_some()
-        })
-    };
-    let mut builder = DfaBuilder::new();
-    (0..states.len()).for_each(|at| {
-        builder.state(fits(at));
-    });
-    for (at, state) in states.iter().enumerate() {
-        let mut from = 0u32;
-        while from <= 255 {
-            let to = next(state, from as u8);
-            let until = (from..=255).take_while(|&byte| next(state, byte as u8) == to).last().unwrap_or(from);
-            if let Some(to) = to {
-                builder.edge(at as u32, from, until, to as u32);
+fn utf8(limit: usize) -> Result<Dfa, TooLarge> {
+    regular::automaton(&Expr::star(spell_utf8(&SCALARS)), &[], limit).map_err(|_| TooLarge::States { limit })
+}
+
+/// The automaton of Aho and Corasick: a node for each beginning of a text, the first for the empty one.
+struct Beginnings {
+    /// The bytes of the texts, ascending; any other byte leads to the first node.
+    bytes: Vec<u8>,
+    /// By node and byte; none where a text is whole.
+    next: Vec<Vec<Option<usize>>>,
+}
+
+impl Beginnings {
+    fn new(texts: &[Vec<u8>]) -> Beginnings {
+        let bytes: Vec<u8> = ByteSet::of(&texts.concat()).iter().collect();
+        let column = |byte: u8| bytes.binary_search(&byte).unwrap_or(0);
+        let (mut children, mut whole) = (vec![vec![None; bytes.len()]], vec![false]);
+        for text in texts {
+            let mut at = 0;
+            for &byte in text {
+                at = children[at][column(byte)].unwrap_or_else(|| {
+                    children.push(vec![None; bytes.len()]);
+                    whole.push(false);
+                    let new = children.len() - 1;
+                    children[at][column(byte)] = Some(new);
+                    new
+                });
             }
-            from = until + 1;
+            whole[at] = true;
         }
+        let mut fail = vec![0; children.len()];
+        let mut todo = VecDeque::from([0]);
+        while let Some(at) = todo.pop_front() {
+            let others = if at == 0 { vec![Some(0); bytes.len()] } else { children[fail[at]].clone() };
+            for (child, other) in children[at].iter_mut().zip(others) {
+                match (*child, other.unwrap_or(0)) {
+                    (Some(child), other) => {
+                        fail[child] = other;
+                        whole[child] |= whole[other];
+                        todo.push_back(child);
+                    }
+                    (None, other) => *child = Some(other),
+                }
+            }
+        }
+        let unless_whole = |row: Vec<Option<usize>>| row.into_iter().map(|to| to.filter(|&to| !whole[to])).collect();
+        let next = children.into_iter().map(unless_whole).collect();
+        Beginnings { bytes, next }
     }
-    builder.finish().minimize()
+
+    fn step(&self, node: usize, byte: u8) -> Option<usize> {
+        self.bytes.binary_search(&byte).map_or(Some(0), |column| self.next[node][column])
+    }
+
+    /// Bytes in which no text stands and that lead to a node that fits.
+    fn dfa(&self, fits: impl Fn(usize) -> bool) -> Dfa {
+        let mut builder = DfaBuilder::new();
+        (0..self.next.len()).for_each(|node| {
+            builder.state(fits(node));
+        });
+        for node in 0..self.next.len() {
+            let mut from = 0u32;
+            while from <= 255 {
+                let to = self.step(node, from as u8);
+                let until = (from..=255).take_while(|&byte| self.step(node, byte as u8) == to).last().unwrap_or(from);
+                if let Some(to) = to {
+                    builder.edge(node as u32, from, until, to as u32);
+                }
+                from = until + 1;
+            }
+        }
+        builder.finish().minimize()
+    }
+
+    /// Bytes behind which the trail and an end can stand, and in which, up to its last byte, none has come before.
+    fn before(&self, frame: &Frame) -> Dfa {
+        self.dfa(|node| {
+            frame.ends.iter().any(|end| {
+                let (_, but_last) = end.split_last().unwrap_or((&0, &[]));
+                let mut rest = frame.trail.iter().chain(but_last).copied();
+                rest.try_fold(node, |node, byte| self.step(node, byte)).is_some()
+            })
+        })
+    }
 }
 
 #[cfg(test)]
@@ -83,7 +136,11 @@ mod tests {
             [(b"", &[b"aba"]), (b"b", &[b"ab"]), (b"", &[b"ab", b"bb"]), (b"\n", &[b"<a\n"]), (b"b", &[b"aa"])];
         let letters = b"ab\n<";
         for (trail, ends) in cases {
-            let frame = Frame { trail: trail.to_vec(), ends: ends.iter().map(|end| end.to_vec()).collect() };
+            let frame = Frame {
+                trail: trail.to_vec(),
+                ends: ends.iter().map(|end| end.to_vec()).collect(),
+                ..Frame::default()
+            };
             let dfa = text_dfa(&frame, 1_000).expect("small");
             let mut texts = vec![Vec::new()];
             let (mut fitting, mut others) = (0, 0);

@@ -44,7 +44,14 @@ impl Lowering<'_> {
 
     /// Behind the begin marker: text, the end marker, what stands behind it.
     pub(crate) fn reasoning_inside(&mut self, format: &ReasoningFormat) -> Result<Expr, LowerError> {
-        let mut excludes: Vec<Vec<u8>> = format.excludes.iter().map(|e| e.as_bytes().to_vec()).collect();
+        // What begins a call closes the block first.
+        let begins = self.format.sure_begins();
+        let mut excludes: Vec<Vec<u8>> = format
+            .excludes
+            .iter()
+            .chain(begins.iter().filter(|text| text.len() > 1))
+            .map(|e| e.as_bytes().to_vec())
+            .collect();
         let label = Role::Reasoning.label();
         let inside = match self.request.reasoning_budget {
             None => {

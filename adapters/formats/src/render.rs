@@ -2,7 +2,7 @@
 
 use crate::arguments::{self, RenderError};
 use crate::builtin::BuiltinFormat;
-use crate::format::{Opener, ReasoningFormat, TextPlace, WireFormat};
+use crate::format::{ArgumentStyle, Opener, ReasoningFormat, TextPlace, WireFormat};
 use crate::marker::Part;
 use crate::messages::MessagesFormat;
 use crate::turn::{Call, CallKind, Turn};
@@ -97,9 +97,13 @@ impl WireFormat {
         let format = &self.call;
         let mut out = format.begin.as_ref().map(|begin| begin.write()).unwrap_or_default();
         parts(&mut out, &format.header, k, call);
+        let excludes = match &format.arguments {
+            ArgumentStyle::Tagged(style) => self.excluded_values(style),
+            _ => Vec::new(),
+        };
         out.push_str(&match call.kind {
-            CallKind::Function => arguments::write(&format.arguments, k, &call.arguments)?,
-            CallKind::Custom => arguments::write_input(&format.arguments, k, &call.arguments)?,
+            CallKind::Function => arguments::write(&format.arguments, &excludes, (k, &call.arguments))?,
+            CallKind::Custom => arguments::write_input(&format.arguments, &excludes, (k, &call.arguments))?,
         });
         parts(&mut out, &format.trailer, k, call);
         out.extend(format.end.iter().map(|end| end.write()));
@@ -114,7 +118,7 @@ impl WireFormat {
         match code {
             Some(code) => out.push_str(&code),
             None => {
-                out.push_str(&arguments::write(&format.arguments, k, &call.arguments)?);
+                out.push_str(&arguments::write(&format.arguments, &[], (k, &call.arguments))?);
                 parts(&mut out, &format.trailer, k, call);
             }
         }

@@ -111,8 +111,9 @@ impl Scan<'_> {
             out.text.push_str(rest);
             return;
         };
-        let first =
-            |rest: &str| first_of(rest, opening).into_iter().chain(own.and_then(|own| first_of(rest, own))).min();
+        let spellings = self.format.spellings.iter().map(|spelling| &spelling.begin);
+        let openings: Vec<&Marker> = std::iter::once(opening).chain(own).chain(spellings).collect();
+        let first = |rest: &str| openings.iter().filter_map(|opening| first_of(rest, opening)).min();
         let separator = match &self.format.section {
             Some(section) => section.before.clone(),
             None => self.format.call.separator.write(),
@@ -129,6 +130,7 @@ impl Scan<'_> {
                 }),
             };
             let read = read.or_else(|| self.builtin(eat_marker(&rest[at..], own?)?, out));
+            let read = read.or_else(|| self.spelled(&rest[at..], out));
             match read {
                 Some(behind) => {
                     let between = before.trim().is_empty();
@@ -138,7 +140,11 @@ impl Scan<'_> {
                     rest = behind;
                 }
                 None => {
-                    out.malformed.push(whole.len() - rest.len() + at);
+                    // What may be text is no call that has gone wrong.
+                    let unsure = self.format.unsure_begins();
+                    if !unsure.iter().any(|begin| eat(&rest[at..], begin).is_some()) {
+                        out.malformed.push(whole.len() - rest.len() + at);
+                    }
                     let step = rest[at..].chars().next().map_or(1, char::len_utf8);
                     out.text.push_str(&rest[..at + step]);
                     rest = &rest[at + step..];
@@ -189,15 +195,50 @@ impl Scan<'_> {
                 if let Some(found) = self.object_call(text, begin, header) {
                     return Some(found);
                 }
-                if let Some(rest) = eat(text, begin)
-                    && let Some((name, rest)) = eat_header(rest, header)
-                    && let Some((arguments, rest)) = self.arguments(&name, rest)
-                    && let Some(call) = call(&name, &arguments)
-                {
-                    let (ended, rest) = self.call_end(rest);
-                    return Some((call, ended, rest));
+                for header in std::iter::once(header.clone()).chain(loose_headers(header)) {
+                    if let Some(rest) = eat(text, begin)
+                        && let Some((name, rest)) = eat_header(rest, &header)
+                        && let Some((arguments, rest)) = self.arguments(&name, self.canonical(), rest)
+                        && let Some(call) = call(&name, &arguments)
+                    {
+                        let (ended, rest) = self.call_end(rest);
+                        return Some((call, ended, rest));
+                    }
                 }
             }
+        }
+        None
+    }
+
+    /// How arguments are written in the template's spelling, and what stands behind them.
+    fn canonical(&self) -> (&ArgumentStyle, &[Part], Option<&Marker>) {
+        let call = &self.format.call;
+        (&call.arguments, &call.trailer, call.end.as_ref())
+    }
+
+    /// Calls in another spelling.
+    fn spelled<'t>(&self, text: Rest<'t>, out: &mut Scanned) -> Option<Rest<'t>> {
+        let known = |call: &Call| self.plan.tools().iter().any(|tool| tool.name == call.name);
+        for spelling in &self.format.spellings {
+            let style = spelling.arguments.as_ref().unwrap_or(&self.format.call.arguments);
+            let Some(mut rest) = eat_marker(text, &spelling.begin) else { continue };
+            let mut calls = Vec::new();
+            while let Some((name, behind)) = eat_header(rest, &spelling.header)
+                && let Some((arguments, behind)) = self.arguments(&name, (style, &spelling.trailer, None), behind)
+                && let Some(call) = call(&name, &arguments)
+            {
+                let trailed = eat_parts(behind, &spelling.trailer);
+                calls.push((call, trailed.is_some()));
+                rest = trailed.unwrap_or(behind);
+                let Some(separator) = &spelling.separator else { break };
+                let Some(behind) = eat_parts(rest, &separator.parts()) else { break };
+                rest = behind;
+            }
+            if calls.is_empty() || spelling.text_unless.is_some() && !calls.iter().all(|(call, _)| known(call)) {
+                continue;
+            }
+            out.calls.extend(calls);
+            return Some(spelling.end.as_ref().and_then(|end| eat_marker(rest, end)).unwrap_or(rest));
         }
         None
     }
@@ -246,9 +287,13 @@ impl Scan<'_> {
     }
 
     /// A call's arguments as JSON text, and what is behind them.
-    fn arguments<'t>(&self, name: &str, rest: Rest<'t>) -> Option<(String, Rest<'t>)> {
-        let format = &self.format.call;
-        match &format.arguments {
+    fn arguments<'t>(
+        &self,
+        name: &str,
+        (style, trailer, end): (&ArgumentStyle, &[Part], Option<&Marker>),
+        rest: Rest<'t>,
+    ) -> Option<(String, Rest<'t>)> {
+        match style {
             ArgumentStyle::Json => {
                 let (value, behind) = json(rest)?;
                 let mut out = String::new();
@@ -260,16 +305,16 @@ impl Scan<'_> {
                 Some((read_whole(Reader::Literal(LiteralReader::keywords()), &rest[..end]), &rest[end..]))
             }
             ArgumentStyle::Delimited(mark) => {
-                let end = format.end.as_ref().and_then(|end| find_marker(rest, end)).map_or(rest.len(), |(at, _)| at);
+                let end = end.and_then(|end| find_marker(rest, end)).map_or(rest.len(), |(at, _)| at);
                 let reader = Reader::Literal(LiteralReader::delimited(&mark.write()));
                 Some((read_whole(reader, rest[..end].trim()), &rest[end..]))
             }
             ArgumentStyle::Tagged(style) => {
-                let trailer: String = format.trailer.iter().map(Part::write).collect();
+                let trailer: String = trailer.iter().map(Part::write).collect();
                 let trailer = trailer.trim();
-                let end = (!trailer.is_empty()).then(|| rest.find(trailer)).flatten();
-                let end = end.or_else(|| format.end.as_ref().and_then(|end| find_marker(rest, end)).map(|(at, _)| at));
-                let end = end.unwrap_or(rest.len());
+                let found = (!trailer.is_empty()).then(|| rest.find(trailer)).flatten();
+                let found = found.or_else(|| end.and_then(|end| find_marker(rest, end)).map(|(at, _)| at));
+                let end = found.unwrap_or(rest.len());
                 let known = self.plan.tools().iter().position(|tool| tool.name == name);
                 let reader =
                     known.and_then(|tool| self.plan.inner.readers.get(tool).cloned().flatten()).map(Reader::json);
@@ -434,6 +479,17 @@ fn eat_header<'t>(text: Rest<'t>, header: &[Part]) -> Option<(String, Rest<'t>)>
         }
     }
     None
+}
+
+/// A header without what stands between its markers and the name, where a marker ends the name: names that models make up or
+/// put together.
+fn loose_headers(header: &[Part]) -> Vec<Vec<Part>> {
+    let is_marker = |part: &&Part| matches!(part, Part::Marker(_));
+    let Some(at) = header.iter().position(|part| matches!(part, Part::Name(_))) else { return Vec::new() };
+    let Some(end) = header[at..].iter().rev().find(is_marker) else { return Vec::new() };
+    let kept: Vec<Part> = header[..=at].iter().chain([end]).cloned().collect();
+    let bare = header[..at].iter().filter(is_marker).chain([&header[at], end]).cloned().collect();
+    vec![kept, bare]
 }
 
 /// The last `"key":` of a text.

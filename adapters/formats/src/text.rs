@@ -1,15 +1,17 @@
 //! Free text: where it ends, what it excludes, and what tells it from calls.
 
-use std::collections::VecDeque;
+use std::sync::Arc;
 
-use louver::front::regex::{SCALARS, spell_utf8};
-use louver::fsm::ByteSet;
+use louver::fsm::{Combine, TooLarge};
 use louver::ids::RuleId;
-use louver::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Graph, Trigger};
+use louver::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Trigger, regular};
 
 use crate::lower::Lowering;
 use crate::marker::Marker;
 use crate::plan::Role;
+use crate::raw::ends_clean;
+use crate::request::LowerError;
+use crate::spelling::{Spelled, departures};
 
 impl Lowering<'_> {
     /// Text up to one of the ends, which is part of it.
@@ -49,45 +51,84 @@ impl Lowering<'_> {
         out
     }
 
-    /// Free text that cannot be taken for calls. Where calls begin with a single character, text begins with another
-    /// (and with none that begins something it excludes); otherwise it contains no beginning of calls at all.
-    pub(crate) fn text_instead_of_calls(&mut self) -> Expr {
-        let own = self.format.builtin.as_ref().and_then(|builtin| builtin.begin.as_ref());
+    /// Free text in a turn that is text or calls. Where calls begin with a single character, text begins with another.
+    pub(crate) fn text_instead_of_calls(&mut self) -> Result<Expr, LowerError> {
         let begin = self.format.section.as_ref().map(|s| &s.begin).or(self.format.call.begin.as_ref());
-        let heads: Vec<String> = begin.into_iter().chain(own).flat_map(Marker::text_heads).collect();
-        let single: Vec<char> = heads.iter().filter(|head| head.chars().count() == 1).flat_map(|h| h.chars()).collect();
+        let single: Vec<String> =
+            begin.into_iter().flat_map(Marker::text_heads).filter(|head| head.chars().count() == 1).collect();
+        let next = self.most_calls().map(|_| self.closing());
+        let free = self.text(None, next.clone());
         if single.is_empty() {
-            return self.text(Vec::new(), AfterTag::End);
+            return Ok(free);
         }
-        let mut excludes = self.text_excludes();
-        excludes.extend(heads.iter().filter(|head| head.chars().count() > 1).map(|head| head.as_bytes().to_vec()));
-        let begun = excludes.iter().filter_map(|e| String::from_utf8_lossy(e).chars().next());
-        let not: Vec<char> = single.into_iter().chain(begun).collect();
-        if self.request.stop.is_empty() && self.request.bans.is_empty() {
-            // One rule, so that its mask entry serves all requests. All its transitions are written out: the texts are the format's.
-            let text = self.builder.labelled("text", Role::Text.label(), without(&not, &excludes));
-            return Expr::optional(Expr::Ref(text));
+        // Everything that free text watches for is told from text here, as it may stand at the beginning.
+        let (texts, limit) = (self.watched(), self.request.limits.automaton_states);
+        let large = |cause| LowerError::TooLarge { what: "what text begins with", cause };
+        let known = single.iter().map(|text| Expr::text(text)).chain(texts.iter().map(|text| Expr::bytes(text)));
+        let known = regular::automaton(&Expr::alt(known), &[], limit).map_err(|_| large(TooLarge::States { limit }))?;
+        let first = departures(&known).combine(&ends_clean(&texts), Combine::And, limit).map_err(large)?;
+        let first = self.builder.labelled("first of text", Role::Text.label(), Expr::Automaton(Arc::new(first)));
+        let mut starts = vec![Expr::seq([Expr::Ref(first), free.clone()])];
+        for (trigger, rule) in self.spelled_tags(next.as_ref().unwrap_or(&free), &free) {
+            starts.push(Expr::seq([self.fired(&trigger), Expr::Ref(rule)]));
         }
-        let stops = self.request.stop.iter().map(|stop| Trigger::Text(stop.as_bytes().to_vec())).collect();
-        let (tags, after, end) = (Vec::new(), AfterTag::End, DispatchEnd::Anywhere);
-        let rest = Expr::Dispatch(Box::new(Dispatch { tags, stops, excludes, after, end }));
-        let label = Role::Text.label();
-        let rest = Expr::Ref(self.builder.labelled("text", label, rest));
-        let first = self.builder.labelled("first of text", label, all_but(&not));
-        Expr::optional(Expr::seq([Expr::Ref(first), rest]))
+        Ok(Expr::optional(Expr::alt(starts)))
     }
 
-    /// Free text. Without tags, no call can begin in it. In a frame it ends with that.
-    pub(crate) fn text(&mut self, tags: Vec<(Trigger, RuleId)>, after: AfterTag) -> Expr {
-        let body = self.text_body(tags, after);
-        Expr::Ref(self.builder.labelled("text", Role::Text.label(), body))
+    fn fired(&mut self, trigger: &Trigger) -> Expr {
+        match trigger {
+            Trigger::Text(text) => Expr::bytes(text),
+            Trigger::Special(special) => Expr::Special(*special),
+            Trigger::Led(text, special) => Expr::seq([Expr::bytes(text), Expr::Special(*special)]),
+        }
     }
 
-    pub(crate) fn text_body(&mut self, mut tags: Vec<(Trigger, RuleId)>, after: AfterTag) -> Expr {
+    /// Free text. `calls`: what opens calls in it, and they themselves; `next`: what follows them, or else text again. In a
+    /// frame it ends with that.
+    pub(crate) fn text(&mut self, calls: Option<(&Marker, Expr)>, next: Option<Expr>) -> Expr {
+        let text = self.builder.declare("text");
+        let again = next.is_none() || self.most_calls().is_none();
+        // What ends the turn is no way back to text.
+        let loops = next.is_none() && self.own.is_empty() && self.frame_end.is_none();
+        let back = if loops { Expr::Empty } else { Expr::Ref(text) };
+        let next = next.unwrap_or_else(|| back.clone());
+        let mut tags = match calls {
+            Some((begin, calls)) => self.tags(begin, &calls, &next),
+            None => Vec::new(),
+        };
+        let behind = if again { &back } else { &next };
+        tags.extend(self.spelled_tags(behind, &back));
+        let body = self.text_body(tags, if loops { AfterTag::Loop } else { AfterTag::End });
+        self.builder.define(text, body);
+        self.builder.attributes(text).label = Some(Role::Text.label());
+        Expr::Ref(text)
+    }
+
+    /// Tags of the other spellings: of calls, which `next` follows, and of beginnings that are text, which `text` follows.
+    fn spelled_tags(&mut self, next: &Expr, text: &Expr) -> Vec<(Trigger, RuleId)> {
+        let format = self.format;
+        let mut out = Vec::new();
+        for (at, spelling) in format.spellings.iter().enumerate() {
+            let Spelled { calls, other } = self.spelled[at].clone();
+            let mut bodies = Vec::new();
+            if !calls.is_empty() {
+                let calls = self.spelled_calls(spelling, &calls);
+                bodies.push(Expr::seq([calls, next.clone()]));
+            }
+            bodies.extend(other.map(|other| Expr::seq([Expr::Ref(other), text.clone()])));
+            for (trigger, rest) in self.begins(&spelling.begin) {
+                for body in &bodies {
+                    let body = Expr::seq([rest.clone(), body.clone()]);
+                    out.push((trigger.clone(), self.builder.labelled("calls", Role::Marker.label(), body)));
+                }
+            }
+        }
+        out
+    }
+
+    fn text_body(&mut self, mut tags: Vec<(Trigger, RuleId)>, after: AfterTag) -> Expr {
         let mut excludes = self.text_excludes();
-        let own = self.format.builtin.as_ref().and_then(|builtin| builtin.begin.as_ref());
-        let begin = self.format.section.as_ref().map(|s| &s.begin).or(self.format.call.begin.as_ref());
-        for text in begin.into_iter().chain(own).flat_map(Marker::text_heads) {
+        for text in self.call_texts() {
             let text = text.as_bytes();
             let begins = |trigger: &Trigger| match trigger {
                 Trigger::Text(trigger) => trigger.starts_with(text) || text.starts_with(trigger),
@@ -109,77 +150,4 @@ impl Lowering<'_> {
         }
         Expr::Dispatch(Box::new(Dispatch { tags, stops, excludes, after, end }))
     }
-}
-
-/// Every code point but these.
-fn all_but(chars: &[char]) -> Expr {
-    let mut codes: Vec<u32> = chars.iter().map(|&c| u32::from(c)).collect();
-    codes.sort_unstable();
-    codes.dedup();
-    let mut ranges = Vec::new();
-    for (lo, hi) in SCALARS {
-        let mut from = lo;
-        for &code in codes.iter().filter(|code| (lo..=hi).contains(*code)) {
-            if code > from {
-                ranges.push((from, code - 1));
-            }
-            from = code + 1;
-        }
-        if from <= hi {
-            ranges.push((from, hi));
-        }
-    }
-    spell_utf8(&ranges)
-}
-
-/// Text whose first code point is none of these, and which contains none of the texts; those begin with one of these.
-/// The automaton of Aho and Corasick.
-fn without(not: &[char], texts: &[Vec<u8>]) -> Expr {
-    let known = ByteSet::of(&texts.concat());
-    // By node and known byte: the trie, then where a byte leads that is no child.
-    let bytes: Vec<u8> = known.iter().collect();
-    let column = |byte: u8| bytes.binary_search(&byte).unwrap_or(0);
-    let mut next: Vec<Vec<Option<usize>>> = vec![vec![None; bytes.len()]];
-    let mut whole = vec![false];
-    for text in texts {
-        let mut at = 0;
-        for &byte in text {
-            at = next[at][column(byte)].unwrap_or_else(|| {
-                next.push(vec![None; bytes.len()]);
-                whole.push(false);
-                let new = next.len() - 1;
-                next[at][column(byte)] = Some(new);
-                new
-            });
-        }
-        whole[at] = true;
-    }
-    let mut fail = vec![0; next.len()];
-    let mut todo = VecDeque::from([0]);
-    while let Some(at) = todo.pop_front() {
-        let row = next[at].clone();
-        for (column, child) in row.into_iter().enumerate() {
-            let other = if at == 0 { 0 } else { next[fail[at]][column].unwrap_or(0) };
-            match child {
-                Some(child) => {
-                    fail[child] = other;
-                    whole[child] |= whole[other];
-                    todo.push_back(child);
-                }
-                None => next[at][column] = Some(other),
-            }
-        }
-    }
-    let mut graph = Graph::default();
-    graph.start = graph.node();
-    let nodes: Vec<u32> = next.iter().map(|_| graph.node()).collect();
-    graph.edge(graph.start, all_but(not), nodes[0]);
-    for (at, row) in next.iter().enumerate().filter(|(at, _)| !whole[*at]) {
-        graph.ends.push(nodes[at]);
-        graph.edge(nodes[at], Expr::Class(known.complement()), nodes[0]);
-        for (&to, &byte) in row.iter().flatten().zip(&bytes).filter(|(to, _)| !whole[**to]) {
-            graph.edge(nodes[at], Expr::Class(ByteSet::of(&[byte])), nodes[to]);
-        }
-    }
-    Expr::Graph(Box::new(graph))
 }

@@ -225,7 +225,7 @@ impl Given {
 
 fn phase(role: Role) -> Phase {
     match role {
-        Role::Text => Phase::Text,
+        Role::Text | Role::Resumed => Phase::Text,
         Role::Reasoning => Phase::Reasoning,
         Role::Response => Phase::Response,
         Role::Marker => Phase::Marker,

@@ -160,6 +160,8 @@ pub struct Raw {
     pub lead: Vec<u8>,
     /// May stand behind a value and is no part of it.
     pub trail: Vec<u8>,
+    /// A string contains none of these.
+    pub excludes: Vec<Vec<u8>>,
     /// Around values that are no strings: white space, as between JSON tokens, or nothing.
     pub spaced: bool,
     /// Whether reading must not need the schema's alternatives.
@@ -182,7 +184,8 @@ impl Raw {
     }
 
     fn forbidden(&self) -> Vec<&[u8]> {
-        self.end.iter().flat_map(|(trigger, _)| spelled(std::slice::from_ref(trigger))).collect()
+        let ends = self.end.iter().flat_map(|(trigger, _)| spelled(std::slice::from_ref(trigger)));
+        ends.chain(self.excludes.iter().map(Vec::as_slice)).collect()
     }
 }
 
@@ -423,7 +426,7 @@ impl<'a> Lowering<'a, '_> {
             }
         }
         self.at = at;
-        if let (Some(stops), Some(_)) = (ends, &style.raw) {
+        if let (Some(stops), Some(raw)) = (ends, &style.raw) {
             // Any text: the other alternatives are among them.
             let mut tags = Vec::new();
             let mut bare = Vec::new();
@@ -433,8 +436,8 @@ impl<'a> Lowering<'a, '_> {
                     rest => tags.push((trigger, self.rule("end".into(), rest))),
                 }
             }
-            let dispatch =
-                Dispatch { tags, stops: bare, excludes: Vec::new(), after: AfterTag::End, end: DispatchEnd::AtStop };
+            let excludes = raw.excludes.clone();
+            let dispatch = Dispatch { tags, stops: bare, excludes, after: AfterTag::End, end: DispatchEnd::AtStop };
             let body = Expr::Dispatch(Box::new(dispatch));
             return Expr::Ref(self.rule("text".into(), body));
         }

@@ -121,6 +121,7 @@ pub(super) fn lower(
             end: lowering.triggers(member.close),
             lead: Vec::new(),
             trail: Vec::new(),
+            excludes: Vec::new(),
             spaced: true,
             reading: Reading::Either,
         }),

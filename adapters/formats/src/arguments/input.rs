@@ -110,11 +110,15 @@ fn escape(out: &mut String, high: Option<u16>, escape: &str) -> Option<u16> {
 }
 
 /// The arguments that stand for an input, in a style.
-pub(crate) fn write_input(style: &ArgumentStyle, call: usize, input: &str) -> Result<String, RenderError> {
+pub(crate) fn write_input(
+    style: &ArgumentStyle,
+    excludes: &[String],
+    (call, input): (usize, &str),
+) -> Result<String, RenderError> {
     let mut json = format!("{{\"{INPUT}\": ");
     louver::spec::json::write_string(&mut json, input);
     json.push('}');
-    super::write(style, call, &json)
+    super::write(style, excludes, (call, &json))
 }
 
 /// The input in the JSON text of arguments that stand for it.
@@ -159,7 +163,7 @@ impl Lowering<'_> {
         let quoted = |map: &Homomorphism| -> Result<_, CustomErrorReason> {
             Ok(CustomTool::framed(grammar, &Frame::default(), at)?.image(map, limits)?)
         };
-        Ok(match &format.call.arguments {
+        Ok(match self.style {
             ArgumentStyle::Json => {
                 let text = self.builder.import(&quoted(&Homomorphism::quoted(louver::spec::json::write_string))?);
                 let body = self.json_object(text);
@@ -171,7 +175,7 @@ impl Lowering<'_> {
                 (self.builder.rule("input", body), Reader::Literal(LiteralReader::keywords()))
             }
             ArgumentStyle::Delimited(mark) => {
-                let frame = Frame { trail: Vec::new(), ends: spelled(mark) };
+                let frame = Frame { trail: Vec::new(), ends: spelled(mark), ..Frame::default() };
                 let text = self.builder.import(&CustomTool::framed(grammar, &frame, at)?);
                 let mark_expr = self.marker(mark);
                 let (open, close) = (Expr::text(&format!("{{{INPUT}:")), Expr::text("}"));
@@ -216,7 +220,8 @@ impl Lowering<'_> {
         grammar: &louver::ir::Grammar,
         (format, limits): (&str, &louver::limits::Limits),
     ) -> Result<(RuleId, Reader), CustomErrorReason> {
-        let frame = Frame { trail: style.trail.clone().into_bytes(), ends: spelled(&style.close) };
+        let excludes = self.format.excluded_values(style).into_iter().map(String::into_bytes).collect();
+        let frame = Frame { trail: style.trail.clone().into_bytes(), ends: spelled(&style.close), excludes };
         let text = self.builder.import(&CustomTool::framed(grammar, &frame, (format, limits))?);
         let mut parts = vec![self.glue(&style.before)];
         for part in &style.open {
@@ -272,7 +277,7 @@ mod tests {
             ("{\"input\":\"\\ud83dx\\ude00\"}", "\u{fffd}x\u{fffd}"),
         ];
         let written = texts.iter().map(|text| {
-            let json = write_input(&ArgumentStyle::Json, 0, text).expect("JSON");
+            let json = write_input(&ArgumentStyle::Json, &[], (0, text)).expect("JSON");
             assert_eq!(read_input(&json).as_deref(), Some(*text));
             (json, (*text).to_owned())
         });

@@ -4,6 +4,7 @@
 mod input;
 mod json;
 mod literal;
+mod object;
 mod tagged;
 mod write;
 
@@ -158,12 +159,13 @@ impl Lowering<'_> {
 
     /// Arguments that satisfy the schema, in the format's style.
     pub(crate) fn lower_arguments(&mut self, schema: &Json, pointer: &str) -> Option<Lowered> {
-        self.lower_in(&self.format.call.arguments, schema, pointer)
+        self.lower_in(self.style, schema, pointer)
     }
 
-    /// The same in any style.
+    /// The same in any style. Arguments are an object, whatever the schema leaves out.
     pub(crate) fn lower_in(&mut self, style: &ArgumentStyle, schema: &Json, pointer: &str) -> Option<Lowered> {
         let (mut options, limits) = (self.request.schema_options, &self.request.limits);
+        let schema = &*self.settle(object::and_object(schema, options.dialect), pointer)?;
         match style {
             ArgumentStyle::Json => {
                 let rule = self.json_later(schema).or_else(|| self.json(schema, pointer))?;
@@ -218,6 +220,7 @@ impl Lowering<'_> {
         member.push(Piece::Value);
         let end = self.heads(&style.close);
         let behind_name = tagged::text_behind_name(style);
+        let excludes = self.format.excluded_values(style).into_iter().map(String::into_bytes).collect();
         let style = Parameters {
             open: self.glue(&style.before),
             between: self.glue(&style.between),
@@ -227,6 +230,7 @@ impl Lowering<'_> {
                 end,
                 lead: style.lead.clone().into_bytes(),
                 trail: style.trail.clone().into_bytes(),
+                excludes,
                 spaced: false,
                 reading: Reading::Json,
             }),

@@ -40,8 +40,12 @@ pub enum RenderError {
 /// What a format cannot write.
 struct Unwritable(String);
 
-/// Arguments, given as JSON text, in a style.
-pub(crate) fn arguments(style: &ArgumentStyle, call: usize, text: &str) -> Result<String, RenderError> {
+/// Arguments, given as JSON text, in a style. Strings that stand as they are contain none of `excludes`.
+pub(crate) fn arguments(
+    style: &ArgumentStyle,
+    excludes: &[String],
+    (call, text): (usize, &str),
+) -> Result<String, RenderError> {
     if *style == ArgumentStyle::Json {
         return Ok(text.to_owned());
     }
@@ -52,7 +56,7 @@ pub(crate) fn arguments(style: &ArgumentStyle, call: usize, text: &str) -> Resul
         ArgumentStyle::Json => Ok(()),
         ArgumentStyle::Keywords => keywords(&mut out, members),
         ArgumentStyle::Delimited(mark) => delimited(&mut out, &value, &mark.write()),
-        ArgumentStyle::Tagged(style) => tagged(&mut out, members, style),
+        ArgumentStyle::Tagged(style) => tagged(&mut out, members, (style, excludes)),
     };
     match written {
         Ok(()) => Ok(out),
@@ -133,7 +137,7 @@ fn delimited(out: &mut String, value: &Json, mark: &str) -> Result<(), Unwritabl
     Ok(())
 }
 
-fn tagged(out: &mut String, members: &Object, style: &TaggedStyle) -> Result<(), Unwritable> {
+fn tagged(out: &mut String, members: &Object, (style, excludes): (&TaggedStyle, &[String])) -> Result<(), Unwritable> {
     let close = style.close.write();
     out.push_str(&style.before.write());
     for (i, (name, value)) in members.iter().enumerate() {
@@ -151,7 +155,9 @@ fn tagged(out: &mut String, members: &Object, style: &TaggedStyle) -> Result<(),
         }
         out.push_str(&style.lead);
         match value {
-            Json::String(text) if text.contains(&close) => return Err(Unwritable(text.clone())),
+            Json::String(text) if text.contains(&close) || excludes.iter().any(|e| text.contains(e)) => {
+                return Err(Unwritable(text.clone()));
+            }
             Json::String(text) => out.push_str(text),
             other => json::spaced(out, other),
         }

@@ -13,6 +13,11 @@ One TOML file a family (`adapters/formats/families`), read by the rules of `sche
 the same way at run time (`Catalog::add_file`). The grammar of a turn, the extractor, the renderer and detection come from it. This
 page is written from the files by a test (`docs`), which also holds it to them.
 
+A family's file also lists other spellings of calls than the template's (`[[spellings]]`) that its models are known to write. In
+free text they begin a call that is constrained as any other; where a call is forced, the template's spelling is. What begins a
+call cannot stand in reasoning or in a string between tags. A beginning that may be text (`text_unless`) is text unless
+the name of an offered tool follows.
+
 Markers stand here as text; `bind` makes those that a vocabulary has as special tokens special tokens. Harmony's are never text.
 
 ";
@@ -62,6 +67,23 @@ fn own(format: &WireFormat) -> String {
     )
 }
 
+/// What else begins calls.
+fn spellings(format: &WireFormat) -> String {
+    let begin = |spelling: &louver_formats::CallSpelling| {
+        let named = if spelling.text_unless.is_some() { " with the name of an offered tool" } else { "" };
+        let begin = spelling.begin.write();
+        let begin = if begin.contains('`') { format!("`` {} ``", begin.trim()) } else { format!("`{begin}`") };
+        begin + named
+    };
+    let mut begins: Vec<String> = format.spellings.iter().map(begin).collect();
+    begins.dedup();
+    if begins.is_empty() {
+        String::new()
+    } else {
+        format!("\n\nOther spellings of calls begin with: {}.", begins.join(", "))
+    }
+}
+
 fn page() -> String {
     let mut out = HEAD.to_owned();
     for format in Catalog::builtin().formats() {
@@ -86,12 +108,13 @@ fn page() -> String {
         };
         let _ = write!(
             out,
-            "## {}\n\n{}.\n\nArguments: {}. Text: {text}. Reasoning: {reasoning}. Ends with: {}.{}\n\n````text\n{}\n````\n\nSources: {}.\n\n",
+            "## {}\n\n{}.\n\nArguments: {}. Text: {text}. Reasoning: {reasoning}. Ends with: {}.{}{}\n\n````text\n{}\n````\n\nSources: {}.\n\n",
             format.name,
             format.title,
             style(format),
             format.stop_tokens.iter().map(|t| format!("`{t}`")).collect::<Vec<_>>().join(", "),
             own(format),
+            spellings(format),
             rendered.expect("renders"),
             format.sources.join("; "),
         );

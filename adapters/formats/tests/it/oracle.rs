@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use louver_formats::{
-    ArgumentStyle, Glue, IdStyle, MAX_GAP, Marker, NameStyle, Part, Reasoning, Step, TagPart, TextPlace, WireFormat,
+    ArgumentStyle, CallSpelling, Glue, IdStyle, MAX_GAP, Marker, NameStyle, Part, Reasoning, Step, TagPart, TextPlace,
+    WireFormat,
 };
 
 /// A set of texts, none of whose prefixes is a dead end: every pattern has a text.
@@ -18,19 +19,122 @@ pub(crate) enum Pattern {
     /// So often at most; `None`: any number of times.
     Upto(Option<usize>, Box<Pattern>),
     Free(Box<Free>),
+    /// Text behind a marker that may be text: a name that none of these is, and something that goes on as no call.
+    OtherName(Vec<String>, Watched),
+    /// The beginning of a text up to the byte with which it begins none of these.
+    Departs(Vec<String>, Watched),
+}
+
+/// What free text watches for: it stands in no other text, and none of it has begun where that ends.
+type Watched = Vec<String>;
+
+fn has_any(of: &[u8], watched: &[String]) -> bool {
+    (0..=of.len()).any(|at| watched.iter().any(|text| of[..at].ends_with(text.as_bytes())))
+}
+
+fn has_begun(of: &[u8], watched: &[String]) -> bool {
+    (0..of.len()).any(|at| watched.iter().any(|text| text.as_bytes().starts_with(&of[at..])))
+}
+
+/// What of [`UNLESS`] a text is: nothing, a beginning, or all of it.
+#[derive(PartialEq)]
+enum Going {
+    Off,
+    On,
+    Whole,
+}
+
+/// The one pattern that the families have behind other names.
+const UNLESS: &str = r#"[ \t\r\n]*,[ \t\r\n]*"(arguments|parameters)"[ \t\r\n]*:"#;
+
+fn going(text: &[u8]) -> Going {
+    let Ok(text) = std::str::from_utf8(text) else { return Going::Off };
+    let space = [' ', '\t', '\r', '\n'];
+    let text = text.trim_start_matches(space);
+    let Some(text) = text.strip_prefix(',') else { return if text.is_empty() { Going::On } else { Going::Off } };
+    let text = text.trim_start_matches(space);
+    for key in ["\"arguments\"", "\"parameters\""] {
+        if let Some(rest) = text.strip_prefix(key) {
+            let rest = rest.trim_start_matches(space);
+            return match rest {
+                "" => Going::On,
+                ":" => Going::Whole,
+                _ => Going::Off,
+            };
+        }
+        if key.starts_with(text) {
+            return Going::On;
+        }
+    }
+    Going::Off
+}
+
+/// How far such a text goes on, and where it may end.
+fn other_name(text: &[u8], names: &[String], watched: &[String]) -> (usize, Option<usize>) {
+    let quote = text.iter().position(|&b| b == b'"');
+    let name = &text[..quote.unwrap_or(text.len())];
+    let begins = |of: &[u8]| names.iter().any(|name| name.as_bytes().starts_with(of));
+    let known = (0..=name.len()).rev().find(|&n| begins(&name[..n])).unwrap_or(0);
+    if let Some(&left) = name.get(known) {
+        if watched.iter().any(|text| text.as_bytes()[0] == left) {
+            return (known, None);
+        }
+        let behind = &name[known + 1..];
+        let clean = (0..=behind.len()).take_while(|&n| !has_any(&behind[..n], watched)).last().unwrap_or(0);
+        if clean < behind.len() {
+            return (known + 1 + clean, None);
+        }
+        let Some(quote) = quote else { return (text.len(), None) };
+        let closed = &text[known + 1..=quote];
+        if has_any(closed, watched) || has_begun(closed, watched) {
+            return (quote, None);
+        }
+    } else if quote.is_none() || names.iter().any(|known| known.as_bytes() == name) {
+        return (name.len(), None);
+    }
+    let from = quote.map_or(text.len(), |quote| quote + 1);
+    for to in from + 1..=text.len() {
+        let behind = &text[from..to];
+        match going(behind) {
+            Going::On => {}
+            Going::Whole => return (to - 1, None),
+            Going::Off if has_begun(behind, watched) => return (to - 1, None),
+            Going::Off => return (to, Some(to)),
+        }
+    }
+    (text.len(), None)
+}
+
+/// The same of [`Pattern::Departs`].
+fn departs(text: &[u8], known: &[String], watched: &[String]) -> (usize, Option<usize>) {
+    for to in 1..=text.len() {
+        let read = &text[..to];
+        if known.iter().any(|known| known.as_bytes() == read) {
+            return (to - 1, None);
+        }
+        if !known.iter().any(|known| known.as_bytes().starts_with(read)) {
+            return if has_begun(read, watched) { (to - 1, None) } else { (to, Some(to)) };
+        }
+    }
+    (text.len(), None)
 }
 
 /// Free text: up to an end, which is part of it, or to where it stops if it may stop anywhere.
 #[derive(Clone, Debug)]
 pub(crate) struct Free {
-    /// It does not begin with these.
-    not_first: Vec<String>,
     excludes: Vec<String>,
-    ends: Vec<(String, Pattern)>,
+    ends: Vec<End>,
     /// Ends behind which nothing comes.
     last: Vec<String>,
     stops_anywhere: bool,
-    /// Behind an end, text again.
+}
+
+/// What ends free text.
+#[derive(Clone, Debug)]
+pub(crate) struct End {
+    text: String,
+    rest: Pattern,
+    /// Behind it, text again.
     again: bool,
 }
 
@@ -100,9 +204,16 @@ impl Pattern {
                 let mut todo: Vec<usize> = from.iter().copied().collect();
                 while let Some(at) = todo.pop() {
                     if begun.insert(at) {
-                        let behind = free.ends(input, at, far, &mut out);
-                        if free.again { todo.extend(behind) } else { out.extend(behind) }
+                        todo.extend(free.ends(input, at, far, &mut out));
                     }
+                }
+            }
+            Pattern::OtherName(known, watched) | Pattern::Departs(known, watched) => {
+                for &at in from {
+                    let read = if matches!(self, Pattern::OtherName(..)) { other_name } else { departs };
+                    let (viable, end) = read(&input[at..], known, watched);
+                    *far = (*far).max(at + viable);
+                    out.extend(end.map(|end| at + end));
                 }
             }
         }
@@ -111,17 +222,16 @@ impl Pattern {
 }
 
 impl Free {
-    /// Text that begins here: where it may stop goes to `out`; returned is where its ends end.
+    /// Text that begins here: where it may stop goes to `out`; returned is where text goes on behind its ends.
     fn ends(&self, input: &[u8], from: usize, far: &mut usize, out: &mut BTreeSet<usize>) -> BTreeSet<usize> {
         for at in from..=input.len() {
             let seen = &input[from..at];
-            let first = self.not_first.iter().any(|text| seen.starts_with(text.as_bytes()));
             let longest = |texts: &mut dyn Iterator<Item = &String>| {
                 texts.filter(|text| seen.ends_with(text.as_bytes())).map(String::len).max()
             };
             // What ends the text may contain what it excludes.
-            let ended = longest(&mut self.ends.iter().map(|(end, _)| end).chain(&self.last));
-            if first || longest(&mut self.excludes.iter()) > ended {
+            let ended = longest(&mut self.ends.iter().map(|end| &end.text).chain(&self.last));
+            if longest(&mut self.excludes.iter()) > ended {
                 break;
             }
             *far = (*far).max(at);
@@ -130,11 +240,12 @@ impl Free {
                 return BTreeSet::new();
             }
             let mut behind = BTreeSet::new();
-            let fired = self.ends.iter().filter(|(end, _)| seen.ends_with(end.as_bytes()));
+            let fired = self.ends.iter().filter(|end| seen.ends_with(end.text.as_bytes()));
             let mut any = false;
-            for (_, rest) in fired {
+            for end in fired {
                 any = true;
-                behind.extend(rest.ends(input, &BTreeSet::from([at]), far));
+                let ended = end.rest.ends(input, &BTreeSet::from([at]), far);
+                if end.again { behind.extend(ended) } else { out.extend(ended) }
             }
             if any {
                 return behind;
@@ -204,7 +315,11 @@ pub(crate) const TOOLS: &str = r#"[
 const KNOWN: [Tool; 2] =
     [("set", &[("mode", &["on", "only"], true), ("level", &["1", "2", "13"], false)]), ("set_all", &[])];
 
-fn arguments(format: &WireFormat, (_, known): &Tool) -> Pattern {
+fn arguments(format: &WireFormat, tool: &Tool) -> Pattern {
+    arguments_in(&format.call.arguments, tool)
+}
+
+fn arguments_in(style: &ArgumentStyle, (_, known): &Tool) -> Pattern {
     let any = |values: &[&str], quotes: &[&str]| {
         let quoted = |value: &&str| quotes.iter().map(|q| text(format!("{q}{value}{q}"))).collect::<Vec<_>>();
         Pattern::Any(values.iter().flat_map(quoted).collect())
@@ -222,7 +337,7 @@ fn arguments(format: &WireFormat, (_, known): &Tool) -> Pattern {
         };
         Pattern::All(vec![text(open), inner, text(close)])
     };
-    match &format.call.arguments {
+    match style {
         // As Python's `json.dumps` writes it: the requests of these tests ask for one spelling.
         ArgumentStyle::Json => {
             let member = |name: &str, values: &[&str], is_text: bool| {
@@ -296,7 +411,7 @@ pub(crate) fn turns(format: &WireFormat, demand: Demand) -> Pattern {
 impl Turn<'_> {
     fn reasoning(&self) -> Pattern {
         let Some(format) = &self.format.reasoning else { return text("") };
-        let inside = Pattern::All(vec![self.until(&format.end, &format.excludes), text(&format.after)]);
+        let inside = Pattern::All(vec![self.until(&format.end, &self.reasoning_excludes()), text(&format.after)]);
         let whole = Pattern::All(vec![marker(&format.begin), inside.clone()]);
         match self.demand.reasoning {
             Reasoning::Off => text(""),
@@ -307,15 +422,64 @@ impl Turn<'_> {
     }
 
     fn until(&self, end: &Marker, excludes: &[String]) -> Pattern {
-        let ends = spellings(end).into_iter().map(|end| (end, text(""))).collect();
-        Pattern::Free(Box::new(Free {
-            not_first: Vec::new(),
-            excludes: excludes.to_vec(),
-            ends,
-            last: Vec::new(),
-            stops_anywhere: false,
-            again: false,
-        }))
+        let ends = spellings(end).into_iter().map(|end| End { text: end, rest: text(""), again: false }).collect();
+        Pattern::Free(Box::new(Free { excludes: excludes.to_vec(), ends, last: Vec::new(), stops_anywhere: false }))
+    }
+
+    /// Beginnings of calls: the template's and the model's own, and those of other spellings; those that may be text apart.
+    fn begins(&self) -> (Vec<String>, Vec<String>) {
+        let is_sure = |spelling: &&CallSpelling| spelling.text_unless.is_none();
+        let (sure, unsure): (Vec<_>, Vec<_>) = self.format.spellings.iter().partition(is_sure);
+        let all = |of: Vec<&CallSpelling>| of.iter().flat_map(|s| spellings(&s.begin)).collect::<Vec<String>>();
+        let (mut sure, unsure) = (all(sure), all(unsure));
+        let own = self.format.builtin.iter().filter_map(|own| own.begin.as_ref()).flat_map(spellings);
+        sure.extend(self.heads().into_iter().chain(own).filter(|head| !unsure.iter().any(|u| head.starts_with(u))));
+        (sure, unsure)
+    }
+
+    fn reasoning_excludes(&self) -> Vec<String> {
+        let excludes = self.format.reasoning.iter().flat_map(|reasoning| reasoning.excludes.clone());
+        excludes.chain(self.begins().0).collect()
+    }
+
+    /// What free text watches for.
+    fn watched(&self) -> Watched {
+        let (sure, unsure) = self.begins();
+        let names =
+            KNOWN.iter().flat_map(|tool| sure.iter().filter(|s| s.len() == 1).map(move |s| format!("{s}{}(", tool.0)));
+        let begins = sure.iter().filter(|text| text.len() > 1).cloned().chain(names);
+        begins.chain(unsure).chain(self.format.text.excludes.clone()).collect()
+    }
+
+    /// Other spellings of calls in free text.
+    fn spelled(&self) -> Vec<End> {
+        let names: Vec<String> = KNOWN.iter().map(|tool| tool.0.to_owned()).collect();
+        let mut out = Vec::new();
+        for spelling in &self.format.spellings {
+            let style = spelling.arguments.as_ref().unwrap_or(&self.format.call.arguments);
+            let calls = KNOWN[..self.demand.tools].iter().map(|tool| {
+                let (header, trailer) = (parts(&spelling.header, tool.0), parts(&spelling.trailer, tool.0));
+                Pattern::All(vec![header, arguments_in(style, tool), trailer])
+            });
+            let call = Pattern::Any(calls.collect());
+            let more = spelling
+                .separator
+                .as_ref()
+                .filter(|_| self.demand.several)
+                .map(|separator| Pattern::Upto(None, Box::new(Pattern::All(vec![glue(separator), call.clone()]))));
+            let rest = [Some(call), more, spelling.end.as_ref().map(marker)].into_iter().flatten().collect();
+            let rest = Pattern::All(rest);
+            for text in spellings(&spelling.begin) {
+                if self.demand.tools > 0 {
+                    out.push(End { text: text.clone(), rest: rest.clone(), again: self.demand.several });
+                }
+                if let Some(unless) = &spelling.text_unless {
+                    assert_eq!(unless, UNLESS);
+                    out.push(End { text, rest: Pattern::OtherName(names.clone(), self.watched()), again: true });
+                }
+            }
+        }
+        out
     }
 
     /// A call behind its begin marker.
@@ -388,44 +552,44 @@ impl Turn<'_> {
         if self.demand.forced {
             return Pattern::All(vec![self.calls(), closing()]);
         }
-        let heads = self.heads();
-        let excludes = self.format.text.excludes.clone();
-        let free = |excludes, ends, again| {
-            let (last, stops_anywhere) = (close.to_vec(), close.is_empty());
-            Pattern::Free(Box::new(Free { not_first: Vec::new(), excludes, ends, last, stops_anywhere, again }))
+        let (sure, unsure) = self.begins();
+        let single = self.heads().iter().any(|head| head.chars().count() == 1);
+        let free = |begin: Option<(Vec<String>, Pattern)>, again: bool| {
+            let mut ends = self.spelled();
+            let (heads, body) = begin.unwrap_or((Vec::new(), text("")));
+            let heads = heads.into_iter().filter(|head| !unsure.iter().any(|u| head.starts_with(u)));
+            ends.extend(heads.map(|text| End { text, rest: body.clone(), again }));
+            ends.iter_mut().filter(|end| !end.again).for_each(|end| {
+                end.rest = Pattern::All(vec![end.rest.clone(), closing()]);
+            });
+            // What begins a call that is not allowed; one that begins a spelling is read as that.
+            let begun = |text: &String| ends.iter().any(|end| end.text.starts_with(text.as_str()));
+            let watched = self.watched();
+            let others = watched.iter().filter(|text| !unsure.contains(text) && !begun(text)).cloned();
+            let (excludes, last) = (others.collect(), close.to_vec());
+            Pattern::Free(Box::new(Free { excludes, ends, last, stops_anywhere: close.is_empty() }))
         };
-        let own = || self.format.builtin.iter().filter_map(|own| own.begin.as_ref()).flat_map(spellings).collect();
-        let without = || free([excludes.clone(), heads.clone(), own()].concat(), Vec::new(), false);
-        if self.demand.tools == 0 {
-            return without();
-        }
-        match place {
-            TextPlace::InsteadOfCalls => Pattern::Any(vec![self.calls(), self.text_instead(&heads, without())]),
-            TextPlace::Anywhere | TextPlace::BeforeCalls => {
-                let anywhere = place == TextPlace::Anywhere && self.demand.several;
-                let body = match &self.format.section {
-                    Some(_) if anywhere => self.in_section(),
-                    Some(_) => Pattern::All(vec![self.in_section(), closing()]),
-                    None if anywhere => self.call(),
-                    None => Pattern::All(vec![self.call(), self.more_calls()]),
-                };
-                free(excludes, heads.into_iter().map(|head| (head, body.clone())).collect(), anywhere)
+        if place == TextPlace::InsteadOfCalls || self.demand.tools == 0 {
+            let text = free(None, false);
+            let calls = if self.demand.tools > 0 { vec![self.calls()] } else { Vec::new() };
+            if !single || place != TextPlace::InsteadOfCalls || self.demand.tools == 0 {
+                return Pattern::Any(calls.into_iter().chain([text]).collect());
             }
+            let known = sure.into_iter().filter(|text| text.len() == 1).chain(self.watched()).collect();
+            let first = Pattern::All(vec![Pattern::Departs(known, self.watched()), text.clone()]);
+            let spelled = self.spelled().into_iter().map(|end| {
+                let rest = if end.again { vec![end.rest, text.clone()] } else { vec![end.rest] };
+                Pattern::All([vec![self::text(end.text)], rest].concat())
+            });
+            return Pattern::Any(calls.into_iter().chain([self::text(""), first]).chain(spelled).collect());
         }
-    }
-
-    /// Text that is no call: where a single character begins calls, it does not begin with that.
-    fn text_instead(&self, heads: &[String], without: Pattern) -> Pattern {
-        if heads.iter().all(|head| head.chars().count() > 1) {
-            return without;
-        }
-        let (single, long): (Vec<String>, Vec<String>) = heads.iter().cloned().partition(|h| h.chars().count() == 1);
-        let excludes = [self.format.text.excludes.clone(), long].concat();
-        let begun = excludes.iter().filter_map(|text| text.chars().next()).map(String::from);
-        let first = single.into_iter().chain(begun).collect();
-        let (ends, last) = (Vec::new(), Vec::new());
-        let free = Free { not_first: first, excludes, ends, last, stops_anywhere: true, again: false };
-        Pattern::Free(Box::new(free))
+        let anywhere = place == TextPlace::Anywhere && self.demand.several;
+        let body = match &self.format.section {
+            Some(_) => self.in_section(),
+            None if anywhere => self.call(),
+            None => Pattern::All(vec![self.call(), self.more_calls()]),
+        };
+        free(Some((self.heads(), body)), anywhere)
     }
 
     /// Messages: any number of others, then a call or the answer, and more calls with others between.

@@ -35,6 +35,7 @@ fn tagged(schema: &str) -> (Recognizer, Vec<(String, Kinds)>, Kinds) {
             end: vec![(Trigger::Text(b";".to_vec()), Expr::Empty)],
             lead: b" ".to_vec(),
             trail: b" ".to_vec(),
+            excludes: Vec::new(),
             spaced: false,
             reading: Reading::Json,
         }),

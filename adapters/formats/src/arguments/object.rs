@@ -1,0 +1,56 @@
+//! The protocol's own constraint on arguments: they are an object.
+
+use std::borrow::Cow;
+
+use louver::front::json_schema::{Dialect, SchemaError, SchemaErrorReason, SchemaErrors};
+use louver::spec::json::{Json, Object};
+
+const TYPES: [&str; 7] = ["null", "boolean", "number", "integer", "string", "array", "object"];
+
+/// The schema together with `type: object`. Errors: its `type` excludes objects. A malformed `type` is left for the schema's
+/// reader to report. Cost: a copy of the schema where it does not say `type: object` itself.
+pub(crate) fn and_object(schema: &Json, dialect: Dialect) -> Result<Cow<'_, Json>, SchemaErrors> {
+    let members = match schema {
+        Json::Bool(true) => &Object::default(),
+        Json::Object(members) => members,
+        _ => return Ok(Cow::Borrowed(schema)),
+    };
+    let names: Option<Vec<&str>> = match members.get("type") {
+        None => None,
+        Some(Json::String(name)) => Some(vec![name]),
+        Some(Json::Array(names)) => Some(names.iter().map(|name| name.as_str().unwrap_or_default()).collect()),
+        Some(_) => return Ok(Cow::Borrowed(schema)),
+    };
+    if matches!(names.as_deref(), Some(["object"])) && !old_reference(members, dialect)
+        || names.iter().flatten().any(|name| !TYPES.contains(name))
+    {
+        return Ok(Cow::Borrowed(schema));
+    }
+    if names.is_some_and(|names| !names.contains(&"object")) {
+        let reason = SchemaErrorReason::Unsatisfiable("arguments are an object, which this type excludes".into());
+        let error = SchemaError { pointer: "/type".into(), keyword: "type".into(), reason };
+        return Err(SchemaErrors(vec![error]));
+    }
+    let mut out = vec![("type".to_owned(), Json::String("object".to_owned()))];
+    for (name, value) in members.iter().filter(|(name, _)| *name != "type") {
+        match name {
+            "$ref" if old_reference(members, dialect) => {}
+            "allOf" if old_reference(members, dialect) => {}
+            _ => out.push((name.to_owned(), value.clone())),
+        }
+    }
+    if let Some(reference) = members.get("$ref").filter(|_| old_reference(members, dialect)) {
+        let reference = Object::new(vec![("$ref".to_owned(), reference.clone())]).unwrap_or_default();
+        out.push(("allOf".to_owned(), Json::Array(vec![Json::Object(reference)])));
+    }
+    Ok(Cow::Owned(Json::Object(Object::new(out).unwrap_or_default())))
+}
+
+/// Whether there is a reference beside which the dialect ignores everything.
+fn old_reference(members: &Object, dialect: Dialect) -> bool {
+    let old = match members.get("$schema").and_then(Json::as_str) {
+        Some(uri) => uri.contains("draft-0"),
+        None => dialect < Dialect::Draft201909,
+    };
+    old && members.get("$ref").is_some()
+}

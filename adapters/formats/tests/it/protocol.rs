@@ -1,0 +1,157 @@
+//! What the protocol demands of a call whatever its schema says: arguments are an object, ids are unique.
+
+use louver::limits::Limits;
+use louver_formats::{ArgumentStyle, Call, CallKind, Catalog, LowerError, Strictness, ToolRequest, Turn, WireId};
+use serde_json::json;
+
+use crate::harness::{SEED, request};
+use crate::rig::{BOTH, Rig, Specials};
+
+/// Schemas that allow objects and leave something out, and those that allow none, with the pointer of the refusal.
+const LOOSE: [&str; 12] = [
+    "{}",
+    "true",
+    r#"{"properties": {"x": {"type": "integer"}}}"#,
+    r#"{"required": ["x"], "properties": {"x": {"type": "integer"}}}"#,
+    r#"{"anyOf": [{"type": "object"}, {"type": "string"}, {"type": "integer"}]}"#,
+    r##"{"$ref": "#/$defs/a", "$defs": {"a": {}}}"##,
+    r##"{"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/definitions/a", "definitions": {"a": {"minimum": 1}}}"##,
+    r#"{"type": ["object", "null"], "additionalProperties": {"type": "integer"}}"#,
+    r#"{"type": ["null", "object", "string", "number", "array", "boolean"]}"#,
+    r#"{"title": "Args", "description": "Any", "minProperties": 0}"#,
+    r#"{"not": {"type": "string"}}"#,
+    r#"{"allOf": [{"properties": {"x": {"type": "integer"}}}]}"#,
+];
+
+const NONE: [(&str, &str); 8] = [
+    (r#"{"type": "string"}"#, "/tools/0/parameters/type"),
+    (r#"{"type": ["string", "null"]}"#, "/tools/0/parameters/type"),
+    (r#"{"const": 5}"#, "/tools/0/parameters"),
+    (r#"{"enum": ["a", 1]}"#, "/tools/0/parameters"),
+    (r#"{"anyOf": [{"type": "string"}, {"type": "array"}]}"#, "/tools/0/parameters"),
+    (r##"{"$ref": "#/$defs/a", "$defs": {"a": {"type": "number"}}}"##, "/tools/0/parameters"),
+    (r#"{"not": {"type": "object"}}"#, "/tools/0/parameters"),
+    ("false", "/tools/0/parameters"),
+];
+
+const NO_OBJECTS: [&str; 8] = ["5", "false", "null", r#""x""#, "[]", "[{}]", "1.5", r#""{}""#];
+
+fn with(schema: &str, choice: &str, strictness: Strictness) -> ToolRequest {
+    let tools = format!(r#"[{{"name": "ping", "parameters": {schema}}}]"#);
+    ToolRequest { strictness, ..request(&tools, &json!(choice)) }
+}
+
+fn calls(arguments: &[&str]) -> Turn {
+    let call = |arguments: &&str| Call {
+        id: String::new(),
+        name: "ping".to_owned(),
+        arguments: (*arguments).to_owned(),
+        kind: CallKind::Function,
+    };
+    Turn { calls: arguments.iter().map(call).collect(), ..Turn::default() }
+}
+
+#[test]
+fn arguments_are_an_object_in_every_format() {
+    let (mut wrong, mut taken, mut refused) = (Vec::new(), 0, 0);
+    for format in Catalog::builtin().formats() {
+        let rig = Rig::new(format, Specials::Fewest);
+        for (schema, choice) in LOOSE.iter().flat_map(|schema| ["auto", "required"].map(|choice| (schema, choice))) {
+            for strictness in [Strictness::All, Strictness::AsFlagged] {
+                let at = format!("{}, {choice}, {strictness:?}, {schema}", format.name);
+                let plan = match rig.format.lower(&with(schema, choice, strictness)) {
+                    Ok(plan) => plan,
+                    // Styles that are not JSON refuse what they cannot write.
+                    Err(LowerError::Schemas(_)) if format.call.arguments != ArgumentStyle::Json => continue,
+                    Err(error) => panic!("{at}: {error}"),
+                };
+                let session = rig.session(&plan, &[], &[]);
+                let good = rig.format.render(&calls(&[r#"{"x": 1}"#])).expect("renders");
+                let run = session.run(&session.tokens(&rig.units(&good), 0), 1);
+                if run.taken.is_err() || run.turn.calls.len() != 1 {
+                    wrong.push(format!("{at}: {good:?} is refused: {run:?}"));
+                }
+                taken += 1;
+                if format.call.arguments != ArgumentStyle::Json {
+                    continue;
+                }
+                for arguments in NO_OBJECTS {
+                    let wire = good.replace(r#"{"x": 1}"#, arguments);
+                    let run = session.run(&session.tokens(&rig.units(&wire), 0), 1);
+                    if run.taken.is_ok() || !run.turn.calls.is_empty() {
+                        wrong.push(format!("{at}: {wire:?} is taken: {run:?}"));
+                    }
+                    refused += 1;
+                }
+            }
+        }
+        for (schema, pointer) in NONE {
+            let error = rig.format.lower(&with(schema, "auto", Strictness::All)).expect_err(schema);
+            let faults = error.faults();
+            if faults.is_empty() || faults.iter().any(|fault| !fault.pointer.starts_with(pointer)) {
+                wrong.push(format!("{}: {schema}: {faults:?}", format.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}\n{}", wrong.len(), wrong.join("\n"));
+    assert!(taken > 1_000 && refused > 3_000, "{taken} {refused}");
+}
+
+/// Where the model writes ids, two calls of a turn, and of a conversation, have different ones all the same.
+#[test]
+fn ids_are_unique() {
+    let mut written = Vec::new();
+    for (format, specials) in Catalog::builtin().formats().iter().flat_map(|f| BOTH.map(|specials| (f, specials))) {
+        let rig = Rig::new(format, specials);
+        let plan = rig.format.lower(&request(r#"[{"name": "ping"}]"#, &json!("required"))).expect("lowers");
+        let wire = rig.format.render(&calls(&["{}", "{}", "{}"])).expect("renders");
+        // Every call numbered as the first.
+        let same = ["ping:N", "tool_call_id\": \"N", "<cofl:tool_call id=\"N", "index=\"N"];
+        let same = same.iter().fold(wire.clone(), |wire, place| {
+            let first = if place.starts_with("index") { "1" } else { "0" };
+            ["0", "1", "2", "3"]
+                .iter()
+                .fold(wire, |wire, n| wire.replace(&place.replace('N', n), &place.replace('N', first)))
+        });
+        let units = rig.units(&same);
+        let session = rig.session(&plan, &units, &[]);
+        let tokens = session.tokens(&units, 0);
+        let run = session.run(&tokens, 1);
+        let mut ids: Vec<String> = run.turn.calls.iter().map(|call| call.id.clone()).collect();
+        assert_eq!(ids.len(), 3, "{}: {same:?}", format.name);
+        if same != wire && format.call.id != WireId::Made {
+            written.push(ids.join(" "));
+        }
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), 3, "{}: {ids:?}", format.name);
+        // Those of earlier turns are not given again.
+        let mut matcher = session.matcher();
+        let (mut tracer, mut extractor, mut events) =
+            (louver::matcher::Tracer::new(), plan.extractor(SEED), Vec::new());
+        extractor.reserve_ids(ids.iter().cloned());
+        for token in tokens {
+            matcher.advance_traced(token, &mut tracer).expect("allowed");
+            events.extend(extractor.push(tracer.drain()));
+        }
+        events.extend(extractor.push(tracer.finish()));
+        events.extend(extractor.finish(true));
+        let later = Turn::collect(&events);
+        assert!(later.calls.iter().all(|call| !ids.contains(&call.id)), "{}: {:?}", format.name, later.calls);
+    }
+    written.sort();
+    written.dedup();
+    assert_eq!(written, ["0 1 2", "functions.ping:0 functions.ping:1 functions.ping:2"]);
+}
+
+#[test]
+fn a_custom_format_file_is_read_within_a_budget() {
+    let format = Catalog::builtin().get("qwen3").expect("format").clone();
+    let request = request(r#"[{"name": "ping"}]"#, &json!("auto"));
+    let mut costly = format.clone();
+    costly.spellings[0].text_unless = Some("(a|b)*a(a|b){40}".to_owned());
+    let error = costly.check().expect_err("too large");
+    assert!(error.to_string().contains("/spellings/text_unless"), "{error}");
+    let request = ToolRequest { limits: Limits { compile_fuel: 10, ..Limits::default() }, ..request };
+    assert!(format.read(&request, "Hello").is_err());
+}

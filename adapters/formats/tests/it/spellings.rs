@@ -1,0 +1,149 @@
+//! `data/spellings.toml`: every spelling of calls that a family's models are known to write is a call or cannot be written,
+//! however tokens are cut; and what is not a call stays text.
+
+use std::collections::HashSet;
+
+use louver_formats::{Call, Catalog, Parallel, Reasoning, ToolRequest, Turn};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::harness::{data, request};
+use crate::matrix::call;
+use crate::rig::{BOTH, Rig, Run, Unit, split};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    family: Vec<Family>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Family {
+    formats: Vec<String>,
+    /// Wire text and the text beside the call.
+    calls: Vec<(String, String)>,
+    #[serde(default)]
+    refused: Vec<String>,
+    #[serde(default)]
+    text: Vec<String>,
+}
+
+const TOOLS: &str = r#"[
+  {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+    "required": ["city"], "additionalProperties": false}},
+  {"name": "get_time", "parameters": {}}
+]"#;
+
+fn weather() -> Vec<Call> {
+    vec![call("get_weather", r#"{"city": "Oslo"}"#)]
+}
+
+struct Setting {
+    request: ToolRequest,
+    rig: Rig,
+    at: String,
+}
+
+impl Setting {
+    /// Byte by byte, and in two at every place: all must read the same.
+    fn run(&self, wire: &str) -> Run {
+        let plan = self.rig.format.lower(&self.request).unwrap_or_else(|e| panic!("{}: {e}", self.at));
+        let units = self.rig.units(wire);
+        let session = self.rig.session(&plan, &units, &[]);
+        let mut whole = session.run(&session.tokens(&units, 0), 1);
+        let len: usize = units.iter().map(Unit::bytes).sum();
+        let starts = units.iter().scan(0, |from, unit| {
+            let start = *from;
+            *from += unit.bytes();
+            Some((unit, start))
+        });
+        let pieces =
+            starts.flat_map(|(unit, from)| (from..from + unit.bytes()).flat_map(move |at| split(unit, from, at)));
+        let session = self.rig.session_of(&plan, pieces);
+        for at in 0..len.max(1) {
+            let cut = session.run(&session.tokens_split(&units, at), 1);
+            let same = cut.taken.is_err() == whole.taken.is_err() && (cut.taken.is_err() || cut.events == whole.events);
+            assert!(same, "{}: {wire:?} cut at {at}: {:?}\nnot {:?}", self.at, cut.turn, whole.turn);
+        }
+        whole.turn.calls.iter_mut().for_each(|call| call.id.clear());
+        whole
+    }
+}
+
+fn settings(name: &str) -> Vec<Setting> {
+    let catalog = Catalog::builtin();
+    let format = catalog.get(name).expect("format");
+    let mut out = Vec::new();
+    for (specials, parallel) in BOTH.iter().flat_map(|s| [Parallel::Any, Parallel::One].map(|p| (*s, p))) {
+        let request = ToolRequest { parallel, reasoning: Reasoning::Off, ..request(TOOLS, &json!("auto")) };
+        let rig = Rig::new(format, specials);
+        out.push(Setting { request, rig, at: format!("{name}, {specials:?}, {parallel:?}") });
+    }
+    out
+}
+
+#[test]
+fn every_spelling_is_a_call_or_cannot_be_written() {
+    let file: File = toml::from_str(&data("spellings.toml")).expect("spellings.toml");
+    let (mut wrong, mut checked) = (Vec::new(), 0);
+    for (family, name) in file.family.iter().flat_map(|family| family.formats.iter().map(move |name| (family, name))) {
+        for setting in settings(name) {
+            let mut check = |wire: &str, right: &dyn Fn(&Run) -> bool, what: &str| {
+                let run = setting.run(wire);
+                checked += 1;
+                if !right(&run) {
+                    wrong.push(format!("{}: {wire:?} {what}: {run:?}", setting.at));
+                }
+            };
+            let written = |run: &Run| run.taken.is_ok() && run.complete;
+            for (wire, text) in &family.calls {
+                // Behind the only call there is no more text.
+                let wire = if setting.request.parallel == Parallel::Any { wire } else { &up_to_call(wire) };
+                let text = if setting.request.parallel == Parallel::Any { text } else { up_to_text(wire, text) };
+                let turn = Turn { text: text.to_owned(), calls: weather(), ..Turn::default() };
+                check(wire, &|run| written(run) && run.turn == turn, "is not the call");
+                check(&wire.replace("get_weather", "get_wether"), &|run| !written(run), "has a name of no tool");
+                check(&wire.replace("get_weather", "get_weather_"), &|run| !written(run), "has a name of no tool");
+                check(
+                    &wire.replace("{\"city\": \"Oslo\"}", "5"),
+                    &|run| wire.find("{\"city\"").is_none() || !written(run),
+                    "has no object",
+                );
+                check(&wire.replace("city", "cty"), &|run| !written(run), "has another argument");
+            }
+            for wire in &family.refused {
+                check(wire, &|run| !written(run), "is taken");
+            }
+            for wire in &family.text {
+                check(wire, &|run| written(run) && run.turn.text == *wire && run.turn.calls.is_empty(), "is not text");
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {checked}\n{}", wrong.len(), wrong.join("\n"));
+    assert!(checked > 1_000, "{checked}");
+    // Families whose calls only special tokens begin have nothing to list.
+    let listed: HashSet<&String> = file.family.iter().flat_map(|family| &family.formats).collect();
+    let missing: Vec<String> = Catalog::builtin().names().into_iter().filter(|name| !listed.contains(name)).collect();
+    assert_eq!(missing, ["harmony", "kimi_k3"]);
+}
+
+/// The wire text up to the end of what is beyond doubt the call.
+fn up_to_call(wire: &str) -> String {
+    let tail =
+        ["\n```", "\n</tools>", "]"].iter().find(|tail| wire.starts_with(tail_head(tail)) && wire.ends_with(**tail));
+    tail.map_or(wire, |tail| wire.strip_suffix(tail).unwrap_or(wire)).trim_end().to_owned()
+}
+
+fn tail_head(tail: &str) -> &'static str {
+    match tail {
+        "\n```" => "```json",
+        "\n</tools>" => "<tools>",
+        _ => "[{",
+    }
+}
+
+fn up_to_text<'t>(wire: &str, text: &'t str) -> &'t str {
+    let head = text.find("\n\n```").map(|at| at + 1).or(text.find("\n</tools>")).or(text.find(']'));
+    head.filter(|_| !wire.ends_with("```") || wire.starts_with("```json")).map_or(text, |at| &text[..at])
+}

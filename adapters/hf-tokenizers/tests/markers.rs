@@ -1,0 +1,139 @@
+//! Markers of calls on real tokenizers: as special tokens, as added tokens that are not special, and spelled in ordinary
+//! tokens, they mean the same. Where the shared data is at hand.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use louver::engine::{Constraint, Engine, EngineOptions};
+use louver::ids::TokenId;
+use louver::limits::Limits;
+use louver::mask::bit;
+use louver::matcher::Tracer;
+use louver::spec::tools::Tool;
+use louver_formats::{Catalog, Plan, Reasoning, ToolRequest, Turn};
+use louver_hf_tokenizers::{Encoder, Loaded, VocabOptions, load};
+
+/// Tokenizers, and families whose calls are tried on them.
+const FAMILIES: [(&str, &[&str]); 4] = [
+    ("qwen3", &["qwen3", "qwen3_coder", "qwen2_5", "glm4_7", "phi4_mini", "minimax_m2"]),
+    ("deepseek_v3", &["deepseek_v3", "deepseek_r1", "deepseek_v3_1", "deepseek_v3_2"]),
+    ("llama3_1", &["llama3", "llama3_function", "llama4"]),
+    ("llama2", &["hermes", "mistral_v3", "mistral_v11", "granite"]),
+];
+
+const TOOLS: &str = r#"[
+  {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+    "required": ["city"], "additionalProperties": false}},
+  {"name": "get_time", "parameters": {}}
+]"#;
+
+/// The spellings of a family: calls, and what cannot be written.
+fn spellings(family: &str) -> (Vec<String>, Vec<String>) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../formats/tests/data/spellings.toml");
+    let file: toml::Table = std::fs::read_to_string(path).expect("spellings.toml").parse().expect("TOML");
+    let families = file["family"].as_array().expect("families");
+    let has = |value: &&toml::Value| value["formats"].as_array().expect("formats").iter().any(|f| f.as_str() == Some(family));
+    let found = families.iter().find(has).unwrap_or_else(|| panic!("{family}"));
+    let text = |value: &toml::Value| value.as_str().expect("text").to_owned();
+    let calls = found["calls"].as_array().expect("calls").iter().map(|call| text(&call[0]));
+    let refused = found.get("refused").and_then(toml::Value::as_array).map(|all| all.iter().map(text).collect());
+    (calls.collect(), refused.unwrap_or_default())
+}
+
+struct Setting<'a> {
+    encoder: Encoder<'a>,
+    plan: Plan,
+    constraint: Constraint,
+}
+
+impl Setting<'_> {
+    /// The tokens of a text as the tokenizer has them, and of pieces of it that no marker fits into.
+    fn tokens(&self, wire: &str) -> Vec<Vec<u32>> {
+        let chars: Vec<char> = wire.chars().collect();
+        let cut = |size: usize| {
+            let pieces = chars.chunks(size).map(|piece| piece.iter().collect::<String>());
+            pieces.flat_map(|piece| self.encoder.encode(&piece).expect("tokens")).collect()
+        };
+        vec![cut(chars.len().max(1)), cut(5), cut(1)]
+    }
+
+    /// What the tokens say, if they are a whole turn.
+    fn read(&self, tokens: &[u32], masks: bool) -> Option<Turn> {
+        let mut matcher = self.constraint.matcher();
+        let mut mask = vec![0; self.constraint.vocab().mask_words()];
+        let (mut tracer, mut extractor, mut events) = (Tracer::new(), self.plan.extractor(0), Vec::new());
+        for &token in tokens {
+            let token = TokenId::from_raw(token);
+            let allowed = masks.then(|| {
+                matcher.fill_mask(&mut mask);
+                bit(&mask, token)
+            });
+            let taken = matcher.advance_traced(token, &mut tracer).is_ok();
+            assert!(allowed.is_none_or(|allowed| allowed == taken), "{token:?}");
+            if !taken {
+                return None;
+            }
+            events.extend(extractor.push(tracer.drain()));
+        }
+        let complete = matcher.is_complete();
+        events.extend(extractor.push(tracer.finish()));
+        events.extend(extractor.finish(complete));
+        complete.then(|| Turn::collect(&events))
+    }
+}
+
+#[test]
+fn markers_mean_the_same_however_they_are_tokenized() {
+    let mut checked = 0;
+    for (name, families) in FAMILIES {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/tokenizers").join(name);
+        if !path.is_dir() {
+            println!("skipped: ../shared/data/tokenizers/{name} is not there");
+            continue;
+        }
+        let Loaded { vocab, tokenizer, .. } = load(path.join("tokenizer.json"), &VocabOptions::default()).expect("loads");
+        let vocab = Arc::new(vocab);
+        let engine = Engine::new(vocab.clone(), EngineOptions::default());
+        for family in families {
+            let catalog = Catalog::builtin();
+            let format = catalog.get(family).expect("format").bind(&vocab);
+            let setting = |reasoning| {
+                let tools = Tool::parse_text(TOOLS, &Limits::default()).expect("tools");
+                let request = ToolRequest { tools, reasoning, ..ToolRequest::default() };
+                let plan = format.lower(&request).expect("lowers");
+                let constraint = engine.compile(plan.grammar().clone()).expect("compiles");
+                Setting { encoder: Encoder::new(&tokenizer, &vocab), plan, constraint }
+            };
+            let (plain, thinking) = (setting(Reasoning::Off), format.reasoning.as_ref().map(|_| setting(Reasoning::Opened)));
+            let (calls, refused) = spellings(family);
+            for (n, wire) in calls.iter().enumerate() {
+                for tokens in plain.tokens(wire) {
+                    let turn = plain.read(&tokens, n == 0).unwrap_or_else(|| panic!("{name}, {family}: {wire:?} {tokens:?}"));
+                    assert_eq!(turn.calls.len(), 1, "{name}, {family}: {wire:?}: {turn:?}");
+                    assert_eq!(turn.calls[0].arguments, "{\"city\": \"Oslo\"}", "{name}, {family}: {wire:?}");
+                    checked += 1;
+                }
+                for tokens in plain.tokens(&wire.replace("get_weather", "get_wether")) {
+                    assert_eq!(plain.read(&tokens, false), None, "{name}, {family}: {wire:?}");
+                }
+                // A call in the reasoning is none; JSON there is a draft.
+                let thinking = thinking.as_ref().filter(|_| wire.trim_start().starts_with('<'));
+                for (setting, tokens) in thinking.into_iter().flat_map(|s| s.tokens(&format!("Hm, {}", wire.trim_start())).into_iter().map(move |t| (s, t))) {
+                    let read = setting.read(&tokens, false);
+                    assert!(read.is_none(), "{name}, {family}: {wire:?}: {read:?}");
+                    let mut matcher = setting.constraint.matcher();
+                    let whole = tokens.iter().all(|&token| matcher.advance(TokenId::from_raw(token)).is_ok());
+                    assert!(!whole || wire.starts_with("<tools>"), "{name}, {family}: {wire:?} in reasoning");
+                    checked += 1;
+                }
+            }
+            for wire in &refused {
+                for tokens in plain.tokens(wire) {
+                    assert_eq!(plain.read(&tokens, false), None, "{name}, {family}: {wire:?}");
+                    checked += 1;
+                }
+            }
+        }
+    }
+    println!("{checked} readings");
+}
