@@ -4,6 +4,7 @@ mod deferred;
 mod differential;
 mod generate;
 mod overlaps;
+mod profile;
 mod suite;
 mod support;
 mod walks;

@@ -39,7 +39,7 @@ enum Status {
     Annotations,
 }
 
-fn root(path: &str) -> PathBuf {
+pub(super) fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
