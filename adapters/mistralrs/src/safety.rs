@@ -36,6 +36,12 @@ pub(crate) struct Safety {
     look_at: usize,
     /// The longest shortest completion so far.
     longest: usize,
+    /// Completions known at the last look, each by the token that was kept for it.
+    ///
+    /// The shortest completion in bytes need not be the shortest in tokens. Of two texts as short,
+    /// the search may find the one with fewer tokens now and the other behind its first token, so
+    /// what was found before is kept.
+    known: Vec<(TokenId, Vec<TokenId>)>,
 }
 
 impl Safety {
@@ -53,7 +59,9 @@ impl Safety {
         if position < self.look_at {
             return false;
         }
-        let Some(way) = shortest(matcher) else {
+        let known = self.continued(matcher);
+        let found = [shortest(matcher), known].into_iter().flatten().min_by_key(Vec::len);
+        let Some(way) = found else {
             self.look_at = position + PATIENCE;
             return false;
         };
@@ -67,28 +75,30 @@ impl Safety {
         }
         let allows = |id: usize| mask.get(id / 32).is_some_and(|word| word >> (id % 32) & 1 == 1);
         let likely = largest(row, CANDIDATES, allows);
-        let fits = |matcher: &mut Matcher, token: u32| {
-            let token = TokenId::from_raw(token);
+        // The completion behind a token; a stop token needs none.
+        let behind = |matcher: &mut Matcher, token: TokenId| {
             if matcher.vocab().is_stop(token) {
-                return true;
+                return Some(Vec::new());
             }
-            if matcher.advance(token).is_err() {
-                return false;
-            }
+            matcher.advance(token).ok()?;
             let way = shortest(matcher);
             matcher.rollback(1);
-            way.is_some_and(|way| way.len() < room)
+            way.filter(|way| way.len() < room)
         };
-        let mut kept: Vec<u32> = Vec::new();
         let mut pressed = false;
         for (id, _) in likely {
-            let fits = fits(matcher, id as u32);
-            pressed |= !fits;
-            kept.extend(fits.then_some(id as u32));
+            let token = TokenId::from_raw(id as u32);
+            let way = behind(matcher, token);
+            pressed |= way.is_none();
+            self.known.extend(way.map(|way| (token, way)));
         }
+        let mut kept: Vec<u32> = self.known.iter().map(|(token, _)| token.raw()).collect();
         // A stop token may follow where nothing is missing.
-        match way.first() {
-            Some(first) => kept.push(first.raw()),
+        match way.split_first() {
+            Some((first, rest)) => {
+                kept.push(first.raw());
+                self.known.push((*first, rest.to_vec()));
+            }
             None => kept.extend(matcher.vocab().stops().iter().map(|stop| stop.raw())),
         }
         mask.fill(0);
@@ -97,6 +107,23 @@ impl Safety {
         }
         pressed
     }
+}
+
+impl Safety {
+    /// What was known at the last look of the token that was taken since, if it completes the text.
+    fn continued(&mut self, matcher: &mut Matcher) -> Option<Vec<TokenId>> {
+        let known = std::mem::take(&mut self.known);
+        let last = *matcher.tokens().last()?;
+        let ways = known.into_iter().filter(|(token, _)| *token == last).map(|(_, way)| way);
+        ways.filter(|way| completes(matcher, way)).min_by_key(Vec::len)
+    }
+}
+
+fn completes(matcher: &mut Matcher, way: &[TokenId]) -> bool {
+    let read = way.iter().take_while(|token| matcher.advance(**token).is_ok()).count();
+    let completes = read == way.len() && matcher.is_complete();
+    matcher.rollback(read);
+    completes
 }
 
 fn shortest(matcher: &mut Matcher) -> Option<Vec<TokenId>> {
@@ -115,20 +142,31 @@ mod tests {
 
     /// Runs a model that always prefers one token, in a schema, with a limit; gives the text and whether it was pressed.
     fn run(schema: &str, prefers: u8, limit: usize) -> (String, bool, bool) {
-        let vocab = Arc::new(Vocabulary::toy(&[b"\":", b"{\"", b"\"}"]));
+        let vocab = Vocabulary::toy(&[b"\":", b"{\"", b"\"}"]);
+        run_model(schema, vocab, limit, |_, row| row[usize::from(prefers)] = 5.0)
+    }
+
+    /// Runs a model that sets the logits of each position.
+    fn run_model(
+        schema: &str,
+        vocab: Vocabulary,
+        limit: usize,
+        model: impl Fn(usize, &mut [f32]),
+    ) -> (String, bool, bool) {
+        let vocab = Arc::new(vocab);
         let engine = Engine::new(vocab.clone(), EngineOptions::default());
         let mut matcher = engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap().matcher();
         let mut safety = Safety::default();
         let mut mask = vec![0; vocab.mask_words()];
-        let mut row = vec![0.0; vocab.width()];
-        row[usize::from(prefers)] = 5.0;
-        vocab.stops().iter().for_each(|stop| row[stop.raw() as usize] = -5.0);
         let (mut text, mut pressed) = (Vec::new(), false);
         while text.len() < 10_000 {
             let room = limit - matcher.tokens().len();
             if room == 0 {
                 break;
             }
+            let mut row = vec![0.0; vocab.width()];
+            model(matcher.tokens().len(), &mut row);
+            vocab.stops().iter().for_each(|stop| row[stop.raw() as usize] = -5.0);
             matcher.fill_mask(&mut mask);
             pressed |= safety.narrow(&mut matcher, &mut mask, &row, room);
             let allows = |id: usize| mask[id / 32] >> (id % 32) & 1 == 1;
@@ -141,6 +179,38 @@ mod tests {
             text.extend_from_slice(vocab.bytes(token).unwrap());
         }
         (String::from_utf8(text).unwrap(), matcher.is_complete(), pressed)
+    }
+
+    /// Logits that look like chance, the same each time.
+    struct Random(u64);
+
+    impl Random {
+        fn at(&self, position: usize, id: usize) -> f32 {
+            let mut z = (self.0 << 40 ^ (position as u64) << 20 ^ id as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            (z >> 40) as f32 / 1e5
+        }
+    }
+
+    #[test]
+    fn open_objects_are_closed_within_the_limit() {
+        let schema = r#"{"type": "object", "properties": {"a": {"enum": ["yes", "no"]}, "b": {"type": "integer"}},
+            "required": ["a", "b"]}"#;
+        // Texts as long in bytes have different numbers of tokens.
+        let words: [&[u8]; 8] = [b"\":", b"{\"", b"\"}", b"no\"", b"\n\n", b"\"b\":0", b"b\":0,\"a", b"\",\""];
+        for seed in 0..40 {
+            for limit in [30, 60, 100] {
+                let random = Random(seed);
+                let vocab = Vocabulary::toy(&words);
+                let (text, complete, _) = run_model(schema, vocab, limit, |position, row| {
+                    for (id, logit) in row.iter_mut().enumerate() {
+                        *logit = random.at(position, id);
+                    }
+                });
+                assert!(complete, "{seed} {limit}: {text}");
+            }
+        }
     }
 
     #[test]
