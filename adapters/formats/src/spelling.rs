@@ -1,6 +1,7 @@
 //! Other spellings of calls than the template's: what the models of a family are known to write beside it.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use louver::front::regex;
 use louver::fsm::{ByteSet, Combine, Dfa, DfaBuilder, TooLarge};
@@ -86,8 +87,27 @@ fn pattern_dfa(pattern: &str, limits: &Limits) -> Result<Dfa, &'static str> {
     fuel::with_default_budget(|| limits.compile_budget(pattern.len()), work)
 }
 
+/// Texts that are told from calls.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Text {
+    /// Those that depart from what a regular expression matches.
+    Departs(String),
+    /// Those that depart from what is watched for.
+    First,
+    /// Those up to the first of this byte.
+    Until(u8),
+}
+
+/// Most automata that are kept, and most bytes of texts that one of them was made of.
+const MAX_KEPT: usize = 1024;
+
+type Kept = HashMap<(Vec<Vec<u8>>, Text, usize), Arc<Dfa>>;
+
+/// Formats are few, and most requests have nothing else that ends text.
+static KEPT: LazyLock<Mutex<Kept>> = LazyLock::new(Mutex::default);
+
 /// Texts that leave, with their last byte, the beginnings of what an automaton accepts.
-pub(crate) fn departures(known: &Dfa) -> Dfa {
+fn departures(known: &Dfa) -> Dfa {
     let mut builder = DfaBuilder::new();
     (0..known.len()).for_each(|_| {
         builder.state(false);
@@ -238,24 +258,49 @@ impl<'a> Lowering<'a> {
         }
         words.sort_unstable();
         words.dedup();
-        let limits = &self.request.limits;
-        let large = |cause| LowerError::TooLarge { what: "names of tools in free text", cause };
         let texts = self.watched();
-        let clean = ends_clean(&texts);
-        let unless =
-            pattern_dfa(pattern, limits).map_err(|_| large(TooLarge::States { limit: limits.automaton_states }))?;
-        let both = |dfa: &Dfa| dfa.combine(&clean, Combine::And, limits.automaton_states).map_err(large);
-        let behind = both(&departures(&unless))?;
-        let name = Expr::seq([Expr::star(Expr::Class(ByteSet::of(&[end]).complement())), Expr::bytes(&[end])]);
-        let name = regular::automaton(&name, &[], limits.automaton_states);
-        let name = both(&name.unwrap_or_else(|_| Dfa::never()))?;
+        let behind = self.clean(&texts, Text::Departs(pattern.clone()))?;
+        let name = self.clean(&texts, Text::Until(end))?;
         let first: Vec<u8> = texts.iter().filter_map(|text| text.first().copied()).chain([end]).collect();
-        let tail = self.builder.rule("other name", Expr::Automaton(Arc::new(name)));
+        let tail = self.builder.rule("other name", Expr::Automaton(name));
         let other = self.builder.rule("nothing", Expr::Never);
         let leave = ByteSet::of(&first).complement();
         let except = Except { words, leave, tail, other, close: vec![end].into() };
-        let body = Expr::seq([Expr::Except(Box::new(except)), Expr::Automaton(Arc::new(behind))]);
+        let body = Expr::seq([Expr::Except(Box::new(except)), Expr::Automaton(behind)]);
         Ok(Some(self.builder.labelled("text behind a marker", Role::Resumed.label(), body)))
+    }
+
+    /// Such texts, in which none of these stands and behind which none has begun. Those of a process are kept.
+    pub(crate) fn clean(&self, texts: &[Vec<u8>], of: Text) -> Result<Arc<Dfa>, LowerError> {
+        let limit = self.request.limits.automaton_states;
+        let large = |cause| LowerError::TooLarge { what: "what free text is told from", cause };
+        let key = (texts.to_vec(), of, limit);
+        let known = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(dfa) = known().get(&key) {
+            return Ok(dfa.clone());
+        }
+        let too_large = || large(TooLarge::States { limit });
+        let dfa = match &key.1 {
+            Text::Departs(pattern) => departures(&pattern_dfa(pattern, &self.request.limits).map_err(|_| too_large())?),
+            Text::First => {
+                let all = Expr::alt(texts.iter().map(|text| Expr::bytes(text)));
+                departures(&regular::automaton(&all, &[], limit).map_err(|_| too_large())?)
+            }
+            Text::Until(end) => {
+                let end = ByteSet::of(&[*end]);
+                let name = Expr::seq([Expr::star(Expr::Class(end.complement())), Expr::Class(end)]);
+                regular::automaton(&name, &[], limit).map_err(|_| too_large())?
+            }
+        };
+        let dfa = Arc::new(dfa.combine(&ends_clean(texts), Combine::And, limit).map_err(large)?);
+        if texts.iter().map(Vec::len).sum::<usize>() < MAX_KEPT {
+            let mut kept = known();
+            if kept.len() >= MAX_KEPT {
+                kept.clear();
+            }
+            kept.insert(key, dfa.clone());
+        }
+        Ok(dfa)
     }
 
     /// Texts that begin a call wherever they stand. A single character does so with the name of an offered tool behind it.
@@ -271,7 +316,7 @@ impl<'a> Lowering<'a> {
 
     /// What free text must not miss: beginnings of calls, what it excludes, and what ends it.
     pub(crate) fn watched(&self) -> Vec<Vec<u8>> {
-        let begins = self.call_texts().into_iter().chain(self.format.unsure_begins());
+        let begins = self.format.sure_begins().into_iter().chain(self.format.unsure_begins());
         let excludes = self.format.text.excludes.iter().cloned();
         let demands = self.request.stop.iter().chain(&self.request.bans).cloned();
         begins.chain(excludes).chain(demands).map(String::into_bytes).collect()

@@ -1,17 +1,13 @@
 //! Free text: where it ends, what it excludes, and what tells it from calls.
 
-use std::sync::Arc;
-
-use louver::fsm::{Combine, TooLarge};
 use louver::ids::RuleId;
-use louver::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Trigger, regular};
+use louver::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Trigger};
 
 use crate::lower::Lowering;
 use crate::marker::Marker;
 use crate::plan::Role;
-use crate::raw::ends_clean;
 use crate::request::LowerError;
-use crate::spelling::{Spelled, departures};
+use crate::spelling::{Spelled, Text};
 
 impl Lowering<'_> {
     /// Text up to one of the ends, which is part of it.
@@ -53,21 +49,14 @@ impl Lowering<'_> {
 
     /// Free text in a turn that is text or calls. Where calls begin with a single character, text begins with another.
     pub(crate) fn text_instead_of_calls(&mut self) -> Result<Expr, LowerError> {
-        let begin = self.format.section.as_ref().map(|s| &s.begin).or(self.format.call.begin.as_ref());
-        let single: Vec<String> =
-            begin.into_iter().flat_map(Marker::text_heads).filter(|head| head.chars().count() == 1).collect();
         let next = self.most_calls().map(|_| self.closing());
         let free = self.text(None, next.clone());
-        if single.is_empty() {
+        if !self.format.sure_begins().iter().any(|begin| begin.chars().count() == 1) {
             return Ok(free);
         }
         // Everything that free text watches for is told from text here, as it may stand at the beginning.
-        let (texts, limit) = (self.watched(), self.request.limits.automaton_states);
-        let large = |cause| LowerError::TooLarge { what: "what text begins with", cause };
-        let known = single.iter().map(|text| Expr::text(text)).chain(texts.iter().map(|text| Expr::bytes(text)));
-        let known = regular::automaton(&Expr::alt(known), &[], limit).map_err(|_| large(TooLarge::States { limit }))?;
-        let first = departures(&known).combine(&ends_clean(&texts), Combine::And, limit).map_err(large)?;
-        let first = self.builder.labelled("first of text", Role::Text.label(), Expr::Automaton(Arc::new(first)));
+        let first = self.clean(&self.watched(), Text::First)?;
+        let first = self.builder.labelled("first of text", Role::Text.label(), Expr::Automaton(first));
         let mut starts = vec![Expr::seq([Expr::Ref(first), free.clone()])];
         for (trigger, rule) in self.spelled_tags(next.as_ref().unwrap_or(&free), &free) {
             starts.push(Expr::seq([self.fired(&trigger), Expr::Ref(rule)]));

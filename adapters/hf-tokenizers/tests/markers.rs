@@ -32,7 +32,8 @@ fn spellings(family: &str) -> (Vec<String>, Vec<String>) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../formats/tests/data/spellings.toml");
     let file: toml::Table = std::fs::read_to_string(path).expect("spellings.toml").parse().expect("TOML");
     let families = file["family"].as_array().expect("families");
-    let has = |value: &&toml::Value| value["formats"].as_array().expect("formats").iter().any(|f| f.as_str() == Some(family));
+    let has =
+        |value: &&toml::Value| value["formats"].as_array().expect("formats").iter().any(|f| f.as_str() == Some(family));
     let found = families.iter().find(has).unwrap_or_else(|| panic!("{family}"));
     let text = |value: &toml::Value| value.as_str().expect("text").to_owned();
     let calls = found["calls"].as_array().expect("calls").iter().map(|call| text(&call[0]));
@@ -91,7 +92,8 @@ fn markers_mean_the_same_however_they_are_tokenized() {
             println!("skipped: ../shared/data/tokenizers/{name} is not there");
             continue;
         }
-        let Loaded { vocab, tokenizer, .. } = load(path.join("tokenizer.json"), &VocabOptions::default()).expect("loads");
+        let Loaded { vocab, tokenizer, .. } =
+            load(path.join("tokenizer.json"), &VocabOptions::default()).expect("loads");
         let vocab = Arc::new(vocab);
         let engine = Engine::new(vocab.clone(), EngineOptions::default());
         for family in families {
@@ -104,11 +106,13 @@ fn markers_mean_the_same_however_they_are_tokenized() {
                 let constraint = engine.compile(plan.grammar().clone()).expect("compiles");
                 Setting { encoder: Encoder::new(&tokenizer, &vocab), plan, constraint }
             };
-            let (plain, thinking) = (setting(Reasoning::Off), format.reasoning.as_ref().map(|_| setting(Reasoning::Opened)));
+            let (plain, thinking) =
+                (setting(Reasoning::Off), format.reasoning.as_ref().map(|_| setting(Reasoning::Opened)));
             let (calls, refused) = spellings(family);
             for (n, wire) in calls.iter().enumerate() {
                 for tokens in plain.tokens(wire) {
-                    let turn = plain.read(&tokens, n == 0).unwrap_or_else(|| panic!("{name}, {family}: {wire:?} {tokens:?}"));
+                    let turn =
+                        plain.read(&tokens, n == 0).unwrap_or_else(|| panic!("{name}, {family}: {wire:?} {tokens:?}"));
                     assert_eq!(turn.calls.len(), 1, "{name}, {family}: {wire:?}: {turn:?}");
                     assert_eq!(turn.calls[0].arguments, "{\"city\": \"Oslo\"}", "{name}, {family}: {wire:?}");
                     checked += 1;
@@ -118,7 +122,10 @@ fn markers_mean_the_same_however_they_are_tokenized() {
                 }
                 // A call in the reasoning is none; JSON there is a draft.
                 let thinking = thinking.as_ref().filter(|_| wire.trim_start().starts_with('<'));
-                for (setting, tokens) in thinking.into_iter().flat_map(|s| s.tokens(&format!("Hm, {}", wire.trim_start())).into_iter().map(move |t| (s, t))) {
+                for (setting, tokens) in thinking
+                    .into_iter()
+                    .flat_map(|s| s.tokens(&format!("Hm, {}", wire.trim_start())).into_iter().map(move |t| (s, t)))
+                {
                     let read = setting.read(&tokens, false);
                     assert!(read.is_none(), "{name}, {family}: {wire:?}: {read:?}");
                     let mut matcher = setting.constraint.matcher();

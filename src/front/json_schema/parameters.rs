@@ -12,12 +12,12 @@ use super::normalize::Needs;
 use super::punctuation::Frame;
 use super::syntax::{Syntax, around, contains, either, lookalikes, spelled};
 use super::{Policy, Registry, SchemaErrors, SchemaOptions};
-use crate::front::regex::{spell_dfa, spell_utf8};
+use crate::front::regex::{by_target, spell_dfa, spell_utf8};
 use crate::fsm::{Combine, Dfa};
 use crate::hash::HashMap;
 use crate::ids::RuleId;
 use crate::ir::regular;
-use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, Trigger};
+use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, Graph, Trigger};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
@@ -499,14 +499,24 @@ impl<'a> Lowering<'a, '_> {
     }
 
     fn raw_text_of(&mut self, string: &StringFacets<'a>, forbidden: &[&[u8]], kinds: Kinds, raw: &Raw) -> Expr {
-        let Some(texts) = self.raw_text(string, forbidden) else { return Expr::Never };
-        match self.framed_text(texts, kinds, raw) {
+        // Lengths last, as they multiply states.
+        let lengths = (string.min, string.max);
+        let Some(texts) = self.raw_text(&StringFacets { min: 0, max: None, ..string.clone() }, forbidden) else {
+            return Expr::Never;
+        };
+        match self.framed_text(texts, lengths, kinds, raw) {
             Ok(expr) => expr,
             Err(error) => self.too_large(&error),
         }
     }
 
-    fn framed_text(&mut self, texts: Dfa, kinds: Kinds, raw: &Raw) -> Result<Expr, crate::fsm::TooLarge> {
+    fn framed_text(
+        &mut self,
+        texts: Dfa,
+        lengths: (u32, Option<u32>),
+        kinds: Kinds,
+        raw: &Raw,
+    ) -> Result<Expr, crate::fsm::TooLarge> {
         let limits = self.norm.limits;
         let limit = limits.automaton_states;
         let minus = |a: &Dfa, b: &Dfa| a.combine(b, Combine::Minus, limit).map(|dfa| dfa.minimize());
@@ -517,7 +527,6 @@ impl<'a> Lowering<'a, '_> {
         if texts.is_empty() {
             return Ok(Expr::Never);
         }
-        let spell = |dfa: &Dfa| if dfa.is_empty() { Expr::Never } else { spell_dfa(dfa, &mut spell_utf8) };
         // Without the frame, a text must not begin or end as if it had one.
         let mut ends = vec![(Expr::bytes(&raw.trail), texts.clone())];
         if !raw.trail.is_empty() {
@@ -525,13 +534,33 @@ impl<'a> Lowering<'a, '_> {
         }
         let mut out = Vec::new();
         for (trail, texts) in ends {
-            out.push(Expr::seq([Expr::bytes(&raw.lead), spell(&texts), trail.clone()]));
+            let framed = self.spell_of_length(&texts, lengths)?;
+            out.push(Expr::seq([Expr::bytes(&raw.lead), framed, trail.clone()]));
             if !raw.lead.is_empty() {
                 let bare = minus(&texts, &around(false, &raw.lead, true, limit)?)?;
-                out.push(Expr::seq([spell(&bare), trail]));
+                out.push(Expr::seq([self.spell_of_length(&bare, lengths)?, trail]));
             }
         }
         Ok(Expr::alt(out))
+    }
+
+    /// Those of an automaton's texts that have so many code points.
+    fn spell_of_length(&mut self, dfa: &Dfa, lengths: (u32, Option<u32>)) -> Result<Expr, crate::fsm::TooLarge> {
+        let edges = |_: &mut Self, graph: &mut Graph| {
+            for from in 0..dfa.len() as u32 {
+                let edges = by_target(dfa, from).into_iter();
+                edges.for_each(|(to, ranges)| graph.edge(from, spell_utf8(&ranges), to));
+            }
+        };
+        let exact = match lengths {
+            _ if dfa.is_empty() => return Ok(Expr::Never),
+            (0, None) => return Ok(spell_dfa(dfa, &mut spell_utf8)),
+            (min, max) => match self.counted_texts(dfa, lengths, edges) {
+                Some(counted) => return Ok(counted),
+                None => dfa.of_length(min, max, self.norm.limits.automaton_states)?,
+            },
+        };
+        Ok(if exact.is_empty() { Expr::Never } else { spell_dfa(&exact, &mut spell_utf8) })
     }
 }
 

@@ -119,7 +119,8 @@ impl<'a> Lowering<'a, '_> {
         (facets.min, facets.max) = (0, None);
         let Some(mut dfa) = self.norm.text_dfa(&facets) else { return Expr::Never };
         if counted {
-            if let Some(texts) = self.counted_texts(&dfa, lengths) {
+            let edges = |lowering: &mut Self, graph: &mut Graph| lowering.spelt_edges(&dfa, |_| false, graph);
+            if let Some(texts) = self.counted_texts(&dfa, lengths, edges) {
                 return Expr::seq([Expr::text("\""), texts, Expr::text("\"")]);
             }
             (facets.min, facets.max) = lengths;
@@ -137,7 +138,13 @@ impl<'a> Lowering<'a, '_> {
 
     /// The texts of an automaton over code points whose length is in these bounds, where they are worth counting as they are read:
     /// there would be many states for many lengths, and texts of every state can be ended in numbers of steps that repeat soon.
-    fn counted_texts(&mut self, dfa: &Dfa, (min, max): (u32, Option<u32>)) -> Option<Expr> {
+    /// `edges` spells the automaton's edges.
+    pub(super) fn counted_texts(
+        &mut self,
+        dfa: &Dfa,
+        (min, max): (u32, Option<u32>),
+        edges: impl FnOnce(&mut Self, &mut Graph),
+    ) -> Option<Expr> {
         /// As many states are made at once.
         const FEW: usize = 256;
         /// As many times the states that may be made at once may be made as they are met: most never are.
@@ -148,7 +155,7 @@ impl<'a> Lowering<'a, '_> {
         }
         let ends: Vec<u32> = (0..dfa.len() as u32).filter(|&state| dfa.is_final(state)).collect();
         let mut graph = Graph { nodes: dfa.len() as u32, ends, ..Graph::default() };
-        self.spelt_edges(dfa, |_| false, &mut graph);
+        edges(self, &mut graph);
         let counted = Counted { graph, min, max };
         let levels = Levels::of(dfa.len(), &counted.steps(), &counted.graph.ends, max)?;
         levels.ends_within(0, min, max).then(|| Expr::Counted(Box::new(counted)))

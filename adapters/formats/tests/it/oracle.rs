@@ -98,7 +98,7 @@ fn other_name(text: &[u8], names: &[String], watched: &[String]) -> (usize, Opti
         match going(behind) {
             Going::On => {}
             Going::Whole => return (to - 1, None),
-            Going::Off if has_begun(behind, watched) => return (to - 1, None),
+            Going::Off if has_any(behind, watched) || has_begun(behind, watched) => return (to - 1, None),
             Going::Off => return (to, Some(to)),
         }
     }
@@ -113,7 +113,7 @@ fn departs(text: &[u8], known: &[String], watched: &[String]) -> (usize, Option<
             return (to - 1, None);
         }
         if !known.iter().any(|known| known.as_bytes().starts_with(read)) {
-            return if has_begun(read, watched) { (to - 1, None) } else { (to, Some(to)) };
+            return if has_any(read, watched) || has_begun(read, watched) { (to - 1, None) } else { (to, Some(to)) };
         }
     }
     (text.len(), None)
@@ -445,10 +445,7 @@ impl Turn<'_> {
     /// What free text watches for.
     fn watched(&self) -> Watched {
         let (sure, unsure) = self.begins();
-        let names =
-            KNOWN.iter().flat_map(|tool| sure.iter().filter(|s| s.len() == 1).map(move |s| format!("{s}{}(", tool.0)));
-        let begins = sure.iter().filter(|text| text.len() > 1).cloned().chain(names);
-        begins.chain(unsure).chain(self.format.text.excludes.clone()).collect()
+        sure.into_iter().chain(unsure).chain(self.format.text.excludes.clone()).collect()
     }
 
     /// Other spellings of calls in free text.
@@ -552,7 +549,7 @@ impl Turn<'_> {
         if self.demand.forced {
             return Pattern::All(vec![self.calls(), closing()]);
         }
-        let (sure, unsure) = self.begins();
+        let unsure = self.begins().1;
         let single = self.heads().iter().any(|head| head.chars().count() == 1);
         let free = |begin: Option<(Vec<String>, Pattern)>, again: bool| {
             let mut ends = self.spelled();
@@ -564,8 +561,13 @@ impl Turn<'_> {
             });
             // What begins a call that is not allowed; one that begins a spelling is read as that.
             let begun = |text: &String| ends.iter().any(|end| end.text.starts_with(text.as_str()));
-            let watched = self.watched();
-            let others = watched.iter().filter(|text| !unsure.contains(text) && !begun(text)).cloned();
+            // A single character begins one with a name.
+            let names = |text: String| match text.len() {
+                1 => KNOWN.iter().map(|tool| format!("{text}{}(", tool.0)).collect(),
+                _ => vec![text],
+            };
+            let watched = self.watched().into_iter().flat_map(names);
+            let others = watched.filter(|text| !unsure.contains(text) && !begun(text));
             let (excludes, last) = (others.collect(), close.to_vec());
             Pattern::Free(Box::new(Free { excludes, ends, last, stops_anywhere: close.is_empty() }))
         };
@@ -575,8 +577,7 @@ impl Turn<'_> {
             if !single || place != TextPlace::InsteadOfCalls || self.demand.tools == 0 {
                 return Pattern::Any(calls.into_iter().chain([text]).collect());
             }
-            let known = sure.into_iter().filter(|text| text.len() == 1).chain(self.watched()).collect();
-            let first = Pattern::All(vec![Pattern::Departs(known, self.watched()), text.clone()]);
+            let first = Pattern::All(vec![Pattern::Departs(self.watched(), self.watched()), text.clone()]);
             let spelled = self.spelled().into_iter().map(|end| {
                 let rest = if end.again { vec![end.rest, text.clone()] } else { vec![end.rest] };
                 Pattern::All([vec![self::text(end.text)], rest].concat())

@@ -144,6 +144,95 @@ fn ids_are_unique() {
     assert_eq!(written, ["0 1 2", "functions.ping:0 functions.ping:1 functions.ping:2"]);
 }
 
+/// By family with arguments in tags: texts at which its readers split a value, and some that look like them.
+const IN_VALUES: [(&str, &[&str], &[&str]); 8] = [
+    (
+        "qwen3_coder",
+        &["<parameter=", "</function>", "<function=", "<tool_call>", "</tool_call>"],
+        &["<parameter", "</parameters>", "</param", "<b>", "<function"],
+    ),
+    ("glm4_5", &["<arg_key>", "<tool_call>", "</tool_call>"], &["<arg_", "<key>", "</arg_values>"]),
+    ("glm4_7", &["<arg_key>", "<tool_call>", "</tool_call>"], &["<arg_", "<key>", "</arg_values>"]),
+    (
+        "minimax_m2",
+        &["<parameter name=\"", "</invoke>", "<invoke name=\"", "<minimax:tool_call>", "</minimax:tool_call>"],
+        &["<parameter value=\"", "<parameters>", "</parameters>", "<invoke>"],
+    ),
+    (
+        "deepseek_v3_2",
+        &[
+            "<｜DSML｜parameter",
+            "<｜DSML｜invoke",
+            "</｜DSML｜invoke>",
+            "</｜DSML｜function_calls>",
+            "<｜DSML｜tool_calls>",
+        ],
+        &["<｜DSML", "DSML", "<parameter name=\"b\">"],
+    ),
+    (
+        "deepseek_v4",
+        &[
+            "<｜DSML｜parameter",
+            "<｜DSML｜invoke",
+            "</｜DSML｜invoke>",
+            "</｜DSML｜tool_calls>",
+            "<｜DSML｜function_calls>",
+        ],
+        &["<｜DSML", "DSML", "<parameter name=\"b\">"],
+    ),
+    (
+        "cohere_xml",
+        &["<cofl:value name=\"", "<cofl:value ", "</cofl:tool_call>", "</cofl:tool_calls>", "<cofl:tool_call id=\""],
+        &["<cofl:val", "<value name=\"", "</cofl:"],
+    ),
+    (
+        "kimi_k3",
+        &["<|open|>argument key=\"", "<|open|>call tool=\"", "<|close|>call<|sep|>", "<|close|>tools<|sep|>"],
+        &["<|open", "argument key=\"b\""],
+    ),
+];
+
+#[test]
+fn markers_stand_in_no_value() {
+    let tools = r#"[
+      {"name": "free", "parameters": {"type": "object", "properties": {"a": {"type": "string"}, "b": {}}, "required": ["a"]}},
+      {"name": "either", "parameters": {"type": "object", "properties": {"a": {"type": ["string", "integer"]}}, "required": ["a"]}},
+      {"name": "short", "parameters": {"type": "object", "properties": {"a": {"type": "string", "maxLength": 90}}, "required": ["a"]}},
+      {"name": "other", "parameters": {"type": "object"}}
+    ]"#;
+    let (mut wrong, mut checked, mut tagged) = (Vec::new(), 0, Vec::new());
+    for format in Catalog::builtin().formats() {
+        if !matches!(format.call.arguments, ArgumentStyle::Tagged(_)) {
+            continue;
+        }
+        tagged.push(format.name.clone());
+        let (_, markers, others) = IN_VALUES.iter().find(|(name, ..)| *name == format.name).expect("in the table");
+        for (specials, name) in BOTH.iter().flat_map(|s| ["free", "either", "short", "other"].map(|name| (*s, name))) {
+            let rig = Rig::new(format, specials);
+            let plan = rig.format.lower(&request(tools, &json!("required"))).expect("lowers");
+            let mut turn = calls(&[r#"{"a": "x VALUE y"}"#]);
+            turn.calls[0].name = name.to_owned();
+            let wire = rig.format.render(&turn).expect("renders");
+            for (text, right) in markers.iter().map(|m| (m, false)).chain(others.iter().map(|o| (o, true))) {
+                // Spelled out, whatever the vocabulary has.
+                let wire = wire.replace("VALUE", &format!("\0{text}"));
+                let units = rig.units(&wire);
+                let session = rig.session(&plan, &units, &[]);
+                let run = session.run(&session.tokens(&units, 0), 1);
+                if (run.taken.is_ok() && run.complete) != right {
+                    wrong.push(format!("{}, {specials:?}, {name}: {wire:?} is taken: {}", format.name, !right));
+                }
+                checked += 1;
+            }
+            // What cannot be read back is not written.
+            turn.calls[0].arguments = json!({"a": markers[0]}).to_string();
+            assert!(rig.format.render(&turn).is_err(), "{}", format.name);
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {checked}\n{}", wrong.len(), wrong.join("\n"));
+    assert!(checked > 300 && tagged.len() == IN_VALUES.len(), "{checked} {tagged:?}");
+}
+
 #[test]
 fn a_custom_format_file_is_read_within_a_budget() {
     let format = Catalog::builtin().get("qwen3").expect("format").clone();

@@ -71,12 +71,12 @@ impl Setting {
     }
 }
 
-fn settings(name: &str) -> Vec<Setting> {
+fn settings(name: &str, reasoning: Reasoning) -> Vec<Setting> {
     let catalog = Catalog::builtin();
     let format = catalog.get(name).expect("format");
     let mut out = Vec::new();
     for (specials, parallel) in BOTH.iter().flat_map(|s| [Parallel::Any, Parallel::One].map(|p| (*s, p))) {
-        let request = ToolRequest { parallel, reasoning: Reasoning::Off, ..request(TOOLS, &json!("auto")) };
+        let request = ToolRequest { parallel, reasoning, ..request(TOOLS, &json!("auto")) };
         let rig = Rig::new(format, specials);
         out.push(Setting { request, rig, at: format!("{name}, {specials:?}, {parallel:?}") });
     }
@@ -88,7 +88,7 @@ fn every_spelling_is_a_call_or_cannot_be_written() {
     let file: File = toml::from_str(&data("spellings.toml")).expect("spellings.toml");
     let (mut wrong, mut checked) = (Vec::new(), 0);
     for (family, name) in file.family.iter().flat_map(|family| family.formats.iter().map(move |name| (family, name))) {
-        for setting in settings(name) {
+        for setting in settings(name, Reasoning::Off) {
             let mut check = |wire: &str, right: &dyn Fn(&Run) -> bool, what: &str| {
                 let run = setting.run(wire);
                 checked += 1;
@@ -126,6 +126,33 @@ fn every_spelling_is_a_call_or_cannot_be_written() {
     let listed: HashSet<&String> = file.family.iter().flat_map(|family| &family.formats).collect();
     let missing: Vec<String> = Catalog::builtin().names().into_iter().filter(|name| !listed.contains(name)).collect();
     assert_eq!(missing, ["harmony", "kimi_k3"]);
+}
+
+/// A marker of calls in reasoning closes the block first. JSON there is a draft.
+#[test]
+fn calls_stand_in_no_reasoning() {
+    let file: File = toml::from_str(&data("spellings.toml")).expect("spellings.toml");
+    let (mut wrong, mut checked) = (Vec::new(), 0);
+    let catalog = Catalog::builtin();
+    for (family, name) in file.family.iter().flat_map(|family| family.formats.iter().map(move |name| (family, name))) {
+        if catalog.get(name).expect("format").reasoning.is_none() {
+            continue;
+        }
+        let begins = ["{", "[{", "<tools>", "```json"];
+        let calls =
+            family.calls.iter().map(|(wire, _)| wire.trim_start()).filter(|w| !begins.iter().any(|b| w.starts_with(b)));
+        for (setting, wire) in
+            settings(name, Reasoning::Opened).iter().flat_map(|s| calls.clone().map(move |wire| (s, wire)))
+        {
+            checked += 1;
+            let run = setting.run(&format!("Hm, {wire}"));
+            if run.taken.is_ok() {
+                wrong.push(format!("{}: {wire:?}: {run:?}", setting.at));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {checked}\n{}", wrong.len(), wrong.join("\n"));
+    assert!(checked > 90, "{checked}");
 }
 
 /// The wire text up to the end of what is beyond doubt the call.
