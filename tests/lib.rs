@@ -4,6 +4,7 @@ mod cases;
 mod compat;
 mod fuzz;
 mod harness;
+mod mistakes;
 mod property;
 mod scale;
 mod schema;

@@ -187,6 +187,18 @@ fn grammars_of_every_kind() {
 }
 
 #[test]
+fn texts_are_explained_without_a_tokenizer() {
+    let why = &explained(&["--regex", "xtr(y|ap)", "--at", "x", "--why", "true"])["at"]["why"];
+    assert_eq!((&why["id"], &why["token"], &why["allowed"]), (&Value::Null, &json!("true"), &json!(false)));
+    assert_eq!(why["why"], "its byte 2 (u) is not allowed behind \"tr\"; expected [ay]");
+    let why = &explained(&["--regex", "try", "--why", "t"])["at"]["why"];
+    assert_eq!(why["why"], "it is allowed");
+    let (code, out, _) = explain(&["--regex", "try", "--why", "ta"]);
+    assert_eq!(code, Some(0));
+    assert!(out.contains("text \"ta\": its byte 1 (a) is not allowed"), "{out}");
+}
+
+#[test]
 fn errors_are_shown_in_the_source() {
     let (code, _, err) = explain(&["--regex", "ab(?<=c)"]);
     assert_eq!(code, Some(2));

@@ -457,7 +457,7 @@ impl Reader<'_> {
             loop {
                 self.space();
                 if self.peek() != Some(b'"') {
-                    return Err(JsonErrorReason::Expected("a key"));
+                    return Err(JsonErrorReason::Expected("a key in double quotes"));
                 }
                 let key = self.string(text)?;
                 if !self.take(b':') {

@@ -48,7 +48,9 @@ pub(super) struct Tokens {
 /// What becomes of one token.
 #[derive(Debug, Serialize)]
 pub(super) struct Why {
-    pub(super) id: u32,
+    /// None without a tokenizer: then the token is a text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) id: Option<u32>,
     pub(super) token: String,
     pub(super) allowed: bool,
     /// Bytes of the token that are fine.
@@ -56,8 +58,9 @@ pub(super) struct Why {
     pub(super) why: String,
 }
 
-/// About bytes alone.
-pub(super) fn bytes(compiled: Arc<Compiled>, prefix: &str, limits: &Limits) -> At {
+/// About bytes alone; `why` is a text.
+pub(super) fn bytes(compiled: Arc<Compiled>, prefix: &str, why: Option<&str>, limits: &Limits) -> Result<At> {
+    let why = why.map(|text| refusal_of_text(compiled.clone(), prefix, text)).transpose()?;
     let mut recognizer = Recognizer::with_limits(compiled, limits);
     let refused = match recognizer.push(prefix.as_bytes()) {
         Ok(()) => None,
@@ -65,7 +68,22 @@ pub(super) fn bytes(compiled: Arc<Compiled>, prefix: &str, limits: &Limits) -> A
         Err(limit) => Some(limit.to_string()),
     };
     let may_end = recognizer.is_complete();
-    At { prefix: prefix.to_owned(), refused, bytes: recognizer.allowed().to_string(), may_end, ..At::default() }
+    let (prefix, bytes) = (prefix.to_owned(), recognizer.allowed().to_string());
+    Ok(At { prefix, refused, bytes, may_end, why, ..At::default() })
+}
+
+/// What becomes of a text behind a prefix, as if it were a token.
+fn refusal_of_text(compiled: Arc<Compiled>, prefix: &str, text: &str) -> Result<Why> {
+    let vocab = Arc::new(Vocabulary::toy(&[text.as_bytes()]));
+    let engine = Engine::new(vocab.clone(), EngineOptions::default());
+    let mut matcher = engine.bind(compiled).context("without a tokenizer, tokens have no ids")?.matcher();
+    for byte in prefix.bytes() {
+        if matcher.advance(TokenId::from_raw(byte.into())).is_err() {
+            break;
+        }
+    }
+    let token = vocab.find(text.as_bytes()).context("an empty text")?;
+    Ok(Why { id: None, ..explain(&mut matcher, &vocab, token)? })
 }
 
 fn not_allowed(text: &[u8], offset: usize) -> String {
@@ -158,5 +176,5 @@ fn explain(matcher: &mut Matcher, vocab: &Vocabulary, token: TokenId) -> Result<
         Some(Refusal::Byte { behind, .. }) => behind.len(),
         Some(_) => 0,
     };
-    Ok(Why { id: token.raw(), token: vocab.shown(token), allowed: refusal.is_none(), good, why })
+    Ok(Why { id: Some(token.raw()), token: vocab.shown(token), allowed: refusal.is_none(), good, why })
 }

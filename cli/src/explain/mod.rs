@@ -34,8 +34,8 @@ pub(crate) struct ExplainArgs {
     /// Also: what may follow this text?
     #[arg(long, value_name = "PREFIX")]
     at: Option<String>,
-    /// Why may this token (its id or its text) not follow the text of `--at`?
-    #[arg(long, value_name = "TOKEN", requires = "tokenizer")]
+    /// Why may this token (its id or its text) not follow the text of `--at`? Without a tokenizer it is any text.
+    #[arg(long, value_name = "TOKEN")]
     why: Option<String>,
     /// How many of the allowed tokens are shown.
     #[arg(long, value_name = "N", default_value = "20")]
@@ -116,7 +116,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode> {
         let prefix = args.at.as_deref().unwrap_or_default();
         report.at = Some(match &args.tokenizer {
             Some(tokenizer) => at::tokens(compiled, tokenizer, prefix, args.why.as_deref(), args.tokens)?,
-            None => at::bytes(compiled, prefix, &limits),
+            None => at::bytes(compiled, prefix, args.why.as_deref(), &limits)?,
         });
     }
     if args.json {

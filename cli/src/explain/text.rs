@@ -115,7 +115,10 @@ fn following(f: &mut fmt::Formatter<'_>, at: &At) -> fmt::Result {
         writeln!(f, "  first: {}", first.join(", "))?;
     }
     if let Some(why) = &at.why {
-        writeln!(f, "token {} {:?}: {}", why.id, why.token, why.why)?;
+        match why.id {
+            Some(id) => writeln!(f, "token {id} {:?}: {}", why.token, why.why)?,
+            None => writeln!(f, "text {:?}: {}", why.token, why.why)?,
+        }
     }
     Ok(())
 }

@@ -172,6 +172,14 @@ impl Parser<'_> {
             Some(c @ ('=' | ':')) => self.cursor.error(
                 Diagnostic::error(at..at + 1, format!("unexpected `{c}`")).help("rules are written `name ::= ...`"),
             ),
+            Some('/') => self.cursor.error(
+                Diagnostic::error(at..at + 1, "unexpected `/`")
+                    .help("a regular expression is written `Regex(\"...\")`, a comment `# ...`"),
+            ),
+            Some(',') => self.cursor.error(
+                Diagnostic::error(at..at + 1, "unexpected `,`")
+                    .help("expressions follow each other without a comma; the dialect `kbnf` reads one"),
+            ),
             Some('-') => {
                 self.cursor.error(Diagnostic::error(at..at + 1, "a difference of two expressions is not supported"))
             }

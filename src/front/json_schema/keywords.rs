@@ -12,6 +12,7 @@ use super::normalize::Normalizer;
 use super::resolve::Unresolved;
 use super::same::is_annotation;
 use super::{Dialect as Draft, Formats, MemberOrder, format};
+use crate::front::diagnostic::similar;
 use crate::ir::Members;
 use crate::spec::json::{Json, Object};
 
@@ -94,6 +95,10 @@ impl<'a> Normalizer<'a> {
                 facets.types = facets.types.and(types);
             }
             "enum" => match value.as_array() {
+                Some([]) => {
+                    self.conflict(loc, "enum", "the list is empty, so no value is one of it");
+                    facets.types = Types::NONE;
+                }
                 Some(values) => self.values(loc, facets, values.iter().collect()),
                 None => self.malformed(loc, "enum", "must be an array"),
             },
@@ -123,6 +128,10 @@ impl<'a> Normalizer<'a> {
             }
             "required" => match self.names(value) {
                 Some(names) => facets.object.required = names,
+                None if matches!(value, Json::Bool(_)) => {
+                    let what = "must be an array of strings: name the member in the `required` of its object";
+                    self.malformed(loc, "required", what);
+                }
                 None => self.malformed(loc, "required", "must be an array of strings"),
             },
             "propertyNames" => {
@@ -188,7 +197,17 @@ impl<'a> Normalizer<'a> {
 
     fn types(&mut self, loc: LocId, value: &Json) -> Types {
         types_of(value).unwrap_or_else(|| {
-            self.malformed(loc, "type", "must be a type name or an array of type names");
+            let names = match value {
+                Json::Array(names) => &names[..],
+                name => std::slice::from_ref(name),
+            };
+            let unknown = names.iter().filter_map(Json::as_str).find(|name| Types::named(name).is_none());
+            let help = unknown.map(|name| {
+                let meant = similar(name, TYPES).map(|known| format!("; is `{known}` meant?"));
+                format!(": {name:?} is none{}", meant.unwrap_or_default())
+            });
+            let what = format!("must be a type name or an array of type names{}", help.unwrap_or_default());
+            self.malformed(loc, "type", &what);
             Types::ALL
         })
     }
@@ -480,6 +499,8 @@ fn only_name(pattern: &str) -> Option<&str> {
 }
 
 /// The types that `type` lists.
+const TYPES: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
+
 fn types_of(value: &Json) -> Option<Types> {
     match value {
         Json::String(name) => Types::named(name),

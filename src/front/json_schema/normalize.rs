@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use super::doc::{Doc, LocId};
 use super::facets::{ArrayPart, Covers, Facets, ObjectPart, PatternUse, Types};
 use super::keywords::{Case, Said};
+use super::same::is_annotation;
 use super::{Dialect as Draft, Policy, Registry, SchemaError, SchemaErrorReason as Reason, SchemaOptions};
 use crate::front::regex::{Known, RegexError, known};
 use crate::fsm::Dfa;
@@ -87,6 +88,9 @@ pub(super) struct Normalizer<'a> {
     unknown: bool,
 }
 
+/// Most contradictions that are told.
+const MAX_CONFLICTS: usize = 16;
+
 impl<'a> Normalizer<'a> {
     pub(super) fn new(
         (root, remotes): (&'a Json, &'a Registry),
@@ -161,13 +165,28 @@ impl<'a> Normalizer<'a> {
 
     /// Notes a contradiction that makes a subschema allow nothing.
     pub(super) fn conflict(&mut self, loc: LocId, keyword: &str, what: &str) {
-        if self.conflicts.len() < 16 {
+        if self.conflicts.len() < MAX_CONFLICTS {
             self.conflicts.push(SchemaError {
                 pointer: self.doc.keyword_pointer(loc, keyword),
                 keyword: keyword.to_owned(),
                 reason: Reason::Unsatisfiable(what.to_owned()),
             });
         }
+    }
+
+    /// What a schema says of its own values leaves none; unless a keyword has been named, all of them are.
+    fn contradiction(&mut self, loc: LocId) {
+        if self.conflicts.len() >= MAX_CONFLICTS {
+            return;
+        }
+        let place = self.doc.keyword_pointer(loc, "") + "/";
+        if self.conflicts.iter().any(|known| known.pointer.strip_suffix(&*known.keyword) == Some(&*place)) {
+            return;
+        }
+        let names = self.doc.object(loc).into_iter().flat_map(|object| object.iter().map(|(name, _)| name));
+        let names: Vec<String> =
+            names.filter(|name| !is_annotation(name)).take(8).map(|name| format!("`{name}`")).collect();
+        self.conflict(loc, "", &format!("its keywords contradict each other: {}", names.join(", ")));
     }
 
     /// The canonical conjunction of locations: references followed, trivial ones dropped.
@@ -312,7 +331,7 @@ impl<'a> Normalizer<'a> {
     pub(super) fn combine(&mut self, loc: LocId, said: Said<'a>) -> Alternatives<'a> {
         let Said { facets, all, any, one, cases, unevaluated_properties, unevaluated_items } = said;
         if facets.types.is_none() {
-            self.conflict(loc, "", "its keywords contradict each other");
+            self.contradiction(loc);
         }
         let mut out: Alternatives<'a> = match facets.types.is_none() {
             true => Rc::new(Vec::new()),

@@ -1,0 +1,63 @@
+//! Mistakes that users make in schemas, grammars, patterns and structural tags, and what they are told: `mistakes.jsonl`, one a line.
+
+use louver::compile::Compiled;
+use louver::front::ebnf::{self, Dialect, EbnfOptions};
+use louver::front::{json_schema, lark, regex, structural_tag};
+use louver::ir::Grammar;
+use louver::limits::Limits;
+use louver::spec::json::Json;
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Mistake {
+    kind: String,
+    spec: String,
+    #[serde(default)]
+    dialect: Dialect,
+    /// Parts of the message.
+    says: Vec<String>,
+}
+
+impl Mistake {
+    /// What the user is told; `None` if nothing is wrong.
+    fn message(&self) -> Option<String> {
+        let limits = Limits::default();
+        let spec = &self.spec;
+        let lowered: Result<Grammar, String> = match &*self.kind {
+            "json_schema" => Json::parse(spec, &limits).map_err(|e| e.to_string()).and_then(|schema| {
+                json_schema::lower(&schema, &Default::default(), &limits).map_err(|errors| errors.to_string())
+            }),
+            "ebnf" => {
+                let options = EbnfOptions { dialect: self.dialect, ..EbnfOptions::default() };
+                ebnf::lower(spec, &options, &limits).map(|l| l.grammar).map_err(|e| e.to_string())
+            }
+            "lark" => lark::lower(spec, &Default::default(), &limits).map(|l| l.grammar).map_err(|e| e.to_string()),
+            "regex" => regex::lower(spec, &Default::default(), &limits).map_err(|e| e.to_string()),
+            "structural_tag" => {
+                let lowered = structural_tag::lower(spec, &Default::default(), &limits);
+                lowered.map(|l| l.grammar).map_err(|e| e.to_string())
+            }
+            other => panic!("no kind {other}"),
+        };
+        match lowered {
+            Ok(grammar) => Compiled::new(&grammar, &limits).err().map(|error| error.to_string()),
+            Err(message) => Some(message),
+        }
+    }
+}
+
+#[test]
+fn mistakes_are_told() {
+    let text = include_str!("mistakes.jsonl");
+    let mut wrong = Vec::new();
+    for line in text.lines() {
+        let mistake: Mistake = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        match mistake.message() {
+            Some(message) if !mistake.says.is_empty() && mistake.says.iter().all(|part| message.contains(&**part)) => {}
+            message => wrong.push(format!("{line}\n    {message:?}")),
+        }
+    }
+    assert!(text.lines().count() >= 60);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
