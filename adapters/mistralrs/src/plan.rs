@@ -378,8 +378,7 @@ impl Plan {
             let (events_in, events) = mpsc::unbounded_channel();
             let (outcome_in, outcome) = oneshot::channel();
             let steps = Arc::default();
-            // Calls have ids of their own whatever the seed: clients match results with calls by them.
-            let reader = self.reader(fresh_seed().wrapping_add(choice));
+            let reader = self.reader(id_seed(seed.unwrap_or_else(fresh_seed).wrapping_add(choice), &prompt));
             let reading = stream::read(responses, taps, reader, events_in, (shared.clone(), Arc::clone(&steps)));
             tokio::spawn(async move { drop(outcome_in.send(reading.await)) });
             streams.push(EventStream {
@@ -491,10 +490,30 @@ impl Plan {
     }
 }
 
+/// The seed of the ids of a generation's calls. The same prompt and seed give the same ids; the turns of
+/// a conversation have different prompts, so that its ids differ although the seed is the same.
+fn id_seed(seed: u64, prompt: &[u32]) -> u64 {
+    // The 64-bit FNV-1a hash (Fowler, Noll and Vo, 1991), by tokens.
+    prompt
+        .iter()
+        .fold(seed ^ 0xcbf2_9ce4_8422_2325, |hash, token| (hash ^ u64::from(*token)).wrapping_mul(0x0100_0000_01b3))
+}
+
 /// Ids of calls need not be unpredictable, only different.
 pub(crate) fn fresh_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(0)
+}
+
+#[cfg(test)]
+#[test]
+fn ids_differ_by_prompt_and_are_repeatable() {
+    let seeds: std::collections::HashSet<u64> =
+        [(4, vec![1]), (4, vec![2]), (4, vec![1, 2]), (5, vec![1]), (4, vec![])]
+            .map(|(seed, prompt)| id_seed(seed, &prompt))
+            .into();
+    assert_eq!(seeds.len(), 5);
+    assert!(seeds.contains(&id_seed(4, &[1])));
 }
 
 pub(crate) fn single(mut streams: Vec<EventStream>) -> Result<EventStream, RequestError> {
