@@ -135,7 +135,13 @@ async fn what_is_not_enforced_is_reported() {
     let host = host().await;
     let mut mixed = tools();
     mixed[0]["function"]["strict"] = true.into();
-    let plan = host.louver.tools(mixed).choice(ToolChoice::Named("book".to_owned())).reasoning(Reasoning::Off);
+    // Where a call is forced, its arguments match their schema all the same.
+    let named = host.louver.tools(mixed.clone()).choice(ToolChoice::Named("book".to_owned()));
+    let named = named.reasoning(Reasoning::Off).strictness(Strictness::AsFlagged).build().unwrap();
+    let generation = run(host, &named, ask("Well?").set_sampler_max_len(300), seeded(1)).await;
+    assert_eq!(generation.report.level, Level::Full);
+    check_calls(&generation.turn, &tools());
+    let plan = host.louver.tools(mixed).choice(ToolChoice::Auto).reasoning(Reasoning::Off);
     let plan = plan.strictness(Strictness::AsFlagged).build().unwrap();
     let generation = run(host, &plan, ask("Well?").set_sampler_max_len(300), seeded(1)).await;
     assert_eq!(generation.report.level, Level::Partial);
