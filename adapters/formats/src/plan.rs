@@ -168,8 +168,8 @@ impl Plan {
         &self.inner.format
     }
 
-    /// An extractor for one generation. Call ids depend on the seed and the call's index alone: give every generation
-    /// (each choice of a request with `n > 1`) a seed of its own.
+    /// An extractor for one generation. Made-up ids of calls depend on the seed and the call's index: give every generation
+    /// (each choice of a request with `n > 1`) a seed of its own, and earlier calls' ids to [`Extractor::reserve_ids`].
     pub fn extractor(&self, id_seed: u64) -> Extractor {
         Extractor::new(self.clone(), id_seed)
     }

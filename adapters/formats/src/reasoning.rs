@@ -45,7 +45,7 @@ impl Lowering<'_> {
     /// Behind the begin marker: text, the end marker, what stands behind it.
     pub(crate) fn reasoning_inside(&mut self, format: &ReasoningFormat) -> Result<Expr, LowerError> {
         // What begins a call closes the block first.
-        let begins = self.format.sure_begins();
+        let begins = self.sure_begins();
         let mut excludes: Vec<Vec<u8>> = format
             .excludes
             .iter()

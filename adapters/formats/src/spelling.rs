@@ -303,10 +303,20 @@ impl<'a> Lowering<'a> {
         Ok(dfa)
     }
 
+    /// Texts that always begin a call. Without tools, the other spellings are text.
+    pub(crate) fn sure_begins(&self) -> Vec<String> {
+        let mut begins = self.format.sure_begins();
+        if self.request.kinds().next().is_none() {
+            let spelled: Vec<String> = self.format.sure_spellings().flat_map(|s| s.begin.text_heads()).collect();
+            begins.retain(|begin| !spelled.contains(begin));
+        }
+        begins
+    }
+
     /// Texts that begin a call wherever they stand. A single character does so with the name of an offered tool behind it.
     pub(crate) fn call_texts(&self) -> Vec<String> {
         let (single, mut out): (Vec<String>, Vec<String>) =
-            self.format.sure_begins().into_iter().partition(|text| text.chars().count() == 1);
+            self.sure_begins().into_iter().partition(|text| text.chars().count() == 1);
         for (name, _) in self.request.kinds().take(self.request.functions()).filter(|_| !single.is_empty()) {
             let header = written(&self.format.call.header, name);
             out.extend(single.iter().map(|begin| format!("{begin}{header}")));
@@ -316,7 +326,7 @@ impl<'a> Lowering<'a> {
 
     /// What free text must not miss: beginnings of calls, what it excludes, and what ends it.
     pub(crate) fn watched(&self) -> Vec<Vec<u8>> {
-        let begins = self.format.sure_begins().into_iter().chain(self.format.unsure_begins());
+        let begins = self.sure_begins().into_iter().chain(self.format.unsure_begins());
         let excludes = self.format.text.excludes.iter().cloned();
         let demands = self.request.stop.iter().chain(&self.request.bans).cloned();
         begins.chain(excludes).chain(demands).map(String::into_bytes).collect()

@@ -51,7 +51,7 @@ impl Lowering<'_> {
     pub(crate) fn text_instead_of_calls(&mut self) -> Result<Expr, LowerError> {
         let next = self.most_calls().map(|_| self.closing());
         let free = self.text(None, next.clone());
-        if !self.format.sure_begins().iter().any(|begin| begin.chars().count() == 1) {
+        if !self.sure_begins().iter().any(|begin| begin.chars().count() == 1) {
             return Ok(free);
         }
         // Everything that free text watches for is told from text here, as it may stand at the beginning.

@@ -128,6 +128,22 @@ fn every_spelling_is_a_call_or_cannot_be_written() {
     assert_eq!(missing, ["harmony", "kimi_k3"]);
 }
 
+/// Where no tool is on offer, what only other spellings begin is text.
+#[test]
+fn without_tools_other_spellings_are_text() {
+    for (name, text) in [
+        ("llama3", r#"{"type": "function", "function": {"name": "get_weather", "parameters": {}}}"#),
+        ("llama3", r#"{"name": "get_weather", "parameters": {}}"#),
+        ("qwen3_coder", "<function=f>\n<parameter=x>\n</parameter>"),
+        ("phi4_mini", "functools[0]"),
+    ] {
+        let mut setting = settings(name, Reasoning::Off).remove(0);
+        setting.request.tools.clear();
+        let run = setting.run(text);
+        assert!(run.taken.is_ok() && run.complete && run.turn.text == text, "{name}: {text}: {run:?}");
+    }
+}
+
 /// A marker of calls in reasoning closes the block first. JSON there is a draft.
 #[test]
 fn calls_stand_in_no_reasoning() {
