@@ -60,7 +60,7 @@ pub use louver_formats::{
     Call, CallKind, Cut, Event, Parallel, Reasoning, ReasoningBudget, Strictness, ToolRequest, Turn,
 };
 pub use model::{Louver, LouverOptions};
-pub use plan::{Overlap, Plan, PlanBuilder, Prefetch, Run, RunOptions, ToolList};
+pub use plan::{Overlap, Plan, PlanBuilder, Prefetch, Run, RunOptions, ToolList, call_ids};
 pub use prompt::{ChatTemplate, PromptParts, TemplateError, TemplateInput};
 pub use record::{Candidate, Phase, Record, Step};
 pub use report::{Completion, EnforcementReport, Level, Part, Relaxed, Timing, Violation, ViolationKind};

@@ -212,8 +212,16 @@ pub struct Run {
     pub sampling: Option<SamplingParams>,
     /// Further logits processors, which run before Louver's.
     pub processors: Vec<Arc<dyn mistralrs::CustomLogitsProcessor>>,
+    /// Ids of earlier calls of the conversation ([`call_ids`]), which no call of this turn gets.
+    pub earlier_ids: Vec<String>,
     /// The rest.
     pub options: RunOptions,
+}
+
+/// The ids of the calls in messages in OpenAI's JSON form.
+pub fn call_ids(messages: &[serde_json::Value]) -> Vec<String> {
+    let calls = messages.iter().filter_map(|message| message["tool_calls"].as_array()).flatten();
+    calls.filter_map(|call| call["id"].as_str().map(str::to_owned)).collect()
 }
 
 impl Plan {
@@ -311,7 +319,7 @@ impl Plan {
         request: &mut impl RequestLike,
         options: RunOptions,
     ) -> Result<(Vec<u32>, Run), RequestError> {
-        let prompt = self.take_prompt(request)?;
+        let (prompt, earlier_ids) = self.take_prompt(request)?;
         let sampling = request.take_sampling_params();
         if sampling.stop_toks.is_some() {
             return Err(RequestError::Unsupported("stop sequences: they could end a call in the middle"));
@@ -320,7 +328,7 @@ impl Plan {
             return Err(RequestError::Unsupported("a constraint of the host beside Louver's"));
         }
         let processors = request.take_logits_processors().unwrap_or_default();
-        Ok((prompt, Run { sampling: Some(sampling), processors, options }))
+        Ok((prompt, Run { sampling: Some(sampling), processors, earlier_ids, options }))
     }
 
     /// Sends a prompt to the model and streams what it says, each choice by itself. The model is the one Louver was made for.
@@ -335,7 +343,7 @@ impl Plan {
         prompt: Vec<u32>,
         run: Run,
     ) -> Result<Vec<EventStream>, RequestError> {
-        let Run { sampling, processors, options } = run;
+        let Run { sampling, processors, earlier_ids, options } = run;
         let mut sampling = sampling.unwrap_or_else(SamplingParams::neutral);
         let choices = std::mem::replace(&mut sampling.n_choices, 1);
         if sampling.max_len == Some(0) {
@@ -378,7 +386,8 @@ impl Plan {
             let (events_in, events) = mpsc::unbounded_channel();
             let (outcome_in, outcome) = oneshot::channel();
             let steps = Arc::default();
-            let reader = self.reader(id_seed(seed.unwrap_or_else(fresh_seed).wrapping_add(choice), &prompt));
+            let id_seed = id_seed(seed.unwrap_or_else(fresh_seed).wrapping_add(choice), &prompt);
+            let reader = self.reader(id_seed, &earlier_ids);
             let reading = stream::read(responses, taps, reader, events_in, (shared.clone(), Arc::clone(&steps)));
             tokio::spawn(async move { drop(outcome_in.send(reading.await)) });
             streams.push(EventStream {
@@ -432,7 +441,7 @@ impl Plan {
 
     /// What generated tokens say, read at once. A stop token at the end may be there or not.
     pub fn read(&self, tokens: &[u32]) -> Turn {
-        let mut reader = self.reader(0);
+        let mut reader = self.reader(0, &[]);
         let mut events: Vec<Event> = reader.push(tokens);
         events.extend(reader.finish());
         Turn::collect(&events)
@@ -451,10 +460,14 @@ impl Plan {
         Arc::new(Hook::new(hook, Arc::new(Shared::default())))
     }
 
-    fn reader(&self, id_seed: u64) -> Reader {
+    fn reader(&self, id_seed: u64, earlier_ids: &[String]) -> Reader {
         let vocab = self.inner.engine.vocab().clone();
         match &self.constrained {
-            Some(c) => Reader::constrained(vocab, c.constraint.matcher(), c.lowered.extractor(id_seed)),
+            Some(c) => {
+                let mut extractor = c.lowered.extractor(id_seed);
+                extractor.reserve_ids(earlier_ids.iter().cloned());
+                Reader::constrained(vocab, c.constraint.matcher(), extractor)
+            }
             None => Reader::text(vocab),
         }
     }
@@ -473,7 +486,8 @@ impl Plan {
         self.inner.tokenize(&text)
     }
 
-    fn take_prompt(&self, request: &mut impl RequestLike) -> Result<Vec<u32>, RequestError> {
+    /// The prompt's tokens, and the ids of earlier calls.
+    fn take_prompt(&self, request: &mut impl RequestLike) -> Result<(Vec<u32>, Vec<String>), RequestError> {
         if request.take_tools().is_some() {
             return Err(RequestError::Unsupported("tools in the request: give them to Louver::tools"));
         }
@@ -482,11 +496,12 @@ impl Plan {
         }
         let (messages, enable_thinking) = match request.take_messages() {
             RequestMessage::Chat { messages, enable_thinking, .. } => (messages, enable_thinking),
-            RequestMessage::CompletionTokens(tokens) => return Ok(tokens),
+            RequestMessage::CompletionTokens(tokens) => return Ok((tokens, Vec::new())),
             _ => return Err(RequestError::Unsupported("only chat messages or prompt tokens can be constrained")),
         };
         let messages: Vec<serde_json::Value> = messages.iter().map(prompt::message).collect();
-        self.render(&messages, self.shown.enable_thinking.or(enable_thinking))
+        let prompt = self.render(&messages, self.shown.enable_thinking.or(enable_thinking))?;
+        Ok((prompt, call_ids(&messages)))
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use louver::engine::PrepareBudget;
 use louver_formats::{Reasoning, ReasoningBudget, ToolRequest};
-use louver_mistralrs::{Overlap, Record, Run, RunOptions, TemplateInput};
+use louver_mistralrs::{Overlap, Record, Run, RunOptions, TemplateInput, call_ids};
 use mistralrs::SamplingParams;
 use serde_json::Value;
 use tokio::time::timeout_at;
@@ -131,7 +131,8 @@ impl Demand {
             overlap: Overlap { prepare: false, ..Overlap::default() },
             record,
         };
-        Run { sampling: Some(params), processors: served.processors.0.clone(), options }
+        let (processors, earlier_ids) = (served.processors.0.clone(), call_ids(&self.messages));
+        Run { sampling: Some(params), processors, earlier_ids, options }
     }
 }
 
