@@ -1,6 +1,7 @@
 //! What can go wrong, by when it does: at loading, while a request is made, while it runs.
 
 use louver::compile::CompileError;
+use louver::matcher::AdvanceError;
 use louver_formats::{DetectError, LowerError, UnknownFormat};
 
 use crate::prompt::TemplateError;
@@ -164,4 +165,21 @@ pub enum Fault {
     /// A bug in Louver.
     #[error("internal error: {0}")]
     Panic(String),
+}
+
+impl Fault {
+    /// Why a chosen token was not taken: it is not allowed, or reading it needs more than the limits.
+    pub(crate) fn of_token(token: u32, error: &AdvanceError) -> Fault {
+        match error {
+            AdvanceError::Limit { what } => Fault::Limit((*what).to_owned()),
+            error => Fault::Rejected { token, why: error.to_string() },
+        }
+    }
+}
+
+#[cfg(test)]
+#[test]
+fn limits_are_no_fault_of_the_host() {
+    let limit = AdvanceError::Limit { what: "fuel for one mask or token" };
+    assert!(matches!(Fault::of_token(91, &limit), Fault::Limit(what) if what.starts_with("fuel")));
 }

@@ -287,7 +287,7 @@ impl State {
             // A stop token was taken and the host goes on regardless (it does so after a stop token at the first position).
             Err((_, AdvanceError::Terminated)) => return Allowed::Stops,
             Err((token, error)) => {
-                shared.fail(Fault::Rejected { token, why: error.to_string() });
+                shared.fail(Fault::of_token(token, &error));
                 return Allowed::Stops;
             }
         }

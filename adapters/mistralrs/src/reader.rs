@@ -70,7 +70,7 @@ impl Reader {
                             self.reasoning += usize::from(self.phase == Phase::Reasoning);
                             events.extend(extractor.push(given.fresh(spans)));
                         }
-                        Err(error) => self.fault = Some(Fault::Rejected { token: raw, why: error.to_string() }),
+                        Err(error) => self.fault = Some(Fault::of_token(raw, &error)),
                     }
                 }
                 Mode::Text { held } => {
@@ -97,7 +97,7 @@ impl Reader {
             (**matcher, *tracer) = (constraint.matcher(), Tracer::new());
             for raw in &self.tokens {
                 if let Err(error) = matcher.advance_traced(TokenId::from_raw(*raw), tracer) {
-                    self.fault.get_or_insert(Fault::Rejected { token: *raw, why: error.to_string() });
+                    self.fault.get_or_insert(Fault::of_token(*raw, &error));
                 }
             }
             given.again = given.bytes;
