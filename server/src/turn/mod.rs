@@ -6,6 +6,7 @@ mod running;
 mod told;
 mod work;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use louver::engine::PrepareBudget;
@@ -145,14 +146,20 @@ fn fresh_seed() -> u64 {
 /// there. Errors: 503 while the server is stopping, 429 where too many wait, 404 for a model that is not there, 400 for
 /// what cannot be enforced.
 pub(crate) async fn start(app: &App, mut demand: Demand, arrived: Instant) -> Result<Running, ApiError> {
-    let places = std::mem::take(&mut demand.places);
+    let places = Arc::new(std::mem::take(&mut demand.places));
     let deadline = arrived + app.config().limits.requests.timeout_s.0;
     let late = |_| ApiError::whole(ErrorKind::Timeout, "timeout", "the request took too long");
-    let started = timeout_at(deadline.into(), start_by(app, demand, arrived, deadline)).await.map_err(late)?;
+    let started =
+        timeout_at(deadline.into(), start_by(app, demand, (arrived, deadline), &places)).await.map_err(late)?;
     started.map_err(|error| error.map_pointers(|pointer| places.original(pointer)))
 }
 
-async fn start_by(app: &App, demand: Demand, arrived: Instant, deadline: Instant) -> Result<Running, ApiError> {
+async fn start_by(
+    app: &App,
+    demand: Demand,
+    (arrived, deadline): (Instant, Instant),
+    places: &Arc<Places>,
+) -> Result<Running, ApiError> {
     if app.phases().now() != Phase::Running {
         return Err(ApiError::whole(ErrorKind::Unavailable, "stopping", "the server is stopping"));
     }
@@ -196,7 +203,7 @@ async fn start_by(app: &App, demand: Demand, arrived: Instant, deadline: Instant
     let live_steps = streamed && sampling.logprobs.is_some();
     let options = running::Options { arrived, deadline, compiled_in, live_steps };
     let recording = source.map(|(route, body)| running::Recording { id, route, body: body.into() });
-    Ok(Running::new((app.clone(), served), streams, later, (permits, work), (options, recording)))
+    Ok(Running::new((app.clone(), served), streams, later, (permits, work), (options, recording, places.clone())))
 }
 
 /// The first choice of a request.

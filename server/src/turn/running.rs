@@ -18,6 +18,7 @@ use crate::error::{ApiError, ErrorKind};
 use crate::http::phase::Phase;
 use crate::inspect::{Outcome, Recorder, RequestSummary, TimingSummary};
 use crate::metrics::{FinishLabels, ModelLabels};
+use crate::request::places::Places;
 use crate::state::{App, Served};
 use crate::turn::Work;
 
@@ -77,6 +78,8 @@ struct Shared {
     recording: Option<Recording>,
     options: Options,
     permits: Permits,
+    /// Where members of the request stood that were rewritten.
+    places: Arc<Places>,
 }
 
 /// Choices that are begun when the one before is over.
@@ -102,6 +105,7 @@ struct Choice {
     recorder: Option<(String, Recorder)>,
     tally: Tally,
     permits: Permits,
+    places: Arc<Places>,
 }
 
 type Advance = Pin<Box<dyn Future<Output = (Option<Choice>, Result<Progress, ApiError>)> + Send>>;
@@ -128,12 +132,12 @@ impl Running {
         streams: Vec<EventStream>,
         later: Option<Later>,
         (permits, work): (Permits, Work),
-        (options, recording): (Options, Option<Recording>),
+        (options, recording, places): (Options, Option<Recording>, Arc<Places>),
     ) -> Running {
         let prompt_tokens = streams.first().map_or(0, EventStream::prompt_tokens);
         let labels = ModelLabels { model: served.name.clone() };
         app.metrics().prompt_tokens.get_or_create(&labels).inc_by(prompt_tokens as u64);
-        let shared = Shared { app, served: served.clone(), recording, options, permits };
+        let shared = Shared { app, served: served.clone(), recording, options, permits, places };
         let choices = streams.into_iter().enumerate();
         let advancing = choices.map(|(index, stream)| advance(shared.choice(index, stream), options)).collect();
         let compiled_in = options.compiled_in;
@@ -211,7 +215,8 @@ impl Shared {
         let tally = Tally::new(self.app.clone(), &self.served);
         let bytes = self.app.config().limits.traces.trace_bytes;
         let recorder = self.recording.as_ref().map(|recording| recording.begin(index, &self.served, bytes));
-        Choice { index, stream: Some(stream), kept: Vec::new(), recorder, tally, permits: self.permits.clone() }
+        let (permits, places) = (self.permits.clone(), self.places.clone());
+        Choice { index, stream: Some(stream), kept: Vec::new(), recorder, tally, permits, places }
     }
 }
 
@@ -244,6 +249,9 @@ impl Choice {
         }
         kept.extend(last);
         let mut ended = stream.finish().await;
+        for relaxed in ended.iter_mut().flat_map(|generation| &mut generation.report.relaxed) {
+            relaxed.pointer = self.places.original(&relaxed.pointer);
+        }
         let trace =
             recorder.and_then(|recorder| self.tally.records().put(recorder, prompt_tokens, traced(&kept), &ended));
         match &mut ended {

@@ -78,3 +78,23 @@ async fn every_spelling_is_enforced_or_refused() {
     }
     println!("{} spellings", cases.case.len());
 }
+
+/// What is not enforced is reported with the place in the request as it was sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn reports_have_the_places_of_the_request() {
+    let server = Server::start("policy = \"best_effort\"").await;
+    let schema = json!({"properties": {"a": {"type": "string", "pattern": "^(x|y)\\1$"}}, "required": ["a"]});
+    let chat = ask(json!({"guided_json": schema, "reasoning_effort": "none", "max_tokens": 30}));
+    let responses = json!({"input": "hi", "max_output_tokens": 30,
+        "text": {"format": {"type": "json_schema", "name": "x", "schema": schema}}});
+    for (route, body, place) in
+        [("/v1/chat/completions", chat, "/guided_json/"), ("/v1/responses", responses, "/text/format/schema/")]
+    {
+        let answer = server.post(route, body.to_string()).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let answer = answer.json();
+        let relaxed = answer["louver"]["report"]["relaxed"].as_array().unwrap_or_else(|| panic!("{answer}"));
+        let places: Vec<&str> = relaxed.iter().map(|relaxed| relaxed["pointer"].as_str().unwrap()).collect();
+        assert!(!places.is_empty() && places.iter().all(|pointer| pointer.starts_with(place)), "{route}: {places:?}");
+    }
+}
