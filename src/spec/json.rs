@@ -79,6 +79,12 @@ impl Object {
         self.members.iter().map(|(k, v)| (k.as_str(), v))
     }
 
+    /// Names that are none of the known ones and whose value is not `null`.
+    pub fn unknown<'a>(&'a self, known: &'a [&str]) -> impl Iterator<Item = &'a str> {
+        let unknown = self.iter().filter(|(name, value)| !known.contains(name) && **value != Json::Null);
+        unknown.map(|(name, _)| name)
+    }
+
     /// Number of members.
     pub fn len(&self) -> usize {
         self.members.len()

@@ -164,8 +164,9 @@ impl Tool {
     }
 
     /// A request's `tools`: an array of function tools, wrapped or bare. A tool without `parameters` takes none (an empty
-    /// object). Members beside `name`, `description`, `parameters`, `strict` and `type` are faults, unless they are `null` or
-    /// say nothing of what the model writes ([`NEUTRAL_MEMBERS`]). All faults are reported together. Cost: linear.
+    /// object). Members beside `name`, `description`, `parameters`, `strict` and `type` are faults,
+    /// unless they are `null` or say nothing of what the model writes ([`NEUTRAL_MEMBERS`]). All
+    /// faults are reported together. Cost: linear.
     pub fn parse_list(tools: &Json) -> Result<Vec<Tool>, ToolErrors> {
         let Json::Array(entries) = tools else {
             return Err(ToolErrors(vec![fault("/tools".to_owned(), ToolErrorKind::Expected("an array"))]));
@@ -270,10 +271,7 @@ fn parse_tool(k: usize, entry: &Json) -> Result<Tool, Vec<ToolError>> {
 
 /// Notes the members of a tool, or of an object within it, that are none of the known ones.
 pub fn unknown_members(at: &str, members: &Object, known: &[&str], faults: &mut Vec<ToolError>) {
-    for (name, value) in members.iter() {
-        if known.contains(&name) || NEUTRAL_MEMBERS.contains(&name) || *value == Json::Null {
-            continue;
-        }
+    for name in members.unknown(known).filter(|name| !NEUTRAL_MEMBERS.contains(name)) {
         let instead = match name {
             name if PARAMETERS_ELSEWHERE.contains(&name) => Some("use `parameters`"),
             "name" | "description" | "strict" if known.contains(&"function") => Some("it belongs in `function`"),
@@ -354,8 +352,9 @@ impl MemberReader<'_> {
     }
 }
 
-/// Whether an object has schemas by the names of arguments, as `properties` would have: all values are
-/// objects with a type, and no name is that of a keyword. As a JSON Schema it would allow anything.
+/// Whether an object has schemas by the names of arguments, as `properties` would have: all values
+/// are objects with a type, and no name is that of a keyword. As a JSON Schema it would allow
+/// anything.
 fn are_arguments(members: &Object) -> bool {
     const KEYWORDS: [&str; 16] = [
         "properties",

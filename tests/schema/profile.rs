@@ -7,12 +7,7 @@ use louver::limits::Limits;
 use louver::spec::json::Json;
 use serde::Deserialize;
 
-use super::support::{part_is, root};
-
-#[derive(Deserialize)]
-struct Table {
-    row: Vec<Row>,
-}
+use super::support::{part_is, rows};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -45,10 +40,9 @@ fn errors(schema: &str) -> Vec<(String, String)> {
 
 #[test]
 fn the_table_of_the_strict_profile_is_true() {
-    let text = std::fs::read_to_string(root("tests/schema/profile.toml")).expect("the table is read");
-    let table: Table = toml::from_str(&text).expect("the table is TOML");
+    let rows: Vec<Row> = rows("tests/schema/profile.toml");
     let mut out = "| | strict mode |\n|---|---|\n".to_owned();
-    for row in &table.row {
+    for row in &rows {
         let taken = row.taken.iter().map(|schema| around(schema)).chain(row.taken_root.iter().cloned());
         let taken: Vec<String> = taken.collect();
         let inner = row.refused.iter().map(|(schema, at, why)| (around(schema), format!("/properties/p{at}"), why));

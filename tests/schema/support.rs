@@ -11,10 +11,18 @@ use louver::limits::Limits;
 use louver::matcher::Recognizer;
 use louver::spec::json::Json;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 #[derive(Deserialize)]
-struct Table {
-    row: Vec<Row>,
+struct Table<R> {
+    row: Vec<R>,
+}
+
+/// The rows of a TOML table; the path is from the crate's root.
+pub(super) fn rows<R: DeserializeOwned>(path: &str) -> Vec<R> {
+    let text = std::fs::read_to_string(root(path)).expect("the table is read");
+    let table: Table<R> = toml::from_str(&text).expect("the table is TOML");
+    table.row
 }
 
 #[derive(Deserialize)]
@@ -80,11 +88,10 @@ pub(super) fn part_is(name: &str, wanted: &str) {
 
 #[test]
 fn the_keyword_table_is_true() {
-    let text = std::fs::read_to_string(root("tests/schema/support.toml")).expect("the table is read");
-    let table: Table = toml::from_str(&text).expect("the table is TOML");
+    let rows: Vec<Row> = rows("tests/schema/support.toml");
     let mut out =
         "| keyword | Louver | conditions | llguidance 1.9.1 | xgrammar 0.2.8 |\n|---|---|---|---|---|\n".to_owned();
-    for row in &table.row {
+    for row in &rows {
         let mut recognizer = lowered(&row.schema).unwrap_or_else(|e| panic!("{}: {e}", row.keyword));
         for (texts, want) in [(&row.accepts, true), (&row.rejects, false)] {
             assert!(!texts.is_empty(), "{}: nothing is checked", row.keyword);

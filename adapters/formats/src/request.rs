@@ -94,7 +94,8 @@ pub enum Strictness {
     /// Every tool's.
     #[default]
     All,
-    /// Those of tools marked `strict`, and of all tools where a call is forced; otherwise arguments are any JSON object.
+    /// Those of tools marked `strict`, and of all tools where a call is forced; otherwise arguments
+    /// are any JSON object.
     AsFlagged,
 }
 
@@ -269,7 +270,8 @@ impl ToolRequest {
         }
     }
 
-    /// Whether a tool's arguments match its schema: where it is flagged, and where a call is forced.
+    /// Whether a tool's arguments match its schema: where it is flagged, and where a call is
+    /// forced.
     fn is_enforced(&self, tool: &Tool) -> bool {
         let is_forced = matches!(self.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
         self.strictness == Strictness::All || tool.strict || is_forced
@@ -442,8 +444,7 @@ fn check_response_format(response: &Json) -> Result<(), RequestError> {
     ];
     for (at, value, known) in places {
         let Json::Object(members) = value else { continue };
-        let mut members = members.iter().filter(|(_, value)| **value != Json::Null);
-        if let Some((name, _)) = members.find(|(name, _)| !known.contains(name)) {
+        if let Some(name) = members.unknown(known).next() {
             let mut pointer = at.to_owned();
             push_token(&mut pointer, name);
             let is_schema = ["type", "properties", "$schema", "enum", "anyOf", "$ref", "$defs"].contains(&name);

@@ -1,4 +1,5 @@
-//! Other spellings of calls than the template's: what the models of a family are known to write beside it.
+//! Other spellings of calls than the template's: what the models of a family are known to write
+//! beside it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -21,8 +22,9 @@ use crate::plan::Role;
 use crate::raw::ends_clean;
 use crate::request::LowerError;
 
-/// Another spelling of calls: `begin CALL (separator CALL)* end`, a call being `header ARGUMENTS trailer`. Reading `begin` in
-/// free text starts it; where a call is forced, the template's spelling is.
+/// Another spelling of calls: `begin CALL (separator CALL)* end`, a call being `header ARGUMENTS
+/// trailer`. Reading `begin` in free text starts it; where a call is forced, the template's
+/// spelling is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CallSpelling {
@@ -42,8 +44,9 @@ pub struct CallSpelling {
     /// Closes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Marker>,
-    /// `begin` may be text: it is unless the name of an offered tool follows. A regular expression: what does not follow
-    /// another name there, as it would be a call of a tool that is not offered. `header` begins with the name then.
+    /// `begin` may be text: it is unless the name of an offered tool follows. A regular expression:
+    /// what does not follow another name there, as it would be a call of a tool that is not
+    /// offered. `header` begins with the name then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text_unless: Option<String>,
 }
@@ -98,8 +101,10 @@ pub(crate) enum Text {
     Until(u8),
 }
 
-/// Most automata that are kept, and most bytes of texts that one of them was made of.
+/// Most automata that are kept.
 const MAX_KEPT: usize = 1024;
+/// Most bytes of the texts that an automaton was made of, if it is kept.
+const MAX_KEPT_BYTES: usize = 1024;
 
 type Kept = HashMap<(Vec<Vec<u8>>, Text, usize), Arc<Dfa>>;
 
@@ -152,8 +157,8 @@ impl WireFormat {
         unsure.flat_map(|spelling| spelling.begin.text_heads()).collect()
     }
 
-    /// What no string of an argument in tags contains: what begins arguments and calls and ends calls, at which readers of the
-    /// format split.
+    /// What no string of an argument in tags contains: what begins arguments and calls and ends
+    /// calls, at which readers of the format split.
     pub(crate) fn excluded_values(&self, style: &TaggedStyle) -> Vec<String> {
         let open = style.open.first().map(|part| match part {
             TagPart::Text(text) => vec![text.clone()],
@@ -197,12 +202,15 @@ impl WireFormat {
 }
 
 impl<'a> Lowering<'a> {
-    /// Lowers the other spellings. `styles`: arguments by style, the template's first; those of another style are added.
+    /// Lowers the other spellings. `styles`: arguments by style, the template's first; those of
+    /// another style are added.
     pub(crate) fn spell(
         &mut self,
         styles: &mut Vec<(&'a ArgumentStyle, Vec<Option<Lowered>>)>,
     ) -> Result<(), LowerError> {
         let format = self.format;
+        let names: Vec<String> = self.request.kinds().map(|(name, _)| name.to_owned()).collect();
+        let watched = self.watched();
         for spelling in &format.spellings {
             let style = spelling.arguments.as_ref().unwrap_or(&format.call.arguments);
             let at = match styles.iter().position(|(known, _)| *known == style) {
@@ -213,7 +221,6 @@ impl<'a> Lowering<'a> {
                     styles.len() - 1
                 }
             };
-            let names: Vec<String> = self.request.kinds().map(|(name, _)| name.to_owned()).collect();
             let mut spelled = Spelled::default();
             for (k, lowered) in styles[at].1.iter().enumerate().take(self.request.functions()) {
                 let Some(Lowered { rule, .. }) = lowered else { continue };
@@ -222,14 +229,14 @@ impl<'a> Lowering<'a> {
                 let trailer = self.parts(&spelling.trailer, &names[k]);
                 spelled.calls.push(self.call_of((k, &names[k]), header, rule, trailer));
             }
-            spelled.other = self.other_names(spelling, &names[..self.request.functions()])?;
+            spelled.other = self.other_names(spelling, &names[..self.request.functions()], &watched)?;
             self.spelled.push(spelled);
         }
         Ok(())
     }
 
-    /// Arguments of functions and custom tools in another style than the template's. Where a schema cannot be enforced in it, the
-    /// tool is not called so.
+    /// Arguments of functions and custom tools in another style than the template's. Where a schema
+    /// cannot be enforced in it, the tool is not called so.
     fn functions_in(&mut self, style: &'a ArgumentStyle, canonical: &[Option<Lowered>]) -> Vec<Option<Lowered>> {
         self.style = style;
         let (request, mut out) = (self.request, Vec::new());
@@ -249,8 +256,14 @@ impl<'a> Lowering<'a> {
         out
     }
 
-    /// What may follow `begin` as text: a name that no tool has, what ends it, and something else than what goes on as a call.
-    fn other_names(&mut self, spelling: &CallSpelling, names: &[String]) -> Result<Option<RuleId>, LowerError> {
+    /// What may follow `begin` as text: a name that no tool has, what ends it, and something else
+    /// than what goes on as a call. `texts`: what free text is watched for.
+    fn other_names(
+        &mut self,
+        spelling: &CallSpelling,
+        names: &[String],
+        texts: &[Vec<u8>],
+    ) -> Result<Option<RuleId>, LowerError> {
         let (Some(pattern), Some((style, end))) = (&spelling.text_unless, spelling.name()) else { return Ok(None) };
         let mut words: Vec<Literal> = names.iter().map(|name| style.write(name).into_bytes().into()).collect();
         if words.is_empty() || words.iter().any(|word| word.contains(&end)) {
@@ -258,9 +271,8 @@ impl<'a> Lowering<'a> {
         }
         words.sort_unstable();
         words.dedup();
-        let texts = self.watched();
-        let behind = self.clean(&texts, Text::Departs(pattern.clone()))?;
-        let name = self.clean(&texts, Text::Until(end))?;
+        let behind = self.clean(texts, Text::Departs(pattern.clone()))?;
+        let name = self.clean(texts, Text::Until(end))?;
         let first: Vec<u8> = texts.iter().filter_map(|text| text.first().copied()).chain([end]).collect();
         let tail = self.builder.rule("other name", Expr::Automaton(name));
         let other = self.builder.rule("nothing", Expr::Never);
@@ -270,7 +282,8 @@ impl<'a> Lowering<'a> {
         Ok(Some(self.builder.labelled("text behind a marker", Role::Resumed.label(), body)))
     }
 
-    /// Such texts, in which none of these stands and behind which none has begun. Those of a process are kept.
+    /// Such texts, in which none of these stands and behind which none has begun. Those of a
+    /// process are kept.
     pub(crate) fn clean(&self, texts: &[Vec<u8>], of: Text) -> Result<Arc<Dfa>, LowerError> {
         let limit = self.request.limits.automaton_states;
         let large = |cause| LowerError::TooLarge { what: "what free text is told from", cause };
@@ -293,7 +306,7 @@ impl<'a> Lowering<'a> {
             }
         };
         let dfa = Arc::new(dfa.combine(&ends_clean(texts), Combine::And, limit).map_err(large)?);
-        if texts.iter().map(Vec::len).sum::<usize>() < MAX_KEPT {
+        if texts.iter().map(Vec::len).sum::<usize>() < MAX_KEPT_BYTES {
             let mut kept = known();
             if kept.len() >= MAX_KEPT {
                 kept.clear();
@@ -313,7 +326,8 @@ impl<'a> Lowering<'a> {
         begins
     }
 
-    /// Texts that begin a call wherever they stand. A single character does so with the name of an offered tool behind it.
+    /// Texts that begin a call wherever they stand. A single character does so with the name of an
+    /// offered tool behind it.
     pub(crate) fn call_texts(&self) -> Vec<String> {
         let (single, mut out): (Vec<String>, Vec<String>) =
             self.sure_begins().into_iter().partition(|text| text.chars().count() == 1);

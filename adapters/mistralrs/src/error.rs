@@ -168,7 +168,8 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Why a chosen token was not taken: it is not allowed, or reading it needs more than the limits.
+    /// Why a chosen token was not taken: it is not allowed, or reading it needs more than the
+    /// limits.
     pub(crate) fn of_token(token: u32, error: &AdvanceError) -> Fault {
         match error {
             AdvanceError::Limit { what } => Fault::Limit((*what).to_owned()),

@@ -23,7 +23,7 @@ use crate::reader::Reader;
 use crate::record::Record;
 use crate::report::Relaxed;
 use crate::safety::Truncation;
-use crate::sampler::Sampler;
+use crate::sampler::{Sampler, mix};
 use crate::stream::{self, EventStream};
 use crate::validate::Checks;
 
@@ -505,13 +505,11 @@ impl Plan {
     }
 }
 
-/// The seed of the ids of a generation's calls. The same prompt and seed give the same ids; the turns of
-/// a conversation have different prompts, so that its ids differ although the seed is the same.
+/// The seed of the ids of a generation's calls. The same prompt and seed give the same ids; the
+/// turns of a conversation have different prompts, so that its ids differ although the seed is the
+/// same.
 fn id_seed(seed: u64, prompt: &[u32]) -> u64 {
-    // The 64-bit FNV-1a hash (Fowler, Noll and Vo, 1991), by tokens.
-    prompt
-        .iter()
-        .fold(seed ^ 0xcbf2_9ce4_8422_2325, |hash, token| (hash ^ u64::from(*token)).wrapping_mul(0x0100_0000_01b3))
+    prompt.iter().fold(seed, |hash, token| mix(hash ^ u64::from(*token)))
 }
 
 /// Ids of calls need not be unpredictable, only different.

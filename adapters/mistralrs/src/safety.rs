@@ -107,9 +107,7 @@ impl Safety {
         }
         pressed
     }
-}
 
-impl Safety {
     /// What was known at the last look of the token that was taken since, if it completes the text.
     fn continued(&mut self, matcher: &mut Matcher) -> Option<Vec<TokenId>> {
         let known = std::mem::take(&mut self.known);
@@ -139,6 +137,7 @@ mod tests {
     use louver::vocab::Vocabulary;
 
     use super::*;
+    use crate::sampler::mix;
 
     /// Runs a model that always prefers one token, in a schema, with a limit; gives the text and whether it was pressed.
     fn run(schema: &str, prefers: u8, limit: usize) -> (String, bool, bool) {
@@ -181,18 +180,6 @@ mod tests {
         (String::from_utf8(text).unwrap(), matcher.is_complete(), pressed)
     }
 
-    /// Logits that look like chance, the same each time.
-    struct Random(u64);
-
-    impl Random {
-        fn at(&self, position: usize, id: usize) -> f32 {
-            let mut z = (self.0 << 40 ^ (position as u64) << 20 ^ id as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            (z >> 40) as f32 / 1e5
-        }
-    }
-
     #[test]
     fn open_objects_are_closed_within_the_limit() {
         let schema = r#"{"type": "object", "properties": {"a": {"enum": ["yes", "no"]}, "b": {"type": "integer"}},
@@ -201,11 +188,11 @@ mod tests {
         let words: [&[u8]; 8] = [b"\":", b"{\"", b"\"}", b"no\"", b"\n\n", b"\"b\":0", b"b\":0,\"a", b"\",\""];
         for seed in 0..40 {
             for limit in [30, 60, 100] {
-                let random = Random(seed);
                 let vocab = Vocabulary::toy(&words);
                 let (text, complete, _) = run_model(schema, vocab, limit, |position, row| {
                     for (id, logit) in row.iter_mut().enumerate() {
-                        *logit = random.at(position, id);
+                        let at = seed << 40 ^ (position as u64) << 20 ^ id as u64;
+                        *logit = (mix(at) >> 40) as f32 / 1e5;
                     }
                 });
                 assert!(complete, "{seed} {limit}: {text}");

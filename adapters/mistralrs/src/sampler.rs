@@ -211,7 +211,7 @@ pub(crate) fn misleads((most, nan): (f32, bool)) -> bool {
 }
 
 /// SplitMix64's output function (Steele, Lea and Flood, 2014).
-fn mix(mut z: u64) -> u64 {
+pub(crate) fn mix(mut z: u64) -> u64 {
     z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -29,9 +29,10 @@ struct Collected {
     held: Option<OwnedSemaphorePermit>,
 }
 
-/// Reads a body as JSON, and what it asks for. Long bodies are parsed and read on a thread for blocking work. Errors: those of
-/// `read`; 415 for another content type, 413 beyond the limit, 408 if it does not arrive in time, 503
-/// where there is no room for it beside others, 400 where it is not JSON.
+/// Reads a body as JSON, and what it asks for. Long bodies are parsed and read on a thread for
+/// blocking work. Errors: those of `read`; 415 for another content type, 413 beyond the limit, 408
+/// if it does not arrive in time, 503 where there is no room for it beside others, 400 where it is
+/// not JSON.
 pub(crate) async fn read_json<T: Send + 'static>(
     app: &App,
     headers: &HeaderMap,

@@ -46,6 +46,13 @@ impl<'a> Members<'a> {
         self.object.iter()
     }
 
+    /// Notes the members that are none of the known ones.
+    pub(crate) fn refuse_unknown(&self, faults: &mut Faults, known: &[&str], message: &str) {
+        for name in self.object.unknown(known) {
+            self.fail(faults, name, "unknown_member", message);
+        }
+    }
+
     /// A member, if it is there and not `null`.
     pub(crate) fn get(&self, name: &str) -> Option<&'a Json> {
         self.object.get(name).filter(|value| **value != Json::Null)

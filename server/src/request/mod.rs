@@ -7,7 +7,7 @@ pub(crate) mod places;
 pub(crate) mod structure;
 pub(crate) mod unknown;
 
-use louver::spec::json::{Json, Number};
+use louver::spec::json::{Json, Number, Object};
 use serde_json::Value;
 
 /// A value as templates take it. Numbers that 64 bits cannot hold are rounded there. Recursive: bodies are of bounded depth.
@@ -20,6 +20,16 @@ pub(crate) fn to_value(json: &Json) -> Value {
         Json::Array(items) => items.iter().map(to_value).collect(),
         Json::Object(members) => members.iter().map(|(name, value)| (name.to_owned(), to_value(value))).collect(),
     }
+}
+
+/// An object of members whose names are distinct.
+pub(crate) fn object(members: Vec<(String, Json)>) -> Json {
+    Json::Object(Object::new(members).unwrap_or_default())
+}
+
+/// A string.
+pub(crate) fn text(text: &str) -> Json {
+    Json::String(text.to_owned())
 }
 
 fn to_number(number: &Number) -> Value {

@@ -8,10 +8,12 @@
 //! docs/SERVER.md has the table of all members; a test holds the page to [`MEMBERS`].
 
 use louver::limits::Limits;
-use louver::spec::json::{Json, Object};
+use louver::spec::json::Json;
 
+use crate::error::ApiFault;
 use crate::request::members::{Faults, Members, quoted};
 use crate::request::places::Places;
+use crate::request::{self, text};
 
 /// What the value of a member is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +66,8 @@ const OPTIONS: [(&str, Kind); 6] = [
     ("structural_tag", Kind::StructuralTag),
 ];
 
-/// Members of `structured_outputs` that change what the constraint allows, and what to write instead.
+/// Members of `structured_outputs` that change what the constraint allows, and what to write
+/// instead.
 const REFUSED_OPTIONS: [(&str, &str); 3] = [
     ("whitespace_pattern", "use `louver.whitespace`"),
     ("disable_any_whitespace", "use `louver.whitespace`: \"compact\" or \"python_like\""),
@@ -88,6 +91,8 @@ const TYPES: [(&str, Kind, &[&str]); 9] = [
     ("choice", Kind::Choice, &["value", "choice"]),
 ];
 
+const NO_MEMBER: &str = "there is no such member";
+
 /// Members of a `response_format` of another server that constrain nothing.
 const LABELS: [&str; 4] = ["type", "name", "description", "strict"];
 
@@ -101,8 +106,8 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     MEMBERS.iter().map(|(name, _)| *name)
 }
 
-/// The body with a `response_format` that says the same, and where its members stood; `None`: it has
-/// no other spelling. Errors: a second constraint, and values that are none.
+/// The body with a `response_format` that says the same, and where its members stood; `None`: it
+/// has no other spelling. Errors: a second constraint, and values that are none.
 pub(crate) fn rewrite(members: &Members<'_>, limits: &Limits, faults: &mut Faults) -> Option<(Json, Places)> {
     let mut reader = Reader { limits, faults, found: None };
     if let Some(format) = members.get("response_format") {
@@ -117,12 +122,12 @@ pub(crate) fn rewrite(members: &Members<'_>, limits: &Limits, faults: &mut Fault
     let (format, places) = found.rewritten?;
     let kept = members.iter().filter(|(name, _)| *name != "response_format" && !is_structure(name));
     let kept = kept.map(|(name, value)| (name.to_owned(), value.clone()));
-    let body = Object::new(kept.chain([("response_format".to_owned(), format)]).collect()).ok()?;
-    Some((Json::Object(body), places))
+    let body = request::object(kept.chain([("response_format".to_owned(), format)]).collect());
+    Some((body, places))
 }
 
-/// A constraint that was found.
-struct Found {
+/// A constraint on the answer.
+struct Constraint {
     pointer: String,
     /// As `response_format`; `None` where it stood there already.
     rewritten: Option<(Json, Places)>,
@@ -131,12 +136,12 @@ struct Found {
 struct Reader<'f> {
     limits: &'f Limits,
     faults: &'f mut Faults,
-    found: Option<Found>,
+    found: Option<Constraint>,
 }
 
 impl Reader<'_> {
     fn fail(&mut self, pointer: &str, code: &'static str, message: impl Into<String>) {
-        self.faults.push(crate::error::ApiFault::at(pointer, code, message));
+        self.faults.push(ApiFault::at(pointer, code, message));
     }
 
     fn take(&mut self, pointer: String, rewritten: Option<(Json, Places)>) {
@@ -144,7 +149,7 @@ impl Reader<'_> {
             let message = format!("{} constrains the answer already", first.pointer);
             return self.fail(&pointer, "contradiction", message);
         }
-        self.found = Some(Found { pointer, rewritten });
+        self.found = Some(Constraint { pointer, rewritten });
     }
 
     /// A `response_format`: one of another server is rewritten, the others are read later.
@@ -168,11 +173,7 @@ impl Reader<'_> {
         let name = object.get("type").and_then(Json::as_str).unwrap_or_default();
         let Some((_, kind, holders)) = TYPES.iter().find(|(known, _, _)| *known == name) else { return false };
         let Some(members) = Members::of(object, pointer, self.faults) else { return true };
-        for member in members.names() {
-            if !holders.contains(&member) && !LABELS.contains(&member) && members.get(member).is_some() {
-                self.fail(&members.pointer(member), "unknown_member", "there is no such member");
-            }
-        }
+        members.refuse_unknown(self.faults, &[*holders, &LABELS].concat(), NO_MEMBER);
         match holders.iter().find_map(|holder| Some((holder, members.get(holder)?))) {
             Some((holder, value)) => self.value(members.pointer(holder), *kind, value),
             None => self.fail(&members.pointer(holders[0]), "missing", "is missing"),
@@ -195,30 +196,30 @@ impl Reader<'_> {
                 }
                 return;
             }
-            Kind::Ollama if value.as_str() == Some("json") => Some(object(&[("type", text("json_object"))])),
+            Kind::Ollama if value.as_str() == Some("json") => Some(object([("type", text("json_object"))])),
             Kind::Object => match value {
-                Json::Bool(true) => Some(object(&[("type", text("json_object"))])),
+                Json::Bool(true) => Some(object([("type", text("json_object"))])),
                 Json::Bool(false) => return,
                 _ => self.expected(&pointer, "a boolean"),
             },
             Kind::Ollama if value.as_str().is_some() => self.expected(&pointer, "\"json\" or a JSON Schema"),
             Kind::Schema | Kind::Ollama => self.parsed(&pointer, value, "a JSON Schema").map(|schema| {
                 places.put("/response_format/json_schema/schema", &*pointer);
-                let holder = object(&[("name", text("answer")), ("schema", schema)]);
-                object(&[("type", text("json_schema")), ("json_schema", holder)])
+                let holder = object([("name", text("answer")), ("schema", schema)]);
+                object([("type", text("json_schema")), ("json_schema", holder)])
             }),
             Kind::Regex => self.text(&pointer, value).map(|pattern| {
                 places.put("/response_format/format/pattern", &*pointer);
-                structural_tag(object(&[("type", text("regex")), ("pattern", pattern)]))
+                structural_tag(object([("type", text("regex")), ("pattern", pattern)]))
             }),
             Kind::Grammar | Kind::Typed | Kind::Lark => self.text(&pointer, value).map(|grammar| {
                 places.put("/response_format/format/grammar", &*pointer);
                 let syntax = text(if kind == Kind::Lark { "lark" } else { "ebnf" });
-                structural_tag(object(&[("type", text("grammar")), ("syntax", syntax), ("grammar", grammar)]))
+                structural_tag(object([("type", text("grammar")), ("syntax", syntax), ("grammar", grammar)]))
             }),
             Kind::Choice => self.choice(&pointer, value).map(|elements| {
                 places.put("/response_format/format", &*pointer);
-                structural_tag(object(&[("type", text("or")), ("elements", elements)]))
+                structural_tag(object([("type", text("or")), ("elements", elements)]))
             }),
             Kind::StructuralTag => self.parsed(&pointer, value, "a structural tag").map(typed_as_tag),
         };
@@ -235,14 +236,15 @@ impl Reader<'_> {
             let pointer = members.pointer(name);
             if let Some((_, kind)) = OPTIONS.iter().find(|(option, _)| *option == name) {
                 self.value(pointer, *kind, value);
-            } else if let Some((_, instead)) = REFUSED_OPTIONS.iter().find(|(option, _)| *option == name) {
-                if *value != Json::Bool(false) {
-                    self.fail(&pointer, "unsupported", *instead);
-                }
-            } else if !IGNORED_OPTIONS.contains(&name) {
-                self.fail(&pointer, "unknown_member", "there is no such member");
+            } else if let Some((_, instead)) = REFUSED_OPTIONS.iter().find(|(option, _)| *option == name)
+                && *value != Json::Bool(false)
+            {
+                self.fail(&pointer, "unsupported", *instead);
             }
         }
+        let known: Vec<&str> = OPTIONS.iter().map(|(option, _)| *option).chain(IGNORED_OPTIONS).collect();
+        let refused: Vec<&str> = REFUSED_OPTIONS.iter().map(|(option, _)| *option).collect();
+        members.refuse_unknown(self.faults, &[known, refused].concat(), NO_MEMBER);
     }
 
     fn expected(&mut self, pointer: &str, what: &str) -> Option<Json> {
@@ -273,7 +275,7 @@ impl Reader<'_> {
         let texts = value.as_array().filter(|texts| !texts.is_empty());
         let texts = texts.and_then(|texts| texts.iter().map(Json::as_str).collect::<Option<Vec<_>>>());
         let Some(texts) = texts else { return self.expected(pointer, "a list of strings that is not empty") };
-        let element = |value: &str| object(&[("type", text("const_string")), ("value", text(value))]);
+        let element = |value: &str| object([("type", text("const_string")), ("value", text(value))]);
         Some(Json::Array(texts.into_iter().map(element).collect()))
     }
 }
@@ -282,17 +284,12 @@ fn has(object: &Json, name: &str) -> bool {
     object.get(name).is_some_and(|value| *value != Json::Null)
 }
 
-fn text(text: &str) -> Json {
-    Json::String(text.to_owned())
-}
-
-fn object(members: &[(&str, Json)]) -> Json {
-    let members = members.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-    Json::Object(Object::new(members).unwrap_or_default())
+fn object<const N: usize>(members: [(&str, Json); N]) -> Json {
+    request::object(members.map(|(name, value)| (name.to_owned(), value)).into())
 }
 
 fn structural_tag(format: Json) -> Json {
-    object(&[("type", text("structural_tag")), ("format", format)])
+    object([("type", text("structural_tag")), ("format", format)])
 }
 
 /// A structural tag may leave out its own type.
@@ -300,8 +297,8 @@ fn typed_as_tag(tag: Json) -> Json {
     match &tag {
         Json::Object(members) if members.get("type").is_none() => {
             let kept = members.iter().map(|(name, value)| (name.to_owned(), value.clone()));
-            let members = [("type".to_owned(), text("structural_tag"))].into_iter().chain(kept).collect();
-            Object::new(members).map_or(tag, Json::Object)
+            let kind = ("type".to_owned(), text("structural_tag"));
+            request::object([kind].into_iter().chain(kept).collect())
         }
         _ => tag,
     }

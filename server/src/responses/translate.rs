@@ -6,8 +6,8 @@ use crate::config::UnknownMembers;
 use crate::error::{ApiError, ApiFault};
 use crate::request::members::{Faults, Members};
 use crate::request::places::Places;
-use crate::request::structure;
 use crate::request::unknown::{COMMON, Table};
+use crate::request::{object, structure, text};
 
 /// A body in the shape of Chat Completions.
 #[derive(Debug)]
@@ -88,11 +88,8 @@ pub(crate) fn translate(body: &Json, unknown: UnknownMembers) -> Result<Translat
         out.extend(reasoning.get("effort").map(|effort| ("reasoning_effort".to_owned(), effort.clone())));
     }
     if let Some(text) = members.object(&mut faults, "text") {
-        for name in text.names().filter(|name| !["format", "verbosity"].contains(name)) {
-            if text.get(name).is_some() {
-                text.fail(&mut faults, name, "unknown_member", "there is no such member: use `text.format`");
-            }
-        }
+        let message = "there is no such member: use `text.format`";
+        text.refuse_unknown(&mut faults, &["format", "verbosity"], message);
         out.extend(format(&text, &mut places, &mut faults).map(|format| ("response_format".to_owned(), format)));
     }
     let mut messages = Messages { list: Vec::new(), places, faults };
@@ -107,15 +104,6 @@ pub(crate) fn translate(body: &Json, unknown: UnknownMembers) -> Result<Translat
 /// An error must have a fault.
 fn nothing() -> ApiError {
     ApiError::invalid("", "invalid", "refused without a reason")
-}
-
-/// An object of members whose names are distinct.
-fn object(members: Vec<(String, Json)>) -> Json {
-    Json::Object(Object::new(members).unwrap_or_default())
-}
-
-fn text(text: &str) -> Json {
-    Json::String(text.to_owned())
 }
 
 /// In this API functions are strict unless they say otherwise.

@@ -214,7 +214,8 @@ fn one_choice(mut run: Run) -> Run {
     run
 }
 
-/// Waits for a place to be planned in. Where the host batches, it is the place of the generations too.
+/// Waits for a place to be planned in. Where the host batches, it is the place of the generations
+/// too.
 async fn enter_planning(app: &App, served: &Served, choices: usize) -> Result<Permits, ApiError> {
     let (gate, places) = match served.alone() {
         None => (app.gate(), choices),

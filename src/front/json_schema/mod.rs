@@ -29,6 +29,7 @@ mod group;
 mod keywords;
 mod listed;
 mod lower;
+mod magnitude;
 mod members;
 mod multiples;
 mod negate;
@@ -115,7 +116,8 @@ pub enum Integers {
     /// Digits only.
     #[default]
     Digits,
-    /// Digits, and where the dialect calls `1.0` an integer (draft 6 and later) also a fraction of zeros, and an exponent.
+    /// Digits, and where the dialect calls `1.0` an integer (draft 6 and later) also a fraction of
+    /// zeros, and an exponent.
     ZeroFraction,
 }
 
@@ -123,12 +125,14 @@ pub enum Integers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exponents {
-    /// Those that double precision reads: up to 307 behind one digit before the point, of two digits behind more. Numbers that `enum` and
-    /// `const` list are written as they are listed, or plainly.
+    /// Those that double precision reads: up to 307 behind one digit before the point, of two
+    /// digits behind more. Numbers that `enum` and `const` list are written as they are listed, or
+    /// plainly.
     #[default]
     Double,
-    /// Any, and listed numbers in any spelling. Where a number has bounds, or is an integer or a multiple, one digit that is not zero
-    /// stands before the point (with [`Exponents::Double`], too); in integers and multiples only zeros behind it.
+    /// Any, and listed numbers in any spelling. Where a number has bounds, or is an integer or a
+    /// multiple, one digit that is not zero stands before the point (with [`Exponents::Double`],
+    /// too); in integers and multiples only zeros behind it.
     Allowed,
     /// None.
     Forbidden,

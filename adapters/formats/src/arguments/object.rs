@@ -7,8 +7,9 @@ use louver::spec::json::{Json, Object};
 
 const TYPES: [&str; 7] = ["null", "boolean", "number", "integer", "string", "array", "object"];
 
-/// The schema together with `type: object`. Errors: its `type` excludes objects. A malformed `type` is left for the schema's
-/// reader to report. Cost: a copy of the schema where it does not say `type: object` itself.
+/// The schema together with `type: object`. Errors: its `type` excludes objects. A malformed `type`
+/// is left for the schema's reader to report. Cost: a copy of the schema where it does not say
+/// `type: object` itself.
 pub(crate) fn and_object(schema: &Json, dialect: Dialect) -> Result<Cow<'_, Json>, SchemaErrors> {
     let members = match schema {
         Json::Bool(true) => &Object::default(),
@@ -21,7 +22,8 @@ pub(crate) fn and_object(schema: &Json, dialect: Dialect) -> Result<Cow<'_, Json
         Some(Json::Array(names)) => Some(names.iter().map(|name| name.as_str().unwrap_or_default()).collect()),
         Some(_) => return Ok(Cow::Borrowed(schema)),
     };
-    if matches!(names.as_deref(), Some(["object"])) && !old_reference(members, dialect)
+    let old_reference = old_reference(members, dialect);
+    if matches!(names.as_deref(), Some(["object"])) && old_reference.is_none()
         || names.iter().flatten().any(|name| !TYPES.contains(name))
     {
         return Ok(Cow::Borrowed(schema));
@@ -32,25 +34,21 @@ pub(crate) fn and_object(schema: &Json, dialect: Dialect) -> Result<Cow<'_, Json
         return Err(SchemaErrors(vec![error]));
     }
     let mut out = vec![("type".to_owned(), Json::String("object".to_owned()))];
-    for (name, value) in members.iter().filter(|(name, _)| *name != "type") {
-        match name {
-            "$ref" if old_reference(members, dialect) => {}
-            "allOf" if old_reference(members, dialect) => {}
-            _ => out.push((name.to_owned(), value.clone())),
-        }
-    }
-    if let Some(reference) = members.get("$ref").filter(|_| old_reference(members, dialect)) {
+    let replaced = |name: &str| name == "type" || old_reference.is_some() && ["$ref", "allOf"].contains(&name);
+    let kept = members.iter().filter(|(name, _)| !replaced(name));
+    out.extend(kept.map(|(name, value)| (name.to_owned(), value.clone())));
+    if let Some(reference) = old_reference {
         let reference = Object::new(vec![("$ref".to_owned(), reference.clone())]).unwrap_or_default();
         out.push(("allOf".to_owned(), Json::Array(vec![Json::Object(reference)])));
     }
     Ok(Cow::Owned(Json::Object(Object::new(out).unwrap_or_default())))
 }
 
-/// Whether there is a reference beside which the dialect ignores everything.
-fn old_reference(members: &Object, dialect: Dialect) -> bool {
-    let old = match members.get("$schema").and_then(Json::as_str) {
+/// A reference beside which the dialect ignores everything.
+fn old_reference(members: &Object, dialect: Dialect) -> Option<&Json> {
+    let is_old = match members.get("$schema").and_then(Json::as_str) {
         Some(uri) => uri.contains("draft-0"),
         None => dialect < Dialect::Draft201909,
     };
-    old && members.get("$ref").is_some()
+    members.get("$ref").filter(|_| is_old)
 }
