@@ -389,7 +389,8 @@ impl Matcher {
         &self.index.vocab
     }
 
-    /// Fuel of one mask or token: [`Limits::mask_fuel`](crate::limits::Limits::mask_fuel) of the engine.
+    /// Fuel of one mask or token: [`Limits::mask_fuel`](crate::limits::Limits::mask_fuel) of the
+    /// engine.
     pub fn mask_fuel(&self) -> u64 {
         self.index.mask_fuel()
     }

@@ -1,4 +1,5 @@
-//! Mistakes that users make in schemas, grammars, patterns and structural tags, and what they are told: `mistakes.jsonl`, one a line.
+//! Mistakes that users make in schemas, grammars, patterns and structural tags, and what they are
+//! told: `mistakes.jsonl`, one a line.
 
 use louver::compile::Compiled;
 use louver::front::ebnf::{self, Dialect, EbnfOptions};

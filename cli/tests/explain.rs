@@ -154,8 +154,8 @@ fn dispatches_and_drawings() {
     let dispatches = report["dispatches"].as_array().expect("dispatches");
     let text =
         dispatches.iter().find(|d| d["tags"][0] == json!(["<tool_call>", "call of f"])).expect("a dispatch of tags");
-    // One state for each proper prefix of a trigger or exclude, in text before and after a call. What
-    // has fired goes on alike from both; each spelling of a call has a state of its own.
+    // One state for each proper prefix of a trigger or exclude, in text before and after a call.
+    // What has fired goes on alike from both; each spelling of a call has a state of its own.
     let tags = text["tags"].as_array().expect("tags").len() as u64;
     assert!((1..=tags).contains(&text["fired_states"].as_u64().expect("a number")), "{text}");
     assert!(text["text_states"].as_u64().expect("a number") > "<tool_call>".len() as u64, "{text}");

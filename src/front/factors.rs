@@ -4,7 +4,8 @@ use crate::fsm::Dfa;
 use crate::hash::HashMap;
 use crate::ir::{Expr, Graph};
 
-/// Chunks that follow each other in the list, any number of them: the smallest automaton of the list's factors. Linear.
+/// Chunks that follow each other in the list, any number of them: the smallest automaton of the
+/// list's factors. Linear.
 pub(super) fn substring<C: AsRef<[u8]>>(chunks: &[C]) -> Expr {
     let mut ids: HashMap<&[u8], u32> = HashMap::default();
     let mut distinct: Vec<&[u8]> = Vec::new();

@@ -1,5 +1,6 @@
-//! Regular expressions to grammar expressions and automata. The syntax is ECMA-262's and what other engines agree on beside it, the
-//! same for every door (docs/REGEX.md); [`RegexOptions`] say what classes mean and whether a match is looked for.
+//! Regular expressions to grammar expressions and automata. The syntax is ECMA-262's and what other
+//! engines agree on beside it, the same for every door (docs/REGEX.md); [`RegexOptions`] say what
+//! classes mean and whether a match is looked for.
 //!
 //! One parser: `regex-syntax`. [`translate`] rewrites what ECMA-262 means differently (`\d` is ASCII, `.` excludes four
 //! line terminators, `$` is only the end of the text, `[^]`, `\cX`, `\uXXXX`, `\/`, a literal `{`, ...) and refuses what no

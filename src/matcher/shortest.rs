@@ -210,7 +210,8 @@ impl Lengths {
                 (_, Some(_)) => &mut self.queue,
                 _ => return Ok(None),
             };
-            // Before the label is taken: a search that stops here goes on from here when it is asked again.
+            // Before the label is taken: a search that stops here goes on from here when it is
+            // asked again.
             fuel::spend(SETTLING)?;
             let Some(Reverse((_, search, at))) = queue.pop() else { return Ok(None) };
             let this = self.search(search);

@@ -19,8 +19,8 @@ pub(crate) use peak_alloc::PeakAlloc;
 const STEPS: usize = 24;
 /// Memory that one input may take beside what was in use before.
 const MAX_BYTES: usize = 200 << 20;
-/// Processor time that a phase may take on its thread: many times what its fuel stands for. What takes
-/// longer does work that is not counted.
+/// Processor time that a phase may take on its thread: many times what its fuel stands for. What
+/// takes longer does work that is not counted.
 const UNCOUNTED: Duration = Duration::from_secs(2);
 /// An input that takes longer hangs.
 const HANGS: Duration = Duration::from_secs(120);
@@ -142,8 +142,8 @@ impl Outcome {
     }
 }
 
-/// Processor time of this thread, which other processes do not add to; none where the system does not
-/// tell.
+/// Processor time of this thread, which other processes do not add to; none where the system does
+/// not tell.
 fn processor_time() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split(' ').next()?.parse().ok().map(Duration::from_nanos)

@@ -30,7 +30,8 @@ impl CallIds {
         self.taken.extend(ids);
     }
 
-    /// The id of the call with this number: the one that was written, or the next free one of its style, or one made up.
+    /// The id of the call with this number: the one that was written, or the next free one of its
+    /// style, or one made up.
     pub(crate) fn next(&mut self, call: usize, written: Option<WireCallId>) -> String {
         let free = |id: &String| !self.taken.contains(id);
         let id = match &written {
@@ -49,7 +50,8 @@ impl CallIds {
 /// Letters and digits of a call's id, behind `call_`.
 const ID_LEN: usize = 16;
 
-/// A call's id: `call_` and [`ID_LEN`] letters and digits, a function of the seed and the call's number.
+/// A call's id: `call_` and [`ID_LEN`] letters and digits, a function of the seed and the call's
+/// number.
 fn call_id(seed: u64, index: usize) -> String {
     const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     let mut state = mix(mix(seed).wrapping_add(index as u64));

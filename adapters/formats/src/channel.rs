@@ -63,7 +63,8 @@ impl Channel {
     }
 }
 
-/// Text for the user. White space that is all there is between calls, before or behind them belongs to the format.
+/// Text for the user. White space that is all there is between calls, before or behind them belongs
+/// to the format.
 #[derive(Clone, Debug)]
 pub(crate) struct TextChannel {
     channel: Channel,

@@ -88,7 +88,8 @@ impl WireFormat {
     /// spacing, names and arguments, and the differences are reported. Cost: that of lowering and compiling the
     /// request, then linear.
     pub fn read(&self, request: &ToolRequest, text: &str) -> Result<Reading, ReadError> {
-        // The format may be a user's own file: all that is made of it has the request's budget of work.
+        // The format may be a user's own file: all that is made of it has the request's budget of
+        // work.
         fuel::with_default_budget(|| request.limits.compile_budget(text.len()), || self.read_within(request, text))
     }
 
@@ -167,8 +168,9 @@ fn report(plan: &Plan, request: &ToolRequest, scanned: Scanned, difference: Diff
     reading
 }
 
-/// The tool that a name stands for which is no tool's: without a type behind it, a namespace before it or a number behind it, as
-/// models take them from ids; or, of a made-up id alone, the only tool that the arguments fit.
+/// The tool that a name stands for which is no tool's: without a type behind it, a namespace before
+/// it or a number behind it, as models take them from ids; or, of a made-up id alone, the only tool
+/// that the arguments fit.
 fn offered_name(plan: &Plan, request: &ToolRequest, call: &Call) -> Option<String> {
     let known = |name: &str| plan.tools().iter().any(|tool| tool.name == name);
     if known(&call.name) {

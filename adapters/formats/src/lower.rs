@@ -284,7 +284,8 @@ impl Lowering<'_> {
         marker.spellings().iter().map(head).collect()
     }
 
-    /// As [`Lowering::heads`]. A marker that begins with that of the model's own tools is read as that one, and the rest.
+    /// As [`Lowering::heads`]. A marker that begins with that of the model's own tools is read as
+    /// that one, and the rest.
     pub(crate) fn begins(&mut self, marker: &Marker) -> Vec<(Trigger, Expr)> {
         let own = self.format.builtin.as_ref().and_then(|builtin| builtin.begin.as_ref());
         let own: Vec<String> = own.into_iter().flat_map(Marker::text_heads).collect();
@@ -469,7 +470,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Tags that begin with the marker and go on with the calls and what is next, and those of calls of the model's own tools.
+    /// Tags that begin with the marker and go on with the calls and what is next, and those of
+    /// calls of the model's own tools.
     pub(crate) fn tags(&mut self, begin: &Marker, calls: &Expr, next: &Expr) -> Vec<(Trigger, RuleId)> {
         let mut heads = Vec::new();
         let unsure = self.format.unsure_begins();

@@ -102,7 +102,8 @@ pub(crate) struct PlanInner {
 }
 
 impl PlanInner {
-    /// How a tool's arguments are read in a spelling (an index into the format's), or in the template's.
+    /// How a tool's arguments are read in a spelling (an index into the format's), or in the
+    /// template's.
     pub(crate) fn reader(&self, tool: usize, spelling: Option<usize>) -> Option<&Reader> {
         let style = spelling.and_then(|at| self.format.spellings.get(at)?.arguments.as_ref());
         let other = self.other_readers.iter().find(|(known, _)| Some(known) == style);
@@ -168,8 +169,9 @@ impl Plan {
         &self.inner.format
     }
 
-    /// An extractor for one generation. Made-up ids of calls depend on the seed and the call's index: give every generation
-    /// (each choice of a request with `n > 1`) a seed of its own, and earlier calls' ids to [`Extractor::reserve_ids`].
+    /// An extractor for one generation. Made-up ids of calls depend on the seed and the call's
+    /// index: give every generation (each choice of a request with `n > 1`) a seed of its own, and
+    /// earlier calls' ids to [`Extractor::reserve_ids`].
     pub fn extractor(&self, id_seed: u64) -> Extractor {
         Extractor::new(self.clone(), id_seed)
     }

@@ -43,7 +43,8 @@ fn utf8(limit: usize) -> Result<Dfa, TooLarge> {
     regular::automaton(&Expr::star(spell_utf8(&SCALARS)), &[], limit).map_err(|_| TooLarge::States { limit })
 }
 
-/// The automaton of Aho and Corasick: a node for each beginning of a text, the first for the empty one.
+/// The automaton of Aho and Corasick: a node for each beginning of a text, the first for the empty
+/// one.
 struct Beginnings {
     /// The bytes of the texts, ascending; any other byte leads to the first node.
     bytes: Vec<u8>,
@@ -113,7 +114,8 @@ impl Beginnings {
         builder.finish().minimize()
     }
 
-    /// Bytes behind which the trail and an end can stand, and in which, up to its last byte, none has come before.
+    /// Bytes behind which the trail and an end can stand, and in which, up to its last byte, none
+    /// has come before.
     fn before(&self, frame: &Frame) -> Dfa {
         self.dfa(|node| {
             frame.ends.iter().any(|end| {

@@ -481,8 +481,8 @@ fn eat_header<'t>(text: Rest<'t>, header: &[Part]) -> Option<(String, Rest<'t>)>
     None
 }
 
-/// A header without what stands between its markers and the name, where a marker ends the name: names that models make up or
-/// put together.
+/// A header without what stands between its markers and the name, where a marker ends the name:
+/// names that models make up or put together.
 fn loose_headers(header: &[Part]) -> Vec<Vec<Part>> {
     let is_marker = |part: &&Part| matches!(part, Part::Marker(_));
     let Some(at) = header.iter().position(|part| matches!(part, Part::Name(_))) else { return Vec::new() };

@@ -47,14 +47,16 @@ impl Lowering<'_> {
         out
     }
 
-    /// Free text in a turn that is text or calls. Where calls begin with a single character, text begins with another.
+    /// Free text in a turn that is text or calls. Where calls begin with a single character, text
+    /// begins with another.
     pub(crate) fn text_instead_of_calls(&mut self) -> Result<Expr, LowerError> {
         let next = self.most_calls().map(|_| self.closing());
         let free = self.text(None, next.clone());
         if !self.sure_begins().iter().any(|begin| begin.chars().count() == 1) {
             return Ok(free);
         }
-        // Everything that free text watches for is told from text here, as it may stand at the beginning.
+        // Everything that free text watches for is told from text here, as it may stand at the
+        // beginning.
         let first = self.clean(&self.watched(), Text::First)?;
         let first = self.builder.labelled("first of text", Role::Text.label(), Expr::Automaton(first));
         let mut starts = vec![Expr::seq([Expr::Ref(first), free.clone()])];
@@ -72,8 +74,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Free text. `calls`: what opens calls in it, and they themselves; `next`: what follows them, or else text again. In a
-    /// frame it ends with that.
+    /// Free text. `calls`: what opens calls in it, and they themselves; `next`: what follows them,
+    /// or else text again. In a frame it ends with that.
     pub(crate) fn text(&mut self, calls: Option<(&Marker, Expr)>, next: Option<Expr>) -> Expr {
         let text = self.builder.declare("text");
         let again = next.is_none() || self.most_calls().is_none();
@@ -93,7 +95,8 @@ impl Lowering<'_> {
         Expr::Ref(text)
     }
 
-    /// Tags of the other spellings: of calls, which `next` follows, and of beginnings that are text, which `text` follows.
+    /// Tags of the other spellings: of calls, which `next` follows, and of beginnings that are
+    /// text, which `text` follows.
     fn spelled_tags(&mut self, next: &Expr, text: &Expr) -> Vec<(Trigger, RuleId)> {
         let format = self.format;
         let mut out = Vec::new();

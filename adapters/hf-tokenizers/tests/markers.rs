@@ -1,5 +1,5 @@
-//! Markers of calls on real tokenizers: as special tokens, as added tokens that are not special, and spelled in ordinary
-//! tokens, they mean the same. Where the shared data is at hand.
+//! Markers of calls on real tokenizers: as special tokens, as added tokens that are not special,
+//! and spelled in ordinary tokens, they mean the same. Where the shared data is at hand.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -48,7 +48,8 @@ struct Setting<'a> {
 }
 
 impl Setting<'_> {
-    /// The tokens of a text as the tokenizer has them, and of pieces of it that no marker fits into.
+    /// The tokens of a text as the tokenizer has them, and of pieces of it that no marker fits
+    /// into.
     fn tokens(&self, wire: &str) -> Vec<Vec<u32>> {
         let chars: Vec<char> = wire.chars().collect();
         let cut = |size: usize| {

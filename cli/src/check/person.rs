@@ -83,8 +83,9 @@ fn verdict(compiled: Arc<Compiled>, schema: &str, bytes: &[u8]) -> Result<(), St
     Err(out)
 }
 
-/// Which keywords a whole instance violates: pointers to the value and to the keyword, and why. If there are none, the value is valid
-/// and its spelling, or the order of its members, is none that is generated.
+/// Which keywords a whole instance violates: pointers to the value and to the keyword, and why. If
+/// there are none, the value is valid and its spelling, or the order of its members, is none that
+/// is generated.
 fn keywords(schema: &str, bytes: &[u8]) -> Vec<(String, String, String)> {
     let (Ok(schema), Ok(instance)) = (serde_json::from_str(schema), serde_json::from_slice::<Value>(bytes)) else {
         return Vec::new();
@@ -116,7 +117,8 @@ fn example(compiled: Arc<Compiled>, prefix: &[u8]) -> Option<String> {
 
 /// The JSON pointer of the value that is being written where a text has been cut off.
 fn pointer(text: &[u8]) -> String {
-    // Per open container: the index in an array, or the name of an object's member behind its colon.
+    // Per open container: the index in an array, or the name of an object's member behind its
+    // colon.
     enum Open {
         Array(usize),
         Object(Option<String>),

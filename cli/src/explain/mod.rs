@@ -34,7 +34,8 @@ pub(crate) struct ExplainArgs {
     /// Also: what may follow this text?
     #[arg(long, value_name = "PREFIX")]
     at: Option<String>,
-    /// Why may this token (its id or its text) not follow the text of `--at`? Without a tokenizer it is any text.
+    /// Why may this token (its id or its text) not follow the text of `--at`? Without a tokenizer
+    /// it is any text.
     #[arg(long, value_name = "TOKEN")]
     why: Option<String>,
     /// How many of the allowed tokens are shown.

@@ -1,5 +1,5 @@
-//! A host that answers slowly, or not at all: requests have their time, the server stays healthy, and
-//! goes on when the host does.
+//! A host that answers slowly, or not at all: requests have their time, the server stays healthy,
+//! and goes on when the host does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,5 @@
-//! Mutated bodies of requests: each is answered, as what it is or with a typed error that has a place.
+//! Mutated bodies of requests: each is answered, as what it is or with a typed error that has a
+//! place.
 
 use std::time::Duration;
 

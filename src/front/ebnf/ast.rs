@@ -62,7 +62,8 @@ pub(super) enum Kind {
     Regex(Box<Regex>),
     /// Chunks that follow each other in this order.
     Substring(Vec<Vec<u8>>),
-    /// Texts in which no match of an expression occurs, of at most so many code points (in KBNF, bytes).
+    /// Texts in which no match of an expression occurs, of at most so many code points (in KBNF,
+    /// bytes).
     Except {
         excluded: Box<Node>,
         max: Option<u32>,

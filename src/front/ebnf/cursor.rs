@@ -409,7 +409,8 @@ pub(super) enum Bytes {
     Text,
     /// `\x` is a byte.
     Raw,
-    /// Code points, in a regular expression of KBNF: other escapes than those of strings are left to the expression.
+    /// Code points, in a regular expression of KBNF: other escapes than those of strings are left
+    /// to the expression.
     Pattern,
 }
 

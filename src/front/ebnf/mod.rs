@@ -38,7 +38,8 @@ use crate::limits::Limits;
 #[serde(rename_all = "snake_case")]
 pub enum Dialect {
     /// What most grammars in use expect, the printed form among them: `\x` takes all hexadecimal digits that follow, as in xgrammar; names may have
-    /// dots inside; a `#` begins a comment, unless a quote follows it, which is an error; `.` is any character.
+    /// dots inside; a `#` begins a comment, unless a quote follows it, which is an error; `.` is
+    /// any character.
     #[default]
     Common,
     /// llama.cpp: `\x` takes two digits, names have no dots, every `#` begins a comment, strings may span lines, repetitions may follow
@@ -47,8 +48,9 @@ pub enum Dialect {
     /// xgrammar: as [`Dialect::Common`], but every `#` begins a comment, and names may begin and end with dots; a dot alone is a name too
     /// where a rule is called so.
     Xgrammar,
-    /// KBNF: as [`Dialect::Common`], but a `#` begins a terminal (`#"regex"`, `#e`, `#ex`, `#substrs`), commas concatenate, rules of one
-    /// name are alternatives, `\x` takes two digits, `[a]` is an optional and `{a}` a repeated expression, strings may span lines.
+    /// KBNF: as [`Dialect::Common`], but a `#` begins a terminal (`#"regex"`, `#e`, `#ex`,
+    /// `#substrs`), commas concatenate, rules of one name are alternatives, `\x` takes two digits,
+    /// `[a]` is an optional and `{a}` a repeated expression, strings may span lines.
     Kbnf,
 }
 
@@ -77,7 +79,8 @@ impl Default for EbnfOptions {
 }
 
 /// Reads a grammar. Errors are all that are wrong with the text; warnings come beside the grammar. Cost: linear in the text, except for
-/// what needs an automaton (`lazy`, `#e`, `#ex`, `except!`), which [`Limits::automaton_states`] bounds.
+/// what needs an automaton (`lazy`, `#e`, `#ex`, `except!`), which [`Limits::automaton_states`]
+/// bounds.
 pub fn lower(text: &str, options: &EbnfOptions, limits: &Limits) -> Result<Lowered, Diagnostics> {
     if text.len() > limits.source_bytes {
         let mut diagnostics = Diagnostics::new(&options.name, "");

@@ -118,7 +118,8 @@ impl Parser<'_> {
         Ok(Some(RuleDef { name, attributes: options.attributes, lazy: options.lazy, start: options.start, body }))
     }
 
-    /// Skips blanks within the head of a rule. In KBNF, where rules end with `;`, it may have several lines.
+    /// Skips blanks within the head of a rule. In KBNF, where rules end with `;`, it may have
+    /// several lines.
     fn skip_in_head(&mut self) -> Result<(), Reported> {
         if self.cursor.dialect == Dialect::Kbnf {
             return self.cursor.skip();
@@ -443,8 +444,8 @@ impl Parser<'_> {
         }
     }
 
-    /// A terminal of KBNF: `#"regex"`, `#e"regex that stops as early as it can"`, `#ex"regex that matches nowhere"`,
-    /// `#substrs"text"`, between quotes of either kind.
+    /// A terminal of KBNF: `#"regex"`, `#e"regex that stops as early as it can"`,
+    /// `#ex"regex that matches nowhere"`, `#substrs"text"`, between quotes of either kind.
     pub(super) fn terminal(&mut self) -> Result<Kind, Reported> {
         let begin = self.cursor.at;
         self.cursor.next();

@@ -174,7 +174,8 @@ impl<'a> Normalizer<'a> {
         }
     }
 
-    /// What a schema says of its own values leaves none; unless a keyword has been named, all of them are.
+    /// What a schema says of its own values leaves none; unless a keyword has been named, all of
+    /// them are.
     fn contradiction(&mut self, loc: LocId) {
         if self.conflicts.len() >= MAX_CONFLICTS {
             return;

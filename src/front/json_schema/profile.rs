@@ -1,5 +1,6 @@
-//! The subset of JSON Schema that OpenAI's strict mode takes (structured outputs, strict functions), as documented and observed in
-//! November 2026. Louver enforces much more; this tells whether a schema would also be taken there, in that API's terms.
+//! The subset of JSON Schema that OpenAI's strict mode takes (structured outputs, strict
+//! functions), as documented and observed in November 2026. Louver enforces much more; this tells
+//! whether a schema would also be taken there, in that API's terms.
 
 use std::fmt;
 

@@ -13,14 +13,16 @@ pub enum Scope {
     Search,
 }
 
-/// Whether look-ahead and word boundaries are read. They look at the text around a place, up to the ends of the pattern's own text.
+/// Whether look-ahead and word boundaries are read. They look at the text around a place, up to the
+/// ends of the pattern's own text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LookAround {
     /// They are.
     #[default]
     Allowed,
-    /// They are refused: the pattern is a terminal of a grammar, and text that is not its own stands around it.
+    /// They are refused: the pattern is a terminal of a grammar, and text that is not its own
+    /// stands around it.
     Refused,
 }
 
@@ -61,7 +63,8 @@ pub enum Dot {
     Any,
 }
 
-/// How a pattern is read; docs/REGEX.md has the syntax, which is one for all. The default is a whole match.
+/// How a pattern is read; docs/REGEX.md has the syntax, which is one for all. The default is a
+/// whole match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RegexOptions {

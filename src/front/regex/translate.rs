@@ -80,9 +80,9 @@ impl Translated {
 }
 
 /// Rewrites an ECMA-262 pattern (as with the `u` flag where the two differ, but lenient about needless escapes and literal
-/// braces as without it) with the flags `i` and `s`, `(?P<name>...)`, `\a`, `\e`, `\A` and `\z` beside it. Refuses look-behind,
-/// backreferences, lone surrogates, other flags and spellings that other engines read otherwise. Of the options, the scope and the case
-/// are the caller's matter.
+/// braces as without it) with the flags `i` and `s`, `(?P<name>...)`, `\a`, `\e`, `\A` and `\z`
+/// beside it. Refuses look-behind, backreferences, lone surrogates, other flags and spellings that
+/// other engines read otherwise. Of the options, the scope and the case are the caller's matter.
 pub fn translate(source: &str, options: &RegexOptions) -> Result<Translated, RegexError> {
     let out =
         Translated { text: String::with_capacity(source.len() + 8), offsets: Vec::new(), tables: 0, marks: Vec::new() };
@@ -241,7 +241,8 @@ impl Shim<'_> {
         Ok(())
     }
 
-    /// What may follow a repetition that begins at `at`. Laziness does not change the language; possession does.
+    /// What may follow a repetition that begins at `at`. Laziness does not change the language;
+    /// possession does.
     fn lazy(&mut self, at: usize) -> Result<(), RegexError> {
         if self.rest().starts_with('+') {
             let what = "a possessive repetition; without its `+` it gives back what must follow";

@@ -40,7 +40,8 @@ pub enum RenderError {
 /// What a format cannot write.
 struct Unwritable(String);
 
-/// Arguments, given as JSON text, in a style. Strings that stand as they are contain none of `excludes`.
+/// Arguments, given as JSON text, in a style. Strings that stand as they are contain none of
+/// `excludes`.
 pub(crate) fn arguments(
     style: &ArgumentStyle,
     excludes: &[String],

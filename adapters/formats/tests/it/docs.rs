@@ -13,10 +13,11 @@ One TOML file a family (`adapters/formats/families`), read by the rules of `sche
 the same way at run time (`Catalog::add_file`). The grammar of a turn, the extractor, the renderer and detection come from it. This
 page is written from the files by a test (`docs`), which also holds it to them.
 
-A family's file also lists other spellings of calls than the template's (`[[spellings]]`) that its models are known to write. In
-free text they begin a call that is constrained as any other; where a call is forced, the template's spelling is. What begins a
-call cannot stand in reasoning or in a string between tags. A beginning that may be text (`text_unless`) is text unless
-the name of an offered tool follows.
+A family's file also lists other spellings of calls than the template's (`[[spellings]]`) that its
+models are known to write. In free text they begin a call that is constrained as any other; where a
+call is forced, the template's spelling is. What begins a call cannot stand in reasoning or in a
+string between tags. A beginning that may be text (`text_unless`) is text unless the name of an
+offered tool follows.
 
 Markers stand here as text; `bind` makes those that a vocabulary has as special tokens special tokens. Harmony's are never text.
 

@@ -131,7 +131,8 @@ impl Cell<'_> {
             return out;
         }
         let args = |text: &str| vec![call("get_weather", text)];
-        // Where the beginning of a call may be text, a name that no tool has is refused with what follows it.
+        // Where the beginning of a call may be text, a name that no tool has is refused with what
+        // follows it.
         let bare = self.rig.format.name == "llama3" && !self.forced();
         let by = |name: &'static str| if bare { "\"parameters\"" } else { name };
         wrong("a name too short", vec![call("get_weathe", r#"{"city": "x", "days": 3}"#)], by("get_weathe"));

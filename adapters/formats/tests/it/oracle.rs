@@ -19,13 +19,15 @@ pub(crate) enum Pattern {
     /// So often at most; `None`: any number of times.
     Upto(Option<usize>, Box<Pattern>),
     Free(Box<Free>),
-    /// Text behind a marker that may be text: a name that none of these is, and something that goes on as no call.
+    /// Text behind a marker that may be text: a name that none of these is, and something that goes
+    /// on as no call.
     OtherName(Vec<String>, Watched),
     /// The beginning of a text up to the byte with which it begins none of these.
     Departs(Vec<String>, Watched),
 }
 
-/// What free text watches for: it stands in no other text, and none of it has begun where that ends.
+/// What free text watches for: it stands in no other text, and none of it has begun where that
+/// ends.
 type Watched = Vec<String>;
 
 fn has_any(of: &[u8], watched: &[String]) -> bool {
@@ -222,7 +224,8 @@ impl Pattern {
 }
 
 impl Free {
-    /// Text that begins here: where it may stop goes to `out`; returned is where text goes on behind its ends.
+    /// Text that begins here: where it may stop goes to `out`; returned is where text goes on
+    /// behind its ends.
     fn ends(&self, input: &[u8], from: usize, far: &mut usize, out: &mut BTreeSet<usize>) -> BTreeSet<usize> {
         for at in from..=input.len() {
             let seen = &input[from..at];
@@ -426,7 +429,8 @@ impl Turn<'_> {
         Pattern::Free(Box::new(Free { excludes: excludes.to_vec(), ends, last: Vec::new(), stops_anywhere: false }))
     }
 
-    /// Beginnings of calls: the template's and the model's own, and those of other spellings; those that may be text apart.
+    /// Beginnings of calls: the template's and the model's own, and those of other spellings; those
+    /// that may be text apart.
     fn begins(&self) -> (Vec<String>, Vec<String>) {
         let is_sure = |spelling: &&CallSpelling| spelling.text_unless.is_none();
         let (sure, unsure): (Vec<_>, Vec<_>) = self.format.spellings.iter().partition(is_sure);

@@ -1,4 +1,5 @@
-//! What the protocol demands of a call whatever its schema says: arguments are an object, ids are unique.
+//! What the protocol demands of a call whatever its schema says: arguments are an object, ids are
+//! unique.
 
 use louver::limits::Limits;
 use louver_formats::{ArgumentStyle, Call, CallKind, Catalog, LowerError, Strictness, ToolRequest, Turn, WireId};
@@ -7,7 +8,8 @@ use serde_json::json;
 use crate::harness::{SEED, request};
 use crate::rig::{BOTH, Rig, Specials};
 
-/// Schemas that allow objects and leave something out, and those that allow none, with the pointer of the refusal.
+/// Schemas that allow objects and leave something out, and those that allow none, with the pointer
+/// of the refusal.
 const LOOSE: [&str; 12] = [
     "{}",
     "true",
@@ -97,7 +99,8 @@ fn arguments_are_an_object_in_every_format() {
     assert!(taken > 1_000 && refused > 3_000, "{taken} {refused}");
 }
 
-/// Where the model writes ids, two calls of a turn, and of a conversation, have different ones all the same.
+/// Where the model writes ids, two calls of a turn, and of a conversation, have different ones all
+/// the same.
 #[test]
 fn ids_are_unique() {
     let mut written = Vec::new();
@@ -144,7 +147,8 @@ fn ids_are_unique() {
     assert_eq!(written, ["0 1 2", "functions.ping:0 functions.ping:1 functions.ping:2"]);
 }
 
-/// By family with arguments in tags: texts at which its readers split a value, and some that look like them.
+/// By family with arguments in tags: texts at which its readers split a value, and some that look
+/// like them.
 const IN_VALUES: [(&str, &[&str], &[&str]); 8] = [
     (
         "qwen3_coder",

@@ -1,5 +1,5 @@
-//! `data/spellings.toml`: every spelling of calls that a family's models are known to write is a call or cannot be written,
-//! however tokens are cut; and what is not a call stays text.
+//! `data/spellings.toml`: every spelling of calls that a family's models are known to write is a
+//! call or cannot be written, however tokens are cut; and what is not a call stays text.
 
 use std::collections::HashSet;
 
