@@ -19,10 +19,15 @@ const WIDTH: usize = 64_000;
 
 /// Single bytes, JSON punctuation runs, and pseudo-words with and without a leading space.
 fn vocabulary() -> Vocabulary {
-    let syllables = ["an", "be", "co", "du", "er", "fi", "go", "he", "in", "ka", "lo", "mi", "no", "re", "st", "ti"];
+    let syllables = [
+        "an", "be", "co", "du", "er", "fi", "go", "he", "in", "ka", "lo", "mi", "no", "re", "st",
+        "ti",
+    ];
     let mut tokens: Vec<Vec<u8>> = (0..=255u8).map(|b| vec![b]).collect();
-    for p in ["\": ", "\", \"", "\": \"", "{\"", "\"}", "\"]", "[\"", "}}", "]}", "},", ", ", ": ", "\",", "  ", "\n  "]
-    {
+    for p in [
+        "\": ", "\", \"", "\": \"", "{\"", "\"}", "\"]", "[\"", "}}", "]}", "},", ", ", ": ",
+        "\",", "  ", "\n  ",
+    ] {
         tokens.push(p.as_bytes().to_vec());
     }
     let mut seed = 1u64;
@@ -65,9 +70,14 @@ fn json() -> Grammar {
     let digits = Expr::repeat(Expr::class(ByteSet::range(b'0', b'9')), 1, None);
     let number = b.rule("number", Expr::seq([Expr::optional(Expr::text("-")), digits]));
     let comma = Expr::seq([ws.clone(), Expr::text(","), ws.clone()]);
-    let pair = Expr::seq([Expr::Ref(string), ws.clone(), Expr::text(":"), ws.clone(), Expr::Ref(value)]);
-    let list = |item: Expr| Expr::optional(Expr::seq([item.clone(), Expr::star(Expr::seq([comma.clone(), item]))]));
-    let wrap = |open, inner, close| Expr::seq([Expr::text(open), ws.clone(), inner, ws.clone(), Expr::text(close)]);
+    let pair =
+        Expr::seq([Expr::Ref(string), ws.clone(), Expr::text(":"), ws.clone(), Expr::Ref(value)]);
+    let list = |item: Expr| {
+        Expr::optional(Expr::seq([item.clone(), Expr::star(Expr::seq([comma.clone(), item]))]))
+    };
+    let wrap = |open, inner, close| {
+        Expr::seq([Expr::text(open), ws.clone(), inner, ws.clone(), Expr::text(close)])
+    };
     let object = b.rule("object", wrap("{", list(pair), "}"));
     let array = b.rule("array", wrap("[", list(Expr::Ref(value)), "]"));
     let literals = ["true", "false", "null"].map(Expr::text);
@@ -76,8 +86,7 @@ fn json() -> Grammar {
     b.finish(value).expect("well formed")
 }
 
-const TEXT: &str =
-    r#"{"name": "an end to it", "list": ["go", "be", {"deep": [1, 22, true]}], "text": "reason in mind\n"}"#;
+const TEXT: &str = r#"{"name": "an end to it", "list": ["go", "be", {"deep": [1, 22, true]}], "text": "reason in mind\n"}"#;
 
 fn walk(constraint: &Constraint, mask: &mut [u32]) -> usize {
     let mut matcher = constraint.matcher();
@@ -94,26 +103,35 @@ fn engine(c: &mut Criterion) {
     let vocab = Arc::new(vocabulary());
     let grammar = json();
     let engine = Engine::new(vocab.clone(), EngineOptions::default());
-    c.bench_function("compile", |b| b.iter(|| engine.compile(black_box(&grammar)).expect("compiles")));
+    c.bench_function("compile", |b| {
+        b.iter(|| engine.compile(black_box(&grammar)).expect("compiles"))
+    });
     let mut mask = vec![0; vocab.mask_words()];
     c.bench_function("first_pass_new_grammar", |b| {
         b.iter(|| walk(&engine.compile(&grammar).expect("compiles"), &mut mask));
     });
     let constraint = engine.compile(&grammar).expect("compiles");
     walk(&constraint, &mut mask);
-    c.bench_function("warm_mask_and_advance_100_bytes", |b| b.iter(|| walk(&constraint, &mut mask)));
+    c.bench_function("warm_mask_and_advance_100_bytes", |b| {
+        b.iter(|| walk(&constraint, &mut mask))
+    });
     batch(c, &vocab);
     let source = vec![u32::MAX; vocab.mask_words()];
-    c.bench_function("floor_copy_one_mask", |b| b.iter(|| mask.copy_from_slice(black_box(&source))));
+    c.bench_function("floor_copy_one_mask", |b| {
+        b.iter(|| mask.copy_from_slice(black_box(&source)))
+    });
 }
 
 /// 512 sequences on 20 grammars, at as many places as the text has, all masks known.
 fn batch(c: &mut Criterion, vocab: &Arc<Vocabulary>) {
     let parallel = EngineOptions { batch_threads: 2, ..EngineOptions::default() };
     let alone = EngineOptions { batch_threads: 1, ..EngineOptions::default() };
-    for (name, options) in [("batch_512_on_20_two_threads", parallel), ("batch_512_on_20_one_thread", alone)] {
+    for (name, options) in
+        [("batch_512_on_20_two_threads", parallel), ("batch_512_on_20_one_thread", alone)]
+    {
         let engine = Engine::new(vocab.clone(), options);
-        let constraints: Vec<Constraint> = (0..20).map(|_| engine.compile(json()).expect("compiles")).collect();
+        let constraints: Vec<Constraint> =
+            (0..20).map(|_| engine.compile(json()).expect("compiles")).collect();
         let matcher = |i: usize| {
             let mut matcher = constraints[i % 20].matcher();
             for byte in TEXT.bytes().take(i / 5) {
@@ -150,7 +168,9 @@ fn ebnf(c: &mut Criterion) {
     ];
     let (options, limits) = (EbnfOptions::default(), Limits::default());
     for (name, text) in texts {
-        c.bench_function(name, |b| b.iter(|| ebnf::lower(black_box(&text), &options, &limits).expect("a grammar")));
+        c.bench_function(name, |b| {
+            b.iter(|| ebnf::lower(black_box(&text), &options, &limits).expect("a grammar"))
+        });
     }
 }
 

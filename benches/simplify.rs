@@ -29,22 +29,37 @@ fn json() -> Grammar {
     let large = Expr::seq([Expr::Ref(one_nine), Expr::Ref(digits)]);
     let unsigned = b.rule("unsigned", Expr::alt([Expr::Ref(digit), large]));
     let integer = b.rule("integer", Expr::seq([Expr::Ref(minus), Expr::Ref(unsigned)]));
-    let fraction = b.rule("fraction", Expr::alt([Expr::Empty, Expr::seq([Expr::text("."), Expr::Ref(digits)])]));
+    let fraction = b.rule(
+        "fraction",
+        Expr::alt([Expr::Empty, Expr::seq([Expr::text("."), Expr::Ref(digits)])]),
+    );
     let e = b.rule("e", Expr::alt([Expr::text("e"), Expr::text("E")]));
     let tail = Expr::seq([Expr::Ref(e), Expr::Ref(sign), Expr::Ref(digits)]);
     let exponent = b.rule("exponent", Expr::alt([Expr::Empty, tail]));
     let number = b.rule("number", Expr::seq([integer, fraction, exponent].map(Expr::Ref)));
     let letters = class(ByteSet::range(b'a', b'f').union(&ByteSet::range(b'A', b'F')));
     let hex = b.rule("hex", Expr::alt([Expr::Ref(digit), letters]));
-    let unicode = Expr::seq([Expr::text("u"), Expr::Ref(hex), Expr::Ref(hex), Expr::Ref(hex), Expr::Ref(hex)]);
+    let unicode = Expr::seq([
+        Expr::text("u"),
+        Expr::Ref(hex),
+        Expr::Ref(hex),
+        Expr::Ref(hex),
+        Expr::Ref(hex),
+    ]);
     let named = b"\"\\/bfnrt".iter().map(|byte| Expr::bytes(&[*byte]));
     let escape = b.rule("escape", Expr::alt(named.chain([unicode])));
     let plain = class(ByteSet::of(b"\"\\").union(&ByteSet::range(0, 0x1f)).complement());
-    let character = b.rule("character", Expr::alt([plain, Expr::seq([Expr::text("\\"), Expr::Ref(escape)])]));
+    let character =
+        b.rule("character", Expr::alt([plain, Expr::seq([Expr::text("\\"), Expr::Ref(escape)])]));
     let characters = b.declare("characters");
-    b.define(characters, Expr::alt([Expr::Empty, Expr::seq([Expr::Ref(character), Expr::Ref(characters)])]));
-    let string = b.rule("string", Expr::seq([Expr::text("\""), Expr::Ref(characters), Expr::text("\"")]));
-    let element = b.rule("element", Expr::seq([Expr::Ref(space), Expr::Ref(value), Expr::Ref(space)]));
+    b.define(
+        characters,
+        Expr::alt([Expr::Empty, Expr::seq([Expr::Ref(character), Expr::Ref(characters)])]),
+    );
+    let string =
+        b.rule("string", Expr::seq([Expr::text("\""), Expr::Ref(characters), Expr::text("\"")]));
+    let element =
+        b.rule("element", Expr::seq([Expr::Ref(space), Expr::Ref(value), Expr::Ref(space)]));
     let elements = b.declare("elements");
     let more = Expr::seq([Expr::Ref(element), Expr::text(","), Expr::Ref(elements)]);
     b.define(elements, Expr::alt([Expr::Ref(element), more]));
@@ -55,7 +70,10 @@ fn json() -> Grammar {
     b.define(members, Expr::alt([Expr::Ref(member), more]));
     let mut wrap = |name: &str, open: &str, inner, close: &str| {
         let empty = Expr::seq([Expr::text(open), Expr::Ref(space), Expr::text(close)]);
-        b.rule(name, Expr::alt([empty, Expr::seq([Expr::text(open), Expr::Ref(inner), Expr::text(close)])]))
+        b.rule(
+            name,
+            Expr::alt([empty, Expr::seq([Expr::text(open), Expr::Ref(inner), Expr::text(close)])]),
+        )
     };
     let (object, array) = (wrap("object", "{", members, "}"), wrap("array", "[", elements, "]"));
     let rules = [object, array, string, number].map(Expr::Ref);
@@ -101,9 +119,13 @@ fn simplify(c: &mut Criterion) {
         let mut group = c.benchmark_group(name);
         for level in LEVELS {
             let id = |what: &str| BenchmarkId::new(what, format!("{level:?}"));
-            group.bench_function(id("simplify"), |b| b.iter(|| black_box(&grammar).simplify(level).expect("valid")));
+            group.bench_function(id("simplify"), |b| {
+                b.iter(|| black_box(&grammar).simplify(level).expect("valid"))
+            });
             let simple = grammar.simplify(level).expect("valid");
-            group.bench_function(id("compile"), |b| b.iter(|| Compiled::new(&*simple, &limits).expect("compiles")));
+            group.bench_function(id("compile"), |b| {
+                b.iter(|| Compiled::new(&*simple, &limits).expect("compiles"))
+            });
             let compiled = Arc::new(Compiled::new(&*simple, &limits).expect("compiles"));
             group.bench_function(id("first_pass"), |b| {
                 b.iter(|| {

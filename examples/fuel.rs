@@ -19,18 +19,25 @@ const STEPS: usize = 12;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [kind, text] = &arguments[..] else { return Err("usage: fuel ebnf|lark|regex|schema TEXT".into()) };
+    let [kind, text] = &arguments[..] else {
+        return Err("usage: fuel ebnf|lark|regex|schema TEXT".into());
+    };
     let unlimited = Limits { compile_fuel: u64::MAX, mask_fuel: u64::MAX, ..Limits::default() };
     let vocab = Arc::new(Vocabulary::toy(&[b"the ", b"\", \"", b"aaaa", b"bbb", b" a"]));
-    let engine = Engine::new(vocab, EngineOptions { limits: unlimited, ..EngineOptions::default() });
+    let engine =
+        Engine::new(vocab, EngineOptions { limits: unlimited, ..EngineOptions::default() });
     let constraint = measured("compile", || compile(&engine, kind, text))?;
     let mut matcher = constraint.matcher();
     let mut mask = vec![0; engine.vocab().mask_words()];
     for step in 0..STEPS {
         measured(&format!("mask {step}"), || matcher.fill_mask(&mut mask));
-        let allowed =
-            (0..engine.vocab().width() as u32).rev().map(TokenId::from_raw).filter(|&token| bit(&mask, token));
-        let Some(token) = allowed.clone().find(|&token| !engine.vocab().is_stop(token)) else { break };
+        let allowed = (0..engine.vocab().width() as u32)
+            .rev()
+            .map(TokenId::from_raw)
+            .filter(|&token| bit(&mask, token));
+        let Some(token) = allowed.clone().find(|&token| !engine.vocab().is_stop(token)) else {
+            break;
+        };
         measured(&format!("token {step} {token}"), || matcher.advance(token))?;
     }
     Ok(())
@@ -61,6 +68,9 @@ fn measured<T>(what: &str, work: impl FnOnce() -> T) -> T {
         _ => begun.elapsed(),
     };
     let ratio = time.as_nanos() as f64 / units.max(1) as f64;
-    println!("{what:<14} {:>10.1} us {units:>10} units {ratio:>8.1} ns a unit", time.as_secs_f64() * 1e6);
+    println!(
+        "{what:<14} {:>10.1} us {units:>10} units {ratio:>8.1} ns a unit",
+        time.as_secs_f64() * 1e6
+    );
     result
 }

@@ -22,7 +22,8 @@ const SHAPES: &[Shape] = &[
     ("properties", || object(|i| format!("\"name{i}\":{}", scalar(i)))),
     ("required properties", || {
         let names: Vec<String> = (0..40_000).map(|i| format!("\"name{i}\"")).collect();
-        let members: Vec<String> = names.iter().enumerate().map(|(i, name)| format!("{name}:{}", scalar(i))).collect();
+        let members: Vec<String> =
+            names.iter().enumerate().map(|(i, name)| format!("{name}:{}", scalar(i))).collect();
         format!("{{\"properties\":{{{}}},\"required\":[{}]}}", members.join(","), names.join(","))
     }),
     ("small objects", || object(|i| format!("\"n{i}\":{}", member(i)))),
@@ -47,7 +48,9 @@ const SHAPES: &[Shape] = &[
             )
         })
     }),
-    ("references in a chain", || defs(|i, n| if i + 1 < n { refer(i + 1, n) } else { "{}".into() })),
+    ("references in a chain", || {
+        defs(|i, n| if i + 1 < n { refer(i + 1, n) } else { "{}".into() })
+    }),
     ("references together", || {
         defs(|i, n| {
             format!(
@@ -58,10 +61,18 @@ const SHAPES: &[Shape] = &[
             )
         })
     }),
-    ("enum of texts", || list("{\"enum\":[", 100_000, |i| format!("\"value {}\"", i * 7_919), "]}")),
-    ("enum of other texts", || list("{\"enum\":[", 100_000, |i| format!("\"Ünï{}é\"", i * 7_919), "]}")),
-    ("enum of numbers", || list("{\"enum\":[", 100_000, |i| format!("{}.{}", i * 7_919, i % 97), "]}")),
-    ("enum of objects", || list("{\"enum\":[", 40_000, |i| format!("{{\"a\":{i},\"b\":[\"{i}\",{}]}}", i % 7), "]}")),
+    ("enum of texts", || {
+        list("{\"enum\":[", 100_000, |i| format!("\"value {}\"", i * 7_919), "]}")
+    }),
+    ("enum of other texts", || {
+        list("{\"enum\":[", 100_000, |i| format!("\"Ünï{}é\"", i * 7_919), "]}")
+    }),
+    ("enum of numbers", || {
+        list("{\"enum\":[", 100_000, |i| format!("{}.{}", i * 7_919, i % 97), "]}")
+    }),
+    ("enum of objects", || {
+        list("{\"enum\":[", 40_000, |i| format!("{{\"a\":{i},\"b\":[\"{i}\",{}]}}", i % 7), "]}")
+    }),
     ("oneOf told apart", || list("{\"oneOf\":[", 500, |i| branch(i, 60, true), "]}")),
     ("oneOf that overlaps", || list("{\"oneOf\":[", 500, |i| branch(i, 60, false), "]}")),
     ("large oneOf", || list("{\"oneOf\":[", 20_000, |i| branch(i, 1, true), "]}")),
@@ -77,7 +88,9 @@ const SHAPES: &[Shape] = &[
     }),
     ("anyOf together, often", || {
         let either = |i: usize, j: usize| {
-            format!("{{\"anyOf\":[{{\"required\":[\"a{i}_{j}\"]}},{{\"required\":[\"b{j}_{i}\"]}}]}}")
+            format!(
+                "{{\"anyOf\":[{{\"required\":[\"a{i}_{j}\"]}},{{\"required\":[\"b{j}_{i}\"]}}]}}"
+            )
         };
         object(|i| {
             let all: Vec<String> = (0..11).map(|j| either(i, j)).collect();
@@ -109,17 +122,36 @@ const SHAPES: &[Shape] = &[
         })
     }),
     ("patternProperties", || {
-        let list = list("{\"patternProperties\":{", 20_000, |i| format!("\"^x{i}[0-9]*$\":{}", scalar(i)), "}}");
+        let list = list(
+            "{\"patternProperties\":{",
+            20_000,
+            |i| format!("\"^x{i}[0-9]*$\":{}", scalar(i)),
+            "}}",
+        );
         format!("{{\"properties\":{{\"a\":{list}}}}}")
     }),
     ("bounds", || {
-        object(|i| format!("\"n{i}\":{{\"type\":\"number\",\"minimum\":{}.5,\"exclusiveMaximum\":{}e3}}", i, i + 1))
+        object(|i| {
+            format!(
+                "\"n{i}\":{{\"type\":\"number\",\"minimum\":{}.5,\"exclusiveMaximum\":{}e3}}",
+                i,
+                i + 1
+            )
+        })
     }),
     ("lengths", || {
-        object(|i| format!("\"n{i}\":{{\"type\":\"string\",\"minLength\":{},\"maxLength\":{}}}", i % 1_000, i + 1_000))
+        object(|i| {
+            format!(
+                "\"n{i}\":{{\"type\":\"string\",\"minLength\":{},\"maxLength\":{}}}",
+                i % 1_000,
+                i + 1_000
+            )
+        })
     }),
     ("prefixItems", || list("{\"prefixItems\":[", 40_000, scalar, "],\"minItems\":9}")),
-    ("dependentSchemas", || list("{\"dependentSchemas\":{", 20_000, |i| format!("\"d{i}\":{}", member(i)), "}}")),
+    ("dependentSchemas", || {
+        list("{\"dependentSchemas\":{", 20_000, |i| format!("\"d{i}\":{}", member(i)), "}}")
+    }),
     ("one long text", || format!("{{\"const\":\"{}\"}}", "long ".repeat(BYTES / 5))),
     ("one long number", || format!("{{\"minimum\":{}}}", "7".repeat(BYTES))),
     ("one long pattern", || format!("{{\"pattern\":\"{}\"}}", "a[bc]?".repeat(BYTES / 6))),
@@ -147,7 +179,8 @@ fn member(i: usize) -> String {
 /// An object with some properties, and one that tells it from others if `apart`.
 fn branch(i: usize, size: usize, apart: bool) -> String {
     let kind = if apart { format!("\"kind\":{{\"const\":\"k{i}\"}},") } else { String::new() };
-    let members: Vec<String> = (0..size).map(|j| format!("\"m{i}_{j}\":{}", scalar(i + j))).collect();
+    let members: Vec<String> =
+        (0..size).map(|j| format!("\"m{i}_{j}\":{}", scalar(i + j))).collect();
     let required = if apart { "\"required\":[\"kind\"]," } else { "" };
     format!("{{\"type\":\"object\",{required}\"properties\":{{{kind}{}}}}}", members.join(","))
 }
@@ -193,7 +226,10 @@ fn defs(definition: impl Fn(usize, usize) -> String) -> String {
 fn memory(field: &str) -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(field));
-    line.and_then(|rest| rest.trim_start_matches(':').split_whitespace().next()?.parse::<f64>().ok()).unwrap_or(0.0)
+    line.and_then(|rest| {
+        rest.trim_start_matches(':').split_whitespace().next()?.parse::<f64>().ok()
+    })
+    .unwrap_or(0.0)
         / 1e3
 }
 
@@ -224,7 +260,9 @@ fn main() -> ExitCode {
         Some(name) => SHAPES.iter().filter(|shape| shape.0 == name).all(measure),
         None => {
             let program = std::env::current_exe().expect("this program has a file");
-            let run = |shape: &Shape| Command::new(&program).arg(shape.0).status().is_ok_and(|status| status.success());
+            let run = |shape: &Shape| {
+                Command::new(&program).arg(shape.0).status().is_ok_and(|status| status.success())
+            };
             SHAPES.iter().map(run).fold(true, |all, fine| all & fine)
         }
     };

@@ -51,13 +51,22 @@ fn dumps(value: &Value, out: &mut String) {
     }
 }
 
-fn case(line: &Value, options: &SchemaOptions, (verbose, lower_only): (bool, usize), tally: &mut Tally) {
+fn case(
+    line: &Value,
+    options: &SchemaOptions,
+    (verbose, lower_only): (bool, usize),
+    tally: &mut Tally,
+) {
     let limits = Limits::default();
-    let name = line.get("id").or_else(|| line.get("group")).map(Value::to_string).unwrap_or_default();
+    let name =
+        line.get("id").or_else(|| line.get("group")).map(Value::to_string).unwrap_or_default();
     let Some(schema) = line.get("schema") else { return };
     let mut schema = schema.clone();
-    if let (Some(true), Some(map)) = (line["file"].as_str().map(|f| f.starts_with("draft7")), schema.as_object_mut()) {
-        map.entry("$schema").or_insert_with(|| Value::from("http://json-schema.org/draft-07/schema#"));
+    if let (Some(true), Some(map)) =
+        (line["file"].as_str().map(|f| f.starts_with("draft7")), schema.as_object_mut())
+    {
+        map.entry("$schema")
+            .or_insert_with(|| Value::from("http://json-schema.org/draft-07/schema#"));
     }
     let json = Json::from(&schema);
     tally.schemas += 1;
@@ -81,7 +90,8 @@ fn case(line: &Value, options: &SchemaOptions, (verbose, lower_only): (bool, usi
                 _ => "limit",
             };
             *tally.refused.entry(format!("{kind} {}", first.keyword)).or_default() += 1;
-            let satisfiable = line["tests"].as_array().into_iter().flatten().any(|t| t["valid"] == true);
+            let satisfiable =
+                line["tests"].as_array().into_iter().flatten().any(|t| t["valid"] == true);
             if verbose && (kind != "unsatisfiable" || satisfiable) {
                 println!("refused {name}: {first}");
             }
@@ -103,7 +113,12 @@ fn case(line: &Value, options: &SchemaOptions, (verbose, lower_only): (bool, usi
         && (tally.compiling.last() > Some(&Duration::from_millis(20))
             || tally.lowering.last() > Some(&Duration::from_millis(5)))
     {
-        println!("slow {name}: {:?} {:?} {:?}", tally.lowering.last(), tally.compiling.last(), compiled.size());
+        println!(
+            "slow {name}: {:?} {:?} {:?}",
+            tally.lowering.last(),
+            tally.compiling.last(),
+            compiled.size()
+        );
     }
     let mut recognizer = Recognizer::new(compiled);
     for test in line["tests"].as_array().into_iter().flatten() {
@@ -148,8 +163,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let spread = |name: &str, mut times: Vec<Duration>| {
         times.sort_unstable();
-        let at = |q: usize| times.get(times.len().saturating_sub(1) * q / 1000).copied().unwrap_or_default();
-        println!("{name}: p50 {:?} p90 {:?} p99 {:?} max {:?}", at(500), at(900), at(990), at(1000));
+        let at = |q: usize| {
+            times.get(times.len().saturating_sub(1) * q / 1000).copied().unwrap_or_default()
+        };
+        println!(
+            "{name}: p50 {:?} p90 {:?} p99 {:?} max {:?}",
+            at(500),
+            at(900),
+            at(990),
+            at(1000)
+        );
     };
     spread("lowering", std::mem::take(&mut tally.lowering));
     spread("compiling", std::mem::take(&mut tally.compiling));

@@ -60,7 +60,10 @@ impl Table {
     }
 
     fn print(&mut self) {
-        println!("{:<28} {:>10} {:>10} {:>10} {:>10} {:>12}", "", "mean", "p50", "p90", "p99", "max");
+        println!(
+            "{:<28} {:>10} {:>10} {:>10} {:>10} {:>12}",
+            "", "mean", "p50", "p90", "p99", "max"
+        );
         for row in &mut self.0 {
             row.values.sort_by(f64::total_cmp);
             let at = |q: usize| row.values[(row.values.len() - 1) * q / 1000];
@@ -97,8 +100,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         if show.as_ref().is_some_and(|s| s != id) {
             continue;
         }
-        let Ok(grammar) = lower(&Json::from(&line["schema"]), &SchemaOptions::default(), &limits) else { continue };
-        let valid = line["tests"].as_array().into_iter().flatten().find(|test| test["valid"] == true);
+        let Ok(grammar) = lower(&Json::from(&line["schema"]), &SchemaOptions::default(), &limits)
+        else {
+            continue;
+        };
+        let valid =
+            line["tests"].as_array().into_iter().flatten().find(|test| test["valid"] == true);
         let instance = valid.map(|test| test["data"].to_string());
         table.add("clone us", us(least(|| grammar.clone()).0));
         table.add("validate us", us(least(|| grammar.validate()).0));
@@ -114,7 +121,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         for level in LEVELS {
             let (time, simple) = least(|| grammar.simplify(level).expect("valid"));
-            table.add(&format!("{level:?} changes nothing"), f64::from(u8::from(matches!(simple, Cow::Borrowed(_)))));
+            table.add(
+                &format!("{level:?} changes nothing"),
+                f64::from(u8::from(matches!(simple, Cow::Borrowed(_)))),
+            );
             if show.is_some() {
                 println!("{level:?}\n{simple}");
             }

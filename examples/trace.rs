@@ -24,7 +24,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let compiled = Arc::new(Compiled::new(&grammar, &limits)?);
     println!("\ncompiled\n  {:?}", compiled.size());
 
-    let vocab = Arc::new(Vocabulary::toy(&[b"{\"", b"on", b"\":", b" true", b"true}", b"false", b"}\n"]));
+    let vocab =
+        Arc::new(Vocabulary::toy(&[b"{\"", b"on", b"\":", b" true", b"true}", b"false", b"}\n"]));
     let engine = Engine::new(vocab.clone(), EngineOptions::default());
     let constraint = engine.bind(compiled)?;
     let mut matcher = constraint.matcher();
@@ -37,7 +38,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .filter(|&t| louver::mask::bit(&mask, t))
             .map(|t| text(&vocab, t))
             .collect();
-        println!("  allowed {:<60} take {}", allowed.join(" "), text(&vocab, TokenId::from_raw(next)));
+        println!(
+            "  allowed {:<60} take {}",
+            allowed.join(" "),
+            text(&vocab, TokenId::from_raw(next))
+        );
         matcher.advance(TokenId::from_raw(next))?;
     }
 
@@ -47,7 +52,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             *logit = f32::NEG_INFINITY;
         }
     }
-    println!("\nlogits left finite by the last mask: {}", logits.iter().filter(|l| l.is_finite()).count());
+    println!(
+        "\nlogits left finite by the last mask: {}",
+        logits.iter().filter(|l| l.is_finite()).count()
+    );
     Ok(())
 }
 

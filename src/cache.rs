@@ -71,7 +71,8 @@ impl<K: Eq, V> Generation<K, V> {
     where
         K: Borrow<Q>,
     {
-        let (slot, _) = self.values.find_entry(hash, |slot| slot.key.borrow() == key).ok()?.remove();
+        let (slot, _) =
+            self.values.find_entry(hash, |slot| slot.key.borrow() == key).ok()?.remove();
         self.bytes -= slot.bytes;
         Some(slot)
     }
@@ -195,7 +196,9 @@ impl<K: Eq + Hash, V: Clone> Shared<K, V> {
     }
 
     pub(crate) fn lock(&self) -> MappedMutexGuard<'_, Cache<K, V>> {
-        MutexGuard::map(self.cache.lock(), |cache| cache.get_or_insert_with(|| Cache::new(self.max_bytes)))
+        MutexGuard::map(self.cache.lock(), |cache| {
+            cache.get_or_insert_with(|| Cache::new(self.max_bytes))
+        })
     }
 }
 
@@ -225,7 +228,10 @@ mod tests {
         let mut cache: Cache<u32, u32> = Cache::new(100);
         for i in 0..50 {
             cache.insert(7, i, 20);
-            assert_eq!((cache.get(&7), cache.stats().bytes, cache.stats().entries), (Some(i), 20, 1));
+            assert_eq!(
+                (cache.get(&7), cache.stats().bytes, cache.stats().entries),
+                (Some(i), 20, 1)
+            );
         }
         for i in 0..4 {
             cache.insert(100 + i, i, 20);

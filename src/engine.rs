@@ -21,7 +21,9 @@ use crate::fuel;
 use crate::ids::TokenId;
 use crate::ir::{Grammar, Simplify};
 use crate::limits::Limits;
-use crate::mask::{AdvanceOver, Index, IndexState, MaskRow, PoolScope, PoolStats, Pooling, TokenSet, Ways};
+use crate::mask::{
+    AdvanceOver, Index, IndexState, MaskRow, PoolScope, PoolStats, Pooling, TokenSet, Ways,
+};
 use crate::matcher::{AdvanceError, ConfigId, DEAD, Parser, ParserLimit, Tracer};
 use crate::switches::Switches;
 use crate::vocab::Vocabulary;
@@ -30,7 +32,9 @@ use ahead::Ahead;
 pub use ahead::{PrepareBudget, PrepareReport, Prepared};
 pub use batch::{BatchError, RowStatus, UniqueRows};
 pub use captures::Capture;
-pub use compile::{RegexCompileError, SchemaCompileError, StructuralTagCompileError, TextCompileError};
+pub use compile::{
+    RegexCompileError, SchemaCompileError, StructuralTagCompileError, TextCompileError,
+};
 pub use draft::{DraftError, DraftNode, DraftTree};
 pub use forced::{Piece, Tokenize};
 pub use inspect::{Expected, Refusal};
@@ -137,7 +141,11 @@ impl Engine {
 
     /// What batches, drafts and work ahead came to.
     pub fn stats(&self) -> EngineStats {
-        EngineStats { ahead_used: self.pooling.stats().ahead_used, grammars: self.kept.stats(), ..self.shared.stats() }
+        EngineStats {
+            ahead_used: self.pooling.stats().ahead_used,
+            grammars: self.kept.stats(),
+            ..self.shared.stats()
+        }
     }
 
     /// Simplifies and compiles a grammar and binds it to the vocabulary. No mask is built yet.
@@ -146,11 +154,22 @@ impl Engine {
     }
 
     /// As [`Engine::compile`], simplified as much as `level` says, whatever the options say.
-    pub fn compile_at(&self, grammar: impl Into<Arc<Grammar>>, level: Simplify) -> Result<Constraint, CompileError> {
-        fuel::with_default_budget(|| self.options.limits.compile_fuel, || self.simplify_and_bind(grammar.into(), level))
+    pub fn compile_at(
+        &self,
+        grammar: impl Into<Arc<Grammar>>,
+        level: Simplify,
+    ) -> Result<Constraint, CompileError> {
+        fuel::with_default_budget(
+            || self.options.limits.compile_fuel,
+            || self.simplify_and_bind(grammar.into(), level),
+        )
     }
 
-    fn simplify_and_bind(&self, grammar: Arc<Grammar>, level: Simplify) -> Result<Constraint, CompileError> {
+    fn simplify_and_bind(
+        &self,
+        grammar: Arc<Grammar>,
+        level: Simplify,
+    ) -> Result<Constraint, CompileError> {
         let simplified = match level {
             // Compiling validates the grammar itself.
             Simplify::Off => None,
@@ -172,8 +191,15 @@ impl Engine {
     /// Binds an already compiled grammar (shared between vocabularies) to the vocabulary. Fails if the vocabulary lacks a
     /// special token of the grammar.
     pub fn bind(&self, compiled: Arc<Compiled>) -> Result<Constraint, CompileError> {
-        let index = fuel::with_default_budget(|| self.options.limits.compile_fuel, || self.index(compiled))?;
-        Ok(Constraint { index: Arc::new(index), shared: self.shared.clone(), ahead: Arc::default() })
+        let index = fuel::with_default_budget(
+            || self.options.limits.compile_fuel,
+            || self.index(compiled),
+        )?;
+        Ok(Constraint {
+            index: Arc::new(index),
+            shared: self.shared.clone(),
+            ahead: Arc::default(),
+        })
     }
 
     fn index(&self, compiled: Arc<Compiled>) -> Result<Index, CompileError> {
@@ -325,7 +351,11 @@ impl Matcher {
     }
 
     /// As [`Matcher::advance`], and tells the tracer what each byte was.
-    pub fn advance_traced(&mut self, token: TokenId, tracer: &mut Tracer) -> Result<(), AdvanceError> {
+    pub fn advance_traced(
+        &mut self,
+        token: TokenId,
+        tracer: &mut Tracer,
+    ) -> Result<(), AdvanceError> {
         let index = self.index.clone();
         let mut state = index.lock();
         self.advance_locked(&index, &mut state, (token, Parser::advance_by_byte))?;
@@ -349,10 +379,16 @@ impl Matcher {
                 traced = true;
             }
         }
-        if !traced && let Some(special) = index.specials.iter().position(|tokens| tokens.contains(token)) {
+        if !traced
+            && let Some(special) = index.specials.iter().position(|tokens| tokens.contains(token))
+        {
             let next = self.config();
             let step = parser.trace_special(before, special as u32, next);
-            let name = index.vocab.special_name(token).map(str::as_bytes).or_else(|| index.vocab.bytes(token));
+            let name = index
+                .vocab
+                .special_name(token)
+                .map(str::as_bytes)
+                .or_else(|| index.vocab.bytes(token));
             tracer.push(name.unwrap_or_default(), step);
         }
         Ok(())
@@ -368,7 +404,8 @@ impl Matcher {
         let stepped = self.with_retry(&index, &mut state, |matcher, state| {
             let config = matcher.config();
             let complete = state.parser.store().done(config).root;
-            Ok(state.step_token(&index, config, token)?.0 != DEAD || complete && index.vocab.is_stop(token))
+            Ok(state.step_token(&index, config, token)?.0 != DEAD
+                || complete && index.vocab.is_stop(token))
         });
         stepped.unwrap_or(false)
     }
@@ -404,8 +441,9 @@ impl Matcher {
     pub fn is_complete(&mut self) -> bool {
         let index = self.index.clone();
         let mut state = index.lock();
-        let result =
-            self.with_retry(&index, &mut state, |matcher, state| Ok(state.parser.store().done(matcher.config()).root));
+        let result = self.with_retry(&index, &mut state, |matcher, state| {
+            Ok(state.parser.store().done(matcher.config()).root)
+        });
         result.unwrap_or(false)
     }
 
@@ -493,7 +531,8 @@ impl Matcher {
         configs.push(state.parser.start());
         for &token in &self.tokens[..self.configs.len() - 1] {
             let before = configs[configs.len() - 1];
-            let (next, _) = fuel::limited(index.mask_fuel(), || state.step_token(index, before, token))?;
+            let (next, _) =
+                fuel::limited(index.mask_fuel(), || state.step_token(index, before, token))?;
             configs.push(next);
         }
         self.configs = configs;

@@ -166,7 +166,8 @@ pub fn limited<T>(units: u64, work: impl FnOnce() -> T) -> T {
             METER.with(|meter| {
                 meter.return_slice();
                 let used = meter.spent() - self.spent;
-                let left = if self.left == u64::MAX { u64::MAX } else { self.left.saturating_sub(used) };
+                let left =
+                    if self.left == u64::MAX { u64::MAX } else { self.left.saturating_sub(used) };
                 meter.reserve.set(left);
                 meter.limit.set(self.limit);
                 meter.halted.set(self.halted);
@@ -176,7 +177,12 @@ pub fn limited<T>(units: u64, work: impl FnOnce() -> T) -> T {
     let _outer = METER.with(|meter| {
         meter.return_slice();
         let left = meter.reserve.get();
-        let outer = Outer { left, limit: meter.limit.get(), halted: meter.halted.get(), spent: meter.spent() };
+        let outer = Outer {
+            left,
+            limit: meter.limit.get(),
+            halted: meter.halted.get(),
+            spent: meter.spent(),
+        };
         if units < left {
             meter.reserve.set(units);
             meter.limit.set(units);
@@ -189,7 +195,11 @@ pub fn limited<T>(units: u64, work: impl FnOnce() -> T) -> T {
 /// Does work with the budget around it, or with one of so many units if there is none; `units` is
 /// asked only then.
 pub fn with_default_budget<T>(units: impl FnOnce() -> u64, work: impl FnOnce() -> T) -> T {
-    if METER.with(|meter| meter.reserve.get() == u64::MAX) { limited(units(), work) } else { work() }
+    if METER.with(|meter| meter.reserve.get() == u64::MAX) {
+        limited(units(), work)
+    } else {
+        work()
+    }
 }
 
 /// Does work that others share with a budget of its own, whatever is left of the budget around it,
@@ -320,7 +330,11 @@ mod tests {
         }
         limited(100, || {
             limited(1_000, || {
-                assert_eq!(spend(101), Err(OutOfFuel::Spent { limit: 100 }), "what is left outside");
+                assert_eq!(
+                    spend(101),
+                    Err(OutOfFuel::Spent { limit: 100 }),
+                    "what is left outside"
+                );
             });
             assert_eq!(check(), Err(OutOfFuel::Spent { limit: 100 }), "it is spent outside, too");
         });
@@ -335,7 +349,8 @@ mod tests {
     #[test]
     fn budgets_are_given_back_after_a_panic() {
         limited(50, || {
-            let panicked = std::panic::catch_unwind(|| limited(10, || panic!("asked for by a test")));
+            let panicked =
+                std::panic::catch_unwind(|| limited(10, || panic!("asked for by a test")));
             assert!(panicked.is_err());
             assert_eq!(spend(50), Ok(()));
             assert!(spend(1).is_err());
@@ -350,7 +365,11 @@ mod tests {
             token.clone().cancel();
             let steps = (0..2 * SLICE).take_while(|_| spend(1).is_ok()).count() as u64;
             assert!(steps <= SLICE, "{steps}");
-            assert_eq!(limited(10, check), Err(OutOfFuel::Cancelled), "further work does not begin");
+            assert_eq!(
+                limited(10, check),
+                Err(OutOfFuel::Cancelled),
+                "further work does not begin"
+            );
         });
         assert_eq!(check(), Ok(()), "other work goes on");
         let outer = CancelToken::default();

@@ -79,7 +79,10 @@ mod tests {
             if let Some((_, end)) = bytes.split_last_chunk::<16>() {
                 (a, b) = (a ^ word(&end[..8]), b ^ word(&end[8..]));
             }
-            self.0 = self.0.wrapping_add(mix(a, b) ^ bytes.len() as u64).wrapping_mul(0xf135_7aea_2e62_a9c5);
+            self.0 = self
+                .0
+                .wrapping_add(mix(a, b) ^ bytes.len() as u64)
+                .wrapping_mul(0xf135_7aea_2e62_a9c5);
         }
 
         fn finish(&self) -> u64 {
@@ -90,7 +93,9 @@ mod tests {
     /// Names of 64 letters that all have the same hash for [`Known`]. The state after sixteen letters is chosen so that it can
     /// be written in letters; where it is written again, everything beside it is multiplied by nothing.
     fn colliding(count: usize) -> Vec<String> {
-        let letters = |word: u64| word.to_le_bytes().iter().all(|b| b.is_ascii_graphic() && !b"\"\\".contains(b));
+        let letters = |word: u64| {
+            word.to_le_bytes().iter().all(|b| b.is_ascii_graphic() && !b"\"\\".contains(b))
+        };
         let head = |k: u64| format!("{k:016}");
         let first = (0..).map(head).find(|head| letters(state(head))).unwrap();
         let again = String::from_utf8(state(&first).to_le_bytes().to_vec()).unwrap();

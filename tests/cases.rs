@@ -21,13 +21,28 @@ fn data() {
     let mut names = BTreeSet::new();
     let mut failures = Vec::new();
     for (path, case) in &cases {
-        assert!(names.insert((path, &case.name)), "{}: two cases are called {}", path.display(), case.name);
+        assert!(
+            names.insert((path, &case.name)),
+            "{}: two cases are called {}",
+            path.display(),
+            case.name
+        );
         if let Err(why) = run(case) {
-            failures.push(format!("{}: {}: {why}", path.file_name().unwrap_or_default().display(), case.name));
+            failures.push(format!(
+                "{}: {}: {why}",
+                path.file_name().unwrap_or_default().display(),
+                case.name
+            ));
         }
     }
     assert!(cases.len() >= 20, "only {} cases were found", cases.len());
-    assert!(failures.is_empty(), "{} of {} cases fail:\n{}", failures.len(), cases.len(), failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {} cases fail:\n{}",
+        failures.len(),
+        cases.len(),
+        failures.join("\n")
+    );
 }
 
 fn run(case: &Case) -> Result<(), String> {
@@ -35,7 +50,9 @@ fn run(case: &Case) -> Result<(), String> {
     let (constraint, grammar) = match (&case.refused, compiled) {
         (None, compiled) => compiled?,
         (Some(part), Err(error)) if error.contains(part.as_str()) => return Ok(()),
-        (Some(part), Err(error)) => return Err(format!("refused with {error:?}, which does not say {part:?}")),
+        (Some(part), Err(error)) => {
+            return Err(format!("refused with {error:?}, which does not say {part:?}"));
+        }
         (Some(_), Ok(_)) => return Err("was not refused".to_owned()),
     };
     let nothing = case.accepts.is_empty() && case.rejects.is_empty() && case.mask_after.is_empty();
@@ -57,12 +74,21 @@ fn run(case: &Case) -> Result<(), String> {
     Ok(())
 }
 
-fn verdict(grammar: &Grammar, constraint: &Constraint, text: &str, want: (bool, bool)) -> Result<(), String> {
+fn verdict(
+    grammar: &Grammar,
+    constraint: &Constraint,
+    text: &str,
+    want: (bool, bool),
+) -> Result<(), String> {
     let got = follow(grammar, constraint, text)?;
     same(text, "begins and is a sentence", (got, want))
 }
 
-fn same<T: PartialEq + std::fmt::Debug>(text: &str, what: &str, (got, want): (T, T)) -> Result<(), String> {
+fn same<T: PartialEq + std::fmt::Debug>(
+    text: &str,
+    what: &str,
+    (got, want): (T, T),
+) -> Result<(), String> {
     if got == want { Ok(()) } else { Err(format!("{text:?} {what}: {got:?}, not {want:?}")) }
 }
 
@@ -79,12 +105,19 @@ fn follow(grammar: &Grammar, constraint: &Constraint, text: &str) -> Result<(boo
     let begins = text.bytes().all(|b| matcher.advance(TokenId::new(usize::from(b))).is_ok());
     let matched = (begins, begins && matcher.is_complete());
     if recognized != want || matched != want {
-        return Err(format!("{text:?}: oracle {want:?}, recogniser {recognized:?}, matcher {matched:?}"));
+        return Err(format!(
+            "{text:?}: oracle {want:?}, recogniser {recognized:?}, matcher {matched:?}"
+        ));
     }
     Ok(want)
 }
 
-fn masks(grammar: &Grammar, constraint: &Constraint, prefix: &str, tokens: &[String]) -> Result<(), String> {
+fn masks(
+    grammar: &Grammar,
+    constraint: &Constraint,
+    prefix: &str,
+    tokens: &[String],
+) -> Result<(), String> {
     let vocab = constraint.vocab();
     let want: BTreeSet<&str> = tokens.iter().map(String::as_str).collect();
     let taken: Vec<TokenId> = prefix.bytes().map(|b| TokenId::new(usize::from(b))).collect();

@@ -53,11 +53,18 @@ enum Difference {
 }
 
 /// The grammar of a vector's spec; `None` if there is no front end for its kind.
-pub(crate) fn lower(kind: &str, spec: &str, options: &Value, limits: &Limits) -> Option<Result<Grammar, String>> {
+pub(crate) fn lower(
+    kind: &str,
+    spec: &str,
+    options: &Value,
+    limits: &Limits,
+) -> Option<Result<Grammar, String>> {
     Some(match kind {
         "ebnf" => {
-            let root = options.get("root_rule_name").and_then(Value::as_str).unwrap_or("root").to_owned();
-            let lowered = ebnf::lower(spec, &EbnfOptions { root, ..EbnfOptions::default() }, limits);
+            let root =
+                options.get("root_rule_name").and_then(Value::as_str).unwrap_or("root").to_owned();
+            let lowered =
+                ebnf::lower(spec, &EbnfOptions { root, ..EbnfOptions::default() }, limits);
             lowered.map(|lowered| lowered.grammar).map_err(|e| e.to_string())
         }
         "regex" => regex::lower(spec, &RegexOptions::default(), limits).map_err(|e| e.to_string()),
@@ -118,7 +125,10 @@ pub(crate) fn base64(text: &str) -> Vec<u8> {
     };
     let mut out = Vec::new();
     for four in text.trim_end_matches('=').as_bytes().chunks(4) {
-        let bits = four.iter().enumerate().fold(0u32, |bits, (i, &c)| bits | u32::from(value(c)) << (18 - 6 * i));
+        let bits = four
+            .iter()
+            .enumerate()
+            .fold(0u32, |bits, (i, &c)| bits | u32::from(value(c)) << (18 - 6 * i));
         out.extend_from_slice(&bits.to_be_bytes()[1..four.len()]);
     }
     out
@@ -134,13 +144,18 @@ fn differences(vectors: &[Vector]) -> (BTreeMap<&str, Difference>, usize) {
     let mut known: HashMap<(&str, String), Result<Recognizer, String>> = HashMap::new();
     let mut out = BTreeMap::new();
     for vector in vectors {
-        let recognizer = known.entry((&vector.spec, vector.options.to_string())).or_insert_with(|| {
-            let lowered = lower(&vector.kind, &vector.spec, &vector.options, &limits).expect("a front end");
-            let compiled = lowered.and_then(|g| Compiled::new(&g, &limits).map_err(|e| e.to_string()));
-            compiled.map(|compiled| Recognizer::with_limits(Arc::new(compiled), &limits))
-        });
+        let recognizer =
+            known.entry((&vector.spec, vector.options.to_string())).or_insert_with(|| {
+                let lowered = lower(&vector.kind, &vector.spec, &vector.options, &limits)
+                    .expect("a front end");
+                let compiled =
+                    lowered.and_then(|g| Compiled::new(&g, &limits).map_err(|e| e.to_string()));
+                compiled.map(|compiled| Recognizer::with_limits(Arc::new(compiled), &limits))
+            });
         let verdict = match recognizer {
-            Ok(recognizer) => vector.check(recognizer).ok_or("the recogniser ran into a limit".to_owned()),
+            Ok(recognizer) => {
+                vector.check(recognizer).ok_or("the recogniser ran into a limit".to_owned())
+            }
             Err(why) => Err(why.clone()),
         };
         let difference = match verdict {
@@ -164,7 +179,10 @@ fn differences(vectors: &[Vector]) -> (BTreeMap<&str, Difference>, usize) {
 fn recorded_verdicts_get_no_worse() {
     let path = root("../shared/data/engine-vectors-dev.jsonl");
     let Ok(text) = std::fs::read_to_string(&path) else {
-        eprintln!("SKIPPED: no vectors at {}; tests/data has the cases that always run", path.display());
+        eprintln!(
+            "SKIPPED: no vectors at {}; tests/data has the cases that always run",
+            path.display()
+        );
         return;
     };
     let mut kinds: BTreeMap<String, Vec<Vector>> = BTreeMap::new();
@@ -202,8 +220,10 @@ fn recorded_verdicts_get_no_worse() {
             failures.push(format!("{kind}: no baseline; LOUVER_UPDATE_BASELINES=1 writes one"));
             continue;
         };
-        let before: BTreeMap<String, Difference> = serde_json::from_str(&text).expect("the baseline is JSON");
-        let worse = now.iter().filter(|(id, difference)| before.get(**id).is_none_or(|b| b < difference));
+        let before: BTreeMap<String, Difference> =
+            serde_json::from_str(&text).expect("the baseline is JSON");
+        let worse =
+            now.iter().filter(|(id, difference)| before.get(**id).is_none_or(|b| b < difference));
         failures.extend(worse.map(|(id, difference)| format!("{id}: {difference:?}")));
     }
     assert!(failures.is_empty(), "{} got worse:\n{}", failures.len(), failures.join("\n"));

@@ -6,7 +6,8 @@ use crate::harness::replay::Corpus;
 #[allow(unreachable_pub)] // a library of its own elsewhere
 mod targets;
 
-const CORPUS: Corpus = Corpus { fuzz: concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz"), bounded: targets::bounded };
+const CORPUS: Corpus =
+    Corpus { fuzz: concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz"), bounded: targets::bounded };
 
 #[test]
 fn fuzz_regressions_are_replayed() {

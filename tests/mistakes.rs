@@ -26,14 +26,19 @@ impl Mistake {
         let limits = Limits::default();
         let spec = &self.spec;
         let lowered: Result<Grammar, String> = match &*self.kind {
-            "json_schema" => Json::parse(spec, &limits).map_err(|e| e.to_string()).and_then(|schema| {
-                json_schema::lower(&schema, &Default::default(), &limits).map_err(|errors| errors.to_string())
-            }),
+            "json_schema" => {
+                Json::parse(spec, &limits).map_err(|e| e.to_string()).and_then(|schema| {
+                    json_schema::lower(&schema, &Default::default(), &limits)
+                        .map_err(|errors| errors.to_string())
+                })
+            }
             "ebnf" => {
                 let options = EbnfOptions { dialect: self.dialect, ..EbnfOptions::default() };
                 ebnf::lower(spec, &options, &limits).map(|l| l.grammar).map_err(|e| e.to_string())
             }
-            "lark" => lark::lower(spec, &Default::default(), &limits).map(|l| l.grammar).map_err(|e| e.to_string()),
+            "lark" => lark::lower(spec, &Default::default(), &limits)
+                .map(|l| l.grammar)
+                .map_err(|e| e.to_string()),
             "regex" => regex::lower(spec, &Default::default(), &limits).map_err(|e| e.to_string()),
             "structural_tag" => {
                 let lowered = structural_tag::lower(spec, &Default::default(), &limits);
@@ -55,7 +60,9 @@ fn mistakes_are_told() {
     for line in text.lines() {
         let mistake: Mistake = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
         match mistake.message() {
-            Some(message) if !mistake.says.is_empty() && mistake.says.iter().all(|part| message.contains(&**part)) => {}
+            Some(message)
+                if !mistake.says.is_empty()
+                    && mistake.says.iter().all(|part| message.contains(&**part)) => {}
             message => wrong.push(format!("{line}\n    {message:?}")),
         }
     }

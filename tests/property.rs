@@ -43,7 +43,8 @@ const WORK: usize = 200_000;
 
 /// The same cases in every run; `PROPTEST_CASES` asks for that many others.
 pub(crate) fn config(cases: u32) -> Config {
-    let config = Config { cases, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() };
+    let config =
+        Config { cases, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() };
     match std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()) {
         Some(cases) => Config { cases, ..config },
         None => Config { rng_seed: RngSeed::Fixed(2), ..config },
@@ -73,7 +74,9 @@ const WAYS: &[Configuration] = &[
     ("direct walks", |_| {}),
     ("entries of single states", |o| o.direct_walk = 0),
     ("rule by rule", |o| o.mutual_rules = 0),
-    ("rule by rule, and entries of all but the narrowest states", |o| (o.direct_walk, o.mutual_rules) = (3, 0)),
+    ("rule by rule, and entries of all but the narrowest states", |o| {
+        (o.direct_walk, o.mutual_rules) = (3, 0)
+    }),
 ];
 
 /// What is shared, kept and counted.
@@ -81,16 +84,22 @@ const SWITCHED: &[Configuration] = &[
     ("a pool shared by these engines", |o| o.direct_walk = 0),
     ("the same pool, read rule by rule", |o| (o.direct_walk, o.mutual_rules) = (3, 0)),
     ("a pool of the engine's own", |o| (o.direct_walk, o.pool_scope) = (0, PoolScope::Engine)),
-    ("nothing shared between grammars", |o| (o.direct_walk, o.pool_scope) = (0, PoolScope::Constraint)),
+    ("nothing shared between grammars", |o| {
+        (o.direct_walk, o.pool_scope) = (0, PoolScope::Constraint)
+    }),
     ("nothing pooled", |o| (o.direct_walk, o.pool_scope, o.pool_bytes) = (0, PoolScope::Engine, 0)),
-    ("a small pool", |o| (o.direct_walk, o.pool_scope, o.pool_bytes) = (0, PoolScope::Engine, 4_000)),
+    ("a small pool", |o| {
+        (o.direct_walk, o.pool_scope, o.pool_bytes) = (0, PoolScope::Engine, 4_000)
+    }),
     ("no transitions kept", |o| o.switches.transitions = Switch::Off),
     ("no masks kept", |o| o.switches.masks = Switch::Off),
     ("no configuration stands for others", |o| o.switches.stand_ins = Switch::Off),
     ("nothing alike is held once", |o| o.switches.alike = Switch::Off),
     ("no lookahead kept", |o| (o.direct_walk, o.switches.lookahead) = (0, Switch::Off)),
     ("no counters", |o| o.switches.counters = Switch::Off),
-    ("no counters, entries of single states", |o| (o.direct_walk, o.switches.counters) = (0, Switch::Off)),
+    ("no counters, entries of single states", |o| {
+        (o.direct_walk, o.switches.counters) = (0, Switch::Off)
+    }),
     ("no work ahead", |o| o.switches.ahead = Switch::Off),
     ("all off", |o| o.switches = Switches::OFF),
     ("all off, and nothing shared", |o| {
@@ -305,7 +314,8 @@ fn short_prefixes(constraint: &Constraint, oracle: &mut Oracle) -> Result<(), Te
 fn walk(constraint: &Constraint, oracle: &mut Oracle, path: &[u16]) -> Result<(), TestCaseError> {
     let vocab = constraint.vocab();
     let words = vocab.mask_words();
-    let astray: Vec<TokenId> = path.iter().map(|&n| TokenId::new(usize::from(n) % vocab.width())).collect();
+    let astray: Vec<TokenId> =
+        path.iter().map(|&n| TokenId::new(usize::from(n) % vocab.width())).collect();
     oracle.back_to(0);
     let mut matcher = constraint.matcher();
     let mut prefix: Vec<TokenId> = Vec::new();
@@ -313,7 +323,8 @@ fn walk(constraint: &Constraint, oracle: &mut Oracle, path: &[u16]) -> Result<()
         let want = oracle.mask(vocab);
         prop_assert_eq!(matcher.is_complete(), oracle.is_complete());
         // Before the mask is known, and after.
-        let unmasked: Vec<bool> = (0..vocab.width()).map(|id| matcher.allows(TokenId::new(id))).collect();
+        let unmasked: Vec<bool> =
+            (0..vocab.width()).map(|id| matcher.allows(TokenId::new(id))).collect();
         within_limits(&matcher)?;
         prop_assert_eq!(&unmasked, &want, "allows after {:?}", show(vocab, &prefix));
         let got = mask(&mut matcher, vocab);
@@ -330,7 +341,10 @@ fn walk(constraint: &Constraint, oracle: &mut Oracle, path: &[u16]) -> Result<()
                 return Err(TestCaseError::reject(what));
             }
             prop_assert!(
-                matches!(refused, Err(AdvanceError::Rejected { .. } | AdvanceError::UnknownToken { .. })),
+                matches!(
+                    refused,
+                    Err(AdvanceError::Rejected { .. } | AdvanceError::UnknownToken { .. })
+                ),
                 "masked token {} gives {:?}",
                 id,
                 refused
@@ -338,8 +352,11 @@ fn walk(constraint: &Constraint, oracle: &mut Oracle, path: &[u16]) -> Result<()
         }
         prop_assert_eq!(matcher.tokens(), prefix.as_slice());
         ends(&matcher, oracle, words)?;
-        let follow: Vec<TokenId> =
-            (0..vocab.width()).filter(|&id| want[id]).map(TokenId::new).filter(|&t| !vocab.is_stop(t)).collect();
+        let follow: Vec<TokenId> = (0..vocab.width())
+            .filter(|&id| want[id])
+            .map(TokenId::new)
+            .filter(|&t| !vocab.is_stop(t))
+            .collect();
         if follow.is_empty() || oracle.work() > WORK {
             break;
         }
@@ -371,7 +388,8 @@ fn ends(matcher: &Matcher, oracle: &Oracle, words: usize) -> Result<(), TestCase
     if fork.is_terminated() {
         let mut words = vec![0; words];
         fork.fill_mask(&mut words);
-        let set: Vec<usize> = (0..words.len() * 32).filter(|id| words[id / 32] >> (id % 32) & 1 == 1).collect();
+        let set: Vec<usize> =
+            (0..words.len() * 32).filter(|id| words[id / 32] >> (id % 32) & 1 == 1).collect();
         prop_assert_eq!(set, vec![generate::STOP.index()]);
         prop_assert_eq!(fork.advance(TokenId::new(0)), Err(AdvanceError::Terminated));
         fork.rollback(1);

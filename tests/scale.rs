@@ -22,7 +22,8 @@ fn read(name: &str) -> String {
 }
 
 fn lower(text: &str) -> Grammar {
-    let lowered = ebnf::lower(text, &Default::default(), &Limits::default()).unwrap_or_else(|e| panic!("{e}"));
+    let lowered = ebnf::lower(text, &Default::default(), &Limits::default())
+        .unwrap_or_else(|e| panic!("{e}"));
     assert!(lowered.warnings.is_empty(), "{}", lowered.warnings);
     lowered.grammar
 }
@@ -54,7 +55,11 @@ impl Language {
 
     fn accepts(&mut self, text: &str) {
         let (read, whole) = self.read(text);
-        assert!(whole, "read up to {:?}", &text[read.saturating_sub(80)..(read + 20).min(text.len())]);
+        assert!(
+            whole,
+            "read up to {:?}",
+            &text[read.saturating_sub(80)..(read + 20).min(text.len())]
+        );
     }
 
     /// The text is no sentence, and what cannot be right is the first byte behind `good`.
@@ -102,9 +107,13 @@ fn select_of_sql() {
             sql.accepts(query);
         }
     }
-    for query in
-        ["SELECT 1", "select*from t", "SELECT selects FROM froms", "SELECT a AS \"from\" FROM b;", "VALUES (1), (2)"]
-    {
+    for query in [
+        "SELECT 1",
+        "select*from t",
+        "SELECT selects FROM froms",
+        "SELECT a AS \"from\" FROM b;",
+        "VALUES (1), (2)",
+    ] {
         sql.accepts(query);
     }
     sql.refuses("SELECT , FROM t", "SELECT ");
@@ -139,13 +148,29 @@ fn catalogue() -> String {
         "events",
         "accounts",
     ];
-    const PARTS: [&str; 10] =
-        ["billing", "shipping", "origin", "target", "parent", "owner", "home", "backup", "legacy", "audit"];
-    const FIELDS: [&str; 11] =
-        ["id", "name", "status", "amount", "currency", "created_at", "updated_at", "country", "code", "notes", "hash"];
-    let mut text = read("ebnf/sql_select.ebnf")
-        .replace("column ::= qualified-name\n", "column ::= (table-name dot | identifier dot)? column-name\n");
-    text = text.replace("named-table ::= qualified-name ", "named-table ::= (table-name | identifier) ");
+    const PARTS: [&str; 10] = [
+        "billing", "shipping", "origin", "target", "parent", "owner", "home", "backup", "legacy",
+        "audit",
+    ];
+    const FIELDS: [&str; 11] = [
+        "id",
+        "name",
+        "status",
+        "amount",
+        "currency",
+        "created_at",
+        "updated_at",
+        "country",
+        "code",
+        "notes",
+        "hash",
+    ];
+    let mut text = read("ebnf/sql_select.ebnf").replace(
+        "column ::= qualified-name\n",
+        "column ::= (table-name dot | identifier dot)? column-name\n",
+    );
+    text = text
+        .replace("named-table ::= qualified-name ", "named-table ::= (table-name | identifier) ");
     let (mut tables, mut columns) = (Vec::new(), Vec::new());
     for table in TABLES {
         let rule = format!("table-{}", table.replace('_', "-"));
@@ -160,7 +185,12 @@ fn catalogue() -> String {
             }
         }
     }
-    let _ = writeln!(text, "table-name ::= {}\ncolumn-name ::= {}", tables.join(" | "), columns.join(" | "));
+    let _ = writeln!(
+        text,
+        "table-name ::= {}\ncolumn-name ::= {}",
+        tables.join(" | "),
+        columns.join(" | ")
+    );
     text
 }
 
@@ -190,9 +220,13 @@ const DOCUMENTS: [&str; 4] = [
 fn json() -> Vec<(&'static str, Grammar)> {
     let limits = Limits::default();
     let schema = Json::parse("true", &limits).expect("JSON");
-    let options = json_schema::SchemaOptions { exponents: json_schema::Exponents::Allowed, ..Default::default() };
+    let options = json_schema::SchemaOptions {
+        exponents: json_schema::Exponents::Allowed,
+        ..Default::default()
+    };
     let schema = json_schema::lower(&schema, &options, &limits).expect("a grammar");
-    let lark = lark::lower(&read("lark/json.lark"), &Default::default(), &limits).unwrap_or_else(|e| panic!("{e}"));
+    let lark = lark::lower(&read("lark/json.lark"), &Default::default(), &limits)
+        .unwrap_or_else(|e| panic!("{e}"));
     vec![("json_schema", schema), ("ebnf", lower(&read("ebnf/json.ebnf"))), ("lark", lark.grammar)]
 }
 
@@ -245,12 +279,20 @@ fn json_is_the_same_from_every_front_end() {
                 .collect();
             for (i, row) in rows.iter().enumerate() {
                 let taken = matchers[i].tokens().len();
-                assert_eq!(row, &rows[0], "{} differs behind {:?}", grammars[i].0, &document[..taken]);
+                assert_eq!(
+                    row,
+                    &rows[0],
+                    "{} differs behind {:?}",
+                    grammars[i].0,
+                    &document[..taken]
+                );
             }
             masks += 1;
             if byte != 0 {
                 let token = TokenId::from_raw(u32::from(byte));
-                matchers.iter_mut().for_each(|matcher| matcher.advance(token).expect("JSON goes on"));
+                matchers
+                    .iter_mut()
+                    .for_each(|matcher| matcher.advance(token).expect("JSON goes on"));
             }
         }
         assert!(matchers.iter_mut().all(|matcher| matcher.is_complete()), "{document}");

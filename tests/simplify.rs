@@ -54,7 +54,8 @@ impl Case {
         let named = |known: &dyn std::fmt::Debug, name: &str| format!("{known:?}") == name;
         let after = match (&self.pass, &self.level) {
             (Some(name), None) => {
-                let pass = Pass::ALL.into_iter().find(|pass| named(pass, name)).ok_or("no such pass")?;
+                let pass =
+                    Pass::ALL.into_iter().find(|pass| named(pass, name)).ok_or("no such pass")?;
                 let mut grammar = before.clone();
                 let changed = pass.run(&mut grammar);
                 if changed != (grammar != before) {
@@ -63,7 +64,8 @@ impl Case {
                 grammar
             }
             (None, Some(name)) => {
-                let level = LEVELS.into_iter().find(|level| named(level, name)).ok_or("no such level")?;
+                let level =
+                    LEVELS.into_iter().find(|level| named(level, name)).ok_or("no such level")?;
                 before.simplify(level).map_err(|e| e.to_string())?.into_owned()
             }
             _ => return Err("a case has exactly one of pass and level".to_owned()),
@@ -84,7 +86,8 @@ fn passes_as_text() {
     for entry in std::fs::read_dir(folder).expect("tests/data/simplify is there") {
         let path = entry.expect("an entry").path();
         let text = std::fs::read_to_string(&path).expect("a readable case file");
-        let file: File = toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let file: File =
+            toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         for case in file.case {
             assert!(names.insert(case.name.clone()), "two cases are called {}", case.name);
             passes.extend(case.pass.clone());
@@ -93,7 +96,13 @@ fn passes_as_text() {
             }
         }
     }
-    assert!(failures.is_empty(), "{} of {} cases fail:\n{}", failures.len(), names.len(), failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {} cases fail:\n{}",
+        failures.len(),
+        names.len(),
+        failures.join("\n")
+    );
     for pass in Pass::ALL {
         assert!(passes.contains(&format!("{pass:?}")), "no case for {pass:?}");
     }
@@ -108,8 +117,11 @@ fn equivalent(a: &Grammar, b: &Grammar) -> Result<(), String> {
     if !a.derives_something() {
         return Ok(());
     }
-    let symbols: Vec<Symbol> =
-        b"abcdez\"{},: 019".iter().map(|&b| Symbol::Byte(b)).chain([0, 1].map(Symbol::Special)).collect();
+    let symbols: Vec<Symbol> = b"abcdez\"{},: 019"
+        .iter()
+        .map(|&b| Symbol::Byte(b))
+        .chain([0, 1].map(Symbol::Special))
+        .collect();
     let mut prefixes: Vec<Vec<Symbol>> = vec![Vec::new()];
     let mut at = 0;
     while at < prefixes.len() && a.work() + b.work() < WORK {
@@ -208,7 +220,8 @@ fn plainly(constraint: &Constraint, path: &[u16]) -> (Vec<TokenId>, Traced) {
         if allowed.is_empty() {
             break;
         }
-        let taken = matcher.advance_traced(allowed[usize::from(choice) % allowed.len()], &mut tracer);
+        let taken =
+            matcher.advance_traced(allowed[usize::from(choice) % allowed.len()], &mut tracer);
         assert_eq!(taken, Ok(()));
     }
     (matcher.tokens().to_vec(), (tracer.drain(), tracer.held().to_vec()))
@@ -251,12 +264,16 @@ fn large_grammars_are_simplified_within_bounds() {
         ("a chain of units", grow(&chain(""))),
         ("a chain of rules used once", grow(&chain("a"))),
         ("many literals", grow(&|_| Expr::alt((0..N).map(|i| Expr::text(&format!("item {i}")))))),
-        ("one alternative many times", grow(&|_| Expr::Alt(vec![Expr::seq([digit(), Expr::text("x")]); N]))),
+        (
+            "one alternative many times",
+            grow(&|_| Expr::Alt(vec![Expr::seq([digit(), Expr::text("x")]); N])),
+        ),
         (
             "many copies of one rule",
             grow(&|b| {
-                let copies: Vec<Expr> =
-                    (0..N).map(|i| Expr::Ref(b.rule(format!("r{i}"), Expr::star(digit())))).collect();
+                let copies: Vec<Expr> = (0..N)
+                    .map(|i| Expr::Ref(b.rule(format!("r{i}"), Expr::star(digit()))))
+                    .collect();
                 Expr::alt(copies)
             }),
         ),
@@ -273,11 +290,19 @@ fn large_grammars_are_simplified_within_bounds() {
                 Expr::Ref(rules[0])
             }),
         ),
-        ("deep nesting", grow(&|_| (0..450).fold(digit(), |inner, _| Expr::Alt(vec![Expr::Seq(vec![inner])])))),
+        (
+            "deep nesting",
+            grow(&|_| (0..450).fold(digit(), |inner, _| Expr::Alt(vec![Expr::Seq(vec![inner])]))),
+        ),
     ];
     for (name, grammar) in grammars {
         let simple = grammar.simplify(Simplify::Full).unwrap_or_else(|e| panic!("{name}: {e}"));
-        assert!(simple.size() <= grammar.size() * 3 / 2 + 64, "{name}: {} of {}", simple.size(), grammar.size());
+        assert!(
+            simple.size() <= grammar.size() * 3 / 2 + 64,
+            "{name}: {} of {}",
+            simple.size(),
+            grammar.size()
+        );
         assert_eq!(simple.validate(), Ok(()), "{name}");
         equivalent(&grammar, &simple).unwrap_or_else(|why| panic!("{name}: {why}"));
     }

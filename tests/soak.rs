@@ -29,8 +29,9 @@ const FEW: u64 = 400_000;
 const LONGEST: usize = 300;
 /// Tokens of the vocabulary beside the bytes.
 const WORDS: &[&str] = &[
-    "aa", "ab", "the", " the", "10", "0.", "\"", "\": ", "\",\"", "{\"", "\"}", "]]", "},{", "null", "true", "\\u00",
-    "\n", "    ", "<t", "<t>", "</t>", "a\"", "ing", "\u{e9}", "\u{65e5}", "()", "((",
+    "aa", "ab", "the", " the", "10", "0.", "\"", "\": ", "\",\"", "{\"", "\"}", "]]", "},{",
+    "null", "true", "\\u00", "\n", "    ", "<t", "<t>", "</t>", "a\"", "ing", "\u{e9}", "\u{65e5}",
+    "()", "((",
 ];
 
 /// What constraints are made of.
@@ -67,12 +68,18 @@ const SOURCES: &[Source] = &[
 impl Source {
     fn compile(&self, engine: &Engine) -> Constraint {
         match self {
-            Source::Schema(text) => engine.compile_json_schema(text, &SchemaOptions::default()).expect("compiles"),
-            Source::Regex(text) => engine.compile_regex(text, &RegexOptions::default()).expect("compiles"),
-            Source::Ebnf(text) => engine.compile_ebnf(text, &EbnfOptions::default()).expect("compiles"),
-            Source::Tag(text) => {
-                engine.compile_structural_tag(text, &StructuralTagOptions::default()).expect("compiles")
+            Source::Schema(text) => {
+                engine.compile_json_schema(text, &SchemaOptions::default()).expect("compiles")
             }
+            Source::Regex(text) => {
+                engine.compile_regex(text, &RegexOptions::default()).expect("compiles")
+            }
+            Source::Ebnf(text) => {
+                engine.compile_ebnf(text, &EbnfOptions::default()).expect("compiles")
+            }
+            Source::Tag(text) => engine
+                .compile_structural_tag(text, &StructuralTagOptions::default())
+                .expect("compiles"),
         }
     }
 }
@@ -98,11 +105,18 @@ fn count(counter: &AtomicU64) {
 }
 
 fn engine(vocab: &Arc<Vocabulary>, tight: bool) -> Engine {
-    let mut options =
-        EngineOptions { background_threads: 2, pool_scope: PoolScope::Engine, ..EngineOptions::default() };
+    let mut options = EngineOptions {
+        background_threads: 2,
+        pool_scope: PoolScope::Engine,
+        ..EngineOptions::default()
+    };
     if tight {
-        options.limits =
-            Limits { parser_bytes: 512 << 10, mask_bytes: 64 << 10, mask_fuel: 20_000, ..Limits::default() };
+        options.limits = Limits {
+            parser_bytes: 512 << 10,
+            mask_bytes: 64 << 10,
+            mask_fuel: 20_000,
+            ..Limits::default()
+        };
         options.pool_bytes = 1 << 20;
         options.grammar_cache_bytes = 4 << 20;
     }
@@ -127,7 +141,9 @@ struct Worker<'a> {
 }
 
 fn hash(mask: &[u32]) -> u64 {
-    mask.iter().fold(0xCBF2_9CE4_8422_2325, |h, &word| (h ^ u64::from(word)).wrapping_mul(0x0100_0000_01B3))
+    mask.iter().fold(0xCBF2_9CE4_8422_2325, |h, &word| {
+        (h ^ u64::from(word)).wrapping_mul(0x0100_0000_01B3)
+    })
 }
 
 impl Worker<'_> {
@@ -154,7 +170,9 @@ impl Worker<'_> {
         assert!(self.mask.iter().any(|&word| word != 0), "an empty mask");
         if sequence.matcher.limit().is_some() {
             let vocab = sequence.matcher.vocab();
-            let stops = (0..vocab.width()).map(TokenId::new).all(|t| !bit(&self.mask, t) || vocab.is_stop(t));
+            let stops = (0..vocab.width())
+                .map(TokenId::new)
+                .all(|t| !bit(&self.mask, t) || vocab.is_stop(t));
             assert!(stops, "a limit leaves the stop tokens");
             count(&self.figures.limits);
             return None;
@@ -166,7 +184,8 @@ impl Worker<'_> {
     fn pick(&mut self) -> TokenId {
         let words = self.mask.len();
         let from = self.below(words * 32);
-        let allowed = (from..words * 32).chain(0..from).map(TokenId::new).filter(|&t| bit(&self.mask, t));
+        let allowed =
+            (from..words * 32).chain(0..from).map(TokenId::new).filter(|&t| bit(&self.mask, t));
         let mut two = allowed.take(2);
         let (first, second) = (two.next().expect("a token"), two.next());
         match second {
@@ -201,7 +220,10 @@ impl Worker<'_> {
             0..8 => {
                 let any = TokenId::new(self.below(sequence.matcher.vocab().width()));
                 let allows = sequence.matcher.allows(any);
-                assert!(allows == bit(&self.mask, any) || !allows, "mask and test differ for token {any}");
+                assert!(
+                    allows == bit(&self.mask, any) || !allows,
+                    "mask and test differ for token {any}"
+                );
             }
             8..16 => return self.roll_back(sequence),
             16..20 => return self.fork(sequence, token, before),
@@ -214,7 +236,8 @@ impl Worker<'_> {
             24 if self.below(64) == 0 => {
                 count(&self.figures.preparations);
                 drop(
-                    self.constraints[sequence.source].prepare(PrepareBudget { places: 60, ..PrepareBudget::default() }),
+                    self.constraints[sequence.source]
+                        .prepare(PrepareBudget { places: 60, ..PrepareBudget::default() }),
                 );
             }
             _ => {}
@@ -248,7 +271,9 @@ impl Worker<'_> {
         if !self.advance(sequence, token, before) || !self.advance(&mut other, token, before) {
             return (2, false);
         }
-        let (Some(one), Some(two)) = (self.mask(sequence), self.mask(&mut other)) else { return (2, false) };
+        let (Some(one), Some(two)) = (self.mask(sequence), self.mask(&mut other)) else {
+            return (2, false);
+        };
         assert_eq!(one, two, "forks differ");
         (2, !sequence.matcher.is_terminated())
     }
@@ -256,13 +281,18 @@ impl Worker<'_> {
     /// A batch has the masks that its matchers have.
     fn batch(&mut self, sequence: &mut Sequence, before: u64) -> (u64, bool) {
         count(&self.figures.batches);
-        let mut all = vec![sequence.matcher.clone(), self.constraints[0].matcher(), sequence.matcher.clone()];
+        let mut all =
+            vec![sequence.matcher.clone(), self.constraints[0].matcher(), sequence.matcher.clone()];
         let words = self.mask.len();
         let mut rows = vec![0; all.len() * words];
         let status = self.engine.fill_masks(&mut all, &mut rows).expect("a batch");
         for row in [0, 2] {
             let same = hash(&rows[row * words..][..words]) == before;
-            assert!(same || status[row] != RowStatus::Constrained, "a batch changed a mask: {:?}", status[row]);
+            assert!(
+                same || status[row] != RowStatus::Constrained,
+                "a batch changed a mask: {:?}",
+                status[row]
+            );
         }
         (3, true)
     }
@@ -298,13 +328,16 @@ impl Worker<'_> {
 
 #[test]
 fn soak_of_engine_steps() {
-    let steps = std::env::var("LOUVER_SOAK_STEPS").ok().map(|n| n.replace('_', "").parse().expect("a number of steps"));
+    let steps = std::env::var("LOUVER_SOAK_STEPS")
+        .ok()
+        .map(|n| n.replace('_', "").parse().expect("a number of steps"));
     let steps: u64 = steps.unwrap_or(FEW);
     let words: Vec<&[u8]> = WORDS.iter().map(|word| word.as_bytes()).collect();
     let vocab = Arc::new(Vocabulary::toy(&words));
     let (tight, roomy) = (engine(&vocab, true), engine(&vocab, false));
     let ample: Vec<Constraint> = SOURCES.iter().map(|source| source.compile(&roomy)).collect();
-    let constraints: Vec<Constraint> = SOURCES.iter().map(|source| source.compile(&tight)).collect();
+    let constraints: Vec<Constraint> =
+        SOURCES.iter().map(|source| source.compile(&tight)).collect();
     let figures = Figures::default();
     let begin = Instant::now();
     std::thread::scope(|scope| {
@@ -318,7 +351,10 @@ fn soak_of_engine_steps() {
     });
     let took = begin.elapsed();
     let (stats, pool) = (tight.stats(), tight.pool_stats());
-    println!("{steps} steps on {THREADS} threads in {took:.1?}, at most {} MB", MEMORY.peak_usage() >> 20);
+    println!(
+        "{steps} steps on {THREADS} threads in {took:.1?}, at most {} MB",
+        MEMORY.peak_usage() >> 20
+    );
     let show = |name: &str, counter: &AtomicU64| {
         let n = counter.load(Ordering::Relaxed);
         println!("{n:>12} {name}");
@@ -339,7 +375,10 @@ fn soak_of_engine_steps() {
     show("ended by a limit", &figures.limits);
     println!("{:>12} masks made ahead, {} used", stats.ahead_built, stats.ahead_used);
     println!("{:>12} masks made, {} found", pool.mask_misses, pool.mask_hits);
-    println!("{:>12} pooled values evicted; {} kept constraints evicted", pool.evicted, stats.grammars.evicted);
+    println!(
+        "{:>12} pooled values evicted; {} kept constraints evicted",
+        pool.evicted, stats.grammars.evicted
+    );
     assert!(done.iter().all(|&n| n > 0) || steps < FEW, "something was never done");
     assert_eq!((stats.ahead_panics, stats.batch_rows_failed), (0, 0));
 }

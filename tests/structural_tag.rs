@@ -70,7 +70,9 @@ fn samples() -> Vec<Value> {
 /// The documents of other engines' tests, where they are at hand.
 fn recorded() -> Vec<Value> {
     let mut out: Vec<Value> = Vec::new();
-    for (file, member) in [("model-format-tags.jsonl", "structural_tag"), ("engine-vectors-dev.jsonl", "spec")] {
+    for (file, member) in
+        [("model-format-tags.jsonl", "structural_tag"), ("engine-vectors-dev.jsonl", "spec")]
+    {
         let path = root("../shared/data").join(file);
         let Ok(text) = std::fs::read_to_string(&path) else {
             eprintln!("SKIPPED: no documents at {}", path.display());
@@ -99,24 +101,31 @@ fn reading_what_is_written_is_the_identity() {
     for document in samples().iter().chain(&recorded()) {
         let tag = read(document).unwrap_or_else(|e| panic!("{document}: {e}"));
         let written = tag.to_json();
-        let again = StructuralTag::read(&written, &Limits::default()).unwrap_or_else(|e| panic!("{written}: {e}"));
+        let again = StructuralTag::read(&written, &Limits::default())
+            .unwrap_or_else(|e| panic!("{written}: {e}"));
         assert_eq!(again, tag, "{document}");
         assert_eq!(again.to_json(), written);
-        let by_serde: StructuralTag = serde_json::from_str(&serde_json::to_string(&tag).expect("JSON")).expect("reads");
+        let by_serde: StructuralTag =
+            serde_json::from_str(&serde_json::to_string(&tag).expect("JSON")).expect("reads");
         assert_eq!(by_serde.format.kind(), tag.format.kind());
     }
 }
 
 #[test]
 fn the_published_schema_has_the_documents_and_not_their_mutations() {
-    let text = std::fs::read_to_string(root("schemas/structural-tag.schema.json")).expect("the schema is there");
+    let text = std::fs::read_to_string(root("schemas/structural-tag.schema.json"))
+        .expect("the schema is there");
     let schema: Value = serde_json::from_str(&text).expect("JSON");
     assert!(jsonschema::meta::is_valid(&schema));
     let validator = jsonschema::validator_for(&schema).expect("a schema");
     let own = samples();
     for document in own.iter().chain(&recorded()) {
         assert!(validator.is_valid(document), "{document}");
-        assert!(validator.is_valid(&serde_json::to_value(read(document).expect("reads")).expect("JSON")), "{document}");
+        assert!(
+            validator
+                .is_valid(&serde_json::to_value(read(document).expect("reads")).expect("JSON")),
+            "{document}"
+        );
     }
     let mut refused = 0;
     for document in &own {
@@ -186,7 +195,10 @@ fn vocabulary() -> Arc<Vocabulary> {
 
 fn compile(format: &Value) -> Result<Constraint, StructuralTagCompileError> {
     let engine = Engine::new(vocabulary(), EngineOptions::default());
-    engine.compile_structural_tag(&json!({"format": format}).to_string(), &StructuralTagOptions::default())
+    engine.compile_structural_tag(
+        &json!({"format": format}).to_string(),
+        &StructuralTagOptions::default(),
+    )
 }
 
 /// Whether the tokens are a whole answer; at every step the mask says what `advance` does.
@@ -196,7 +208,11 @@ fn takes(constraint: &Constraint, tokens: &[u32]) -> bool {
     for &token in tokens {
         matcher.fill_mask(&mut mask);
         let allowed = mask[token as usize / 32] >> (token % 32) & 1 == 1;
-        assert_eq!(matcher.advance(TokenId::from_raw(token)).is_ok(), allowed, "{token} of {tokens:?}");
+        assert_eq!(
+            matcher.advance(TokenId::from_raw(token)).is_ok(),
+            allowed,
+            "{token} of {tokens:?}"
+        );
         if !allowed {
             return false;
         }
@@ -213,7 +229,8 @@ fn documents_of_models_compile() {
     let documents: Vec<Value> = recorded();
     let engine = Engine::new(vocabulary(), EngineOptions::default());
     for document in &documents {
-        let constraint = engine.compile_structural_tag(&document.to_string(), &StructuralTagOptions::default());
+        let constraint =
+            engine.compile_structural_tag(&document.to_string(), &StructuralTagOptions::default());
         let mut matcher = constraint.unwrap_or_else(|e| panic!("{document}: {e}")).matcher();
         let mut mask = vec![0u32; engine.vocab().mask_words()];
         matcher.fill_mask(&mut mask);
@@ -232,23 +249,38 @@ fn tokens_are_tokens() {
     assert!(takes(&word, &[261]) && !takes(&word, &bytes("aX")));
     assert!(compile(&token(json!("<none>"))).is_err() && compile(&token(json!(9_999))).is_err());
 
-    let but = compile(&json!({"type": "exclude_token", "exclude_tokens": ["<x>", 97]})).expect("compiles");
-    assert!(takes(&but, &[258]) && takes(&but, &[98]) && !takes(&but, &[257]) && !takes(&but, &[97]));
+    let but = compile(&json!({"type": "exclude_token", "exclude_tokens": ["<x>", 97]}))
+        .expect("compiles");
+    assert!(
+        takes(&but, &[258]) && takes(&but, &[98]) && !takes(&but, &[257]) && !takes(&but, &[97])
+    );
     assert!(!takes(&but, &[98, 98]) && !takes(&but, &[256]));
 
-    let some = compile(&json!({"type": "any_tokens", "exclude_tokens": ["<x>"], "max_tokens": 2})).expect("compiles");
-    assert!(takes(&some, &[]) && takes(&some, &[258, 261]) && !takes(&some, &[257]) && !takes(&some, &[1, 2, 3]));
+    let some = compile(&json!({"type": "any_tokens", "exclude_tokens": ["<x>"], "max_tokens": 2}))
+        .expect("compiles");
+    assert!(
+        takes(&some, &[])
+            && takes(&some, &[258, 261])
+            && !takes(&some, &[257])
+            && !takes(&some, &[1, 2, 3])
+    );
 }
 
 #[test]
 fn budgets_cut_text() {
     let text = |more: Value| {
         let mut text = json!({"type": "any_text"});
-        text.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        text.as_object_mut()
+            .expect("an object")
+            .extend(more.as_object().expect("an object").clone());
         compile(&json!({"begin": "(", "content": text, "end": ")"})).expect("compiles")
     };
     let mut mask = vec![0u32; vocabulary().mask_words()];
-    for budget in [json!({"max_tokens": 2}), json!({"max_chars": 2}), json!({"max_tokens": 2, "excludes": ["z"]})] {
+    for budget in [
+        json!({"max_tokens": 2}),
+        json!({"max_chars": 2}),
+        json!({"max_tokens": 2, "excludes": ["z"]}),
+    ] {
         let constraint = text(budget.clone());
         assert!(takes(&constraint, &bytes("()")) && takes(&constraint, &bytes("(ab)")), "{budget}");
         assert!(!takes(&constraint, &bytes("(abc)")), "{budget}");
@@ -266,7 +298,8 @@ fn budgets_cut_text() {
     assert!(takes(&text(json!({"max_tokens": 2})), &[40, word, word, 41]));
     assert!(!takes(&text(json!({"max_chars": 2})), &[40, word, word, 41]));
     assert!(
-        takes(&text(json!({"max_chars": 1})), &bytes("(é)")) && !takes(&text(json!({"max_chars": 1})), &bytes("(éa)"))
+        takes(&text(json!({"max_chars": 1})), &bytes("(é)"))
+            && !takes(&text(json!({"max_chars": 1})), &bytes("(éa)"))
     );
     let plain = compile(&json!({"type": "any_text", "max_tokens": 1})).expect("compiles");
     assert!(takes(&plain, &[word]) && !takes(&plain, &[97, 97]));
@@ -276,13 +309,17 @@ fn budgets_cut_text() {
 fn token_tags() {
     let tag = |begin: Value, end: Value, content: Value| json!({"begin": {"type": "token", "token": begin}, "content": content, "end": end});
     let y = json!({"type": "token", "token": "<y>"});
-    let inner = compile(&tag(json!("<x>"), y.clone(), json!({"type": "any_tokens"}))).expect("compiles");
+    let inner =
+        compile(&tag(json!("<x>"), y.clone(), json!({"type": "any_tokens"}))).expect("compiles");
     // The tag's end is no free token.
     assert!(takes(&inner, &[257, 97, 259, 258]) && takes(&inner, &[257, 258]));
     assert!(!takes(&inner, &[257, 258, 258]) && !takes(&inner, &[257, 97]));
 
     let content = json!({"type": "const_string", "value": "a"});
-    let tags = json!([tag(json!("<x>"), y.clone(), content.clone()), tag(json!(259), json!("!"), content)]);
+    let tags = json!([
+        tag(json!("<x>"), y.clone(), content.clone()),
+        tag(json!(259), json!("!"), content)
+    ]);
     let format = |least: bool, stop: bool| {
         json!({"type": "token_triggered_tags", "trigger_tokens": ["<x>", 259], "tags": tags, "exclude_tokens": [98],
             "at_least_one": least, "stop_after_first": stop})
@@ -297,18 +334,25 @@ fn token_tags() {
         (true, true, [false, true, false, false]),
     ] {
         let constraint = compile(&format(least, stop)).expect("compiles");
-        let got =
-            [takes(&constraint, &[]), takes(&constraint, &first), takes(&constraint, &free), takes(&constraint, &both)];
+        let got = [
+            takes(&constraint, &[]),
+            takes(&constraint, &first),
+            takes(&constraint, &free),
+            takes(&constraint, &both),
+        ];
         assert_eq!(got, want, "{least} {stop}");
         // An excluded token, a trigger without its tag.
         assert!(!takes(&constraint, &[98]) && !takes(&constraint, &[257]));
     }
     for (loops, twice) in [(true, true), (false, false)] {
-        let rules =
-            json!([["<x>", {"type": "const_string", "value": "a"}], [259, {"type": "regex", "pattern": "[0-9]"}]]);
+        let rules = json!([["<x>", {"type": "const_string", "value": "a"}], [259, {"type": "regex", "pattern": "[0-9]"}]]);
         let format = json!({"type": "token_dispatch", "rules": rules, "loop": loops, "exclude_tokens": [98]});
         let constraint = compile(&format).expect("compiles");
-        assert!(takes(&constraint, &[]) && takes(&constraint, &[99, 257, 97]) && !takes(&constraint, &[257, 98]));
+        assert!(
+            takes(&constraint, &[])
+                && takes(&constraint, &[99, 257, 97])
+                && !takes(&constraint, &[257, 98])
+        );
         assert!(!takes(&constraint, &[98]));
         assert_eq!(takes(&constraint, &[257, 97, 259, 48]), twice);
     }
@@ -340,22 +384,28 @@ fn special_tokens_in_markers() {
 fn special_tokens_in_triggers() {
     let content = json!({"type": "const_string", "value": "1"});
     let [x, y] = [257, 258].map(|token| vec![token]);
-    for (at_least_one, trigger) in [false, true]
-        .into_iter()
-        .flat_map(|one| ["a", "a<", "a<x", "a<x>", "a<x>b", "a<x>b<", "a<x>b<y>"].map(|trigger| (one, trigger)))
-    {
+    for (at_least_one, trigger) in [false, true].into_iter().flat_map(|one| {
+        ["a", "a<", "a<x", "a<x>", "a<x>b", "a<x>b<", "a<x>b<y>"].map(|trigger| (one, trigger))
+    }) {
         let tag = json!({"begin": "a<x>b<y>c", "content": content, "end": "."});
-        let format =
-            json!({"type": "triggered_tags", "triggers": [trigger], "tags": [tag], "at_least_one": at_least_one});
+        let format = json!({"type": "triggered_tags", "triggers": [trigger], "tags": [tag], "at_least_one": at_least_one});
         let tags = compile(&format).expect("compiles");
-        for (first, second) in [(&x, &y), (&x, &bytes("<y>")), (&bytes("<x>"), &y), (&bytes("<x>"), &bytes("<y>"))] {
+        for (first, second) in
+            [(&x, &y), (&x, &bytes("<y>")), (&bytes("<x>"), &y), (&bytes("<x>"), &bytes("<y>"))]
+        {
             let call = [&bytes("a")[..], first, &bytes("b"), second, &bytes("c1.")].concat();
             assert!(takes(&tags, &call), "{trigger} {call:?}");
-            assert!(takes(&tags, &[&call[..], &bytes("de"), &call, &bytes("f")].concat()), "{trigger} {call:?}");
+            assert!(
+                takes(&tags, &[&call[..], &bytes("de"), &call, &bytes("f")].concat()),
+                "{trigger} {call:?}"
+            );
             assert_eq!(takes(&tags, &[&bytes("d")[..], &call].concat()), !at_least_one);
             // The other token, or something else behind it.
             let wrong = [&bytes("a")[..], second, &bytes("b"), first, &bytes("c1.")].concat();
-            assert!(!takes(&tags, &wrong) || second == &bytes("<y>") && trigger.len() > 1, "{trigger} {wrong:?}");
+            assert!(
+                !takes(&tags, &wrong) || second == &bytes("<y>") && trigger.len() > 1,
+                "{trigger} {wrong:?}"
+            );
             let wrong = [&bytes("a")[..], first, &bytes("b"), second, &bytes("c2.")].concat();
             assert!(!takes(&tags, &wrong), "{trigger} {wrong:?}");
         }
@@ -371,19 +421,25 @@ fn known_defects_are_not_here() {
     let dispatch = |rules: Value| json!({"type": "dispatch", "rules": rules});
     let text = |value: &str| json!({"type": "const_string", "value": value});
     // A trigger that is a suffix of another's path fires.
-    let suffix = compile(&dispatch(json!([["bc", text("1")], ["abcd", text("2")]]))).expect("compiles");
-    assert!(takes(&suffix, &bytes("abc1")) && takes(&suffix, &bytes("abbc1")) && !takes(&suffix, &bytes("abce")));
+    let suffix =
+        compile(&dispatch(json!([["bc", text("1")], ["abcd", text("2")]]))).expect("compiles");
+    assert!(
+        takes(&suffix, &bytes("abc1"))
+            && takes(&suffix, &bytes("abbc1"))
+            && !takes(&suffix, &bytes("abce"))
+    );
     let excludes = json!({"type": "any_text", "excludes": ["bc", "abcd"]});
     let excludes = compile(&excludes).expect("compiles");
     assert!(!takes(&excludes, &bytes("abc")) && takes(&excludes, &bytes("ab")));
     // Token strings inside `repeat`.
     let x = json!({"type": "token", "token": "<x>"});
-    let repeat = compile(&json!({"type": "repeat", "min": 2, "max": 3, "content": x})).expect("compiles");
+    let repeat =
+        compile(&json!({"type": "repeat", "min": 2, "max": 3, "content": x})).expect("compiles");
     assert!(!takes(&repeat, &[257]) && takes(&repeat, &[257, 257]) && !takes(&repeat, &[257; 4]));
     // The same content in tags with different ends.
-    let tag =
-        |end: &str| json!({"begin": "(", "content": {"type": "any_tokens"}, "end": {"type": "token", "token": end}});
-    let ends = compile(&json!({"type": "sequence", "elements": [tag("<x>"), tag("<y>")]})).expect("compiles");
+    let tag = |end: &str| json!({"begin": "(", "content": {"type": "any_tokens"}, "end": {"type": "token", "token": end}});
+    let ends = compile(&json!({"type": "sequence", "elements": [tag("<x>"), tag("<y>")]}))
+        .expect("compiles");
     assert!(takes(&ends, &[40, 258, 257, 40, 257, 258]) && !takes(&ends, &[40, 257, 40, 258, 258]));
     // One engine, two grammars that differ in a token only.
     let engine = Engine::new(vocabulary(), EngineOptions::default());
@@ -394,8 +450,9 @@ fn known_defects_are_not_here() {
                 _ => json!({"type": "exclude_token", "exclude_tokens": [token]}),
             };
             let document = json!({"format": format}).to_string();
-            let constraint =
-                engine.compile_structural_tag(&document, &StructuralTagOptions::default()).expect("compiles");
+            let constraint = engine
+                .compile_structural_tag(&document, &StructuralTagOptions::default())
+                .expect("compiles");
             for other in [97, 98, 257, 258] {
                 assert_eq!(
                     takes(&constraint, &[other]),
@@ -406,16 +463,22 @@ fn known_defects_are_not_here() {
         }
     }
     // A string with a length or a pattern does not swallow the marker behind it.
-    for keyword in
-        [json!({"minLength": 2}), json!({"pattern": "^.*$"}), json!({"pattern": "k"}), json!({"maxLength": 90})]
-    {
+    for keyword in [
+        json!({"minLength": 2}),
+        json!({"pattern": "^.*$"}),
+        json!({"pattern": "k"}),
+        json!({"maxLength": 90}),
+    ] {
         let mut schema = keyword.clone();
         schema["type"] = json!("string");
         let schema = json!({"type": "object", "properties": {"k": schema}, "required": ["k"]});
         let format = json!({"type": "json_schema", "json_schema": schema, "style": "qwen_xml"});
         let constraint = compile(&format).expect("compiles");
         assert!(takes(&constraint, &bytes("<parameter=k>ok</parameter>")), "{keyword}");
-        assert!(!takes(&constraint, &bytes("<parameter=k>ok</parameter>k</parameter>")), "{keyword}");
+        assert!(
+            !takes(&constraint, &bytes("<parameter=k>ok</parameter>k</parameter>")),
+            "{keyword}"
+        );
     }
 }
 
@@ -435,7 +498,10 @@ fn all_errors_have_their_places() {
     assert!(shape.contains("/format/elements/0/type") && shape.contains("const_string"), "{shape}");
     let mut valid = document.clone();
     valid["format"]["elements"][0]["type"] = json!("const_string");
-    let errors = read(&valid).expect("reads").lower(&StructuralTagOptions::default(), &Limits::default()).unwrap_err();
+    let errors = read(&valid)
+        .expect("reads")
+        .lower(&StructuralTagOptions::default(), &Limits::default())
+        .unwrap_err();
     let pointers: Vec<&str> = errors.iter().map(|error| &error.pointer[..]).collect();
     assert_eq!(
         pointers,
@@ -463,20 +529,24 @@ fn texts_that_are_watched_for_are_bounded() {
         let tag = json!({"begin": begin, "content": {"value": "z"}, "end": "."});
         json!({"type": "triggered_tags", "triggers": [begin], "tags": [tag], "excludes": [text(exclude)]})
     };
-    let dispatch =
-        |len: usize| json!({"type": "dispatch", "rules": [["y".repeat(len), {"value": "z"}]], "excludes": ["n"]});
-    for (fits, over) in
-        [(any(40), any(41)), (tag(40), tag(41)), (triggered(20, 20), triggered(20, 21)), (dispatch(39), dispatch(40))]
-    {
+    let dispatch = |len: usize| json!({"type": "dispatch", "rules": [["y".repeat(len), {"value": "z"}]], "excludes": ["n"]});
+    for (fits, over) in [
+        (any(40), any(41)),
+        (tag(40), tag(41)),
+        (triggered(20, 20), triggered(20, 21)),
+        (dispatch(39), dispatch(40)),
+    ] {
         let lower = |format: &Value| {
-            let document =
-                json!({"type": "structural_tag", "format": {"type": "sequence", "elements": [{"value": "a"}, format]}});
+            let document = json!({"type": "structural_tag", "format": {"type": "sequence", "elements": [{"value": "a"}, format]}});
             read(&document).expect("reads").lower(&StructuralTagOptions::default(), &limits)
         };
         assert!(lower(&fits).is_ok(), "{fits}: {:?}", lower(&fits).err());
         let errors = lower(&over).unwrap_err();
         let pointers: Vec<&str> = errors.iter().map(|error| &error.pointer[..]).collect();
-        assert!(matches!(pointers[..], [at] if at.starts_with("/format/elements/1")), "{over}: {errors}");
+        assert!(
+            matches!(pointers[..], [at] if at.starts_with("/format/elements/1")),
+            "{over}: {errors}"
+        );
         assert!(errors.to_string().contains("more than 40 bytes"), "{errors}");
     }
 }
@@ -490,25 +560,33 @@ fn bounded_input() {
     while let Value::Object(mut members) = rest {
         rest = members.shift_remove("content").unwrap_or_default();
     }
-    let nested = (0..1_000)
-        .fold(Format::AnyText { excludes: Vec::new(), max_tokens: None, max_chars: None }, |inner, _| {
-            Format::Optional { content: Box::new(inner) }
-        });
-    let errors =
-        StructuralTag { format: nested }.lower(&StructuralTagOptions::default(), &Limits::default()).unwrap_err();
+    let nested = (0..1_000).fold(
+        Format::AnyText { excludes: Vec::new(), max_tokens: None, max_chars: None },
+        |inner, _| Format::Optional { content: Box::new(inner) },
+    );
+    let errors = StructuralTag { format: nested }
+        .lower(&StructuralTagOptions::default(), &Limits::default())
+        .unwrap_err();
     assert!(errors.to_string().contains("limit reached"), "{errors}");
     let text = format!("{{\"format\":{}{}", "{\"content\":".repeat(5_000), "1");
     assert!(StructuralTag::parse(&text, &Limits::default()).is_err());
-    for text in
-        ["", "[]", "1", "{}", "{\"format\":null}", "{\"format\":{}}", "{\"type\":\"tag\",\"format\":{\"value\":\"\"}}"]
-    {
+    for text in [
+        "",
+        "[]",
+        "1",
+        "{}",
+        "{\"format\":null}",
+        "{\"format\":{}}",
+        "{\"type\":\"tag\",\"format\":{\"value\":\"\"}}",
+    ] {
         assert!(StructuralTag::parse(text, &Limits::default()).is_err(), "{text}");
     }
 }
 
 #[test]
 fn response_formats() {
-    let of = |value: Value| StructuralTag::from_response_format(&Json::from(&value), &Limits::default());
+    let of =
+        |value: Value| StructuralTag::from_response_format(&Json::from(&value), &Limits::default());
     let format = json!({"type": "const_string", "value": "x"});
     let plain = read(&json!({"format": format})).expect("reads");
     assert_eq!(of(json!({"type": "structural_tag", "format": format})).as_ref(), Ok(&plain));
@@ -518,12 +596,16 @@ fn response_formats() {
     );
     assert_eq!(of(serde_json::to_value(&plain).expect("JSON")), Ok(plain));
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
-    let read_schema =
-        |schema: &Value| read(&json!({"format": {"type": "json_schema", "json_schema": schema}})).expect("reads");
+    let read_schema = |schema: &Value| {
+        read(&json!({"format": {"type": "json_schema", "json_schema": schema}})).expect("reads")
+    };
     let wrapped = json!({"type": "json_schema", "json_schema": {"name": "n", "strict": true, "schema": schema}});
     assert_eq!(of(wrapped), Ok(read_schema(&schema)));
     assert_eq!(of(json!({"type": "json_object"})), Ok(read_schema(&json!({"type": "object"}))));
-    assert_eq!(of(json!({"type": "text"})), Ok(read(&json!({"format": {"type": "any_text"}})).expect("reads")));
+    assert_eq!(
+        of(json!({"type": "text"})),
+        Ok(read(&json!({"format": {"type": "any_text"}})).expect("reads"))
+    );
     let older = json!({"type": "structural_tag", "triggers": ["<f="],
         "structures": [{"begin": "<f=g>", "schema": schema, "end": "</f>"}]});
     let newer = json!({"format": {"type": "triggered_tags", "triggers": ["<f="],

@@ -63,11 +63,15 @@ const GRAMMARS: &[(&str, &str)] = &[
 
 fn compile(engine: &Engine, (kind, text): (&str, &str)) -> Result<Constraint, String> {
     match kind {
-        "schema" => engine.compile_json_schema(text, &SchemaOptions::default()).map_err(|e| e.to_string()),
+        "schema" => {
+            engine.compile_json_schema(text, &SchemaOptions::default()).map_err(|e| e.to_string())
+        }
         "regex" => engine.compile_regex(text, &RegexOptions::default()).map_err(|e| e.to_string()),
         "ebnf" => engine.compile_ebnf(text, &EbnfOptions::default()).map_err(|e| e.to_string()),
         "lark" => engine.compile_lark(text, &LarkOptions::default()).map_err(|e| e.to_string()),
-        _ => engine.compile_structural_tag(text, &StructuralTagOptions::default()).map_err(|e| e.to_string()),
+        _ => engine
+            .compile_structural_tag(text, &StructuralTagOptions::default())
+            .map_err(|e| e.to_string()),
     }
 }
 
@@ -84,7 +88,8 @@ fn engine(vocab: &Arc<Vocabulary>, limits: Limits) -> Engine {
 
 /// One after the other at first, then in growing steps.
 fn values() -> impl Iterator<Item = usize> {
-    let growing = std::iter::successors(Some(16), |n: &usize| (*n < 20_000_000).then_some(n * 7 / 5 + 1));
+    let growing =
+        std::iter::successors(Some(16), |n: &usize| (*n < 20_000_000).then_some(n * 7 / 5 + 1));
     (0..16).chain(growing)
 }
 
@@ -97,12 +102,14 @@ fn walk(matcher: &mut Matcher, ample: &mut Matcher, seed: u32) -> bool {
         matcher.fill_mask(&mut mask);
         ample.fill_mask(&mut want);
         if matcher.limit().is_some() {
-            let stops = (0..vocab.width()).map(TokenId::new).all(|t| bit(&mask, t) == vocab.is_stop(t));
+            let stops =
+                (0..vocab.width()).map(TokenId::new).all(|t| bit(&mask, t) == vocab.is_stop(t));
             assert!(stops, "a limit leaves the stop tokens");
             return true;
         }
         assert_eq!(mask, want, "a wrong mask behind {:?}", matcher.tokens());
-        let allowed: Vec<TokenId> = (0..vocab.width()).map(TokenId::new).filter(|&t| bit(&mask, t)).collect();
+        let allowed: Vec<TokenId> =
+            (0..vocab.width()).map(TokenId::new).filter(|&t| bit(&mask, t)).collect();
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let token = allowed[(random >> 16) as usize % allowed.len()];
         match matcher.advance(token) {
@@ -119,9 +126,12 @@ fn walk(matcher: &mut Matcher, ample: &mut Matcher, seed: u32) -> bool {
 
 #[test]
 fn every_limit_ends_in_a_typed_outcome_wherever_it_is_reached() {
-    let vocab = Arc::new(Vocabulary::toy(&[b"aa", b"ab", b"\": ", b"{\"", b"\"}", b"10", b"<t", b"</t>", b" a"]));
+    let vocab = Arc::new(Vocabulary::toy(&[
+        b"aa", b"ab", b"\": ", b"{\"", b"\"}", b"10", b"<t", b"</t>", b" a",
+    ]));
     let roomy = engine(&vocab, Limits::default());
-    let ample: Vec<Constraint> = GRAMMARS.iter().map(|&grammar| compile(&roomy, grammar).expect("compiles")).collect();
+    let ample: Vec<Constraint> =
+        GRAMMARS.iter().map(|&grammar| compile(&roomy, grammar).expect("compiles")).collect();
     for (name, set) in LIMITS {
         let (mut refused, mut ended, mut whole) = (0, 0, 0);
         for n in values() {
@@ -138,7 +148,9 @@ fn every_limit_ends_in_a_typed_outcome_wherever_it_is_reached() {
                     }
                 };
                 if *name == "prepare_fuel" || n % 4 == 0 {
-                    constraint.prepare(PrepareBudget { places: 20, ..PrepareBudget::default() }).wait();
+                    constraint
+                        .prepare(PrepareBudget { places: 20, ..PrepareBudget::default() })
+                        .wait();
                 }
                 match walk(&mut constraint.matcher(), &mut ample.matcher(), n as u32) {
                     true => ended += 1,

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 const MAX_CODE_LINES: usize = 700;
 
 /// Leaves of the engine, which all stages may use.
-const LEAVES: &[&str] = &["ids", "limits", "fuel", "cache", "numbers", "room", "switches", "hash", "fsm"];
+const LEAVES: &[&str] =
+    &["ids", "limits", "fuel", "cache", "numbers", "room", "switches", "hash", "fsm"];
 /// What each stage may import beside the leaves.
 const STAGES: &[(&str, &[&str])] = &[
     ("ids", &[]),
@@ -50,7 +51,9 @@ fn files(below: &str, extensions: &[&str]) -> Vec<PathBuf> {
                 if name != "target" && (!name.starts_with('.') || name == ".ci") {
                     folders.push(path);
                 }
-            } else if extensions.is_empty() || extensions.iter().any(|e| path.extension().is_some_and(|x| x == *e)) {
+            } else if extensions.is_empty()
+                || extensions.iter().any(|e| path.extension().is_some_and(|x| x == *e))
+            {
                 out.push(path);
             }
         }
@@ -114,7 +117,11 @@ fn stages_import_downward_only() {
         seen.insert(stage.to_owned());
         for import in imports(&read(&path)) {
             let is_stage = STAGES.iter().any(|(s, _)| *s == import);
-            if is_stage && import != stage && !LEAVES.contains(&import) && !allowed.contains(&import) {
+            if is_stage
+                && import != stage
+                && !LEAVES.contains(&import)
+                && !allowed.contains(&import)
+            {
                 wrong.push(format!("{name} imports `{import}`"));
             }
         }
@@ -146,7 +153,9 @@ fn foreign_crates_stay_in_their_adapter() {
         assert!(!engine.contains(host) && !formats.contains(host) && !hf.contains(host), "{host}");
     }
     let candle = manifest("adapters/candle/Cargo.toml");
-    assert!(candle.contains("candle-core") && !candle.iter().any(|name| name.starts_with("mistralrs")));
+    assert!(
+        candle.contains("candle-core") && !candle.iter().any(|name| name.starts_with("mistralrs"))
+    );
     assert!(!engine.contains("tokenizers") && !formats.contains("tokenizers"));
     assert!(hf.contains("tokenizers"));
 }
@@ -154,10 +163,16 @@ fn foreign_crates_stay_in_their_adapter() {
 #[test]
 fn nothing_names_a_machine() {
     // Spelled in two halves, so that this file does not name one.
-    let homes = [["/ho", "me/"].concat(), ["/Use", "rs/"].concat(), ["/ro", "ot/"].concat(), ["/wo", "rk/"].concat()];
+    let homes = [
+        ["/ho", "me/"].concat(),
+        ["/Use", "rs/"].concat(),
+        ["/ro", "ot/"].concat(),
+        ["/wo", "rk/"].concat(),
+    ];
     let mut wrong = Vec::new();
-    for path in
-        files("", &["rs", "toml", "md", "json", "yml", "yaml", "lock", "justfile"]).iter().chain(&files(".ci", &[]))
+    for path in files("", &["rs", "toml", "md", "json", "yml", "yaml", "lock", "justfile"])
+        .iter()
+        .chain(&files(".ci", &[]))
     {
         let text = read(path);
         for (i, line) in text.lines().enumerate() {
@@ -184,9 +199,15 @@ fn readme_has_the_commands() {
         assert!(readme.lines().any(|line| line.trim() == command), "README.md lacks `{command}`");
     }
     let plugin = read(&root().join("adapters/mistralrs/src/lib.rs"));
-    assert!(plugin.contains("include_str!(\"../../../README.md\")"), "the README's programs are not compiled");
+    assert!(
+        plugin.contains("include_str!(\"../../../README.md\")"),
+        "the README's programs are not compiled"
+    );
     let ci = read(&root().join(".ci/run"));
-    assert!(ci.contains("cargo test --workspace"), ".ci/run does not run the README's test command");
+    assert!(
+        ci.contains("cargo test --workspace"),
+        ".ci/run does not run the README's test command"
+    );
 }
 
 /// Keys come from requests: no map has a hash function that others know. The seeded ones are `crate::hash` in the engine and the
@@ -210,16 +231,24 @@ fn no_map_has_a_fixed_seed() {
     let mut maps = 0;
     for path in files("", &["rs"]).into_iter().chain(files("", &["toml"])) {
         let (name, text) = (relative(&path), read(&path));
-        let text = if name == attacker { text.split("mod tests").next().unwrap_or_default() } else { &text };
+        let text = if name == attacker {
+            text.split("mod tests").next().unwrap_or_default()
+        } else {
+            &text
+        };
         for (i, line) in text.lines().enumerate() {
             if fixed.iter().any(|fixed| line.contains(fixed.as_str())) {
                 wrong.push(format!("{name}:{}: {}", i + 1, line.trim()));
             }
             // In the engine, the map of the standard library comes with the seed of `crate::hash`; a default of another crate has its own.
-            let imports = line.starts_with("use ") || line.trim_start().starts_with("pub(crate) type");
+            let imports =
+                line.starts_with("use ") || line.trim_start().starts_with("pub(crate) type");
             maps += usize::from(imports && (line.contains("HashMap") || line.contains("HashSet")));
             let unseeded = ["IndexMap<", "IndexSet<", "hashbrown::HashMap<", "hashbrown::HashSet<"];
-            if name.starts_with("src/") && unseeded.iter().any(|map| line.contains(map)) && !line.contains("Seeded") {
+            if name.starts_with("src/")
+                && unseeded.iter().any(|map| line.contains(map))
+                && !line.contains("Seeded")
+            {
                 wrong.push(format!("{name}:{}: {}", i + 1, line.trim()));
             }
         }
@@ -241,9 +270,13 @@ fn named_tests_exist(document: &str, text: &str, sources: &[String]) {
     let mut named = 0;
     for list in text.split("(test: ").skip(1).filter_map(|rest| rest.split(')').next()) {
         for name in list.split(',').map(str::trim) {
-            let function = name.strip_prefix("test: ").unwrap_or(name).rsplit("::").next().unwrap_or(name);
+            let function =
+                name.strip_prefix("test: ").unwrap_or(name).rsplit("::").next().unwrap_or(name);
             let head = format!("fn {function}(");
-            assert!(sources.iter().any(|s| s.contains(&head)), "{document} names test `{name}`, which is not there");
+            assert!(
+                sources.iter().any(|s| s.contains(&head)),
+                "{document} names test `{name}`, which is not there"
+            );
             named += 1;
         }
     }

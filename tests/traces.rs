@@ -122,11 +122,14 @@ impl Replay<'_> {
     fn op(&mut self, op: &[Value], forks: &mut Vec<(Matcher, Vec<usize>)>) -> (String, String) {
         let name = op[0].as_str().expect("a name");
         let result = op.last().and_then(Value::as_bool);
-        let verdict = |ours: bool| (ours.to_string(), result.map_or_else(String::new, |theirs| theirs.to_string()));
+        let verdict = |ours: bool| {
+            (ours.to_string(), result.map_or_else(String::new, |theirs| theirs.to_string()))
+        };
         match name {
             "mask" if op[1].is_null() => (String::new(), String::new()),
             "mask" => {
-                let theirs: Vec<u64> = op[1].as_array().expect("ids").iter().filter_map(Value::as_u64).collect();
+                let theirs: Vec<u64> =
+                    op[1].as_array().expect("ids").iter().filter_map(Value::as_u64).collect();
                 (format!("{:?}", self.mask()), format!("{theirs:?}"))
             }
             "token" => verdict(self.token(op[1].as_u64().expect("an id"))),
@@ -152,12 +155,19 @@ impl Replay<'_> {
             "completed" => verdict(self.matcher.is_complete()),
             "captures" => {
                 let list = op[2].as_array().expect("captures").iter();
-                let theirs: Vec<(String, Vec<u8>)> =
-                    list.map(|c| (c[0].as_str().expect("a name").to_owned(), bytes(&c[1]))).collect();
+                let theirs: Vec<(String, Vec<u8>)> = list
+                    .map(|c| (c[0].as_str().expect("a name").to_owned(), bytes(&c[1])))
+                    .collect();
                 // A marker is reported before the text it ends there, and after it here: compared as sets.
                 let show = |list: Vec<(String, Vec<u8>)>| {
-                    let shown = list.iter().map(|(name, text)| format!("{name}={}", String::from_utf8_lossy(text)));
-                    shown.collect::<std::collections::BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(" ")
+                    let shown = list
+                        .iter()
+                        .map(|(name, text)| format!("{name}={}", String::from_utf8_lossy(text)));
+                    shown
+                        .collect::<std::collections::BTreeSet<_>>()
+                        .into_iter()
+                        .collect::<Vec<_>>()
+                        .join(" ")
                 };
                 (show(self.captures()), show(theirs))
             }
@@ -187,7 +197,11 @@ fn replay(trace: &Trace) -> Option<Result<(), Differs>> {
         if ours != theirs {
             return Some(Err((
                 at,
-                format!("{} {}: ours {ours}, theirs {theirs}", op[0], op.get(1).unwrap_or(&Value::Null)),
+                format!(
+                    "{} {}: ours {ours}, theirs {theirs}",
+                    op[0],
+                    op.get(1).unwrap_or(&Value::Null)
+                ),
             )));
         }
     }
@@ -199,12 +213,19 @@ fn replay(trace: &Trace) -> Option<Result<(), Differs>> {
 fn recorded_traces_are_replayed() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/engine-traces-dev.jsonl");
     let Ok(text) = std::fs::read_to_string(&path) else {
-        eprintln!("SKIPPED: no traces at {}; tests/data has the cases that always run", path.display());
+        eprintln!(
+            "SKIPPED: no traces at {}; tests/data has the cases that always run",
+            path.display()
+        );
         return;
     };
-    let explained = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/COMPATIBILITY.md"));
+    let explained = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/COMPATIBILITY.md"),
+    );
     let explained = explained.unwrap_or_default();
-    let is_explained = |id: &str| explained.split(|c: char| !c.is_alphanumeric() && c != '-').any(|word| word == id);
+    let is_explained = |id: &str| {
+        explained.split(|c: char| !c.is_alphanumeric() && c != '-').any(|word| word == id)
+    };
     let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     let mut failures = Vec::new();
     for line in text.lines() {

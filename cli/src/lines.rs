@@ -12,7 +12,8 @@ pub(crate) fn read(path: &Path) -> Result<Vec<(usize, String)>> {
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     let mut out = Vec::new();
     for (i, line) in BufReader::new(file).lines().enumerate() {
-        let line = line.with_context(|| format!("cannot read {}, line {}", path.display(), i + 1))?;
+        let line =
+            line.with_context(|| format!("cannot read {}, line {}", path.display(), i + 1))?;
         if !line.trim().is_empty() {
             out.push((i + 1, line));
         }

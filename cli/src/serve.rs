@@ -114,7 +114,11 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
         let app = louver_server::load(config).await?;
         let address = listener.local_addr()?;
         for served in app.models() {
-            tracing::info!(model = served.name, format = served.louver.format().unwrap_or(""), "serving");
+            tracing::info!(
+                model = served.name,
+                format = served.louver.format().unwrap_or(""),
+                "serving"
+            );
         }
         // For scripts; nobody may be reading.
         let _ = writeln!(std::io::stdout(), "listening on http://{address}");
@@ -129,9 +133,13 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn log_to_stderr(format: LogFormat) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,mistralrs_core=warn"));
+    let filter = EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| EnvFilter::new("info,mistralrs_core=warn"));
     let is_terminal = std::io::stderr().is_terminal();
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(is_terminal);
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(is_terminal);
     match format {
         LogFormat::Text => log.init(),
         LogFormat::Json => log.json().flatten_event(true).init(),
@@ -181,7 +189,9 @@ fn keys_of_environment(value: Option<std::ffi::OsString>) -> anyhow::Result<Vec<
     let value = value.into_string().map_err(|_| anyhow::anyhow!("{KEYS} is not UTF-8"))?;
     let keys: Vec<String> = value.split(',').map(|key| key.trim().to_owned()).collect();
     if keys.iter().any(String::is_empty) {
-        anyhow::bail!("{KEYS} is set but has a blank key: unset it, or set it to keys with commas between");
+        anyhow::bail!(
+            "{KEYS} is set but has a blank key: unset it, or set it to keys with commas between"
+        );
     }
     Ok(keys)
 }
@@ -189,7 +199,9 @@ fn keys_of_environment(value: Option<std::ffi::OsString>) -> anyhow::Result<Vec<
 /// Says whether keys are on.
 fn log_keys(config: &Config) {
     match config.api_keys.len() {
-        0 => tracing::warn!(host = %config.host, "API keys are off: everyone who reaches the address may ask"),
+        0 => {
+            tracing::warn!(host = %config.host, "API keys are off: everyone who reaches the address may ask")
+        }
         keys => tracing::info!(keys, "API keys are on"),
     }
 }
@@ -197,7 +209,9 @@ fn log_keys(config: &Config) {
 /// The model that flags name.
 fn model(args: &ServeArgs) -> anyhow::Result<Option<ModelConfig>> {
     let mut model = match (&args.model, args.tiny) {
-        (Some(model), _) => ModelConfig { model: model.clone(), name: args.name.clone(), ..ModelConfig::default() },
+        (Some(model), _) => {
+            ModelConfig { model: model.clone(), name: args.name.clone(), ..ModelConfig::default() }
+        }
         (None, true) => {
             let parent = args.model_dir.clone().unwrap_or_else(louver_tiny_model::default_parent);
             let tiny = louver_tiny_model::ensure(&parent)?;
@@ -226,7 +240,8 @@ fn overrule(args: &ServeArgs, model: &mut ModelConfig) {
 #[cfg(unix)]
 fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     use tokio::signal::unix::{SignalKind, signal};
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let (mut terminate, mut interrupt) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     Ok(async move {
         tokio::select! {
             _ = terminate.recv() => {}
@@ -289,12 +304,18 @@ mod tests {
         let config = parse(&flags);
         config.check().unwrap();
         let model = &config.models[0];
-        assert_eq!((model.served_name().as_str(), model.format.as_deref()), ("org/name", Some("qwen3")));
+        assert_eq!(
+            (model.served_name().as_str(), model.format.as_deref()),
+            ("org/name", Some("qwen3"))
+        );
         assert_eq!((model.device, model.isq.as_deref()), (DeviceChoice::Cuda(1), Some("4")));
         assert_eq!((config.port, config.policy), (0, Policy::BestEffort));
         assert_eq!(&config.api_keys[..2], ["a", "b"]);
         assert_eq!(config.allowed_hosts, ["models.example"]);
-        assert_eq!((config.limits.http.body_bytes, config.limits.http.bodies_bytes), (99_000_000, 99_000_000));
+        assert_eq!(
+            (config.limits.http.body_bytes, config.limits.http.bodies_bytes),
+            (99_000_000, 99_000_000)
+        );
         assert!(!config.allow_no_keys && parse(&["--allow-no-keys"]).allow_no_keys);
         assert!(parse(&["--model", "x", "--api-key", " "]).check().is_err());
         assert!(parse(&[]).check().is_err());
@@ -308,7 +329,10 @@ mod tests {
         assert_eq!(keys(" a , b").unwrap(), ["a", "b"]);
         assert!(keys_of_environment(None).unwrap().is_empty());
         for blank in ["", " ", ",", " , ", "a,", ",a", "a,,b"] {
-            assert!(keys(blank).unwrap_err().to_string().starts_with("LOUVER_API_KEY is set but"), "{blank:?}");
+            assert!(
+                keys(blank).unwrap_err().to_string().starts_with("LOUVER_API_KEY is set but"),
+                "{blank:?}"
+            );
         }
     }
 }

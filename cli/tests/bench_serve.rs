@@ -21,7 +21,8 @@ fn bench(folder: &Folder, args: &[&str]) -> (Output, Vec<Value>) {
         .output()
         .expect("the binary runs");
     let lines = std::fs::read_to_string(&out).unwrap_or_default();
-    let lines = lines.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
+    let lines =
+        lines.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
     (ran, lines)
 }
 
@@ -30,16 +31,24 @@ fn good(folder: &Folder, args: &[&str]) -> (String, Vec<Value>) {
     let (ran, lines) = bench(folder, args);
     let text = String::from_utf8_lossy(&ran.stdout).into_owned();
     assert_eq!(ran.status.code(), Some(0), "{text}\n{}", String::from_utf8_lossy(&ran.stderr));
-    assert!(text.ends_with("all is as it should be\n") && lines.iter().all(|line| line.get("error").is_none()));
+    assert!(
+        text.ends_with("all is as it should be\n")
+            && lines.iter().all(|line| line.get("error").is_none())
+    );
     (text, lines)
 }
 
 #[test]
 fn matrix() {
-    let (text, lines) =
-        good(&Folder::new("matrix"), &["matrix", "--requests", "48", "--formats", "qwen3,llama3_function"]);
+    let (text, lines) = good(
+        &Folder::new("matrix"),
+        &["matrix", "--requests", "48", "--formats", "qwen3,llama3_function"],
+    );
     assert_eq!(lines.len(), 48);
-    assert!(lines.iter().all(|line| line["status"] == 200 && line["tokens"].as_u64() > Some(0)), "{text}");
+    assert!(
+        lines.iter().all(|line| line["status"] == 200 && line["tokens"].as_u64() > Some(0)),
+        "{text}"
+    );
     assert!(lines.iter().any(|line| line["calls"].as_u64() > Some(0)), "{text}");
     let (ran, _) = bench(&Folder::new("matrix-usage"), &["matrix", "--formats", "nope"]);
     assert_eq!(ran.status.code(), Some(2));
@@ -47,25 +56,31 @@ fn matrix() {
 
 #[test]
 fn faults() {
-    let (text, lines) = good(&Folder::new("faults"), &["faults", "--requests", "64", "--soak", "16"]);
+    let (text, lines) =
+        good(&Folder::new("faults"), &["faults", "--requests", "64", "--soak", "16"]);
     assert_eq!(lines.len(), 80);
     assert!(text.contains("0 failed") && text.contains("nothing runs"), "{text}");
-    let left =
-        |line: &&Value| ["Leave", "GiveUp", "HangUp"].iter().any(|head| line["id"].as_str().unwrap().starts_with(head));
+    let left = |line: &&Value| {
+        ["Leave", "GiveUp", "HangUp"]
+            .iter()
+            .any(|head| line["id"].as_str().unwrap().starts_with(head))
+    };
     assert_eq!(lines.iter().filter(left).count(), 20);
     assert!(lines.iter().filter(|line| line["tokens"].as_u64() > Some(0)).count() >= 40, "{text}");
 }
 
 #[test]
 fn load() {
-    let (text, lines) = good(&Folder::new("load"), &["load", "--connections", "4", "--seconds", "3"]);
+    let (text, lines) =
+        good(&Folder::new("load"), &["load", "--connections", "4", "--seconds", "3"]);
     assert!(!lines.is_empty() && lines.iter().all(|line| line["status"] == 200), "{text}");
     assert!(lines.iter().any(|line| line["louver_ns"].as_u64() > Some(0)), "{text}");
 }
 
 #[test]
 fn throughput() {
-    let (text, lines) = good(&Folder::new("throughput"), &["throughput", "--tokens", "24", "--rounds", "2"]);
+    let (text, lines) =
+        good(&Folder::new("throughput"), &["throughput", "--tokens", "24", "--rounds", "2"]);
     // Two shapes, one and eight at once, four ways, two rounds.
     assert_eq!(lines.len(), 32, "{text}");
     assert!(lines.iter().all(|line| line["tokens_per_second"].as_f64() > Some(0.0)), "{text}");
@@ -78,9 +93,14 @@ fn beside() {
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
     assert_eq!(rows.len(), 11, "{text}");
     assert_eq!(lines.len(), 11 * 12);
-    assert!(lines.iter().all(|line| line["status"] == 200 && line["tokens"].as_u64() > Some(0)), "{text}");
+    assert!(
+        lines.iter().all(|line| line["status"] == 200 && line["tokens"].as_u64() > Some(0)),
+        "{text}"
+    );
     // What the attacks do is what their names say.
-    for (name, got) in [("ordinary", "200: "), ("stop-strings", "400: "), ("dropped-compiles", "left: ")] {
+    for (name, got) in
+        [("ordinary", "200: "), ("stop-strings", "400: "), ("dropped-compiles", "left: ")]
+    {
         let row = rows.iter().find(|row| row.starts_with(&format!("| {name} |")));
         assert!(row.is_some_and(|row| row.contains(got)), "{text}");
     }

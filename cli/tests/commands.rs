@@ -10,7 +10,11 @@ mod support;
 use support::Folder;
 
 fn louver(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_louver")).args(args).stdin(Stdio::null()).output().expect("the binary runs")
+    Command::new(env!("CARGO_BIN_EXE_louver"))
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary runs")
 }
 
 fn write_lines(folder: &Folder, name: &str, values: &[Value]) -> PathBuf {
@@ -80,12 +84,18 @@ fn check_cases_gives_a_verdict_or_an_error_on_every_line() {
             json!({"id": "s5", "kind": "json_schema", "spec": {"not": {"properties": {"x": {"type": "weird"}}}}, "input": "1"}),
             json!("type"),
         ),
-        (json!({"id": "s6", "kind": "json_schema", "spec": {}, "options": {"nope": 1}, "input": "1"}), json!("nope")),
+        (
+            json!({"id": "s6", "kind": "json_schema", "spec": {}, "options": {"nope": 1}, "input": "1"}),
+            json!("nope"),
+        ),
         (
             json!({"id": "r1", "kind": "regex", "spec": "a+", "options": {}, "input_b64": "YWE=", "mode": "full"}),
             json!(true),
         ),
-        (json!({"id": "r2", "kind": "regex", "spec": "a+", "input": "b", "mode": "prefix"}), json!(false)),
+        (
+            json!({"id": "r2", "kind": "regex", "spec": "a+", "input": "b", "mode": "prefix"}),
+            json!(false),
+        ),
         (json!({"id": "r3", "kind": "regex", "spec": "(", "input": "b"}), json!("offset")),
         (json!({"id": "r4", "kind": "regex", "spec": "a", "input_b64": "%"}), json!("input_b64")),
         (
@@ -113,7 +123,10 @@ fn check_cases_gives_a_verdict_or_an_error_on_every_line() {
             json!({"id": "e2", "kind": "ebnf", "spec": "go ::= \"a\"", "options": {"root_rule_name": "go"}, "input": "b"}),
             json!(false),
         ),
-        (json!({"id": "e3", "kind": "ebnf", "spec": "root ::= itme\nitem ::= \"a\"", "input": "a"}), json!("item")),
+        (
+            json!({"id": "e3", "kind": "ebnf", "spec": "root ::= itme\nitem ::= \"a\"", "input": "a"}),
+            json!("item"),
+        ),
         (json!({"id": "l1", "kind": "lark", "spec": "start: \"a\"", "input": "a"}), json!(true)),
         (json!({"id": "l2", "kind": "lark", "spec": "start: \"a", "input": "a"}), json!(":1:8")),
         (
@@ -136,7 +149,10 @@ fn check_cases_gives_a_verdict_or_an_error_on_every_line() {
         assert_eq!(got["id"], line["id"]);
         match want {
             Value::String(part) => {
-                assert!(got["error"].as_str().is_some_and(|e| e.contains(part.as_str())), "{got}, not {part:?}");
+                assert!(
+                    got["error"].as_str().is_some_and(|e| e.contains(part.as_str())),
+                    "{got}, not {part:?}"
+                );
                 assert!(got.get("accepted").is_none(), "{got}");
             }
             verdict => assert_eq!(got, &json!({"id": line["id"], "accepted": verdict})),
@@ -147,8 +163,10 @@ fn check_cases_gives_a_verdict_or_an_error_on_every_line() {
 #[test]
 fn check_schema_explains_and_sets_the_exit_code() {
     let folder = Folder::new("schema");
-    let schema =
-        folder.file("s.json", r#"{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}"#);
+    let schema = folder.file(
+        "s.json",
+        r#"{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}"#,
+    );
     let check = |input: &str| {
         let input = folder.file("i.json", input);
         let run = louver(&["check", "--schema", path(&schema), path(&input)]);
@@ -157,7 +175,12 @@ fn check_schema_explains_and_sets_the_exit_code() {
     assert_eq!(check("{\"n\": 1}\n"), (Some(0), "valid\n".to_owned()));
     let (code, why) = check("{\n  \"n\": x}");
     assert_eq!(code, Some(1));
-    assert!(why.starts_with("not valid: 'x' at byte 9 (line 2, column 8) is not allowed\nin the value at \""), "{why}");
+    assert!(
+        why.starts_with(
+            "not valid: 'x' at byte 9 (line 2, column 8) is not allowed\nin the value at \""
+        ),
+        "{why}"
+    );
     let (code, why) = check("{\"n\": 1");
     assert_eq!(code, Some(1));
     assert!(why.starts_with("not valid: the text ends too early, at byte 7"), "{why}");
@@ -167,17 +190,32 @@ fn check_schema_explains_and_sets_the_exit_code() {
     let scalars = r#"{"policy": "validate", "unique_items": "scalars"}"#;
     let run = louver(&["check", "--schema", path(&unique), "--options", scalars, path(&input)]);
     assert_eq!((run.status.code(), &run.stdout[..]), (Some(0), &b"valid\n"[..]));
-    assert!(String::from_utf8_lossy(&run.stderr).contains("not enforced: \"/uniqueItems\""), "{run:?}");
-    let run = louver(&["check", "--schema", path(&unique), "--options", "{\"order\": \"none\"}", path(&input)]);
+    assert!(
+        String::from_utf8_lossy(&run.stderr).contains("not enforced: \"/uniqueItems\""),
+        "{run:?}"
+    );
+    let run = louver(&[
+        "check",
+        "--schema",
+        path(&unique),
+        "--options",
+        "{\"order\": \"none\"}",
+        path(&input),
+    ]);
     assert_eq!(run.status.code(), Some(2), "{run:?}");
 
-    let refused = folder.file("bad.json", r#"{"type": "object", "properties": {"n": {"minimum": "x"}}}"#);
+    let refused =
+        folder.file("bad.json", r#"{"type": "object", "properties": {"n": {"minimum": "x"}}}"#);
     let run = louver(&["check", "--schema", path(&refused), path(&schema)]);
     assert_eq!(run.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&run.stderr).contains("/properties/n/minimum"), "{run:?}");
-    for wrong in
-        [&["check"][..], &["check", "--cases", "x"], &["check", "--schema", "no/such.json", "-"], &["nope"], &[]]
-    {
+    for wrong in [
+        &["check"][..],
+        &["check", "--cases", "x"],
+        &["check", "--schema", "no/such.json", "-"],
+        &["nope"],
+        &[],
+    ] {
         assert_eq!(louver(wrong).status.code(), Some(2), "{wrong:?}");
     }
 }
@@ -202,7 +240,8 @@ fn check_schema_reads_standard_input() {
 fn bench_schema_measures_and_judges() {
     let folder = Folder::new("bench-schema");
     let tokenizer = tokenizer(&folder);
-    let object = json!({"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]});
+    let object =
+        json!({"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]});
     let cases = write_lines(
         &folder,
         "in.jsonl",
@@ -241,9 +280,15 @@ fn bench_schema_measures_and_judges() {
         // `{"a": true}` is { " a ": ␠ tr u e }, 9 tokens; `{"a": 1}` fails at its 6th; `{}` at its 2nd.
         assert_eq!(lines[0]["masks_ns"].as_array().map(Vec::len), Some(9 + 6 + 2));
         assert_eq!(lines[0]["wrong"], json!([]));
-        assert!(lines[0]["ttfm_ns"].as_u64() > Some(0) && lines[0]["first_mask_ns"].as_u64() > Some(0));
+        assert!(
+            lines[0]["ttfm_ns"].as_u64() > Some(0) && lines[0]["first_mask_ns"].as_u64() > Some(0)
+        );
         assert_eq!(lines[1]["wrong"], json!([[0, false, true], [1, true, false]]));
-        assert!(lines[2]["error"].as_str().is_some_and(|e| e.contains("/properties/x/type")), "{}", lines[2]);
+        assert!(
+            lines[2]["error"].as_str().is_some_and(|e| e.contains("/properties/x/type")),
+            "{}",
+            lines[2]
+        );
         assert!(lines[2].get("masks_ns").is_none() && lines[2].get("wrong").is_none());
         assert_eq!((&lines[3]["masks_ns"], &lines[3]["wrong"]), (&json!([]), &json!([])));
     }
@@ -286,9 +331,20 @@ fn bench_tools_feeds_calls_in_the_format() {
     let lines = read_lines(&out);
     assert_eq!((&lines[0]["wrong"], &lines[0]["tools"]), (&json!([]), &json!(1)));
     assert_eq!(lines[1]["wrong"], json!([[0, true, false]]));
-    assert!(lines[1]["masks_ns"].as_array().map(Vec::len) < lines[0]["masks_ns"].as_array().map(Vec::len));
-    assert!(lines[2]["error"].as_str().is_some_and(|e| e.contains("/tools/0/name")), "{}", lines[2]);
-    assert!(lines[0].get("prepare_ns").is_none() && lines[0].get("ahead").is_none(), "{}", lines[0]);
+    assert!(
+        lines[1]["masks_ns"].as_array().map(Vec::len)
+            < lines[0]["masks_ns"].as_array().map(Vec::len)
+    );
+    assert!(
+        lines[2]["error"].as_str().is_some_and(|e| e.contains("/tools/0/name")),
+        "{}",
+        lines[2]
+    );
+    assert!(
+        lines[0].get("prepare_ns").is_none() && lines[0].get("ahead").is_none(),
+        "{}",
+        lines[0]
+    );
     assert_eq!(run("nope").status.code(), Some(2));
     // Masks are made ahead: that changes no verdict, is measured apart, and some of them are needed.
     let ran = louver(&[
@@ -311,7 +367,11 @@ fn bench_tools_feeds_calls_in_the_format() {
     }
     assert!(prepared[0]["prepare_ns"].as_u64().is_some_and(|ns| ns > 0), "{}", prepared[0]);
     let ahead = |name: &str| prepared[0]["ahead"][name].as_u64().unwrap_or(0);
-    assert!(ahead("built") > 20 && ahead("used") > 10 && ahead("places") == ahead("built"), "{}", prepared[0]);
+    assert!(
+        ahead("built") > 20 && ahead("used") > 10 && ahead("places") == ahead("built"),
+        "{}",
+        prepared[0]
+    );
     assert!(String::from_utf8_lossy(&ran.stderr).contains(" masks made, "), "{ran:?}");
     // Harmony's special tokens, which this vocabulary lacks, are text.
     let ran = run("all");
@@ -319,5 +379,9 @@ fn bench_tools_feeds_calls_in_the_format() {
     let lines = read_lines(&out);
     let right = |line: &&Value| line["wrong"].as_array().is_some_and(Vec::is_empty);
     assert_eq!((lines.len() % 3, lines.iter().filter(right).count()), (0, lines.len() / 3));
-    assert!(lines.len() > 80 && lines.iter().any(|line| line["format"] == "harmony"), "{}", lines.len());
+    assert!(
+        lines.len() > 80 && lines.iter().any(|line| line["format"] == "harmony"),
+        "{}",
+        lines.len()
+    );
 }

@@ -11,7 +11,10 @@ use support::Folder;
 
 fn demo(folder: &Folder, args: &[&str]) -> Output {
     let dir = folder.0.display().to_string();
-    let binary = Command::new(env!("CARGO_BIN_EXE_louver")).args(["demo", "--model-dir", &dir]).args(args).output();
+    let binary = Command::new(env!("CARGO_BIN_EXE_louver"))
+        .args(["demo", "--model-dir", &dir])
+        .args(args)
+        .output();
     binary.expect("the binary runs")
 }
 
@@ -30,12 +33,22 @@ fn constrained_runs_are_valid_and_repeatable() {
     let first = demo(&folder, &["--json", "--seed", "7"]);
     assert_eq!(first.status.code(), Some(0), "{}", String::from_utf8_lossy(&first.stderr));
     let (first, second) = (events(&first), events(&demo(&folder, &["--json", "--seed", "7"])));
-    assert_eq!((&first[0]["fresh"], &second[0]["fresh"]), (&Value::Bool(true), &Value::Bool(false)));
+    assert_eq!(
+        (&first[0]["fresh"], &second[0]["fresh"]),
+        (&Value::Bool(true), &Value::Bool(false))
+    );
     let summary = first.last().expect("a summary");
-    assert!(summary["calls"].as_u64() >= Some(2) && summary["calls"] == summary["valid"], "{summary}");
+    assert!(
+        summary["calls"].as_u64() >= Some(2) && summary["calls"] == summary["valid"],
+        "{summary}"
+    );
     assert_eq!(summary["answer_valid"], true);
-    let names: Vec<_> = of_type(&first, "call_start").into_iter().map(|event| &event["name"]).collect();
-    assert!(names.contains(&&Value::from("forecast")) && names.contains(&&Value::from("calculate")), "{names:?}");
+    let names: Vec<_> =
+        of_type(&first, "call_start").into_iter().map(|event| &event["name"]).collect();
+    assert!(
+        names.contains(&&Value::from("forecast")) && names.contains(&&Value::from("calculate")),
+        "{names:?}"
+    );
     assert_eq!(of_type(&first, "tool_result").len() as u64, summary["calls"]);
     // All but the times is the same.
     let count = first.len();
@@ -50,7 +63,9 @@ fn text_output_ends_with_the_report() {
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(text.contains("What is 2 + 2?") && text.contains("random"), "{text}");
     let tail: Vec<&str> = text.lines().rev().take(5).collect();
-    for (line, head) in tail.iter().rev().zip(["calls      made 1, valid 1", "answer", "tokens", "mask", "Louver"]) {
+    for (line, head) in
+        tail.iter().rev().zip(["calls      made 1, valid 1", "answer", "tokens", "mask", "Louver"])
+    {
         assert!(line.starts_with(head), "{line}");
     }
 }
@@ -61,7 +76,10 @@ fn without_louver_it_breaks() {
     assert_eq!(output.status.code(), Some(1));
     let events = events(&output);
     let summary = events.last().expect("a summary");
-    assert_eq!((&summary["constrained"], &summary["answer_valid"]), (&Value::Bool(false), &Value::Bool(false)));
+    assert_eq!(
+        (&summary["constrained"], &summary["answer_valid"]),
+        (&Value::Bool(false), &Value::Bool(false))
+    );
     assert!(of_type(&events, "call_start").is_empty());
 }
 
@@ -81,6 +99,8 @@ fn wrong_usage_is_told_apart() {
     for args in [&["--tool-choice", "nope"][..], &["--format", "nope"], &["--max-tokens", "0"]] {
         let output = demo(&folder, args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");
-        assert!(String::from_utf8_lossy(&output.stderr).contains("nope") || args[0] == "--max-tokens");
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains("nope") || args[0] == "--max-tokens"
+        );
     }
 }

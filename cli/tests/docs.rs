@@ -38,7 +38,11 @@ fn blocks(guide: &str) -> Vec<Block> {
     let mut out = Vec::new();
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
-        let Some(mark) = line.strip_prefix("<!-- check: ").and_then(|rest| rest.strip_suffix(" -->")) else { continue };
+        let Some(mark) =
+            line.strip_prefix("<!-- check: ").and_then(|rest| rest.strip_suffix(" -->"))
+        else {
+            continue;
+        };
         let (kind, argument) = mark.split_once(' ').unwrap_or((mark, ""));
         let fenced = lines.peek().is_some_and(|line| line.starts_with("```"));
         let body: Vec<&str> = if fenced {
@@ -48,19 +52,25 @@ fn blocks(guide: &str) -> Vec<Block> {
             lines.by_ref().take_while(|line| !line.is_empty()).collect()
         };
         assert!(!body.is_empty(), "{guide}: nothing behind {line}");
-        out.push(Block { kind: kind.to_owned(), argument: argument.to_owned(), text: body.join("\n") + "\n" });
+        out.push(Block {
+            kind: kind.to_owned(),
+            argument: argument.to_owned(),
+            text: body.join("\n") + "\n",
+        });
     }
     out
 }
 
 fn of_kind(kind: &str) -> Vec<Block> {
-    let found: Vec<Block> = GUIDES.iter().flat_map(|guide| blocks(guide)).filter(|block| block.kind == kind).collect();
+    let found: Vec<Block> =
+        GUIDES.iter().flat_map(|guide| blocks(guide)).filter(|block| block.kind == kind).collect();
     assert!(!found.is_empty(), "no block of kind {kind}");
     found
 }
 
 fn has(program: &str) -> bool {
-    let ran = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let ran =
+        Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     ran.is_ok_and(|status| status.success())
 }
 
@@ -85,7 +95,9 @@ fn flags(subcommand: &str) -> BTreeSet<String> {
     let help = Command::new(LOUVER).args([subcommand, "--help"]).output().expect("the binary runs");
     assert!(help.status.success(), "louver {subcommand} --help");
     let help = String::from_utf8(help.stdout).expect("UTF-8");
-    let named = help.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric() && c != '-'));
+    let named = help
+        .split_whitespace()
+        .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric() && c != '-'));
     named.filter(|word| word.starts_with("--")).map(str::to_owned).collect()
 }
 
@@ -97,17 +109,22 @@ fn fault(words: &[String]) -> Option<String> {
     }
     let known = flags(subcommand);
     let used = words.iter().filter(|word| word.starts_with("--"));
-    let unknown: Vec<&String> = used.filter(|word| !known.contains(word.split('=').next().unwrap_or(word))).collect();
+    let unknown: Vec<&String> =
+        used.filter(|word| !known.contains(word.split('=').next().unwrap_or(word))).collect();
     (!unknown.is_empty()).then(|| format!("louver {subcommand} has no {unknown:?}"))
 }
 
 #[test]
 fn every_mark_is_of_a_kind_that_is_checked() {
-    let kinds = ["shell", "curl", "python", "config", "limits", "systemd", "container", "nginx", "metrics"];
+    let kinds =
+        ["shell", "curl", "python", "config", "limits", "systemd", "container", "nginx", "metrics"];
     for guide in GUIDES {
         let blocks = blocks(guide);
         assert!(blocks.len() >= 6, "{guide} has only {} marked blocks", blocks.len());
-        assert!(blocks.iter().all(|block| kinds.contains(&block.kind.as_str())), "{guide}: {blocks:#?}");
+        assert!(
+            blocks.iter().all(|block| kinds.contains(&block.kind.as_str())),
+            "{guide}: {blocks:#?}"
+        );
     }
 }
 
@@ -115,7 +132,8 @@ fn every_mark_is_of_a_kind_that_is_checked() {
 fn links_lead_somewhere() {
     for guide in ["TUTORIAL.md", "DEPLOYING.md", "INSPECTOR.md"] {
         let text = std::fs::read_to_string(root().join("docs").join(guide)).expect("the guide");
-        let links: Vec<&str> = text.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+        let links: Vec<&str> =
+            text.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect();
         assert!(!links.is_empty());
         for link in links.into_iter().filter(|link| !link.contains("://")) {
             let (file, heading) = link.split_once('#').unwrap_or((link, ""));
@@ -123,8 +141,11 @@ fn links_lead_somewhere() {
             assert!(path.exists(), "{guide}: {link}");
             if !heading.is_empty() {
                 let other = std::fs::read_to_string(&path).expect("text");
-                let slug = |line: &str| line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
-                let found = other.lines().any(|line| line.starts_with('#') && slug(line) == heading);
+                let slug = |line: &str| {
+                    line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-")
+                };
+                let found =
+                    other.lines().any(|line| line.starts_with('#') && slug(line) == heading);
                 assert!(found, "{guide}: {link}");
             }
         }
@@ -142,7 +163,8 @@ fn commands_have_the_flags_they_are_shown_with() {
             seen += 1;
         }
         if let Some((name, version)) = words.iter().find_map(|word| word.split_once("@=")) {
-            let manifest = std::fs::read_to_string(root().join("Cargo.toml")).expect("the manifest");
+            let manifest =
+                std::fs::read_to_string(root().join("Cargo.toml")).expect("the manifest");
             assert!(manifest.contains(&format!("{name} = {{ version = \"={version}\"")), "{line}");
         }
         if let Some(path) = words.iter().skip_while(|word| *word != "--path").nth(1) {
@@ -154,7 +176,9 @@ fn commands_have_the_flags_they_are_shown_with() {
     // And within sentences.
     for guide in GUIDES {
         let text = std::fs::read_to_string(root().join("docs").join(guide)).expect("the guide");
-        for line in text.split('`').filter(|code| code.starts_with("louver ") && code.contains(" --")) {
+        for line in
+            text.split('`').filter(|code| code.starts_with("louver ") && code.contains(" --"))
+        {
             if !line.contains('\n') {
                 assert_eq!(fault(&words(line)), None, "{guide}: {line}");
             }
@@ -165,13 +189,21 @@ fn commands_have_the_flags_they_are_shown_with() {
 
 #[test]
 fn what_explain_is_said_to_print() {
-    let explain =
-        of_kind("shell").into_iter().find(|block| block.text.starts_with("louver explain")).expect("the command");
-    let out: Output = Command::new(LOUVER).args(&words(explain.text.trim())[1..]).output().expect("the binary runs");
+    let explain = of_kind("shell")
+        .into_iter()
+        .find(|block| block.text.starts_with("louver explain"))
+        .expect("the command");
+    let out: Output = Command::new(LOUVER)
+        .args(&words(explain.text.trim())[1..])
+        .output()
+        .expect("the binary runs");
     let said = String::from_utf8_lossy(&out.stdout).into_owned();
     let found = said.lines().find_map(|line| line.trim().strip_prefix("bytes: "));
     let guide = std::fs::read_to_string(root().join("docs/TUTORIAL.md")).expect("the guide");
-    let told = guide.split("The bytes that may follow are `").nth(1).and_then(|rest| rest.split('`').next());
+    let told = guide
+        .split("The bytes that may follow are `")
+        .nth(1)
+        .and_then(|rest| rest.split('`').next());
     assert!(out.status.success() && found.is_some() && found == told, "{told:?} {said}");
 }
 
@@ -179,7 +211,8 @@ fn what_explain_is_said_to_print() {
 fn configurations_are_the_servers() {
     let folder = Folder::new("config");
     for block in of_kind("config") {
-        let config = Config::read(&folder.file("louver.toml", &block.text)).expect("a configuration");
+        let config =
+            Config::read(&folder.file("louver.toml", &block.text)).expect("a configuration");
         config.check().expect("one that can be used");
         assert_eq!(config.models.len(), 1);
     }
@@ -191,14 +224,25 @@ fn configurations_are_the_servers() {
         for section in block.text.lines().filter(|line| line.starts_with('[')) {
             let path = folder.file("unknown.toml", &format!("{section}\nno_such_limit = 1\n"));
             let error = ServerLimits::read(&path).expect_err("an unknown member").to_string();
-            let known: Vec<&str> =
-                error.rsplit("expected").next().unwrap_or("").split('`').skip(1).step_by(2).collect();
+            let known: Vec<&str> = error
+                .rsplit("expected")
+                .next()
+                .unwrap_or("")
+                .split('`')
+                .skip(1)
+                .step_by(2)
+                .collect();
             assert!(known.len() > 1, "{error}");
             for name in known {
-                assert!(block.text.lines().any(|line| line.starts_with(&format!("{name} = "))), "{section} {name}");
+                assert!(
+                    block.text.lines().any(|line| line.starts_with(&format!("{name} = "))),
+                    "{section} {name}"
+                );
             }
         }
-        let error = ServerLimits::read(&folder.file("unknown.toml", "[no_such]\n")).expect_err("unknown").to_string();
+        let error = ServerLimits::read(&folder.file("unknown.toml", "[no_such]\n"))
+            .expect_err("unknown")
+            .to_string();
         for section in error.rsplit("expected").next().unwrap_or("").split('`').skip(1).step_by(2) {
             assert!(block.text.contains(&format!("[{section}]\n")), "{section}");
         }
@@ -209,27 +253,37 @@ fn configurations_are_the_servers() {
 fn services_and_containers_start_the_server_as_it_is() {
     let folder = Folder::new("systemd");
     for block in of_kind("systemd") {
-        let start = block.text.lines().find_map(|line| line.strip_prefix("ExecStart=")).expect("a command");
+        let start =
+            block.text.lines().find_map(|line| line.strip_prefix("ExecStart=")).expect("a command");
         let mut command = words(start);
         let program = std::mem::replace(&mut command[0], "louver".to_owned());
         assert_eq!(fault(&command), None, "{start}");
         if !has("systemd-analyze") {
-            println!("SKIPPED: there is no systemd-analyze here; the unit was read only for its command");
+            println!(
+                "SKIPPED: there is no systemd-analyze here; the unit was read only for its command"
+            );
             continue;
         }
         // The program has to be there to be verified.
         let path = folder.file("louver-docs.service", &block.text.replace(&program, LOUVER));
-        let verified = Command::new("systemd-analyze").arg("verify").arg(&path).output().expect("it runs");
+        let verified =
+            Command::new("systemd-analyze").arg("verify").arg(&path).output().expect("it runs");
         let said = String::from_utf8_lossy(&verified.stderr).into_owned();
         let about: Vec<&str> = said.lines().filter(|line| line.contains("louver-docs")).collect();
         assert!(about.is_empty(), "{about:#?}");
     }
     for block in of_kind("container") {
-        let json = |head: &str| block.text.lines().find_map(|line| line.strip_prefix(head)).map(str::to_owned);
-        let entry: Vec<String> = serde_json::from_str(&json("ENTRYPOINT ").expect("an entry point")).expect("JSON");
+        let json = |head: &str| {
+            block.text.lines().find_map(|line| line.strip_prefix(head)).map(str::to_owned)
+        };
+        let entry: Vec<String> =
+            serde_json::from_str(&json("ENTRYPOINT ").expect("an entry point")).expect("JSON");
         assert_eq!(fault(&entry), None, "{entry:?}");
         let version = env!("CARGO_PKG_RUST_VERSION");
-        assert!(block.text.contains(&format!("FROM rust:{version}-")), "the toolchain is {version}");
+        assert!(
+            block.text.contains(&format!("FROM rust:{version}-")),
+            "the toolchain is {version}"
+        );
     }
     for block in of_kind("nginx") {
         if !has("nginx") && Command::new("nginx").arg("-v").output().is_err() {
@@ -243,8 +297,14 @@ fn services_and_containers_start_the_server_as_it_is() {
             block.text
         );
         let path = folder.file("nginx.conf", &text);
-        let tested =
-            Command::new("nginx").arg("-t").arg("-e").arg(&log).arg("-c").arg(&path).output().expect("it runs");
+        let tested = Command::new("nginx")
+            .arg("-t")
+            .arg("-e")
+            .arg(&log)
+            .arg("-c")
+            .arg(&path)
+            .output()
+            .expect("it runs");
         assert!(tested.status.success(), "{}", String::from_utf8_lossy(&tested.stderr));
     }
 }
@@ -258,8 +318,12 @@ struct Served {
 impl Served {
     fn start() -> Served {
         let mut command = Command::new(LOUVER);
-        command.args(["serve", "--tiny", "--port", "0"]).env_remove("LOUVER_API_KEY").env("RUST_LOG", "error");
-        let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the binary runs");
+        command
+            .args(["serve", "--tiny", "--port", "0"])
+            .env_remove("LOUVER_API_KEY")
+            .env("RUST_LOG", "error");
+        let mut process =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the binary runs");
         let mut line = String::new();
         BufReader::new(process.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
         let address = line.trim().rsplit("http://").next().unwrap_or_default().to_owned();
@@ -276,12 +340,16 @@ impl Served {
             self.address,
             body.len()
         );
-        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes())).expect("sent");
+        stream
+            .write_all(head.as_bytes())
+            .and_then(|()| stream.write_all(body.as_bytes()))
+            .expect("sent");
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).expect("an answer");
         let answer = String::from_utf8_lossy(&answer).into_owned();
         let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        let status =
+            head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
         // Bodies of known length only: what the guides ask for is not streamed.
         assert!(!head.to_ascii_lowercase().contains("transfer-encoding: chunked"), "{head}");
         (status, body.to_owned())
@@ -300,8 +368,18 @@ impl Drop for Served {
 fn requests_work_as_shown_and_metrics_are_there() {
     let server = Served::start();
     for block in of_kind("curl") {
-        let body = block.text.split("-d '").nth(1).and_then(|rest| rest.rsplit_once('\'')).expect("a body").0;
-        assert!(block.text.contains(&block.argument), "the route is the mark's: {}", block.argument);
+        let body = block
+            .text
+            .split("-d '")
+            .nth(1)
+            .and_then(|rest| rest.rsplit_once('\''))
+            .expect("a body")
+            .0;
+        assert!(
+            block.text.contains(&block.argument),
+            "the route is the mark's: {}",
+            block.argument
+        );
         let (status, answer) = server.ask("POST", &block.argument, body);
         assert_eq!(status, 200, "{answer}");
         let (asked, answer): (Value, Value) = (json(body), json(&answer));
@@ -314,17 +392,22 @@ fn requests_work_as_shown_and_metrics_are_there() {
     let (status, metrics) = server.ask("GET", "/metrics", "");
     assert_eq!(status, 200);
     let names = |text: &str| -> BTreeSet<String> {
-        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|w| w.starts_with("louver_"));
+        let words = text
+            .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .filter(|w| w.starts_with("louver_"));
         words.map(str::to_owned).collect()
     };
-    let declared =
-        metrics.lines().filter_map(|line| line.strip_prefix("# HELP ")).filter_map(|line| line.split(' ').next());
+    let declared = metrics
+        .lines()
+        .filter_map(|line| line.strip_prefix("# HELP "))
+        .filter_map(|line| line.split(' ').next());
     let declared: BTreeSet<&str> = declared.collect();
     // Families without a sample yet are not shown: an error makes the one of errors appear.
     let (status, _) = server.ask("POST", "/v1/chat/completions", "{");
     assert_eq!(status, 400);
     let (_, after) = server.ask("GET", "/metrics", "");
-    let declared: BTreeSet<String> = declared.into_iter().map(str::to_owned).chain(names(&after)).collect();
+    let declared: BTreeSet<String> =
+        declared.into_iter().map(str::to_owned).chain(names(&after)).collect();
     for block in of_kind("metrics") {
         let documented = names(&block.text);
         assert!(documented.len() >= 10, "{documented:?}");
@@ -353,11 +436,15 @@ fn python(server: &Served) {
         let program = block.text.replace("127.0.0.1:8080", &server.address);
         assert_ne!(program, block.text, "the program asks the port of the guide");
         let path = folder.file("agent.py", &program);
-        let compiled = Command::new(&python).args(["-m", "py_compile"]).arg(&path).output().expect("it runs");
+        let compiled =
+            Command::new(&python).args(["-m", "py_compile"]).arg(&path).output().expect("it runs");
         assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-        let package = Command::new(&python).args(["-c", "import openai"]).output().expect("it runs");
+        let package =
+            Command::new(&python).args(["-c", "import openai"]).output().expect("it runs");
         if !package.status.success() {
-            println!("SKIPPED: {python} has no openai package; the client's program was compiled and not run");
+            println!(
+                "SKIPPED: {python} has no openai package; the client's program was compiled and not run"
+            );
             continue;
         }
         let ran = Command::new(&python).arg(&path).output().expect("it runs");

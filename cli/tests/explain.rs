@@ -10,7 +10,11 @@ mod support;
 use support::Folder;
 
 fn louver(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_louver")).args(args).stdin(Stdio::null()).output().expect("the binary runs")
+    Command::new(env!("CARGO_BIN_EXE_louver"))
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary runs")
 }
 
 fn explain(args: &[&str]) -> (Option<i32>, String, String) {
@@ -85,8 +89,10 @@ fn stages_are_shown() {
 
 #[test]
 fn passes_say_what_they_did() {
-    let schema =
-        File::new("passes.json", r#"{"anyOf": [{"type": "boolean"}, {"type": "boolean"}], "type": "boolean"}"#);
+    let schema = File::new(
+        "passes.json",
+        r#"{"anyOf": [{"type": "boolean"}, {"type": "boolean"}], "type": "boolean"}"#,
+    );
     let off = explained(&["--schema", schema.path(), "--simplify", "off"]);
     assert_eq!((&off["passes"], &off["simplified"]), (&json!([]), &Value::Null));
     let full = explained(&["--schema", schema.path()]);
@@ -95,26 +101,41 @@ fn passes_say_what_they_did() {
     assert_eq!(passes[0]["rules_before"], full["grammar"]["rules"]);
     // Each pass begins where the one before ended, and the last one ends with what is compiled.
     for pair in passes.windows(2) {
-        assert_eq!((&pair[0]["rules"], &pair[0]["size"]), (&pair[1]["rules_before"], &pair[1]["size_before"]));
+        assert_eq!(
+            (&pair[0]["rules"], &pair[0]["size"]),
+            (&pair[1]["rules_before"], &pair[1]["size_before"])
+        );
     }
     let last = passes.last().expect("a pass");
     let result = if full["simplified"].is_null() { &full["grammar"] } else { &full["simplified"] };
     assert_eq!((&last["rules"], &last["size"]), (&result["rules"], &result["size"]));
-    assert_eq!(full["compiled"]["rules"].as_u64(), full["automata"].as_array().map(|a| a.len() as u64));
+    assert_eq!(
+        full["compiled"]["rules"].as_u64(),
+        full["automata"].as_array().map(|a| a.len() as u64)
+    );
 }
 
 #[test]
 fn what_may_follow_in_tokens() {
     let tokenizer = tokenizer("tokens.json");
     let args = ["--regex", "x(true|false)", "--tokenizer", tokenizer.path(), "--at"];
-    let at = |prefix: &str, more: &[&str]| explained(&[&args[..], &[prefix], more].concat())["at"].clone();
+    let at = |prefix: &str, more: &[&str]| {
+        explained(&[&args[..], &[prefix], more].concat())["at"].clone()
+    };
     let start = at("x", &[]);
     assert_eq!(start["bytes"], "[ft]");
-    let first = start["tokens"]["first"].as_array().expect("tokens").iter().map(|t| t[1].as_str().unwrap_or_default());
+    let first = start["tokens"]["first"]
+        .as_array()
+        .expect("tokens")
+        .iter()
+        .map(|t| t[1].as_str().unwrap_or_default());
     assert_eq!(first.collect::<Vec<_>>(), ["f", "t", "tr", "fa", "true", "tru"]);
     assert_eq!((&start["tokens"]["allowed"], &start["may_end"]), (&json!(6), &json!(false)));
     let end = at("xtrue", &["--why", "<|im_end|>"]);
-    assert_eq!((&end["may_end"], &end["why"]["allowed"], &end["why"]["id"]), (&json!(true), &json!(true), &json!(98)));
+    assert_eq!(
+        (&end["may_end"], &end["why"]["allowed"], &end["why"]["id"]),
+        (&json!(true), &json!(true), &json!(98))
+    );
     assert_eq!(end["tokens"]["prefix"], json!(["x", "true"]));
     // By id and by text; which byte fails and what was expected there.
     for token in ["97", "tru"] {
@@ -125,7 +146,14 @@ fn what_may_follow_in_tokens() {
         );
         assert_eq!(why["why"], "its byte 0 (t) is not allowed; expected [a]");
     }
-    let why = &explained(&["--regex", "tr(y|ap)", "--tokenizer", tokenizer.path(), "--why", "true"])["at"]["why"];
+    let why = &explained(&[
+        "--regex",
+        "tr(y|ap)",
+        "--tokenizer",
+        tokenizer.path(),
+        "--why",
+        "true",
+    ])["at"]["why"];
     assert_eq!(why["why"], "its byte 2 (u) is not allowed behind \"tr\"; expected [ay]");
     let why = &at("x", &["--why", "<|im_end|>"])["why"];
     assert_eq!(why["why"], "it ends the text, which may not end here; expected [ft]");
@@ -137,23 +165,29 @@ fn a_prefix_that_is_not_allowed_is_explained() {
     for more in [&[][..], &["--tokenizer", tokenizer.path()]] {
         let (code, out, _) = explain(&[&["--regex", "abc", "--at", "abx"], more].concat());
         assert_eq!(code, Some(1), "{out}");
-        assert!(out.contains("not allowed: byte 2 is not allowed: \"x\"") && out.contains("bytes: [c]"), "{out}");
+        assert!(
+            out.contains("not allowed: byte 2 is not allowed: \"x\"") && out.contains("bytes: [c]"),
+            "{out}"
+        );
     }
-    let (code, _, err) = explain(&["--regex", "abc", "--tokenizer", tokenizer.path(), "--at", "", "--why", "xyz"]);
+    let (code, _, err) =
+        explain(&["--regex", "abc", "--tokenizer", tokenizer.path(), "--at", "", "--why", "xyz"]);
     assert_eq!(code, Some(2));
     assert!(err.contains("no single token") && err.contains(r#""x" "y" "z""#), "{err}");
 }
 
 #[test]
 fn dispatches_and_drawings() {
-    let tools =
-        json!([{"name": "f", "parameters": {"type": "object", "properties": {}, "additionalProperties": false}}]);
+    let tools = json!([{"name": "f", "parameters": {"type": "object", "properties": {}, "additionalProperties": false}}]);
     let tools = File::new("tools.json", &tools.to_string());
     let dot = File::new("drawing.dot", "");
-    let report = explained(&["--tools", tools.path(), "--dot", dot.path(), "--at", "Hm. <tool_call>"]);
+    let report =
+        explained(&["--tools", tools.path(), "--dot", dot.path(), "--at", "Hm. <tool_call>"]);
     let dispatches = report["dispatches"].as_array().expect("dispatches");
-    let text =
-        dispatches.iter().find(|d| d["tags"][0] == json!(["<tool_call>", "call of f"])).expect("a dispatch of tags");
+    let text = dispatches
+        .iter()
+        .find(|d| d["tags"][0] == json!(["<tool_call>", "call of f"]))
+        .expect("a dispatch of tags");
     // One state for each proper prefix of a trigger or exclude, in text before and after a call.
     // What has fired goes on alike from both; each spelling of a call has a state of its own.
     let tags = text["tags"].as_array().expect("tags").len() as u64;
@@ -163,15 +197,19 @@ fn dispatches_and_drawings() {
     let drawing = std::fs::read_to_string(&dot.path).expect("a drawing");
     assert!(drawing.starts_with("digraph louver {") && drawing.ends_with("}\n"));
     assert!(
-        drawing.contains("label=\"call of f\"") && drawing.contains("label=\"[header of f]\", style=dashed"),
+        drawing.contains("label=\"call of f\"")
+            && drawing.contains("label=\"[header of f]\", style=dashed"),
         "{drawing}"
     );
-    assert!(drawing.matches("subgraph").count() == report["automata"].as_array().map_or(0, Vec::len));
+    assert!(
+        drawing.matches("subgraph").count() == report["automata"].as_array().map_or(0, Vec::len)
+    );
 }
 
 #[test]
 fn grammars_of_every_kind() {
-    let ebnf = File::new("list.ebnf", "root ::= item (\",\" item)*\nitem ::= [a-z]+\nspare ::= \"x\"\n");
+    let ebnf =
+        File::new("list.ebnf", "root ::= item (\",\" item)*\nitem ::= [a-z]+\nspare ::= \"x\"\n");
     let (code, out, err) = explain(&["--ebnf", ebnf.path(), "--at", "a,"]);
     assert_eq!(code, Some(0), "{err}");
     assert!(out.contains("spare") && out.contains("list.ebnf") && out.contains("warning"), "{out}");
@@ -190,7 +228,10 @@ fn grammars_of_every_kind() {
 #[test]
 fn texts_are_explained_without_a_tokenizer() {
     let why = &explained(&["--regex", "xtr(y|ap)", "--at", "x", "--why", "true"])["at"]["why"];
-    assert_eq!((&why["id"], &why["token"], &why["allowed"]), (&Value::Null, &json!("true"), &json!(false)));
+    assert_eq!(
+        (&why["id"], &why["token"], &why["allowed"]),
+        (&Value::Null, &json!("true"), &json!(false))
+    );
     assert_eq!(why["why"], "its byte 2 (u) is not allowed behind \"tr\"; expected [ay]");
     let why = &explained(&["--regex", "try", "--why", "t"])["at"]["why"];
     assert_eq!(why["why"], "it is allowed");

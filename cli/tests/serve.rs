@@ -11,7 +11,8 @@ fn log(flags: &[&str], keys: Option<&str>) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_louver"));
     command.args(["serve", "--model", "no/such", "--port", &port]).args(flags);
     command.env_remove("LOUVER_API_KEY").env_remove("RUST_LOG").stdin(Stdio::null());
-    let ran = command.envs(keys.map(|keys| ("LOUVER_API_KEY", keys))).output().expect("the binary runs");
+    let ran =
+        command.envs(keys.map(|keys| ("LOUVER_API_KEY", keys))).output().expect("the binary runs");
     assert!(!ran.status.success());
     String::from_utf8(ran.stderr).expect("text")
 }
@@ -25,7 +26,10 @@ fn the_first_log_line_says_whether_keys_are_on() {
         (&[], Some("a, b"), "API keys are on"),
     ] {
         let log = log(flags, keys);
-        assert!(log.lines().next().is_some_and(|line| line.contains(said)), "{flags:?} {keys:?}: {log}");
+        assert!(
+            log.lines().next().is_some_and(|line| line.contains(said)),
+            "{flags:?} {keys:?}: {log}"
+        );
         assert!(log.contains("cannot listen"), "{log}");
     }
 }

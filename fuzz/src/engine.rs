@@ -112,12 +112,21 @@ pub fn structural_tag(data: &[u8]) {
 fn walk(grammar: &Grammar, data: &[u8]) {
     drop(grammar.to_string());
     let engine = |simplify| {
-        let vocab = Vocabulary::toy(&[b"a", b"ab", b"\": ", b"{\"", b"null", b"10", b"\xc3", b"\xa9b", b"<", b"</"]);
-        let options = EngineOptions { limits: limits(), simplify, batch_threads: 1, ..EngineOptions::default() };
+        let vocab = Vocabulary::toy(&[
+            b"a", b"ab", b"\": ", b"{\"", b"null", b"10", b"\xc3", b"\xa9b", b"<", b"</",
+        ]);
+        let options = EngineOptions {
+            limits: limits(),
+            simplify,
+            batch_threads: 1,
+            ..EngineOptions::default()
+        };
         Engine::new(vocab.into(), options)
     };
     let compile = |simplify| engine(simplify).compile(grammar).ok();
-    let (Some(plain), Some(simple)) = (compile(Simplify::Off), compile(Simplify::Full)) else { return };
+    let (Some(plain), Some(simple)) = (compile(Simplify::Off), compile(Simplify::Full)) else {
+        return;
+    };
     along(&plain, &simple, data);
 }
 
@@ -126,7 +135,8 @@ fn along(plain: &Constraint, simple: &Constraint, data: &[u8]) {
     let vocab = plain.vocab().clone();
     let (mut matcher, mut other) = (plain.matcher(), simple.matcher());
     let (mut mask, mut second) = (vec![0; vocab.mask_words()], vec![0; vocab.mask_words()]);
-    let mut seed = data.iter().fold(0x9E37_79B9u32, |h, &b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
+    let mut seed =
+        data.iter().fold(0x9E37_79B9u32, |h, &b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
     for _ in 0..STEPS {
         matcher.fill_mask(&mut mask);
         other.fill_mask(&mut second);
@@ -134,13 +144,17 @@ fn along(plain: &Constraint, simple: &Constraint, data: &[u8]) {
             return;
         }
         assert_eq!(mask, second, "simplification changed a mask behind {:?}", matcher.tokens());
-        let allowed: Vec<TokenId> = (0..vocab.width()).map(TokenId::new).filter(|&t| bit(&mask, t)).collect();
+        let allowed: Vec<TokenId> =
+            (0..vocab.width()).map(TokenId::new).filter(|&t| bit(&mask, t)).collect();
         assert!(!allowed.is_empty(), "nothing is allowed behind {:?}", matcher.tokens());
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let any = TokenId::from_raw(seed >> 8 & 0xFF);
         if matcher.limit().is_none() {
             let allows = matcher.allows(any);
-            assert!(matcher.limit().is_some() || allows == bit(&mask, any), "mask and test differ for token {any}");
+            assert!(
+                matcher.limit().is_some() || allows == bit(&mask, any),
+                "mask and test differ for token {any}"
+            );
         }
         let token = allowed[(seed >> 16) as usize % allowed.len()];
         match (matcher.advance(token), other.advance(token)) {

@@ -43,8 +43,10 @@ fn choose(data: &[u8]) -> Option<(&'static WireFormat, &str)> {
 }
 
 fn engine() -> Engine {
-    let words: Vec<&[u8]> = vec![b"{\"", b"\": ", b"\"}", b"<tool", b"</", b"<|", b"aa", b"\n\n", b"name"];
-    let options = EngineOptions { batch_threads: 1, background_threads: 0, ..EngineOptions::default() };
+    let words: Vec<&[u8]> =
+        vec![b"{\"", b"\": ", b"\"}", b"<tool", b"</", b"<|", b"aa", b"\n\n", b"name"];
+    let options =
+        EngineOptions { batch_threads: 1, background_threads: 0, ..EngineOptions::default() };
     Engine::new(Arc::new(Vocabulary::toy(&words)), options)
 }
 
@@ -62,9 +64,11 @@ pub fn request(data: &[u8]) {
 /// chooses the wire format.
 pub fn custom_tool(data: &[u8]) {
     let Some((format, text)) = choose(data) else { return };
-    let (syntax, definition) = text.strip_prefix('/').map_or(("lark", text), |pattern| ("regex", pattern));
+    let (syntax, definition) =
+        text.strip_prefix('/').map_or(("lark", text), |pattern| ("regex", pattern));
     let grammar = json!({"syntax": syntax, "definition": definition});
-    let tool = json!({"type": "custom", "name": "c", "format": {"type": "grammar", "grammar": grammar}});
+    let tool =
+        json!({"type": "custom", "name": "c", "format": {"type": "grammar", "grammar": grammar}});
     let body = json!({"tools": [tool], "tool_choice": "required"});
     if let Ok(request) = ToolRequest::parse(&Json::from(body)) {
         turn(format, request, text.as_bytes());
@@ -79,17 +83,22 @@ fn turn(format: &WireFormat, request: ToolRequest, seed: &[u8]) {
     };
     let text = walk(&constraint, seed);
     let turn = extract(&plan, constraint.matcher(), &text);
-    assert!(turn.calls.iter().all(|call| plan.tools().iter().any(|tool| tool.name == call.name)), "{turn:?}");
+    assert!(
+        turn.calls.iter().all(|call| plan.tools().iter().any(|tool| tool.name == call.name)),
+        "{turn:?}"
+    );
 }
 
 /// The tokens of a walk along the masks.
 fn walk(constraint: &Constraint, seed: &[u8]) -> Vec<TokenId> {
     let vocab = constraint.vocab().clone();
     let (mut matcher, mut mask) = (constraint.matcher(), vec![0; vocab.mask_words()]);
-    let mut random = seed.iter().fold(0x9E37_79B9_u32, |h, &b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
+    let mut random =
+        seed.iter().fold(0x9E37_79B9_u32, |h, &b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
     for _ in 0..STEPS {
         matcher.fill_mask(&mut mask);
-        let allowed: Vec<TokenId> = (0..vocab.width()).map(TokenId::new).filter(|&t| bit(&mask, t)).collect();
+        let allowed: Vec<TokenId> =
+            (0..vocab.width()).map(TokenId::new).filter(|&t| bit(&mask, t)).collect();
         assert!(!allowed.is_empty(), "nothing is allowed behind {:?}", matcher.tokens());
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let token = allowed[(random >> 16) as usize % allowed.len()];
@@ -107,7 +116,8 @@ fn walk(constraint: &Constraint, seed: &[u8]) -> Vec<TokenId> {
 
 /// What a text says, as far as the grammar takes it.
 fn extract(plan: &Plan, mut matcher: Matcher, tokens: &[TokenId]) -> Turn {
-    let (mut tracer, mut extractor, mut turn) = (Tracer::new(), plan.extractor(0), TurnCollector::new());
+    let (mut tracer, mut extractor, mut turn) =
+        (Tracer::new(), plan.extractor(0), TurnCollector::new());
     for &token in tokens {
         if matcher.advance_traced(token, &mut tracer).is_err() {
             break;
@@ -126,7 +136,8 @@ pub fn wire_text(data: &[u8]) {
     let Some((format, text)) = choose(data) else { return };
     let request = offered();
     let Ok((plan, constraint)) = request.clone().compile(&engine(), format) else { return };
-    let tokens: Vec<TokenId> = text.bytes().map(|byte| TokenId::from_raw(u32::from(byte))).collect();
+    let tokens: Vec<TokenId> =
+        text.bytes().map(|byte| TokenId::from_raw(u32::from(byte))).collect();
     drop(extract(&plan, constraint.matcher(), &tokens));
     // The reader of texts that nothing has constrained.
     let reading = format.read(&request, text).expect("the request compiles");

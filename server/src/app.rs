@@ -40,7 +40,8 @@ pub fn router(app: App) -> Router {
 
 /// An answer in JSON.
 pub(crate) fn json_response(value: &Value) -> Response {
-    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], value.to_string()).into_response()
+    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], value.to_string())
+        .into_response()
 }
 
 async fn not_found() -> ApiError {
@@ -48,7 +49,11 @@ async fn not_found() -> ApiError {
 }
 
 async fn other_method() -> ApiError {
-    ApiError::whole(ErrorKind::Method, "method_not_allowed", "the route has other methods: see the Allow header")
+    ApiError::whole(
+        ErrorKind::Method,
+        "method_not_allowed",
+        "the route has other methods: see the Allow header",
+    )
 }
 
 fn model_object(served: &Served, name: &str) -> Value {
@@ -56,7 +61,8 @@ fn model_object(served: &Served, name: &str) -> Value {
 }
 
 async fn models(State(app): State<App>) -> Response {
-    let data: Vec<Value> = app.models().iter().map(|served| model_object(served, &served.name)).collect();
+    let data: Vec<Value> =
+        app.models().iter().map(|served| model_object(served, &served.name)).collect();
     json_response(&json!({"object": "list", "data": data}))
 }
 
@@ -67,7 +73,8 @@ async fn model(State(app): State<App>, Path(id): Path<String>) -> Result<Respons
 
 /// 200 while all hosts take requests; 503 if one does not, or if the server is stopping.
 async fn health(State(app): State<App>) -> Result<Response, ApiError> {
-    let unavailable = |code, message: String| ApiError::whole(ErrorKind::Unavailable, code, message);
+    let unavailable =
+        |code, message: String| ApiError::whole(ErrorKind::Unavailable, code, message);
     if app.phases().now() != Phase::Running {
         return Err(unavailable("stopping", "the server is stopping".to_owned()));
     }
@@ -75,15 +82,20 @@ async fn health(State(app): State<App>) -> Result<Response, ApiError> {
         let asked = served.clone();
         let alive = tokio::task::spawn_blocking(move || asked.is_alive());
         if !matches!(tokio::time::timeout(HEALTH, alive).await, Ok(Ok(true))) {
-            return Err(unavailable("host_gone", format!("the host of model {:?} does not answer", served.name)));
+            return Err(unavailable(
+                "host_gone",
+                format!("the host of model {:?} does not answer", served.name),
+            ));
         }
     }
     Ok(json_response(&json!({"status": "ok"})))
 }
 
 async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {
-    let failed = |_| ApiError::whole(ErrorKind::Internal, "metrics", "the counters cannot be written");
+    let failed =
+        |_| ApiError::whole(ErrorKind::Internal, "metrics", "the counters cannot be written");
     let text = app.metrics().text().map_err(failed)?;
-    let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+    let kind =
+        HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }

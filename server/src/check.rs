@@ -69,8 +69,10 @@ fn understand(body: Json, app: &App) -> Checked {
 fn with_message(body: Json) -> Json {
     let Json::Object(members) = &body else { return body };
     let message = Json::from(json!([{"role": "user", "content": ""}]));
-    let kept =
-        members.iter().filter(|(name, _)| *name != "messages").map(|(name, value)| (name.to_owned(), value.clone()));
+    let kept = members
+        .iter()
+        .filter(|(name, _)| *name != "messages")
+        .map(|(name, value)| (name.to_owned(), value.clone()));
     let members = kept.chain([("messages".to_owned(), message)]).collect();
     Object::new(members).map_or(body, Json::Object)
 }
@@ -89,15 +91,18 @@ impl Checked {
         let plan = match served.louver.plan(demand.tools.clone(), demand.template()) {
             Ok(plan) => plan,
             Err(PlanError::Lower(error)) => {
-                return refused(error.faults().iter().map(|fault| of_fault(fault, places)).collect());
+                return refused(
+                    error.faults().iter().map(|fault| of_fault(fault, places)).collect(),
+                );
             }
             Err(error) => return refused(of_api(&error.into(), places)),
         };
         let compile_us = (begun.elapsed().as_secs_f64() * 1e7).round() / 10.0;
-        let prompt_tokens = match self.has_messages.then(|| plan.prompt(&demand.messages)).transpose() {
-            Ok(prompt) => prompt.map(|prompt| prompt.len()),
-            Err(error) => return refused(of_api(&error.into(), places)),
-        };
+        let prompt_tokens =
+            match self.has_messages.then(|| plan.prompt(&demand.messages)).transpose() {
+                Ok(prompt) => prompt.map(|prompt| prompt.len()),
+                Err(error) => return refused(of_api(&error.into(), places)),
+            };
         places.whole(
             &plan,
             json!({"ok": true, "format": format, "prompt_tokens": prompt_tokens, "compile_us": compile_us}),
@@ -119,7 +124,8 @@ impl Places {
             };
             answer["tools"] = lowered.tools().iter().map(tool).collect();
             answer["grammar"] = json!({"rules": lowered.grammar().rules.len()});
-            answer["warnings"] = lowered.warnings().iter().map(|fault| of_fault(fault, self)).collect();
+            answer["warnings"] =
+                lowered.warnings().iter().map(|fault| of_fault(fault, self)).collect();
         }
         answer["errors"] = json!([]);
         answer

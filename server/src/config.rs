@@ -134,7 +134,9 @@ impl ModelConfig {
     pub fn is_one_at_a_time(&self) -> bool {
         let on_cpu = || match self.device {
             DeviceChoice::Cpu => true,
-            DeviceChoice::Auto => mistralrs::best_device(false).map_or(true, |device| device.is_cpu()),
+            DeviceChoice::Auto => {
+                mistralrs::best_device(false).map_or(true, |device| device.is_cpu())
+            }
             DeviceChoice::Cuda(_) | DeviceChoice::Metal(_) => false,
         };
         match self.batching {
@@ -146,7 +148,8 @@ impl ModelConfig {
 
     /// What requests call it.
     pub fn served_name(&self) -> String {
-        let by_path = || Path::new(&self.model).file_name().map(|name| name.to_string_lossy().into_owned());
+        let by_path =
+            || Path::new(&self.model).file_name().map(|name| name.to_string_lossy().into_owned());
         let is_directory = Path::new(&self.model).is_dir();
         let found = self.name.clone().or_else(|| by_path().filter(|_| is_directory));
         found.unwrap_or_else(|| self.model.clone())
@@ -189,7 +192,8 @@ impl FromStr for DeviceChoice {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (kind, ordinal) = text.split_once(':').unwrap_or((text, "0"));
-        let ordinal: usize = ordinal.parse().map_err(|_| format!("{ordinal:?} is not a device's number"))?;
+        let ordinal: usize =
+            ordinal.parse().map_err(|_| format!("{ordinal:?} is not a device's number"))?;
         match kind {
             "auto" => Ok(DeviceChoice::Auto),
             "cpu" => Ok(DeviceChoice::Cpu),
@@ -251,7 +255,9 @@ impl Config {
 
     /// Whether the configuration can be used: limits, names, keys.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let fault = |member: &str, problem: String| Err(ConfigError::Value { member: member.to_owned(), problem });
+        let fault = |member: &str, problem: String| {
+            Err(ConfigError::Value { member: member.to_owned(), problem })
+        };
         if self.schema_options.policy != Policy::default() {
             return fault("schema_options.policy", "use the member `policy`".to_owned());
         }
@@ -264,7 +270,10 @@ impl Config {
         if !self.api_keys.iter().flat_map(|key| key.bytes()).all(|b| b.is_ascii_graphic()) {
             return fault("api_keys", "keys must be visible ASCII characters".to_owned());
         }
-        if self.api_keys.is_empty() && !self.allow_no_keys && !self.host.to_canonical().is_loopback() {
+        if self.api_keys.is_empty()
+            && !self.allow_no_keys
+            && !self.host.to_canonical().is_loopback()
+        {
             let problem = "others reach this address and there are no keys: set some (LOUVER_API_KEY, --api-key or \
                            api_keys), or let everyone ask (--allow-no-keys or allow_no_keys = true)";
             return fault("host", format!("{}: {problem}", self.host));
@@ -302,7 +311,8 @@ impl ServerLimits {
 }
 
 fn read_toml<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ConfigError> {
-    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
     toml::from_str(&text).map_err(|source| ConfigError::Toml { path: path.to_owned(), source })
 }
 
@@ -335,7 +345,10 @@ mod tests {
             "#,
         )
         .unwrap();
-        assert_eq!((config.port, config.api_keys.len(), config.strict_tools), (9000, 2, Strictness::All));
+        assert_eq!(
+            (config.port, config.api_keys.len(), config.strict_tools),
+            (9000, 2, Strictness::All)
+        );
         assert_eq!(config.models[0].served_name(), "Qwen/Qwen3-4B");
         assert_eq!(config.models[0].device, DeviceChoice::Cuda(1));
         assert_eq!(config.models[1].served_name(), "other");
@@ -344,12 +357,16 @@ mod tests {
 
     #[test]
     fn public_addresses_need_keys_or_a_flag() {
-        let check =
-            |text: &str| toml::from_str::<Config>(&format!("{text}\n[[model]]\nmodel = \"a\"")).unwrap().check();
+        let check = |text: &str| {
+            toml::from_str::<Config>(&format!("{text}\n[[model]]\nmodel = \"a\"")).unwrap().check()
+        };
         for host in ["0.0.0.0", "::", "10.0.0.1", "::ffff:10.0.0.1", "2001:db8::1"] {
             let error = check(&format!("host = \"{host}\"")).unwrap_err().to_string();
             // Both ways out.
-            assert!(error.contains("LOUVER_API_KEY") && error.contains("--allow-no-keys"), "{error}");
+            assert!(
+                error.contains("LOUVER_API_KEY") && error.contains("--allow-no-keys"),
+                "{error}"
+            );
             check(&format!("host = \"{host}\"\napi_keys = [\"k\"]")).unwrap();
             check(&format!("host = \"{host}\"\nallow_no_keys = true")).unwrap();
         }
@@ -360,7 +377,8 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said() {
-        let check = |text: &str| toml::from_str::<Config>(text).unwrap().check().unwrap_err().to_string();
+        let check =
+            |text: &str| toml::from_str::<Config>(text).unwrap().check().unwrap_err().to_string();
         assert_eq!(check(""), "model: there is no model to serve");
         let twice = "[[model]]\nmodel = \"a\"\n[[model]]\nmodel = \"b\"\naliases = [\"a\"]";
         assert_eq!(check(twice), "model.name: two models are called \"a\"");
@@ -368,11 +386,19 @@ mod tests {
             let error = check(&format!("api_keys = [{keys}]\n[[model]]\nmodel = \"a\""));
             assert!(error.starts_with("api_keys: "), "{error}");
         }
-        assert!(check("allowed_hosts = [\"a:80\"]\n[[model]]\nmodel = \"a\"").starts_with("allowed_hosts: "));
+        assert!(
+            check("allowed_hosts = [\"a:80\"]\n[[model]]\nmodel = \"a\"")
+                .starts_with("allowed_hosts: ")
+        );
         let options = check("[schema_options]\npolicy = \"validate\"\n[[model]]\nmodel = \"a\"");
         assert_eq!(options, "schema_options.policy: use the member `policy`");
-        assert!(check("cors_origins = [\"*\"]\n[[model]]\nmodel = \"a\"").starts_with("cors_origins: "));
-        assert!(check("[limits.requests]\nn = 0\n[[model]]\nmodel = \"a\"").starts_with("limits.requests.n: "));
+        assert!(
+            check("cors_origins = [\"*\"]\n[[model]]\nmodel = \"a\"").starts_with("cors_origins: ")
+        );
+        assert!(
+            check("[limits.requests]\nn = 0\n[[model]]\nmodel = \"a\"")
+                .starts_with("limits.requests.n: ")
+        );
         assert!(toml::from_str::<Config>("[[model]]\nmodel = \"a\"\ndevice = \"tpu\"").is_err());
         assert!(toml::from_str::<Config>("prot = 1").is_err());
         assert!(matches!(Config::read(Path::new("no such file")), Err(ConfigError::Read { .. })));

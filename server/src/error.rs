@@ -100,7 +100,11 @@ impl fmt::Display for ApiFault {
 
 impl ApiFault {
     /// A fault at a place of the body.
-    pub fn at(pointer: impl Into<String>, code: &'static str, message: impl Into<String>) -> ApiFault {
+    pub fn at(
+        pointer: impl Into<String>,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> ApiFault {
         ApiFault { message: message.into(), param: Some(pointer.into()), code }
     }
 
@@ -131,12 +135,18 @@ impl ApiError {
         let mut faults = faults.into_iter();
         match faults.next() {
             None => Ok(()),
-            Some(first) => Err(ApiError { kind: ErrorKind::Invalid, first, others: faults.collect() }),
+            Some(first) => {
+                Err(ApiError { kind: ErrorKind::Invalid, first, others: faults.collect() })
+            }
         }
     }
 
     /// A request that is wrong at one place.
-    pub fn invalid(pointer: impl Into<String>, code: &'static str, message: impl Into<String>) -> ApiError {
+    pub fn invalid(
+        pointer: impl Into<String>,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> ApiError {
         ApiError::new(ErrorKind::Invalid, ApiFault::at(pointer, code, message))
     }
 
@@ -164,7 +174,9 @@ impl ApiError {
         };
         match self.others.is_empty() {
             true => json!({"error": shape(&self.first)}),
-            false => json!({"error": shape(&self.first), "errors": self.faults().map(shape).collect::<Vec<_>>()}),
+            false => {
+                json!({"error": shape(&self.first), "errors": self.faults().map(shape).collect::<Vec<_>>()})
+            }
         }
     }
 
@@ -201,14 +213,19 @@ impl IntoResponse for ApiError {
 
 impl From<JsonError> for ApiError {
     fn from(error: JsonError) -> Self {
-        ApiError::whole(ErrorKind::Invalid, "invalid_json", format!("the body is not JSON: {error}"))
+        ApiError::whole(
+            ErrorKind::Invalid,
+            "invalid_json",
+            format!("the body is not JSON: {error}"),
+        )
     }
 }
 
 impl From<ToolErrors> for ApiError {
     fn from(errors: ToolErrors) -> Self {
-        let fault =
-            |error: louver::spec::tools::ToolError| ApiFault::at(error.pointer, "invalid_tool", error.kind.to_string());
+        let fault = |error: louver::spec::tools::ToolError| {
+            ApiFault::at(error.pointer, "invalid_tool", error.kind.to_string())
+        };
         several(errors.0.into_iter().map(fault).collect(), "/tools")
     }
 }
@@ -261,14 +278,22 @@ impl From<LowerError> for ApiError {
         match error {
             LowerError::Choice(error) => error.into(),
             LowerError::Schemas(errors) => errors.into(),
-            LowerError::Parts(errors) => several(errors.faults().into_iter().map(of_part).collect(), ""),
-            LowerError::NoReasoning { .. } => ApiError::invalid("/louver/reasoning_budget", "no_reasoning", message),
+            LowerError::Parts(errors) => {
+                several(errors.faults().into_iter().map(of_part).collect(), "")
+            }
+            LowerError::NoReasoning { .. } => {
+                ApiError::invalid("/louver/reasoning_budget", "no_reasoning", message)
+            }
             LowerError::NoBuiltins { .. } => ApiError::invalid("/tools", "no_builtins", message),
             LowerError::Combination { what } => {
                 ApiError::invalid(combination_place(what), "unsupported_combination", message)
             }
-            LowerError::TooMuchText { ref pointer, .. } => ApiError::invalid(pointer, "too_much_text", message),
-            LowerError::TooManyCalls { .. } => ApiError::invalid("/parallel_tool_calls", "too_many_calls", message),
+            LowerError::TooMuchText { ref pointer, .. } => {
+                ApiError::invalid(pointer, "too_much_text", message)
+            }
+            LowerError::TooManyCalls { .. } => {
+                ApiError::invalid("/parallel_tool_calls", "too_many_calls", message)
+            }
             _ => ApiError::whole(ErrorKind::Invalid, "grammar", message),
         }
     }
@@ -300,15 +325,19 @@ impl From<louver_formats::RequestError> for ApiError {
         match error {
             RequestError::Tools(errors) => errors.into(),
             RequestError::Choice(error) => error.into(),
-            RequestError::Builtin { tool, expected } => {
-                ApiError::invalid(format!("/tools/{tool}"), "invalid_tool", format!("expected {expected}"))
-            }
+            RequestError::Builtin { tool, expected } => ApiError::invalid(
+                format!("/tools/{tool}"),
+                "invalid_tool",
+                format!("expected {expected}"),
+            ),
             RequestError::Malformed { pointer, expected } => {
                 ApiError::invalid(pointer, "invalid_type", format!("must be {expected}"))
             }
-            RequestError::UnknownMember { pointer, hint } => {
-                ApiError::invalid(pointer, "unknown_member", format!("there is no such member{hint}"))
-            }
+            RequestError::UnknownMember { pointer, hint } => ApiError::invalid(
+                pointer,
+                "unknown_member",
+                format!("there is no such member{hint}"),
+            ),
             RequestError::StructuralTag(_) => {
                 several(error.faults().into_iter().map(of_part).collect(), "/response_format")
             }
@@ -324,7 +353,9 @@ impl From<PlanError> for ApiError {
             PlanError::Tools(errors) => errors.into(),
             PlanError::Lower(error) => error.into(),
             PlanError::Compile(error) => error.into(),
-            PlanError::AlwaysReasons => ApiError::invalid("/reasoning_effort", "always_reasons", message),
+            PlanError::AlwaysReasons => {
+                ApiError::invalid("/reasoning_effort", "always_reasons", message)
+            }
             PlanError::Format(_) => ApiError::whole(ErrorKind::Internal, "unknown_format", message),
             _ => ApiError::whole(ErrorKind::Invalid, "plan", message),
         }
@@ -341,7 +372,9 @@ impl From<louver_mistralrs::RequestError> for ApiError {
                 ApiError::invalid("/messages", "context_length_exceeded", message)
             }
             RequestError::Host(_) => ApiError::whole(ErrorKind::Unavailable, "host", message),
-            RequestError::Unsupported(_) => ApiError::whole(ErrorKind::Invalid, "unsupported", message),
+            RequestError::Unsupported(_) => {
+                ApiError::whole(ErrorKind::Invalid, "unsupported", message)
+            }
             _ => ApiError::whole(ErrorKind::Internal, "request", message),
         }
     }
@@ -351,10 +384,16 @@ impl From<GenerationError> for ApiError {
     fn from(error: GenerationError) -> Self {
         let message = error.to_string();
         match error {
-            GenerationError::HostGone => ApiError::whole(ErrorKind::Unavailable, "host_gone", message),
+            GenerationError::HostGone => {
+                ApiError::whole(ErrorKind::Unavailable, "host_gone", message)
+            }
             // Masks of the request's schema or grammar need too much work.
-            GenerationError::Fault(Fault::Limit(_)) => ApiError::whole(ErrorKind::Invalid, "schema_limit", message),
-            GenerationError::Fault(_) => ApiError::whole(ErrorKind::Internal, "generation", message),
+            GenerationError::Fault(Fault::Limit(_)) => {
+                ApiError::whole(ErrorKind::Invalid, "schema_limit", message)
+            }
+            GenerationError::Fault(_) => {
+                ApiError::whole(ErrorKind::Internal, "generation", message)
+            }
             _ => ApiError::whole(ErrorKind::Internal, "host", message),
         }
     }
@@ -381,7 +420,10 @@ mod tests {
                 {"type": "function", "function": {"name": "b", "parameters": {"allOf": [{"type": "string"}, {"type": "null"}]}}}]}"#,
         );
         let places: Vec<_> = error.faults().map(|f| f.param.clone().unwrap()).collect();
-        assert!(places.iter().any(|p| p.starts_with("/tools/0/function/parameters/")), "{places:?}");
+        assert!(
+            places.iter().any(|p| p.starts_with("/tools/0/function/parameters/")),
+            "{places:?}"
+        );
         assert!(places.iter().any(|p| p.starts_with("/tools/1/function/parameters")), "{places:?}");
         let body = error.body();
         assert_eq!(body["error"], body["errors"][0]);
@@ -405,6 +447,9 @@ mod tests {
         assert_eq!(error.body(), shape);
         assert!(ApiError::refuse(Vec::new()).is_ok());
         let busy = ApiError::whole(ErrorKind::Busy, "queue_full", "busy").into_response();
-        assert_eq!((busy.status().as_u16(), &busy.headers()["retry-after"]), (429, &"1".parse().unwrap()));
+        assert_eq!(
+            (busy.status().as_u16(), &busy.headers()["retry-after"]),
+            (429, &"1".parse().unwrap())
+        );
     }
 }

@@ -31,7 +31,9 @@ pub use app::router;
 pub use config::{Batching, Config, ConfigError, DeviceChoice, ModelConfig, UnknownMembers};
 pub use error::{ApiError, ApiFault, ErrorKind};
 pub use http::serve;
-pub use inspect::{Entry, Outcome, Recorder, RequestSummary, StoreError, TimingSummary, TraceLimits, TraceStore};
+pub use inspect::{
+    Entry, Outcome, Recorder, RequestSummary, StoreError, TimingSummary, TraceLimits, TraceStore,
+};
 pub use limits::{HttpLimits, RequestLimits, SchemaLimits, Seconds, ServerLimits};
 pub use load::{LoadError, load};
 pub use state::{App, HostModel, Processors, Served};

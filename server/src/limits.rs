@@ -122,7 +122,12 @@ impl RequestLimits {
     /// The limits of the gate of checks.
     pub(crate) fn of_checks(self) -> RequestLimits {
         let queue = self.checks.saturating_mul(WAITING_CHECKS);
-        RequestLimits { concurrent: self.checks, queue, queue_timeout_s: self.check_timeout_s, ..self }
+        RequestLimits {
+            concurrent: self.checks,
+            queue,
+            queue_timeout_s: self.check_timeout_s,
+            ..self
+        }
     }
 }
 
@@ -255,7 +260,10 @@ impl ServerLimits {
             ("requests.checks", self.requests.checks),
             ("schema.depth", self.schema.depth),
         ];
-        let fuels = [("schema.compile_fuel", self.schema.compile_fuel), ("schema.mask_fuel", self.schema.mask_fuel)];
+        let fuels = [
+            ("schema.compile_fuel", self.schema.compile_fuel),
+            ("schema.mask_fuel", self.schema.mask_fuel),
+        ];
         if let Some((name, _)) = fuels.iter().find(|(_, value)| *value == 0) {
             return Some((name, "must not be 0".to_owned()));
         }
@@ -276,7 +284,10 @@ impl ServerLimits {
             return Some(("requests.checks", "must be at most 100000".to_owned()));
         }
         if self.requests.concurrent > 100_000 || self.http.connections > 1_000_000 {
-            return Some(("requests.concurrent", "must be at most 100000 (http.connections: 1000000)".to_owned()));
+            return Some((
+                "requests.concurrent",
+                "must be at most 100000 (http.connections: 1000000)".to_owned(),
+            ));
         }
         if self.schema.depth > MOST_DEPTH {
             return Some(("schema.depth", format!("must be at most {MOST_DEPTH}")));
@@ -295,7 +306,10 @@ mod tests {
             "[http]\nbody_bytes = 1000\nwrite_timeout_s = 0.5\n[requests]\nconcurrent = 4\nn = 2\n[schema]\ndepth = 64",
         )
         .unwrap();
-        assert_eq!((limits.http.body_bytes, limits.requests.concurrent, limits.schema.depth), (1000, 4, 64));
+        assert_eq!(
+            (limits.http.body_bytes, limits.requests.concurrent, limits.schema.depth),
+            (1000, 4, 64)
+        );
         assert_eq!(limits.http.write_timeout_s, Seconds(Duration::from_millis(500)));
         assert_eq!((limits.engine().source_bytes, limits.engine().depth), (1000, 64));
         assert_eq!(limits.fault(), None);
@@ -308,7 +322,12 @@ mod tests {
         ] {
             assert_eq!(toml::from_str::<ServerLimits>(text).unwrap().fault().unwrap().0, at);
         }
-        for wrong in ["[http]\nwrite_timeout_s = 0", "[http]\nbytes = 1", "[http]\nidle_timeout_s = -1.0", "x = 1"] {
+        for wrong in [
+            "[http]\nwrite_timeout_s = 0",
+            "[http]\nbytes = 1",
+            "[http]\nidle_timeout_s = -1.0",
+            "x = 1",
+        ] {
             assert!(toml::from_str::<ServerLimits>(wrong).is_err(), "{wrong}");
         }
     }

@@ -58,7 +58,8 @@ async fn load_model(config: &Config, model: &ModelConfig) -> Result<Served, Load
         prompt_bytes: Some(config.limits.requests.prompt_bytes),
     };
     let loaded = Louver::load_with(builder, options).await;
-    let (host, louver) = loaded.map_err(|source| LoadError::Model { model: name.clone(), source })?;
+    let (host, louver) =
+        loaded.map_err(|source| LoadError::Model { model: name.clone(), source })?;
     if let Err(error) = louver.format() {
         let problem = format!("{error}; name the model's wire format (docs/FORMATS.md)");
         return Err(LoadError::Option { model: name, member: "format", problem });
@@ -70,7 +71,11 @@ async fn load_model(config: &Config, model: &ModelConfig) -> Result<Served, Load
 }
 
 fn builder(config: &ModelConfig) -> Result<TextModelBuilder, LoadError> {
-    let fault = |member, problem: String| LoadError::Option { model: config.served_name(), member, problem };
+    let fault = |member, problem: String| LoadError::Option {
+        model: config.served_name(),
+        member,
+        problem,
+    };
     let mut builder = TextModelBuilder::new(&config.model).with_prefix_cache_n(config.prefix_cache);
     let device = match config.device {
         DeviceChoice::Auto => None,
@@ -111,7 +116,11 @@ fn builder(config: &ModelConfig) -> Result<TextModelBuilder, LoadError> {
 
 /// The path as text, if there is such a file: the host panics where one is missing.
 fn existing(path: &Path) -> Result<String, String> {
-    if path.is_file() { Ok(path.display().to_string()) } else { Err(format!("{} is not a file", path.display())) }
+    if path.is_file() {
+        Ok(path.display().to_string())
+    } else {
+        Err(format!("{} is not a file", path.display()))
+    }
 }
 
 fn formats(config: &ModelConfig) -> Result<Vec<WireFormat>, LoadError> {

@@ -119,7 +119,9 @@ impl Metrics {
         let mut registry = metrics.registry.lock();
         metrics.register(&mut registry);
         registry.register_collector(Box::new(Engines(models.to_vec())));
-        models.iter().for_each(|served| metrics.show_zeros(&ModelLabels { model: served.name.clone() }));
+        models
+            .iter()
+            .for_each(|served| metrics.show_zeros(&ModelLabels { model: served.name.clone() }));
         drop(registry);
         metrics
     }
@@ -138,16 +140,34 @@ impl Metrics {
             &self.unchecked,
         ];
         counters.into_iter().for_each(|counter| drop(counter.get_or_create(labels)));
-        [&self.compile, &self.mask, &self.first_token].into_iter().for_each(|times| drop(times.get_or_create(labels)));
+        [&self.compile, &self.mask, &self.first_token]
+            .into_iter()
+            .for_each(|times| drop(times.get_or_create(labels)));
     }
 
     fn register(&self, registry: &mut Registry) {
         registry.register("requests", "Requests by route and status", self.requests.clone());
         registry.register("errors", "Errors by type and code", self.errors.clone());
-        registry.register("active_requests", "Requests that are not answered in full yet", self.active.clone());
-        registry.register("waiting_requests", "Requests that wait for their turn", self.waiting.clone());
-        registry.register("running_generations", "Generations that are running", self.generations.clone());
-        registry.register("generations", "Generations that are over, by how they ended", self.finished.clone());
+        registry.register(
+            "active_requests",
+            "Requests that are not answered in full yet",
+            self.active.clone(),
+        );
+        registry.register(
+            "waiting_requests",
+            "Requests that wait for their turn",
+            self.waiting.clone(),
+        );
+        registry.register(
+            "running_generations",
+            "Generations that are running",
+            self.generations.clone(),
+        );
+        registry.register(
+            "generations",
+            "Generations that are over, by how they ended",
+            self.finished.clone(),
+        );
         registry.register("prompt_tokens", "Tokens of prompts", self.prompt_tokens.clone());
         registry.register("generated_tokens", "Generated tokens", self.generated_tokens.clone());
         registry.register("dispatch_fired", "Calls the models have begun", self.calls.clone());
@@ -156,8 +176,13 @@ impl Metrics {
         registry.register("refused_tokens", refused, self.refused.clone());
         let truncated = "Generations that a length limit ended before their grammar did";
         registry.register("truncated", truncated, self.truncated.clone());
-        registry.register("repaired_rows", "Rows of logits that were unusable", self.repaired.clone());
-        let violations = "Calls and answers against a schema that was relaxed, found by the policy validate";
+        registry.register(
+            "repaired_rows",
+            "Rows of logits that were unusable",
+            self.repaired.clone(),
+        );
+        let violations =
+            "Calls and answers against a schema that was relaxed, found by the policy validate";
         registry.register("violations", violations, self.violations.clone());
         let unchecked = "Calls and answers that the policy validate could not validate";
         registry.register("unchecked", unchecked, self.unchecked.clone());
@@ -167,7 +192,11 @@ impl Metrics {
         let first = "Time from a request's arrival to its first event";
         registry.register("first_token_seconds", first, self.first_token.clone());
         registry.register("work_seconds", "Louver's own work within steps", self.louver.clone());
-        registry.register("step_seconds", "Time of the steps, the model's included", self.steps.clone());
+        registry.register(
+            "step_seconds",
+            "Time of the steps, the model's included",
+            self.steps.clone(),
+        );
     }
 
     /// Counts an error.
@@ -197,9 +226,15 @@ impl fmt::Debug for Engines {
 type EngineCounter = (&'static str, &'static str, fn(&EngineStats, &PoolStats) -> u64);
 
 const ENGINE_COUNTERS: [EngineCounter; 9] = [
-    ("limits_reached", "Masks and tokens given up at a limit, which ends their generation", |e, _| e.limits_reached),
+    (
+        "limits_reached",
+        "Masks and tokens given up at a limit, which ends their generation",
+        |e, _| e.limits_reached,
+    ),
     ("overlap_prefetches", "Prefetches that had something to do", |e, _| e.prefetches),
-    ("overlap_prefetches_dropped", "Prefetches that gave way to later ones", |e, _| e.prefetches_dropped),
+    ("overlap_prefetches_dropped", "Prefetches that gave way to later ones", |e, _| {
+        e.prefetches_dropped
+    }),
     ("overlap_built", "Masks made ahead", |e, _| e.ahead_built),
     ("overlap_known", "Masks that were to be made ahead and were known", |e, _| e.ahead_known),
     ("overlap_used", "Masks made ahead that were then asked for", |e, _| e.ahead_used),
@@ -210,10 +245,14 @@ const ENGINE_COUNTERS: [EngineCounter; 9] = [
 
 impl Collector for Engines {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
-        let stats: Vec<_> =
-            self.0.iter().map(|m| (m, m.louver.engine().stats(), m.louver.engine().pool_stats())).collect();
+        let stats: Vec<_> = self
+            .0
+            .iter()
+            .map(|m| (m, m.louver.engine().stats(), m.louver.engine().pool_stats()))
+            .collect();
         for (name, help, read) in ENGINE_COUNTERS {
-            let mut descriptor = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            let mut descriptor =
+                encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
             for (served, engine, pool) in &stats {
                 let labels = ModelLabels { model: served.name.clone() };
                 ConstCounter::new(read(engine, pool)).encode(descriptor.encode_family(&labels)?)?;

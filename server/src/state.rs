@@ -102,7 +102,12 @@ impl Served {
 
     /// What answers carry as `system_fingerprint`: the same as long as model, wire format and version are.
     pub fn fingerprint(&self) -> String {
-        let text = format!("{}\n{}\n{}", self.name, self.louver.format().unwrap_or(""), env!("CARGO_PKG_VERSION"));
+        let text = format!(
+            "{}\n{}\n{}",
+            self.name,
+            self.louver.format().unwrap_or(""),
+            env!("CARGO_PKG_VERSION")
+        );
         format!("louver_{:016x}", fnv1a(text.as_bytes()))
     }
 
@@ -114,7 +119,9 @@ impl Served {
 
 /// The 64-bit FNV-1a hash (Fowler, Noll and Vo, 1991): stable across builds, which the standard library's is not.
 pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// Seconds since 1970.
@@ -145,13 +152,28 @@ impl App {
     /// The server's state. The models are those of the configuration, in its order.
     pub fn new(config: Config, models: Vec<Served>) -> App {
         let limits = config.limits.requests;
-        let gated = |served: Served| Served { alone: served.one_at_a_time.then(|| OneAtATime::new(limits)), ..served };
-        let models: Vec<Arc<Served>> = models.into_iter().map(|served| Arc::new(gated(served))).collect();
+        let gated = |served: Served| Served {
+            alone: served.one_at_a_time.then(|| OneAtATime::new(limits)),
+            ..served
+        };
+        let models: Vec<Arc<Served>> =
+            models.into_iter().map(|served| Arc::new(gated(served))).collect();
         let bodies = Arc::new(Semaphore::new(config.limits.http.bodies_bytes));
         let (metrics, gate) = (Metrics::new(&models), Gate::new(config.limits.requests));
         let checks = Gate::new(config.limits.requests.of_checks());
         let (traces, phases) = (TraceStore::new(config.limits.traces), Phases::default());
-        App { inner: Arc::new(Inner { config, models, metrics, traces, bodies, gate, checks, phases }) }
+        App {
+            inner: Arc::new(Inner {
+                config,
+                models,
+                metrics,
+                traces,
+                bodies,
+                gate,
+                checks,
+                phases,
+            }),
+        }
     }
 
     /// The configuration.
@@ -169,11 +191,14 @@ impl App {
         let mut models = self.models().iter();
         let found = match name {
             None => models.next(),
-            Some(name) => models.find(|m| m.name == name || m.aliases.iter().any(|alias| alias == name)),
+            Some(name) => {
+                models.find(|m| m.name == name || m.aliases.iter().any(|alias| alias == name))
+            }
         };
         found.ok_or_else(|| {
             let known: Vec<&str> = self.models().iter().map(|m| m.name.as_str()).collect();
-            let message = format!("there is no model {:?}; known: {}", name.unwrap_or(""), known.join(", "));
+            let message =
+                format!("there is no model {:?}; known: {}", name.unwrap_or(""), known.join(", "));
             ApiError::new(ErrorKind::NotFound, ApiFault::at("/model", "model_not_found", message))
         })
     }

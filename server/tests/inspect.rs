@@ -22,9 +22,15 @@ async fn get(app: &App, path: &str, key: Option<&str>) -> Answer {
     if let Some(key) = key {
         request = request.header("authorization", format!("Bearer {key}"));
     }
-    let answer = router(app.clone()).oneshot(request.body(Body::empty()).expect("a request")).await.expect("an answer");
-    let header = |name: &str| answer.headers().get(name).map_or("", |v| v.to_str().expect("ASCII")).to_owned();
-    let (status, policy, kind) = (answer.status(), header("content-security-policy"), header("content-type"));
+    let answer = router(app.clone())
+        .oneshot(request.body(Body::empty()).expect("a request"))
+        .await
+        .expect("an answer");
+    let header = |name: &str| {
+        answer.headers().get(name).map_or("", |v| v.to_str().expect("ASCII")).to_owned()
+    };
+    let (status, policy, kind) =
+        (answer.status(), header("content-security-policy"), header("content-type"));
     let body = to_bytes(answer.into_body(), 1 << 20).await.expect("a body");
     Answer { status, policy, kind, text: String::from_utf8(body.to_vec()).expect("UTF-8") }
 }
@@ -78,10 +84,15 @@ async fn the_page_loads_nothing_from_elsewhere() {
     let mut seen = 0;
     for entry in std::fs::read_dir(PAGE).expect("the page's folder") {
         let name = entry.expect("an entry").file_name().into_string().expect("UTF-8");
-        let path = if name == "index.html" { "/inspect".to_owned() } else { format!("/inspect/{name}") };
+        let path =
+            if name == "index.html" { "/inspect".to_owned() } else { format!("/inspect/{name}") };
         let answer = get(&app, &path, None).await;
         assert_eq!(answer.status, StatusCode::OK, "{path}");
-        assert_eq!(answer.text, std::fs::read_to_string(format!("{PAGE}/{name}")).expect("a file"), "{path}");
+        assert_eq!(
+            answer.text,
+            std::fs::read_to_string(format!("{PAGE}/{name}")).expect("a file"),
+            "{path}"
+        );
         let kind = match name.rsplit('.').next() {
             Some("html") => "text/html",
             Some("css") => "text/css",
@@ -89,12 +100,22 @@ async fn the_page_loads_nothing_from_elsewhere() {
         };
         assert!(answer.kind.starts_with(kind), "{path}: {}", answer.kind);
         // The browser tests run under the same policy.
-        let quoted: String = answer.policy.split("form-action").collect::<Vec<_>>().join("\"\n    \"form-action");
+        let quoted: String =
+            answer.policy.split("form-action").collect::<Vec<_>>().join("\"\n    \"form-action");
         assert!(STATIC.contains(&quoted), "{path}: {}", answer.policy);
-        assert!(!answer.policy.contains("unsafe") && answer.policy.starts_with("default-src 'none'"));
-        for foreign in
-            ["http://", "https://", "innerHTML", "outerHTML", "document.write", "eval(", " style=", "onclick"]
-        {
+        assert!(
+            !answer.policy.contains("unsafe") && answer.policy.starts_with("default-src 'none'")
+        );
+        for foreign in [
+            "http://",
+            "https://",
+            "innerHTML",
+            "outerHTML",
+            "document.write",
+            "eval(",
+            " style=",
+            "onclick",
+        ] {
             assert!(!answer.text.contains(foreign), "{path} has {foreign}");
         }
         seen += 1;
@@ -106,17 +127,24 @@ async fn the_page_loads_nothing_from_elsewhere() {
 async fn traces_are_listed_and_given() {
     let app = app("[limits.traces]\ntraces = 2\nbytes = 4096");
     let (status, empty) = json(&app, "/v1/louver/traces").await;
-    assert_eq!((status, &empty["data"], &empty["limits"]["traces"]), (StatusCode::OK, &json!([]), &json!(2)));
+    assert_eq!(
+        (status, &empty["data"], &empty["limits"]["traces"]),
+        (StatusCode::OK, &json!([]), &json!(2))
+    );
     for (id, steps) in [("chatcmpl-a", 3), ("chatcmpl-b", 4), ("chatcmpl-b-1", 5)] {
         record(&app, id, steps).expect("fits");
     }
     let (_, list) = json(&app, "/v1/louver/traces").await;
-    let ids: Vec<&Value> = list["data"].as_array().expect("a list").iter().map(|entry| &entry["id"]).collect();
+    let ids: Vec<&Value> =
+        list["data"].as_array().expect("a list").iter().map(|entry| &entry["id"]).collect();
     assert_eq!(ids, ["chatcmpl-b-1", "chatcmpl-b"]);
     assert_eq!((&list["dropped"], &list["data"][0]["calls"]), (&json!(1), &json!(["get_weather"])));
     let (status, trace) = json(&app, "/v1/louver/traces/chatcmpl-b-1").await;
     assert_eq!(status, StatusCode::OK);
-    assert_eq!((trace["steps"].as_array().map(Vec::len), &trace["prompt_tokens"]), (Some(5), &json!(7)));
+    assert_eq!(
+        (trace["steps"].as_array().map(Vec::len), &trace["prompt_tokens"]),
+        (Some(5), &json!(7))
+    );
     assert_eq!(trace["events"][0]["tokens"], 2);
     assert_eq!(trace["events"][0]["event"]["type"], "call_start");
     assert_eq!(trace["request"]["body"]["messages"][0]["content"], "</script>");
@@ -127,7 +155,11 @@ async fn traces_are_listed_and_given() {
     assert_eq!(app.traces().entries().len(), 2);
     for gone in ["chatcmpl-a", "large", "%2e%2e", "%22%3Cscript%3E"] {
         let (status, body) = json(&app, &format!("/v1/louver/traces/{gone}")).await;
-        assert_eq!((status, &body["error"]["code"]), (StatusCode::NOT_FOUND, &json!("trace_not_found")), "{gone}");
+        assert_eq!(
+            (status, &body["error"]["code"]),
+            (StatusCode::NOT_FOUND, &json!("trace_not_found")),
+            "{gone}"
+        );
     }
 }
 

@@ -26,8 +26,13 @@ impl Components {
     pub(super) fn of<'e>(n: usize, edges: impl Fn(usize) -> &'e [u32]) -> Components {
         let (mut index, mut low, mut open) = (vec![NEW; n], vec![0u32; n], vec![false; n]);
         let (mut stack, mut work): (Vec<u32>, Vec<(u32, usize)>) = (Vec::new(), Vec::new());
-        let mut out =
-            Components { of: vec![0; n], cyclic: Vec::new(), count: 0, order: Vec::with_capacity(n), begins: vec![0] };
+        let mut out = Components {
+            of: vec![0; n],
+            cyclic: Vec::new(),
+            count: 0,
+            order: Vec::with_capacity(n),
+            begins: vec![0],
+        };
         let mut next = 0u32;
         for root in 0..n as u32 {
             if index[root as usize] != NEW {

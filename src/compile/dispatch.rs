@@ -103,7 +103,8 @@ impl Pending {
             rules[number].push(body.raw());
         }
         let (stops, excludes) = (dispatch.stops.clone(), dispatch.excludes.clone());
-        let watched = Arc::new(Watched { tags, stops, excludes, after: dispatch.after, end: dispatch.end });
+        let watched =
+            Arc::new(Watched { tags, stops, excludes, after: dispatch.after, end: dispatch.end });
         let shape = Watched::shape(&watched, limit)?;
         Ok(Pending { watched, shape, rules })
     }
@@ -125,14 +126,22 @@ impl Pending {
         let nullable = |rule: &u32| facts[*rule as usize].nullable;
         let all = || self.rules.iter().flatten();
         if all().all(|rule| productive(rule) && !nullable(rule)) {
-            return Dispatching { shape: self.shape.clone(), is_shared: true, rules: self.rules.clone() };
+            return Dispatching {
+                shape: self.shape.clone(),
+                is_shared: true,
+                rules: self.rules.clone(),
+            };
         }
-        let derives = self
+        let derives = self.rules.iter().map(|rules| Derives {
+            something: rules.iter().any(productive),
+            nothing: rules.iter().any(nullable),
+        });
+        let shape = self.shape.with(&self.watched, derives.collect());
+        let rules = self
             .rules
             .iter()
-            .map(|rules| Derives { something: rules.iter().any(productive), nothing: rules.iter().any(nullable) });
-        let shape = self.shape.with(&self.watched, derives.collect());
-        let rules = self.rules.iter().map(|rules| rules.iter().copied().filter(productive).collect()).collect();
+            .map(|rules| rules.iter().copied().filter(productive).collect())
+            .collect();
         Dispatching { shape: shape.into(), is_shared: false, rules }
     }
 }

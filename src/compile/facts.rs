@@ -112,14 +112,20 @@ fn weight(expr: &Expr, cap: usize) -> usize {
     match expr {
         Expr::Empty | Expr::Never => 0,
         Expr::Bytes(b) => b.len(),
-        Expr::Class(_) | Expr::Special(_) | Expr::Ref(_) | Expr::Dispatch(_) | Expr::Members(_) => 1,
+        Expr::Class(_) | Expr::Special(_) | Expr::Ref(_) | Expr::Dispatch(_) | Expr::Members(_) => {
+            1
+        }
         Expr::Deferred(_) => 1,
         Expr::Seq(parts) | Expr::Alt(parts) => sum(&mut parts.iter()),
-        Expr::Repeat { body, min, max } => weight(body, cap).saturating_mul(max.unwrap_or(min + 1).max(1) as usize),
+        Expr::Repeat { body, min, max } => {
+            weight(body, cap).saturating_mul(max.unwrap_or(min + 1).max(1) as usize)
+        }
         Expr::Automaton(dfa) => dfa.len(),
         Expr::Except(except) => except.nodes(),
         Expr::Counted(_) => 1,
-        Expr::Graph(graph) => graph.nodes as usize + sum(&mut graph.edges.iter().map(|(_, e, _)| e)),
+        Expr::Graph(graph) => {
+            graph.nodes as usize + sum(&mut graph.edges.iter().map(|(_, e, _)| e))
+        }
     }
 }
 
@@ -151,7 +157,9 @@ pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), Com
     scan.reach(grammar.start.raw())?;
     if !compiled.meters.is_empty() {
         // Code points are counted.
-        [(0x80, 0xBF), (0xC0, 0xDF), (0xE0, 0xEF), (0xF0, 0xFF)].into_iter().for_each(|(lo, hi)| scan.cut(lo, hi));
+        [(0x80, 0xBF), (0xC0, 0xDF), (0xE0, 0xEF), (0xF0, 0xFF)]
+            .into_iter()
+            .for_each(|(lo, hi)| scan.cut(lo, hi));
     }
     // What is deferred has such white space, as JSON does.
     compiled.gaps = (scan.gaps || !scan.deferred.is_empty()) && compiled.meters.is_empty();
@@ -165,10 +173,16 @@ pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), Com
     let components = Components::of(compiled.rules.len(), calls);
     compiled.derivable(&grammar, (&bodies, &dispatches), &components);
     if !compiled.rules[compiled.start as usize].productive {
-        return Err(CompileError::Empty { rule: grammar.rules[compiled.start as usize].name.clone() });
+        return Err(CompileError::Empty {
+            rule: grammar.rules[compiled.start as usize].name.clone(),
+        });
     }
     let nullable = |(_, set): &&(u32, &Members)| {
-        set.once.iter().map(|member| &member.body).chain(&set.often).any(|body| compiled.nullable(body))
+        set.once
+            .iter()
+            .map(|member| &member.body)
+            .chain(&set.often)
+            .any(|body| compiled.nullable(body))
     };
     if let Some((rule, _)) = sets.iter().find(nullable) {
         let name = grammar.rules.get(*rule as usize).map_or("(members)", |rule| &rule.name);
@@ -179,7 +193,10 @@ pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), Com
     super::scopes::check(compiled, &calls)?;
     find_names(&mut compiled.rules, grammar.rules.len(), &calls);
     let rules = &compiled.rules;
-    compiled.dispatches = dispatches.iter().map(|(&rule, pending)| (rule, pending.dispatching(rules).into())).collect();
+    compiled.dispatches = dispatches
+        .iter()
+        .map(|(&rule, pending)| (rule, pending.dispatching(rules).into()))
+        .collect();
     for (i, body) in bodies.iter().enumerate() {
         let rule = (grammar.rules.len() + i) as u32;
         if !compiled.dispatches.contains_key(&rule) {
@@ -188,9 +205,15 @@ pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), Com
                     let passes = |e: &Expr| compiled.productive(e) && !compiled.nullable(e);
                     if !counted.graph.edges.iter().all(|(_, e, _)| passes(e)) {
                         let what = "a counted step derives nothing, or the empty string";
-                        return Err(GrammarError::Malformed { rule: "(counted)".to_owned(), what }.into());
+                        return Err(
+                            GrammarError::Malformed { rule: "(counted)".to_owned(), what }.into()
+                        );
                     }
-                    thompson::counted_unit(compiled, counted, compiled.levels[&address(body)].clone())
+                    thompson::counted_unit(
+                        compiled,
+                        counted,
+                        compiled.levels[&address(body)].clone(),
+                    )
                 }
                 body => thompson::unit(compiled, body),
             };
@@ -206,8 +229,10 @@ fn find_names<'c>(rules: &mut [RuleFacts], own: usize, calls: &impl Fn(usize) ->
         return;
     }
     for rule in (0..rules.len()).rev() {
-        let names =
-            |&callee: &u32| rules[callee as usize].name || callee as usize >= own && rules[callee as usize].has_names;
+        let names = |&callee: &u32| {
+            rules[callee as usize].name
+                || callee as usize >= own && rules[callee as usize].has_names
+        };
         rules[rule].has_names = rules[rule].reached && calls(rule).iter().any(names);
     }
 }
@@ -257,7 +282,9 @@ impl<'g> Scan<'g> {
             let nodes = if let Expr::Dispatch(dispatch) = body {
                 self.counted = true;
                 self.dispatch(owner, dispatch)?
-            } else if let (Expr::Counted(counted), None) = (body, self.grammar.rules.get(rule as usize)) {
+            } else if let (Expr::Counted(counted), None) =
+                (body, self.grammar.rules.get(rule as usize))
+            {
                 self.counted = true;
                 self.steps(owner, body, counted)?
             } else {
@@ -290,11 +317,15 @@ impl<'g> Scan<'g> {
     }
 
     fn name(&self, rule: u32) -> String {
-        self.grammar.rules.get(rule as usize).map_or_else(|| "(repeat)".to_owned(), |r| r.name.clone())
+        self.grammar
+            .rules
+            .get(rule as usize)
+            .map_or_else(|| "(repeat)".to_owned(), |r| r.name.clone())
     }
 
     fn charge(&mut self, owner: u32, nodes: usize) -> Result<(), CompileError> {
-        fuel::spend(RULE + NODE * nodes).map_err(|out| CompileError::fuel(self.grammar, owner, out))?;
+        fuel::spend(RULE + NODE * nodes)
+            .map_err(|out| CompileError::fuel(self.grammar, owner, out))?;
         self.total = self.total.saturating_add(nodes);
         if self.total > self.limits.compiled_states {
             let limit = self.limits.compiled_states;
@@ -335,7 +366,8 @@ impl<'g> Scan<'g> {
                 let bytes = except.words.iter().chain([&except.close]).flat_map(|word| word.iter());
                 bytes.for_each(|&b| self.cut(b, b));
                 self.cuts = self.cuts.union(&except.leave.bounds());
-                let called = self.reference(owner, except.tail, place)? + self.reference(owner, except.other, place)?;
+                let called = self.reference(owner, except.tail, place)?
+                    + self.reference(owner, except.other, place)?;
                 except.nodes().saturating_add(called)
             }
             Expr::Seq(parts) | Expr::Alt(parts) => {
@@ -364,7 +396,11 @@ impl<'g> Scan<'g> {
             Expr::Repeat { body, min, max } => {
                 if *min > MAX_COUNT {
                     let limit = MAX_COUNT as usize;
-                    return Err(CompileError::Limit { rule: self.name(owner), what: "repetitions", limit });
+                    return Err(CompileError::Limit {
+                        rule: self.name(owner),
+                        what: "repetitions",
+                        limit,
+                    });
                 }
                 if max.is_some_and(|max| max < *min || max == 0) {
                     return Ok(0);
@@ -372,7 +408,10 @@ impl<'g> Scan<'g> {
                 let max = countable(*max);
                 if written_out(body, *min, max) {
                     let copies = max.unwrap_or(min.saturating_add(1)) as usize;
-                    return Ok(self.expr(owner, body, place)?.saturating_add(1).saturating_mul(copies));
+                    return Ok(self
+                        .expr(owner, body, place)?
+                        .saturating_add(1)
+                        .saturating_mul(copies));
                 }
                 self.counted = true;
                 self.gaps |= is_gap(body, *min, max);
@@ -420,12 +459,21 @@ impl<'g> Scan<'g> {
     }
 
     /// A rule of its own for a graph whose steps are counted.
-    fn steps(&mut self, owner: u32, expr: &'g Expr, counted: &'g Counted) -> Result<usize, CompileError> {
+    fn steps(
+        &mut self,
+        owner: u32,
+        expr: &'g Expr,
+        counted: &'g Counted,
+    ) -> Result<usize, CompileError> {
         let graph = &counted.graph;
         let levels = Levels::of(graph.nodes as usize, &counted.steps(), &graph.ends, counted.max);
         let Some(levels) = levels else {
             let limit = self.limits.automaton_states;
-            return Err(CompileError::Limit { rule: self.name(owner), what: "states for numbers of steps", limit });
+            return Err(CompileError::Limit {
+                rule: self.name(owner),
+                what: "states for numbers of steps",
+                limit,
+            });
         };
         self.levels.insert(address(expr), levels.into());
         let mut nodes = graph.nodes as usize;
@@ -438,7 +486,11 @@ impl<'g> Scan<'g> {
     fn dispatch(&mut self, owner: u32, dispatch: &Dispatch) -> Result<usize, CompileError> {
         let (rule, limit) = (|| self.name(owner), self.limits.dispatch_bytes);
         if dispatch.bytes() > limit {
-            return Err(CompileError::Limit { rule: rule(), what: "bytes of triggers, stops and excludes", limit });
+            return Err(CompileError::Limit {
+                rule: rule(),
+                what: "bytes of triggers, stops and excludes",
+                limit,
+            });
         }
         self.calls.extend(dispatch.tags.iter().map(|(_, body)| body.raw()));
         let texts = dispatch.tags.iter().map(|(trigger, _)| trigger).chain(&dispatch.stops);
@@ -469,7 +521,12 @@ impl Compiled {
     }
 
     /// Which rules derive something, and the empty string: callees first, recursive ones until nothing changes.
-    fn derivable(&mut self, grammar: &Grammar, (bodies, dispatches): Bodies<'_>, components: &Components) {
+    fn derivable(
+        &mut self,
+        grammar: &Grammar,
+        (bodies, dispatches): Bodies<'_>,
+        components: &Components,
+    ) {
         let body = |rule: u32| match grammar.rules.get(rule as usize) {
             Some(r) => &r.body,
             None => bodies[rule as usize - grammar.rules.len()],
@@ -485,8 +542,10 @@ impl Compiled {
                     }
                     let (productive, nullable) = match dispatches.get(&rule) {
                         Some(pending) => (
-                            facts.productive || pending.ends(|r| self.rules[r as usize].productive, true),
-                            facts.nullable || pending.ends(|r| self.rules[r as usize].nullable, false),
+                            facts.productive
+                                || pending.ends(|r| self.rules[r as usize].productive, true),
+                            facts.nullable
+                                || pending.ends(|r| self.rules[r as usize].nullable, false),
                         ),
                         None => (
                             facts.productive || self.productive(body(rule)),
@@ -510,18 +569,20 @@ impl Compiled {
             Expr::Never => false,
             Expr::Class(set) => !set.is_empty(),
             Expr::Empty | Expr::Bytes(_) | Expr::Special(_) | Expr::Deferred(_) => true,
-            Expr::Ref(r) => {
-                self.written_rule(*r).map_or_else(|| self.rules[r.index()].productive, |e| self.productive(e))
-            }
+            Expr::Ref(r) => self
+                .written_rule(*r)
+                .map_or_else(|| self.rules[r.index()].productive, |e| self.productive(e)),
             Expr::Seq(parts) => parts.iter().all(|p| self.productive(p)),
             Expr::Alt(parts) => parts.iter().any(|p| self.productive(p)),
             Expr::Repeat { body, min, max } => {
                 max.is_none_or(|max| max >= *min) && (*min == 0 || self.productive(body))
             }
             Expr::Automaton(dfa) => !dfa.is_empty(),
-            Expr::Counted(counted) => {
-                self.levels[&address(expr)].ends_within(counted.graph.start, counted.min, counted.max)
-            }
+            Expr::Counted(counted) => self.levels[&address(expr)].ends_within(
+                counted.graph.start,
+                counted.min,
+                counted.max,
+            ),
             Expr::Except(except) => except.closes() || self.productive(&except.written_out()),
             Expr::Graph(graph) => self.reaches(graph, |e| self.productive(e)),
             Expr::Members(members) => members.derives(|part| self.productive(part)),
@@ -533,13 +594,23 @@ impl Compiled {
     pub(super) fn nullable(&self, expr: &Expr) -> bool {
         match expr {
             Expr::Empty => true,
-            Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) | Expr::Deferred(_) => false,
-            Expr::Ref(r) => self.written_rule(*r).map_or_else(|| self.rules[r.index()].nullable, |e| self.nullable(e)),
+            Expr::Never
+            | Expr::Bytes(_)
+            | Expr::Class(_)
+            | Expr::Special(_)
+            | Expr::Deferred(_) => false,
+            Expr::Ref(r) => self
+                .written_rule(*r)
+                .map_or_else(|| self.rules[r.index()].nullable, |e| self.nullable(e)),
             Expr::Seq(parts) => parts.iter().all(|p| self.nullable(p)),
             Expr::Alt(parts) => parts.iter().any(|p| self.nullable(p)),
-            Expr::Repeat { body, min, max } => max.is_none_or(|max| max >= *min) && (*min == 0 || self.nullable(body)),
+            Expr::Repeat { body, min, max } => {
+                max.is_none_or(|max| max >= *min) && (*min == 0 || self.nullable(body))
+            }
             Expr::Automaton(dfa) => dfa.is_final(0),
-            Expr::Counted(counted) => counted.min == 0 && counted.graph.ends.contains(&counted.graph.start),
+            Expr::Counted(counted) => {
+                counted.min == 0 && counted.graph.ends.contains(&counted.graph.start)
+            }
             Expr::Except(except) => self.nullable(&Expr::Ref(except.other)),
             Expr::Graph(graph) => self.reaches(graph, |e| self.nullable(e)),
             Expr::Members(members) => members.nullable(),
@@ -559,7 +630,12 @@ impl Compiled {
     }
 
     /// Ranks: callers first; inside a recursive component by calls made before anything is read.
-    fn ranks(&mut self, grammar: &Grammar, (bodies, dispatches): Bodies<'_>, components: &Components) {
+    fn ranks(
+        &mut self,
+        grammar: &Grammar,
+        (bodies, dispatches): Bodies<'_>,
+        components: &Components,
+    ) {
         let mut rank = 0;
         for component in (0..components.count).rev() {
             let members = components.members(component);
@@ -574,7 +650,8 @@ impl Compiled {
                 rank += 1;
                 continue;
             }
-            let number: HashMap<u32, u32> = members.iter().enumerate().map(|(i, &r)| (r, i as u32)).collect();
+            let number: HashMap<u32, u32> =
+                members.iter().enumerate().map(|(i, &r)| (r, i as u32)).collect();
             let leading: Vec<Vec<u32>> = members
                 .iter()
                 .map(|&rule| {
@@ -606,7 +683,9 @@ impl Compiled {
     fn leading_of_rule(&self, own: Option<u32>, body: &Expr, out: &mut Vec<u32>) {
         match body {
             Expr::Members(members) => self.leading_of_members(members, out),
-            Expr::Counted(counted) if self.auxiliary.get(&address(body)).is_some_and(|&rule| own == Some(rule)) => {
+            Expr::Counted(counted)
+                if self.auxiliary.get(&address(body)).is_some_and(|&rule| own == Some(rule)) =>
+            {
                 self.first_steps(counted, out);
             }
             _ => self.leading(body, out),

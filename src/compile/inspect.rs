@@ -162,10 +162,16 @@ impl Inspect<'_> {
                 edges.push(AutomatonEdge { on: EdgeKind::Bytes(set), to: states.of(to) });
             }
             for &(special, to) in self.program.special_edges(id) {
-                edges.push(AutomatonEdge { on: EdgeKind::Special(SpecialId::from_raw(special)), to: states.of(to) });
+                edges.push(AutomatonEdge {
+                    on: EdgeKind::Special(SpecialId::from_raw(special)),
+                    to: states.of(to),
+                });
             }
             for (callee, to) in self.program.calls(id).to_vec() {
-                edges.push(AutomatonEdge { on: EdgeKind::Call(self.place(callee)), to: states.of(to) });
+                edges.push(AutomatonEdge {
+                    on: EdgeKind::Call(self.place(callee)),
+                    to: states.of(to),
+                });
             }
             for &block in self.program.enters(id) {
                 let known = blocks.ids.len();
@@ -181,7 +187,9 @@ impl Inspect<'_> {
             let state = self.program.state(id);
             out.push(AutomatonState {
                 is_final: state.is_final,
-                block: (state.block != NO_BLOCK).then(|| blocks.known.get(&state.block).copied()).flatten(),
+                block: (state.block != NO_BLOCK)
+                    .then(|| blocks.known.get(&state.block).copied())
+                    .flatten(),
                 dispatch: match self.program.mark(id) {
                     Mark::Text { pending } => Some(DispatchState::Text { pending }),
                     Mark::Fired { matched, .. } => Some(DispatchState::Fired { matched }),
@@ -225,18 +233,33 @@ mod tests {
         let list = b.declare("list");
         let letter = Expr::class(ByteSet::range(b'a', b'z'));
         let item = b.rule("item", Expr::repeat(Expr::seq([letter, Expr::text(",")]), 3, Some(100)));
-        b.define(list, Expr::seq([Expr::text("["), Expr::Ref(item), Expr::optional(Expr::Ref(list)), Expr::text("]")]));
-        let compiled = Arc::new(Compiled::new(b.finish(list).unwrap(), &Limits::default()).unwrap());
+        b.define(
+            list,
+            Expr::seq([
+                Expr::text("["),
+                Expr::Ref(item),
+                Expr::optional(Expr::Ref(list)),
+                Expr::text("]"),
+            ]),
+        );
+        let compiled =
+            Arc::new(Compiled::new(b.finish(list).unwrap(), &Limits::default()).unwrap());
         let automata = compiled.automata();
         assert_eq!(automata.iter().map(|a| &a.name[..]).collect::<Vec<_>>(), ["list", "item"]);
         let [list, item] = &automata[..] else { panic!("{automata:?}") };
-        assert_eq!(list.states[0].edges, [AutomatonEdge { on: EdgeKind::Bytes(ByteSet::of(b"[")), to: 1 }]);
+        assert_eq!(
+            list.states[0].edges,
+            [AutomatonEdge { on: EdgeKind::Bytes(ByteSet::of(b"[")), to: 1 }]
+        );
         assert_eq!(list.states[1].edges, [AutomatonEdge { on: EdgeKind::Call(1), to: 2 }]);
         assert!(list.states[2].edges.iter().any(|e| e.on == EdgeKind::Call(0)));
         assert!(list.states.iter().filter(|s| s.is_final).count() == 1 && list.blocks.is_empty());
         let [block] = item.blocks[..] else { panic!("{item:?}") };
         assert_eq!((block.min, block.max), (3, Some(100)));
-        assert_eq!(item.states[0].edges, [AutomatonEdge { on: EdgeKind::Enter(0), to: block.start }]);
+        assert_eq!(
+            item.states[0].edges,
+            [AutomatonEdge { on: EdgeKind::Enter(0), to: block.start }]
+        );
         assert_eq!(item.states[block.start].block, Some(0));
         assert!(item.states[block.exit].is_final && item.states[block.exit].block.is_none());
     }
@@ -255,13 +278,20 @@ mod tests {
                 end: DispatchEnd::Anywhere,
             })),
         );
-        let compiled = Arc::new(Compiled::new(b.finish(start).unwrap(), &Limits::default()).unwrap());
+        let compiled =
+            Arc::new(Compiled::new(b.finish(start).unwrap(), &Limits::default()).unwrap());
         let automata = compiled.automata();
         let dispatch = automata.iter().find(|a| a.is_dispatch()).unwrap();
         let has = |want| dispatch.states.iter().any(|s| s.dispatch == Some(want));
         assert!(has(DispatchState::Text { pending: 0 }) && has(DispatchState::Text { pending: 1 }));
-        assert!(has(DispatchState::Fired { matched: 2 }) && !has(DispatchState::Text { pending: 2 }));
-        let fired = dispatch.states.iter().find(|s| s.dispatch == Some(DispatchState::Fired { matched: 2 })).unwrap();
+        assert!(
+            has(DispatchState::Fired { matched: 2 }) && !has(DispatchState::Text { pending: 2 })
+        );
+        let fired = dispatch
+            .states
+            .iter()
+            .find(|s| s.dispatch == Some(DispatchState::Fired { matched: 2 }))
+            .unwrap();
         assert!(
             matches!(fired.edges[..], [AutomatonEdge { on: EdgeKind::Call(callee), .. }] if automata[callee].name == "body")
         );

@@ -118,15 +118,28 @@ impl Regions {
 
     /// Puts a set of members together, whose parts are the last states of the automaton from `begin` on, so that it begins at `from`.
     /// Returns where it ends.
-    pub(super) fn add(&mut self, nfa: &mut Nfa, (from, begin): (u32, u32), fragments: Fragments) -> u32 {
+    pub(super) fn add(
+        &mut self,
+        nfa: &mut Nfa,
+        (from, begin): (u32, u32),
+        fragments: Fragments,
+    ) -> u32 {
         let Fragments { counts, nullable, once, often, separator } = fragments;
         let number = self.all.len() as u32;
-        let inside =
-            once.iter().chain(&often).chain([&separator]).map(|part| part.0).chain([nfa.len() as u32]).collect();
+        let inside = once
+            .iter()
+            .chain(&often)
+            .chain([&separator])
+            .map(|part| part.0)
+            .chain([nfa.len() as u32])
+            .collect();
         let [start, before, behind, exit] = [(); 4].map(|()| nfa.state());
         nfa.epsilon(from, start);
-        let mut roles =
-            vec![(start, Role::Start(number)), (before, Role::Before(number)), (behind, Role::Behind(number))];
+        let mut roles = vec![
+            (start, Role::Start(number)),
+            (before, Role::Before(number)),
+            (behind, Role::Behind(number)),
+        ];
         let mut one = |nfa: &mut Nfa, (begin, to): (u32, u32), role: Role| {
             let end = nfa.state();
             nfa.epsilon(to, end);
@@ -163,7 +176,18 @@ impl Regions {
         self.roles.resize(nfa.len(), Role::None);
         roles.into_iter().for_each(|(state, role)| self.roles[state as usize] = role);
         let range = begin..nfa.len() as u32;
-        self.all.push(Region { counts, range, once, often, separator, inside, touching, before, behind, exit });
+        self.all.push(Region {
+            counts,
+            range,
+            once,
+            often,
+            separator,
+            inside,
+            touching,
+            before,
+            behind,
+            exit,
+        });
         exit
     }
 
@@ -271,7 +295,8 @@ impl Region {
     /// The member that a place is where it begins, or inside of.
     fn member(&self, place: u32) -> Option<Pick> {
         let nth = |firsts: &[u32]| firsts.iter().position(|&first| first == place);
-        let begins = nth(&self.once).map(Pick::Once).or_else(|| nth(&self.often).map(|_| Pick::Often));
+        let begins =
+            nth(&self.once).map(Pick::Once).or_else(|| nth(&self.often).map(|_| Pick::Often));
         begins.or_else(|| match self.part(place)? {
             member if member < self.once.len() => Some(Pick::Once(member)),
             _ => self.is_member(place).then_some(Pick::Often),
@@ -310,7 +335,8 @@ fn first(nfa: &mut Nfa, begin: u32, end: u32) -> (u32, bool) {
         at += 1;
     }
     let is_empty = closure.contains(&end);
-    let edges: Vec<Edge> = closure.into_iter().flat_map(|state| nfa.edges(state).collect::<Vec<_>>()).collect();
+    let edges: Vec<Edge> =
+        closure.into_iter().flat_map(|state| nfa.edges(state).collect::<Vec<_>>()).collect();
     let first = nfa.state();
     edges.into_iter().for_each(|e| nfa.edge(first, e.lo, e.hi, e.to));
     (first, is_empty)
@@ -415,11 +441,19 @@ impl MemberStates {
         }
         match regions.role(place) {
             Role::None | Role::First => {
-                unit.main.nfa.epsilons(place).filter(|&to| live(to)).for_each(|to| out.push(self.at(number, to)));
+                unit.main
+                    .nfa
+                    .epsilons(place)
+                    .filter(|&to| live(to))
+                    .for_each(|to| out.push(self.at(number, to)));
                 unit.main.matters(place)
             }
             Role::Start(_) => {
-                unit.main.nfa.epsilons(place).filter(|&to| live(to)).for_each(|to| out.push(self.at(NOTHING, to)));
+                unit.main
+                    .nfa
+                    .epsilons(place)
+                    .filter(|&to| live(to))
+                    .for_each(|to| out.push(self.at(NOTHING, to)));
                 false
             }
             Role::Before(region) => {
@@ -440,7 +474,8 @@ impl MemberStates {
             }
             Role::Behind(region) => {
                 let (region, taken) = (regions.of(region), self.taken(state));
-                let (ends, goes_on) = (self.may_end(region.counts, taken), region.counts.goes_on(taken));
+                let (ends, goes_on) =
+                    (self.may_end(region.counts, taken), region.counts.goes_on(taken));
                 if ends {
                     out.push(self.at(NOTHING, region.exit));
                 }
@@ -489,7 +524,8 @@ impl MemberStates {
             let Some(told) = self.told(unit, place, taken) else { return (place, number) };
             less = true;
             // Where members are still counted, one that repeats may not come.
-            let enough = || unit.members.around(place).is_some_and(|region| region.counts.are_enough(taken));
+            let enough =
+                || unit.members.around(place).is_some_and(|region| region.counts.are_enough(taken));
             match stand_in(place) {
                 StandIn { covered: Some(covered), .. } if enough() => (covered, UNTOLD),
                 StandIn { like, .. } => (like, told),
@@ -523,13 +559,15 @@ impl MemberStates {
     pub(super) fn firsts(&mut self, unit: &Unit, region: usize, with_others: bool) -> Vec<u32> {
         let region = &unit.members.all[region];
         let others = if with_others { &region.often[..] } else { &[] };
-        let firsts = region.once.iter().chain(others).filter(|&&first| unit.main.live[first as usize]);
+        let firsts =
+            region.once.iter().chain(others).filter(|&&first| unit.main.live[first as usize]);
         firsts.map(|&first| self.at(NOTHING, first)).collect()
     }
 
     /// Where the members of a set that may repeat begin, as nothing has been there.
     pub(super) fn others(&mut self, unit: &Unit, region: usize) -> Vec<u32> {
-        let others = unit.members.all[region].often.iter().filter(|&&first| unit.main.live[first as usize]);
+        let others =
+            unit.members.all[region].often.iter().filter(|&&first| unit.main.live[first as usize]);
         others.map(|&first| self.at(NOTHING, first)).collect()
     }
 
@@ -538,7 +576,8 @@ impl MemberStates {
         let left = |&state: &u32| {
             let (place, taken) = (self.of(state).1, self.taken(state));
             let inside = unit.members.all.iter().find(|region| region.range.contains(&place));
-            let most = || unit.members.all.iter().map(|region| region.counts.left(Taken::default())).max();
+            let most =
+                || unit.members.all.iter().map(|region| region.counts.left(Taken::default())).max();
             inside.map(|region| region.counts.left(taken)).or_else(most).unwrap_or(0)
         };
         set.iter().map(left).max().unwrap_or(0)
@@ -568,7 +607,8 @@ impl MemberStates {
     pub(super) fn nearing_end(&mut self, unit: &Unit, set: &[u32]) -> Option<Vec<u32>> {
         let regions = &unit.members;
         let role = |states: &Self, state: u32| regions.role(states.of(state).1);
-        let is_changed = |&state: &u32| matches!(role(self, state), Role::Before(_) | Role::Behind(_));
+        let is_changed =
+            |&state: &u32| matches!(role(self, state), Role::Before(_) | Role::Behind(_));
         if self.is_shape || !set.iter().any(is_changed) {
             return None;
         }
@@ -585,13 +625,18 @@ impl MemberStates {
                 Role::Before(at) if !done.contains(&(at, number)) => {
                     let region = regions.of(at);
                     for (taken, pick) in region.counts.picks_to_end(self.taken(state)) {
-                        let firsts = region.firsts(pick).iter().filter(|&&first| unit.main.live[first as usize]);
+                        let firsts = region
+                            .firsts(pick)
+                            .iter()
+                            .filter(|&&first| unit.main.live[first as usize]);
                         firsts.for_each(|&first| out.push(self.state(taken, first)));
                     }
                 }
                 Role::First => {
                     let of = regions.all.iter().position(|region| region.separator == place);
-                    out.extend(of.filter(|&of| !done.contains(&(of as u32, number))).map(|_| state));
+                    out.extend(
+                        of.filter(|&of| !done.contains(&(of as u32, number))).map(|_| state),
+                    );
                 }
                 Role::Before(_) => {}
                 _ => out.push(state),

@@ -39,7 +39,11 @@ impl Meter {
 
     /// The count after a token has ended. A budget of tokens never ends inside a code point.
     pub(crate) fn token_ended(self, count: u32) -> u32 {
-        if self.unit == Unit::Char || count == Meter::FAR { count } else { count.checked_sub(4).unwrap_or(count) }
+        if self.unit == Unit::Char || count == Meter::FAR {
+            count
+        } else {
+            count.checked_sub(4).unwrap_or(count)
+        }
     }
 
     /// The count after a byte of UTF-8; `None` where the text is cut behind the code point under way, and this is no byte
@@ -60,7 +64,8 @@ impl Meter {
             0xF0.. => 3,
             _ => 0,
         };
-        let left = if self.unit == Unit::Char { (count & !3).saturating_sub(4) } else { count & !3 };
+        let left =
+            if self.unit == Unit::Char { (count & !3).saturating_sub(4) } else { count & !3 };
         Some(left | missing)
     }
 
@@ -71,7 +76,8 @@ impl Meter {
 
     /// Code points that may still come; `None` where no bound is near.
     pub(crate) fn chars_left(self, count: u32) -> Option<u32> {
-        (self.unit == Unit::Char && count != Meter::FAR || self.is_finishing(count)).then_some(count / 4)
+        (self.unit == Unit::Char && count != Meter::FAR || self.is_finishing(count))
+            .then_some(count / 4)
     }
 
     /// The count that stands for this one where masks of tokens of at most `reach` bytes are concerned. No token ends
@@ -103,7 +109,8 @@ pub(super) fn split(grammar: Arc<Grammar>) -> (Arc<Grammar>, HashMap<u32, Meter>
             let rule = &mut out.rules[id];
             let body = std::mem::replace(&mut rule.body, Expr::Ref(inner));
             // The inner rule keeps the budget's name tag, so that it is never written out in the outer one.
-            let attributes = Attributes { budget: Some(budget), ..std::mem::take(&mut rule.attributes) };
+            let attributes =
+                Attributes { budget: Some(budget), ..std::mem::take(&mut rule.attributes) };
             let name = rule.name.clone();
             // What was metered before is now inside.
             if let Some(outer) = meters.remove(&(id as u32)) {

@@ -20,7 +20,9 @@ mod units;
 
 pub(crate) use classes::Classes;
 pub(crate) use facts::RuleFacts;
-pub use inspect::{AutomatonBlock, AutomatonEdge, AutomatonState, DispatchState, EdgeKind, RuleAutomaton};
+pub use inspect::{
+    AutomatonBlock, AutomatonEdge, AutomatonState, DispatchState, EdgeKind, RuleAutomaton,
+};
 pub(crate) use leaves::leaf_stats;
 pub(crate) use members::Likely;
 pub(crate) use meters::{Meter, Unit};
@@ -97,7 +99,8 @@ pub enum CompileError {
 impl CompileError {
     /// The work has ended at a rule of the grammar, or at an auxiliary one of it.
     pub(crate) fn fuel(grammar: &Grammar, rule: u32, cause: OutOfFuel) -> CompileError {
-        let named = grammar.rules.get(rule as usize).or_else(|| grammar.rules.get(grammar.start.index()));
+        let named =
+            grammar.rules.get(rule as usize).or_else(|| grammar.rules.get(grammar.start.index()));
         CompileError::Fuel { rule: named.map(|rule| rule.name.clone()).unwrap_or_default(), cause }
     }
 }
@@ -190,7 +193,10 @@ impl Compiled {
     /// Compiles. Cost: one walk over the grammar; automata are built as a parse gets to them. Bounded by
     /// [`Limits::compiled_states`], by [`Limits::automaton_states`] for a dispatch, and by
     /// [`Limits::compile_fuel`].
-    pub fn new(grammar: impl Into<Arc<Grammar>>, limits: &Limits) -> Result<Compiled, CompileError> {
+    pub fn new(
+        grammar: impl Into<Arc<Grammar>>,
+        limits: &Limits,
+    ) -> Result<Compiled, CompileError> {
         let grammar = grammar.into();
         fuel::with_default_budget(
             || limits.compile_fuel,
@@ -241,12 +247,17 @@ impl Compiled {
     /// What a rule's deferred body is, compiled when it is first asked for; none if it is not what was promised.
     fn module(&self, rule: u32) -> Option<&Arc<Compiled>> {
         let made = || {
-            let Expr::Deferred(deferred) = &self.parsed.rules.get(rule as usize)?.body else { return None };
+            let Expr::Deferred(deferred) = &self.parsed.rules.get(rule as usize)?.body else {
+                return None;
+            };
             let compiled = Compiled::new(deferred.grammar()?.clone(), &self.limits).ok()?;
             (!compiled.start_nullable()).then(|| Arc::new(compiled))
         };
         // All matchers share it: it must not fail because one request has little fuel left.
-        self.deferred.get(&rule)?.get_or_init(|| fuel::apart(self.limits.compile_fuel, made)).as_ref()
+        self.deferred
+            .get(&rule)?
+            .get_or_init(|| fuel::apart(self.limits.compile_fuel, made))
+            .as_ref()
     }
 
     /// Special tokens of the grammar.

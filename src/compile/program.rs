@@ -9,7 +9,8 @@ use super::dispatch::{Dispatching, Shape};
 use super::members::{Kind, Likely, MemberStates};
 use super::units::Unit;
 use super::{
-    Behind, Block, ByteEdge, Classes, Compiled, CompiledSize, Mark, Meter, NO_BLOCK, RuleFacts, leaves, thompson,
+    Behind, Block, ByteEdge, Classes, Compiled, CompiledSize, Mark, Meter, NO_BLOCK, RuleFacts,
+    leaves, thompson,
 };
 use crate::fsm::{Dfa, Edge};
 use crate::hash::{HashMap, HashSet};
@@ -292,7 +293,10 @@ impl Program {
         CompiledSize {
             rules: self.rules.iter().filter(|r| r.open).count(),
             states: self.states.len() - 1,
-            edges: self.byte_edges.len() + self.call_edges.len() + self.special_edges.len() + self.enter_edges.len(),
+            edges: self.byte_edges.len()
+                + self.call_edges.len()
+                + self.special_edges.len()
+                + self.enter_edges.len(),
             blocks: self.blocks.len(),
             classes: self.classes.len(),
         }
@@ -372,7 +376,11 @@ impl Program {
     /// Whether the rule of a state calls names, and that of `to`, to which it leads, ends there for good.
     pub(crate) fn ends_names(&self, state: u32, to: u32) -> bool {
         let State { is_final, scannable, calling, block, .. } = *self.state(to);
-        is_final && !scannable && !calling && block == NO_BLOCK && self.facts(self.rule(state)).has_names
+        is_final
+            && !scannable
+            && !calling
+            && block == NO_BLOCK
+            && self.facts(self.rule(state)).has_names
     }
 
     /// Whether a state is of a rule that the grammar has not, but that stands for a part of one.
@@ -485,7 +493,9 @@ impl Program {
     pub(crate) fn members_left(&self, state: u32) -> u32 {
         let State { instance, set, .. } = self.states[state as usize];
         match self.instances.get(instance as usize).map(|i| &i.source) {
-            Some(Source::Members(unit, number)) => self.members[*number as usize].left(unit, &self.sets[set.range()]),
+            Some(Source::Members(unit, number)) => {
+                self.members[*number as usize].left(unit, &self.sets[set.range()])
+            }
             _ => 0,
         }
     }

@@ -42,7 +42,8 @@ fn number(written: Box<[u32]>) -> Option<u32> {
     if let Some(number) = numbers.get(&written) {
         return Some(number);
     }
-    let number = NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| next.checked_add(1)).ok()?;
+    let number =
+        NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| next.checked_add(1)).ok()?;
     let bytes = written.len() * 4 + SLOT;
     numbers.insert(written, number, bytes);
     Some(number)
@@ -118,7 +119,11 @@ mod tests {
         let numbers = |dfa: &Dfa| of(dfa).unwrap().to_vec();
         let follow = |dfa: &Dfa, bytes: &[u8]| {
             bytes.iter().fold(0, |at, &byte| {
-                dfa.edges(at).iter().find(|e| e.lo <= byte.into() && u32::from(byte) <= e.hi).unwrap().to
+                dfa.edges(at)
+                    .iter()
+                    .find(|e| e.lo <= byte.into() && u32::from(byte) <= e.hi)
+                    .unwrap()
+                    .to
             })
         };
         let (a, b, c) = (numbers(&free), numbers(&behind_a), numbers(&twice));

@@ -76,7 +76,11 @@ pub(super) fn split(grammar: Arc<Grammar>) -> (Arc<Grammar>, Scopes) {
     for mut id in 0..grammar.rules.len() {
         let Attributes { scope, element, .. } = out.rules[id].attributes;
         // An element is one of the scope around it, also if it is a scope itself.
-        for role in element.then_some(Role::Element).into_iter().chain(scope.then_some(Role::Scope { open: false })) {
+        for role in element
+            .then_some(Role::Element)
+            .into_iter()
+            .chain(scope.then_some(Role::Scope { open: false }))
+        {
             let inner = RuleId::new(out.rules.len());
             let rule = &mut out.rules[id];
             let body = std::mem::replace(&mut rule.body, Expr::Ref(inner));
@@ -92,7 +96,10 @@ pub(super) fn split(grammar: Arc<Grammar>) -> (Arc<Grammar>, Scopes) {
 }
 
 /// Checks rules with roles and finds what else has to be known of them. `calls` has each rule's callees.
-pub(super) fn check<'c>(compiled: &mut Compiled, calls: &impl Fn(usize) -> &'c [u32]) -> Result<(), CompileError> {
+pub(super) fn check<'c>(
+    compiled: &mut Compiled,
+    calls: &impl Fn(usize) -> &'c [u32],
+) -> Result<(), CompileError> {
     if compiled.scopes.is_empty() {
         return Ok(());
     }
@@ -103,7 +110,8 @@ pub(super) fn check<'c>(compiled: &mut Compiled, calls: &impl Fn(usize) -> &'c [
     }
     let role = |rule: u32| compiled.scopes.role(rule);
     let mut exposes = vec![false; rules];
-    let mut queue: Vec<u32> = (0..rules as u32).filter(|&rule| role(rule) == Some(Role::Element)).collect();
+    let mut queue: Vec<u32> =
+        (0..rules as u32).filter(|&rule| role(rule) == Some(Role::Element)).collect();
     while let Some(rule) = queue.pop() {
         for &caller in &callers[rule as usize] {
             if !std::mem::replace(&mut exposes[caller as usize], true)
@@ -120,14 +128,21 @@ pub(super) fn check<'c>(compiled: &mut Compiled, calls: &impl Fn(usize) -> &'c [
             None => continue,
             Some(_) if facts.left_recursive => "may begin with itself",
             Some(Role::Element) if facts.nullable => "may be empty",
-            Some(Role::Element) if exposes[rule as usize] => "has elements of the same scope inside",
+            Some(Role::Element) if exposes[rule as usize] => {
+                "has elements of the same scope inside"
+            }
             Some(Role::Scope { .. }) if is_open(compiled, calls, rule) => {
                 open.push(rule);
                 continue;
             }
             Some(_) => continue,
         };
-        let name = compiled.parsed.rules.get(rule as usize).map_or("(repeat)", |rule| &rule.name).to_owned();
+        let name = compiled
+            .parsed
+            .rules
+            .get(rule as usize)
+            .map_or("(repeat)", |rule| &rule.name)
+            .to_owned();
         return Err(CompileError::Scope { rule: name, what });
     }
     compiled.scopes.exposes = exposes;
@@ -153,7 +168,8 @@ fn is_open<'c>(compiled: &Compiled, calls: &impl Fn(usize) -> &'c [u32], scope: 
                 let Some(element) = compiled.parsed.rules.get(rule as usize) else { return false };
                 let mut looking = Looking { compiled, inside: HashSet::default() };
                 let body = &element.body;
-                if !looking.is_string(body) || !looking.ends_quoted(body) || !looking.is_open(body) {
+                if !looking.is_string(body) || !looking.ends_quoted(body) || !looking.is_open(body)
+                {
                     return false;
                 }
             }
@@ -170,7 +186,12 @@ struct Looking<'c> {
 }
 
 impl Looking<'_> {
-    fn through(&mut self, rule: RuleId, look: fn(&mut Self, &Expr) -> bool, leaf: fn(&Dfa) -> bool) -> bool {
+    fn through(
+        &mut self,
+        rule: RuleId,
+        look: fn(&mut Self, &Expr) -> bool,
+        leaf: fn(&Dfa) -> bool,
+    ) -> bool {
         if let Some(dfa) = leaves::automaton(self.compiled, rule.raw()) {
             return leaf(&dfa);
         }
@@ -185,7 +206,8 @@ impl Looking<'_> {
 
     /// Whether every text begins with a quote.
     fn is_string(&mut self, expr: &Expr) -> bool {
-        let quoted = |dfa: &Dfa| dfa.edges(0).iter().all(|e| e.lo == u32::from(b'"') && e.hi == e.lo);
+        let quoted =
+            |dfa: &Dfa| dfa.edges(0).iter().all(|e| e.lo == u32::from(b'"') && e.hi == e.lo);
         match expr {
             Expr::Bytes(bytes) => bytes.first() == Some(&b'"'),
             Expr::Seq(parts) => parts.first().is_some_and(|part| self.is_string(part)),
@@ -200,7 +222,9 @@ impl Looking<'_> {
     fn ends_quoted(&mut self, expr: &Expr) -> bool {
         match expr {
             Expr::Bytes(bytes) => bytes.last() == Some(&b'"') && bytes.len() > 1,
-            Expr::Seq(parts) => parts.last().is_some_and(|part| parts.len() > 1 && self.closes(part)),
+            Expr::Seq(parts) => {
+                parts.last().is_some_and(|part| parts.len() > 1 && self.closes(part))
+            }
             Expr::Alt(parts) => parts.iter().all(|part| self.ends_quoted(part)),
             Expr::Ref(rule) => self.through(*rule, Self::ends_quoted, closes_later),
             Expr::Automaton(dfa) => closes_later(dfa),
@@ -231,7 +255,9 @@ impl Looking<'_> {
             Expr::Alt(parts) => parts.iter().all(|part| self.is_open(part)),
             Expr::Ref(rule) => self.through(*rule, Self::is_open, Dfa::goes_on),
             Expr::Automaton(dfa) => dfa.goes_on(),
-            Expr::Except(except) => self.is_open(&Expr::Ref(except.tail)) && self.is_open(&Expr::Ref(except.other)),
+            Expr::Except(except) => {
+                self.is_open(&Expr::Ref(except.tail)) && self.is_open(&Expr::Ref(except.other))
+            }
             _ => false,
         }
     }
@@ -242,7 +268,8 @@ fn closes(dfa: &Dfa) -> bool {
     let quote = u32::from(b'"');
     let states = 0..dfa.len() as u32;
     let mut edges = states.flat_map(|state| dfa.edges(state));
-    !dfa.is_final(0) && edges.all(|edge| !dfa.is_final(edge.to) || edge.lo == quote && edge.hi == quote)
+    !dfa.is_final(0)
+        && edges.all(|edge| !dfa.is_final(edge.to) || edge.lo == quote && edge.hi == quote)
 }
 
 /// The same, and every word has more than that quote.

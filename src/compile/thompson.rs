@@ -34,7 +34,8 @@ pub(super) fn counted_unit(compiled: &Compiled, counted: &Counted, levels: Arc<L
     let mut thompson = Thompson::new(compiled);
     let (mut nfa, graph) = (Nfa::new(), &counted.graph);
     let nodes: Vec<u32> = (0..graph.nodes).map(|_| nfa.state()).collect();
-    let (mut node_of, mut leads_to): (Vec<u32>, Vec<u32>) = ((0..graph.nodes).collect(), vec![NONE; nodes.len()]);
+    let (mut node_of, mut leads_to): (Vec<u32>, Vec<u32>) =
+        ((0..graph.nodes).collect(), vec![NONE; nodes.len()]);
     let mut begins_at = leads_to.clone();
     for (a, e, b) in &graph.edges {
         // Steps share no states, so that each state leads to one node.
@@ -53,7 +54,8 @@ pub(super) fn counted_unit(compiled: &Compiled, counted: &Counted, levels: Arc<L
     leads_to.resize(nfa.len(), NONE);
     begins_at.resize(nfa.len(), NONE);
     let start = nodes.get(graph.start as usize).copied().unwrap_or(end);
-    let counts = Counts { min: counted.min, max: counted.max, start, node_of, begins_at, leads_to, levels };
+    let counts =
+        Counts { min: counted.min, max: counted.max, start, node_of, begins_at, leads_to, levels };
     Unit {
         main: Part::new(nfa),
         blocks: thompson.blocks,
@@ -178,7 +180,8 @@ impl<'c> Thompson<'c> {
                     nfa.epsilon(nodes[node as usize], end);
                 }
                 if place == Place::Rule && self.graph.is_none() {
-                    let nodes = nodes.first().map(|&first| Nodes { first, count: graph.nodes, end });
+                    let nodes =
+                        nodes.first().map(|&first| Nodes { first, count: graph.nodes, end });
                     self.graph = nodes.filter(|nodes| nodes.are_many());
                 }
                 end
@@ -188,7 +191,9 @@ impl<'c> Thompson<'c> {
             Expr::Dispatch(_) | Expr::Members(_) | Expr::Counted(_) => {
                 self.call(nfa, from, self.compiled.auxiliary(address(expr)))
             }
-            Expr::Repeat { body, min, max } => self.repeat(nfa, from, expr, (body, *min, *max), place),
+            Expr::Repeat { body, min, max } => {
+                self.repeat(nfa, from, expr, (body, *min, *max), place)
+            }
         }
     }
 
@@ -258,7 +263,13 @@ impl<'c> Thompson<'c> {
         (block, min == 0)
     }
 
-    fn unrolled(&mut self, nfa: &mut Nfa, from: u32, (body, min, max): (&Expr, u32, Option<u32>), place: Place) -> u32 {
+    fn unrolled(
+        &mut self,
+        nfa: &mut Nfa,
+        from: u32,
+        (body, min, max): (&Expr, u32, Option<u32>),
+        place: Place,
+    ) -> u32 {
         let mut at = from;
         for _ in 0..min {
             at = self.expr(nfa, at, body, place);

@@ -267,7 +267,9 @@ struct Work<'a> {
 impl Work<'_> {
     /// Whether anyone can still use what is made here, and there is fuel for more.
     fn is_needed(&self) -> bool {
-        fuel::check().is_ok() && !self.closed.load(Ordering::Relaxed) && Arc::strong_count(self.index) > 1
+        fuel::check().is_ok()
+            && !self.closed.load(Ordering::Relaxed)
+            && Arc::strong_count(self.index) > 1
     }
 
     /// Something short under the constraint's lock.
@@ -294,7 +296,9 @@ impl Work<'_> {
         if made == Made::Built {
             #[cfg(test)]
             self.counters.maybe_panic(1);
-            let ahead = match fuel::limited(self.index.mask_fuel(), || self.index.made_ahead(state, config)) {
+            let ahead = match fuel::limited(self.index.mask_fuel(), || {
+                self.index.made_ahead(state, config)
+            }) {
                 Ok(ahead) => ahead,
                 // A mask that is too much work here is too much for a matcher as well.
                 Err(ParserLimit::Fuel) if fuel::check().is_ok() => {
@@ -332,7 +336,8 @@ impl Work<'_> {
         }
         let index = self.index;
         let (state, known) = shadow.get(index);
-        let here = match (known.get(&at.config), before.and_then(|b| known.get(&b)), tokens.last()) {
+        let here = match (known.get(&at.config), before.and_then(|b| known.get(&b)), tokens.last())
+        {
             (Some(&here), _, _) => here,
             (None, Some(&before), Some(&last)) => state.step_token(index, before, last)?.0,
             _ => {
@@ -370,7 +375,9 @@ impl Work<'_> {
         report: &mut PrepareReport,
     ) -> Result<(), ParserLimit> {
         let epoch = self.on_constraint(|own| own.epoch);
-        if let Some((_, _, places)) = shadow.prepared.as_ref().filter(|done| done.0 == epoch && done.1 == *budget) {
+        if let Some((_, _, places)) =
+            shadow.prepared.as_ref().filter(|done| done.0 == epoch && done.1 == *budget)
+        {
             (report.places, report.known) = (*places, *places);
             return Ok(());
         }

@@ -114,7 +114,11 @@ impl Engine {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn fill_masks<'m, M>(&self, matchers: M, masks: &mut [u32]) -> Result<Vec<RowStatus>, BatchError>
+    pub fn fill_masks<'m, M>(
+        &self,
+        matchers: M,
+        masks: &mut [u32],
+    ) -> Result<Vec<RowStatus>, BatchError>
     where
         M: IntoIterator,
         M::Item: Into<Option<&'m mut Matcher>>,
@@ -128,14 +132,19 @@ impl Engine {
         let mut status = vec![RowStatus::Constrained; rows.len()];
         rows.sort_unstable_by_key(|row| row.at);
         let work: Vec<_> = masks.chunks_mut(words.max(1)).zip(&rows).zip(&mut status).collect();
-        self.shared
-            .for_each(work, PARALLEL_ROWS, |((mask, row), status)| *status = write(&self.vocab, &row.allows, mask));
+        self.shared.for_each(work, PARALLEL_ROWS, |((mask, row), status)| {
+            *status = write(&self.vocab, &row.allows, mask)
+        });
         Ok(status)
     }
 
     /// As [`Engine::fill_masks`], but writes each distinct mask once, one after the other: `masks` is emptied and then
     /// holds [`UniqueRows::masks`] rows. Keep the buffer between calls: it is not made anew where it is large enough.
-    pub fn fill_masks_unique<'m, M>(&self, matchers: M, masks: &mut Vec<u32>) -> Result<UniqueRows, BatchError>
+    pub fn fill_masks_unique<'m, M>(
+        &self,
+        matchers: M,
+        masks: &mut Vec<u32>,
+    ) -> Result<UniqueRows, BatchError>
     where
         M: IntoIterator,
         M::Item: Into<Option<&'m mut Matcher>>,
@@ -156,16 +165,24 @@ impl Engine {
             if number as usize == distinct.len() {
                 distinct.push(&row.allows);
             }
-            let status = if let Allows::Stops(status) = row.allows { status } else { RowStatus::Constrained };
+            let status = if let Allows::Stops(status) = row.allows {
+                status
+            } else {
+                RowStatus::Constrained
+            };
             out[row.at] = (status, Some(number));
         }
         masks.resize(distinct.len() * words, 0);
         let mut written = vec![RowStatus::Constrained; distinct.len()];
-        let work: Vec<_> = masks.chunks_mut(words.max(1)).zip(&distinct).zip(&mut written).collect();
-        self.shared
-            .for_each(work, PARALLEL_ROWS, |((mask, allows), status)| *status = write(&self.vocab, allows, mask));
+        let work: Vec<_> =
+            masks.chunks_mut(words.max(1)).zip(&distinct).zip(&mut written).collect();
+        self.shared.for_each(work, PARALLEL_ROWS, |((mask, allows), status)| {
+            *status = write(&self.vocab, allows, mask)
+        });
         for (status, number) in &mut out {
-            if *status == RowStatus::Constrained && number.is_some_and(|n| written[n as usize] == RowStatus::Free) {
+            if *status == RowStatus::Constrained
+                && number.is_some_and(|n| written[n as usize] == RowStatus::Free)
+            {
                 (*status, *number) = (RowStatus::Free, None);
             }
         }
@@ -181,13 +198,19 @@ impl Engine {
         let mut known = Arc::as_ptr(&self.vocab);
         let row = |(at, matcher): (usize, M::Item)| {
             let matcher = matcher.into();
-            if let Some(m) = matcher.as_deref().filter(|m: &&Matcher| Arc::as_ptr(&m.index.vocab) != known) {
+            if let Some(m) =
+                matcher.as_deref().filter(|m: &&Matcher| Arc::as_ptr(&m.index.vocab) != known)
+            {
                 if m.index.vocab != self.vocab {
                     return Err(BatchError::OtherVocabulary { row: at });
                 }
                 known = Arc::as_ptr(&m.index.vocab);
             }
-            Ok(Row { allows: if matcher.is_some() { Allows::Open } else { Allows::Everything }, matcher, at })
+            Ok(Row {
+                allows: if matcher.is_some() { Allows::Open } else { Allows::Everything },
+                matcher,
+                at,
+            })
         };
         matchers.into_iter().enumerate().map(row).collect()
     }
@@ -196,9 +219,12 @@ impl Engine {
     fn resolve(&self, rows: &mut [Row<'_>]) {
         let shared = &self.shared;
         rows.sort_unstable_by_key(|row| (row.group(), row.at));
-        let groups = rows.chunk_by_mut(|a, b| a.group() == b.group()).filter(|group| group[0].matcher.is_some());
+        let groups = rows
+            .chunk_by_mut(|a, b| a.group() == b.group())
+            .filter(|group| group[0].matcher.is_some());
         // What is memoised is taken here; only what has to be made is worth waking other threads.
-        let open: Vec<&mut [Row<'_>]> = groups.filter_map(|group| (!look_up(group)).then_some(group)).collect();
+        let open: Vec<&mut [Row<'_>]> =
+            groups.filter_map(|group| (!look_up(group)).then_some(group)).collect();
         shared.for_each(open, 2, |group| make(shared, group));
         count(&shared.counters.batches, 1);
         count(&shared.counters.batch_rows, rows.len());
@@ -221,10 +247,12 @@ fn look_up(group: &mut [Row<'_>]) -> bool {
         let Some(matcher) = &mut row.matcher else { continue };
         row.allows = match over(matcher) {
             Some(stops) => stops,
-            None if matcher.epoch == state.epoch => match index.known_mask(&mut state, matcher.config()) {
-                Some(set) => Allows::Set(set),
-                None => Allows::Open,
-            },
+            None if matcher.epoch == state.epoch => {
+                match index.known_mask(&mut state, matcher.config()) {
+                    Some(set) => Allows::Set(set),
+                    None => Allows::Open,
+                }
+            }
             None => Allows::Open,
         };
         complete &= !matches!(row.allows, Allows::Open);
@@ -246,7 +274,9 @@ fn make(shared: &Shared, group: &mut [Row<'_>]) {
     let mut state = index.lock();
     for row in group.iter_mut().filter(|row| matches!(row.allows, Allows::Open)) {
         let Some(matcher) = &mut row.matcher else { continue };
-        let made = catch_unwind(AssertUnwindSafe(|| make_one(&shared.counters, &index, &mut state, matcher)));
+        let made = catch_unwind(AssertUnwindSafe(|| {
+            make_one(&shared.counters, &index, &mut state, matcher)
+        }));
         row.allows = made.unwrap_or_else(|_| {
             count(&shared.counters.batch_rows_failed, 1);
             // Half-made tables are dropped; should even that fail, the next to take the lock tries again.
@@ -256,7 +286,12 @@ fn make(shared: &Shared, group: &mut [Row<'_>]) {
     }
 }
 
-fn make_one(counters: &Counters, index: &Index, state: &mut IndexState, matcher: &mut Matcher) -> Allows {
+fn make_one(
+    counters: &Counters,
+    index: &Index,
+    state: &mut IndexState,
+    matcher: &mut Matcher,
+) -> Allows {
     #[cfg(test)]
     counters.maybe_panic(0);
     count(&counters.batch_rows_built, 1);

@@ -10,7 +10,10 @@ const AMBIGUOUS: &str = "root ::= \"(\" x+ y\nx ::= [a-z]+ \" \"? | x x\ny ::= x
 
 fn engine(limits: Limits) -> Engine {
     let words: [&[u8]; 6] = [b"ab", b"abc ", b"the ", b"a b c", b" .", b"xyz"];
-    Engine::new(Arc::new(Vocabulary::toy(&words)), EngineOptions { limits, ..EngineOptions::default() })
+    Engine::new(
+        Arc::new(Vocabulary::toy(&words)),
+        EngineOptions { limits, ..EngineOptions::default() },
+    )
 }
 
 fn ambiguous(engine: &Engine) -> Constraint {
@@ -35,7 +38,9 @@ fn a_mask_past_its_fuel_ends_its_sequence_and_no_other() {
     let mut taken = 0;
     while matcher.limit().is_none() && taken < 200 {
         row(&mut matcher);
-        if matcher.limit().is_none() && matcher.advance(byte(b"(abcdefg"[taken % 8].max(b'('))).is_err() {
+        if matcher.limit().is_none()
+            && matcher.advance(byte(b"(abcdefg"[taken % 8].max(b'('))).is_err()
+        {
             break;
         }
         taken += 1;
@@ -88,10 +93,15 @@ fn a_first_mask_past_its_fuel_is_refused_with_its_rule() {
     let text = "root ::= x \".\"\nx ::= [a-z]+ | \"(\" x* \")\" | \"[\" x x \"]\"\n";
     let engine = engine(Limits { mask_fuel: 30, ..Limits::default() });
     let constraint = engine.compile_ebnf(text, &EbnfOptions::default()).unwrap();
-    let Err(CompileError::Fuel { rule, cause }) = constraint.make_first_mask() else { panic!("not refused") };
+    let Err(CompileError::Fuel { rule, cause }) = constraint.make_first_mask() else {
+        panic!("not refused")
+    };
     assert_eq!((&*rule, cause), ("x", OutOfFuel::Spent { limit: 30 }));
     let ample = Engine::new(engine.vocab().clone(), EngineOptions::default());
-    assert_eq!(ample.compile_ebnf(text, &EbnfOptions::default()).unwrap().make_first_mask(), Ok(()));
+    assert_eq!(
+        ample.compile_ebnf(text, &EbnfOptions::default()).unwrap().make_first_mask(),
+        Ok(())
+    );
 }
 
 #[test]
@@ -104,22 +114,32 @@ fn compiling_past_its_fuel_is_refused_with_its_place() {
         engine.compile_json_schema(&schema, &SchemaOptions::default()).map(|_| ())
     };
     let Err(SchemaCompileError::Schema(errors)) = compile(20_000) else { panic!("not refused") };
-    let place = errors.iter().find(|error| error.reason.to_string().contains("20000 units of fuel"));
+    let place =
+        errors.iter().find(|error| error.reason.to_string().contains("20000 units of fuel"));
     assert!(place.is_some_and(|error| error.pointer.starts_with("/properties/deep")), "{errors}");
     // Whatever the budget, the answer is typed, and a compile that succeeds is whole.
     for fuel in (0..14).map(|n| 1 << n) {
         assert!(compile(fuel).is_err(), "with {fuel}");
     }
-    for (kind, text) in [("lark", "start: X\nX: /(a|b)*c{1,200}/ & /[a-c]+/\n"), ("regex", "(?:a|b|[^x]{3}){40}")] {
+    for (kind, text) in
+        [("lark", "start: X\nX: /(a|b)*c{1,200}/ & /[a-c]+/\n"), ("regex", "(?:a|b|[^x]{3}){40}")]
+    {
         for fuel in (0..30).map(|n| 1 << n) {
             let engine = engine(Limits { compile_fuel: fuel, ..Limits::default() });
             let made = match kind {
-                "lark" => engine.compile_lark(text, &Default::default()).map_err(|error| error.to_string()),
-                _ => engine.compile_regex(text, &Default::default()).map_err(|error| error.to_string()),
+                "lark" => engine
+                    .compile_lark(text, &Default::default())
+                    .map_err(|error| error.to_string()),
+                _ => engine
+                    .compile_regex(text, &Default::default())
+                    .map_err(|error| error.to_string()),
             };
             match made {
                 Ok(constraint) => assert!(constraint.matcher().allows(byte(b'a')), "{kind}"),
-                Err(error) => assert!(error.contains("fuel") || error.contains("states"), "{kind}, {fuel}: {error}"),
+                Err(error) => assert!(
+                    error.contains("fuel") || error.contains("states"),
+                    "{kind}, {fuel}: {error}"
+                ),
             }
         }
     }
@@ -157,6 +177,7 @@ fn running_sequences_are_served_before_preparations() {
     }
     begin.send(()).unwrap();
     background.settle();
-    let want = ["a newer prefetch", "an older prefetch", "a newer preparation", "an older preparation"];
+    let want =
+        ["a newer prefetch", "an older prefetch", "a newer preparation", "an older preparation"];
     assert_eq!(*order.lock(), want);
 }

@@ -22,7 +22,8 @@ impl Matcher {
     /// Cost: the text is parsed once more, with positions: linear for grammars that are deterministic enough, at most
     /// cubic. [`AdvanceError::Limit`] for texts whose chart grows too large.
     pub fn captures(&mut self) -> Result<Vec<Capture>, AdvanceError> {
-        if self.index.compiled.grammar().rules.iter().all(|rule| rule.attributes.capture.is_none()) {
+        if self.index.compiled.grammar().rules.iter().all(|rule| rule.attributes.capture.is_none())
+        {
             return Ok(Vec::new());
         }
         let index = self.index.clone();
@@ -44,20 +45,27 @@ impl Matcher {
                 text.extend_from_slice(bytes);
                 continue;
             }
-            let named = index.specials.iter().enumerate().filter(|(_, tokens)| tokens.contains(token));
+            let named =
+                index.specials.iter().enumerate().filter(|(_, tokens)| tokens.contains(token));
             let specials: Vec<u32> = named.map(|(special, _)| special as u32).collect();
             let name = vocab.special_name(token).map(str::as_bytes).or(bytes).unwrap_or_default();
             chart.token(Piece::Special(&specials, name))?;
             text.extend_from_slice(name);
         }
         let regions = chart.regions();
-        let attributes = |rule: u32| compiled.parsed.rules.get(rule as usize).map(|rule| &rule.attributes);
-        let mut hidden: Vec<_> = regions.iter().filter(|r| attributes(r.rule).is_some_and(|a| a.hidden)).collect();
+        let attributes =
+            |rule: u32| compiled.parsed.rules.get(rule as usize).map(|rule| &rule.attributes);
+        let mut hidden: Vec<_> =
+            regions.iter().filter(|r| attributes(r.rule).is_some_and(|a| a.hidden)).collect();
         hidden.sort_by_key(|h| h.start);
         let mut out = Vec::new();
         for region in &regions {
-            let Some(name) = attributes(region.rule).and_then(|a| a.capture.clone()) else { continue };
-            let within = |h: &&&Region| region.start <= h.start && h.end <= region.end && h.depth > region.depth;
+            let Some(name) = attributes(region.rule).and_then(|a| a.capture.clone()) else {
+                continue;
+            };
+            let within = |h: &&&Region| {
+                region.start <= h.start && h.end <= region.end && h.depth > region.depth
+            };
             let (mut bytes, mut at) = (Vec::new(), region.start);
             for h in hidden.iter().filter(within) {
                 bytes.extend_from_slice(&text[at..h.start.max(at)]);
@@ -66,7 +74,9 @@ impl Matcher {
             bytes.extend_from_slice(&text[at..region.end]);
             out.push((region.depth, Capture { name, bytes, range: region.start..region.end }));
         }
-        out.sort_by_key(|(depth, c)| (c.range.end, std::cmp::Reverse(c.range.start), std::cmp::Reverse(*depth)));
+        out.sort_by_key(|(depth, c)| {
+            (c.range.end, std::cmp::Reverse(c.range.start), std::cmp::Reverse(*depth))
+        });
         Ok(out.into_iter().map(|(_, capture)| capture).collect())
     }
 
@@ -78,7 +88,10 @@ impl Matcher {
         if self.is_over() {
             return None;
         }
-        self.with_retry(&index, &mut state, |matcher, state| Ok(state.parser.temperature(matcher.config()))).ok()?
+        self.with_retry(&index, &mut state, |matcher, state| {
+            Ok(state.parser.temperature(matcher.config()))
+        })
+        .ok()?
     }
 }
 
@@ -120,12 +133,18 @@ mod tests {
         let mut b = GrammarBuilder::new();
         let key = named(&mut b, "key", Expr::repeat(letters(), 1, Some(200)));
         let end = b.rule("end", Expr::text(";"));
-        *b.attributes(end) = Attributes { hidden: true, capture: Some("end".into()), ..Attributes::default() };
+        *b.attributes(end) =
+            Attributes { hidden: true, capture: Some("end".into()), ..Attributes::default() };
         let special = b.special(SpecialToken::Name("<|end|>".into()));
-        let pair = named(&mut b, "pair", Expr::seq([key.clone(), Expr::text("="), key, Expr::Ref(end)]));
+        let pair =
+            named(&mut b, "pair", Expr::seq([key.clone(), Expr::text("="), key, Expr::Ref(end)]));
         let list = b.declare("list");
         b.define(list, Expr::alt([pair.clone(), Expr::seq([Expr::Ref(list), pair])]));
-        let all = named(&mut b, "all", Expr::seq([Expr::Ref(list), Expr::optional(Expr::Special(special))]));
+        let all = named(
+            &mut b,
+            "all",
+            Expr::seq([Expr::Ref(list), Expr::optional(Expr::Special(special))]),
+        );
         let start = b.rule("start", all);
         let mut vocab = Vocabulary::builder(258);
         for byte in 0..=255u8 {
@@ -133,7 +152,8 @@ mod tests {
         }
         vocab.special(256, "<|end|>").special(257, "<stop>").stop(257);
         let vocab = Arc::new(vocab.build().unwrap());
-        let constraint = Engine::new(vocab, EngineOptions::default()).compile(b.finish(start).unwrap()).unwrap();
+        let constraint =
+            Engine::new(vocab, EngineOptions::default()).compile(b.finish(start).unwrap()).unwrap();
         let mut matcher = constraint.matcher();
         assert_eq!(captured(&mut matcher), []);
         take(&mut matcher, "a=b;cd=ef");
@@ -142,7 +162,13 @@ mod tests {
         assert_eq!(captured(&mut matcher)[..5], pairs(&[&one[..], &[("key", "cd")]].concat())[..]);
         take(&mut matcher, ";");
         matcher.advance(TokenId::from_raw(256)).unwrap();
-        let two = [("key", "cd"), ("key", "ef"), ("end", ";"), ("pair", "cd=ef"), ("all", "a=bcd=ef<|end|>")];
+        let two = [
+            ("key", "cd"),
+            ("key", "ef"),
+            ("end", ";"),
+            ("pair", "cd=ef"),
+            ("all", "a=bcd=ef<|end|>"),
+        ];
         assert_eq!(captured(&mut matcher), pairs(&[&one[..], &two].concat()));
         assert_eq!(matcher.captures().unwrap()[3].range, 0..4);
         matcher.advance(TokenId::from_raw(257)).unwrap();
@@ -156,19 +182,26 @@ mod tests {
             let body = named(&mut b, "body", Expr::star(letters()));
             let head = named(&mut b, "head", Expr::seq([body, Expr::text("!")]));
             let Expr::Ref(rule) = head.clone() else { unreachable!() };
-            b.attributes(rule).budget = Some(Budget { tokens: budget.0, chars: budget.1, spent: Spent::Cut });
+            b.attributes(rule).budget =
+                Some(Budget { tokens: budget.0, chars: budget.1, spent: Spent::Cut });
             b.attributes(rule).temperature = Some(0.5);
             let start = b.rule("start", Expr::seq([head, Expr::text("z")]));
             b.attributes(start).temperature = Some(1.0);
             let vocab = Arc::new(Vocabulary::toy(&[]));
-            let constraint = Engine::new(vocab, EngineOptions::default()).compile(b.finish(start).unwrap()).unwrap();
+            let constraint = Engine::new(vocab, EngineOptions::default())
+                .compile(b.finish(start).unwrap())
+                .unwrap();
             let mut matcher = constraint.matcher();
             assert_eq!(matcher.temperature(), Some(0.5));
             take(&mut matcher, "xx");
             assert_eq!(matcher.temperature(), Some(1.0));
             take(&mut matcher, "z");
             assert!(matcher.is_complete());
-            assert_eq!(captured(&mut matcher), pairs(&[("body", "xx"), ("head", "xx")]), "{budget:?}");
+            assert_eq!(
+                captured(&mut matcher),
+                pairs(&[("body", "xx"), ("head", "xx")]),
+                "{budget:?}"
+            );
         }
     }
 }

@@ -5,7 +5,9 @@ use crate::compile::CompileError;
 use crate::front::Lowered;
 use crate::front::diagnostic::Diagnostics;
 use crate::front::ebnf::{self, EbnfOptions};
-use crate::front::json_schema::{self, Policy, Registry, SchemaError, SchemaErrors, SchemaKey, SchemaOptions};
+use crate::front::json_schema::{
+    self, Policy, Registry, SchemaError, SchemaErrors, SchemaKey, SchemaOptions,
+};
 use crate::front::lark::{self, LarkOptions};
 use crate::front::regex::{self, RegexError, RegexOptions};
 use crate::front::structural_tag::{self, StructuralTagErrors, StructuralTagOptions};
@@ -65,9 +67,14 @@ const KEPT: usize = 4;
 impl Engine {
     /// Reads, lowers and compiles a JSON Schema. It may refer to itself only, and nothing is relaxed. The constraint of a schema that said the
     /// same (annotations such as `title`, `description` and `default` apart) is given again while it is kept.
-    pub fn compile_json_schema(&self, schema: &str, options: &SchemaOptions) -> Result<Constraint, SchemaCompileError> {
+    pub fn compile_json_schema(
+        &self,
+        schema: &str,
+        options: &SchemaOptions,
+    ) -> Result<Constraint, SchemaCompileError> {
         let options = SchemaOptions { policy: Policy::Strict, ..*options };
-        self.compile_json_schema_in(schema, &Registry::default(), &options).map(|(constraint, _)| constraint)
+        self.compile_json_schema_in(schema, &Registry::default(), &options)
+            .map(|(constraint, _)| constraint)
     }
 
     /// As [`Engine::compile_json_schema`], of a schema that may refer to the documents of a registry, and obeying the options' policy.
@@ -121,18 +128,26 @@ impl Engine {
             return make(&parsed, options);
         }
         let key = SchemaKey::new(parsed, *options);
-        let (constraint, relaxed) =
-            self.kept(key, schema.len() * KEPT, |key: &SchemaKey| make(key.schema(), key.options()))?;
+        let (constraint, relaxed) = self
+            .kept(key, schema.len() * KEPT, |key: &SchemaKey| make(key.schema(), key.options()))?;
         Ok((constraint, relaxed.to_vec()))
     }
 
     /// Reads, lowers and compiles a grammar in EBNF (or GBNF, or KBNF). [`ebnf::lower`] also has the warnings.
-    pub fn compile_ebnf(&self, text: &str, options: &EbnfOptions) -> Result<Constraint, TextCompileError> {
+    pub fn compile_ebnf(
+        &self,
+        text: &str,
+        options: &EbnfOptions,
+    ) -> Result<Constraint, TextCompileError> {
         self.compile_text(text, || ebnf::lower(text, options, &self.options.limits))
     }
 
     /// Reads, lowers and compiles a Lark grammar. Warnings are dropped; [`lark::lower`] has them.
-    pub fn compile_lark(&self, text: &str, options: &LarkOptions) -> Result<Constraint, TextCompileError> {
+    pub fn compile_lark(
+        &self,
+        text: &str,
+        options: &LarkOptions,
+    ) -> Result<Constraint, TextCompileError> {
         self.compile_text(text, || lark::lower(text, options, &self.options.limits))
     }
 
@@ -152,7 +167,11 @@ impl Engine {
     }
 
     /// Reads, lowers and compiles a regular expression.
-    pub fn compile_regex(&self, pattern: &str, options: &RegexOptions) -> Result<Constraint, RegexCompileError> {
+    pub fn compile_regex(
+        &self,
+        pattern: &str,
+        options: &RegexOptions,
+    ) -> Result<Constraint, RegexCompileError> {
         let limits = &self.options.limits;
         fuel::with_default_budget(
             || limits.compile_budget(pattern.len()),

@@ -56,7 +56,11 @@ impl DraftTree {
         if parents.len() != tokens.len() {
             return Err(DraftError::Length { tokens: tokens.len(), parents: parents.len() });
         }
-        match parents.iter().enumerate().find(|&(node, &parent)| parent != Self::ROOT && parent >= node) {
+        match parents
+            .iter()
+            .enumerate()
+            .find(|&(node, &parent)| parent != Self::ROOT && parent >= node)
+        {
             Some((node, &parent)) => Err(DraftError::Order { node, parent }),
             None => Ok(DraftTree { parents, tokens }),
         }
@@ -64,7 +68,8 @@ impl DraftTree {
 
     /// One token after the other.
     pub fn chain(tokens: Vec<TokenId>) -> DraftTree {
-        let parents = (0..tokens.len()).map(|node| node.checked_sub(1).unwrap_or(Self::ROOT)).collect();
+        let parents =
+            (0..tokens.len()).map(|node| node.checked_sub(1).unwrap_or(Self::ROOT)).collect();
         DraftTree { parents, tokens }
     }
 
@@ -156,7 +161,11 @@ impl Matcher {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn fill_draft_masks(&mut self, tree: &DraftTree, masks: &mut [u32]) -> Result<Vec<DraftNode>, DraftError> {
+    pub fn fill_draft_masks(
+        &mut self,
+        tree: &DraftTree,
+        masks: &mut [u32],
+    ) -> Result<Vec<DraftNode>, DraftError> {
         let index = self.index.clone();
         let words = index.vocab.mask_words();
         if masks.len() != tree.len() * words {
@@ -168,12 +177,17 @@ impl Matcher {
             Ok(vec![Place { node: nothing, config: DEAD, mask: None }; tree.len()])
         } else {
             let mut state = index.lock();
-            self.with_retry(&index, &mut state, |matcher, state| matcher.places(&index, state, tree))
+            self.with_retry(&index, &mut state, |matcher, state| {
+                matcher.places(&index, state, tree)
+            })
         };
         let rows = masks.chunks_mut(words.max(1));
         let Ok(places) = places else {
             // All nodes together need more memory than there may be; each path alone may not.
-            return Ok(rows.enumerate().map(|(node, row)| self.draft_alone(&tree.path(node), row)).collect());
+            return Ok(rows
+                .enumerate()
+                .map(|(node, row)| self.draft_alone(&tree.path(node), row))
+                .collect());
         };
         let write = |(place, row): (Place, &mut [u32])| {
             match &place.mask {
@@ -187,7 +201,12 @@ impl Matcher {
     }
 
     /// Follows the whole tree. Fails where memory runs out; other limits are a node's own.
-    fn places(&self, index: &Index, state: &mut IndexState, tree: &DraftTree) -> Result<Vec<Place>, ParserLimit> {
+    fn places(
+        &self,
+        index: &Index,
+        state: &mut IndexState,
+        tree: &DraftTree,
+    ) -> Result<Vec<Place>, ParserLimit> {
         let own = |node, limit| match limit {
             ParserLimit::Memory => Err(limit),
             _ => Ok(Place { node, config: DEAD, mask: None }),
@@ -198,7 +217,11 @@ impl Matcher {
                 None => self.config(),
                 Some(Place { node: DraftNode::Accepted, config, .. }) => *config,
                 Some(Place { node, .. }) => {
-                    let node = if *node == DraftNode::Limit { DraftNode::Limit } else { DraftNode::Rejected };
+                    let node = if *node == DraftNode::Limit {
+                        DraftNode::Limit
+                    } else {
+                        DraftNode::Rejected
+                    };
                     places.push(Place { node, config: DEAD, mask: None });
                     continue;
                 }

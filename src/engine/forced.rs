@@ -87,7 +87,11 @@ impl Matcher {
 
     /// As [`Matcher::forced_tokens`] with a tokenizer. Where a longer token that the grammar allows could begin anywhere
     /// in the last bytes and reach beyond them, all tokens from there on are left out.
-    pub fn forced_tokens_with(&mut self, longest: usize, tokenize: &mut Tokenize<'_>) -> Vec<TokenId> {
+    pub fn forced_tokens_with(
+        &mut self,
+        longest: usize,
+        tokenize: &mut Tokenize<'_>,
+    ) -> Vec<TokenId> {
         self.tokenized(longest, Boundaries::Anywhere, tokenize)
     }
 
@@ -97,12 +101,18 @@ impl Matcher {
         }
         let index = self.index.clone();
         let mut state = index.lock();
-        let runs = self.with_retry(&index, &mut state, |matcher, state| matcher.runs(&index, state, longest));
+        let runs = self
+            .with_retry(&index, &mut state, |matcher, state| matcher.runs(&index, state, longest));
         runs.unwrap_or_default()
     }
 
     /// Empty where a limit is reached on the way: forcing is never needed.
-    fn runs(&self, index: &Index, state: &mut IndexState, longest: usize) -> Result<Vec<Run>, ParserLimit> {
+    fn runs(
+        &self,
+        index: &Index,
+        state: &mut IndexState,
+        longest: usize,
+    ) -> Result<Vec<Run>, ParserLimit> {
         let mut runs = Vec::new();
         let mut run = Run { end: self.config(), ..Run::default() };
         for _ in 0..longest {
@@ -133,7 +143,12 @@ impl Matcher {
         Ok(runs)
     }
 
-    fn tokenized(&mut self, longest: usize, boundaries: Boundaries, tokenize: &mut Tokenize<'_>) -> Vec<TokenId> {
+    fn tokenized(
+        &mut self,
+        longest: usize,
+        boundaries: Boundaries,
+        tokenize: &mut Tokenize<'_>,
+    ) -> Vec<TokenId> {
         if self.is_over() {
             return Vec::new();
         }
@@ -183,7 +198,9 @@ fn spelling(vocab: &Vocabulary, bytes: &[u8], tokens: Vec<TokenId>) -> Vec<(Toke
     let mut at = 0;
     let mut out = Vec::new();
     for token in tokens {
-        let spells = vocab.bytes(token).filter(|text| !vocab.is_stop(token) && bytes[at..].starts_with(text));
+        let spells = vocab
+            .bytes(token)
+            .filter(|text| !vocab.is_stop(token) && bytes[at..].starts_with(text));
         let Some(text) = spells else { break };
         at += text.len();
         out.push((token, at));
@@ -236,7 +253,12 @@ fn first_open(
 }
 
 /// Whether a word strictly below a node can be read on from a configuration.
-fn goes_on(index: &Index, state: &mut IndexState, node: u32, config: ConfigId) -> Result<bool, ParserLimit> {
+fn goes_on(
+    index: &Index,
+    state: &mut IndexState,
+    node: u32,
+    config: ConfigId,
+) -> Result<bool, ParserLimit> {
     let trie = index.vocab.trie();
     let end = trie.node(node).end;
     let mut stack = vec![(end, config)];

@@ -55,7 +55,9 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refusal::Unknown => f.write_str("no token of the vocabulary has this id"),
-            Refusal::Stop(expected) => write!(f, "it ends the text, which may not end here; expected {expected}"),
+            Refusal::Stop(expected) => {
+                write!(f, "it ends the text, which may not end here; expected {expected}")
+            }
             Refusal::Special(expected) => {
                 write!(f, "it is a special token, which bytes never spell; expected {expected}")
             }
@@ -95,7 +97,9 @@ impl Matcher {
         let expected = self.expected(bytes)?;
         Ok(Some(match bytes.get(expected.good) {
             _ if vocab.is_stop(token) => Refusal::Stop(expected),
-            Some(&byte) => Refusal::Byte { behind: bytes[..expected.good].to_vec(), byte, expected },
+            Some(&byte) => {
+                Refusal::Byte { behind: bytes[..expected.good].to_vec(), byte, expected }
+            }
             None => Refusal::Special(expected),
         }))
     }
@@ -113,7 +117,12 @@ impl Matcher {
     /// ```
     pub fn expected(&mut self, bytes: &[u8]) -> Result<Expected, AdvanceError> {
         if self.terminated {
-            return Ok(Expected { good: 0, bytes: ByteSet::EMPTY, specials: Vec::new(), may_end: true });
+            return Ok(Expected {
+                good: 0,
+                bytes: ByteSet::EMPTY,
+                specials: Vec::new(),
+                may_end: true,
+            });
         }
         let index = self.index.clone();
         let mut state = index.lock();
@@ -150,7 +159,8 @@ mod tests {
         let vocab = Vocabulary::toy(&[b"ab", b"ax", b"\xff"]);
         let (width, stop) = (vocab.width(), vocab.stops()[0]);
         let engine = Engine::new(vocab.into(), Default::default());
-        let mut matcher = engine.compile_regex("ab[cd]?", &RegexOptions::default()).expect("a regex").matcher();
+        let mut matcher =
+            engine.compile_regex("ab[cd]?", &RegexOptions::default()).expect("a regex").matcher();
         let why = |matcher: &mut super::Matcher, token| {
             let refusal = matcher.refusal(token).expect("within limits");
             assert_eq!(refusal.is_none(), matcher.allows(token), "{refusal:?}");
@@ -160,8 +170,14 @@ mod tests {
             why(&mut matcher, TokenId::new(id));
         }
         let id = TokenId::from_raw;
-        assert_eq!(why(&mut matcher, stop), "it ends the text, which may not end here; expected [a]");
-        assert_eq!(why(&mut matcher, id(258)), "its byte 1 (x) is not allowed behind \"a\"; expected [b]");
+        assert_eq!(
+            why(&mut matcher, stop),
+            "it ends the text, which may not end here; expected [a]"
+        );
+        assert_eq!(
+            why(&mut matcher, id(258)),
+            "its byte 1 (x) is not allowed behind \"a\"; expected [b]"
+        );
         assert_eq!(why(&mut matcher, id(259)), "its byte 0 (\\xff) is not allowed; expected [a]");
         assert_eq!(why(&mut matcher, id(9_999)), "no token of the vocabulary has this id");
         matcher.advance(id(257)).expect("ab");

@@ -148,7 +148,11 @@ impl Kept {
         }
     }
 
-    fn get<K: Any, T: Send + Sync + 'static>(&self, hash: u64, key: &K) -> Option<(Constraint, Arc<T>)> {
+    fn get<K: Any, T: Send + Sync + 'static>(
+        &self,
+        hash: u64,
+        key: &K,
+    ) -> Option<(Constraint, Arc<T>)> {
         let mut inner = self.inner.lock();
         let Some((at, _, slot)) = inner.slots.get_full_mut(&Asked { hash, key }) else {
             inner.misses += 1;
@@ -184,7 +188,13 @@ impl Kept {
         let rules = &constraint.compiled().rules;
         let nodes: usize = rules.iter().map(|rule| rule.nodes as usize).sum();
         let fixed = fixed + nodes * NODE + rules.len() * RULE;
-        let slot = Slot { constraint: constraint.clone(), made: made.clone(), used: true, fixed, bytes: fixed };
+        let slot = Slot {
+            constraint: constraint.clone(),
+            made: made.clone(),
+            used: true,
+            fixed,
+            bytes: fixed,
+        };
         inner.bytes += fixed;
         let (at, before) = inner.slots.insert_full(Key { hash, content: Box::new(key) }, slot);
         inner.bytes -= before.map_or(0, |slot| slot.bytes);
@@ -266,17 +276,25 @@ mod tests {
     fn schemas_that_say_the_same_are_compiled_once() {
         let engine = engine(1 << 20);
         let first = compile(&engine, r#"{"type": "string", "maxLength": 3}"#);
-        let again = compile(&engine, r#"{"title": "t", "type": "string", "maxLength": 3, "examples": [{"$id": "x"}]}"#);
+        let again = compile(
+            &engine,
+            r#"{"title": "t", "type": "string", "maxLength": 3, "examples": [{"$id": "x"}]}"#,
+        );
         assert!(is_same(&first, &again));
         assert!(!is_same(&first, &compile(&engine, r#"{"type": "string", "maxLength": 4}"#)));
         let compact = SchemaOptions { whitespace: Whitespace::Compact, ..SchemaOptions::default() };
-        let other = engine.compile_json_schema(r#"{"type": "string", "maxLength": 3}"#, &compact).unwrap();
+        let other =
+            engine.compile_json_schema(r#"{"type": "string", "maxLength": 3}"#, &compact).unwrap();
         assert!(!is_same(&first, &other));
         let stats = engine.stats().grammars;
         assert_eq!((stats.hits, stats.misses, stats.entries, stats.evicted), (1, 3, 3, 0));
         // Errors are found anew.
         for _ in 0..2 {
-            assert!(engine.compile_json_schema(r#"{"type": "text"}"#, &SchemaOptions::default()).is_err());
+            assert!(
+                engine
+                    .compile_json_schema(r#"{"type": "text"}"#, &SchemaOptions::default())
+                    .is_err()
+            );
         }
         assert_eq!((engine.stats().grammars.misses, engine.stats().grammars.entries), (5, 3));
         let off = super::tests::engine(0);
@@ -288,10 +306,15 @@ mod tests {
     fn reports_are_those_of_the_schema_asked_for() {
         let engine = engine(1 << 20);
         let options = |policy| SchemaOptions { policy, ..SchemaOptions::default() };
-        let schema = |title: &str| format!(r#"{{"title": "{title}", "properties": {{"a": {{"pattern": "(a)\\1"}}}}}}"#);
+        let schema = |title: &str| {
+            format!(r#"{{"title": "{title}", "properties": {{"a": {{"pattern": "(a)\\1"}}}}}}"#)
+        };
         let registry = Registry::new();
-        let compile =
-            |title, policy| engine.compile_json_schema_in(&schema(title), &registry, &options(policy)).map(|(_, r)| r);
+        let compile = |title, policy| {
+            engine
+                .compile_json_schema_in(&schema(title), &registry, &options(policy))
+                .map(|(_, r)| r)
+        };
         let relaxed = compile("x", Policy::BestEffort).unwrap();
         assert_eq!(relaxed[0].pointer, "/properties/a/pattern");
         assert_eq!(compile("y", Policy::BestEffort).unwrap(), relaxed);
@@ -313,14 +336,19 @@ mod tests {
         let favourite = compile(&engine, r#"{"const": "favourite"}"#);
         let mut mask = vec![0; engine.vocab().mask_words()];
         for i in 0..200 {
-            let constraint =
-                compile(&engine, &format!(r#"{{"properties": {{"a{i}": {{"type": "string", "maxLength": {i}}}}}}}"#));
+            let constraint = compile(
+                &engine,
+                &format!(r#"{{"properties": {{"a{i}": {{"type": "string", "maxLength": {i}}}}}}}"#),
+            );
             let mut matcher = constraint.matcher();
             for byte in format!("{{\"a{i}\":\"").bytes() {
                 matcher.fill_mask(&mut mask);
                 matcher.advance(TokenId::from_raw(u32::from(byte))).unwrap();
             }
-            assert!(is_same(&favourite, &compile(&engine, r#"{"const": "favourite"}"#)), "what is used stays");
+            assert!(
+                is_same(&favourite, &compile(&engine, r#"{"const": "favourite"}"#)),
+                "what is used stays"
+            );
             let stats = engine.stats().grammars;
             assert!(stats.bytes <= 200_000, "{stats:?}");
         }
@@ -329,8 +357,9 @@ mod tests {
         assert!(stats.evicted > 20 && stats.entries > 2, "{stats:?}");
         assert_eq!(stats.entries as u64 + stats.evicted, 201);
         // One that takes more than half of the budget makes room for others before they do.
-        let large: String =
-            (0..800).map(|i| format!(r#""name {i}": {{"type": "integer", "minimum": {i}}},"#)).collect();
+        let large: String = (0..800)
+            .map(|i| format!(r#""name {i}": {{"type": "integer", "minimum": {i}}},"#))
+            .collect();
         compile(&engine, &format!(r#"{{"properties": {{{large} "z": {{}}}}}}"#));
         assert!(is_same(&favourite, &compile(&engine, r#"{"const": "favourite"}"#)));
     }
@@ -338,7 +367,11 @@ mod tests {
     #[test]
     fn threads_that_ask_at_once_get_one_constraint() {
         let engine = engine(1 << 20);
-        let work = || (0..50).map(|i| compile(&engine, &format!(r#"{{"maxLength": {i}}}"#))).collect::<Vec<_>>();
+        let work = || {
+            (0..50)
+                .map(|i| compile(&engine, &format!(r#"{{"maxLength": {i}}}"#)))
+                .collect::<Vec<_>>()
+        };
         let all: Vec<Vec<Constraint>> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()

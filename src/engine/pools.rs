@@ -15,7 +15,13 @@ fn vocab(extra: &[&str]) -> Arc<Vocabulary> {
 fn engine(vocab: &Arc<Vocabulary>, pool_scope: PoolScope, pool_bytes: usize) -> Engine {
     Engine::new(
         vocab.clone(),
-        EngineOptions { direct_walk: 0, pool_scope, pool_bytes, grammar_cache_bytes: 0, ..EngineOptions::default() },
+        EngineOptions {
+            direct_walk: 0,
+            pool_scope,
+            pool_bytes,
+            grammar_cache_bytes: 0,
+            ..EngineOptions::default()
+        },
     )
 }
 
@@ -23,7 +29,10 @@ fn engine(vocab: &Arc<Vocabulary>, pool_scope: PoolScope, pool_bytes: usize) -> 
 fn quoted(before: &str) -> Grammar {
     let mut b = GrammarBuilder::new();
     let text = b.rule("text", Expr::star(Expr::class(ByteSet::of(b"\"").complement())));
-    let start = b.rule("start", Expr::seq([Expr::text(before), Expr::text("\""), Expr::Ref(text), Expr::text("\"")]));
+    let start = b.rule(
+        "start",
+        Expr::seq([Expr::text(before), Expr::text("\""), Expr::Ref(text), Expr::text("\"")]),
+    );
     b.finish(start).unwrap()
 }
 
@@ -56,7 +65,11 @@ fn engines_of_one_vocabulary_share_a_pool() {
     let stats = second.pool_stats();
     assert_eq!((stats.misses, stats.engines, stats.entries), (0, 2, built.entries), "{stats:?}");
     masks(&second, &quoted("b"), "b\"x\"");
-    assert!(second.pool_stats().misses < built.misses, "the text is the same: {:?}", second.pool_stats());
+    assert!(
+        second.pool_stats().misses < built.misses,
+        "the text is the same: {:?}",
+        second.pool_stats()
+    );
     assert!(stats.hits > 0 && first.pool_stats().hits == built.hits, "each engine counts its own");
     // Others have pools of their own.
     let others = [
@@ -102,12 +115,15 @@ fn a_pool_keeps_to_its_budget_and_what_is_used_stays() {
     let tight = engine(&vocab, PoolScope::Engine, 24 << 10);
     let plain = engine(&vocab, PoolScope::Engine, 0);
     let schema = |i: usize| {
-        format!(r#"{{"type": "array", "items": {{"type": "string", "pattern": "^[a-c]{{0,3}}x{i}[ab]*$"}}}}"#)
+        format!(
+            r#"{{"type": "array", "items": {{"type": "string", "pattern": "^[a-c]{{0,3}}x{i}[ab]*$"}}}}"#
+        )
     };
     let mut first = Vec::new();
     for i in 0..200 {
         for (engine, rows) in [(&tight, &mut first), (&plain, &mut Vec::new())] {
-            let constraint = engine.compile_json_schema(&schema(i), &SchemaOptions::default()).unwrap();
+            let constraint =
+                engine.compile_json_schema(&schema(i), &SchemaOptions::default()).unwrap();
             let mut matcher = constraint.matcher();
             rows.clear();
             for byte in format!("[\"abx{i}ab\"").bytes() {
@@ -116,7 +132,11 @@ fn a_pool_keeps_to_its_budget_and_what_is_used_stays() {
                 rows.push(mask);
                 matcher.advance(TokenId::from_raw(u32::from(byte))).unwrap();
             }
-            assert!(engine.pool_stats().bytes <= engine.options().pool_bytes, "{:?}", engine.pool_stats());
+            assert!(
+                engine.pool_stats().bytes <= engine.options().pool_bytes,
+                "{:?}",
+                engine.pool_stats()
+            );
         }
     }
     let stats = tight.pool_stats();
@@ -146,10 +166,15 @@ fn automata_of_the_process_are_shared_and_counted() {
 #[test]
 fn switches_switch() {
     let vocab = vocab(&["\",", "\"}", "ab", "a\""]);
-    let schema = r#"{"properties": {"a": {"type": "string", "maxLength": 30}, "b": {"type": "string"}}}"#;
+    let schema =
+        r#"{"properties": {"a": {"type": "string", "maxLength": 30}, "b": {"type": "string"}}}"#;
     let texts = [r#"{"a":"abc","b":"x"}"#, r#"{"b":"abc","a":"x","#, r#"{"a":"abc","b":"x"}"#];
     let run = |change: fn(&mut Switches)| {
-        let mut options = EngineOptions { direct_walk: 0, pool_scope: PoolScope::Engine, ..EngineOptions::default() };
+        let mut options = EngineOptions {
+            direct_walk: 0,
+            pool_scope: PoolScope::Engine,
+            ..EngineOptions::default()
+        };
         change(&mut options.switches);
         let engine = Engine::new(vocab.clone(), options);
         let constraint = engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap();
@@ -170,7 +195,10 @@ fn switches_switch() {
     };
     let (want, stats, report, nodes, transitions) = run(|_| {});
     assert!(stats.stood_in > 0 && stats.alike > 0, "{stats:?}");
-    assert!(stats.mask_hits > 0 && stats.resolved_hits > 0 && report.built > 0 && transitions > 0, "{stats:?}");
+    assert!(
+        stats.mask_hits > 0 && stats.resolved_hits > 0 && report.built > 0 && transitions > 0,
+        "{stats:?}"
+    );
     let (rows, _, _, _, held) = run(|s| s.transitions = Switch::Off);
     assert_eq!((rows == want, held), (true, 0));
     let (rows, off, ..) = run(|s| s.masks = Switch::Off);

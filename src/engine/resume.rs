@@ -50,7 +50,10 @@ mod tests {
     use super::*;
     use crate::engine::{Engine, EngineOptions};
     use crate::ids::RuleId;
-    use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Grammar, GrammarBuilder, NewTrigger, TagsError, Trigger};
+    use crate::ir::{
+        AfterTag, Dispatch, DispatchEnd, Expr, Grammar, GrammarBuilder, NewTrigger, TagsError,
+        Trigger,
+    };
     use crate::mask::bit;
     use crate::vocab::Vocabulary;
 
@@ -91,7 +94,9 @@ mod tests {
         assert!(bit(&row, TokenId::from_raw(258)), "<two> is still text");
 
         let rule = grammar.dispatching().next().unwrap();
-        let more = grammar.with_tags(rule, &[(NewTrigger::Text(b"<two>".to_vec()), single("(2)"))]).unwrap();
+        let more = grammar
+            .with_tags(rule, &[(NewTrigger::Text(b"<two>".to_vec()), single("(2)"))])
+            .unwrap();
         let mut matcher = matcher.resumed_in(&engine.compile(&more).unwrap()).unwrap();
         matcher.fill_mask(&mut row);
         assert!(bit(&row, TokenId::from_raw(257)) && !bit(&row, TokenId::from_raw(258)));
@@ -105,7 +110,10 @@ mod tests {
         let resumed = early.resumed_in(&engine.compile(&more).unwrap());
         assert!(matches!(resumed, Err(ResumeError::Differs { at: 9, .. })), "{resumed:?}");
         let other = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
-        assert_eq!(early.resumed_in(&other.compile(&more).unwrap()).unwrap_err(), ResumeError::Vocabulary);
+        assert_eq!(
+            early.resumed_in(&other.compile(&more).unwrap()).unwrap_err(),
+            ResumeError::Vocabulary
+        );
         let refused = more.with_tags(RuleId::new(0), &[]);
         assert!(matches!(refused, Err(TagsError::NotOne { found: 0, .. })));
     }

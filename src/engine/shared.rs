@@ -90,7 +90,8 @@ pub(super) struct Counters {
 impl Counters {
     /// Panics where a test has asked for it.
     pub(super) fn maybe_panic(&self, which: usize) {
-        let due = self.faults[which].fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+        let due = self.faults[which]
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
         assert_ne!(due, Ok(1), "asked for by a test");
     }
 }
@@ -116,7 +117,11 @@ impl Shared {
             threads: options.batch_threads,
             pool: OnceLock::new(),
             counters: Arc::default(),
-            background: Background::new(if options.switches.ahead.is_on() { options.background_threads } else { 0 }),
+            background: Background::new(if options.switches.ahead.is_on() {
+                options.background_threads
+            } else {
+                0
+            }),
         }
     }
 
@@ -145,7 +150,12 @@ impl Shared {
     }
 
     /// Does `work` for every item: on the pool's threads if there are at least `parallel` items, else here.
-    pub(super) fn for_each<T: Send>(&self, items: Vec<T>, parallel: usize, work: impl Fn(T) + Send + Sync) {
+    pub(super) fn for_each<T: Send>(
+        &self,
+        items: Vec<T>,
+        parallel: usize,
+        work: impl Fn(T) + Send + Sync,
+    ) {
         match self.pool().filter(|_| items.len() >= parallel) {
             Some(pool) => pool.install(|| items.into_par_iter().for_each(work)),
             None => items.into_iter().for_each(work),

@@ -76,13 +76,18 @@ impl Matcher {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn shortest_completion(&mut self, options: &CompletionOptions) -> Result<Completion, AdvanceError> {
+    pub fn shortest_completion(
+        &mut self,
+        options: &CompletionOptions,
+    ) -> Result<Completion, AdvanceError> {
         if self.terminated {
             return Ok(Completion { length: 0, pieces: Some(Vec::new()) });
         }
         let index = self.index.clone();
         let mut state = index.lock();
-        let found = self.with_retry(&index, &mut state, |matcher, state| matcher.complete(&index, state, options));
+        let found = self.with_retry(&index, &mut state, |matcher, state| {
+            matcher.complete(&index, state, options)
+        });
         found.map_err(|limit| AdvanceError::Limit { what: limit.what() })
     }
 
@@ -135,7 +140,10 @@ impl Matcher {
             // There may be two names in it.
             return self.complete_compared(index, state, options);
         }
-        Ok(Completion { length, pieces: (text.len() <= options.longest).then(|| pieces(index, &text)) })
+        Ok(Completion {
+            length,
+            pieces: (text.len() <= options.longest).then(|| pieces(index, &text)),
+        })
     }
 }
 
@@ -145,7 +153,9 @@ fn pieces(index: &Index, text: &[Step]) -> Vec<Piece> {
         match (step, pieces.last_mut()) {
             (Step::Byte(byte), Some(Piece::Bytes(bytes))) => bytes.push(byte),
             (Step::Byte(byte), _) => pieces.push(Piece::Bytes(vec![byte])),
-            (Step::Special(special), _) => pieces.push(Piece::Special(index.specials[special as usize].first())),
+            (Step::Special(special), _) => {
+                pieces.push(Piece::Special(index.specials[special as usize].first()))
+            }
             _ => {}
         }
     }

@@ -16,7 +16,8 @@ fn engine(extra: &[&str]) -> Engine {
 
 /// Masks always put together from entries of single states.
 fn entries_only(extra: &[&[u8]]) -> Engine {
-    let options = EngineOptions { direct_walk: 0, pool_scope: PoolScope::Engine, ..EngineOptions::default() };
+    let options =
+        EngineOptions { direct_walk: 0, pool_scope: PoolScope::Engine, ..EngineOptions::default() };
     Engine::new(Arc::new(Vocabulary::toy(extra)), options)
 }
 
@@ -63,7 +64,10 @@ fn feed(matcher: &mut Matcher, constraint: &Constraint, text: &str) {
 fn right_recursion_and_repeats_stay_on_one_configuration() {
     let mut b = GrammarBuilder::new();
     let list = b.declare("list");
-    b.define(list, Expr::seq([Expr::text("a"), Expr::optional(Expr::seq([Expr::text(","), Expr::Ref(list)]))]));
+    b.define(
+        list,
+        Expr::seq([Expr::text("a"), Expr::optional(Expr::seq([Expr::text(","), Expr::Ref(list)]))]),
+    );
     let grammar = b.finish(list).unwrap();
     let constraint = engine(&[",a", "a,a"]).compile(&grammar).unwrap();
     let mut matcher = constraint.matcher();
@@ -91,7 +95,9 @@ fn ambiguity_and_left_recursion_stay_small() {
     b.define(a, Expr::alt([Expr::seq([Expr::Ref(bb), Expr::text("x")]), Expr::text("y")]));
     b.define(bb, Expr::seq([Expr::Ref(a), Expr::text("z")]));
     let grammar = b.finish(a).unwrap();
-    for (text, ok) in [("y", true), ("yzx", true), ("yzxzx", true), ("yz", false), ("zx", false), ("yx", false)] {
+    for (text, ok) in
+        [("y", true), ("yzx", true), ("yzxzx", true), ("yz", false), ("zx", false), ("yx", false)]
+    {
         assert_eq!(accepts(&grammar, text), ok, "{text}");
     }
 }
@@ -112,7 +118,8 @@ fn counted_repeats_are_exact() {
     assert!(!accepts(&grammar, &text(62, 70)));
     assert!(!accepts(&grammar, &text(60, 69)));
     assert!(!accepts(&grammar, &text(60, 1001)));
-    let constraint = engine(&["qqqq", "q\"", "\",\"", "qqqqqqqqqqqqqqqq"]).compile(&grammar).unwrap();
+    let constraint =
+        engine(&["qqqq", "q\"", "\",\"", "qqqqqqqqqqqqqqqq"]).compile(&grammar).unwrap();
     let mut matcher = constraint.matcher();
     feed(&mut matcher, &constraint, &format!("\"{}", "q".repeat(69)));
     assert!(!allowed(&mut matcher, &constraint).contains(&"\"".to_owned()));
@@ -148,7 +155,8 @@ fn masks_of_counted_text_tell_where_it_ends() {
                 let next = allowed(&mut matcher, &constraint);
                 for text in &extra {
                     let needs = text.chars().filter(|c| *c != '"').count();
-                    let ends = text.ends_with('"') && schema.contains("items") && read * chars + needs < 3;
+                    let ends =
+                        text.ends_with('"') && schema.contains("items") && read * chars + needs < 3;
                     assert_eq!(
                         next.iter().any(|n| n == text),
                         needs <= left && !ends,
@@ -168,7 +176,8 @@ fn runs_that_may_be_empty_are_not_counted() {
     // Each run may be empty, and the bound is far beyond what a configuration may hold.
     let mut b = GrammarBuilder::new();
     let run = Expr::seq([Expr::star(Expr::text("a")), Expr::star(Expr::text("b"))]);
-    let start = b.rule("start", Expr::seq([Expr::repeat(run, 500_000, Some(1_000_000)), Expr::text(".")]));
+    let start =
+        b.rule("start", Expr::seq([Expr::repeat(run, 500_000, Some(1_000_000)), Expr::text(".")]));
     let grammar = b.finish(start).unwrap();
     let constraint = entries_only(&[b"aab", b"ba."]).compile(&grammar).unwrap();
     let mut matcher = constraint.matcher();
@@ -229,8 +238,12 @@ fn dispatch_fires_loops_and_ends() {
 fn traces_tell_text_from_markers_however_tokens_are_cut() {
     let grammar = dispatch(AfterTag::Loop, DispatchEnd::Anywhere);
     let text = "hello <t no <t>(x)</t> bye <";
-    let expected =
-        [(Some(1), "hello <t no ", false), (None, "<t>", true), (Some(7), "(x)</t>", true), (Some(1), " bye <", false)];
+    let expected = [
+        (Some(1), "hello <t no ", false),
+        (None, "<t>", true),
+        (Some(7), "(x)</t>", true),
+        (Some(1), " bye <", false),
+    ];
     let pieces = ["hello <", "t no <t>", "(x)</t> b", "ye <", "(x)", "</t>"];
     let constraint = engine(&pieces).compile(&grammar).unwrap();
     let cuts: [&[&str]; 2] = [&[], &["hello <", "t no <t>", "(x)</t> b", "ye <"]];
@@ -240,7 +253,9 @@ fn traces_tell_text_from_markers_however_tokens_are_cut() {
         let tokens: Vec<TokenId> = if cut.is_empty() {
             text.bytes().map(|b| TokenId::from_raw(u32::from(b))).collect()
         } else {
-            cut.iter().map(|p| TokenId::new(257 + pieces.iter().position(|q| q == p).unwrap())).collect()
+            cut.iter()
+                .map(|p| TokenId::new(257 + pieces.iter().position(|q| q == p).unwrap()))
+                .collect()
         };
         let mut spans: Vec<crate::matcher::Span> = Vec::new();
         for token in tokens {
@@ -271,7 +286,8 @@ fn traces_tell_text_from_markers_however_tokens_are_cut() {
 fn special_tokens_are_not_bytes_and_stops_end() {
     let mut b = GrammarBuilder::new();
     let special = b.special(SpecialToken::Name("<|call|>".into()));
-    let start = b.rule("start", Expr::seq([Expr::text("a"), Expr::Special(special), Expr::text("b")]));
+    let start =
+        b.rule("start", Expr::seq([Expr::text("a"), Expr::Special(special), Expr::text("b")]));
     let grammar = b.finish(start).unwrap();
     let mut vocab = Vocabulary::builder(300);
     for byte in 0..=255u8 {
@@ -331,10 +347,14 @@ fn emptied_caches_change_nothing() {
 fn an_unbounded_sequence_ends_in_a_typed_limit() {
     let class = Expr::class(ByteSet::range(b'a', b'z'));
     let mut b = GrammarBuilder::new();
-    let start = b.rule("start", Expr::seq([Expr::repeat(class, 0, Some(500_000)), Expr::text(".")]));
+    let start =
+        b.rule("start", Expr::seq([Expr::repeat(class, 0, Some(500_000)), Expr::text(".")]));
     let grammar = b.finish(start).unwrap();
     let limits = Limits { parser_bytes: 40_000, ..Limits::default() };
-    let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions { limits, ..EngineOptions::default() });
+    let engine = Engine::new(
+        Arc::new(Vocabulary::toy(&[])),
+        EngineOptions { limits, ..EngineOptions::default() },
+    );
     let constraint = engine.compile(&grammar).unwrap();
     let mut matcher = constraint.matcher();
     let end = (0..5_000).find_map(|_| matcher.advance(TokenId::from_raw(u32::from(b'a'))).err());

@@ -41,7 +41,14 @@ impl Diagnostic {
     /// An error about a piece of the text.
     pub fn error(span: Range<usize>, message: impl Into<String>) -> Diagnostic {
         let message = message.into();
-        Diagnostic { severity: Severity::Error, message, span, label: None, related: None, help: None }
+        Diagnostic {
+            severity: Severity::Error,
+            message,
+            span,
+            label: None,
+            related: None,
+            help: None,
+        }
     }
 
     /// A warning about a piece of the text.
@@ -145,12 +152,14 @@ impl Diagnostics {
         };
         // Of lines without end, such as a grammar generated into one line, only a window is shown.
         let line = self.text[..diagnostic.span.start].rfind('\n').map_or(0, |at| at + 1);
-        let line_end =
-            self.text[diagnostic.span.start..].find('\n').map_or(self.text.len(), |n| diagnostic.span.start + n);
+        let line_end = self.text[diagnostic.span.start..]
+            .find('\n')
+            .map_or(self.text.len(), |n| diagnostic.span.start + n);
         let (text, from) = if line_end - line <= MAX_SHOWN {
             (&*self.text, 0)
         } else {
-            let from = floor(&self.text, diagnostic.span.start.saturating_sub(MAX_SHOWN / 2).max(line));
+            let from =
+                floor(&self.text, diagnostic.span.start.saturating_sub(MAX_SHOWN / 2).max(line));
             (&self.text[from..floor(&self.text, (from + MAX_SHOWN).min(line_end))], from)
         };
         let within = |span: &Range<usize>| {
@@ -162,14 +171,16 @@ impl Diagnostics {
         };
         let mut snippet = Snippet::source(text).path(&*self.name).line_start(self.place(from).0);
         if let Some(span) = within(&diagnostic.span) {
-            snippet = snippet.annotation(AnnotationKind::Primary.span(span).label(diagnostic.label.as_deref()));
+            snippet = snippet
+                .annotation(AnnotationKind::Primary.span(span).label(diagnostic.label.as_deref()));
         }
         if let Some((span, what)) = &diagnostic.related
             && let Some(span) = within(span)
         {
             snippet = snippet.annotation(AnnotationKind::Context.span(span).label(Some(&**what)));
         }
-        let mut group = Group::with_title(level.primary_title(&*diagnostic.message)).element(snippet);
+        let mut group =
+            Group::with_title(level.primary_title(&*diagnostic.message)).element(snippet);
         if let Some(help) = &diagnostic.help {
             group = group.element(Level::HELP.message(&**help));
         }
@@ -235,7 +246,8 @@ mod tests {
     #[test]
     fn places_anywhere_in_any_text_are_shown() {
         for text in ["", "\n", "é", "a\r\nb", &"x".repeat(5_000), &"é\n".repeat(200)] {
-            for (start, end) in [(0, 0), (0, 1), (1, 0), (1, 9_999), (4_000, 4_001), (9_999, 9_999)] {
+            for (start, end) in [(0, 0), (0, 1), (1, 0), (1, 9_999), (4_000, 4_001), (9_999, 9_999)]
+            {
                 let mut all = Diagnostics::new("text", text);
                 all.push(Diagnostic::error(start..end, "wrong").related(0..1, "here"));
                 assert!(all.to_string().len() < 2_000);

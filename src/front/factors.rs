@@ -22,10 +22,13 @@ pub(super) fn substring<C: AsRef<[u8]>>(chunks: &[C]) -> Expr {
     }
     let factors = Dfa::factors(&word);
     let states = 0..factors.len() as u32;
-    let mut graph = Graph { nodes: factors.len() as u32, ends: states.clone().collect(), ..Graph::default() };
+    let mut graph =
+        Graph { nodes: factors.len() as u32, ends: states.clone().collect(), ..Graph::default() };
     for state in states {
         for edge in factors.edges(state) {
-            (edge.lo..=edge.hi).for_each(|chunk| graph.edge(state, Expr::bytes(distinct[chunk as usize]), edge.to));
+            (edge.lo..=edge.hi).for_each(|chunk| {
+                graph.edge(state, Expr::bytes(distinct[chunk as usize]), edge.to)
+            });
         }
     }
     Expr::Graph(Box::new(graph))

@@ -69,7 +69,8 @@ impl RegexError {
                 Diagnostic::error(at(*offset), "not a regular expression").label(reason.clone())
             }
             RegexError::Unsupported { offset, what } => {
-                Diagnostic::error(at(*offset), "no automaton matches this, or it is not supported").label(*what)
+                Diagnostic::error(at(*offset), "no automaton matches this, or it is not supported")
+                    .label(*what)
             }
             RegexError::TooLarge(_) => Diagnostic::error(0..source.len(), self.to_string()),
         });
@@ -113,7 +114,11 @@ impl Pattern {
 
     /// Parses a pattern. The scope is the caller's matter. Bounded by [`Limits::source_bytes`], [`Limits::depth`] and, for ranges of
     /// code points and literals together, [`Limits::nodes`].
-    pub fn with_options(source: &str, options: &RegexOptions, limits: &Limits) -> Result<Pattern, RegexError> {
+    pub fn with_options(
+        source: &str,
+        options: &RegexOptions,
+        limits: &Limits,
+    ) -> Result<Pattern, RegexError> {
         if source.len() > limits.source_bytes {
             return Err(TooLarge::States { limit: limits.source_bytes }.into());
         }
@@ -126,7 +131,10 @@ impl Pattern {
         }
         let nest = u32::try_from(limits.depth).unwrap_or(u32::MAX);
         let insensitive = options.case == Case::Insensitive;
-        let mut parser = regex_syntax::ParserBuilder::new().nest_limit(nest).case_insensitive(insensitive).build();
+        let mut parser = regex_syntax::ParserBuilder::new()
+            .nest_limit(nest)
+            .case_insensitive(insensitive)
+            .build();
         let hir = parser.parse(&translated.text).map_err(|error| {
             let (offset, reason) = match &error {
                 regex_syntax::Error::Parse(e) => (e.span().start.offset, e.kind().to_string()),
@@ -142,30 +150,47 @@ impl Pattern {
         for mark in translated.marks {
             conditions.push(match mark {
                 Mark::Boundary { negated } => Condition::Boundary { negated },
-                Mark::Ahead { body, negated, options } => {
-                    Condition::Ahead { pattern: Pattern::ahead(source, body, &options, limits)?, negated }
-                }
+                Mark::Ahead { body, negated, options } => Condition::Ahead {
+                    pattern: Pattern::ahead(source, body, &options, limits)?,
+                    negated,
+                },
             });
         }
         Ok(Pattern { hir, conditions })
     }
 
     /// The inside of a look-ahead.
-    fn ahead(source: &str, body: Range<usize>, options: &RegexOptions, limits: &Limits) -> Result<Pattern, RegexError> {
+    fn ahead(
+        source: &str,
+        body: Range<usize>,
+        options: &RegexOptions,
+        limits: &Limits,
+    ) -> Result<Pattern, RegexError> {
         const BEGIN: &str = "^(?:";
         let unsupported = |what| Err(RegexError::Unsupported { offset: body.start, what });
-        let Some(depth) = limits.depth.checked_sub(1) else { return unsupported("so deep a look-ahead") };
+        let Some(depth) = limits.depth.checked_sub(1) else {
+            return unsupported("so deep a look-ahead");
+        };
         let limits = Limits { depth, ..limits.clone() };
         let inside = &source[body.clone()];
-        let place = |offset: usize| body.start + offset.saturating_sub(BEGIN.len()).min(inside.len());
+        let place =
+            |offset: usize| body.start + offset.saturating_sub(BEGIN.len()).min(inside.len());
         let pattern = Pattern::with_options(&format!("{BEGIN}{inside})"), options, &limits);
         let pattern = pattern.map_err(|error| match error {
-            RegexError::Syntax { offset, reason } => RegexError::Syntax { offset: place(offset), reason },
-            RegexError::Unsupported { offset, what } => RegexError::Unsupported { offset: place(offset), what },
+            RegexError::Syntax { offset, reason } => {
+                RegexError::Syntax { offset: place(offset), reason }
+            }
+            RegexError::Unsupported { offset, what } => {
+                RegexError::Unsupported { offset: place(offset), what }
+            }
             other => other,
         })?;
         // What is before the place is not known inside.
-        if pattern.conditions.iter().any(|condition| matches!(condition, Condition::Boundary { .. })) {
+        if pattern
+            .conditions
+            .iter()
+            .any(|condition| matches!(condition, Condition::Boundary { .. }))
+        {
             return unsupported("a word boundary in a look-ahead");
         }
         if anchors(&pattern.hir) > 1 {
@@ -212,7 +237,12 @@ impl Pattern {
 
     /// The texts of `min..=max` code points that contain a match, where that needs no automaton: the pattern is anchored, without
     /// alternatives, and all of its parts but one have a fixed length; that one repeats single code points. `None` otherwise.
-    pub fn of_length(&self, min: u32, max: Option<u32>, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Option<Expr> {
+    pub fn of_length(
+        &self,
+        min: u32,
+        max: Option<u32>,
+        spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr,
+    ) -> Option<Expr> {
         let branches = edges(&self.hir).filter(|_| self.conditions.is_empty())?;
         let [Edges { at_start: true, at_end: true, parts }] = &branches[..] else { return None };
         fn bare(mut part: &Hir) -> &Hir {
@@ -232,14 +262,19 @@ impl Pattern {
         if length(&repetition.sub) != (1, Some(1)) {
             return None;
         }
-        let fixed = parts.iter().filter(|part| is_fixed(part)).fold(0u32, |n, part| n.saturating_add(length(part).0));
+        let fixed = parts
+            .iter()
+            .filter(|part| is_fixed(part))
+            .fold(0u32, |n, part| n.saturating_add(length(part).0));
         let fewest = repetition.min.max(min.saturating_sub(fixed));
         let most = match (repetition.max, max) {
             (own, Some(max)) => Some(own.unwrap_or(u32::MAX).min(max.checked_sub(fixed)?)),
             (own, None) => own,
         };
         Some(Expr::seq(parts.iter().map(|part| match part.kind() {
-            HirKind::Repetition(r) if !is_fixed(part) => Expr::repeat(lower_hir(&r.sub, spell), fewest, most),
+            HirKind::Repetition(r) if !is_fixed(part) => {
+                Expr::repeat(lower_hir(&r.sub, spell), fewest, most)
+            }
             _ => lower_hir(part, spell),
         })))
     }
@@ -256,7 +291,8 @@ impl Pattern {
 
     fn dfa(&self, scope: Scope, limit: usize) -> Result<Dfa, TooLarge> {
         let anchored = !self.hir.properties().look_set().is_empty();
-        let mut build = Build { nfa: Nfa::new(), layers: if anchored { 4 } else { 1 }, edges: 0, limit };
+        let mut build =
+            Build { nfa: Nfa::new(), layers: if anchored { 4 } else { 1 }, edges: 0, limit };
         let start = build.state()?;
         let end = build.state()?;
         let mut from = start;
@@ -325,7 +361,11 @@ pub fn lower(source: &str, options: &RegexOptions, limits: &Limits) -> Result<Gr
     )
 }
 
-fn lower_within(source: &str, options: &RegexOptions, limits: &Limits) -> Result<Grammar, RegexError> {
+fn lower_within(
+    source: &str,
+    options: &RegexOptions,
+    limits: &Limits,
+) -> Result<Grammar, RegexError> {
     let pattern = Pattern::with_options(source, options, limits)?;
     let mut builder = GrammarBuilder::new();
     let body = match (pattern.branches(&mut spell_utf8), options.scope) {
@@ -341,7 +381,9 @@ fn lower_within(source: &str, options: &RegexOptions, limits: &Limits) -> Result
         (None, scope) => spell_dfa(&pattern.dfa(scope, limits.automaton_states)?, &mut spell_utf8),
     };
     let start = builder.rule("regex", body);
-    builder.finish(start).map_err(|error| RegexError::Syntax { offset: 0, reason: error.to_string() })
+    builder
+        .finish(start)
+        .map_err(|error| RegexError::Syntax { offset: 0, reason: error.to_string() })
 }
 
 /// UTF-8 bytes of the code points.
@@ -352,7 +394,9 @@ pub fn spell_utf8(ranges: &[(u32, u32)]) -> Expr {
         if lo < 0x80 {
             ascii.insert_range(lo as u8, hi.min(0x7F) as u8);
         }
-        if let (true, Some(lo), Some(hi)) = (hi >= 0x80, scalar_from(lo.max(0x80)), scalar_until(hi)) {
+        if let (true, Some(lo), Some(hi)) =
+            (hi >= 0x80, scalar_from(lo.max(0x80)), scalar_until(hi))
+        {
             parts.push(Expr::code_points(lo, hi));
         }
     }
@@ -418,12 +462,17 @@ fn edges(hir: &Hir) -> Option<Vec<Edges<'_>>> {
             Some(out)
         }
         HirKind::Capture(capture) => edges(&capture.sub),
-        HirKind::Look(Look::Start) => Some(vec![Edges { at_start: true, at_end: false, parts: Vec::new() }]),
-        HirKind::Look(Look::End) => Some(vec![Edges { at_start: false, at_end: true, parts: Vec::new() }]),
+        HirKind::Look(Look::Start) => {
+            Some(vec![Edges { at_start: true, at_end: false, parts: Vec::new() }])
+        }
+        HirKind::Look(Look::End) => {
+            Some(vec![Edges { at_start: false, at_end: true, parts: Vec::new() }])
+        }
         HirKind::Concat(parts) => {
             let is = |h: &Hir, look: Look| matches!(h.kind(), HirKind::Look(l) if *l == look);
             let begin = parts.iter().take_while(|p| is(p, Look::Start)).count();
-            let end = parts.len() - parts[begin..].iter().rev().take_while(|p| is(p, Look::End)).count();
+            let end =
+                parts.len() - parts[begin..].iter().rev().take_while(|p| is(p, Look::End)).count();
             let middle = &parts[begin..end];
             if let [only] = middle
                 && !only.properties().look_set().is_empty()
@@ -438,7 +487,11 @@ fn edges(hir: &Hir) -> Option<Vec<Edges<'_>>> {
             if middle.iter().any(|p| !p.properties().look_set().is_empty()) {
                 return None;
             }
-            Some(vec![Edges { at_start: begin > 0, at_end: end < parts.len(), parts: middle.iter().collect() }])
+            Some(vec![Edges {
+                at_start: begin > 0,
+                at_end: end < parts.len(),
+                parts: middle.iter().collect(),
+            }])
         }
         _ => None,
     }
@@ -467,8 +520,7 @@ fn size(hir: &Hir, cap: usize) -> usize {
 
 /// Whether there is a bounded repetition, of some runs and more, of texts without a bound.
 fn counts_texts(hir: &Hir) -> bool {
-    let counts =
-        matches!(hir.kind(), HirKind::Repetition(r) if r.max.is_some_and(|max| max > 4) && length(&r.sub).1.is_none());
+    let counts = matches!(hir.kind(), HirKind::Repetition(r) if r.max.is_some_and(|max| max > 4) && length(&r.sub).1.is_none());
     counts || hir.kind().subs().iter().any(counts_texts)
 }
 
@@ -477,7 +529,8 @@ fn length(hir: &Hir) -> (u32, Option<u32>) {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => (0, Some(0)),
         HirKind::Literal(literal) => {
-            let n = std::str::from_utf8(&literal.0).map_or(literal.0.len(), |s| s.chars().count()) as u32;
+            let n = std::str::from_utf8(&literal.0).map_or(literal.0.len(), |s| s.chars().count())
+                as u32;
             (n, Some(n))
         }
         HirKind::Class(_) => (1, Some(1)),
@@ -498,7 +551,8 @@ fn length(hir: &Hir) -> (u32, Option<u32>) {
         HirKind::Alternation(parts) => {
             let mut lengths = parts.iter().map(length);
             let first = lengths.next().unwrap_or((0, Some(0)));
-            lengths.fold(first, |(min, max), (a, b)| (min.min(a), max.zip(b).map(|(x, y)| x.max(y))))
+            lengths
+                .fold(first, |(min, max), (a, b)| (min.min(a), max.zip(b).map(|(x, y)| x.max(y))))
         }
     }
 }
@@ -509,9 +563,15 @@ fn lower_hir(hir: &Hir, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Expr {
         HirKind::Literal(literal) => Expr::seq(literal_chars(&literal.0).map(|c| spell(&[(c, c)]))),
         HirKind::Class(class) => spell(&class_ranges(class)),
         HirKind::Capture(capture) => lower_hir(&capture.sub, spell),
-        HirKind::Repetition(Repetition { min, max, sub, .. }) => Expr::repeat(lower_hir(sub, spell), *min, *max),
-        HirKind::Concat(parts) => Expr::seq(parts.iter().map(|p| lower_hir(p, spell)).collect::<Vec<_>>()),
-        HirKind::Alternation(parts) => Expr::alt(parts.iter().map(|p| lower_hir(p, spell)).collect::<Vec<_>>()),
+        HirKind::Repetition(Repetition { min, max, sub, .. }) => {
+            Expr::repeat(lower_hir(sub, spell), *min, *max)
+        }
+        HirKind::Concat(parts) => {
+            Expr::seq(parts.iter().map(|p| lower_hir(p, spell)).collect::<Vec<_>>())
+        }
+        HirKind::Alternation(parts) => {
+            Expr::alt(parts.iter().map(|p| lower_hir(p, spell)).collect::<Vec<_>>())
+        }
     }
 }
 
@@ -535,7 +595,9 @@ fn class_ranges(class: &Class) -> Vec<(u32, u32)> {
             }
             out
         }
-        Class::Bytes(class) => class.ranges().iter().map(|r| (r.start().into(), r.end().into())).collect(),
+        Class::Bytes(class) => {
+            class.ranges().iter().map(|r| (r.start().into(), r.end().into())).collect()
+        }
     }
 }
 
@@ -557,7 +619,9 @@ struct Build {
 
 impl Build {
     fn state(&mut self) -> Result<u32, TooLarge> {
-        if self.nfa.len() >= self.limit.saturating_mul(4) || self.edges >= self.limit.saturating_mul(40) {
+        if self.nfa.len() >= self.limit.saturating_mul(4)
+            || self.edges >= self.limit.saturating_mul(40)
+        {
             return Err(TooLarge::States { limit: self.limit });
         }
         fuel::spend(self.layers as usize)?;
@@ -614,9 +678,12 @@ impl Build {
                     self.nfa.epsilon(from + FRESH, to + FRESH);
                     self.nfa.epsilon(from + FRESH_ENDED, to + FRESH_ENDED);
                 } else {
-                    for (layer, ended) in
-                        [(FRESH, FRESH_ENDED), (FRESH_ENDED, FRESH_ENDED), (READ, READ_ENDED), (READ_ENDED, READ_ENDED)]
-                    {
+                    for (layer, ended) in [
+                        (FRESH, FRESH_ENDED),
+                        (FRESH_ENDED, FRESH_ENDED),
+                        (READ, READ_ENDED),
+                        (READ_ENDED, READ_ENDED),
+                    ] {
                         self.nfa.epsilon(from + layer, to + ended);
                     }
                 }

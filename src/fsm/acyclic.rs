@@ -57,7 +57,8 @@ impl Acyclic {
         let Acyclic { done, known, open } = self;
         let Open { edges, is_final } = &mut open[at];
         let own = hash(edges, *is_final);
-        let same = |&state: &u32| done.is_final(state) == *is_final && done.edges(state) == &edges[..];
+        let same =
+            |&state: &u32| done.is_final(state) == *is_final && done.edges(state) == &edges[..];
         let state = match known.find(own, same) {
             Some(&state) => state,
             None => {
@@ -65,7 +66,9 @@ impl Acyclic {
                 done.edges.extend_from_slice(edges);
                 done.offsets.push(done.edges.len() as u32);
                 done.finals.push(*is_final);
-                known.insert_unique(own, state, |&state| hash(done.edges(state), done.is_final(state)));
+                known.insert_unique(own, state, |&state| {
+                    hash(done.edges(state), done.is_final(state))
+                });
                 state
             }
         };

@@ -12,7 +12,8 @@ impl ByteSet {
     /// All 256 bytes.
     pub const ALL: ByteSet = ByteSet([u64::MAX; 4]);
     /// White space as JSON has it: space, tab, line feed, carriage return.
-    pub const WHITE_SPACE: ByteSet = ByteSet([1 << b' ' | 1 << b'\t' | 1 << b'\n' | 1 << b'\r', 0, 0, 0]);
+    pub const WHITE_SPACE: ByteSet =
+        ByteSet([1 << b' ' | 1 << b'\t' | 1 << b'\n' | 1 << b'\r', 0, 0, 0]);
 
     /// The bytes `lo..=hi`.
     pub fn range(lo: u8, hi: u8) -> Self {

@@ -69,7 +69,10 @@ impl Dfa {
     }
 
     /// What is kept with the automaton about its states; found the first time that it is asked for.
-    pub(crate) fn residuals(&self, find: impl FnOnce(&Dfa) -> Option<Box<[u32]>>) -> Option<&[u32]> {
+    pub(crate) fn residuals(
+        &self,
+        find: impl FnOnce(&Dfa) -> Option<Box<[u32]>>,
+    ) -> Option<&[u32]> {
         self.known.residuals.get_or_init(|| find(self)).as_deref()
     }
 
@@ -85,7 +88,8 @@ impl Dfa {
 
     /// Exactly one word.
     pub fn word(symbols: impl IntoIterator<Item = u32>) -> Dfa {
-        let edges: Vec<Edge> = symbols.into_iter().zip(1..).map(|(lo, to)| Edge { lo, hi: lo, to }).collect();
+        let edges: Vec<Edge> =
+            symbols.into_iter().zip(1..).map(|(lo, to)| Edge { lo, hi: lo, to }).collect();
         let mut offsets: Vec<u32> = (0..=edges.len() as u32).collect();
         offsets.push(edges.len() as u32);
         let finals = (0..=edges.len()).map(|state| state == edges.len()).collect();
@@ -100,7 +104,12 @@ impl Dfa {
     }
 
     /// Words of `min..=max` symbols, each from `ranges` (no upper bound: `None`).
-    pub fn counted(ranges: &[(u32, u32)], min: u32, max: Option<u32>, limit: usize) -> Result<Dfa, TooLarge> {
+    pub fn counted(
+        ranges: &[(u32, u32)],
+        min: u32,
+        max: Option<u32>,
+        limit: usize,
+    ) -> Result<Dfa, TooLarge> {
         let states = max.unwrap_or(min) as usize + 1;
         if states > limit {
             return Err(TooLarge::States { limit });
@@ -155,7 +164,8 @@ impl Dfa {
     /// The edges that leave a state, ascending.
     #[inline]
     pub fn edges(&self, state: u32) -> &[Edge] {
-        &self.edges[self.offsets[state as usize] as usize..self.offsets[state as usize + 1] as usize]
+        &self.edges
+            [self.offsets[state as usize] as usize..self.offsets[state as usize + 1] as usize]
     }
 
     /// Total number of edges.
@@ -246,10 +256,12 @@ impl Dfa {
     pub fn goes_on(&self) -> bool {
         // A state that leads only to states that end ends, too. Each edge is taken away once.
         let states = 0..self.len() as u32;
-        let edges = || states.clone().flat_map(|from| self.edges(from).iter().map(move |e| (e.to, from)));
+        let edges =
+            || states.clone().flat_map(|from| self.edges(from).iter().map(move |e| (e.to, from)));
         let back = Grouped::new(self.len(), edges);
         let mut left: Vec<usize> = states.clone().map(|state| self.edges(state).len()).collect();
-        let mut ended: Vec<u32> = states.clone().filter(|&state| left[state as usize] == 0).collect();
+        let mut ended: Vec<u32> =
+            states.clone().filter(|&state| left[state as usize] == 0).collect();
         while let Some(state) = ended.pop() {
             for &from in back.of(state) {
                 left[from as usize] -= 1;

@@ -20,7 +20,11 @@ impl Dfa {
         let mut last = 0;
         for &symbol in word {
             let new = classes.len();
-            classes.push(Class { len: classes[last].len + 1, link: Some(0), next: HashMap::default() });
+            classes.push(Class {
+                len: classes[last].len + 1,
+                link: Some(0),
+                next: HashMap::default(),
+            });
             let mut at = Some(last);
             while let Some(from) = at.filter(|&from| !classes[from].next.contains_key(&symbol)) {
                 classes[from].next.insert(symbol, new);
@@ -36,7 +40,9 @@ impl Dfa {
                     let shorter = Class { len: classes[from].len + 1, ..classes[to].clone() };
                     classes.push(shorter);
                     let mut at = Some(from);
-                    while let Some(from) = at.filter(|&from| classes[from].next.get(&symbol) == Some(&to)) {
+                    while let Some(from) =
+                        at.filter(|&from| classes[from].next.get(&symbol) == Some(&to))
+                    {
                         classes[from].next.insert(symbol, split);
                         at = classes[from].link;
                     }
@@ -51,7 +57,10 @@ impl Dfa {
             builder.state(true);
         }
         for (from, class) in (0u32..).zip(&classes) {
-            class.next.iter().for_each(|(&symbol, &to)| builder.edge(from, symbol, symbol, to as u32));
+            class
+                .next
+                .iter()
+                .for_each(|(&symbol, &to)| builder.edge(from, symbol, symbol, to as u32));
         }
         builder.finish()
     }

@@ -10,7 +10,10 @@ pub(crate) struct Grouped {
 
 impl Grouped {
     /// From `(group, value)` pairs, groups `0..groups`. The pairs are asked for twice. Linear.
-    pub(crate) fn new<I: Iterator<Item = (u32, u32)>>(groups: usize, pairs: impl Fn() -> I) -> Grouped {
+    pub(crate) fn new<I: Iterator<Item = (u32, u32)>>(
+        groups: usize,
+        pairs: impl Fn() -> I,
+    ) -> Grouped {
         let mut begins = vec![0u32; groups + 1];
         pairs().for_each(|(group, _)| begins[group as usize] += 1);
         let mut sum = 0;

@@ -101,7 +101,9 @@ const SHAPES: ([u8; 256], [(u8, u8); 256]) = {
     }
     while byte < 256 {
         let mut group = 0;
-        while group < GROUPS.len() && !(GROUPS[group].0 as usize <= byte && byte <= GROUPS[group].1 as usize) {
+        while group < GROUPS.len()
+            && !(GROUPS[group].0 as usize <= byte && byte <= GROUPS[group].1 as usize)
+        {
             group += 1;
         }
         if group == GROUPS.len() {
@@ -162,7 +164,9 @@ mod tests {
     fn each_byte_is_of_its_shape() {
         for byte in 0..=255u8 {
             let (lo, hi) = shape_bytes(shape(byte));
-            assert!((lo..=hi).contains(&byte) && (lo..=hi).all(|other| shape(other) == shape(byte)));
+            assert!(
+                (lo..=hi).contains(&byte) && (lo..=hi).all(|other| shape(other) == shape(byte))
+            );
             assert!(lo == hi || usize::from(shape(byte)) < GROUPS.len());
         }
         const { assert!(GROUPS.len() <= u16::BITS as usize) };

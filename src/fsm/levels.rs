@@ -23,7 +23,12 @@ pub(crate) struct Levels {
 impl Levels {
     /// Of a graph with so many nodes, as far as `horizon` steps. `None` if they are too many to be kept. Cost: the edges, times the
     /// levels before they repeat.
-    pub(crate) fn of(nodes: usize, edges: &[(u32, u32)], ends: &[u32], horizon: Option<u32>) -> Option<Levels> {
+    pub(crate) fn of(
+        nodes: usize,
+        edges: &[(u32, u32)],
+        ends: &[u32],
+        horizon: Option<u32>,
+    ) -> Option<Levels> {
         let words = nodes.div_ceil(64);
         let mut level: Box<[u64]> = vec![0; words].into();
         ends.iter().for_each(|&end| level[end as usize / 64] |= 1 << (end % 64));
@@ -38,14 +43,17 @@ impl Levels {
                 }
                 Entry::Vacant(new) => new.insert(steps),
             };
-            for (node, nearest) in out.nearest.iter_mut().enumerate().filter(|(_, nearest)| nearest.is_none()) {
+            for (node, nearest) in
+                out.nearest.iter_mut().enumerate().filter(|(_, nearest)| nearest.is_none())
+            {
                 if level[node / 64] >> (node % 64) & 1 == 1 {
                     *nearest = Some(steps as u32);
                 }
             }
             let mut next: Box<[u64]> = vec![0; words].into();
             for &(from, to) in edges {
-                next[from as usize / 64] |= (level[to as usize / 64] >> (to % 64) & 1) << (from % 64);
+                next[from as usize / 64] |=
+                    (level[to as usize / 64] >> (to % 64) & 1) << (from % 64);
             }
             if fuel::spend(words + edges.len() / 4).is_err() {
                 return None;

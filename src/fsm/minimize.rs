@@ -231,7 +231,9 @@ impl Dfa {
             }
             i += 1;
         }
-        let back = Grouped::new(n, || order.iter().flat_map(|&s| self.edges(s).iter().map(move |e| (e.to, s))));
+        let back = Grouped::new(n, || {
+            order.iter().flat_map(|&s| self.edges(s).iter().map(move |e| (e.to, s)))
+        });
         back.reached(order.iter().copied().filter(|&s| self.is_final(s)))
     }
 

@@ -22,7 +22,8 @@ pub use byteset::{ByteSet, escape};
 pub use dfa::{Dfa, DfaBuilder, Edge};
 pub(crate) use grouped::Grouped;
 pub(crate) use kinds::{
-    ASCII_LETTERS, BLACK_CODE_POINTS, CODE_POINTS, NOT_ASCII, bytes_of, kind, shape, shape_bytes, shape_kinds,
+    ASCII_LETTERS, BLACK_CODE_POINTS, CODE_POINTS, NOT_ASCII, bytes_of, kind, shape, shape_bytes,
+    shape_kinds,
 };
 pub(crate) use levels::Levels;
 pub(crate) use minimize::coarsest;

@@ -48,7 +48,9 @@ impl Moves {
                     let mut to = edge.to;
                     while !is_node(to) {
                         let mut behind = nfa.epsilons(to);
-                        let (Some(next), None, true) = (behind.next(), behind.next(), nfa.is_edgeless(to)) else {
+                        let (Some(next), None, true) =
+                            (behind.next(), behind.next(), nfa.is_edgeless(to))
+                        else {
                             return None;
                         };
                         to = next;
@@ -89,7 +91,8 @@ impl Moves {
         /// With fewer it is hardly worth a look.
         const MANY: usize = 4;
         let stays = self.edges[node as usize].iter().any(|&(_, _, to)| to == node);
-        let alike = |level: &[u32]| level.iter().filter(|&&class| class == level[node as usize]).count();
+        let alike =
+            |level: &[u32]| level.iter().filter(|&&class| class == level[node as usize]).count();
         stays && self.level(moves).is_some_and(|level| alike(level) >= MANY)
     }
 
@@ -102,8 +105,10 @@ impl Moves {
                 return None;
             }
             let (classes, next) = self.next();
-            self.is_stable =
-                self.levels.last().is_some_and(|last| last.iter().max() == classes.checked_sub(1).as_ref());
+            self.is_stable = self
+                .levels
+                .last()
+                .is_some_and(|last| last.iter().max() == classes.checked_sub(1).as_ref());
             self.levels.push(next);
         }
         self.levels.get((moves as usize).min(self.levels.len() - 1)).map(|level| &level[..])
@@ -123,7 +128,8 @@ impl Moves {
                 Some(before) => before[to as usize],
                 None => SOME,
             };
-            let mut said: Vec<Labelled> = edges.iter().map(|&(lo, hi, to)| (lo, hi, class(to))).collect();
+            let mut said: Vec<Labelled> =
+                edges.iter().map(|&(lo, hi, to)| (lo, hi, class(to))).collect();
             fuel::charge(2 + said.len());
             said.sort_unstable();
             said.dedup();
@@ -155,7 +161,13 @@ mod tests {
     }
 
     /// Whether two nodes do the same with all texts of at most `left` symbols that take at most so many moves from either.
-    fn same(edges: &[(u32, u32, u32)], ends: &[u32], (a, b): (u32, u32), moves: u32, left: u32) -> bool {
+    fn same(
+        edges: &[(u32, u32, u32)],
+        ends: &[u32],
+        (a, b): (u32, u32),
+        moves: u32,
+        left: u32,
+    ) -> bool {
         if ends.contains(&a) != ends.contains(&b) {
             return false;
         }
@@ -164,8 +176,12 @@ mod tests {
             match (to(a), to(b)) {
                 (None, None) => true,
                 (Some(_), Some(_)) if left == 0 => true,
-                (Some(x), Some(y)) if x == a && y == b => same(edges, ends, (x, y), moves, left - 1),
-                (Some(x), Some(y)) if x != a && y != b => moves == 0 || same(edges, ends, (x, y), moves - 1, left - 1),
+                (Some(x), Some(y)) if x == a && y == b => {
+                    same(edges, ends, (x, y), moves, left - 1)
+                }
+                (Some(x), Some(y)) if x != a && y != b => {
+                    moves == 0 || same(edges, ends, (x, y), moves - 1, left - 1)
+                }
                 _ => false,
             }
         })
@@ -193,16 +209,27 @@ mod tests {
         // Words of at most ten: node 2k behind k words, in or before the next; 2k + 1 in the space behind it.
         let edges: Vec<(u32, u32, u32)> = (0..10)
             .flat_map(|k| {
-                [(2 * k, 0, 2 * k), (2 * k, 1, 2 * k + 1), (2 * k + 1, 1, 2 * k + 1), (2 * k + 1, 0, 2 * k + 2)]
+                [
+                    (2 * k, 0, 2 * k),
+                    (2 * k, 1, 2 * k + 1),
+                    (2 * k + 1, 1, 2 * k + 1),
+                    (2 * k + 1, 0, 2 * k + 2),
+                ]
             })
             .filter(|&(_, _, to)| to < 20)
             .collect();
         let ends: Vec<u32> = (0..10).map(|k| 2 * k).collect();
         let (nfa, graph) = automaton(20, &edges, &ends);
         let mut moves = Moves::of(&nfa, graph).unwrap();
-        assert!(moves.are_alike(0, 12, 4) && moves.are_alike(1, 13, 4) && !moves.are_alike(0, 1, 4));
-        assert!(!moves.are_alike(0, 12, 8) && !moves.are_alike(0, 18, 1) && moves.are_alike(18, 18, 1));
-        assert!(moves.has_many_like(4, 3) && !moves.has_many_like(19, 1) && !moves.has_many_like(0, 19));
+        assert!(
+            moves.are_alike(0, 12, 4) && moves.are_alike(1, 13, 4) && !moves.are_alike(0, 1, 4)
+        );
+        assert!(
+            !moves.are_alike(0, 12, 8) && !moves.are_alike(0, 18, 1) && moves.are_alike(18, 18, 1)
+        );
+        assert!(
+            moves.has_many_like(4, 3) && !moves.has_many_like(19, 1) && !moves.has_many_like(0, 19)
+        );
         assert!(!moves.has_many_like(0, 1_000));
         // An edge of two symbols is none that is counted.
         let mut nfa = Nfa::new();

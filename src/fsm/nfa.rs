@@ -125,9 +125,9 @@ impl Nfa {
     pub fn live(&self) -> Vec<bool> {
         let states = 0..self.len() as u32;
         let back = Grouped::new(self.len(), || {
-            states
-                .clone()
-                .flat_map(|from| self.edges(from).map(|e| e.to).chain(self.epsilons(from)).map(move |to| (to, from)))
+            states.clone().flat_map(|from| {
+                self.edges(from).map(|e| e.to).chain(self.epsilons(from)).map(move |to| (to, from))
+            })
         });
         back.reached(states.clone().filter(|&s| self.is_final(s)))
     }
@@ -274,7 +274,14 @@ struct Closure<'a> {
 
 impl<'a> Closure<'a> {
     fn new(nfa: &'a Nfa) -> Self {
-        Closure { nfa, marks: vec![0; nfa.len()], round: 0, stack: Vec::new(), states: Vec::new(), visited: 0 }
+        Closure {
+            nfa,
+            marks: vec![0; nfa.len()],
+            round: 0,
+            stack: Vec::new(),
+            states: Vec::new(),
+            visited: 0,
+        }
     }
 
     /// Finds the closure, keeping only states that matter (with an edge, or final): smaller and more canonical sets.

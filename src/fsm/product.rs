@@ -86,7 +86,11 @@ impl Dfa {
 
     /// Words in all of these (`true`) and in none of those (`false`), of symbols of `alphabet` (sorted disjoint ranges). Minimal. Fails
     /// past `limit` product states. All at once: what some of them have in common is not looked at by itself.
-    pub fn all_of(parts: &[(&Dfa, bool)], alphabet: &[(u32, u32)], limit: usize) -> Result<Dfa, TooLarge> {
+    pub fn all_of(
+        parts: &[(&Dfa, bool)],
+        alphabet: &[(u32, u32)],
+        limit: usize,
+    ) -> Result<Dfa, TooLarge> {
         let all = Dfa::counted(alphabet, 0, None, limit)?;
         let mut parts: Vec<(&Dfa, bool)> = parts.to_vec();
         if parts.iter().all(|(_, within)| !within) {
@@ -96,21 +100,31 @@ impl Dfa {
         let Some(mut tuples) = Tuples::of(&parts, limit)? else {
             let mut joined = parts[0].0.clone();
             for (dfa, within) in &parts[1..] {
-                joined = joined.combine(dfa, if *within { Combine::And } else { Combine::Minus }, limit)?;
+                joined = joined.combine(
+                    dfa,
+                    if *within { Combine::And } else { Combine::Minus },
+                    limit,
+                )?;
             }
             return Ok(joined);
         };
         tuples.dfa.finals = tuples
             .states
             .chunks(parts.len())
-            .map(|tuple| parts.iter().zip(tuple).all(|((dfa, within), &state)| *within == ends(dfa, state)))
+            .map(|tuple| {
+                parts.iter().zip(tuple).all(|((dfa, within), &state)| *within == ends(dfa, state))
+            })
             .collect();
         Ok(tuples.dfa.minimize())
     }
 
     /// The words by which of the others they are in as well: each class's answers, and its automaton once it is asked for. Classes
     /// with a word, those in the first of the others first. Fails past `limit` product states.
-    pub fn split(&self, others: &[&Dfa], limit: usize) -> Result<Vec<(Vec<bool>, Class)>, TooLarge> {
+    pub fn split(
+        &self,
+        others: &[&Dfa],
+        limit: usize,
+    ) -> Result<Vec<(Vec<bool>, Class)>, TooLarge> {
         let mut parts = vec![(self, true)];
         // Whatever becomes of them, the word goes on.
         parts.extend(others.iter().map(|dfa| (*dfa, false)));
@@ -128,14 +142,18 @@ impl Dfa {
                 }
                 classes = next;
             }
-            return Ok(classes.into_iter().map(|(answers, dfa)| (answers, Class(Rc::new(dfa), None))).collect());
+            return Ok(classes
+                .into_iter()
+                .map(|(answers, dfa)| (answers, Class(Rc::new(dfa), None)))
+                .collect());
         };
         let mut numbers: HashMap<Vec<bool>, u32> = HashMap::default();
         let mut class_of = Vec::with_capacity(tuples.dfa.offsets.len());
         for tuple in tuples.states.chunks(parts.len()) {
             let next = numbers.len() as u32;
             class_of.push(if ends(self, tuple[0]) {
-                let answers = others.iter().zip(&tuple[1..]).map(|(dfa, &state)| ends(dfa, state)).collect();
+                let answers =
+                    others.iter().zip(&tuple[1..]).map(|(dfa, &state)| ends(dfa, state)).collect();
                 *numbers.entry(answers).or_insert(next)
             } else {
                 u32::MAX
@@ -218,7 +236,8 @@ impl Dfa {
             let (a, b) = pairs[pair as usize];
             self.is_final(a) && words.is_final(b)
         };
-        let open = Grouped::new(pairs.len(), || steps.iter().copied()).reached((0..pairs.len() as u32).filter(common));
+        let open = Grouped::new(pairs.len(), || steps.iter().copied())
+            .reached((0..pairs.len() as u32).filter(common));
         // The second state where a word to be left out may still come.
         let state = |a: u32, b: u32| match ids.get(&(a, b)) {
             Some(&pair) if b != DEAD && open[pair as usize] => (a, b),
@@ -284,7 +303,9 @@ impl Dfa {
         let all = (0..self.len() as u32).find(|&state| {
             let edges = self.edges(state);
             let back = edges.iter().all(|e| e.to == state);
-            self.is_final(state) && back && edges.iter().map(|e| (e.lo, e.hi)).eq(alphabet.iter().copied())
+            self.is_final(state)
+                && back
+                && edges.iter().map(|e| (e.lo, e.hi)).eq(alphabet.iter().copied())
         });
         if all == Some(0) {
             return Ok(Dfa::never());
@@ -394,7 +415,8 @@ impl Ids {
         match self {
             Ids::Packed(scales, known) => {
                 let states = tuple.iter().zip(&*scales);
-                let number = states.map(|(&state, scale)| u128::from(state.wrapping_add(1)) * scale).sum();
+                let number =
+                    states.map(|(&state, scale)| u128::from(state.wrapping_add(1)) * scale).sum();
                 Some(match known.entry(number) {
                     Entry::Occupied(known) => *known.get(),
                     Entry::Vacant(new) => *new.insert(fresh()?),
@@ -435,7 +457,9 @@ impl Tuples {
             .iter()
             .map(|dfa| {
                 let mut table = vec![DEAD; dfa.len() * classes];
-                symbols.edges(dfa, |state, class, to| table[state as usize * classes + class as usize] = to);
+                symbols.edges(dfa, |state, class, to| {
+                    table[state as usize * classes + class as usize] = to
+                });
                 table
             })
             .collect();

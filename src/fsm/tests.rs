@@ -11,22 +11,24 @@ fn nfa() -> impl Strategy<Value = Nfa> {
     let edges = prop::collection::vec((0..6u32, 0..4u32, 0..4u32, 0..6u32), 0..14);
     let epsilon = prop::collection::vec((0..6u32, 0..6u32), 0..5);
     let finals = prop::collection::vec(0..6u32, 0..4);
-    (edges, epsilon, finals).prop_map(|(edges, epsilon, finals): (Edges, Vec<(u32, u32)>, Vec<u32>)| {
-        let mut nfa = Nfa::new();
-        for _ in 0..6 {
-            nfa.state();
-        }
-        for (from, a, b, to) in edges {
-            nfa.edge(from, a.min(b), a.max(b), to);
-        }
-        for (from, to) in epsilon {
-            nfa.epsilon(from, to);
-        }
-        for f in finals {
-            nfa.set_final(f);
-        }
-        nfa
-    })
+    (edges, epsilon, finals).prop_map(
+        |(edges, epsilon, finals): (Edges, Vec<(u32, u32)>, Vec<u32>)| {
+            let mut nfa = Nfa::new();
+            for _ in 0..6 {
+                nfa.state();
+            }
+            for (from, a, b, to) in edges {
+                nfa.edge(from, a.min(b), a.max(b), to);
+            }
+            for (from, to) in epsilon {
+                nfa.epsilon(from, to);
+            }
+            for f in finals {
+                nfa.set_final(f);
+            }
+            nfa
+        },
+    )
 }
 
 /// Membership straight from the definition.

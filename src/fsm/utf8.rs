@@ -35,7 +35,11 @@ const fn black_step(state: u8, byte: u8) -> Option<u8> {
         (WHOLE, 0xE2) => Some(11),
         (WHOLE, 0xE3) => Some(14),
         (WHOLE, 0xEF) => Some(16),
-        (8, 0x85 | 0xA0) | (10 | 15, 0x80) | (12, 0x80..=0x8A | 0xA8 | 0xA9 | 0xAF) | (13, 0x9F) | (17, 0xBF) => None,
+        (8, 0x85 | 0xA0)
+        | (10 | 15, 0x80)
+        | (12, 0x80..=0x8A | 0xA8 | 0xA9 | 0xAF)
+        | (13, 0x9F)
+        | (17, 0xBF) => None,
         (8 | 10 | 12 | 13 | 15 | 17, 0x80..=0xBF) => Some(WHOLE),
         (9, 0x9A) => Some(10),
         (11, 0x80) => Some(12),
@@ -84,7 +88,8 @@ impl Steps {
     /// Where a byte that is not ASCII leads.
     #[inline]
     pub(crate) fn next(&self, state: u8, byte: u8) -> Option<u8> {
-        Some(self.table[usize::from(state)][usize::from(byte - 0x80)]).filter(|&next| next != Steps::NONE)
+        Some(self.table[usize::from(state)][usize::from(byte - 0x80)])
+            .filter(|&next| next != Steps::NONE)
     }
 }
 
@@ -119,15 +124,17 @@ mod tests {
             let black = c.encode_utf8(&mut [0; 4]).bytes().try_fold(WHOLE, black_step);
             assert_eq!(
                 black,
-                c.encode_utf8(&mut [0; 4]).bytes().try_fold(WHOLE, |state, byte| BLACK.next(state, byte))
+                c.encode_utf8(&mut [0; 4])
+                    .bytes()
+                    .try_fold(WHOLE, |state, byte| BLACK.next(state, byte))
             );
             assert_eq!(black, (!c.is_whitespace() && c != '\u{FEFF}').then_some(WHOLE), "{c:?}");
         }
-        assert!(
-            (0..BLACK_STATES)
-                .all(|state| (0..=255).all(|byte| black_step(state, byte).is_none_or(|to| to < BLACK_STATES)))
-        );
-        let surrogates = (0xD800u32..0xE000).map(|c| [0xED, 0x80 | (c >> 6 & 0x3F) as u8, 0x80 | (c & 0x3F) as u8]);
+        assert!((0..BLACK_STATES).all(|state| {
+            (0..=255).all(|byte| black_step(state, byte).is_none_or(|to| to < BLACK_STATES))
+        }));
+        let surrogates = (0xD800u32..0xE000)
+            .map(|c| [0xED, 0x80 | (c >> 6 & 0x3F) as u8, 0x80 | (c & 0x3F) as u8]);
         assert!(surrogates.into_iter().all(|bytes| states(&bytes).is_none()));
     }
 }

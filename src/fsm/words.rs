@@ -44,7 +44,10 @@ impl Dfa {
     }
 
     /// The words of any of several languages. Minimal; fails past `limit` states.
-    pub fn any_of<'d>(languages: impl IntoIterator<Item = &'d Dfa>, limit: usize) -> Result<Dfa, TooLarge> {
+    pub fn any_of<'d>(
+        languages: impl IntoIterator<Item = &'d Dfa>,
+        limit: usize,
+    ) -> Result<Dfa, TooLarge> {
         let mut nfa = Nfa::new();
         let start = nfa.state();
         for language in languages {
@@ -69,7 +72,12 @@ impl Dfa {
 
     /// Words of this language of which no prefix (they themselves included) is a word of `other`. Minimal; fails past
     /// `limit` states. `alphabet` has all symbols of both.
-    pub fn without_prefix(&self, other: &Dfa, alphabet: &[(u32, u32)], limit: usize) -> Result<Dfa, TooLarge> {
+    pub fn without_prefix(
+        &self,
+        other: &Dfa,
+        alphabet: &[(u32, u32)],
+        limit: usize,
+    ) -> Result<Dfa, TooLarge> {
         let longer = other.shortest().concat(&Dfa::counted(alphabet, 0, None, limit)?, limit)?;
         self.combine(&longer, Combine::Minus, limit)
     }

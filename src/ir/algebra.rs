@@ -179,7 +179,11 @@ impl Intersection<'_> {
         self.steps += 1;
         fuel::spend(STEP)?;
         let limit = self.limits.nodes;
-        if self.steps > limit.saturating_mul(100) { Err(IntersectError::TooLarge { limit }) } else { Ok(()) }
+        if self.steps > limit.saturating_mul(100) {
+            Err(IntersectError::TooLarge { limit })
+        } else {
+            Ok(())
+        }
     }
 
     fn made(&mut self, expr: Expr) -> Result<Expr> {
@@ -234,7 +238,8 @@ impl Intersection<'_> {
             let before = ends.len();
             ends.extend(found);
             if ends.len() > before {
-                let mut callers: Vec<Begun> = self.callers.get(&begun).into_iter().flatten().copied().collect();
+                let mut callers: Vec<Begun> =
+                    self.callers.get(&begun).into_iter().flatten().copied().collect();
                 callers.sort_unstable();
                 callers.into_iter().for_each(|caller| self.enqueue(caller));
             }
@@ -253,10 +258,15 @@ impl Intersection<'_> {
             Expr::Bytes(bytes) => self.run(from, bytes).into_iter().collect(),
             Expr::Class(set) => {
                 let edges = self.language.edges(from).iter();
-                edges.filter(|e| set.iter().any(|b| (e.lo..=e.hi).contains(&b.into()))).map(|e| e.to).collect()
+                edges
+                    .filter(|e| set.iter().any(|b| (e.lo..=e.hi).contains(&b.into())))
+                    .map(|e| e.to)
+                    .collect()
             }
             Expr::Special(_) => return Err(IntersectError::Special { rule: self.name() }),
-            Expr::Dispatch(_) | Expr::Deferred(_) => return Err(IntersectError::Dispatch { rule: self.name() }),
+            Expr::Dispatch(_) | Expr::Deferred(_) => {
+                return Err(IntersectError::Dispatch { rule: self.name() });
+            }
             Expr::Ref(rule) => self.begun((*rule, from)),
             Expr::Counted(counted) => self.ends_of(&counted.written_out(), from, depth)?,
             Expr::Except(except) => self.ends_of(&except.written_out(), from, depth)?,
@@ -276,7 +286,11 @@ impl Intersection<'_> {
                     if dfa.is_final(a) {
                         out.insert(b);
                     }
-                    for (x, y) in dfa.edges(a).iter().flat_map(|x| self.language.edges(b).iter().map(move |y| (x, y))) {
+                    for (x, y) in dfa
+                        .edges(a)
+                        .iter()
+                        .flat_map(|x| self.language.edges(b).iter().map(move |y| (x, y)))
+                    {
                         if x.lo <= y.hi && y.lo <= x.hi && seen.insert((x.to, y.to)) {
                             stack.push((x.to, y.to));
                         }
@@ -286,13 +300,21 @@ impl Intersection<'_> {
             }
             Expr::Repeat { body, min, max } if self.is_loop(body, from, depth)? => {
                 let any = *min == 0 || !self.ends_of(body, from, depth)?.is_empty();
-                if any && max.is_none_or(|max| *min <= max) { BTreeSet::from([from]) } else { BTreeSet::new() }
+                if any && max.is_none_or(|max| *min <= max) {
+                    BTreeSet::from([from])
+                } else {
+                    BTreeSet::new()
+                }
             }
             Expr::Seq(_) | Expr::Repeat { .. } | Expr::Graph(_) | Expr::Members(_) => {
                 let Some(view) = self.view(expr)? else { return Ok(BTreeSet::new()) };
                 let (places, _) = self.product(&view, from, depth)?;
                 let is_end = ends(&view);
-                places.into_iter().filter(|(node, _)| is_end[*node as usize]).map(|(_, state)| state).collect()
+                places
+                    .into_iter()
+                    .filter(|(node, _)| is_end[*node as usize])
+                    .map(|(_, state)| state)
+                    .collect()
             }
         })
     }
@@ -343,7 +365,12 @@ impl Intersection<'_> {
     }
 
     /// The pairs of node and state that are met from a state on, and the view's edges between them: from, edge, to.
-    fn product(&mut self, view: &View<'_>, from: u32, depth: usize) -> Result<(Vec<(u32, u32)>, Vec<[u32; 3]>)> {
+    fn product(
+        &mut self,
+        view: &View<'_>,
+        from: u32,
+        depth: usize,
+    ) -> Result<(Vec<(u32, u32)>, Vec<[u32; 3]>)> {
         let mut out: Vec<Vec<u32>> = vec![Vec::new(); view.nodes as usize];
         for (i, (node, ..)) in (0u32..).zip(&view.edges) {
             out[*node as usize].push(i);
@@ -373,9 +400,12 @@ impl Intersection<'_> {
     /// The result, once all ends are known.
     fn build(mut self) -> Result<Grammar> {
         let start = self.grammar.start;
-        let finals: Vec<u32> = self.begun((start, 0)).into_iter().filter(|&end| self.language.is_final(end)).collect();
+        let finals: Vec<u32> =
+            self.begun((start, 0)).into_iter().filter(|&end| self.language.is_final(end)).collect();
         let root = self.builder.declare("root");
-        let body = Expr::alt(finals.into_iter().map(|end| Expr::Ref(self.id(start, 0, end))).collect::<Vec<_>>());
+        let body = Expr::alt(
+            finals.into_iter().map(|end| Expr::Ref(self.id(start, 0, end))).collect::<Vec<_>>(),
+        );
         self.builder.define(root, body);
         let grammar = self.grammar;
         while let Some((rule, from, to)) = self.todo.pop() {
@@ -408,14 +438,19 @@ impl Intersection<'_> {
             Expr::Bytes(bytes) if self.run(from, bytes) == Some(to) => expr.clone(),
             Expr::Class(set) => {
                 let mut some = ByteSet::EMPTY;
-                set.iter().filter(|&b| self.language.next(from, b.into()) == Some(to)).for_each(|b| some.insert(b));
+                set.iter()
+                    .filter(|&b| self.language.next(from, b.into()) == Some(to))
+                    .for_each(|b| some.insert(b));
                 Expr::class(some)
             }
-            Expr::Ref(rule) if self.begun((*rule, from)).contains(&to) => Expr::Ref(self.id(*rule, from, to)),
+            Expr::Ref(rule) if self.begun((*rule, from)).contains(&to) => {
+                Expr::Ref(self.id(*rule, from, to))
+            }
             Expr::Counted(counted) => self.part(&counted.written_out(), from, to, depth)?,
             Expr::Except(except) => self.part(&except.written_out(), from, to, depth)?,
             Expr::Alt(parts) => {
-                let parts: Result<Vec<Expr>> = parts.iter().map(|part| self.part(part, from, to, depth)).collect();
+                let parts: Result<Vec<Expr>> =
+                    parts.iter().map(|part| self.part(part, from, to, depth)).collect();
                 Expr::alt(parts?)
             }
             Expr::Automaton(dfa) => {
@@ -431,10 +466,12 @@ impl Intersection<'_> {
                     Expr::Never
                 }
             }
-            Expr::Seq(_) | Expr::Repeat { .. } | Expr::Graph(_) | Expr::Members(_) => match self.view(expr)? {
-                Some(view) => self.paths(&view, from, to, depth)?,
-                None => Expr::Never,
-            },
+            Expr::Seq(_) | Expr::Repeat { .. } | Expr::Graph(_) | Expr::Members(_) => {
+                match self.view(expr)? {
+                    Some(view) => self.paths(&view, from, to, depth)?,
+                    None => Expr::Never,
+                }
+            }
             _ => Expr::Never,
         };
         self.made(part)
@@ -456,7 +493,9 @@ impl Intersection<'_> {
             return Ok(Expr::Never);
         }
         let mut graph = Graph { nodes: places.len() as u32, start: 0, ends, edges: Vec::new() };
-        for [a, i, b] in edges.into_iter().filter(|[a, _, b]| live[*a as usize] && live[*b as usize]) {
+        for [a, i, b] in
+            edges.into_iter().filter(|[a, _, b]| live[*a as usize] && live[*b as usize])
+        {
             let (_, expr, _) = view.edges[i as usize];
             let part = self.part(expr, places[a as usize].1, places[b as usize].1, depth)?;
             if part != Expr::Never {
@@ -499,7 +538,9 @@ fn between(language: &Dfa, from: u32, to: u32) -> Dfa {
 
 /// A graph that is one path is a sequence.
 fn straight(graph: Graph) -> Expr {
-    let one = |edges: &[(u32, Expr, u32)]| (0u32..).zip(edges).all(|(i, (from, _, to))| *from == i && *to == i + 1);
+    let one = |edges: &[(u32, Expr, u32)]| {
+        (0u32..).zip(edges).all(|(i, (from, _, to))| *from == i && *to == i + 1)
+    };
     if graph.start == 0 && one(&graph.edges) && graph.ends == [graph.edges.len() as u32] {
         return Expr::seq(graph.edges.into_iter().map(|(_, expr, _)| expr));
     }

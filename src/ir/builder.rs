@@ -19,7 +19,11 @@ impl GrammarBuilder {
     /// Reserves a rule to be defined later; until then it derives nothing.
     pub fn declare(&mut self, name: impl Into<String>) -> RuleId {
         let id = RuleId::new(self.rules.len());
-        self.rules.push(Rule { name: name.into(), body: Expr::Never, attributes: Attributes::default() });
+        self.rules.push(Rule {
+            name: name.into(),
+            body: Expr::Never,
+            attributes: Attributes::default(),
+        });
         id
     }
 
@@ -79,11 +83,16 @@ impl GrammarBuilder {
     /// Copies another grammar's rules in and returns its start rule's new id. Cost: its size.
     pub fn import(&mut self, grammar: &Grammar) -> RuleId {
         let offset = self.rules.len();
-        let specials: Vec<SpecialId> = grammar.specials.iter().map(|t| self.special(t.clone())).collect();
+        let specials: Vec<SpecialId> =
+            grammar.specials.iter().map(|t| self.special(t.clone())).collect();
         for rule in &grammar.rules {
             let mut body = rule.body.clone();
             body.remap(&|r| RuleId::new(r.index() + offset), &|s| specials[s.index()]);
-            self.rules.push(Rule { name: rule.name.clone(), body, attributes: rule.attributes.clone() });
+            self.rules.push(Rule {
+                name: rule.name.clone(),
+                body,
+                attributes: rule.attributes.clone(),
+            });
         }
         RuleId::new(grammar.start.index() + offset)
     }

@@ -23,7 +23,8 @@ impl Counted {
         // Past the least number the count makes no difference where there is no most.
         let layers = max.unwrap_or(*min);
         let node = |layer: u32, node: u32| layer * graph.nodes + node;
-        let mut out = Graph { nodes: (layers + 1) * graph.nodes, start: graph.start, ..Graph::default() };
+        let mut out =
+            Graph { nodes: (layers + 1) * graph.nodes, start: graph.start, ..Graph::default() };
         for layer in 0..=layers {
             let next = if layer < layers { layer + 1 } else { layer };
             if layer < next || max.is_none() {
@@ -40,7 +41,8 @@ impl Counted {
 
     /// The edges' nodes, each pair once.
     pub(crate) fn steps(&self) -> Vec<(u32, u32)> {
-        let mut steps: Vec<(u32, u32)> = self.graph.edges.iter().map(|&(from, _, to)| (from, to)).collect();
+        let mut steps: Vec<(u32, u32)> =
+            self.graph.edges.iter().map(|&(from, _, to)| (from, to)).collect();
         steps.sort_unstable();
         steps.dedup();
         steps

@@ -87,24 +87,35 @@ mod tests {
 
     #[test]
     fn written_out_is_what_it_says() {
-        for words in [vec![], vec!["a"], vec!["", "ab"], vec!["a", "ab", "ba"], vec!["aab", "ab", "b"]] {
-            let words: Vec<Literal> = words.into_iter().map(|word| word.as_bytes().into()).collect();
+        for words in
+            [vec![], vec!["a"], vec!["", "ab"], vec!["a", "ab", "ba"], vec!["aab", "ab", "b"]]
+        {
+            let words: Vec<Literal> =
+                words.into_iter().map(|word| word.as_bytes().into()).collect();
             let mut builder = GrammarBuilder::new();
             // Behind the words: letters and `#`. Instead of a byte: `x#`.
             let tail = Expr::seq([Expr::star(Expr::Class(ByteSet::of(b"abx"))), Expr::text("#")]);
             let tail = builder.rule("tail", tail);
             let other = builder.rule("other", Expr::text("x#"));
-            let except =
-                Except { words: words.clone(), leave: ByteSet::of(b"ab"), tail, other, close: b"#"[..].into() };
+            let except = Except {
+                words: words.clone(),
+                leave: ByteSet::of(b"ab"),
+                tail,
+                other,
+                close: b"#"[..].into(),
+            };
             let starts = [except.written_out(), Expr::Except(Box::new(except))].map(|body| {
                 let mut builder = builder.clone();
                 let start = builder.rule("start", body);
-                let compiled = Compiled::new(builder.finish(start).unwrap(), &Limits::default()).unwrap();
+                let compiled =
+                    Compiled::new(builder.finish(start).unwrap(), &Limits::default()).unwrap();
                 Recognizer::new(compiled.into())
             });
             let mut starts = starts;
             for text in texts(5) {
-                let begins = |read: &[u8]| read.is_empty() || words.iter().any(|word| word.starts_with(read));
+                let begins = |read: &[u8]| {
+                    read.is_empty() || words.iter().any(|word| word.starts_with(read))
+                };
                 let expected = (0..=text.len()).any(|read| {
                     let (before, rest) = text.split_at(read);
                     begins(before)
@@ -113,13 +124,20 @@ mod tests {
                             || rest.split_first().is_some_and(|(byte, tail)| {
                                 b"ab".contains(byte)
                                     && !words.iter().any(|word| word.starts_with(&text[..=read]))
-                                    && tail.strip_suffix(b"#").is_some_and(|text| !text.contains(&b'#'))
+                                    && tail
+                                        .strip_suffix(b"#")
+                                        .is_some_and(|text| !text.contains(&b'#'))
                             }))
                 });
                 for recognizer in &mut starts {
                     recognizer.reset();
                     let accepted = recognizer.push(&text).is_ok() && recognizer.is_complete();
-                    assert_eq!(accepted, expected, "{words:?} {:?}", String::from_utf8_lossy(&text));
+                    assert_eq!(
+                        accepted,
+                        expected,
+                        "{words:?} {:?}",
+                        String::from_utf8_lossy(&text)
+                    );
                 }
             }
         }

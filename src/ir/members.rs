@@ -80,7 +80,11 @@ impl Members {
 
     /// All expressions inside.
     pub fn parts_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
-        self.once.iter_mut().map(|member| &mut member.body).chain(&mut self.often).chain([&mut self.separator])
+        self.once
+            .iter_mut()
+            .map(|member| &mut member.body)
+            .chain(&mut self.often)
+            .chain([&mut self.separator])
     }
 
     /// How members are counted, given which expressions derive anything.
@@ -139,7 +143,9 @@ impl Members {
                 };
                 match pick {
                     Pick::Once(i) => paths.edges.push((before, &self.once[i].body, behind)),
-                    Pick::Often => paths.edges.extend(self.often.iter().map(|body| (before, body, behind))),
+                    Pick::Often => {
+                        paths.edges.extend(self.often.iter().map(|body| (before, body, behind)))
+                    }
                 }
             }
         }
@@ -273,8 +279,11 @@ impl Counts {
     /// are left out.
     pub(crate) fn in_order(self, taken: Taken) -> f64 {
         let left_out = self.usable & !taken.once & below(u64::BITS - taken.once.leading_zeros());
-        let (must, may) = ((left_out & self.required).count_ones(), (left_out & !self.required).count_ones());
-        256f64.powi(taken.once.count_ones() as i32) * 64f64.powi(-(must as i32)) * 8f64.powi(-(may as i32))
+        let (must, may) =
+            ((left_out & self.required).count_ones(), (left_out & !self.required).count_ones());
+        256f64.powi(taken.once.count_ones() as i32)
+            * 64f64.powi(-(must as i32))
+            * 8f64.powi(-(may as i32))
     }
 
     /// Members that may still come at most once.

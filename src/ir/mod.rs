@@ -392,10 +392,10 @@ impl Expr {
 
     /// The UTF-8 spellings of the code points `lo..=hi` (surrogates left out), through `regex-syntax`'s UTF-8 ranges.
     pub fn code_points(lo: char, hi: char) -> Expr {
-        Expr::alt(
-            regex_syntax::utf8::Utf8Sequences::new(lo, hi).map(|sequence| {
-                Expr::seq(sequence.as_slice().iter().map(|r| Expr::Class(ByteSet::range(r.start, r.end))))
-            }),
-        )
+        Expr::alt(regex_syntax::utf8::Utf8Sequences::new(lo, hi).map(|sequence| {
+            Expr::seq(
+                sequence.as_slice().iter().map(|r| Expr::Class(ByteSet::range(r.start, r.end))),
+            )
+        }))
     }
 }

@@ -118,7 +118,13 @@ impl Grammar {
             // What a name is written as is no name.
             *builder.attributes(id) = Attributes { name: false, ..rule.attributes.clone() };
         }
-        let mut mapping = Mapping { grammar: self, map, limits, rule: self.start, met: vec![false; self.rules.len()] };
+        let mut mapping = Mapping {
+            grammar: self,
+            map,
+            limits,
+            rule: self.start,
+            met: vec![false; self.rules.len()],
+        };
         let mut todo = vec![self.start];
         mapping.met[self.start.index()] = true;
         while let Some(rule) = todo.pop() {
@@ -153,7 +159,12 @@ impl Mapping<'_> {
         self.grammar.rules[self.rule.index()].name.clone()
     }
 
-    fn expr(&mut self, expr: &Expr, depth: usize, todo: &mut Vec<RuleId>) -> Result<Expr, MapError> {
+    fn expr(
+        &mut self,
+        expr: &Expr,
+        depth: usize,
+        todo: &mut Vec<RuleId>,
+    ) -> Result<Expr, MapError> {
         if depth > MAX_DEPTH {
             return Err(MapError::TooDeep { rule: self.name(), limit: MAX_DEPTH });
         }
@@ -163,10 +174,14 @@ impl Mapping<'_> {
             Expr::Bytes(bytes) => Expr::bytes(&self.map.apply(bytes)),
             Expr::Class(set) => {
                 let (single, others) = self.map.class(*set);
-                Expr::alt([Expr::class(single)].into_iter().chain(others.into_iter().map(Expr::bytes)))
+                Expr::alt(
+                    [Expr::class(single)].into_iter().chain(others.into_iter().map(Expr::bytes)),
+                )
             }
             Expr::Special(_) => return Err(MapError::Special { rule: self.name() }),
-            Expr::Dispatch(_) | Expr::Deferred(_) => return Err(MapError::Dispatch { rule: self.name() }),
+            Expr::Dispatch(_) | Expr::Deferred(_) => {
+                return Err(MapError::Dispatch { rule: self.name() });
+            }
             Expr::Ref(rule) => {
                 if !std::mem::replace(&mut self.met[rule.index()], true) {
                     todo.push(*rule);
@@ -175,7 +190,9 @@ impl Mapping<'_> {
             }
             Expr::Seq(parts) => Expr::seq(self.all(parts, depth, todo)?),
             Expr::Alt(parts) => Expr::alt(self.all(parts, depth, todo)?),
-            Expr::Repeat { body, min, max } => Expr::repeat(self.expr(body, depth, todo)?, *min, *max),
+            Expr::Repeat { body, min, max } => {
+                Expr::repeat(self.expr(body, depth, todo)?, *min, *max)
+            }
             Expr::Counted(counted) => self.expr(&counted.written_out(), depth, todo)?,
             Expr::Except(except) => self.expr(&except.written_out(), depth, todo)?,
             Expr::Automaton(dfa) => {
@@ -200,7 +217,12 @@ impl Mapping<'_> {
         })
     }
 
-    fn all(&mut self, parts: &[Expr], depth: usize, todo: &mut Vec<RuleId>) -> Result<Vec<Expr>, MapError> {
+    fn all(
+        &mut self,
+        parts: &[Expr],
+        depth: usize,
+        todo: &mut Vec<RuleId>,
+    ) -> Result<Vec<Expr>, MapError> {
         parts.iter().map(|part| self.expr(part, depth, todo)).collect()
     }
 

@@ -5,15 +5,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::{
-    AfterTag, Attributes, Counted, Dispatch, DispatchEnd, Expr, Grammar, Graph, Member, Members, SpecialToken, Spent,
-    Trigger,
+    AfterTag, Attributes, Counted, Dispatch, DispatchEnd, Expr, Grammar, Graph, Member, Members,
+    SpecialToken, Spent, Trigger,
 };
 use crate::fsm::{ByteSet, Dfa};
 use crate::ids::{RuleId, SpecialId};
 
 /// Names that mean something else than a rule when a parenthesis follows.
-pub(crate) const MACROS: [&str; 9] =
-    ["Automaton", "ExcludeToken", "Graph", "Members", "Regex", "Substring", "TagDispatch", "Token", "TokenTagDispatch"];
+pub(crate) const MACROS: [&str; 9] = [
+    "Automaton",
+    "ExcludeToken",
+    "Graph",
+    "Members",
+    "Regex",
+    "Substring",
+    "TagDispatch",
+    "Token",
+    "TokenTagDispatch",
+];
 
 /// In EBNF. Reading it gives the same grammar, but for this:
 ///
@@ -68,7 +77,8 @@ fn names(grammar: &Grammar) -> Vec<String> {
 }
 
 fn options(f: &mut fmt::Formatter<'_>, start: bool, attributes: &Attributes) -> fmt::Result {
-    let Attributes { label, capture, hidden, temperature, budget, scope, element, name } = attributes;
+    let Attributes { label, capture, hidden, temperature, budget, scope, element, name } =
+        attributes;
     let mut out = Vec::new();
     if start {
         out.push("start".to_owned());
@@ -135,7 +145,9 @@ impl Printer<'_> {
             Expr::Ref(r) => f.write_str(self.name(*r)),
             Expr::Seq(parts) if parts.is_empty() => f.write_str("\"\""),
             Expr::Alt(parts) if parts.is_empty() => f.write_str("[]"),
-            Expr::Seq(parts) | Expr::Alt(parts) if parts.len() == 1 => self.expr(f, &parts[0], level),
+            Expr::Seq(parts) | Expr::Alt(parts) if parts.len() == 1 => {
+                self.expr(f, &parts[0], level)
+            }
             Expr::Seq(parts) => self.list(f, parts, " ", Level::Atom, level > Level::Seq),
             Expr::Alt(parts) => self.list(f, parts, " | ", Level::Seq, level > Level::Alt),
             Expr::Repeat { min, max: Some(max), .. } if min > max => f.write_str("[]"),
@@ -162,7 +174,12 @@ impl Printer<'_> {
             Expr::Counted(counted) if self.brief => {
                 let Counted { graph, min, max } = &**counted;
                 let max = max.map_or(String::new(), |max| max.to_string());
-                write!(f, "Counted({} nodes, {} edges){{{min},{max}}}", graph.nodes, graph.edges.len())
+                write!(
+                    f,
+                    "Counted({} nodes, {} edges){{{min},{max}}}",
+                    graph.nodes,
+                    graph.edges.len()
+                )
             }
             Expr::Counted(counted) => self.expr(f, &counted.written_out(), level),
             Expr::Except(except) => self.expr(f, &except.written_out(), level),
@@ -225,8 +242,11 @@ impl Printer<'_> {
             Trigger::Special(s) => self.special(*s),
             Trigger::Led(text, s) => format!("({}, {})", bytes(text), self.special(*s)),
         };
-        let mut parts: Vec<String> =
-            dispatch.tags.iter().map(|(t, body)| format!("({}, {})", trigger(t), self.name(*body))).collect();
+        let mut parts: Vec<String> = dispatch
+            .tags
+            .iter()
+            .map(|(t, body)| format!("({}, {})", trigger(t), self.name(*body)))
+            .collect();
         if !dispatch.stops.is_empty() {
             let stops: Vec<String> = dispatch.stops.iter().map(trigger).collect();
             parts.push(format!("stops=({})", stops.join(", ")));
@@ -261,11 +281,13 @@ fn automaton(f: &mut fmt::Formatter<'_>, dfa: &Dfa) -> fmt::Result {
 
 /// `<text>`, `<[id]>`, `Token(...)`, `ExcludeToken(...)`.
 fn token(token: &SpecialToken) -> String {
-    let list = |tokens: &[SpecialToken]| tokens.iter().map(self::token).collect::<Vec<_>>().join(", ");
+    let list =
+        |tokens: &[SpecialToken]| tokens.iter().map(self::token).collect::<Vec<_>>().join(", ");
     match token {
         SpecialToken::Id(id) => format!("<[{id}]>"),
         SpecialToken::Name(name) => {
-            let inner = name.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')).unwrap_or_default();
+            let inner =
+                name.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')).unwrap_or_default();
             let is_id = inner.starts_with('[') && inner.ends_with(']');
             let plain = !(inner.is_empty() || inner.contains(['>', '\n']) || is_id);
             if plain { name.clone() } else { format!("Token({})", quoted(name, '"')) }
@@ -343,8 +365,12 @@ mod tests {
     fn prints_one_line_a_rule() {
         let mut b = GrammarBuilder::new();
         let list = b.declare("list");
-        let item = b.rule("item", Expr::repeat(Expr::class(ByteSet::range(b'a', b'z')), 1, Some(3)));
-        let tail = Expr::star(Expr::seq([Expr::text(", "), Expr::alt([Expr::Ref(item), Expr::Ref(list)])]));
+        let item =
+            b.rule("item", Expr::repeat(Expr::class(ByteSet::range(b'a', b'z')), 1, Some(3)));
+        let tail = Expr::star(Expr::seq([
+            Expr::text(", "),
+            Expr::alt([Expr::Ref(item), Expr::Ref(list)]),
+        ]));
         b.define(list, Expr::seq([Expr::text("[\""), Expr::Ref(item), tail, Expr::text("]")]));
         let grammar = b.finish(list).unwrap();
         assert_eq!(

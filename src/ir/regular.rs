@@ -49,7 +49,8 @@ pub enum NotRegular {
 /// The minimal automaton of an expression whose references are to `rules`. Counted repeats are written out. Fails past `limit`
 /// states, before and after it is made deterministic.
 pub fn automaton(expr: &Expr, rules: &[Rule], limit: usize) -> Result<Dfa, NotRegular> {
-    let mut build = Build { rules, limit, open: vec![false; rules.len()], depth: 0, nfa: Nfa::new() };
+    let mut build =
+        Build { rules, limit, open: vec![false; rules.len()], depth: 0, nfa: Nfa::new() };
     let start = build.nfa.state();
     let end = build.expr(start, expr)?;
     build.nfa.set_final(end);
@@ -178,7 +179,13 @@ impl Build<'_> {
         Ok(to)
     }
 
-    fn repeat(&mut self, from: u32, body: &Expr, min: u32, max: Option<u32>) -> Result<u32, NotRegular> {
+    fn repeat(
+        &mut self,
+        from: u32,
+        body: &Expr,
+        min: u32,
+        max: Option<u32>,
+    ) -> Result<u32, NotRegular> {
         let mut at = from;
         for _ in 0..min {
             let (states, before) = (self.nfa.len(), at);
@@ -213,7 +220,12 @@ impl Build<'_> {
 /// of pairs; its language, each pair's first followed by its second, is the words of `whole` that can be cut so. Where the marker is one text it is one pair.
 /// Fails past `limit` states of one automaton. Cost: the product of `whole` and `body`, and one of `whole` and `marker` for each
 /// state of `whole` in which a body may end.
-pub fn split(whole: &Dfa, body: &Dfa, marker: &Dfa, limit: usize) -> Result<Vec<(Dfa, Dfa)>, TooLarge> {
+pub fn split(
+    whole: &Dfa,
+    body: &Dfa,
+    marker: &Dfa,
+    limit: usize,
+) -> Result<Vec<(Dfa, Dfa)>, TooLarge> {
     // Pairs of states a text leads to.
     let mut ids: HashMap<(u32, u32), u32> = HashMap::default();
     let mut pairs = vec![(0u32, 0u32)];

@@ -36,12 +36,20 @@ impl Grammar {
     /// The rules whose bodies have a dispatch.
     pub fn dispatching(&self) -> impl Iterator<Item = RuleId> + '_ {
         let has = |expr: &Expr| dispatches(&mut expr.clone(), &mut |_| {}) > 0;
-        self.rules.iter().enumerate().filter(move |(_, rule)| has(&rule.body)).map(|(id, _)| RuleId::new(id))
+        self.rules
+            .iter()
+            .enumerate()
+            .filter(move |(_, rule)| has(&rule.body))
+            .map(|(id, _)| RuleId::new(id))
     }
 
     /// The same grammar, in which the dispatch in the body of `rule` has further tags: behind each trigger, a sentence of its
     /// grammar. Ids of rules stay what they are. Cost: the sizes of all grammars.
-    pub fn with_tags(&self, rule: RuleId, tags: &[(NewTrigger, Grammar)]) -> Result<Grammar, TagsError> {
+    pub fn with_tags(
+        &self,
+        rule: RuleId,
+        tags: &[(NewTrigger, Grammar)],
+    ) -> Result<Grammar, TagsError> {
         self.validate()?;
         let mut builder = GrammarBuilder::new();
         let start = builder.import(self);
@@ -50,17 +58,19 @@ impl Grammar {
             let trigger = match trigger {
                 NewTrigger::Text(text) => Trigger::Text(text.clone()),
                 NewTrigger::Special(token) => Trigger::Special(builder.special(token.clone())),
-                NewTrigger::Led(text, token) => Trigger::Led(text.clone(), builder.special(token.clone())),
+                NewTrigger::Led(text, token) => {
+                    Trigger::Led(text.clone(), builder.special(token.clone()))
+                }
             };
             body.validate()?;
             new.push((trigger, builder.import(body)));
         }
-        let name = self.rules.get(rule.index()).map_or_else(|| format!("?{rule}"), |r| r.name.clone());
+        let name =
+            self.rules.get(rule.index()).map_or_else(|| format!("?{rule}"), |r| r.name.clone());
         let mut grammar = builder.finish(start)?;
-        let found = grammar
-            .rules
-            .get_mut(rule.index())
-            .map_or(0, |r| dispatches(&mut r.body, &mut |dispatch| dispatch.tags.extend(new.iter().cloned())));
+        let found = grammar.rules.get_mut(rule.index()).map_or(0, |r| {
+            dispatches(&mut r.body, &mut |dispatch| dispatch.tags.extend(new.iter().cloned()))
+        });
         if found != 1 {
             return Err(TagsError::NotOne { rule: name, found });
         }
@@ -74,7 +84,8 @@ impl Dispatch {
     /// [`dispatch_bytes`](crate::limits::Limits::dispatch_bytes) bounds.
     pub fn bytes(&self) -> usize {
         let mut seen: HashSet<&Trigger> = HashSet::default();
-        let tags = self.tags.iter().map(|(trigger, _)| trigger).filter(|trigger| seen.insert(trigger));
+        let tags =
+            self.tags.iter().map(|(trigger, _)| trigger).filter(|trigger| seen.insert(trigger));
         let texts = tags.chain(&self.stops).map(|trigger| match trigger {
             Trigger::Text(text) | Trigger::Led(text, _) => text.len(),
             Trigger::Special(_) => 0,
@@ -90,9 +101,13 @@ fn dispatches(expr: &mut Expr, visit: &mut dyn FnMut(&mut Dispatch)) -> usize {
             visit(dispatch);
             1
         }
-        Expr::Seq(parts) | Expr::Alt(parts) => parts.iter_mut().map(|part| dispatches(part, visit)).sum(),
+        Expr::Seq(parts) | Expr::Alt(parts) => {
+            parts.iter_mut().map(|part| dispatches(part, visit)).sum()
+        }
         Expr::Repeat { body, .. } => dispatches(body, visit),
-        Expr::Graph(graph) => graph.edges.iter_mut().map(|(_, edge, _)| dispatches(edge, visit)).sum(),
+        Expr::Graph(graph) => {
+            graph.edges.iter_mut().map(|(_, edge, _)| dispatches(edge, visit)).sum()
+        }
         Expr::Members(members) => members.parts_mut().map(|part| dispatches(part, visit)).sum(),
         Expr::Empty
         | Expr::Never

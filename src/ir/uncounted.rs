@@ -17,8 +17,12 @@ impl Grammar {
 impl Expr {
     fn uncount(&mut self, most: usize, left: &mut usize) {
         match self {
-            Expr::Seq(parts) | Expr::Alt(parts) => parts.iter_mut().for_each(|part| part.uncount(most, left)),
-            Expr::Graph(graph) => graph.edges.iter_mut().for_each(|(_, e, _)| e.uncount(most, left)),
+            Expr::Seq(parts) | Expr::Alt(parts) => {
+                parts.iter_mut().for_each(|part| part.uncount(most, left))
+            }
+            Expr::Graph(graph) => {
+                graph.edges.iter_mut().for_each(|(_, e, _)| e.uncount(most, left))
+            }
             Expr::Members(members) => members.parts_mut().for_each(|part| part.uncount(most, left)),
             Expr::Repeat { body, min, max } => {
                 body.uncount(most, left);
@@ -37,7 +41,8 @@ impl Expr {
 /// A node before each run, and one behind the last.
 fn runs(body: &Expr, min: u32, max: Option<u32>) -> Expr {
     let last = max.unwrap_or(min);
-    let mut edges: Vec<(u32, Expr, u32)> = (0..last).map(|run| (run, body.clone(), run + 1)).collect();
+    let mut edges: Vec<(u32, Expr, u32)> =
+        (0..last).map(|run| (run, body.clone(), run + 1)).collect();
     if max.is_none() {
         edges.push((last, body.clone(), last));
     }
@@ -57,19 +62,28 @@ mod tests {
             b.finish(start).unwrap()
         };
         let a = || Expr::text("a");
-        let written = |grammar: &Grammar, most, total| grammar.uncounted(most, total).rules[0].body.clone();
+        let written =
+            |grammar: &Grammar, most, total| grammar.uncounted(most, total).rules[0].body.clone();
         let two_to_four = of(Expr::repeat(a(), 2, Some(4)));
         let Expr::Graph(graph) = written(&two_to_four, 100, 100) else { panic!("no graph") };
         assert_eq!((graph.nodes, &graph.ends[..], graph.edges.len()), (5, &[2, 3, 4][..], 4));
-        let Expr::Graph(graph) = written(&of(Expr::repeat(a(), 3, None)), 100, 100) else { panic!("no graph") };
+        let Expr::Graph(graph) = written(&of(Expr::repeat(a(), 3, None)), 100, 100) else {
+            panic!("no graph")
+        };
         assert_eq!((&graph.ends[..], graph.edges.last()), (&[3][..], Some(&(3, a(), 3))));
         // What is too much stays as it is: one alone, all together, and inner ones before outer ones.
         assert_eq!(written(&two_to_four, 3, 100), two_to_four.rules[0].body);
-        let twice = of(Expr::seq([Expr::repeat(a(), 0, Some(5)), Expr::text("b"), Expr::repeat(a(), 0, Some(6))]));
+        let twice = of(Expr::seq([
+            Expr::repeat(a(), 0, Some(5)),
+            Expr::text("b"),
+            Expr::repeat(a(), 0, Some(6)),
+        ]));
         let Expr::Seq(parts) = written(&twice, 100, 8) else { panic!("no sequence") };
         assert!(matches!((&parts[0], &parts[2]), (Expr::Graph(_), Expr::Repeat { .. })));
         let nested = of(Expr::repeat(Expr::repeat(a(), 0, Some(3)), 0, Some(50)));
-        assert!(matches!(written(&nested, 40, 1_000), Expr::Repeat { body, .. } if matches!(*body, Expr::Graph(_))));
+        assert!(
+            matches!(written(&nested, 40, 1_000), Expr::Repeat { body, .. } if matches!(*body, Expr::Graph(_)))
+        );
         // Stars and options are no counters.
         for body in [Expr::star(a()), Expr::optional(a()), Expr::repeat(a(), 1, None)] {
             let grammar = of(body);

@@ -50,7 +50,10 @@ pub enum GrammarError {
         what: &'static str,
     },
     /// More members that come at most once than a set can keep apart.
-    #[error("rule `{rule}` has a set of {found} members; at most {} can be kept apart", Members::MOST)]
+    #[error(
+        "rule `{rule}` has a set of {found} members; at most {} can be kept apart",
+        Members::MOST
+    )]
     TooManyMembers {
         /// The rule.
         rule: String,
@@ -84,7 +87,9 @@ impl Grammar {
 
     /// The text of a special token for messages.
     pub fn special_text(&self, special: SpecialId) -> String {
-        self.specials.get(special.index()).map_or_else(|| format!("(unknown {special})"), SpecialToken::to_string)
+        self.specials
+            .get(special.index())
+            .map_or_else(|| format!("(unknown {special})"), SpecialToken::to_string)
     }
 
     fn check(&self, rule: &str, expr: &Expr, depth: usize) -> Result<(), GrammarError> {
@@ -96,7 +101,9 @@ impl Grammar {
             Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) => Ok(()),
             Expr::Special(s) => self.check_special(rule, *s),
             Expr::Ref(r) => self.check_rule(rule, *r),
-            Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().try_for_each(|part| self.check(rule, part, depth + 1)),
+            Expr::Seq(parts) | Expr::Alt(parts) => {
+                parts.iter().try_for_each(|part| self.check(rule, part, depth + 1))
+            }
             Expr::Repeat { body, .. } => self.check(rule, body, depth + 1),
             Expr::Automaton(dfa) => {
                 if (0..dfa.len() as u32).any(|s| dfa.edges(s).iter().any(|e| e.hi > 255)) {
@@ -115,7 +122,9 @@ impl Grammar {
             Expr::Graph(graph) => self.check_graph(rule, graph, depth),
             Expr::Except(except) => {
                 if except.close.is_empty() || !except.words.is_sorted_by(|a, b| a < b) {
-                    return malformed("words that are left out are not in order, or nothing ends a text");
+                    return malformed(
+                        "words that are left out are not in order, or nothing ends a text",
+                    );
                 }
                 [except.tail, except.other].into_iter().try_for_each(|r| self.check_rule(rule, r))
             }
@@ -141,7 +150,9 @@ impl Grammar {
                 }
                 dispatch.tags.iter().try_for_each(|(_, r)| self.check_rule(rule, *r))
             }
-            Expr::Deferred(_) if depth > 0 => malformed("only the whole body of a rule can be deferred"),
+            Expr::Deferred(_) if depth > 0 => {
+                malformed("only the whole body of a rule can be deferred")
+            }
             Expr::Deferred(_) => Ok(()),
         }
     }
@@ -150,7 +161,11 @@ impl Grammar {
         let nodes = graph.edges.iter().flat_map(|(from, _, to)| [*from, *to]);
         for node in nodes.chain(graph.ends.iter().copied()).chain([graph.start]) {
             if node >= graph.nodes {
-                return Err(GrammarError::UnknownNode { rule: rule.to_owned(), node, nodes: graph.nodes });
+                return Err(GrammarError::UnknownNode {
+                    rule: rule.to_owned(),
+                    node,
+                    nodes: graph.nodes,
+                });
             }
         }
         graph.edges.iter().try_for_each(|(_, e, _)| self.check(rule, e, depth + 1))
@@ -187,18 +202,32 @@ impl fmt::Display for SpecialToken {
 
 impl Expr {
     /// Renumbers every reference.
-    pub(crate) fn remap(&mut self, rule: &impl Fn(RuleId) -> RuleId, special: &impl Fn(SpecialId) -> SpecialId) {
+    pub(crate) fn remap(
+        &mut self,
+        rule: &impl Fn(RuleId) -> RuleId,
+        special: &impl Fn(SpecialId) -> SpecialId,
+    ) {
         match self {
             Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) => {}
             Expr::Automaton(_) | Expr::Deferred(_) => {}
             Expr::Special(s) => *s = special(*s),
             Expr::Ref(r) => *r = rule(*r),
-            Expr::Seq(parts) | Expr::Alt(parts) => parts.iter_mut().for_each(|p| p.remap(rule, special)),
+            Expr::Seq(parts) | Expr::Alt(parts) => {
+                parts.iter_mut().for_each(|p| p.remap(rule, special))
+            }
             Expr::Repeat { body, .. } => body.remap(rule, special),
-            Expr::Graph(graph) => graph.edges.iter_mut().for_each(|(_, e, _)| e.remap(rule, special)),
-            Expr::Members(members) => members.parts_mut().for_each(|part| part.remap(rule, special)),
-            Expr::Counted(counted) => counted.graph.edges.iter_mut().for_each(|(_, e, _)| e.remap(rule, special)),
-            Expr::Except(except) => [&mut except.tail, &mut except.other].into_iter().for_each(|r| *r = rule(*r)),
+            Expr::Graph(graph) => {
+                graph.edges.iter_mut().for_each(|(_, e, _)| e.remap(rule, special))
+            }
+            Expr::Members(members) => {
+                members.parts_mut().for_each(|part| part.remap(rule, special))
+            }
+            Expr::Counted(counted) => {
+                counted.graph.edges.iter_mut().for_each(|(_, e, _)| e.remap(rule, special))
+            }
+            Expr::Except(except) => {
+                [&mut except.tail, &mut except.other].into_iter().for_each(|r| *r = rule(*r))
+            }
             Expr::Dispatch(dispatch) => {
                 let remap = |t: &mut Trigger| {
                     if let Trigger::Special(s) | Trigger::Led(_, s) = t {

@@ -53,7 +53,9 @@ impl Index {
         let long: Vec<TokenId> = long.iter().map(|&(_, token)| token).collect();
         let mut less = Vec::new();
         for token in self.among(state, &base, &long) {
-            let counted = state.parser.has_room_for(&mut near, self.vocab.bytes(token).unwrap_or_default())?;
+            let counted = state
+                .parser
+                .has_room_for(&mut near, self.vocab.bytes(token).unwrap_or_default())?;
             let fits = match counted {
                 Some(fits) => fits,
                 None => state.reads(&self.vocab, config, token)?,

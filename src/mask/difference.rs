@@ -61,7 +61,8 @@ impl Difference {
             looked += 1;
             if a != DEAD && b != DEAD && nodes >= SWALLOW {
                 // Both accept all that is below, whatever they leave undecided on the way.
-                let (texts, asked) = ((trie.kinds_below(at), trie.longest_below(at)), (&asking, looked));
+                let (texts, asked) =
+                    ((trie.kinds_below(at), trie.longest_below(at)), (&asking, looked));
                 if parser.reads_any(a, texts, asked)? && parser.reads_any(b, texts, asked)? {
                     return Ok(None);
                 }
@@ -70,14 +71,21 @@ impl Difference {
             own.extend(parser.exits(a));
             others.clear();
             others.extend(parser.exits(b));
-            let (a_is, b_is) = (Seen { dead: a == DEAD, exits: &own }, Seen { dead: b == DEAD, exits: &others });
+            let (a_is, b_is) =
+                (Seen { dead: a == DEAD, exits: &own }, Seen { dead: b == DEAD, exits: &others });
             Ok(self.visit(trie, at, (a_is, b_is), taken).map(|taken| (a, b, taken)))
         })
     }
 
     /// Notes what the two are at a node. `taken`: the other's say has been taken further up. Returns whether it has been taken by now;
     /// nothing where this one is dead, so that there is nothing to see below.
-    pub(super) fn visit(&mut self, tree: &Tree, at: u32, (this, other): (Seen, Seen), taken: bool) -> Option<bool> {
+    pub(super) fn visit(
+        &mut self,
+        tree: &Tree,
+        at: u32,
+        (this, other): (Seen, Seen),
+        taken: bool,
+    ) -> Option<bool> {
         while self.way.last().is_some_and(|&(_, node)| tree.node(node).end <= at) {
             self.way.pop();
         }
@@ -110,7 +118,12 @@ impl Difference {
     }
 
     /// What this one leaves undecided by exits of its own. `accepted`: all it accepts.
-    pub(super) fn own(mut self, vocab: &Vocabulary, accepted: &TokenSet, tree: &Tree) -> Vec<(Exit, Rest)> {
+    pub(super) fn own(
+        mut self,
+        vocab: &Vocabulary,
+        accepted: &TokenSet,
+        tree: &Tree,
+    ) -> Vec<(Exit, Rest)> {
         let mut own: Vec<(Exit, Rest)> = Vec::new();
         if self.exits.is_empty() && self.taken.is_empty() {
             return own;
@@ -125,8 +138,14 @@ impl Difference {
             let mut listed: Vec<(TokenId, u16)> = Vec::new();
             for &(_, from, below) in ways {
                 let depth = tree.node(from).depth;
-                let words = if from == below { strictly_below(tree, from) } else { tree.words_below(below) };
-                listed.extend(words.iter().filter(|&&word| !bit(&row, word)).map(|&word| (word, depth)));
+                let words = if from == below {
+                    strictly_below(tree, from)
+                } else {
+                    tree.words_below(below)
+                };
+                listed.extend(
+                    words.iter().filter(|&&word| !bit(&row, word)).map(|&word| (word, depth)),
+                );
             }
             listed.sort_unstable();
             listed.dedup();

@@ -49,7 +49,11 @@ impl Index {
     }
 
     /// A mask without tokens that fail, and whether there are any.
-    pub(super) fn less(&self, all: Arc<TokenSet>, less: &[TokenId]) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
+    pub(super) fn less(
+        &self,
+        all: Arc<TokenSet>,
+        less: &[TokenId],
+    ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
         if less.is_empty() {
             return Ok((all, false));
         }
@@ -77,8 +81,10 @@ impl Index {
             return Ok(found);
         }
         let few = self.mask(state, limited)?;
-        let (more, less) = (all.written(self.vocab.mask_words()), few.written(self.vocab.mask_words()));
-        let found: Arc<[TokenId]> = ids(more.iter().zip(&less[..]).map(|(more, less)| more & !less)).collect();
+        let (more, less) =
+            (all.written(self.vocab.mask_words()), few.written(self.vocab.mask_words()));
+        let found: Arc<[TokenId]> =
+            ids(more.iter().zip(&less[..]).map(|(more, less)| more & !less)).collect();
         state.candidates.insert(limited, found.clone());
         Ok(found)
     }

@@ -40,7 +40,9 @@ pub(crate) enum Without {
 
 impl Without {
     fn new(tokens: &[TokenId]) -> Without {
-        let Some(last) = tokens.iter().map(|t| t.index()).max() else { return Without::Few(Box::default()) };
+        let Some(last) = tokens.iter().map(|t| t.index()).max() else {
+            return Without::Few(Box::default());
+        };
         if tokens.len() < last / 64 {
             let mut few = tokens.to_vec();
             few.sort_unstable();
@@ -120,7 +122,8 @@ impl Entry {
     /// The tokens with text that are not accepted, and perhaps some that are, by their places in the list of the trie's words. Cost: a look at all words, once; of
     /// an entry that is like another one, at the tokens in which it differs.
     pub(crate) fn left_open(&self, vocab: &Vocabulary) -> Arc<[u32]> {
-        if let (Some((base, _)), TokenSet::Row { base: row, remove, .. }) = (self.base(), &self.accepted)
+        if let (Some((base, _)), TokenSet::Row { base: row, remove, .. }) =
+            (self.base(), &self.accepted)
             && matches!(&base.accepted, TokenSet::Row { base: other, .. } if Arc::ptr_eq(row, other))
         {
             let mut places = base.left_open(vocab).to_vec();
@@ -130,7 +133,11 @@ impl Entry {
         }
         let open = self.open.get_or_init(|| {
             let row = self.accepted.written(vocab.mask_words());
-            (0..).zip(vocab.trie().words_below(0)).filter(|(_, id)| !bit(&row, **id)).map(|(place, _)| place).collect()
+            (0..)
+                .zip(vocab.trie().words_below(0))
+                .filter(|(_, id)| !bit(&row, **id))
+                .map(|(place, _)| place)
+                .collect()
         });
         open.clone()
     }
@@ -148,7 +155,8 @@ impl Entry {
         let (mut shaped_exits, mut exits) = (shaped.exits, shaped.fine.exits);
         // Where there are few, they are found in the trie: it has what is left of the words in order.
         let shapes = vocab.shapes();
-        let sources = shaped_exits.iter().map(|&(_, node)| shapes.sources(node).len()).sum::<usize>();
+        let sources =
+            shaped_exits.iter().map(|&(_, node)| shapes.sources(node).len()).sum::<usize>();
         if sources <= FEW_SOURCES {
             let of = |(exit, node)| shapes.sources(node).iter().map(move |&source| (exit, source));
             exits.extend(shaped_exits.drain(..).flat_map(of));
@@ -166,7 +174,8 @@ impl Entry {
         exits: Vec<(Exit, u32)>,
     ) -> Entry {
         let read = read.flat_map(|node| tree.words_at(node));
-        let accepted = TokenSet::built(vocab.mask_words(), |bits| read.for_each(|&id| set_bit(bits, id)));
+        let accepted =
+            TokenSet::built(vocab.mask_words(), |bits| read.for_each(|&id| set_bit(bits, id)));
         let undecided = Undecided::below(vocab, [(tree, exits)], &accepted);
         Entry::new(accepted, undecided)
     }
@@ -187,7 +196,12 @@ impl Entry {
     }
 
     /// The entry of a state that differs so from that of another, on a tree of words.
-    pub(crate) fn differing(vocab: &Vocabulary, base: &Arc<Entry>, diff: Difference, tree: &Tree) -> Entry {
+    pub(crate) fn differing(
+        vocab: &Vocabulary,
+        base: &Arc<Entry>,
+        diff: Difference,
+        tree: &Tree,
+    ) -> Entry {
         let accepted = base.accepted.changed(&diff.less, &diff.more, vocab.mask_words());
         let without = Without::new(&diff.without);
         let own = diff.own(vocab, &accepted, tree);
@@ -204,7 +218,9 @@ impl Entry {
         let undecided = match &self.undecided {
             Undecided::Behind(rests) => rests_bytes(rests),
             Undecided::Like { without, own, .. } => without.bytes() + rests_bytes(own),
-            Undecided::Counted { profile, .. } => profile.bytes() / Arc::strong_count(profile).clamp(1, 16),
+            Undecided::Counted { profile, .. } => {
+                profile.bytes() / Arc::strong_count(profile).clamp(1, 16)
+            }
         };
         self.accepted.bytes() + undecided + 96
     }
@@ -248,11 +264,14 @@ impl Entry {
         (exit, next): (Exit, ConfigId),
         (walk, sections): (&mut Walk, &mut Sections),
     ) -> Result<(), Stopped> {
-        let (Undecided::Behind(rests) | Undecided::Like { own: rests, .. }) = &entry.undecided else {
+        let (Undecided::Behind(rests) | Undecided::Like { own: rests, .. }) = &entry.undecided
+        else {
             return entry.resolve(parser, vocab, (exit, next), walk);
         };
         let mut here = rests.iter().filter(|(e, _)| *e == exit);
-        here.try_for_each(|(_, rest)| rest.resolve_in_sections((parser, vocab), entry, next, (walk, sections)))
+        here.try_for_each(|(_, rest)| {
+            rest.resolve_in_sections((parser, vocab), entry, next, (walk, sections))
+        })
     }
 }
 

@@ -105,8 +105,11 @@ impl Folds {
         let rule = parser.program().state(own).rule;
         // What is kept account of tells bytes apart that states do not.
         let plain = parser.compiled().keeps_no_account();
-        let of_rule =
-            self.rules.entry(rule).or_insert(if plain { OfRule::Folded(Vec::new(), 0) } else { OfRule::Apart });
+        let of_rule = self.rules.entry(rule).or_insert(if plain {
+            OfRule::Folded(Vec::new(), 0)
+        } else {
+            OfRule::Apart
+        });
         if let OfRule::Folded(folds, walks) = of_rule {
             for fold in folds.iter_mut().rev() {
                 if let Some(diff) = fold.differ(parser, isolated)? {
@@ -159,12 +162,20 @@ struct Words<'v> {
 impl Words<'_> {
     /// Words that end at a node.
     fn at(&self, node: u32) -> &[TokenId] {
-        if node & FINE == 0 { self.shapes.tree().words_at(node) } else { self.trie.words_at(node & !FINE) }
+        if node & FINE == 0 {
+            self.shapes.tree().words_at(node)
+        } else {
+            self.trie.words_at(node & !FINE)
+        }
     }
 
     /// Words that end at a node or below.
     fn below(&self, node: u32) -> &[TokenId] {
-        if node & FINE == 0 { self.shapes.tree().words_below(node) } else { self.trie.words_below(node & !FINE) }
+        if node & FINE == 0 {
+            self.shapes.tree().words_below(node)
+        } else {
+            self.trie.words_below(node & !FINE)
+        }
     }
 
     /// Adds a node's children with their groups; `of` has the group of each byte.
@@ -199,7 +210,11 @@ struct Pending {
 impl Fold {
     /// The fold of an isolated item's state. None if it is hardly smaller than the vocabulary. Cost: a look at each node by
     /// shapes (and of the trie, where shapes do not do) that the state can read, and one transition a node of the fold and group of bytes.
-    fn build(parser: &mut Parser, vocab: &Vocabulary, isolated: ConfigId) -> Result<Option<Fold>, Stopped> {
+    fn build(
+        parser: &mut Parser,
+        vocab: &Vocabulary,
+        isolated: ConfigId,
+    ) -> Result<Option<Fold>, Stopped> {
         let (trie, words) = (vocab.trie(), Words { trie: vocab.trie(), shapes: vocab.shapes() });
         let mut known: HashMap<ConfigId, Grouping> = HashMap::default();
         let mut ids: HashMap<Box<[ByteSet]>, u32> = HashMap::default();
@@ -214,7 +229,8 @@ impl Fold {
             let grouping = match known.get(&config) {
                 Some(grouping) => grouping,
                 None => {
-                    let Some(grouping) = Grouping::of(parser, config, (&mut ids, &mut groups))? else {
+                    let Some(grouping) = Grouping::of(parser, config, (&mut ids, &mut groups))?
+                    else {
                         return Ok(None);
                     };
                     known.entry(config).or_insert(grouping)
@@ -284,11 +300,16 @@ impl Fold {
     }
 
     /// What another isolated item's state differs in. None if it tells bytes apart that this fold does not.
-    fn differ(&mut self, parser: &mut Parser, isolated: ConfigId) -> Result<Option<Difference>, Stopped> {
+    fn differ(
+        &mut self,
+        parser: &mut Parser,
+        isolated: ConfigId,
+    ) -> Result<Option<Difference>, Stopped> {
         let Fold { tree, groupings, marks, groups, plans, .. } = self;
         let mut diff = Difference::default();
         let mut planned: HashMap<(u32, ConfigId), u32> = HashMap::default();
-        let Some(plan) = plans.of(parser, groupings[0], &groups[groupings[0] as usize], isolated) else {
+        let Some(plan) = plans.of(parser, groupings[0], &groups[groupings[0] as usize], isolated)
+        else {
             return Ok(None);
         };
         let walked = descend(tree, (isolated, plan, false), |at, group, (parent, plan, taken)| {
@@ -296,7 +317,8 @@ impl Fold {
                 return Ok(None);
             }
             let mut config = DEAD;
-            for (tried, &byte) in plans.plans[plan as usize][usize::from(group)].iter().enumerate() {
+            for (tried, &byte) in plans.plans[plan as usize][usize::from(group)].iter().enumerate()
+            {
                 let next = parser.step(parent, byte)?;
                 if tried > 0 && next != config {
                     return Err(Unlike::Apart);
@@ -376,7 +398,13 @@ impl Grouping {
 impl Plans {
     /// The plan of a grouping's groups (its `bytes`) for a configuration. None if it reads other bytes as well, or tells those of a group
     /// apart by what some of them lead nowhere.
-    fn of(&mut self, parser: &mut Parser, grouping: u32, bytes: &[ByteSet], config: ConfigId) -> Option<u32> {
+    fn of(
+        &mut self,
+        parser: &mut Parser,
+        grouping: u32,
+        bytes: &[ByteSet],
+        config: ConfigId,
+    ) -> Option<u32> {
         parser.look(config, &mut self.look);
         let number = self.looks.len() as u32;
         let look = match self.looks.get(&self.look[..]) {

@@ -46,8 +46,12 @@ const WHOLE: u32 = 16;
 /// Items that are looked at on their own, each with what it calls last.
 fn groups_of(parser: &mut Parser, wide: &[Item]) -> Vec<Vec<Item>> {
     let calls: Vec<Vec<Item>> = wide.iter().map(|item| parser.called_last(item, wide)).collect();
-    let callers = wide.iter().zip(&calls).filter(|(item, _)| !calls.iter().any(|called| called.contains(item)));
-    let mut groups: Vec<Vec<Item>> = callers.map(|(item, called)| [&[*item], &called[..]].concat()).collect();
+    let callers = wide
+        .iter()
+        .zip(&calls)
+        .filter(|(item, _)| !calls.iter().any(|called| called.contains(item)));
+    let mut groups: Vec<Vec<Item>> =
+        callers.map(|(item, called)| [&[*item], &called[..]].concat()).collect();
     // Those that are called by such as are called themselves.
     let left = wide.iter().filter(|item| !groups.iter().any(|group| group.contains(item)));
     let left: Vec<Vec<Item>> = left.map(|item| vec![*item]).collect();
@@ -93,7 +97,11 @@ impl Index {
         limits: &Limits,
         ways: Ways,
     ) -> Result<Index, CompileError> {
-        let specials = compiled.specials().iter().map(|s| Tokens::resolve(s, &vocab)).collect::<Result<_, _>>()?;
+        let specials = compiled
+            .specials()
+            .iter()
+            .map(|s| Tokens::resolve(s, &vocab))
+            .collect::<Result<_, _>>()?;
         let part = (vocab.trie().len() / DIRECT_PART).max(SHORT_WALK);
         let ways = Ways { direct_walk: ways.direct_walk.min(part), ..ways };
         let state = Mutex::new(IndexState::new(&compiled, &vocab, limits, ways));
@@ -135,7 +143,11 @@ impl Index {
     }
 
     /// The mask of a configuration. A hit is a look-up; a miss costs a walk over what can follow.
-    pub(crate) fn mask(&self, state: &mut IndexState, config: ConfigId) -> Result<Arc<TokenSet>, ParserLimit> {
+    pub(crate) fn mask(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+    ) -> Result<Arc<TokenSet>, ParserLimit> {
         if let Some(mask) = self.known_mask(state, config) {
             return Ok(mask);
         }
@@ -154,7 +166,11 @@ impl Index {
     }
 
     /// The mask of a configuration in which nothing is compared; whether it is one of its own.
-    fn mask_plain(&self, state: &mut IndexState, config: ConfigId) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
+    fn mask_plain(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+    ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
         if let Some(made) = self.mask_near_end(state, config)? {
             return Ok(made);
         }
@@ -169,14 +185,23 @@ impl Index {
         Ok((Arc::new(mask.changed(&less, &[], self.vocab.mask_words())), true))
     }
 
-    pub(super) fn made(&self, state: &mut IndexState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
+    pub(super) fn made(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+    ) -> Result<TokenSet, ParserLimit> {
         let built = self.build(state, config);
         state.walk.clear();
         built
     }
 
     /// Those of some tokens that are in a mask, in their order.
-    pub(super) fn among(&self, state: &mut IndexState, mask: &TokenSet, tokens: &[TokenId]) -> Vec<TokenId> {
+    pub(super) fn among(
+        &self,
+        state: &mut IndexState,
+        mask: &TokenSet,
+        tokens: &[TokenId],
+    ) -> Vec<TokenId> {
         if tokens.is_empty() {
             return Vec::new();
         }
@@ -185,12 +210,17 @@ impl Index {
     }
 
     /// The mask that is held for all that are like one, and what that takes; see [`Same::of`].
-    pub(super) fn same(&self, state: &mut IndexState, mask: Arc<TokenSet>) -> (Arc<TokenSet>, usize) {
+    pub(super) fn same(
+        &self,
+        state: &mut IndexState,
+        mask: Arc<TokenSet>,
+    ) -> (Arc<TokenSet>, usize) {
         if !(self.ways.switches.masks.is_on() && self.ways.switches.alike.is_on()) {
             let bytes = mask.bytes();
             return (mask, bytes);
         }
-        let (held, bytes) = state.same.of(mask.clone(), self.vocab.mask_words(), &self.pool.pool.alike);
+        let (held, bytes) =
+            state.same.of(mask.clone(), self.vocab.mask_words(), &self.pool.pool.alike);
         if bytes == HELD || !Arc::ptr_eq(&held, &mask) {
             count(&self.pool.pooling.counters.alike);
         }
@@ -198,7 +228,11 @@ impl Index {
     }
 
     /// The mask of a configuration if it is memoised. Never builds one.
-    pub(crate) fn known_mask(&self, state: &mut IndexState, config: ConfigId) -> Option<Arc<TokenSet>> {
+    pub(crate) fn known_mask(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+    ) -> Option<Arc<TokenSet>> {
         let mut at = config;
         let mut mask = state.held(at);
         if mask.is_none() {
@@ -230,7 +264,11 @@ impl Index {
     }
 
     /// What [`Index::adopt`] needs of a configuration.
-    pub(crate) fn made_ahead(&self, state: &mut IndexState, config: ConfigId) -> Result<MadeAhead, ParserLimit> {
+    pub(crate) fn made_ahead(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+    ) -> Result<MadeAhead, ParserLimit> {
         let mask = self.mask(state, config)?;
         let plain = state.parser.store().plain(config);
         Ok(MadeAhead { mask, namings: self.namings(state, plain)? })
@@ -348,7 +386,11 @@ impl Index {
     }
 
     /// One walk over all of the vocabulary with all of the configuration.
-    pub(super) fn build_whole(&self, state: &mut IndexState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
+    pub(super) fn build_whole(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+    ) -> Result<TokenSet, ParserLimit> {
         self.build_beside(state, config, None)
     }
 
@@ -383,7 +425,8 @@ impl Index {
 
     /// Whether so many bytes may come next that a direct walk is certainly too long, without walking.
     pub(super) fn reads_text(&self, state: &mut IndexState, config: ConfigId) -> bool {
-        self.vocab.trie().len() > TEXT_NODES * self.ways.direct_walk && state.parser.allowed(config).len() >= TEXT_BYTES
+        self.vocab.trie().len() > TEXT_NODES * self.ways.direct_walk
+            && state.parser.allowed(config).len() >= TEXT_BYTES
     }
 
     /// Whether the entry of a wide state is there.
@@ -399,13 +442,18 @@ impl Index {
     }
 
     /// The entry of a wide state, with what it calls last: this grammar's, else the pool's.
-    pub(super) fn entry(&self, state: &mut IndexState, items: &[Item]) -> Result<Arc<Entry>, ParserLimit> {
+    pub(super) fn entry(
+        &self,
+        state: &mut IndexState,
+        items: &[Item],
+    ) -> Result<Arc<Entry>, ParserLimit> {
         let IndexState { parser, keys, folds, entries, .. } = state;
         let key = (items[0].state, items[0].count, items.len() > 1);
         if let Some(entry) = entries.get(&key) {
             return Ok(entry);
         }
-        let entry = self.pool.entry(parser, &mut Own { keys, folds }, &self.vocab, items).map_err(limit)?;
+        let entry =
+            self.pool.entry(parser, &mut Own { keys, folds }, &self.vocab, items).map_err(limit)?;
         entries.insert(key, entry.clone(), entry.bytes());
         Ok(entry)
     }

@@ -119,7 +119,8 @@ impl GrammarKeys {
         (state, count, reach): (u32, u32, u32),
     ) -> Option<Key> {
         // Called from elsewhere, a dispatch is written down with the rules that it calls.
-        let automaton = program.shared(state).filter(|_| self.depth == 0 || !program.is_dispatch(state));
+        let automaton =
+            program.shared(state).filter(|_| self.depth == 0 || !program.is_dispatch(state));
         let Some((automaton, at)) = automaton else {
             return self.write(program, shared, state, count, reach).map(Key::from);
         };
@@ -132,7 +133,13 @@ impl GrammarKeys {
         Some(key)
     }
 
-    fn rule(&mut self, program: &mut Program, shared: &mut RuleKeys, rule: u32, reach: u32) -> Option<u32> {
+    fn rule(
+        &mut self,
+        program: &mut Program,
+        shared: &mut RuleKeys,
+        rule: u32,
+        reach: u32,
+    ) -> Option<u32> {
         match self.rules.get(&rule) {
             Some(RuleKey::Shared(id)) => return Some(*id),
             Some(RuleKey::Own) => return None,

@@ -78,7 +78,11 @@ impl Index {
     }
 
     /// Those of the tokens with long runs of white space that cannot follow.
-    fn refused_of_long(&self, state: &mut IndexState, config: ConfigId) -> Result<Vec<TokenId>, ParserLimit> {
+    fn refused_of_long(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+    ) -> Result<Vec<TokenId>, ParserLimit> {
         if let Some(white) = state.parser.endless_white(config)? {
             let mut refused = self.refused(state, config, self.vocab.white_space().mixed())?;
             refused.extend(self.vocab.white_space().runs_beside(white));

@@ -46,8 +46,14 @@ struct Along {
 impl Along {
     /// The place behind the quote with which a name begins, however much white space there is in front of it. None where more or less white space
     /// may make a difference, or a name is under way.
-    fn behind_white(parser: &mut Parser, trie: &Trie, config: ConfigId) -> Result<Option<Along>, ParserLimit> {
-        let Some(white) = trie.white().filter(|_| parser.naming(config) == Naming::Called) else { return Ok(None) };
+    fn behind_white(
+        parser: &mut Parser,
+        trie: &Trie,
+        config: ConfigId,
+    ) -> Result<Option<Along>, ParserLimit> {
+        let Some(white) = trie.white().filter(|_| parser.naming(config) == Naming::Called) else {
+            return Ok(None);
+        };
         let plain = parser.store().plain(config);
         // More than there is room for is in no mask.
         let reads_white = parser.allowed(plain).meets(&ByteSet::WHITE_SPACE);
@@ -73,7 +79,12 @@ impl Along {
 
 impl Begun {
     /// Whether a token that can be read holds another name.
-    fn holds(parser: &mut Parser, config: ConfigId, naming: Naming, bytes: &[u8]) -> Result<bool, ParserLimit> {
+    fn holds(
+        parser: &mut Parser,
+        config: ConfigId,
+        naming: Naming,
+        bytes: &[u8],
+    ) -> Result<bool, ParserLimit> {
         let mut begun = Begun { config, quotes: 0, unescaped: 0, escapes: false, quoted: None };
         let mut behind = bytes.iter().filter(|&&byte| byte == QUOTE).count();
         for &byte in bytes {
@@ -154,7 +165,8 @@ impl Index {
         if let Some(known) = state.naming.get(&(place, naming)) {
             return Ok(known.clone());
         }
-        let found = self.another_name(state, (place, naming), (self.vocab.quoting().two(), mask))?;
+        let found =
+            self.another_name(state, (place, naming), (self.vocab.quoting().two(), mask))?;
         let found: Arc<[TokenId]> = found.into();
         state.naming.insert((place, naming), found.clone());
         Ok(found)
@@ -174,7 +186,9 @@ impl Index {
             false => &[Naming::Outside],
         };
         let mask = self.mask(state, plain)?;
-        all.iter().map(|&naming| Ok((naming, self.naming_at(state, (plain, naming), &mask)?))).collect()
+        all.iter()
+            .map(|&naming| Ok((naming, self.naming_at(state, (plain, naming), &mask)?)))
+            .collect()
     }
 
     /// Those of some tokens, in a mask, that hold another name than the one that is under way, or that they begin with.
@@ -206,13 +220,23 @@ impl Index {
     }
 
     /// Tokens that fail along names that there have been.
-    fn walk_named(&self, state: &mut IndexState, config: ConfigId, less: &mut Vec<TokenId>) -> Result<(), ParserLimit> {
+    fn walk_named(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+        less: &mut Vec<TokenId>,
+    ) -> Result<(), ParserLimit> {
         let trie = self.vocab.trie();
         let parser = &mut state.parser;
         let mut queue = match Along::behind_white(parser, trie, config)? {
             Some(behind) => vec![behind],
             None => {
-                vec![Along { nodes: smallvec![0], config, plain: parser.store().plain(config), begin: true }]
+                vec![Along {
+                    nodes: smallvec![0],
+                    config,
+                    plain: parser.store().plain(config),
+                    begin: true,
+                }]
             }
         };
         while let Some(Along { nodes, config, plain, begin }) = queue.pop() {
@@ -224,7 +248,8 @@ impl Index {
             }
             let all = parser.allowed(plain);
             for byte in if lost { all } else { all.intersect(&towards) }.iter() {
-                let mut nodes: Nodes = nodes.iter().filter_map(|&node| trie.child(node, byte)).collect();
+                let mut nodes: Nodes =
+                    nodes.iter().filter_map(|&node| trie.child(node, byte)).collect();
                 if nodes.is_empty() {
                     continue;
                 }
@@ -255,7 +280,8 @@ impl Index {
             return Ok(Vec::new());
         }
         let naming = state.parser.naming(config);
-        let some = self.another_name(state, (config, naming), (self.vocab.quoting().four(), mask))?;
+        let some =
+            self.another_name(state, (config, naming), (self.vocab.quoting().four(), mask))?;
         self.failing(state, config, &some)
     }
 }

@@ -50,7 +50,8 @@ struct Inner {
 impl MaskPool {
     /// An empty pool. `all` is the row of all tokens with text.
     pub(super) fn new(all: Arc<[u32]>, max_bytes: usize) -> MaskPool {
-        let inner = Inner { rules: RuleKeys::new(0), entries: Cache::new(0), profiles: Cache::new(0) };
+        let inner =
+            Inner { rules: RuleKeys::new(0), entries: Cache::new(0), profiles: Cache::new(0) };
         let pool = MaskPool { all, inner: Mutex::new(inner), alike: Alike::new(0) };
         pool.set_max_bytes(max_bytes);
         pool
@@ -61,7 +62,9 @@ impl MaskPool {
         let Inner { rules, entries, profiles } = &mut *self.inner.lock();
         rules.set_max_bytes(max_bytes / RULES);
         profiles.set_max_bytes(max_bytes / PROFILES);
-        entries.set_max_bytes(max_bytes - max_bytes / RULES - max_bytes / PROFILES - max_bytes / ALIKE);
+        entries.set_max_bytes(
+            max_bytes - max_bytes / RULES - max_bytes / PROFILES - max_bytes / ALIKE,
+        );
         self.alike.set_max_bytes(max_bytes / ALIKE);
     }
 
@@ -105,8 +108,11 @@ impl MaskPool {
     ) -> Result<Option<Arc<Profile>>, Stopped> {
         let key = {
             let mut inner = self.inner.lock();
-            let key =
-                own.keys.state_key(parser.program_mut(), &mut inner.rules, (item.state, FREE, vocab.reach() as u32));
+            let key = own.keys.state_key(
+                parser.program_mut(),
+                &mut inner.rules,
+                (item.state, FREE, vocab.reach() as u32),
+            );
             if let Some(profile) = inner.profiles.get(&key) {
                 return Ok(profile);
             }
@@ -126,7 +132,11 @@ impl MaskPool {
         vocab: &Vocabulary,
         items: &[Item],
     ) -> Key {
-        let key = keys.state_key(parser.program_mut(), rules, (items[0].state, items[0].count, vocab.reach() as u32));
+        let key = keys.state_key(
+            parser.program_mut(),
+            rules,
+            (items[0].state, items[0].count, vocab.reach() as u32),
+        );
         // What else there is follows from the state: which of its calls are last ones.
         if items.len() > 1 { [&key[..], &[WITH_CALLS]].concat().into() } else { key }
     }

@@ -105,10 +105,14 @@ impl Shared {
     fn join(vocab: &Arc<Vocabulary>, max_bytes: usize) -> Arc<Shared> {
         let mut pools = POOLS.lock();
         pools.retain(|pool| pool.strong_count() > 0);
-        let shared =
-            pools.iter().filter_map(Weak::upgrade).find(|shared| shared.vocab == *vocab).unwrap_or_else(|| {
+        let shared = pools
+            .iter()
+            .filter_map(Weak::upgrade)
+            .find(|shared| shared.vocab == *vocab)
+            .unwrap_or_else(|| {
                 let pool = Arc::new(MaskPool::new(all_words(vocab), 0));
-                let shared = Arc::new(Shared { vocab: vocab.clone(), pool, budgets: Mutex::default() });
+                let shared =
+                    Arc::new(Shared { vocab: vocab.clone(), pool, budgets: Mutex::default() });
                 pools.push(Arc::downgrade(&shared));
                 shared
             });
@@ -143,7 +147,9 @@ impl Pooling {
     pub(crate) fn new(vocab: &Arc<Vocabulary>, scope: PoolScope, max_bytes: usize) -> Pooling {
         let place = match scope {
             PoolScope::Process => Place::Process(Shared::join(vocab, max_bytes)),
-            PoolScope::Engine => Place::Engine(Arc::new(MaskPool::new(all_words(vocab), max_bytes))),
+            PoolScope::Engine => {
+                Place::Engine(Arc::new(MaskPool::new(all_words(vocab), max_bytes)))
+            }
             PoolScope::Constraint => Place::Constraint { all: all_words(vocab) },
         };
         Pooling { place, max_bytes, counters: Counters::default() }

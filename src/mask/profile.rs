@@ -47,7 +47,11 @@ enum Place {
 impl Profile {
     /// Walks the vocabulary once. `None` where runs cannot be told from the text alone: a run may end in several ways, or what
     /// follows the block may begin like a run.
-    pub(crate) fn build(parser: &mut Parser, vocab: &Vocabulary, item: Item) -> Result<Option<Profile>, Stopped> {
+    pub(crate) fn build(
+        parser: &mut Parser,
+        vocab: &Vocabulary,
+        item: Item,
+    ) -> Result<Option<Profile>, Stopped> {
         let block = parser.program().state(item.state).block;
         if block == NO_BLOCK || parser.program_mut().block_calls(block) {
             return Ok(None);
@@ -55,7 +59,8 @@ impl Profile {
         let start = parser.isolated(Item { count: FREE, ..item });
         let Some(found) = Found::walk(parser, vocab, start)? else { return Ok(None) };
         // A block that may be all there is ends after every run: too much is left open for lists to pay.
-        let open: usize = found.exits.iter().map(|&(at, _)| at.tree(vocab).range_below(at.node).len()).sum();
+        let open: usize =
+            found.exits.iter().map(|&(at, _)| at.tree(vocab).range_below(at.node).len()).sum();
         Ok((open <= vocab.trie().words_below(0).len() / 2).then(|| found.finish(vocab)))
     }
 
@@ -72,7 +77,11 @@ impl Profile {
                 TokenSet::built(self.row.len(), |bits| ids.for_each(|id| set_bit(bits, id)))
             }
         } else {
-            let row = TokenSet::Row { base: self.row.clone(), remove: Arc::default(), add: Arc::default() };
+            let row = TokenSet::Row {
+                base: self.row.clone(),
+                remove: Arc::default(),
+                add: Arc::default(),
+            };
             row.changed(out, &add, self.row.len())
         };
         Entry::counted(accepted, self.clone(), room)
@@ -177,29 +186,43 @@ impl At {
 
 impl Found {
     /// Walks the vocabulary by shapes, and the trie from where bytes of one shape are told apart. None where runs cannot be told.
-    fn walk(parser: &mut Parser, vocab: &Vocabulary, start: ConfigId) -> Result<Option<Found>, Stopped> {
+    fn walk(
+        parser: &mut Parser,
+        vocab: &Vocabulary,
+        start: ConfigId,
+    ) -> Result<Option<Found>, Stopped> {
         let (shapes, trie) = (vocab.shapes(), vocab.trie());
         let mut found = Found::default();
         let mut countable = true;
-        descend(shapes.tree(), (start, Place::Inside(0)), |at, shape, (config, place)| -> Result<_, Stopped> {
-            if !countable {
-                return Ok(None);
-            }
-            if parser.is_uniform(config, shape)? {
-                let at = At { node: at, shaped: true };
-                return found.step(parser, vocab, (at, shape_bytes(shape).0), (config, place), &mut countable);
-            }
-            for &node in shapes.sources(at) {
-                let mut step = |node: u32, byte: u8, before| {
-                    let at = At { node, shaped: false };
-                    found.step(parser, vocab, (at, byte), before, &mut countable)
-                };
-                if let Some(behind) = step(node, trie.node(node).byte, (config, place))? {
-                    descend_from(trie, node, behind, step)?;
+        descend(
+            shapes.tree(),
+            (start, Place::Inside(0)),
+            |at, shape, (config, place)| -> Result<_, Stopped> {
+                if !countable {
+                    return Ok(None);
                 }
-            }
-            Ok(None)
-        })?;
+                if parser.is_uniform(config, shape)? {
+                    let at = At { node: at, shaped: true };
+                    return found.step(
+                        parser,
+                        vocab,
+                        (at, shape_bytes(shape).0),
+                        (config, place),
+                        &mut countable,
+                    );
+                }
+                for &node in shapes.sources(at) {
+                    let mut step = |node: u32, byte: u8, before| {
+                        let at = At { node, shaped: false };
+                        found.step(parser, vocab, (at, byte), before, &mut countable)
+                    };
+                    if let Some(behind) = step(node, trie.node(node).byte, (config, place))? {
+                        descend_from(trie, node, behind, step)?;
+                    }
+                }
+                Ok(None)
+            },
+        )?;
         Ok(countable.then_some(found))
     }
 
@@ -236,10 +259,16 @@ impl Found {
         let seen = *self.known[config as usize].get_or_insert_with(|| Seen::of(parser, config));
         let Seen { inside, outside, apart, bottom } = seen?;
         let (place, need) = match (parent, inside) {
-            (Place::Inside(before), Some(runs)) if runs == before && !outside => (Place::Inside(runs), runs + 1),
+            (Place::Inside(before), Some(runs)) if runs == before && !outside => {
+                (Place::Inside(runs), runs + 1)
+            }
             // A run has just ended. What follows the block must not begin like a run.
-            (Place::Inside(before), Some(runs)) if runs == before + 1 && apart => (Place::Inside(runs), runs),
-            (Place::Inside(runs), None) | (Place::Outside(runs), None) => (Place::Outside(runs), runs),
+            (Place::Inside(before), Some(runs)) if runs == before + 1 && apart => {
+                (Place::Inside(runs), runs)
+            }
+            (Place::Inside(runs), None) | (Place::Outside(runs), None) => {
+                (Place::Outside(runs), runs)
+            }
             _ => return None,
         };
         match place {
@@ -262,7 +291,9 @@ impl Found {
     fn found_inside(&mut self, at: At, words: Range<usize>, runs: u32) {
         match self.inside.last_mut() {
             _ if words.is_empty() => {}
-            Some(last) if (last.runs, last.shaped, last.words.end) == (runs, at.shaped, words.start) => {
+            Some(last)
+                if (last.runs, last.shaped, last.words.end) == (runs, at.shaped, words.start) =>
+            {
                 last.words.end = words.end;
             }
             _ => self.inside.push(Same { words, shaped: at.shaped, runs }),
@@ -284,7 +315,13 @@ impl Found {
                 }
             }
         }
-        Profile { inside, row: row.into(), outside: self.outside, remainders: Trie::build(remainders), left }
+        Profile {
+            inside,
+            row: row.into(),
+            outside: self.outside,
+            remainders: Trie::build(remainders),
+            left,
+        }
     }
 }
 
@@ -319,7 +356,8 @@ impl ByRuns {
         for same in found {
             let tree = At { node: 0, shaped: same.shaped }.tree(vocab);
             let place = &mut places[same.runs as usize];
-            tokens[*place..*place + same.words.len()].copy_from_slice(tree.words(same.words.clone()));
+            tokens[*place..*place + same.words.len()]
+                .copy_from_slice(tree.words(same.words.clone()));
             *place += same.words.len();
         }
         ByRuns { tokens: tokens.into(), more: more.into_iter().map(|many| many as u32).collect() }

@@ -47,7 +47,12 @@ enum Left {
     /// Tokens, and how many of their bytes there have been. Equal remainders share a node.
     Words(Box<[(TokenId, u16)]>, OnceLock<Trie>),
     /// The same, and nodes as above: the first to ask reads them there, as sorting them takes longer than that.
-    Late { words: Box<[(TokenId, u16)]>, trie: OnceLock<Trie>, nodes: Box<[u32]>, asked: AtomicBool },
+    Late {
+        words: Box<[(TokenId, u16)]>,
+        trie: OnceLock<Trie>,
+        nodes: Box<[u32]>,
+        asked: AtomicBool,
+    },
 }
 
 /// Remainders whose first bytes are of one shape.
@@ -75,7 +80,10 @@ impl Sorted {
     }
 
     fn finish(self) -> Rest {
-        let words = |begins, words: Vec<_>| Remainders { begins, left: Left::Words(words.into(), OnceLock::new()) };
+        let words = |begins, words: Vec<_>| Remainders {
+            begins,
+            left: Left::Words(words.into(), OnceLock::new()),
+        };
         if self.0.iter().map(|alike| alike.words.len()).sum::<usize>() <= FEW {
             let all = self.0.into_iter().flat_map(|alike| alike.words).collect();
             return Rest::Remainders(Box::new([words(ByteSet::ALL, all)]));
@@ -85,12 +93,18 @@ impl Sorted {
             let (lo, hi) = shape_bytes(shape);
             let begins = ByteSet::range(lo, hi);
             match alike.nodes {
-                Some(nodes) if alike.words.len() > FEW && nodes.len() * MANY_WORDS <= alike.words.len() => {
+                Some(nodes)
+                    if alike.words.len() > FEW && nodes.len() * MANY_WORDS <= alike.words.len() =>
+                {
                     Remainders { begins, left: Left::Nodes(nodes.into()) }
                 }
                 Some(nodes) if alike.words.len() > SLOW => {
-                    let (words, nodes, asked) = (alike.words.into(), nodes.into(), AtomicBool::new(false));
-                    Remainders { begins, left: Left::Late { words, trie: OnceLock::new(), nodes, asked } }
+                    let (words, nodes, asked) =
+                        (alike.words.into(), nodes.into(), AtomicBool::new(false));
+                    Remainders {
+                        begins,
+                        left: Left::Late { words, trie: OnceLock::new(), nodes, asked },
+                    }
                 }
                 _ => words(begins, alike.words),
             }
@@ -101,7 +115,11 @@ impl Sorted {
 
 impl Rest {
     /// What is open below some nodes (that is, not in the row `accepted`), if anything. The nodes are in ascending order.
-    pub(super) fn of((vocab, tree): (&Vocabulary, &Tree), accepted: &[u32], exits: &[(Exit, u32)]) -> Option<Rest> {
+    pub(super) fn of(
+        (vocab, tree): (&Vocabulary, &Tree),
+        accepted: &[u32],
+        exits: &[(Exit, u32)],
+    ) -> Option<Rest> {
         let is_trie = std::ptr::eq(tree, &**vocab.trie());
         let is_shapes = std::ptr::eq(tree, vocab.shapes().tree());
         let (mut sorted, mut nodes) = (Sorted::new(is_trie), Vec::new());
@@ -174,9 +192,9 @@ impl Rest {
         walk: &mut Walk,
     ) -> Result<(), Stopped> {
         match self {
-            Rest::Subtrees(nodes) => {
-                nodes.iter().try_for_each(|&node| walk.run(parser, vocab.trie(), node, next, usize::MAX))
-            }
+            Rest::Subtrees(nodes) => nodes
+                .iter()
+                .try_for_each(|&node| walk.run(parser, vocab.trie(), node, next, usize::MAX)),
             Rest::Remainders(all) => {
                 let begins = parser.allowed(next);
                 beginning(all, begins).try_for_each(|some| match &some.left {
@@ -201,11 +219,15 @@ impl Rest {
         (walk, sections): (&mut Walk, &mut Sections),
     ) -> Result<(), Stopped> {
         match self {
-            Rest::Subtrees(nodes) => sections.resolve(parser, (vocab.trie(), entry), (nodes, next), walk),
+            Rest::Subtrees(nodes) => {
+                sections.resolve(parser, (vocab.trie(), entry), (nodes, next), walk)
+            }
             Rest::Remainders(all) => {
                 let begins = parser.allowed(next);
                 beginning(all, begins).try_for_each(|some| match &some.left {
-                    Left::Nodes(nodes) => sections.resolve_at(parser, (vocab.trie(), entry), (nodes, next), walk),
+                    Left::Nodes(nodes) => {
+                        sections.resolve_at(parser, (vocab.trie(), entry), (nodes, next), walk)
+                    }
                     Left::Words(words, trie) | Left::Late { words, trie, .. } => {
                         let trie = sorted_out(vocab, words, trie);
                         sections.resolve(parser, (trie, entry), (&[0], next), walk)
@@ -232,9 +254,15 @@ impl Rest {
 }
 
 /// What is left of these words, as a trie.
-fn sorted_out<'t>(vocab: &Vocabulary, words: &[(TokenId, u16)], trie: &'t OnceLock<Trie>) -> &'t Trie {
+fn sorted_out<'t>(
+    vocab: &Vocabulary,
+    words: &[(TokenId, u16)],
+    trie: &'t OnceLock<Trie>,
+) -> &'t Trie {
     trie.get_or_init(|| {
-        let left = words.iter().filter_map(|&(id, from)| Some((vocab.bytes(id)?.get(usize::from(from)..)?, id)));
+        let left = words
+            .iter()
+            .filter_map(|&(id, from)| Some((vocab.bytes(id)?.get(usize::from(from)..)?, id)));
         Trie::build(left.collect())
     })
 }

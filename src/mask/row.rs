@@ -145,7 +145,9 @@ impl Written {
         };
         match &*self.mask {
             TokenSet::List(ids) => ids.iter().for_each(|&id| reset(id, &[])),
-            TokenSet::Row { base, remove, add } => remove.iter().chain(&**add).for_each(|&id| reset(id, base)),
+            TokenSet::Row { base, remove, add } => {
+                remove.iter().chain(&**add).for_each(|&id| reset(id, base))
+            }
         }
     }
 }

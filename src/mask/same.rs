@@ -45,13 +45,19 @@ impl Known {
 
 impl Same {
     /// The mask that is held for all that are like this one, which has `words` words, and how much more memory that takes than before.
-    pub(super) fn of(&mut self, mask: Arc<TokenSet>, words: usize, alike: &Alike) -> (Arc<TokenSet>, usize) {
+    pub(super) fn of(
+        &mut self,
+        mask: Arc<TokenSet>,
+        words: usize,
+        alike: &Alike,
+    ) -> (Arc<TokenSet>, usize) {
         let hash = hash(&mask);
         let known = match self.0.entry(hash) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
                 // What others hold counts here, too: they may let it go.
-                let known = alike.of(hash, &mask, words).unwrap_or(Known { first: mask, row: None });
+                let known =
+                    alike.of(hash, &mask, words).unwrap_or(Known { first: mask, row: None });
                 let known = new.insert(known);
                 return (known.held().clone(), known.bytes());
             }
@@ -63,7 +69,10 @@ impl Same {
         if known.row.is_some() || is_short(&mask) {
             return (known.held().clone(), HELD);
         }
-        let row = alike.of(hash, &mask, words).and_then(|known| known.row).unwrap_or_else(|| as_row(&mask, words));
+        let row = alike
+            .of(hash, &mask, words)
+            .and_then(|known| known.row)
+            .unwrap_or_else(|| as_row(&mask, words));
         known.row = Some(row.clone());
         let bytes = row.bytes();
         (row, bytes)
@@ -142,9 +151,10 @@ fn sum(ids: &[TokenId]) -> u64 {
 fn is_same(a: &TokenSet, b: &TokenSet) -> bool {
     match (a, b) {
         (TokenSet::List(a), TokenSet::List(b)) => a == b,
-        (TokenSet::Row { base, remove, add }, TokenSet::Row { base: other, remove: less, add: more }) => {
-            Arc::ptr_eq(base, other) && remove == less && add == more
-        }
+        (
+            TokenSet::Row { base, remove, add },
+            TokenSet::Row { base: other, remove: less, add: more },
+        ) => Arc::ptr_eq(base, other) && remove == less && add == more,
         _ => false,
     }
 }

@@ -97,7 +97,8 @@ impl Children {
     /// Of nodes in ascending order.
     fn of(trie: &Trie, nodes: &[u32]) -> Children {
         let mut first = ByteSet::EMPTY;
-        let nodes: Vec<(u8, u32)> = nodes.iter().map(|&node| (trie.node(node).byte, node)).collect();
+        let nodes: Vec<(u8, u32)> =
+            nodes.iter().map(|&node| (trie.node(node).byte, node)).collect();
         nodes.iter().for_each(|&(byte, _)| first.insert(byte));
         Children { first, nodes: sorted_by_bytes(nodes).into() }
     }
@@ -173,7 +174,10 @@ impl Sections {
     /// Forgets everything: configurations have lost their meaning.
     pub(crate) fn clear(&mut self) {
         let Shared { width, large, .. } = self.shared;
-        *self = Sections { tries: HashMap::default(), shared: Shared { width, large, ..Shared::default() } };
+        *self = Sections {
+            tries: HashMap::default(),
+            shared: Shared { width, large, ..Shared::default() },
+        };
     }
 
     /// Adds to `out` the words of `trie` below `nodes` that `next` can read, some perhaps twice.
@@ -201,7 +205,9 @@ impl Sections {
         }
         let known = Known::of(&mut self.tries, trie, Some(owner));
         let mut queue = Vec::new();
-        known.at(trie, (nodes.iter().copied(), None), &mut self.shared, |places| queue.push((places, next)));
+        known.at(trie, (nodes.iter().copied(), None), &mut self.shared, |places| {
+            queue.push((places, next))
+        });
         known.follow(parser, trie, queue, &mut self.shared, (out, &mut Vec::new()))
     }
 
@@ -227,7 +233,12 @@ impl Sections {
     }
 
     /// Adds to `out` what follows the items that were given to [`Sections::narrow`] before.
-    pub(crate) fn rest(&mut self, parser: &mut Parser, trie: &Trie, out: &mut Walk) -> Result<(), Stopped> {
+    pub(crate) fn rest(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        out: &mut Walk,
+    ) -> Result<(), Stopped> {
         let queue = std::mem::take(&mut out.behind);
         if !queue.is_empty() {
             let known = Known::of(&mut self.tries, trie, None);
@@ -241,7 +252,11 @@ impl Sections {
 }
 
 impl Known {
-    fn of<'k>(tries: &'k mut HashMap<usize, Known>, trie: &Trie, owner: Option<&Arc<Entry>>) -> &'k mut Known {
+    fn of<'k>(
+        tries: &'k mut HashMap<usize, Known>,
+        trie: &Trie,
+        owner: Option<&Arc<Entry>>,
+    ) -> &'k mut Known {
         tries.entry(std::ptr::from_ref(trie) as usize).or_insert_with(|| Known {
             _owner: owner.cloned(),
             places: IndexMap::default(),
@@ -261,7 +276,8 @@ impl Known {
         (out, exits): (&mut Walk, &mut Vec<(Exit, Places)>),
     ) -> Result<(), Stopped> {
         let mut seen = shared.seen.pop().unwrap_or_default();
-        let result = self.follow_unseen(parser, trie, (&mut queue, &mut seen), shared, (out, exits));
+        let result =
+            self.follow_unseen(parser, trie, (&mut queue, &mut seen), shared, (out, exits));
         seen.configs.clear();
         seen.items.clear();
         seen.sections.clear();
@@ -326,7 +342,9 @@ impl Known {
                 continue;
             }
             for &(places, _) in same {
-                if !reads.meets(&self.places[places as usize].first) || !seen.items.insert((places, item)) {
+                if !reads.meets(&self.places[places as usize].first)
+                    || !seen.items.insert((places, item))
+                {
                     continue;
                 }
                 let section = self.section(parser, trie, (places, item, usize::MAX), shared)?;
@@ -420,8 +438,13 @@ impl Known {
         shared: &mut Shared,
     ) -> Result<Arc<Section>, Stopped> {
         // Where nothing is counted, an item looked at on its own is its state.
-        let plain = parser.program().state(item.state).block == NO_BLOCK && parser.compiled().meters.is_empty();
-        let alone = if plain { None } else { Some(parser.isolated(item)).map(|alone| parser.normal(alone)) };
+        let plain = parser.program().state(item.state).block == NO_BLOCK
+            && parser.compiled().meters.is_empty();
+        let alone = if plain {
+            None
+        } else {
+            Some(parser.isolated(item)).map(|alone| parser.normal(alone))
+        };
         let key = alone.map_or((item.state, 0), |alone| {
             let Item { state, count, .. } = parser.store().items(alone)[0];
             (state, count)
@@ -464,26 +487,33 @@ impl Known {
             }
         }
         fuel::spend(SECTION + children.nodes.len() + walk.exits.len() + walk.called.len())?;
-        let (mut ends, mut called) = (std::mem::take(&mut walk.exits), std::mem::take(&mut walk.called));
+        let (mut ends, mut called) =
+            (std::mem::take(&mut walk.exits), std::mem::take(&mut walk.called));
         sort_kinds(&mut ends);
         sort_kinds(&mut called);
         // Whatever is read below words that are found anyway need not be found again.
-        let found = (walk.words.len() > FEW && !(ends.is_empty() && called.is_empty())).then(|| {
-            let mut row = vec![0; shared.width];
-            walk.words.iter().for_each(|&word| set_bit(&mut row, word));
-            row
-        });
+        let found =
+            (walk.words.len() > FEW && !(ends.is_empty() && called.is_empty())).then(|| {
+                let mut row = vec![0; shared.width];
+                walk.words.iter().for_each(|&word| set_bit(&mut row, word));
+                row
+            });
         if walk.words.len() > shared.width / ROW {
             walk.fold_words(0, shared.width);
         }
-        let (mut exits, mut queue): (Vec<(Exit, Places)>, Vec<(Places, ConfigId)>) = (Vec::new(), Vec::new());
+        let (mut exits, mut queue): (Vec<(Exit, Places)>, Vec<(Places, ConfigId)>) =
+            (Vec::new(), Vec::new());
         for behind in ends.chunk_by(|a, b| a.0 == b.0) {
             let nodes = behind.iter().map(|&(_, node)| node);
-            self.below(trie, (nodes, found.as_deref()), shared, |places| exits.push((behind[0].0, places)));
+            self.below(trie, (nodes, found.as_deref()), shared, |places| {
+                exits.push((behind[0].0, places))
+            });
         }
         for same in called.chunk_by(|a, b| a.0 == b.0) {
             let nodes = same.iter().map(|&(_, node)| node);
-            self.below(trie, (nodes, found.as_deref()), shared, |places| queue.push((places, same[0].0)));
+            self.below(trie, (nodes, found.as_deref()), shared, |places| {
+                queue.push((places, same[0].0))
+            });
         }
         if !queue.is_empty() {
             self.follow(parser, trie, queue, shared, (walk, &mut exits))?;

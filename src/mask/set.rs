@@ -75,7 +75,11 @@ impl TokenSet {
         let begins = runs.iter().map(|run| run.start).chain([listed.len()]);
         let others = ends.zip(begins).flat_map(|(from, to)| &listed[from..to]).copied();
         if listed.len() - count <= MAX_DIFFERENCE {
-            return TokenSet::Row { base: all.clone(), remove: others.collect(), add: Arc::default() };
+            return TokenSet::Row {
+                base: all.clone(),
+                remove: others.collect(),
+                add: Arc::default(),
+            };
         }
         TokenSet::row(edited(all.clone(), |bits| others.for_each(|id| clear_bit(bits, id))))
     }
@@ -126,7 +130,9 @@ impl TokenSet {
     /// The set as a row of so many words.
     pub(super) fn written(&self, words: usize) -> Arc<[u32]> {
         match self {
-            TokenSet::Row { base, .. } if base.len() == words => edited(base.clone(), |bits| self.write_own(bits)),
+            TokenSet::Row { base, .. } if base.len() == words => {
+                edited(base.clone(), |bits| self.write_own(bits))
+            }
             _ => built(words, |bits| self.write(bits)),
         }
     }
@@ -134,8 +140,14 @@ impl TokenSet {
     /// This set with another row in place of its own, if that is the one row.
     pub(crate) fn rebased(&self, one: &Arc<[u32]>, other: &Arc<[u32]>) -> Option<TokenSet> {
         match self {
-            TokenSet::Row { base, remove, add } if Arc::ptr_eq(base, one) && !Arc::ptr_eq(one, other) => {
-                Some(TokenSet::Row { base: other.clone(), remove: remove.clone(), add: add.clone() })
+            TokenSet::Row { base, remove, add }
+                if Arc::ptr_eq(base, one) && !Arc::ptr_eq(one, other) =>
+            {
+                Some(TokenSet::Row {
+                    base: other.clone(),
+                    remove: remove.clone(),
+                    add: add.clone(),
+                })
             }
             _ => None,
         }
@@ -144,7 +156,9 @@ impl TokenSet {
     /// Those of some ids that are in it, in their order. `marks` is a row of zeros, and is one again.
     pub(crate) fn among(&self, ids: &[TokenId], marks: &mut [u32]) -> Vec<TokenId> {
         ids.iter().for_each(|&id| set_bit(marks, id));
-        let marked = |own: &[TokenId]| own.iter().copied().filter(|&id| bit(marks, id)).collect::<Vec<TokenId>>();
+        let marked = |own: &[TokenId]| {
+            own.iter().copied().filter(|&id| bit(marks, id)).collect::<Vec<TokenId>>()
+        };
         let (base, less, more): (&[u32], _, _) = match self {
             TokenSet::List(own) => (&[], Vec::new(), marked(own)),
             TokenSet::Row { base, remove, add } => (base, marked(remove), marked(add)),
@@ -191,9 +205,12 @@ impl TokenSet {
     fn without_marked(&self, others: &[TokenId], marks: &mut [u32]) -> Option<TokenSet> {
         match self {
             TokenSet::List(ids) if !ids.iter().any(|&id| bit(marks, id)) => None,
-            TokenSet::List(ids) => Some(TokenSet::List(ids.iter().copied().filter(|&id| !bit(marks, id)).collect())),
+            TokenSet::List(ids) => {
+                Some(TokenSet::List(ids.iter().copied().filter(|&id| !bit(marks, id)).collect()))
+            }
             TokenSet::Row { base, remove, add } => {
-                let kept: Vec<TokenId> = add.iter().copied().filter(|&id| !bit(marks, id)).collect();
+                let kept: Vec<TokenId> =
+                    add.iter().copied().filter(|&id| !bit(marks, id)).collect();
                 remove.iter().for_each(|&id| clear_bit(marks, id));
                 let less = others.iter().copied().filter(|&id| bit(base, id) && bit(marks, id));
                 let less: Vec<TokenId> = less.collect();
@@ -242,7 +259,8 @@ impl TokenSet {
             TokenSet::List(ids) => ids.iter().for_each(|&id| set_bit(bits, id)),
             TokenSet::Row { base, remove, add } => {
                 // What is not to be added but there already stays.
-                let kept: Vec<TokenId> = remove.iter().copied().filter(|&id| bit(bits, id)).collect();
+                let kept: Vec<TokenId> =
+                    remove.iter().copied().filter(|&id| bit(bits, id)).collect();
                 bits.iter_mut().zip(&**base).for_each(|(a, b)| *a |= b);
                 remove.iter().for_each(|&id| clear_bit(bits, id));
                 kept.into_iter().chain(add.iter().copied()).for_each(|id| set_bit(bits, id));
@@ -255,7 +273,8 @@ impl TokenSet {
         match self {
             TokenSet::List(ids) => 64 + ids.len() * 4,
             TokenSet::Row { base, remove, add } => {
-                96 + base.len() * 4 / Arc::strong_count(base).clamp(1, 4) + (remove.len() + add.len()) * 4
+                96 + base.len() * 4 / Arc::strong_count(base).clamp(1, 4)
+                    + (remove.len() + add.len()) * 4
             }
         }
     }

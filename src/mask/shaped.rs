@@ -24,18 +24,30 @@ pub(super) struct Shaped {
 
 impl Shaped {
     /// Walks the vocabulary with an isolated item.
-    pub(super) fn walk(parser: &mut Parser, vocab: &Vocabulary, isolated: ConfigId) -> Result<Shaped, Stopped> {
+    pub(super) fn walk(
+        parser: &mut Parser,
+        vocab: &Vocabulary,
+        isolated: ConfigId,
+    ) -> Result<Shaped, Stopped> {
         let (trie, shapes) = (vocab.trie(), vocab.shapes());
-        let mut found = Shaped { runs: Vec::new(), exits: Vec::new(), fine: Walk::default(), looked: 0 };
+        let mut found =
+            Shaped { runs: Vec::new(), exits: Vec::new(), fine: Walk::default(), looked: 0 };
         let mut left = usize::MAX;
         let asking = Asking::new(parser, 0);
         found.fine.asking = asking;
         descend(shapes.tree(), isolated, |at, shape, config| -> Result<_, Stopped> {
             found.looked += 1;
-            let (nodes, length) = (shapes.tree().node(at).end - at, shapes.tree().longest_below(at));
+            let (nodes, length) =
+                (shapes.tree().node(at).end - at, shapes.tree().longest_below(at));
             let (large, asked) = (nodes >= SWALLOW, (&asking, found.looked()));
             let kinds = shapes.kinds_below(at);
-            if large && parser.reads_any(config, (kinds | shape_kinds(shape), length.saturating_add(1)), asked)? {
+            if large
+                && parser.reads_any(
+                    config,
+                    (kinds | shape_kinds(shape), length.saturating_add(1)),
+                    asked,
+                )?
+            {
                 found.take(shapes.range_from(at));
                 return Ok(None);
             }
@@ -52,7 +64,9 @@ impl Shaped {
                 return Ok(None);
             }
             let again = large && may_be_again(config, next, byte);
-            if again && parser.loops(next, kinds)? || large && parser.reads_any(next, (kinds, length), asked)? {
+            if again && parser.loops(next, kinds)?
+                || large && parser.reads_any(next, (kinds, length), asked)?
+            {
                 found.take(shapes.range_from(at));
                 return Ok(None);
             }

@@ -41,7 +41,8 @@ type Resolved = HashMap<(usize, Exit, ConfigId), (Arc<Entry>, Words)>;
 const LOOK_EVERY: usize = 16;
 
 /// Where bytes lead, and how many are fine.
-pub(crate) type AdvanceOver = fn(&mut Parser, ConfigId, &[u8]) -> Result<(ConfigId, usize), ParserLimit>;
+pub(crate) type AdvanceOver =
+    fn(&mut Parser, ConfigId, &[u8]) -> Result<(ConfigId, usize), ParserLimit>;
 
 /// What grows while matchers run; behind the index's lock.
 #[derive(Debug)]
@@ -90,10 +91,16 @@ pub(crate) struct IndexState {
 }
 
 impl IndexState {
-    pub(super) fn new(compiled: &Arc<Compiled>, vocab: &Arc<Vocabulary>, limits: &Limits, ways: Ways) -> IndexState {
+    pub(super) fn new(
+        compiled: &Arc<Compiled>,
+        vocab: &Arc<Vocabulary>,
+        limits: &Limits,
+        ways: Ways,
+    ) -> IndexState {
         let mut parser = Parser::new(compiled.clone(), Some(vocab.clone()), limits);
         parser.keep_transitions(ways.switches.transitions);
-        let chained = compiled.largest_component() >= ways.mutual_rules && compiled.scopes.is_empty();
+        let chained =
+            compiled.largest_component() >= ways.mutual_rules && compiled.scopes.is_empty();
         IndexState {
             floor: None,
             relieved: 0,
@@ -125,7 +132,12 @@ impl IndexState {
     }
 
     /// Whether a token's bytes can follow.
-    pub(super) fn reads(&mut self, vocab: &Vocabulary, config: ConfigId, token: TokenId) -> Result<bool, ParserLimit> {
+    pub(super) fn reads(
+        &mut self,
+        vocab: &Vocabulary,
+        config: ConfigId,
+        token: TokenId,
+    ) -> Result<bool, ParserLimit> {
         let mut at = config;
         for &byte in vocab.bytes(token).unwrap_or_default() {
             at = self.parser.step(at, byte)?;
@@ -163,7 +175,12 @@ impl IndexState {
     }
 
     /// As [`IndexState::try_narrow`] for one item, rule by rule.
-    pub(super) fn narrow_alone(&mut self, vocab: &Vocabulary, item: Item, nodes: usize) -> Result<bool, ParserLimit> {
+    pub(super) fn narrow_alone(
+        &mut self,
+        vocab: &Vocabulary,
+        item: Item,
+        nodes: usize,
+    ) -> Result<bool, ParserLimit> {
         if !self.parser.compiled().scopes.is_empty() {
             // Scopes that begin on the way are open across rules.
             let alone = self.parser.single(item);
@@ -171,8 +188,15 @@ impl IndexState {
         }
         let before = self.walk.found();
         let read = match self.new_narrow < FEW_CONFIGS {
-            true => self.sections.narrow(&mut self.parser, vocab.trie(), (item, nodes), &mut self.walk),
-            false => self.joint.narrow(&mut self.parser, vocab.trie(), (item, nodes), &mut self.walk.words),
+            true => {
+                self.sections.narrow(&mut self.parser, vocab.trie(), (item, nodes), &mut self.walk)
+            }
+            false => self.joint.narrow(
+                &mut self.parser,
+                vocab.trie(),
+                (item, nodes),
+                &mut self.walk.words,
+            ),
         };
         match read {
             Ok(()) => Ok(true),
@@ -210,7 +234,8 @@ impl IndexState {
         let from = self.walk.found();
         // Most remainders are read with few configurations that are new; where many would be, rule by rule.
         let scoped = !self.parser.compiled().scopes.is_empty();
-        self.walk.most_configs = (!scoped).then(|| self.parser.store().configs() + self.new_configs);
+        self.walk.most_configs =
+            (!scoped).then(|| self.parser.store().configs() + self.new_configs);
         let walked = entry.resolve(&mut self.parser, vocab, (exit, next), &mut self.walk);
         self.walk.most_configs = None;
         let walked_whole = walked.is_ok();
@@ -265,7 +290,8 @@ impl IndexState {
         let place = parser.for_masks(plain);
         let naming = parser.naming(config);
         let none = self.naming.get(&(place, naming)).is_some_and(|tokens| tokens.is_empty());
-        (none && !parser.compares(plain) && parser.towards_names(config, true).is_empty()).then_some(place)
+        (none && !parser.compares(plain) && parser.towards_names(config, true).is_empty())
+            .then_some(place)
     }
 
     /// Where the mask of a configuration is memoised.
@@ -284,7 +310,12 @@ impl IndexState {
         }
     }
 
-    pub(super) fn hold(&mut self, config: ConfigId, mask: &Arc<TokenSet>, (bytes, max_bytes): (usize, usize)) {
+    pub(super) fn hold(
+        &mut self,
+        config: ConfigId,
+        mask: &Arc<TokenSet>,
+        (bytes, max_bytes): (usize, usize),
+    ) {
         if !self.switches.masks.is_on() {
             return;
         }
@@ -372,10 +403,14 @@ impl IndexState {
     /// Why a text cannot begin: a limit that the first mask has reached.
     pub(crate) fn start_error(&self, limit: ParserLimit, index: &Index) -> CompileError {
         let items = self.parser.store().items(self.parser.start());
-        let rule = items.first().map_or(index.compiled.start, |item| self.parser.program().rule(item.state));
+        let rule = items
+            .first()
+            .map_or(index.compiled.start, |item| self.parser.program().rule(item.state));
         let grammar = index.compiled.grammar();
         match limit {
-            ParserLimit::Fuel => CompileError::fuel(grammar, rule, OutOfFuel::Spent { limit: index.mask_fuel() }),
+            ParserLimit::Fuel => {
+                CompileError::fuel(grammar, rule, OutOfFuel::Spent { limit: index.mask_fuel() })
+            }
             ParserLimit::Cancelled => CompileError::fuel(grammar, rule, OutOfFuel::Cancelled),
             other => CompileError::Start { what: other.what() },
         }

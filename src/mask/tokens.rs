@@ -29,7 +29,10 @@ impl fmt::Debug for Tokens {
 
 impl Tokens {
     /// Fails if the vocabulary lacks a token that is named.
-    pub(crate) fn resolve(special: &SpecialToken, vocab: &Vocabulary) -> Result<Tokens, CompileError> {
+    pub(crate) fn resolve(
+        special: &SpecialToken,
+        vocab: &Vocabulary,
+    ) -> Result<Tokens, CompileError> {
         let found = match special {
             SpecialToken::Name(name) => vocab.special(name).or_else(|| vocab.find(name.as_bytes())),
             SpecialToken::Id(id) => Some(TokenId::from_raw(*id)).filter(|&t| vocab.is_used(t)),
@@ -42,7 +45,9 @@ impl Tokens {
             }
             SpecialToken::AnyBut(list) => {
                 let mut row = vec![0; vocab.mask_words()];
-                let used = (0..vocab.width() as u32).map(TokenId::from_raw).filter(|&id| vocab.is_used(id));
+                let used = (0..vocab.width() as u32)
+                    .map(TokenId::from_raw)
+                    .filter(|&id| vocab.is_used(id));
                 used.filter(|&id| !vocab.is_stop(id)).for_each(|id| set_bit(&mut row, id));
                 list.iter().try_for_each(|token| {
                     Tokens::resolve(token, vocab).map(|t| t.each(&mut |id| clear_bit(&mut row, id)))

@@ -118,7 +118,8 @@ impl Walk {
 
     /// Makes a row of so many numbers of all words but the first.
     pub(crate) fn fold_words(&mut self, from: usize, width: usize) {
-        self.rows.push(built(width, |row| self.words.drain(from..).for_each(|id| set_bit(row, id))));
+        self.rows
+            .push(built(width, |row| self.words.drain(from..).for_each(|id| set_bit(row, id))));
     }
 
     /// Whether the parser had to make more configurations than the caller wants to pay for.
@@ -180,10 +181,17 @@ impl Walk {
 
     /// Adds the words that begin with white space, if all of it leads to one place: many do, and few of them go on as that place does. False
     /// where it does not.
-    fn white(&mut self, parser: &mut Parser, trie: &Trie, config: ConfigId, left: &mut usize) -> Result<bool, Stopped> {
+    fn white(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        config: ConfigId,
+        left: &mut usize,
+    ) -> Result<bool, Stopped> {
         let Some(white) = trie.white() else { return Ok(false) };
         let next = parser.step(config, b' ')?;
-        if next == DEAD || parser.store().done(next).open() || self.apart && !parser.is_alone(next) {
+        if next == DEAD || parser.store().done(next).open() || self.apart && !parser.is_alone(next)
+        {
             return Ok(false);
         }
         for byte in ByteSet::WHITE_SPACE.iter() {
@@ -258,7 +266,10 @@ impl Walk {
         }
         let (kinds, asked) = (trie.kinds_below(node), (&self.asking, self.looked));
         let loops = again && parser.loops(config, kinds)?;
-        if !loops && (self.apart || !parser.reads_any(config, (kinds, trie.longest_below(node)), asked)?) {
+        if !loops
+            && (self.apart
+                || !parser.reads_any(config, (kinds, trie.longest_below(node)), asked)?)
+        {
             return Ok(false);
         }
         // A mask of so many words is better put together from a shared entry.

@@ -59,7 +59,10 @@ impl Asking {
     /// Whether what is not known is worth finding out, behind so many nodes.
     #[inline]
     fn is_worth(&self, parser: &Parser, looked: usize) -> bool {
-        looked >= self.looked + parser.vocab_nodes() / LONG_WALK + LONGER * (parser.any_made - self.made)
+        looked
+            >= self.looked
+                + parser.vocab_nodes() / LONG_WALK
+                + LONGER * (parser.any_made - self.made)
     }
 }
 
@@ -97,7 +100,8 @@ impl Parser {
             None if asking.is_worth(self, looked) => self.find_any(config)?,
             None => return Ok(false),
         };
-        let most = if kinds & (CODE_POINTS | BLACK_CODE_POINTS) == 0 { any.length } else { any.spelt };
+        let most =
+            if kinds & (CODE_POINTS | BLACK_CODE_POINTS) == 0 { any.length } else { any.spelt };
         Ok(kinds & !any.kinds == 0 && length <= most)
     }
 
@@ -142,10 +146,14 @@ impl Parser {
         }
         if found.length >= SHORT {
             for &(member, level) in &texts.members {
-                let left = |length: u16| if length == ENDLESS { ENDLESS } else { length.saturating_sub(level) };
+                let left = |length: u16| {
+                    if length == ENDLESS { ENDLESS } else { length.saturating_sub(level) }
+                };
                 let (length, spelt) = (left(found.length), left(found.spelt));
                 // Others may say more of those that are near the end.
-                if !self.any[member as usize].known && length >= LONG.min(found.length / 2) && spelt >= found.spelt / 2
+                if !self.any[member as usize].known
+                    && length >= LONG.min(found.length / 2)
+                    && spelt >= found.spelt / 2
                 {
                     self.any[member as usize] = Any { length, spelt, ..found };
                 }
@@ -161,7 +169,12 @@ impl Parser {
     }
 
     /// Follows all texts of these kinds, shortest first, for as long as all can be read.
-    fn follow_texts(&mut self, config: ConfigId, kinds: u64, texts: &mut Texts) -> Result<Ended, ParserLimit> {
+    fn follow_texts(
+        &mut self,
+        config: ConfigId,
+        kinds: u64,
+        texts: &mut Texts,
+    ) -> Result<Ended, ParserLimit> {
         let ascii = ByteSet::range(0, 0x7F);
         texts.members.push((config, 0));
         texts.reached.insert(config);
@@ -172,10 +185,12 @@ impl Parser {
         let code_points = [(CODE_POINTS, &utf8::ANY), (BLACK_CODE_POINTS, &utf8::BLACK)];
         let code_points = code_points.into_iter().find(|(one, _)| kinds & one != 0);
         let mut at = 0;
-        while let Some(&(from, level)) = texts.members.get(at).filter(|&&(_, level)| level < length) {
+        while let Some(&(from, level)) = texts.members.get(at).filter(|&&(_, level)| level < length)
+        {
             at += 1;
             for bytes in self.alike(from) {
-                let mut here = bytes.intersect(&ascii).iter().filter(|&byte| kind(byte) & kinds != 0);
+                let mut here =
+                    bytes.intersect(&ascii).iter().filter(|&byte| kind(byte) & kinds != 0);
                 let Some(byte) = here.next() else { continue };
                 let next = self.step(from, byte)?;
                 if texts.reached.contains(&next) {
@@ -209,7 +224,10 @@ impl Parser {
                     spelt = level;
                 }
             }
-            if texts.members.len() > MEMBERS || texts.inside.len() > INSIDE || self.store().configs() > most {
+            if texts.members.len() > MEMBERS
+                || texts.inside.len() > INSIDE
+                || self.store().configs() > most
+            {
                 length = length.min(level);
             }
         }
@@ -260,7 +278,8 @@ impl Parser {
         if !self.compiled().meters.is_empty() || self.compares(config) || self.is_scoped(config) {
             return 0;
         }
-        let refused = self.allowed(config).complement().iter().fold(0, |all, byte| all | kind(byte));
+        let refused =
+            self.allowed(config).complement().iter().fold(0, |all, byte| all | kind(byte));
         !refused & !NOT_ASCII
     }
 }
@@ -290,8 +309,9 @@ mod tests {
     ];
 
     fn parser(text: &str) -> Parser {
-        let grammar =
-            crate::front::ebnf::lower(text, &Default::default(), &Limits::default()).expect("a grammar").grammar;
+        let grammar = crate::front::ebnf::lower(text, &Default::default(), &Limits::default())
+            .expect("a grammar")
+            .grammar;
         let compiled = Arc::new(Compiled::new(grammar, &Limits::default()).expect("compiles"));
         Parser::new(compiled, None, &Limits::default())
     }
@@ -302,7 +322,9 @@ mod tests {
 
     /// The kinds of a text, with code points in place of bytes that are not ASCII.
     fn kinds(text: &str) -> u64 {
-        text.chars().fold(0, |all, c| all | u8::try_from(c).ok().filter(u8::is_ascii).map_or(CODE_POINTS, kind))
+        text.chars().fold(0, |all, c| {
+            all | u8::try_from(c).ok().filter(u8::is_ascii).map_or(CODE_POINTS, kind)
+        })
     }
 
     proptest! {
@@ -345,8 +367,11 @@ mod tests {
             let at = parser.step(start, b'"').expect("within limits");
             let asking = Asking::new(&parser, 0);
             let letters = ByteSet::of(b"abxQ").iter().fold(0, |all, byte| all | kind(byte));
-            let mut said =
-                |length| parser.reads_any(at, (letters, length), (&asking, usize::MAX)).expect("within limits");
+            let mut said = |length| {
+                parser
+                    .reads_any(at, (letters, length), (&asking, usize::MAX))
+                    .expect("within limits")
+            };
             assert_eq!((said(ENDLESS), said(4)), (endless, true), "{grammar}");
         }
     }

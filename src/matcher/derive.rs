@@ -101,7 +101,8 @@ pub(crate) struct Chart<'p> {
 
 impl<'p> Chart<'p> {
     pub(crate) fn new(program: &'p mut Program) -> Result<Chart<'p>, ChartLimit> {
-        let mut chart = Chart { program, columns: vec![Column::default()], metered: Vec::new(), items: 0 };
+        let mut chart =
+            Chart { program, columns: vec![Column::default()], metered: Vec::new(), items: 0 };
         let rule = chart.program.compiled().start;
         let state = chart.program.open(rule);
         chart.columns[0].token_ends = true;
@@ -164,7 +165,12 @@ impl<'p> Chart<'p> {
 
     fn read(&mut self, targets: &dyn Fn(&Program, u32, &mut Vec<u32>)) {
         let last = self.columns.last().expect("there is always a column");
-        let mut next = Column { offset: last.offset, chars: last.chars, tokens: last.tokens, ..Column::default() };
+        let mut next = Column {
+            offset: last.offset,
+            chars: last.chars,
+            tokens: last.tokens,
+            ..Column::default()
+        };
         let mut out = Vec::new();
         for (at, (item, _)) in last.items.iter().enumerate() {
             if !self.program.state(item.state).scannable {
@@ -217,7 +223,8 @@ impl<'p> Chart<'p> {
             let column = &mut self.columns[last];
             if block.max.is_none_or(|max| runs < max) {
                 let count = if block.max.is_none() { runs.min(block.min) } else { runs };
-                column.push(Item { state: block.start, count, fresh: true, ..item }, From::Same(at));
+                column
+                    .push(Item { state: block.start, count, fresh: true, ..item }, From::Same(at));
             }
             if runs >= block.min {
                 column.push(Item { state: block.exit, count: 0, ..item }, From::Same(at));
@@ -236,7 +243,12 @@ impl<'p> Chart<'p> {
         for (caller, to) in waiting {
             let (from, _) = self.columns[origin as usize].items[caller as usize];
             let in_block = self.program.state(to).block != NO_BLOCK;
-            let item = Item { state: to, count: if in_block { from.count } else { 0 }, fresh: false, ..from };
+            let item = Item {
+                state: to,
+                count: if in_block { from.count } else { 0 },
+                fresh: false,
+                ..from
+            };
             self.columns[last].push(item, From::Return { caller: (origin, caller), ended });
         }
     }
@@ -248,7 +260,8 @@ impl<'p> Chart<'p> {
         self.program.expand(item.state);
         for i in 0..self.program.enters(item.state).len() {
             let start = self.program.block(self.program.enters(item.state)[i]).start;
-            self.columns[last].push(Item { state: start, count: 0, fresh: true, ..item }, From::Same(at));
+            self.columns[last]
+                .push(Item { state: start, count: 0, fresh: true, ..item }, From::Same(at));
         }
         for i in 0..self.program.calls(item.state).len() {
             let (rule, to) = self.program.calls(item.state)[i];
@@ -271,7 +284,9 @@ impl<'p> Chart<'p> {
         let mut any = false;
         for i in 0..self.metered.len() {
             let (rule, origin) = self.metered[i];
-            if self.columns[last].ended.contains(&(rule, origin)) || !self.is_spent(rule, origin, last) {
+            if self.columns[last].ended.contains(&(rule, origin))
+                || !self.is_spent(rule, origin, last)
+            {
                 continue;
             }
             let Some(path) = self.path(last, (rule, origin)) else { continue };
@@ -310,7 +325,9 @@ impl<'p> Chart<'p> {
             if (item.rule, item.origin) == goal {
                 return Some(path);
             }
-            for &(caller, _) in self.columns[item.origin as usize].waiting.get(&item.rule).into_iter().flatten() {
+            for &(caller, _) in
+                self.columns[item.origin as usize].waiting.get(&item.rule).into_iter().flatten()
+            {
                 let at = (item.origin, caller);
                 let (outer, _) = self.item(at);
                 if seen.insert((outer.rule, outer.origin)) {
@@ -331,13 +348,22 @@ impl<'p> Chart<'p> {
         let start = self.program.compiled().start;
         let is_whole = |item: &Item| {
             let state = self.program.state(item.state);
-            item.rule == start && item.origin == 0 && !item.fresh && state.is_final && state.block == NO_BLOCK
+            item.rule == start
+                && item.origin == 0
+                && !item.fresh
+                && state.is_final
+                && state.block == NO_BLOCK
         };
         let mut out = Vec::new();
         let mut walks: Vec<((u32, u32), u32)> = Vec::new();
         match self.columns[last].items.iter().position(|(item, _)| is_whole(item)) {
             Some(at) => {
-                out.push(Region { rule: start, start: 0, end: self.columns[last].offset, depth: 0 });
+                out.push(Region {
+                    rule: start,
+                    start: 0,
+                    end: self.columns[last].offset,
+                    depth: 0,
+                });
                 walks.push(((last as u32, at as u32), 1));
             }
             None => {

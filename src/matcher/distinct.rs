@@ -47,7 +47,8 @@ impl Parser {
     /// Whether values are compared here: masks are then the configuration's own.
     #[inline]
     pub(crate) fn compares(&self, config: ConfigId) -> bool {
-        self.is_named(config) || !self.compiled().scopes.is_empty() && self.has(config).any(Has::VALUES)
+        self.is_named(config)
+            || !self.compiled().scopes.is_empty() && self.has(config).any(Has::VALUES)
     }
 
     /// Whether elements are compared or counted here.
@@ -72,7 +73,11 @@ impl Parser {
     }
 
     /// Changes the items whose frames are the returns of an element: the innermost scope around each.
-    fn renew(&mut self, items: &mut Vec<Item>, change: &dyn Fn(&mut Registers, u32) -> Option<u32>) {
+    fn renew(
+        &mut self,
+        items: &mut Vec<Item>,
+        change: &dyn Fn(&mut Registers, u32) -> Option<u32>,
+    ) {
         let at = Where { has: Has::SCOPE, nearest: true };
         let (store, program, reach) = self.parts();
         let mut map = |registers: &mut Registers, item: Item| {
@@ -82,7 +87,8 @@ impl Parser {
             change(registers, item.count).map(|count| Item { count, ..item })
         };
         let map: Change<'_> = &mut map;
-        let inner: Vec<FrameId> = items.iter().filter(|i| !at.ends_at(program, i)).map(|i| i.frame).collect();
+        let inner: Vec<FrameId> =
+            items.iter().filter(|i| !at.ends_at(program, i)).map(|i| i.frame).collect();
         let rewritten = store.rewrite(program, reach, (at, inner.into_iter()), map);
         items.retain_mut(|item| {
             let new = match at.ends_at(program, item) {
@@ -113,7 +119,11 @@ impl Parser {
     }
 
     /// Where a byte leads from a configuration in which values are compared.
-    pub(super) fn step_compared(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, ParserLimit> {
+    pub(super) fn step_compared(
+        &mut self,
+        config: ConfigId,
+        byte: u8,
+    ) -> Result<ConfigId, ParserLimit> {
         let next = self.step_on(config, byte)?;
         Ok(if self.is_live(next)? { next } else { DEAD })
     }
@@ -136,7 +146,9 @@ impl Parser {
         if let Some(&known) = self.distinct.live.get(&config) {
             return Ok(known);
         }
-        let live = self.turns_away(config, true)? || self.turns_away(config, false)? || self.finds_a_way(config)?;
+        let live = self.turns_away(config, true)?
+            || self.turns_away(config, false)?
+            || self.finds_a_way(config)?;
         self.distinct.live.insert(config, live);
         Ok(live)
     }
@@ -162,7 +174,8 @@ impl Parser {
                     break;
                 }
             }
-            if next != DEAD && (self.goes_on(next) || self.distinct.live.get(&next) == Some(&true)) {
+            if next != DEAD && (self.goes_on(next) || self.distinct.live.get(&next) == Some(&true))
+            {
                 self.distinct.live.extend(path.into_iter().map(|at| (at, true)));
                 return Ok(true);
             }
@@ -176,7 +189,8 @@ impl Parser {
 
     /// Whether the text may end, or an item has no element under way that may still become one that there has been.
     fn goes_on(&self, config: ConfigId) -> bool {
-        self.store().done(config) != Done::default() || config != DEAD && !self.has(config).is_stuck()
+        self.store().done(config) != Done::default()
+            || config != DEAD && !self.has(config).is_stuck()
     }
 
     /// A search by length, along texts that may still become what there has been; behind white space only where nothing else is left, as
@@ -193,7 +207,11 @@ impl Parser {
                 // There is no end of zeros that change no number.
                 let zeros = if byte == b'0' { zeros + 1 } else { 0 };
                 if zeros <= MAX_ZEROS {
-                    next.push((self.step_on(at, byte)?, zeros, ByteSet::WHITE_SPACE.contains(byte)));
+                    next.push((
+                        self.step_on(at, byte)?,
+                        zeros,
+                        ByteSet::WHITE_SPACE.contains(byte),
+                    ));
                 }
             }
             for special in self.specials(at).collect::<Vec<_>>() {
@@ -243,7 +261,9 @@ impl Parser {
     /// What tells how elements under way go on that may still become others.
     fn outlooks(&self, config: ConfigId) -> Vec<Outlook> {
         let mut out = Vec::new();
-        self.each_rivalled(config, &mut |registers, register| out.extend(registers.outlook(register)));
+        self.each_rivalled(config, &mut |registers, register| {
+            out.extend(registers.outlook(register))
+        });
         out
     }
 
@@ -272,14 +292,18 @@ impl Parser {
         let (store, program, reach) = self.parts();
         let mut limit = |registers: &mut Registers, item: Item| {
             let open = match program.compiled().scopes.role(program.rule(item.state)) {
-                Some(Role::Scope { open }) if program.state(item.state).behind == Behind::Scope => open,
+                Some(Role::Scope { open }) if program.state(item.state).behind == Behind::Scope => {
+                    open
+                }
                 _ => return Some(item),
             };
             let count = if item.count == NONE { NONE } else { registers.limited(item.count, open) };
             Some(Item { count, ..item })
         };
-        let rewritten = store.rewrite(program, reach, (at, items.iter().map(|i| i.frame)), &mut limit);
-        let limited = self.interned(items.into_iter().filter_map(|i| behind(&rewritten, i)), config);
+        let rewritten =
+            store.rewrite(program, reach, (at, items.iter().map(|i| i.frame)), &mut limit);
+        let limited =
+            self.interned(items.into_iter().filter_map(|i| behind(&rewritten, i)), config);
         self.normal(limited)
     }
 }

@@ -42,7 +42,11 @@ impl Said {
     fn code_point(&mut self, code: u32) {
         match char::from_u32(code) {
             Some(c) => self.push(c.encode_utf8(&mut [0; 4]).as_bytes()),
-            None => self.push(&[0xE0 | (code >> 12) as u8, 0x80 | (code >> 6 & 63) as u8, 0x80 | (code & 63) as u8]),
+            None => self.push(&[
+                0xE0 | (code >> 12) as u8,
+                0x80 | (code >> 6 & 63) as u8,
+                0x80 | (code & 63) as u8,
+            ]),
         }
     }
 }
@@ -129,7 +133,9 @@ impl Escape {
                         Part::Unit(digits, value) => next_digit(second, digits, value),
                     };
                 }
-                Some(Units { first, second: None, len }) if first == self.half => rest = &rest[len..],
+                Some(Units { first, second: None, len }) if first == self.half => {
+                    rest = &rest[len..]
+                }
                 _ => return ByteSet::EMPTY,
             }
         }
@@ -203,7 +209,8 @@ impl Units {
             return Some(Units { first: half, second: None, len });
         }
         let mut units = [0; 2];
-        let written = std::str::from_utf8(bytes).ok()?.chars().next()?.encode_utf16(&mut units).len();
+        let written =
+            std::str::from_utf8(bytes).ok()?.chars().next()?.encode_utf16(&mut units).len();
         Some(Units { first: units[0], second: (written == 2).then_some(units[1]), len })
     }
 }

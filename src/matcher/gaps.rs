@@ -67,7 +67,10 @@ impl Parser {
     }
 
     /// The bytes of white space that may follow, if the same may follow behind each of them, and so on: there is no bound. None where that is not soon clear.
-    pub(crate) fn endless_white(&mut self, config: ConfigId) -> Result<Option<ByteSet>, ParserLimit> {
+    pub(crate) fn endless_white(
+        &mut self,
+        config: ConfigId,
+    ) -> Result<Option<ByteSet>, ParserLimit> {
         let mut seen = vec![config];
         let mut white = None;
         let mut at = 0;
@@ -91,7 +94,8 @@ impl Parser {
     fn rooms(&mut self, config: ConfigId) -> (Vec<u32>, bool) {
         let items = self.store().items(config).to_vec();
         let rooms = items.iter().filter_map(|item| self.gap_room(item)).collect();
-        let others: Vec<u32> = items.iter().filter(|i| self.gap_room(i).is_none()).map(|i| i.state).collect();
+        let others: Vec<u32> =
+            items.iter().filter(|i| self.gap_room(i).is_none()).map(|i| i.state).collect();
         (rooms, others.into_iter().any(|state| self.reads_of(state).meets(&ByteSet::WHITE_SPACE)))
     }
 

@@ -41,7 +41,8 @@ impl Parser {
                 && self.program().state(i.state).block == NO_BLOCK
                 && (own.frame == GATED || !self.program().is_dispatch(i.state))
         };
-        let candidates: Vec<Item> = self.store().items(next).iter().filter(alike).take(CANDIDATES).copied().collect();
+        let candidates: Vec<Item> =
+            self.store().items(next).iter().filter(alike).take(CANDIDATES).copied().collect();
         for candidate in candidates {
             // What does the same with most bytes is not like another itself, and is no different from itself.
             if single && candidate == own {
@@ -65,7 +66,11 @@ impl Parser {
                 None => counts.push((next, 1)),
             }
         }
-        Ok(counts.into_iter().filter(|&(_, n)| n >= MAJORITY).max_by_key(|&(_, n)| n).map(|(c, _)| c))
+        Ok(counts
+            .into_iter()
+            .filter(|&(_, n)| n >= MAJORITY)
+            .max_by_key(|&(_, n)| n)
+            .map(|(c, _)| c))
     }
 
     /// Whether all bytes of these kinds (see [`crate::fsm::kind`] and [`CODE_POINTS`]) lead a configuration back to itself. Looked at kind by
@@ -116,7 +121,11 @@ impl Parser {
     }
 
     /// Whether each code point that is not ASCII, of those that an automaton has, leads a configuration back to itself.
-    fn loops_over_code_points(&mut self, config: ConfigId, code_points: &utf8::Steps) -> Result<bool, ParserLimit> {
+    fn loops_over_code_points(
+        &mut self,
+        config: ConfigId,
+        code_points: &utf8::Steps,
+    ) -> Result<bool, ParserLimit> {
         // What is kept account of tells bytes apart that classes do not.
         let by_byte = self.compares(config);
         let mut inside = vec![(utf8::WHOLE, config)];
@@ -126,7 +135,9 @@ impl Parser {
             let mut last = None;
             for byte in 0x80..=0xFFu8 {
                 let Some(state) = code_points.next(state, byte) else { continue };
-                if last.replace((self.class(byte), state)) == Some((self.class(byte), state)) && !by_byte {
+                if last.replace((self.class(byte), state)) == Some((self.class(byte), state))
+                    && !by_byte
+                {
                     continue;
                 }
                 let next = self.step(begun, byte)?;

@@ -64,19 +64,22 @@ impl Store {
             if len > 0 {
                 self.rewrite_group(program, (base, len), (at, map), &mut out);
                 if let Some(reach) = reach
-                    && let Some(&Some(new)) = (base..base + len).filter_map(|m| out.get(&m)).find(|m| m.is_some())
+                    && let Some(&Some(new)) =
+                        (base..base + len).filter_map(|m| out.get(&m)).find(|m| m.is_some())
                 {
                     self.normalise_group(program, new, reach);
                 }
                 continue;
             }
             let mut items = self.returns(frame).to_vec();
-            items.retain_mut(|item| match mapped(program, (at, &out), (&mut self.registers, map), *item) {
-                Some(new) => {
-                    *item = new;
-                    true
+            items.retain_mut(|item| {
+                match mapped(program, (at, &out), (&mut self.registers, map), *item) {
+                    Some(new) => {
+                        *item = new;
+                        true
+                    }
+                    None => false,
                 }
-                None => false,
             });
             items.sort_unstable();
             items.dedup();
@@ -96,7 +99,9 @@ impl Store {
         let mut normal = |_: &mut Registers, item: Item| {
             let count = match program.meter(item.state) {
                 Some(meter) => meter.normal(item.count, reach),
-                None if program.state(item.state).behind == Behind::Scope => Registers::normal(item.count),
+                None if program.state(item.state).behind == Behind::Scope => {
+                    Registers::normal(item.count)
+                }
                 None => item.count,
             };
             Some(Item { count, ..item })
@@ -250,7 +255,8 @@ impl Parser {
             };
             Some(Item { count, ..item })
         };
-        let rewritten = store.rewrite(program, reach, (at, items.iter().map(|i| i.frame)), &mut read);
+        let rewritten =
+            store.rewrite(program, reach, (at, items.iter().map(|i| i.frame)), &mut read);
         self.names.carry(&rewritten);
         rewritten
     }
@@ -262,7 +268,9 @@ impl Parser {
         if !self.has_ended(left) {
             return Ok(left);
         }
-        let left = self.without_spent(config, &|meter, count| meter.spent == Spent::Cut && spent(meter, count))?;
+        let left = self.without_spent(config, &|meter, count| {
+            meter.spent == Spent::Cut && spent(meter, count)
+        })?;
         Ok(if self.has_ended(left) { config } else { left })
     }
 
@@ -294,13 +302,17 @@ impl Parser {
                 return Ok(config);
             }
             let roots = items.iter().map(|i| i.frame);
-            let left = self.recount(roots, &|meter, count| (!is_spent(meter, count)).then_some(count));
+            let left =
+                self.recount(roots, &|meter, count| (!is_spent(meter, count)).then_some(count));
             // What follows rules that end where they are may be spent at once, too.
             let cut = spent.into_iter().filter(|(meter, _)| meter.spent == Spent::Cut);
-            let cut = cut.filter_map(|(_, item)| behind(&left, item)).filter(|&item| ended.insert(item));
+            let cut =
+                cut.filter_map(|(_, item)| behind(&left, item)).filter(|&item| ended.insert(item));
             let cut: Vec<Item> = cut.collect();
             if cut.is_empty() {
-                return Ok(self.interned(items.into_iter().filter_map(|i| behind(&left, i)), config));
+                return Ok(
+                    self.interned(items.into_iter().filter_map(|i| behind(&left, i)), config)
+                );
             }
             let after = self.close_items(&cut)?;
             config = self.union(config, after);
@@ -328,7 +340,9 @@ impl Parser {
 
     /// The configuration with no bound on code points.
     pub(crate) fn unbounded(&mut self, config: ConfigId) -> ConfigId {
-        let far = |meter: Meter, count| if meter.chars_left(count).is_some() { Meter::FAR } else { count };
+        let far = |meter: Meter, count| {
+            if meter.chars_left(count).is_some() { Meter::FAR } else { count }
+        };
         self.count(config, &|meter, count| Some(far(meter, count)))
     }
 
@@ -346,7 +360,8 @@ impl Parser {
     }
 
     fn is_metered(&self, config: ConfigId) -> bool {
-        !self.compiled().meters.is_empty() && self.store().has_behind(self.store().items(config)).any(Has::METER)
+        !self.compiled().meters.is_empty()
+            && self.store().has_behind(self.store().items(config)).any(Has::METER)
     }
 
     /// The configuration with every count changed, and without what has none then.
@@ -357,7 +372,11 @@ impl Parser {
     }
 
     /// These items, with what is completed in `config`.
-    pub(super) fn interned(&mut self, items: impl Iterator<Item = Item>, config: ConfigId) -> ConfigId {
+    pub(super) fn interned(
+        &mut self,
+        items: impl Iterator<Item = Item>,
+        config: ConfigId,
+    ) -> ConfigId {
         let mut items: Vec<Item> = items.collect();
         items.sort_unstable();
         items.dedup();

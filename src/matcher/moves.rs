@@ -67,7 +67,9 @@ impl Parser {
             let Item { state, frame, .. } = self.store().items(config)[i];
             let node = if frame == BOTTOM { self.program_mut().node(state) } else { None };
             match (seen, node) {
-                (_, None) if frame == BOTTOM && self.program().touches_nodes(state) => return Seen::Several,
+                (_, None) if frame == BOTTOM && self.program().touches_nodes(state) => {
+                    return Seen::Several;
+                }
                 (_, None) => {}
                 (Seen::Between, Some(node)) => seen = Seen::Node(node),
                 (Seen::Node(other), Some(node)) if other == node => {}
@@ -88,8 +90,9 @@ impl Measure {
                 return self.step(parser, (shapes.tree(), at, below), shape_bytes(shape).0, before);
             }
             for &node in shapes.sources(at) {
-                let mut step =
-                    |node: u32, byte: u8, before| self.step(parser, (trie, node, trie.kinds_below(node)), byte, before);
+                let mut step = |node: u32, byte: u8, before| {
+                    self.step(parser, (trie, node, trie.kinds_below(node)), byte, before)
+                };
                 if let Some(behind) = step(node, trie.node(node).byte, before)? {
                     descend_from(trie, node, behind, step)?;
                 }
@@ -121,7 +124,8 @@ impl Measure {
         };
         self.most = self.most.max(next.moves);
         // Each move takes a character; one may be under way here.
-        let chars = tree.height(node).map(|chars| u32::from(chars) + u32::from(kinds & NOT_ASCII != 0));
+        let chars =
+            tree.height(node).map(|chars| u32::from(chars) + u32::from(kinds & NOT_ASCII != 0));
         let nodes = tree.node(node).end - node;
         if nodes == 1 || chars.is_some_and(|chars| next.moves + chars <= self.most) {
             return Ok(None);

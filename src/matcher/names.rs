@@ -147,7 +147,11 @@ impl Parser {
     }
 
     /// As [`Parser::advance_over`], and all transitions are known from then on.
-    pub(crate) fn advance_by_byte(&mut self, config: ConfigId, bytes: &[u8]) -> Result<(ConfigId, usize), ParserLimit> {
+    pub(crate) fn advance_by_byte(
+        &mut self,
+        config: ConfigId,
+        bytes: &[u8],
+    ) -> Result<(ConfigId, usize), ParserLimit> {
         let mut at = config;
         for (good, &byte) in bytes.iter().enumerate() {
             at = self.advance(at, byte)?;
@@ -159,7 +163,11 @@ impl Parser {
     }
 
     /// Where the bytes of a token lead, and how many are fine: as [`Parser::advance`] byte by byte, but nothing is interned inside of names.
-    pub(crate) fn advance_over(&mut self, config: ConfigId, bytes: &[u8]) -> Result<(ConfigId, usize), ParserLimit> {
+    pub(crate) fn advance_over(
+        &mut self,
+        config: ConfigId,
+        bytes: &[u8],
+    ) -> Result<(ConfigId, usize), ParserLimit> {
         let (mut at, mut good) = (config, 0);
         while at != DEAD
             && let Some(&byte) = bytes.get(good)
@@ -204,7 +212,11 @@ impl Parser {
     }
 
     /// As [`Parser::advance_over`] and [`Parser::token_ended`], and where names are known behind the token, that is known from then on.
-    pub(crate) fn remember(&mut self, config: ConfigId, bytes: &[u8]) -> Result<ConfigId, ParserLimit> {
+    pub(crate) fn remember(
+        &mut self,
+        config: ConfigId,
+        bytes: &[u8],
+    ) -> Result<ConfigId, ParserLimit> {
         let (next, _) = self.advance_over(config, bytes)?;
         if next != DEAD && self.is_named(next) {
             self.names.tokens.insert((config, bytes.into()), next);
@@ -230,7 +242,11 @@ impl Parser {
     }
 
     /// Where a byte leads from a configuration that knows of names, or as if it did; and whether all bytes of its class lead there.
-    pub(super) fn step_named(&mut self, config: ConfigId, byte: u8) -> Result<(ConfigId, bool), ParserLimit> {
+    pub(super) fn step_named(
+        &mut self,
+        config: ConfigId,
+        byte: u8,
+    ) -> Result<(ConfigId, bool), ParserLimit> {
         if let Some(&known) = self.names.steps.get(&(config, byte)) {
             return Ok((known, false));
         }
@@ -261,13 +277,19 @@ impl Parser {
         let [(frame, register)] = apart.list[..] else { return Ok(0) };
         let rewritten = Has::METER.or(Has::SCOPE);
         let store = self.store();
-        if !store.registers.reads_first(register) || store.has(frame).any(rewritten) || self.compares(apart.plain) {
+        if !store.registers.reads_first(register)
+            || store.has(frame).any(rewritten)
+            || self.compares(apart.plain)
+        {
             return Ok(0);
         }
         let mut read = 0;
         for &byte in bytes.iter().take_while(|&&byte| byte != QUOTE) {
             let next = self.step(apart.plain, byte)?;
-            if next == DEAD || !self.has_same_frames(apart.plain, next) || self.may_end(apart.plain, frame, byte) {
+            if next == DEAD
+                || !self.has_same_frames(apart.plain, next)
+                || self.may_end(apart.plain, frame, byte)
+            {
                 break;
             }
             apart.plain = next;
@@ -283,7 +305,8 @@ impl Parser {
     fn may_end(&self, plain: ConfigId, frame: FrameId, byte: u8) -> bool {
         let program = self.program();
         self.store().items(plain).iter().filter(|item| item.frame == frame).any(|item| {
-            let mut edges = program.byte_edges(item.state).iter().filter(|e| e.lo <= byte && byte <= e.hi);
+            let mut edges =
+                program.byte_edges(item.state).iter().filter(|e| e.lo <= byte && byte <= e.hi);
             edges.any(|e| program.ends_names(item.state, e.to))
         })
     }
@@ -295,7 +318,8 @@ impl Parser {
         let is_text = byte == QUOTE || self.is_reading(list) || self.compares(plain);
         self.forget_ended(list, plain, |program, state| {
             program.expand(state);
-            let mut edges = program.byte_edges(state).iter().filter(|e| e.lo <= byte && byte <= e.hi);
+            let mut edges =
+                program.byte_edges(state).iter().filter(|e| e.lo <= byte && byte <= e.hi);
             edges.any(|e| program.ends_names(state, e.to))
         });
         let rewrites = !refused.is_empty();
@@ -314,7 +338,11 @@ impl Parser {
     }
 
     /// Where a special token of the grammar leads from a configuration that knows of names.
-    pub(super) fn special_named(&mut self, config: ConfigId, special: u32) -> Result<ConfigId, ParserLimit> {
+    pub(super) fn special_named(
+        &mut self,
+        config: ConfigId,
+        special: u32,
+    ) -> Result<ConfigId, ParserLimit> {
         if let Some(&known) = self.names.specials.get(&(config, special)) {
             return Ok(known);
         }
@@ -322,7 +350,8 @@ impl Parser {
         let mut list = self.names.list_of(self.store().done(config).names);
         self.forget_ended(&mut list, plain, |program, state| {
             program.expand(state);
-            let mut edges = program.special_edges(state).iter().filter(|(read, _)| *read == special);
+            let mut edges =
+                program.special_edges(state).iter().filter(|(read, _)| *read == special);
             edges.any(|&(_, to)| program.ends_names(state, to))
         });
         let next = self.moved(&mut list, false, |parser, anew| match anew {
@@ -351,7 +380,10 @@ impl Parser {
         let (mut list, others) = [a, b].map(|c| self.names.list_of(store.done(c).names)).into();
         let (a, b) = (store.plain(a), store.plain(b));
         list.extend(
-            others.into_iter().filter(|(frame, _)| list.iter().all(|(known, _)| known != frame)).collect::<List>(),
+            others
+                .into_iter()
+                .filter(|(frame, _)| list.iter().all(|(known, _)| known != frame))
+                .collect::<List>(),
         );
         let both = self.union(a, b);
         let names = self.names.number(list);
@@ -373,18 +405,30 @@ impl Parser {
         self.names.carried = list.iter().map(|&(frame, _)| (frame, frame)).collect();
         let next = step(self, true);
         let known = std::mem::take(list);
-        let register = |was: FrameId| known.iter().find(|(frame, _)| *frame == was).map(|&(_, register)| register);
-        list.extend(self.names.carried.drain(..).filter_map(|(was, is)| Some((is, register(was)?))));
+        let register = |was: FrameId| {
+            known.iter().find(|(frame, _)| *frame == was).map(|&(_, register)| register)
+        };
+        list.extend(
+            self.names.carried.drain(..).filter_map(|(was, is)| Some((is, register(was)?))),
+        );
         list.sort_unstable();
         list.dedup_by_key(|(frame, _)| *frame);
         next
     }
 
     /// Reads a byte of the names under way, and begins and ends those that do. Frames of those that are not to end.
-    fn read_names(&mut self, list: &mut List, plain: ConfigId, byte: u8) -> Result<Vec<FrameId>, ParserLimit> {
+    fn read_names(
+        &mut self,
+        list: &mut List,
+        plain: ConfigId,
+        byte: u8,
+    ) -> Result<Vec<FrameId>, ParserLimit> {
         if byte == QUOTE {
             for frame in self.calling(plain) {
-                let register = list.iter().find(|(known, _)| *known == frame).map_or(EMPTY, |&(_, register)| register);
+                let register = list
+                    .iter()
+                    .find(|(known, _)| *known == frame)
+                    .map_or(EMPTY, |&(_, register)| register);
                 if !self.store().registers.said(register).reading {
                     let begun = self.parts().0.registers.begin(register).unwrap_or(register);
                     list.retain(|(known, _)| *known != frame);
@@ -393,14 +437,16 @@ impl Parser {
             }
         }
         let registers = &mut self.parts().0.registers;
-        list.iter_mut().for_each(|(_, register)| *register = registers.read(*register, u32::from(byte)));
+        list.iter_mut()
+            .for_each(|(_, register)| *register = registers.read(*register, u32::from(byte)));
         let mut refused = Vec::new();
         if byte != QUOTE {
             return Ok(refused);
         }
         let ends = self.ending(plain);
         for (frame, register) in list.iter_mut() {
-            let mut ended = ends.iter().filter(|(_, home)| home == frame).map(|&(name, _)| name).peekable();
+            let mut ended =
+                ends.iter().filter(|(_, home)| home == frame).map(|&(name, _)| name).peekable();
             if ended.peek().is_none() {
                 continue;
             }
@@ -418,12 +464,19 @@ impl Parser {
     }
 
     /// Forgets the names of rules that end for good: `ends` says whether what is read leads from a state to such an end.
-    fn forget_ended(&mut self, list: &mut List, plain: ConfigId, ends: impl Fn(&mut Program, u32) -> bool) {
+    fn forget_ended(
+        &mut self,
+        list: &mut List,
+        plain: ConfigId,
+        ends: impl Fn(&mut Program, u32) -> bool,
+    ) {
         if list.is_empty() {
             return;
         }
         for item in SmallVec::<[Item; 8]>::from(self.store().items(plain)) {
-            if list.iter().any(|(frame, _)| *frame == item.frame) && ends(self.program_mut(), item.state) {
+            if list.iter().any(|(frame, _)| *frame == item.frame)
+                && ends(self.program_mut(), item.state)
+            {
                 list.retain(|(frame, _)| *frame != item.frame);
             }
         }
@@ -473,7 +526,9 @@ impl Parser {
     /// Whether two configurations' items are of rules with the same frames.
     fn has_same_frames(&self, a: ConfigId, b: ConfigId) -> bool {
         let (a, b) = (self.store().items(a), self.store().items(b));
-        let within = |a: &[Item], b: &[Item]| a.iter().all(|item| b.iter().any(|other| other.frame == item.frame));
+        let within = |a: &[Item], b: &[Item]| {
+            a.iter().all(|item| b.iter().any(|other| other.frame == item.frame))
+        };
         within(a, b) && within(b, a)
     }
 
@@ -486,7 +541,11 @@ impl Parser {
         while !left.is_empty() {
             for &Item { frame, .. } in items {
                 // Few frames are searched, many hashed.
-                let known = if queue.len() < FEW_FRAMES { queue.contains(&frame) } else { hashed.contains(&frame) };
+                let known = if queue.len() < FEW_FRAMES {
+                    queue.contains(&frame)
+                } else {
+                    hashed.contains(&frame)
+                };
                 if known {
                     continue;
                 }
@@ -508,7 +567,10 @@ impl Parser {
     /// Whether a name may begin here, or is under way.
     pub(crate) fn calls_names(&self, config: ConfigId) -> bool {
         let (program, store) = (self.program(), self.store());
-        store.items(config).iter().any(|i| program.state(i.state).name || store.has(i.frame).any(Has::NAME))
+        store
+            .items(config)
+            .iter()
+            .any(|i| program.state(i.state).name || store.has(i.frame).any(Has::NAME))
     }
 
     /// Frames of the rules in which a name may begin, or is under way.
@@ -531,7 +593,8 @@ impl Parser {
         for item in SmallVec::<[Item; 8]>::from(self.store().items(config)) {
             let program = self.program_mut();
             program.expand(item.state);
-            let edges = program.byte_edges(item.state).iter().filter(|e| e.lo <= QUOTE && QUOTE <= e.hi);
+            let edges =
+                program.byte_edges(item.state).iter().filter(|e| e.lo <= QUOTE && QUOTE <= e.hi);
             ends.extend(edges.map(|e| Item { state: e.to, ..item }));
         }
         let mut out = SmallVec::new();
@@ -589,7 +652,8 @@ impl Parser {
     pub(crate) fn towards_names(&mut self, config: ConfigId, begin: bool) -> ByteSet {
         let names = self.store().done(config).names as usize;
         let list = &self.names.lists[names];
-        let begin = begin && list.iter().any(|&(_, register)| !self.store().registers.said(register).reading);
+        let begin = begin
+            && list.iter().any(|&(_, register)| !self.store().registers.said(register).reading);
         let calling = if begin { self.calling(config) } else { Frames::new() };
         let mut out = ByteSet::EMPTY;
         for i in 0..self.names.lists[names].len() {

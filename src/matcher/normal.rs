@@ -8,7 +8,11 @@ use crate::compile::StandIn;
 impl Parser {
     /// The configuration that stands for this one where masks are concerned.
     pub(crate) fn normal(&mut self, config: ConfigId) -> ConfigId {
-        if self.is_named(config) { self.far_in_all(config) } else { self.remembered(config, Parser::far_in_all) }
+        if self.is_named(config) {
+            self.far_in_all(config)
+        } else {
+            self.remembered(config, Parser::far_in_all)
+        }
     }
 
     /// The normal configuration that stands for this one, which knows of no names, and for others that have the same mask: nothing is told in it that
@@ -22,7 +26,8 @@ impl Parser {
             return known;
         }
         let Some(vocab) = self.vocab().cloned() else { return normal };
-        let find = |parser: &mut Parser, state| Ok(parser.program_mut().alike(state, vocab.triples()));
+        let find =
+            |parser: &mut Parser, state| Ok(parser.program_mut().alike(state, vocab.triples()));
         let own = self.with_states(normal, find).unwrap_or(normal);
         let alike = self.parts().0.alike_config(own);
         self.parts().0.note_alike(normal, alike);
@@ -31,11 +36,19 @@ impl Parser {
 
     /// The same where frames are to stay as they are, as something is known of them.
     pub(crate) fn normal_in_frames(&mut self, config: ConfigId) -> ConfigId {
-        if self.is_named(config) { self.remembered(config, Parser::far_in_frames) } else { self.far_in_frames(config) }
+        if self.is_named(config) {
+            self.remembered(config, Parser::far_in_frames)
+        } else {
+            self.far_in_frames(config)
+        }
     }
 
     /// What stands for a configuration, looked for once: of those that know of names in their frames, of others in all.
-    fn remembered(&mut self, config: ConfigId, find: fn(&mut Parser, ConfigId) -> ConfigId) -> ConfigId {
+    fn remembered(
+        &mut self,
+        config: ConfigId,
+        find: fn(&mut Parser, ConfigId) -> ConfigId,
+    ) -> ConfigId {
         if let Some(known) = self.store().known_normal(config) {
             return known;
         }
@@ -54,7 +67,10 @@ impl Parser {
     fn far_in_frames(&mut self, config: ConfigId) -> ConfigId {
         let (store, program, reach) = self.parts();
         let Some(reach) = reach else { return config };
-        let normal = |item: &Item| Item { count: normal_runs(program, item.state, item.count, reach), ..*item };
+        let normal = |item: &Item| Item {
+            count: normal_runs(program, item.state, item.count, reach),
+            ..*item
+        };
         let mut plain = store.plain(config);
         if let Some(items) = changed(store.items(config), normal) {
             plain = store.config(&items, store.done(plain));

@@ -14,7 +14,9 @@ use super::limit::ParserLimit;
 use super::meter::At;
 use super::names::Names;
 use super::runs::Stays;
-use super::store::{BOTTOM, CONFIGS, ConfigId, DEAD, Done, FAR, FREE, FrameId, GATED, Item, ROOT, Store};
+use super::store::{
+    BOTTOM, CONFIGS, ConfigId, DEAD, Done, FAR, FREE, FrameId, GATED, Item, ROOT, Store,
+};
 use super::transitions::Transitions;
 use crate::compile::{Behind, Classes, Compiled, NO_BLOCK, Program};
 use crate::fsm::ByteSet;
@@ -116,7 +118,11 @@ struct Scratch {
 
 impl Parser {
     /// `vocab`: what masks are built for.
-    pub(crate) fn new(compiled: Arc<Compiled>, vocab: Option<Arc<Vocabulary>>, limits: &Limits) -> Parser {
+    pub(crate) fn new(
+        compiled: Arc<Compiled>,
+        vocab: Option<Arc<Vocabulary>>,
+        limits: &Limits,
+    ) -> Parser {
         let scratch = Scratch { slot: vec![UNKNOWN; compiled.rules.len()], ..Scratch::default() };
         let mut parser = Parser {
             classes: compiled.classes.clone(),
@@ -190,7 +196,8 @@ impl Parser {
         self.ticks.clear();
         self.distinct = Distinct::default();
         self.names = Names::new();
-        self.scratch = Scratch { slot: vec![UNKNOWN; self.compiled().rules.len()], ..Scratch::default() };
+        self.scratch =
+            Scratch { slot: vec![UNKNOWN; self.compiled().rules.len()], ..Scratch::default() };
         self.begin();
     }
 
@@ -226,7 +233,12 @@ impl Parser {
             + self.transitions.bytes()
             + self.distinct.bytes()
             + self.names.bytes()
-            + (self.special_steps.len() + self.after.len() + self.far.len() + self.loops.len() + self.alike.len()) * 16
+            + (self.special_steps.len()
+                + self.after.len()
+                + self.far.len()
+                + self.loops.len()
+                + self.alike.len())
+                * 16
             + self.any.len() * size_of::<Any>()
             + self.uniform.len() * 4
             + self.staying.len() * 8
@@ -295,7 +307,8 @@ impl Parser {
         }
         debug_assert!(config == DEAD || self.store.done(config).loose == self.loose);
         self.tell_apart();
-        let (next, alike) = self.read_alike(config, self.classes.first(u32::from(self.class(byte))))?;
+        let (next, alike) =
+            self.read_alike(config, self.classes.first(u32::from(self.class(byte))))?;
         if next == DEAD {
             let reads = self.allowed(config);
             if !reads.contains(byte) {
@@ -319,12 +332,20 @@ impl Parser {
     }
 
     /// The configuration behind a byte.
-    pub(super) fn read_byte(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, ParserLimit> {
+    pub(super) fn read_byte(
+        &mut self,
+        config: ConfigId,
+        byte: u8,
+    ) -> Result<ConfigId, ParserLimit> {
         Ok(self.read_alike(config, byte)?.0)
     }
 
     /// The configuration behind a byte, and the bytes around it that lead there over the same edges.
-    fn read_alike(&mut self, config: ConfigId, byte: u8) -> Result<(ConfigId, RangeInclusive<u8>), ParserLimit> {
+    fn read_alike(
+        &mut self,
+        config: ConfigId,
+        byte: u8,
+    ) -> Result<(ConfigId, RangeInclusive<u8>), ParserLimit> {
         self.scratch.kernel.clear();
         let (mut from, mut to) = (0, u8::MAX);
         for item in self.store.items(config) {
@@ -352,7 +373,11 @@ impl Parser {
     }
 
     /// Where a special token of the grammar leads.
-    pub(crate) fn step_special(&mut self, config: ConfigId, special: u32) -> Result<ConfigId, ParserLimit> {
+    pub(crate) fn step_special(
+        &mut self,
+        config: ConfigId,
+        special: u32,
+    ) -> Result<ConfigId, ParserLimit> {
         if let Some(&next) = self.special_steps.get(&(config, special)) {
             return Ok(next);
         }
@@ -368,7 +393,11 @@ impl Parser {
     }
 
     /// The configuration behind a special token of the grammar.
-    pub(super) fn read_special(&mut self, config: ConfigId, special: u32) -> Result<ConfigId, ParserLimit> {
+    pub(super) fn read_special(
+        &mut self,
+        config: ConfigId,
+        special: u32,
+    ) -> Result<ConfigId, ParserLimit> {
         self.scratch.kernel.clear();
         for item in self.store.items(config) {
             self.program.expand(item.state);
@@ -389,7 +418,11 @@ impl Parser {
     /// Special tokens of the grammar that may follow.
     pub(crate) fn specials(&mut self, config: ConfigId) -> impl Iterator<Item = u32> + '_ {
         self.expand(config);
-        self.store.items(config).iter().flat_map(|i| self.program.special_edges(i.state)).map(|&(s, _)| s)
+        self.store
+            .items(config)
+            .iter()
+            .flat_map(|i| self.program.special_edges(i.state))
+            .map(|&(s, _)| s)
     }
 
     /// Finds the edges of a configuration's states.
@@ -445,8 +478,12 @@ impl Parser {
         items.sort_unstable();
         items.dedup();
         let (a, b) = (self.store.done(a), self.store.done(b));
-        let done =
-            Done { root: a.root || b.root, bottom: a.bottom || b.bottom, gated: a.gated || b.gated, ..Done::default() };
+        let done = Done {
+            root: a.root || b.root,
+            bottom: a.bottom || b.bottom,
+            gated: a.gated || b.gated,
+            ..Done::default()
+        };
         self.interned_as(&items, done)
     }
 
@@ -469,7 +506,11 @@ impl Parser {
         }
         self.scratch.kernel.clear();
         self.scratch.kernel.extend_from_slice(self.store.returns(frame));
-        let done = Done { root: frame == ROOT, bottom: matches!(frame, BOTTOM | GATED), ..Done::default() };
+        let done = Done {
+            root: frame == ROOT,
+            bottom: matches!(frame, BOTTOM | GATED),
+            ..Done::default()
+        };
         let after = self.close_with(done)?;
         self.after.insert((frame, self.loose), after);
         Ok(after)
@@ -531,7 +572,11 @@ impl Parser {
     }
 
     /// The configuration of these items.
-    pub(super) fn intern(&mut self, items: &mut Vec<Item>, done: Done) -> Result<ConfigId, ParserLimit> {
+    pub(super) fn intern(
+        &mut self,
+        items: &mut Vec<Item>,
+        done: Done,
+    ) -> Result<ConfigId, ParserLimit> {
         if items.len() > 1 {
             fuel::charge_sort(items.len());
             items.sort_unstable();
@@ -541,7 +586,11 @@ impl Parser {
     }
 
     /// The same of items that are sorted and distinct.
-    pub(super) fn intern_sorted(&mut self, items: &[Item], done: Done) -> Result<ConfigId, ParserLimit> {
+    pub(super) fn intern_sorted(
+        &mut self,
+        items: &[Item],
+        done: Done,
+    ) -> Result<ConfigId, ParserLimit> {
         if items.len() > self.max_items {
             return Err(ParserLimit::Items);
         }

@@ -116,12 +116,19 @@ impl Part {
 
 impl Number {
     /// No number has begun.
-    pub(super) const NONE: Number =
-        Number { part: Part::Nothing, digits: 0, point: 0, exponent: 0, is_small: false, value: None };
+    pub(super) const NONE: Number = Number {
+        part: Part::Nothing,
+        digits: 0,
+        point: 0,
+        exponent: 0,
+        is_small: false,
+        value: None,
+    };
 
     /// The number that a text ends in, given from its end.
     pub(super) fn behind(text: impl Iterator<Item = u32>) -> Number {
-        let of_number = |symbol: u32| u8::try_from(symbol).ok().filter(|byte| NUMBER.contains(byte));
+        let of_number =
+            |symbol: u32| u8::try_from(symbol).ok().filter(|byte| NUMBER.contains(byte));
         let mut bytes: Vec<u8> = text.map_while(of_number).collect();
         bytes.reverse();
         let mut number = Number { value: Decimal::read(&bytes), ..Number::NONE };
@@ -147,7 +154,11 @@ impl Number {
 
     /// As far as it matters to a text that may still come to say zero, or any number. No exponent changes a zero.
     pub(super) fn outlook(self, zero: bool) -> Number {
-        if zero { Number { part: self.part, ..Number::NONE } } else { Number { value: None, ..self } }
+        if zero {
+            Number { part: self.part, ..Number::NONE }
+        } else {
+            Number { value: None, ..self }
+        }
     }
 
     /// How the text goes on if it may still come to say this number, as far as digits tell.
@@ -205,7 +216,9 @@ impl Number {
             if read.is_empty() {
                 next.insert(b'0');
             }
-            if let Some(&digit) = wanted.to_string().as_bytes().strip_prefix(read.as_bytes()).and_then(<[u8]>::first) {
+            if let Some(&digit) =
+                wanted.to_string().as_bytes().strip_prefix(read.as_bytes()).and_then(<[u8]>::first)
+            {
                 next.insert(digit);
             }
         }
@@ -226,7 +239,12 @@ pub(super) struct Places {
 impl Places {
     pub(super) fn new() -> Places {
         let nowhere = Around { up: NOWHERE, node: 0, begun: 0, named: Box::default() };
-        Places { around: vec![nowhere], opened: HashMap::default(), begun: HashMap::default(), held: 0 }
+        Places {
+            around: vec![nowhere],
+            opened: HashMap::default(),
+            begun: HashMap::default(),
+            held: 0,
+        }
     }
 
     /// Memory held, in bytes, roughly.
@@ -251,11 +269,16 @@ impl Places {
     ) -> Option<Place> {
         let Place { around, at } = place;
         if let (At::Other(read), Node::Other(own)) = (at, &value.nodes[0]) {
-            return (own.get(read as usize) == Some(&symbol)).then_some(Place { around, at: At::Other(read + 1) });
+            return (own.get(read as usize) == Some(&symbol))
+                .then_some(Place { around, at: At::Other(read + 1) });
         }
         let byte = u8::try_from(symbol).ok()?;
         let at = match (at, at.node().map(|node| &value.nodes[node as usize])) {
-            (At::Before(_) | At::Member | At::Colon(_) | At::Behind, _) if SPACE.contains(&byte) => at,
+            (At::Before(_) | At::Member | At::Colon(_) | At::Behind, _)
+                if SPACE.contains(&byte) =>
+            {
+                at
+            }
             (At::Before(node), Some(own)) => return self.enter(own, (around, node), byte),
             (At::Colon(node), _) => (byte == b':').then_some(At::Before(node))?,
             (At::Behind, _) => return self.go_on(value, around, byte),
@@ -263,7 +286,9 @@ impl Places {
                 let first = self.named_so(value, around, (b"", b"")).next()?;
                 (byte == b'"').then_some(At::Name(first, 0, Escape::NONE))?
             }
-            (At::Name(member, read, escape), _) => return self.name(value, around, (member, read, escape), byte),
+            (At::Name(member, read, escape), _) => {
+                return self.name(value, around, (member, read, escape), byte);
+            }
             (At::Word(node, read), Some(Node::Word(own))) => {
                 (own.get(read as usize) == Some(&byte)).then_some(())?;
                 if read as usize + 1 == own.len() { At::Behind } else { At::Word(node, read + 1) }
@@ -290,11 +315,15 @@ impl Places {
     fn enter(&mut self, own: &Node, (around, node): (u32, u32), byte: u8) -> Option<Place> {
         let at = match (own, byte) {
             (Node::Word(word), _) if word.first() == Some(&byte) => At::Word(node, 1),
-            (Node::Number(number), _) if Number::NONE.next(number).contains(byte) => At::Number(node),
+            (Node::Number(number), _) if Number::NONE.next(number).contains(byte) => {
+                At::Number(node)
+            }
             (Node::String(_), b'"') => At::String(node, 0, Escape::NONE),
             (Node::Array(items), b'[') => {
                 let around = self.open(around, node);
-                let Some(&first) = items.first() else { return Some(Place { around, at: At::Behind }) };
+                let Some(&first) = items.first() else {
+                    return Some(Place { around, at: At::Behind });
+                };
                 return Some(Place { around: self.begin_in(around, 0), at: At::Before(first) });
             }
             (Node::Object(members), b'{') => {
@@ -314,7 +343,9 @@ impl Places {
         let Around { up, node, begun, .. } = self.around[around as usize];
         match &value.nodes[node as usize] {
             _ if byte != b',' => Some(Place { around: up, at: At::Behind }),
-            Node::Array(items) => Some(Place { around: self.begin_in(around, 0), at: At::Before(items[begun]) }),
+            Node::Array(items) => {
+                Some(Place { around: self.begin_in(around, 0), at: At::Before(items[begun]) })
+            }
             _ => Some(Place { around, at: At::Member }),
         }
     }
@@ -370,7 +401,8 @@ impl Places {
         (text, more): (&[u8], &[u8]),
     ) -> impl Iterator<Item = u32> + use<'_, 'v> {
         let members = self.members(value, around);
-        let so = |name: &[u8]| name.iter().take(text.len() + more.len()).cmp(text.iter().chain(more));
+        let so =
+            |name: &[u8]| name.iter().take(text.len() + more.len()).cmp(text.iter().chain(more));
         let from = members.partition_point(|(name, _)| so(name) == Ordering::Less);
         let many = members[from..].partition_point(|(name, _)| so(name) == Ordering::Equal);
         let around = &self.around[around as usize];
@@ -379,12 +411,19 @@ impl Places {
 
     /// How a text may go on so that it may still come to say the value, or has come to do so; never nothing if it may. `number`: the
     /// one that it ends in.
-    pub(super) fn next(&self, value: &Value, place: Place, number: &impl Deref<Target = Number>) -> ByteSet {
+    pub(super) fn next(
+        &self,
+        value: &Value,
+        place: Place,
+        number: &impl Deref<Target = Number>,
+    ) -> ByteSet {
         let Place { around, at } = place;
         let spaced = |bytes: &[u8]| ByteSet::of(bytes).union(&ByteSet::WHITE_SPACE);
         match (at, at.node().map(|node| &value.nodes[node as usize])) {
             (At::Before(_), Some(Node::Word(own))) => spaced(&own[..1]),
-            (At::Before(_), Some(Node::Number(own))) => Number::NONE.next(own).union(&ByteSet::WHITE_SPACE),
+            (At::Before(_), Some(Node::Number(own))) => {
+                Number::NONE.next(own).union(&ByteSet::WHITE_SPACE)
+            }
             (At::Before(_), Some(Node::String(_))) | (At::Member, _) => spaced(b"\""),
             (At::Before(_), Some(Node::Array(_))) => spaced(b"["),
             (At::Before(_), Some(Node::Object(_))) => spaced(b"{"),
@@ -392,7 +431,9 @@ impl Places {
             (At::Behind, _) => spaced(self.punctuation(value, around).as_slice()),
             (At::Word(_, read), Some(Node::Word(own))) => ByteSet::of(&own[read as usize..][..1]),
             (At::Number(_), Some(Node::Number(own))) => number.next(own),
-            (At::String(_, read, escape), Some(Node::String(own))) => escape.next(&own[read as usize..]),
+            (At::String(_, read, escape), Some(Node::String(own))) => {
+                escape.next(&own[read as usize..])
+            }
             (At::Name(member, read, escape), _) => {
                 let members = self.members(value, around);
                 let read = read as usize;
@@ -402,10 +443,12 @@ impl Places {
             }
             (At::Other(read), _) => match &value.nodes[0] {
                 // What is no byte has no place here.
-                Node::Other(own) => match own.get(read as usize).map(|&symbol| u8::try_from(symbol)) {
-                    Some(Ok(byte)) => ByteSet::range(byte, byte),
-                    _ => ByteSet::WHITE_SPACE,
-                },
+                Node::Other(own) => {
+                    match own.get(read as usize).map(|&symbol| u8::try_from(symbol)) {
+                        Some(Ok(byte)) => ByteSet::range(byte, byte),
+                        _ => ByteSet::WHITE_SPACE,
+                    }
+                }
                 _ => ByteSet::EMPTY,
             },
             _ => ByteSet::EMPTY,
@@ -463,7 +506,9 @@ impl At {
     /// The node that is under way, if it is one of its own.
     fn node(self) -> Option<u32> {
         match self {
-            At::Before(node) | At::Word(node, _) | At::Number(node) | At::String(node, ..) => Some(node),
+            At::Before(node) | At::Word(node, _) | At::Number(node) | At::String(node, ..) => {
+                Some(node)
+            }
             At::Member | At::Name(..) | At::Colon(_) | At::Behind | At::Other(_) => None,
         }
     }

@@ -66,7 +66,9 @@ impl Recognizer {
                     });
                 }
                 Ok(next) => self.config = next,
-                Err(limit) => return Err(Rejected::Limit { offset: self.offset, what: limit.what() }),
+                Err(limit) => {
+                    return Err(Rejected::Limit { offset: self.offset, what: limit.what() });
+                }
             }
             self.offset += 1;
         }
@@ -76,7 +78,9 @@ impl Recognizer {
     /// Takes a special token by its text; false (and no change) if it is not allowed here.
     pub fn push_special(&mut self, name: &str) -> bool {
         let specials = self.parser.compiled().specials();
-        let Some(special) = specials.iter().position(|s| matches!(s, SpecialToken::Name(n) if n == name)) else {
+        let Some(special) =
+            specials.iter().position(|s| matches!(s, SpecialToken::Name(n) if n == name))
+        else {
             return false;
         };
         match self.parser.step_special(self.config, special as u32) {

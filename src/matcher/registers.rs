@@ -115,7 +115,8 @@ pub(crate) struct Registers {
 
 impl Registers {
     pub(super) fn new() -> Registers {
-        let empty = Register { set: NOTHING, text: IDLE, rivals: Arc::default(), towards: ByteSet::EMPTY };
+        let empty =
+            Register { set: NOTHING, text: IDLE, rivals: Arc::default(), towards: ByteSet::EMPTY };
         Registers {
             texts: vec![Text { before: NO_TEXT, symbol: 0, quoted: Quoted::No }],
             text_ids: HashMap::default(),
@@ -143,7 +144,11 @@ impl Registers {
 
     /// Memory held, in bytes, roughly.
     pub(super) fn bytes(&self) -> usize {
-        self.texts.len() * 32 + self.sets.len() * 32 + self.registers.len() * 80 + self.held + self.places.bytes()
+        self.texts.len() * 32
+            + self.sets.len() * 32
+            + self.registers.len() * 80
+            + self.held
+            + self.places.bytes()
     }
 
     /// The register that stands for this one where masks are concerned.
@@ -221,7 +226,8 @@ impl Registers {
 
     /// Whether an element is under way, and there have been no others.
     pub(super) fn reads_first(&self, register: u32) -> bool {
-        self.said(register).reading && self.registers.get(register as usize).is_some_and(|known| known.set == NOTHING)
+        self.said(register).reading
+            && self.registers.get(register as usize).is_some_and(|known| known.set == NOTHING)
     }
 
     /// A text and one more symbol; the same text where that says nothing.
@@ -231,7 +237,10 @@ impl Registers {
         let is_space = matches!(byte, b' ' | b'\t' | b'\r' | b'\n') && last.quoted == Quoted::No;
         // White space outside of strings says nothing; between two words of what is no JSON, that it is there. At the beginning it
         // tells an element that has begun from one that has not.
-        let alone = matches!(u8::try_from(last.symbol), Ok(b'[' | b'{' | b',' | b':' | b'"' | b']' | b'}' | b' '));
+        let alone = matches!(
+            u8::try_from(last.symbol),
+            Ok(b'[' | b'{' | b',' | b':' | b'"' | b']' | b'}' | b' ')
+        );
         if is_space && alone {
             return before;
         }
@@ -314,11 +323,15 @@ impl Registers {
             return None;
         }
         let Register { set, text, rivals, .. } = &self.registers[register as usize];
-        let all = rivals.iter().flat_map(|group| group.values.iter().map(|&value| (group.place, value)));
-        let zero = all.filter_map(|(place, value)| Places::in_number(&self.values[value as usize], place));
+        let all =
+            rivals.iter().flat_map(|group| group.values.iter().map(|&value| (group.place, value)));
+        let zero =
+            all.filter_map(|(place, value)| Places::in_number(&self.values[value as usize], place));
         let zero = zero.reduce(|a, b| a && b);
-        let number = zero.map(|zero| Number::behind(symbols_before(&self.texts, *text)).outlook(zero));
-        let rivals = rivals.iter().map(|group| (group.place, group.values.as_ptr() as usize)).collect();
+        let number =
+            zero.map(|zero| Number::behind(symbols_before(&self.texts, *text)).outlook(zero));
+        let rivals =
+            rivals.iter().map(|group| (group.place, group.values.as_ptr() as usize)).collect();
         Some(Outlook { set: *set, rivals, number })
     }
 
@@ -334,7 +347,11 @@ impl Registers {
         };
         self.held += rivals.len() * size_of::<Rivals>();
         let id = self.registers.len() as u32;
-        let rivals = if rivals.is_empty() { self.registers[EMPTY as usize].rivals.clone() } else { rivals.into() };
+        let rivals = if rivals.is_empty() {
+            self.registers[EMPTY as usize].rivals.clone()
+        } else {
+            rivals.into()
+        };
         self.make_room();
         self.registers.push(Register { set, text, rivals, towards });
         self.ids.insert((set, text), id);
@@ -359,7 +376,8 @@ impl Registers {
         while at != NOTHING {
             let Set { before, value } = self.sets[at as usize];
             let place = Places::begin(&self.values[value as usize]);
-            towards = towards.union(&self.places.next(&self.values[value as usize], place, &number));
+            towards =
+                towards.union(&self.places.next(&self.values[value as usize], place, &number));
             found.push((place, value));
             at = before;
         }
@@ -383,7 +401,9 @@ impl Registers {
             let mut found = Vec::with_capacity(group.values.len());
             for &value in group.values.iter() {
                 let own = &self.values[value as usize];
-                let Some(place) = self.places.step(own, group.place, symbol, &last) else { continue };
+                let Some(place) = self.places.step(own, group.place, symbol, &last) else {
+                    continue;
+                };
                 let next = self.places.next(own, place, &number);
                 if !next.is_empty() {
                     towards = towards.union(&next);
@@ -397,7 +417,11 @@ impl Registers {
 }
 
 /// Values by their places. Where all have the same one, and are those of `all`, these are shared.
-fn by_place(mut found: Vec<(Place, u32)>, all: Option<&Arc<[u32]>>, (rivals, held): (&mut Vec<Rivals>, &mut usize)) {
+fn by_place(
+    mut found: Vec<(Place, u32)>,
+    all: Option<&Arc<[u32]>>,
+    (rivals, held): (&mut Vec<Rivals>, &mut usize),
+) {
     if !found.is_sorted_by_key(|(place, _)| *place) {
         found.sort_by_key(|(place, _)| *place);
     }

@@ -39,7 +39,11 @@ pub(super) enum Stays {
 impl Parser {
     /// Where the bytes of a token lead, if that can be known from another counter: the configuration is in a block that the token stays in, and its
     /// bounds are out of reach. `None` where they have to be read.
-    pub(super) fn read_in_block(&mut self, config: ConfigId, bytes: &[u8]) -> Result<Option<ConfigId>, ParserLimit> {
+    pub(super) fn read_in_block(
+        &mut self,
+        config: ConfigId,
+        bytes: &[u8],
+    ) -> Result<Option<ConfigId>, ParserLimit> {
         if self.program().blocks.is_empty() {
             return Ok(None);
         }
@@ -104,16 +108,22 @@ impl Parser {
         // Runs that begin in the token are told from those that there have been by their number.
         let reach = bytes.len().max(SHORT).next_power_of_two() as u32;
         let stands = of_block.min.max(reach + 1);
-        let fits = count >= of_block.min && max.saturating_sub(count) > reach && max.saturating_sub(stands) > reach;
+        let fits = count >= of_block.min
+            && max.saturating_sub(count) > reach
+            && max.saturating_sub(stands) > reach;
         // Where no masks are made, nothing is near enough.
         let longest = self.vocab().map_or(u32::MAX, |vocab| vocab.reach() as u32 + 1);
         let at = InBlock { rule: program.rule(state), frame, count, stands, max, reach: longest };
         let alike = |item: &Item| {
             let state = program.state(item.state);
             let counts = item.count == if state.block == NO_BLOCK { 0 } else { count };
-            item.frame == frame && state.rule == at.rule && (state.block == block || state.block == NO_BLOCK) && counts
+            item.frame == frame
+                && state.rule == at.rule
+                && (state.block == block || state.block == NO_BLOCK)
+                && counts
         };
-        let says_nothing = |item: &Item| self.says_nothing(item) && !program.is_dispatch(item.state);
+        let says_nothing =
+            |item: &Item| self.says_nothing(item) && !program.is_dispatch(item.state);
         let free = store.has(frame) == Has::default() && items.iter().all(says_nothing);
         (fits && items.iter().all(alike) && free).then_some(at)
     }
@@ -137,7 +147,9 @@ impl Parser {
 
     fn find_stays(&self, config: ConfigId, rule: u32) -> Stays {
         let (program, done) = (self.program(), self.store().done(config));
-        let own = |item: &Item| item.frame == BOTTOM && program.rule(item.state) == rule && self.says_nothing(item);
+        let own = |item: &Item| {
+            item.frame == BOTTOM && program.rule(item.state) == rule && self.says_nothing(item)
+        };
         if config == DEAD || done.gated || !self.store().items(config).iter().all(own) {
             return Stays::Outside;
         }
@@ -147,6 +159,7 @@ impl Parser {
     /// Whether no account is kept in a state itself.
     fn says_nothing(&self, item: &Item) -> bool {
         let (program, store) = (self.program(), self.store());
-        program.state(item.state).behind == Behind::Nothing && store.has_own(program, item) == Has::default()
+        program.state(item.state).behind == Behind::Nothing
+            && store.has_own(program, item) == Has::default()
     }
 }

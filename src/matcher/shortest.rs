@@ -26,7 +26,10 @@ struct Cost {
 
 impl Cost {
     fn plus(self, other: Cost) -> Cost {
-        Cost { length: self.length.saturating_add(other.length), missing: self.missing.saturating_add(other.missing) }
+        Cost {
+            length: self.length.saturating_add(other.length),
+            missing: self.missing.saturating_add(other.missing),
+        }
     }
 
     fn times(self, n: u64) -> Cost {
@@ -241,15 +244,30 @@ impl Lengths {
             self.read(parser, search, at, label);
             for i in 0..parser.program().calls(state).len() {
                 let (rule, to) = parser.program().calls(state)[i];
-                let count = if parser.program().state(to).block == NO_BLOCK { 0 } else { label.item.count };
-                self.through(parser, search, at, Part::Rule(rule), 1, Item { state: to, count, ..label.item });
+                let count =
+                    if parser.program().state(to).block == NO_BLOCK { 0 } else { label.item.count };
+                self.through(
+                    parser,
+                    search,
+                    at,
+                    Part::Rule(rule),
+                    1,
+                    Item { state: to, count, ..label.item },
+                );
             }
             for i in 0..parser.program().enters(state).len() {
                 // A block that need not run at all can be gone around; one that is entered runs.
                 let block = parser.program().enters(state)[i];
                 let placed = *parser.program().block(block);
                 let to = Item { state: placed.exit, count: 0, ..label.item };
-                self.through(parser, search, at, Part::Run(block), u64::from(placed.min.max(1)), to);
+                self.through(
+                    parser,
+                    search,
+                    at,
+                    Part::Run(block),
+                    u64::from(placed.min.max(1)),
+                    to,
+                );
             }
         }
     }
@@ -282,7 +300,10 @@ impl Lengths {
         for &(special, to) in parser.program().special_edges(label.item.state) {
             let cost = Cost { length: self.special, missing: 0 };
             let item = Item { state: to, ..label.item };
-            self.push(search, Label { item, cost: label.cost.plus(cost), from, step: Step::Special(special) });
+            self.push(
+                search,
+                Label { item, cost: label.cost.plus(cost), from, step: Step::Special(special) },
+            );
         }
     }
 
@@ -314,7 +335,9 @@ impl Lengths {
                 return true;
             }
             BOTTOM => {}
-            frame => parser.store().returns(frame).iter().for_each(|&back| self.push(QUERY, on(back))),
+            frame => {
+                parser.store().returns(frame).iter().for_each(|&back| self.push(QUERY, on(back)))
+            }
         }
         false
     }
@@ -339,7 +362,15 @@ impl Lengths {
     }
 
     /// From a label over a part's shortest text, so many times, to an item.
-    fn through(&mut self, parser: &mut Parser, search: u32, from: u32, part: Part, times: u64, to: Item) {
+    fn through(
+        &mut self,
+        parser: &mut Parser,
+        search: u32,
+        from: u32,
+        part: Part,
+        times: u64,
+        to: Item,
+    ) {
         let number = match self.parts.get(&part) {
             Some(&number) => number,
             None => self.begin(parser, part),

@@ -65,7 +65,11 @@ impl Parser {
 
     /// Whether there are not too many steps in a token that can follow without bounds. None where that takes more than counting: it leaves the graph, or there
     /// is more than one way to read it.
-    pub(crate) fn has_room_for(&mut self, near: &mut NearEnd, bytes: &[u8]) -> Result<Option<bool>, ParserLimit> {
+    pub(crate) fn has_room_for(
+        &mut self,
+        near: &mut NearEnd,
+        bytes: &[u8],
+    ) -> Result<Option<bool>, ParserLimit> {
         let Some(from) = near.state else { return Ok(None) };
         let (mut at, mut steps) = (near.far, 0);
         let mut place = self.place_in_graph(near, at, from)?;
@@ -87,7 +91,12 @@ impl Parser {
     }
 
     /// Where a configuration is in the graph that a state is of. Looked at once.
-    fn place_in_graph(&mut self, near: &mut NearEnd, config: ConfigId, of: u32) -> Result<Place, ParserLimit> {
+    fn place_in_graph(
+        &mut self,
+        near: &mut NearEnd,
+        config: ConfigId,
+        of: u32,
+    ) -> Result<Place, ParserLimit> {
         if let Some(&known) = near.known.get(&config) {
             return Ok(known);
         }
@@ -101,7 +110,9 @@ impl Parser {
         let mut node = None;
         for &item in &items {
             let is_node = self.program_mut().is_without_bounds(item.state, of);
-            if is_node && node.replace(item).is_some() || !is_node && self.program().touches_nodes(item.state) {
+            if is_node && node.replace(item).is_some()
+                || !is_node && self.program().touches_nodes(item.state)
+            {
                 return Ok(Place::Mixed);
             }
         }
@@ -113,7 +124,9 @@ impl Parser {
         for item in items.into_iter().filter(|&item| item != node) {
             // What is called at the node returns to one.
             let returns = self.store().returns(item.frame);
-            if returns.is_empty() || !returns.iter().all(|back| self.program().touches_nodes(back.state)) {
+            if returns.is_empty()
+                || !returns.iter().all(|back| self.program().touches_nodes(back.state))
+            {
                 outside = outside.union(&self.reads_of(item.state));
             }
         }

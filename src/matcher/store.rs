@@ -100,7 +100,14 @@ struct Frame {
 
 impl Frame {
     fn bare(items: Span, id: FrameId) -> Frame {
-        Frame { items, owner: Owner::None, normal: id, alike: id, has: Has::default(), group: (id, 0) }
+        Frame {
+            items,
+            owner: Owner::None,
+            normal: id,
+            alike: id,
+            has: Has::default(),
+            group: (id, 0),
+        }
     }
 }
 
@@ -308,7 +315,8 @@ impl Store {
         let values = if said.real { Has::VALUES } else { Has::default() };
         let element = if said.reading { Has::ELEMENT } else { Has::default() };
         // Where infinitely many values are left however an element has begun, nobody gets stuck.
-        let open = program.compiled().scopes.role(program.rule(item.state)) == Some(Role::Scope { open: true });
+        let open = program.compiled().scopes.role(program.rule(item.state))
+            == Some(Role::Scope { open: true });
         let rivals = match said.rivalled {
             true if open => Has::RIVALS,
             true => Has::RIVALS.or(Has::STUCK),
@@ -371,7 +379,9 @@ impl Store {
         }
         let done = Done { names, ..done };
         let hash = hash_items(self.slice(span), done);
-        let same = |id: u32| self.configs[id as usize].done == done && self.configs[id as usize].plain == plain;
+        let same = |id: u32| {
+            self.configs[id as usize].done == done && self.configs[id as usize].plain == plain
+        };
         if let Some(id) = self.config_ids.find(hash, same) {
             return id;
         }
@@ -418,16 +428,26 @@ impl Store {
     }
 
     /// Interns a frame that does not refer to itself; `items` are sorted and distinct, their frames interned.
-    pub(crate) fn frame(&mut self, program: &Program, items: &[Item], reach: Option<u32>) -> FrameId {
+    pub(crate) fn frame(
+        &mut self,
+        program: &Program,
+        items: &[Item],
+        reach: Option<u32>,
+    ) -> FrameId {
         let hash = hash_items(items, Done::default());
         if let Some(id) = self.frame_hashed(hash, items) {
             return id;
         }
-        let owner = items.iter().fold(None, |o, item| Some(Owner::merge(o, self.owner(program, item))));
+        let owner =
+            items.iter().fold(None, |o, item| Some(Owner::merge(o, self.owner(program, item))));
         let span = self.push(items);
         let id = self.frames.len() as u32;
         let has = self.has_in(program, items);
-        self.frames.push(Frame { owner: owner.unwrap_or(Owner::None), has, ..Frame::bare(span, id) });
+        self.frames.push(Frame {
+            owner: owner.unwrap_or(Owner::None),
+            has,
+            ..Frame::bare(span, id)
+        });
         self.frame_ids.insert(hash, id);
         if let Some(reach) = reach {
             let normal = match self.normalise_items(program, span, reach) {
@@ -526,7 +546,8 @@ impl Store {
                 if !self.has(member).any(Has::STUCK) {
                     continue;
                 }
-                let free = |i: &Item| !self.has_own(program, i).or(self.has(i.frame)).any(Has::STUCK);
+                let free =
+                    |i: &Item| !self.has_own(program, i).or(self.has(i.frame)).any(Has::STUCK);
                 if self.returns(member).iter().any(free) {
                     self.frames[member as usize].has = Has(all.0 & !Has::STUCK.0);
                     changed = true;
@@ -554,7 +575,12 @@ impl Store {
     }
 
     /// The configuration with every counter moved to where no token of at most `reach` bytes can tell the difference.
-    pub(crate) fn normal_config(&mut self, program: &Program, config: ConfigId, reach: u32) -> ConfigId {
+    pub(crate) fn normal_config(
+        &mut self,
+        program: &Program,
+        config: ConfigId,
+        reach: u32,
+    ) -> ConfigId {
         if program.blocks.is_empty() && program.compiled().keeps_no_account() {
             return config;
         }

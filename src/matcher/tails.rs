@@ -21,7 +21,11 @@ impl Parser {
             return found;
         }
         for &(rule, to) in self.program().calls(item.state) {
-            let back = Item { state: to, count: self.program().count_behind(to, item.count), frame: item.frame };
+            let back = Item {
+                state: to,
+                count: self.program().count_behind(to, item.count),
+                frame: item.frame,
+            };
             let returns = self.program().state(to);
             let frame = match returns.pure_return {
                 _ if returns.behind != Behind::Nothing => None,
@@ -43,7 +47,8 @@ impl Parser {
     /// Items that end alike, with nothing known about what follows them.
     pub(crate) fn isolated_all(&mut self, items: &[Item]) -> ConfigId {
         let [item] = items else {
-            let mut alone: Vec<Item> = items.iter().map(|item| Item { frame: BOTTOM, ..*item }).collect();
+            let mut alone: Vec<Item> =
+                items.iter().map(|item| Item { frame: BOTTOM, ..*item }).collect();
             alone.sort_unstable();
             return self.interned_as(&alone, Done::default());
         };

@@ -12,10 +12,14 @@ impl Parser {
         let mut queue: Vec<Item> = self.store().items(config).to_vec();
         let mut highest: Option<f32> = None;
         while let Some(item) = queue.pop() {
-            let own = rules.get(self.program().rule(item.state) as usize).and_then(|rule| rule.attributes.temperature);
+            let own = rules
+                .get(self.program().rule(item.state) as usize)
+                .and_then(|rule| rule.attributes.temperature);
             match own {
                 Some(own) => highest = Some(highest.map_or(own, |other| other.max(own))),
-                None if seen.insert(item.frame) => queue.extend_from_slice(self.store().returns(item.frame)),
+                None if seen.insert(item.frame) => {
+                    queue.extend_from_slice(self.store().returns(item.frame))
+                }
                 None => {}
             }
         }

@@ -41,7 +41,12 @@ impl Parser {
     }
 
     /// What the step over a special token from `config` to `next` was.
-    pub(crate) fn trace_special(&self, config: ConfigId, special: u32, next: ConfigId) -> StepTrace {
+    pub(crate) fn trace_special(
+        &self,
+        config: ConfigId,
+        special: u32,
+        next: ConfigId,
+    ) -> StepTrace {
         let targets = |item: &Item| {
             let edges = self.program().special_edges(item.state).iter();
             edges.filter(|(s, _)| *s == special).map(|&(_, to)| to).collect::<Vec<_>>()
@@ -49,7 +54,12 @@ impl Parser {
         self.trace_step(config, next, targets)
     }
 
-    fn trace_step(&self, config: ConfigId, next: ConfigId, targets: impl Fn(&Item) -> Vec<u32>) -> StepTrace {
+    fn trace_step(
+        &self,
+        config: ConfigId,
+        next: ConfigId,
+        targets: impl Fn(&Item) -> Vec<u32>,
+    ) -> StepTrace {
         let (mut owner, mut mark, mut text) = (None, None, None);
         for item in self.store().items(config) {
             for to in targets(item) {
@@ -63,10 +73,11 @@ impl Parser {
             }
         }
         let owner = owner.unwrap_or(Owner::None);
-        let closed = self.store().items(next).iter().all(|i| match self.store().owner(self.program(), i) {
-            Owner::Ambiguous => false,
-            other => other != owner,
-        });
+        let closed =
+            self.store().items(next).iter().all(|i| match self.store().owner(self.program(), i) {
+                Owner::Ambiguous => false,
+                other => other != owner,
+            });
         StepTrace { owner, mark: mark.unwrap_or(Mark::Plain), closed, text }
     }
 }

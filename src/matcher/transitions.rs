@@ -75,7 +75,12 @@ impl Transitions {
     }
 
     /// Notes where classes that are neighbours lead; there are `count` of them in all.
-    pub(super) fn insert(&mut self, config: ConfigId, (classes, count): (RangeInclusive<u8>, usize), next: ConfigId) {
+    pub(super) fn insert(
+        &mut self,
+        config: ConfigId,
+        (classes, count): (RangeInclusive<u8>, usize),
+        next: ConfigId,
+    ) {
         if !self.switch.is_on() {
             return;
         }
@@ -87,7 +92,9 @@ impl Transitions {
         }
         if known.row & ONE != 0 {
             let (first, row) = (ones(known.row), self.rows.push_run(UNKNOWN, count));
-            self.rows.run_mut(row + usize::from(*first.start())..=row + usize::from(*first.end())).fill(known.next);
+            self.rows
+                .run_mut(row + usize::from(*first.start())..=row + usize::from(*first.end()))
+                .fill(known.next);
             known.row = row as u32;
         }
         let row = known.row as usize;
@@ -98,7 +105,9 @@ impl Transitions {
     #[inline]
     pub(super) fn refuse(&self, config: ConfigId, byte: u8) -> bool {
         let known = self.known.get(config as usize);
-        known.and_then(|known| self.reads.get(known.reads as usize)).is_some_and(|reads| !reads.contains(byte))
+        known
+            .and_then(|known| self.reads.get(known.reads as usize))
+            .is_some_and(|reads| !reads.contains(byte))
     }
 
     /// Notes the bytes that lead somewhere.

@@ -137,10 +137,15 @@ impl<'t> Reader<'t> {
                 }
                 Node::Object(members)
             }
-            b'-' | b'0'..=b'9' => Decimal::read(self.number()).map(Node::Number).ok_or(Wrong::Text)?,
+            b'-' | b'0'..=b'9' => {
+                Decimal::read(self.number()).map(Node::Number).ok_or(Wrong::Text)?
+            }
             _ => {
                 let words = [&b"null"[..], b"true", b"false"];
-                let word = words.into_iter().find(|word| self.text[self.at..].starts_with(word)).ok_or(Wrong::Text)?;
+                let word = words
+                    .into_iter()
+                    .find(|word| self.text[self.at..].starts_with(word))
+                    .ok_or(Wrong::Text)?;
                 self.at += word.len();
                 Node::Word(word)
             }
@@ -218,6 +223,10 @@ impl Decimal {
             return Some(Decimal { negative: false, digits: Vec::new(), exponent: 0 });
         }
         all.drain(..leading);
-        Some(Decimal { negative, digits: all, exponent: exponent + integer.len() as i64 - leading as i64 })
+        Some(Decimal {
+            negative,
+            digits: all,
+            exponent: exponent + integer.len() as i64 - leading as i64,
+        })
     }
 }

@@ -52,11 +52,15 @@ impl Object {
     pub fn new(members: Vec<(String, Json)>) -> Result<Object, String> {
         let mut index = Vec::new();
         let repeated = if members.len() < INDEXED {
-            members.iter().enumerate().find(|(i, (k, _))| members[..*i].iter().any(|(other, _)| other == k))
+            members
+                .iter()
+                .enumerate()
+                .find(|(i, (k, _))| members[..*i].iter().any(|(other, _)| other == k))
         } else {
             index = (0..members.len() as u32).collect();
             index.sort_by(|a, b| members[*a as usize].0.cmp(&members[*b as usize].0));
-            let twice = index.windows(2).find(|w| members[w[0] as usize].0 == members[w[1] as usize].0);
+            let twice =
+                index.windows(2).find(|w| members[w[0] as usize].0 == members[w[1] as usize].0);
             twice.map(|w| (w[1] as usize, &members[w[1] as usize]))
         };
         match repeated {
@@ -70,7 +74,8 @@ impl Object {
         if self.index.is_empty() {
             return self.members.iter().find(|(k, _)| k == key).map(|(_, v)| v);
         }
-        let at = self.index.binary_search_by(|&i| self.members[i as usize].0.as_str().cmp(key)).ok()?;
+        let at =
+            self.index.binary_search_by(|&i| self.members[i as usize].0.as_str().cmp(key)).ok()?;
         Some(&self.members[self.index[at] as usize].1)
     }
 
@@ -81,7 +86,8 @@ impl Object {
 
     /// Names that are none of the known ones and whose value is not `null`.
     pub fn unknown<'a>(&'a self, known: &'a [&str]) -> impl Iterator<Item = &'a str> {
-        let unknown = self.iter().filter(|(name, value)| !known.contains(name) && **value != Json::Null);
+        let unknown =
+            self.iter().filter(|(name, value)| !known.contains(name) && **value != Json::Null);
         unknown.map(|(name, _)| name)
     }
 
@@ -183,7 +189,10 @@ impl Json {
         if pointer.is_empty() {
             return Some(self);
         }
-        pointer.strip_prefix('/')?.split('/').try_fold(self, |at, token| at.step(&unescape_token(token)))
+        pointer
+            .strip_prefix('/')?
+            .split('/')
+            .try_fold(self, |at, token| at.step(&unescape_token(token)))
     }
 
     /// One step of a JSON pointer, its token already unescaped.
@@ -191,7 +200,8 @@ impl Json {
         match self {
             Json::Object(object) => object.get(token),
             Json::Array(items) => {
-                let canonical = token == "0" || (!token.starts_with('0') && token.bytes().all(|b| b.is_ascii_digit()));
+                let canonical = token == "0"
+                    || (!token.starts_with('0') && token.bytes().all(|b| b.is_ascii_digit()));
                 items.get(token.parse::<usize>().ok().filter(|_| canonical)?)
             }
             _ => None,
@@ -210,7 +220,11 @@ impl Json {
                 Json::String(text) => bytes += text.len(),
                 Json::Array(items) => stack.extend(items),
                 Json::Object(object) => {
-                    bytes += object.members.iter().map(|(name, _)| size_of::<String>() + name.len()).sum::<usize>();
+                    bytes += object
+                        .members
+                        .iter()
+                        .map(|(name, _)| size_of::<String>() + name.len())
+                        .sum::<usize>();
                     stack.extend(object.members.iter().map(|(_, value)| value));
                 }
             }
@@ -279,7 +293,12 @@ pub fn short_escape(c: char) -> Option<&'static str> {
 
 /// Writes a value with `", "` between elements and members and `": "` behind names, as Python does: strings and names by
 /// `string`, other scalars by `scalar`.
-pub fn write_spaced(out: &mut String, value: &Json, string: fn(&mut String, &str), scalar: fn(&mut String, &Json)) {
+pub fn write_spaced(
+    out: &mut String,
+    value: &Json,
+    string: fn(&mut String, &str),
+    scalar: fn(&mut String, &Json),
+) {
     match value {
         Json::Array(items) => {
             out.push('[');
@@ -443,7 +462,11 @@ impl Reader<'_> {
             Some(b'"') => Ok(Json::String(self.string(text)?)),
             Some(b'-' | b'0'..=b'9') => self.number(text),
             _ => {
-                let words = [("null", Json::Null), ("true", Json::Bool(true)), ("false", Json::Bool(false))];
+                let words = [
+                    ("null", Json::Null),
+                    ("true", Json::Bool(true)),
+                    ("false", Json::Bool(false)),
+                ];
                 for (word, value) in words {
                     if self.text[self.at..].starts_with(word.as_bytes()) {
                         self.at += word.len();
@@ -520,7 +543,10 @@ impl Reader<'_> {
         self.at += 1;
         let mut out = String::new();
         loop {
-            let plain = self.text[self.at..].iter().take_while(|&&b| b >= 0x20 && b != b'"' && b != b'\\').count();
+            let plain = self.text[self.at..]
+                .iter()
+                .take_while(|&&b| b >= 0x20 && b != b'"' && b != b'\\')
+                .count();
             out.push_str(&text[self.at..self.at + plain]);
             self.at += plain;
             match self.peek() {
@@ -556,7 +582,8 @@ impl Reader<'_> {
 
     fn unicode_escape(&mut self) -> Read<char> {
         let first = self.hex4()?;
-        let code = if (0xD800..0xDC00).contains(&first) && self.text[self.at..].starts_with(b"\\u") {
+        let code = if (0xD800..0xDC00).contains(&first) && self.text[self.at..].starts_with(b"\\u")
+        {
             self.at += 1;
             let second = self.hex4()?;
             if !(0xDC00..0xE000).contains(&second) {
@@ -574,7 +601,10 @@ impl Reader<'_> {
         self.at += 1;
         let mut code = 0;
         for _ in 0..4 {
-            let digit = self.peek().and_then(|b| char::from(b).to_digit(16)).ok_or(JsonErrorReason::Escape)?;
+            let digit = self
+                .peek()
+                .and_then(|b| char::from(b).to_digit(16))
+                .ok_or(JsonErrorReason::Escape)?;
             code = code * 16 + digit;
             self.at += 1;
         }
@@ -599,15 +629,31 @@ mod tests {
     #[test]
     fn reads_escapes_and_surrogate_pairs() {
         assert_eq!(parse(r#""\u0041\n\/\ud83d\ude00""#).unwrap(), Json::String("A\n/😀".into()));
-        for text in [r#""\ud83d""#, r#""\ude00""#, r#""\ud83dA""#, r#""\ud83dA""#, r#""\x""#, r#""\u12g4""#] {
+        for text in
+            [r#""\ud83d""#, r#""\ude00""#, r#""\ud83dA""#, r#""\ud83dA""#, r#""\x""#, r#""\u12g4""#]
+        {
             assert!(parse(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn refuses_what_is_not_json() {
-        for text in ["", "01", "1.", "-", ".5", "1e", "[1,]", "{\"a\":1,}", "{a:1}", "tru", "1 2", "\"\n\"", "[", "\"a"]
-        {
+        for text in [
+            "",
+            "01",
+            "1.",
+            "-",
+            ".5",
+            "1e",
+            "[1,]",
+            "{\"a\":1,}",
+            "{a:1}",
+            "tru",
+            "1 2",
+            "\"\n\"",
+            "[",
+            "\"a",
+        ] {
             assert!(parse(text).is_err(), "{text}");
         }
     }
@@ -633,8 +679,14 @@ mod tests {
     fn limits_hold() {
         let limits = Limits { depth: 3, source_bytes: 20, ..Limits::default() };
         assert!(Json::parse("[[1]]", &limits).is_ok());
-        assert_eq!(Json::parse("[[[1]]]", &limits).unwrap_err().reason, JsonErrorReason::TooDeep(3));
-        assert_eq!(Json::parse(&"1".repeat(21), &limits).unwrap_err().reason, JsonErrorReason::TooLong(20));
+        assert_eq!(
+            Json::parse("[[[1]]]", &limits).unwrap_err().reason,
+            JsonErrorReason::TooDeep(3)
+        );
+        assert_eq!(
+            Json::parse(&"1".repeat(21), &limits).unwrap_err().reason,
+            JsonErrorReason::TooLong(20)
+        );
     }
 
     #[test]

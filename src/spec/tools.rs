@@ -169,7 +169,10 @@ impl Tool {
     /// faults are reported together. Cost: linear.
     pub fn parse_list(tools: &Json) -> Result<Vec<Tool>, ToolErrors> {
         let Json::Array(entries) = tools else {
-            return Err(ToolErrors(vec![fault("/tools".to_owned(), ToolErrorKind::Expected("an array"))]));
+            return Err(ToolErrors(vec![fault(
+                "/tools".to_owned(),
+                ToolErrorKind::Expected("an array"),
+            )]));
         };
         let mut faults = Vec::new();
         let mut first: HashMap<String, usize> = HashMap::new();
@@ -196,7 +199,9 @@ impl Tool {
     pub fn parse_text(tools: &str, limits: &Limits) -> Result<Vec<Tool>, ToolErrors> {
         match Json::parse(tools, limits) {
             Ok(tools) => Tool::parse_list(&tools),
-            Err(error) => Err(ToolErrors(vec![fault("/tools".to_owned(), ToolErrorKind::NotJson(error))])),
+            Err(error) => {
+                Err(ToolErrors(vec![fault("/tools".to_owned(), ToolErrorKind::NotJson(error))]))
+            }
         }
     }
 }
@@ -243,7 +248,9 @@ fn parse_tool(k: usize, entry: &Json) -> Result<Tool, Vec<ToolError>> {
     }
     let (shape, function) = match members.get("function") {
         Some(Json::Object(function)) => (ToolShape::Wrapped, function),
-        Some(_) => return one(format!("/tools/{k}/function"), ToolErrorKind::Expected("an object")),
+        Some(_) => {
+            return one(format!("/tools/{k}/function"), ToolErrorKind::Expected("an object"));
+        }
         None => (ToolShape::Bare, members),
     };
     let mut faults = Vec::new();
@@ -274,7 +281,9 @@ pub fn unknown_members(at: &str, members: &Object, known: &[&str], faults: &mut 
     for name in members.unknown(known).filter(|name| !NEUTRAL_MEMBERS.contains(name)) {
         let instead = match name {
             name if PARAMETERS_ELSEWHERE.contains(&name) => Some("use `parameters`"),
-            "name" | "description" | "strict" if known.contains(&"function") => Some("it belongs in `function`"),
+            "name" | "description" | "strict" if known.contains(&"function") => {
+                Some("it belongs in `function`")
+            }
             _ => None,
         };
         let mut pointer = at.to_owned();
@@ -330,7 +339,10 @@ impl MemberReader<'_> {
             }
             Some(schema @ (Json::Object(_) | Json::Bool(_))) => schema.clone(),
             Some(Json::String(_)) => {
-                self.fail("parameters", ToolErrorKind::Expected("a JSON Schema, as an object and not as text"));
+                self.fail(
+                    "parameters",
+                    ToolErrorKind::Expected("a JSON Schema, as an object and not as text"),
+                );
                 Json::Null
             }
             Some(_) => {
@@ -382,7 +394,9 @@ fn are_arguments(members: &Object) -> bool {
 
 /// The schema of a tool that gives none.
 fn no_parameters() -> Json {
-    Json::from(serde_json::json!({"type": "object", "properties": {}, "additionalProperties": false}))
+    Json::from(
+        serde_json::json!({"type": "object", "properties": {}, "additionalProperties": false}),
+    )
 }
 
 impl ToolChoice {
@@ -396,7 +410,9 @@ impl ToolChoice {
                 "none" => Ok(ToolChoice::None),
                 _ => Err(ToolChoiceError::Malformed),
             },
-            Json::Object(members) if members.get("type").and_then(Json::as_str) == Some("function") => {
+            Json::Object(members)
+                if members.get("type").and_then(Json::as_str) == Some("function") =>
+            {
                 let holder = members.get("function").unwrap_or(choice);
                 match holder.get("name").and_then(Json::as_str) {
                     Some(name) => Ok(ToolChoice::Named(name.to_owned())),
@@ -429,7 +445,12 @@ mod tests {
     use super::*;
 
     fn faults(tools: Value) -> Vec<(String, ToolErrorKind)> {
-        Tool::parse_list(&Json::from(tools)).unwrap_err().0.into_iter().map(|e| (e.pointer, e.kind)).collect()
+        Tool::parse_list(&Json::from(tools))
+            .unwrap_err()
+            .0
+            .into_iter()
+            .map(|e| (e.pointer, e.kind))
+            .collect()
     }
 
     #[test]
@@ -481,7 +502,10 @@ mod tests {
         ];
         assert_eq!(found, want.map(|(p, k)| (p.to_owned(), k)));
         assert_eq!(faults(json!({}))[0].0, "/tools");
-        assert!(matches!(Tool::parse_text("[", &Limits::default()).unwrap_err().0[0].kind, ToolErrorKind::NotJson(_)));
+        assert!(matches!(
+            Tool::parse_text("[", &Limits::default()).unwrap_err().0[0].kind,
+            ToolErrorKind::NotJson(_)
+        ));
     }
 
     #[test]
@@ -497,8 +521,17 @@ mod tests {
         ] {
             assert_eq!(ToolChoice::parse(&Json::from(&json)), Ok(want));
         }
-        for json in [json!("any"), json!(1), json!({"name": "f"}), json!({"type": "function", "function": {}})] {
-            assert_eq!(ToolChoice::parse(&Json::from(&json)), Err(ToolChoiceError::Malformed), "{json}");
+        for json in [
+            json!("any"),
+            json!(1),
+            json!({"name": "f"}),
+            json!({"type": "function", "function": {}}),
+        ] {
+            assert_eq!(
+                ToolChoice::parse(&Json::from(&json)),
+                Err(ToolChoiceError::Malformed),
+                "{json}"
+            );
         }
     }
 

@@ -169,7 +169,11 @@ impl Vocabulary {
         const NOWHERE: u32 = u32::MAX;
         let places = self.places.get_or_init(|| {
             let mut places = vec![NOWHERE; self.width()];
-            self.trie.words_below(0).iter().zip(0..).for_each(|(id, place)| places[id.index()] = place);
+            self.trie
+                .words_below(0)
+                .iter()
+                .zip(0..)
+                .for_each(|(id, place)| places[id.index()] = place);
             places.into()
         });
         places.get(token.index()).copied().filter(|&place| place != NOWHERE)
@@ -274,7 +278,9 @@ impl PartialEq for Vocabulary {
     fn eq(&self, other: &Self) -> bool {
         let content = |vocab: &Vocabulary| (vocab.width(), vocab.fingerprint);
         let same = |id: usize| match (&self.tokens[id], &other.tokens[id]) {
-            (Token::Bytes { .. }, Token::Bytes { .. }) => self.bytes(TokenId::new(id)) == other.bytes(TokenId::new(id)),
+            (Token::Bytes { .. }, Token::Bytes { .. }) => {
+                self.bytes(TokenId::new(id)) == other.bytes(TokenId::new(id))
+            }
             (a, b) => a == b,
         };
         std::ptr::eq(self, other)
@@ -290,7 +296,8 @@ impl Eq for Vocabulary {}
 /// Tokens by their number of code points, the longest first.
 fn by_chars(entries: &[(&[u8], TokenId)]) -> Vec<(u32, TokenId)> {
     let chars = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80).count() as u32;
-    let counted: Vec<(u32, TokenId)> = entries.iter().map(|&(bytes, id)| (chars(bytes), id)).collect();
+    let counted: Vec<(u32, TokenId)> =
+        entries.iter().map(|&(bytes, id)| (chars(bytes), id)).collect();
     // Tokens are short: those of each length are put in their place.
     let most = counted.iter().map(|&(n, _)| n).max().unwrap_or(0);
     let sorted = Grouped::new(most as usize + 1, || counted.iter().map(|&(n, id)| (n, id.raw())));
@@ -347,7 +354,9 @@ impl VocabularyBuilder {
         for token in &self.tokens {
             match *token {
                 Token::Unused => 0u8.hash(&mut hasher),
-                Token::Bytes { at, len } => (1u8, &self.bytes[at as usize..(at + len) as usize]).hash(&mut hasher),
+                Token::Bytes { at, len } => {
+                    (1u8, &self.bytes[at as usize..(at + len) as usize]).hash(&mut hasher)
+                }
                 Token::Special => 2u8.hash(&mut hasher),
             }
         }

@@ -14,8 +14,11 @@ impl Quoting {
     pub(super) fn of(tokens: &[(&[u8], TokenId)]) -> Quoting {
         let quotes = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'"').count();
         let [two, four] = [2, 4].map(|least| {
-            let mut ids: Vec<TokenId> =
-                tokens.iter().filter(|(bytes, _)| quotes(bytes) >= least).map(|(_, id)| *id).collect();
+            let mut ids: Vec<TokenId> = tokens
+                .iter()
+                .filter(|(bytes, _)| quotes(bytes) >= least)
+                .map(|(_, id)| *id)
+                .collect();
             ids.sort_unstable();
             ids
         });

@@ -22,8 +22,9 @@ pub(crate) struct Shapes {
 impl Shapes {
     /// Cost: a look at each node of the trie.
     pub(super) fn new(trie: &Trie) -> Shapes {
-        let mut tree =
-            Planting::with_words(trie.words_below(0).len(), |shape| matches!(shape_bytes(shape).0, 0x80..0xC0));
+        let mut tree = Planting::with_words(trie.words_below(0).len(), |shape| {
+            matches!(shape_bytes(shape).0, 0x80..0xC0)
+        });
         let (mut kinds, mut sources, mut from) = (Vec::new(), Vec::new(), Vec::new());
         let mut pending: Vec<(usize, u8, Vec<u32>)> = Vec::new();
         let mut children: Vec<(u8, u32)> = Vec::new();
@@ -34,11 +35,14 @@ impl Shapes {
             sources.extend_from_slice(&here);
             for &node in &here {
                 tree.words(trie.words_at(node));
-                children.extend(trie.children(node).map(|child| (shape(trie.node(child).byte), child)));
+                children
+                    .extend(trie.children(node).map(|child| (shape(trie.node(child).byte), child)));
             }
             children.sort_unstable();
             let alike = children.chunk_by(|a, b| a.0 == b.0).rev();
-            pending.extend(alike.map(|same| (depth + 1, same[0].0, same.iter().map(|&(_, child)| child).collect())));
+            pending.extend(alike.map(|same| {
+                (depth + 1, same[0].0, same.iter().map(|&(_, child)| child).collect())
+            }));
             children.clear();
             let Some(next) = pending.pop() else { break };
             let shape;

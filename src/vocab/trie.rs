@@ -223,7 +223,11 @@ impl Planting {
     /// A tree with a root, and room for so many words. `continues`: whether what leads to a node continues a code point.
     pub(crate) fn with_words(words: usize, continues: fn(u8) -> bool) -> Planting {
         let root = Node { end: 0, words: 0, depth: 0, byte: 0, height: 0 };
-        Planting { tree: Tree { nodes: vec![root], words: Vec::with_capacity(words) }, path: vec![0], continues }
+        Planting {
+            tree: Tree { nodes: vec![root], words: Vec::with_capacity(words) },
+            path: vec![0],
+            continues,
+        }
     }
 
     /// Adds a node below the last one with a smaller depth.
@@ -232,7 +236,13 @@ impl Planting {
         let Tree { nodes, words } = &mut self.tree;
         let at = nodes.len() as u32;
         self.path.push(at);
-        nodes.push(Node { end: 0, words: words.len() as u32, depth: depth as u16, byte, height: 0 });
+        nodes.push(Node {
+            end: 0,
+            words: words.len() as u32,
+            depth: depth as u16,
+            byte,
+            height: 0,
+        });
         at
     }
 
@@ -275,7 +285,8 @@ impl Fans {
         }
         for node in (1..tree.len() as u32).filter(|&node| tree.node(node).end - node >= WIDE) {
             let (from, mut bytes) = (fans.children.len(), ByteSet::EMPTY);
-            fans.children.extend(tree.children(node).inspect(|&child| bytes.insert(tree.node(child).byte)));
+            fans.children
+                .extend(tree.children(node).inspect(|&child| bytes.insert(tree.node(child).byte)));
             if fans.children.len() - from < MANY {
                 fans.children.truncate(from);
             } else {
@@ -310,7 +321,10 @@ impl White {
     /// The nodes of words whose first byte behind white space is this one.
     pub(crate) fn behind(&self, byte: u8) -> impl Iterator<Item = u32> + '_ {
         let from = self.behind.partition_point(|&(other, _)| other < byte);
-        self.behind[from..].iter().take_while(move |&&(other, _)| other == byte).map(|&(_, node)| node)
+        self.behind[from..]
+            .iter()
+            .take_while(move |&&(other, _)| other == byte)
+            .map(|&(_, node)| node)
     }
 }
 
@@ -366,7 +380,9 @@ impl Trie {
         if below[0] & NOT_ASCII != 0 {
             let whole = spelt(nodes, &parents, &utf8::ANY);
             let black = spelt(nodes, &parents, &utf8::BLACK);
-            for (at, below) in below.iter_mut().enumerate().filter(|(_, below)| **below & NOT_ASCII != 0) {
+            for (at, below) in
+                below.iter_mut().enumerate().filter(|(_, below)| **below & NOT_ASCII != 0)
+            {
                 match (whole[at], black[at]) {
                     (_, true) => *below = *below & !NOT_ASCII | BLACK_CODE_POINTS,
                     (true, false) => *below = *below & !NOT_ASCII | CODE_POINTS,

@@ -47,7 +47,8 @@ impl WhiteSpace {
             if first > 1 {
                 leading.push(id);
             }
-            let behind = bytes[first..].split(|byte| !is_white(byte)).any(|run| run.len() > LONG_GAP);
+            let behind =
+                bytes[first..].split(|byte| !is_white(byte)).any(|run| run.len() > LONG_GAP);
             if behind {
                 inner.push(id);
             }
@@ -62,7 +63,16 @@ impl WhiteSpace {
         leading.sort_unstable_by_key(|id| std::cmp::Reverse(lead[id.index()]));
         let mut all_long: Vec<TokenId> = long.iter().map(|(_, id)| *id).collect();
         all_long.sort_unstable();
-        WhiteSpace { leading, inner, runs, mixed, long: Trie::build(long), all_long, lead, rows: Mutex::default() }
+        WhiteSpace {
+            leading,
+            inner,
+            runs,
+            mixed,
+            long: Trie::build(long),
+            all_long,
+            lead,
+            rows: Mutex::default(),
+        }
     }
 
     /// How many bytes of white space a token begins with.

@@ -98,30 +98,41 @@ impl Case {
         let limits = Limits::default();
         if let Some(tag) = &self.structural_tag {
             let options = StructuralTagOptions::default();
-            return structural_tag::lower(tag, &options, &limits).map(|l| l.grammar).map_err(|e| e.to_string());
+            return structural_tag::lower(tag, &options, &limits)
+                .map(|l| l.grammar)
+                .map_err(|e| e.to_string());
         }
         match (&self.json_schema, &self.regex, &self.lark, &self.ebnf) {
             (Some(schema), None, None, None) => {
                 let schema = Json::parse(schema, &limits).map_err(|e| e.to_string())?;
-                json_schema::lower(&schema, &self.schema_options, &limits).map_err(|e| e.to_string())
+                json_schema::lower(&schema, &self.schema_options, &limits)
+                    .map_err(|e| e.to_string())
             }
             (None, Some(pattern), None, None) => {
                 regex::lower(pattern, &self.regex_options, &limits).map_err(|e| e.to_string())
             }
             (None, None, Some(text), None) => {
-                let named = self.named.iter().map(|(name, text)| (name.clone(), NamedGrammar::Lark(text.clone())));
+                let named = self
+                    .named
+                    .iter()
+                    .map(|(name, text)| (name.clone(), NamedGrammar::Lark(text.clone())));
                 let options = LarkOptions { named: named.collect(), ..LarkOptions::default() };
-                lark::lower(text, &options, &limits).map(|lowered| lowered.grammar).map_err(|e| e.to_string())
+                lark::lower(text, &options, &limits)
+                    .map(|lowered| lowered.grammar)
+                    .map_err(|e| e.to_string())
             }
             (None, None, None, Some(text)) => self.ebnf(text, &limits),
-            _ => panic!("{}: a case has exactly one of json-schema, regex, lark and ebnf", self.name),
+            _ => {
+                panic!("{}: a case has exactly one of json-schema, regex, lark and ebnf", self.name)
+            }
         }
     }
 
     fn ebnf(&self, text: &str, limits: &Limits) -> Result<Grammar, String> {
         let options = EbnfOptions { dialect: self.dialect, ..EbnfOptions::default() };
         let lowered = ebnf::lower(text, &options, limits).map_err(|e| e.to_string())?;
-        let warnings: Vec<&str> = lowered.warnings.list().iter().map(|warning| &*warning.message).collect();
+        let warnings: Vec<&str> =
+            lowered.warnings.list().iter().map(|warning| &*warning.message).collect();
         let expected = warnings.len() == self.warnings.len()
             && warnings.iter().zip(&self.warnings).all(|(got, want)| got.contains(&**want));
         if expected { Ok(lowered.grammar) } else { Err(format!("warnings are {warnings:?}")) }
@@ -131,7 +142,9 @@ impl Case {
     pub(crate) fn vocabulary(&self) -> Vocabulary {
         match &self.vocab {
             Words::Named(ToyBytes::ToyBytes) => Vocabulary::toy(&[]),
-            Words::Extra(words) => Vocabulary::toy(&words.iter().map(String::as_bytes).collect::<Vec<_>>()),
+            Words::Extra(words) => {
+                Vocabulary::toy(&words.iter().map(String::as_bytes).collect::<Vec<_>>())
+            }
         }
     }
 
@@ -151,11 +164,13 @@ pub(crate) fn all() -> Vec<(PathBuf, Case)> {
     let mut out = Vec::new();
     for path in files {
         let text = std::fs::read_to_string(&path).expect("a readable case file");
-        let file: File = toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let file: File =
+            toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         for mut case in file.case {
             if let Some(name) = &case.ebnf_file {
                 let text = std::fs::read_to_string(path.with_file_name(name));
-                case.ebnf = Some(text.unwrap_or_else(|e| panic!("{}: {name}: {e}", path.display())));
+                case.ebnf =
+                    Some(text.unwrap_or_else(|e| panic!("{}: {name}: {e}", path.display())));
             }
             out.push((path.clone(), case));
         }

@@ -17,11 +17,17 @@ pub(crate) enum Column {
     Replayed,
 }
 
-pub(crate) const COLUMNS: [Column; 4] = [Column::Fresh, Column::Forked, Column::RolledBack, Column::Replayed];
+pub(crate) const COLUMNS: [Column; 4] =
+    [Column::Fresh, Column::Forked, Column::RolledBack, Column::Replayed];
 
 impl Column {
     /// A matcher behind the prefix. `astray` are tokens to wander off with where the column does.
-    pub(crate) fn matcher(self, constraint: &Constraint, prefix: &[TokenId], astray: &[TokenId]) -> Matcher {
+    pub(crate) fn matcher(
+        self,
+        constraint: &Constraint,
+        prefix: &[TokenId],
+        astray: &[TokenId],
+    ) -> Matcher {
         let words = constraint.vocab().mask_words();
         let mut matcher = constraint.matcher();
         take(&mut matcher, prefix);
@@ -49,7 +55,11 @@ impl Column {
 
 fn take(matcher: &mut Matcher, tokens: &[TokenId]) {
     for &token in tokens {
-        assert_eq!(matcher.advance(token), Ok(()), "token {token} of a prefix that was taken before");
+        assert_eq!(
+            matcher.advance(token),
+            Ok(()),
+            "token {token} of a prefix that was taken before"
+        );
     }
 }
 

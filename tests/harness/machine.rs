@@ -49,7 +49,10 @@ fn one(byte: u8) -> Move {
 
 impl Network {
     pub(crate) fn new(grammar: &Grammar) -> Network {
-        let mut network = Network { machines: vec![Machine::default(); grammar.rules.len()], productive: Vec::new() };
+        let mut network = Network {
+            machines: vec![Machine::default(); grammar.rules.len()],
+            productive: Vec::new(),
+        };
         for (i, rule) in grammar.rules.iter().enumerate() {
             network.machines[i] = network.machine(&rule.body);
         }
@@ -129,8 +132,10 @@ impl Network {
                 }
                 for state in 0..dfa.len() as u32 {
                     for edge in dfa.edges(state) {
-                        let table: [bool; 256] = std::array::from_fn(|b| (edge.lo..=edge.hi).contains(&(b as u32)));
-                        m.moves[state as usize].push((Move::Bytes(Box::new(table)), edge.to as usize));
+                        let table: [bool; 256] =
+                            std::array::from_fn(|b| (edge.lo..=edge.hi).contains(&(b as u32)));
+                        m.moves[state as usize]
+                            .push((Move::Bytes(Box::new(table)), edge.to as usize));
                     }
                 }
             }
@@ -195,7 +200,8 @@ impl Network {
                 }
                 let mut longer = [&list[..], &[i.min(once.len())]].concat();
                 longer.sort_unstable();
-                let more = longer.iter().filter(|&&i| i == once.len()).count().saturating_sub(bound);
+                let more =
+                    longer.iter().filter(|&&i| i == once.len()).count().saturating_sub(bound);
                 longer.truncate(longer.len() - more);
                 let behind = *known.entry(longer.clone()).or_insert_with(|| {
                     todo.push(longer.clone());
@@ -213,7 +219,9 @@ impl Network {
             let mut changed = false;
             for (i, machine) in self.machines.iter().enumerate() {
                 for state in (0..machine.moves.len()).rev() {
-                    let lives = machine.moves[state].iter().any(|(step, to)| alive[i][*to] && possible(step, &alive));
+                    let lives = machine.moves[state]
+                        .iter()
+                        .any(|(step, to)| alive[i][*to] && possible(step, &alive));
                     if lives && !alive[i][state] {
                         alive[i][state] = true;
                         changed = true;
@@ -272,7 +280,8 @@ fn free_text(dispatch: &Dispatch) -> Machine {
     let excludes = dispatch.excludes.iter().map(Vec::as_slice);
     let patterns = triggers_of(dispatch).filter_map(bytes_of).chain(excludes).collect();
     let machine = Machine::default();
-    let mut free = FreeText { dispatch, patterns, machine, over: 0, states: HashMap::new(), todo: Vec::new() };
+    let mut free =
+        FreeText { dispatch, patterns, machine, over: 0, states: HashMap::new(), todo: Vec::new() };
     free.state(Vec::new(), Phase::BeforeTags);
     free.over = free.machine.state(true);
     while let Some((text, phase)) = free.todo.pop() {
@@ -349,8 +358,13 @@ impl FreeText<'_> {
                 continue;
             }
             let fires = |t: &Trigger| text_of(t).is_some_and(|t| grown.ends_with(t));
-            let fired = triggers_of(dispatch).filter(|t| fires(t)).filter_map(text_of).map(<[u8]>::len).max();
-            let excluded = dispatch.excludes.iter().filter(|e| grown.ends_with(e)).map(Vec::len).max();
+            let fired = triggers_of(dispatch)
+                .filter(|t| fires(t))
+                .filter_map(text_of)
+                .map(<[u8]>::len)
+                .max();
+            let excluded =
+                dispatch.excludes.iter().filter(|e| grown.ends_with(e)).map(Vec::len).max();
             if excluded > fired {
                 continue;
             }
@@ -358,8 +372,10 @@ impl FreeText<'_> {
                 let to = self.fire(fires);
                 self.machine.moves[from].push((one(byte), to));
             }
-            let led = triggers_of(dispatch).any(|t| matches!(t, Trigger::Led(lead, _) if *lead == next));
-            let longer = led || self.patterns.iter().any(|p| p.len() > next.len() && p.starts_with(&next));
+            let led =
+                triggers_of(dispatch).any(|t| matches!(t, Trigger::Led(lead, _) if *lead == next));
+            let longer =
+                led || self.patterns.iter().any(|p| p.len() > next.len() && p.starts_with(&next));
             let goes_on = match fired {
                 None => Some(phase),
                 Some(len) if longer && len == next.len() => Some(Phase::Longer),
@@ -376,7 +392,9 @@ impl FreeText<'_> {
         let from = self.state(text.to_vec(), phase);
         let fires = |t: &Trigger, token: SpecialId| match t {
             Trigger::Special(special) => phase != Phase::Longer && *special == token,
-            Trigger::Led(lead, special) if phase == Phase::Longer => *special == token && text == lead,
+            Trigger::Led(lead, special) if phase == Phase::Longer => {
+                *special == token && text == lead
+            }
             Trigger::Led(lead, special) => *special == token && text.ends_with(lead),
             Trigger::Text(_) => false,
         };

@@ -134,7 +134,9 @@ impl Oracle {
         let named = |special: &SpecialToken| match special {
             SpecialToken::Name(name) => vocab.special(name) == Some(token),
             SpecialToken::Id(id) => *id == token.raw(),
-            SpecialToken::AnyOf(_) | SpecialToken::AnyBut(_) => unreachable!("the oracle knows single tokens"),
+            SpecialToken::AnyOf(_) | SpecialToken::AnyBut(_) => {
+                unreachable!("the oracle knows single tokens")
+            }
         };
         self.specials.iter().position(named).map(|i| vec![Symbol::Special(i as u32)])
     }
@@ -199,7 +201,8 @@ impl Oracle {
                     let mut least = beyond.get(&(machine, origin)).copied().flatten();
                     for caller in callers {
                         let end = self.after(&beyond, caller.machine, caller.origin);
-                        let total = within[caller.machine][caller.state].zip(end).map(|(a, b)| a + b);
+                        let total =
+                            within[caller.machine][caller.state].zip(end).map(|(a, b)| a + b);
                         changed |= lower(&mut least, total);
                     }
                     beyond.insert((machine, origin), least);
@@ -210,11 +213,17 @@ impl Oracle {
             }
         }
         let items = self.columns.last().map_or(&[][..], |column| &column.items);
-        let length = |i: &Item| within[i.machine][i.state].zip(self.after(&beyond, i.machine, i.origin));
+        let length =
+            |i: &Item| within[i.machine][i.state].zip(self.after(&beyond, i.machine, i.origin));
         items.iter().filter_map(length).map(|(a, b)| a + b).min()
     }
 
-    fn after(&self, beyond: &HashMap<(usize, usize), Option<u64>>, machine: usize, origin: usize) -> Option<u64> {
+    fn after(
+        &self,
+        beyond: &HashMap<(usize, usize), Option<u64>>,
+        machine: usize,
+        origin: usize,
+    ) -> Option<u64> {
         let waited = beyond.get(&(machine, origin)).copied().flatten();
         if machine == self.start && origin == 0 { Some(0) } else { waited }
     }
@@ -239,7 +248,11 @@ impl Oracle {
                 if item.origin == at {
                     self.columns[at].empty.insert(item.machine);
                 }
-                let waiting = self.columns[item.origin].waiting.get(&item.machine).cloned().unwrap_or_default();
+                let waiting = self.columns[item.origin]
+                    .waiting
+                    .get(&item.machine)
+                    .cloned()
+                    .unwrap_or_default();
                 for caller in waiting {
                     self.add(at, caller);
                 }

@@ -6,8 +6,10 @@ use louver::limits::Limits;
 
 /// The grammar, or what is wrong and where.
 pub(crate) fn grammar(text: &str) -> Result<Grammar, String> {
-    let lowered = ebnf::lower(text, &EbnfOptions::default(), &Limits::default()).map_err(|e| e.to_string())?;
-    let (printed, written) = (lowered.grammar.to_string(), text.lines().map(str::trim).collect::<Vec<_>>().join("\n"));
+    let lowered = ebnf::lower(text, &EbnfOptions::default(), &Limits::default())
+        .map_err(|e| e.to_string())?;
+    let (printed, written) =
+        (lowered.grammar.to_string(), text.lines().map(str::trim).collect::<Vec<_>>().join("\n"));
     if printed.trim() != written.trim() {
         return Err(format!("prints differently:\n{printed}"));
     }

@@ -25,8 +25,11 @@ pub(crate) struct Corpus {
 
 impl Corpus {
     fn files(&self, folder: &str, target: &str) -> Vec<PathBuf> {
-        let Ok(entries) = std::fs::read_dir(Path::new(self.fuzz).join(folder).join(target)) else { return Vec::new() };
-        let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+        let Ok(entries) = std::fs::read_dir(Path::new(self.fuzz).join(folder).join(target)) else {
+            return Vec::new();
+        };
+        let mut files: Vec<PathBuf> =
+            entries.map(|entry| entry.expect("an entry").path()).collect();
         files.sort();
         files
     }
@@ -44,11 +47,16 @@ impl Corpus {
 
     /// Runs mutated seeds.
     pub(crate) fn mutate(&self, targets: &[Target]) {
-        let seconds: Option<u64> = std::env::var("LOUVER_FUZZ_SECONDS").ok().and_then(|s| s.parse().ok());
+        let seconds: Option<u64> =
+            std::env::var("LOUVER_FUZZ_SECONDS").ok().and_then(|s| s.parse().ok());
         let only = std::env::var("LOUVER_FUZZ_TARGET").ok();
-        for &(name, target) in targets.iter().filter(|(name, _)| only.as_deref().is_none_or(|o| o == *name)) {
-            let files = self.files("seeds", name).into_iter().chain(self.files("regressions", name));
-            let seeds: Vec<Vec<u8>> = files.map(|path| read(&path)).filter(|seed| seed.len() <= LONGEST).collect();
+        for &(name, target) in
+            targets.iter().filter(|(name, _)| only.as_deref().is_none_or(|o| o == *name))
+        {
+            let files =
+                self.files("seeds", name).into_iter().chain(self.files("regressions", name));
+            let seeds: Vec<Vec<u8>> =
+                files.map(|path| read(&path)).filter(|seed| seed.len() <= LONGEST).collect();
             let rng = match seconds {
                 // Other inputs with each run.
                 Some(_) => TestRunner::new(Config::default()).new_rng(),
@@ -61,13 +69,17 @@ impl Corpus {
                 most = most.max(self.run(target, &input, name));
                 count += 1;
             }
-            println!("{name}: {count} inputs in {:?}, at most {most} units of fuel", begin.elapsed());
+            println!(
+                "{name}: {count} inputs in {:?}, at most {most} units of fuel",
+                begin.elapsed()
+            );
         }
     }
 
     /// The fuel that an input took.
     fn run(&self, target: fn(&[u8]), input: &[u8], what: &str) -> u64 {
-        let (result, spent) = fuel::measure(|| std::panic::catch_unwind(|| (self.bounded)(target, input)));
+        let (result, spent) =
+            fuel::measure(|| std::panic::catch_unwind(|| (self.bounded)(target, input)));
         if let Err(panic) = result {
             eprintln!("{what}: {}", input.escape_ascii());
             std::panic::resume_unwind(panic);

@@ -12,7 +12,8 @@ fn common(engine: &Engine, text: &str) -> Result<Constraint, Refused> {
 }
 
 fn kbnf(engine: &Engine, text: &str) -> Result<Constraint, Refused> {
-    Ok(engine.compile_ebnf(text, &EbnfOptions { dialect: Dialect::Kbnf, ..EbnfOptions::default() })?)
+    Ok(engine
+        .compile_ebnf(text, &EbnfOptions { dialect: Dialect::Kbnf, ..EbnfOptions::default() })?)
 }
 
 /// Rules made by number behind a first one.
@@ -26,22 +27,35 @@ fn rules(first: &str, n: usize, rule: impl Fn(usize) -> String) -> String {
 
 pub(crate) fn inputs() -> Vec<Input> {
     let mut all = Vec::new();
-    let fixed =
-        |name: &str, text: &'static str| family(&format!("ebnf/{name}"), &[1], move |_| text.to_owned(), common);
+    let fixed = |name: &str, text: &'static str| {
+        family(&format!("ebnf/{name}"), &[1], move |_| text.to_owned(), common)
+    };
     // F6 and F4.
     all.extend(fixed("two-or-three", "root ::= root root | root root root | \"a\" | \"\"\n"));
-    all.extend(fixed("ambiguous-words", "root ::= x+ y\nx ::= [a-z]+ \" \"? | x x\ny ::= x* y? \".\" | x y\n"));
+    all.extend(fixed(
+        "ambiguous-words",
+        "root ::= x+ y\nx ::= [a-z]+ \" \"? | x x\ny ::= x* y? \".\" | x y\n",
+    ));
     all.extend(fixed("itself", "root ::= root\n"));
     all.extend(fixed("itself-or-text", "root ::= root | \"a\"\n"));
     all.extend(fixed("unit-cycle", "root ::= a | \"x\"\na ::= b | \"y\"\nb ::= root | a\n"));
-    all.extend(fixed("nullable-cycle", "root ::= a b root | \"x\"\na ::= b? a?\nb ::= a? b? \"y\"?\n"));
+    all.extend(fixed(
+        "nullable-cycle",
+        "root ::= a b root | \"x\"\na ::= b? a?\nb ::= a? b? \"y\"?\n",
+    ));
     all.extend(fixed("hidden-left", "root ::= e root \"a\" | \"b\"\ne ::= \"\" | \"c\" e | e e\n"));
     all.extend(fixed(
         "left-and-right",
         "root ::= root \"+\" root | root \"*\" root | \"(\" root \")\" | [0-9]+ | root root\n",
     ));
-    all.extend(fixed("nullable-powers", "root ::= a a a a a a a a\na ::= a a | a a a a | \"\" | \"x\" | [a-z]*\n"));
-    all.extend(fixed("palindromes", "root ::= \"a\" root \"a\" | \"b\" root \"b\" | [ab]? | root root\n"));
+    all.extend(fixed(
+        "nullable-powers",
+        "root ::= a a a a a a a a\na ::= a a | a a a a | \"\" | \"x\" | [a-z]*\n",
+    ));
+    all.extend(fixed(
+        "palindromes",
+        "root ::= \"a\" root \"a\" | \"b\" root \"b\" | [ab]? | root root\n",
+    ));
     all.extend(fixed("stars-in-recursion", "root ::= (root* [a-z]* root*)* \".\"\n"));
     all.extend(fixed("plus-in-recursion", "root ::= (root+ | [a-z]+)+ (root? \" \")*\n"));
     all.extend(fixed("empty", "root ::= a\na ::= \"x\" a\n"));
@@ -50,7 +64,12 @@ pub(crate) fn inputs() -> Vec<Input> {
         &[2, 6, 20, 100],
         |n| {
             rules("r0*", n, |i| {
-                format!("\"a\" r{} | r{} \"a\" | [a-z]* | r{}*", (i + 1) % n, (i * 7 + 3) % n, (i * 3 + 1) % n)
+                format!(
+                    "\"a\" r{} | r{} \"a\" | [a-z]* | r{}*",
+                    (i + 1) % n,
+                    (i * 7 + 3) % n,
+                    (i * 3 + 1) % n
+                )
             })
         },
         common,
@@ -106,11 +125,13 @@ pub(crate) fn inputs() -> Vec<Input> {
         "ebnf/left-chain",
         &[50, 1_000, 20_000],
         |n| {
-            rules(
-                "r0",
-                n,
-                |i| if i + 1 == n { "[a-z]+".to_owned() } else { format!("r{} | r{i} \"+\" r{}", i + 1, i + 1) },
-            )
+            rules("r0", n, |i| {
+                if i + 1 == n {
+                    "[a-z]+".to_owned()
+                } else {
+                    format!("r{} | r{i} \"+\" r{}", i + 1, i + 1)
+                }
+            })
         },
         common,
     ));
@@ -154,11 +175,9 @@ pub(crate) fn inputs() -> Vec<Input> {
         "ebnf/counted-rules",
         &[3, 8, 30],
         |n| {
-            rules(
-                "r0{2,500}",
-                n,
-                |i| if i + 1 == n { "[a-z]*".to_owned() } else { format!("r{}{{0,500}} \"a\"?", i + 1) },
-            )
+            rules("r0{2,500}", n, |i| {
+                if i + 1 == n { "[a-z]*".to_owned() } else { format!("r{}{{0,500}} \"a\"?", i + 1) }
+            })
         },
         common,
     ));
@@ -171,7 +190,12 @@ pub(crate) fn inputs() -> Vec<Input> {
     all.extend(family(
         "ebnf/alternatives",
         &[1_000, 30_000],
-        |n| format!("root ::= {}\n", (0..n).map(|i| format!("\"w{}\"", i * 7919 % n)).collect::<Vec<_>>().join(" | ")),
+        |n| {
+            format!(
+                "root ::= {}\n",
+                (0..n).map(|i| format!("\"w{}\"", i * 7919 % n)).collect::<Vec<_>>().join(" | ")
+            )
+        },
         common,
     ));
     all.extend(family(
@@ -190,7 +214,10 @@ pub(crate) fn inputs() -> Vec<Input> {
             format!(
                 "root ::= ({})*\n",
                 (0..n)
-                    .map(|i| format!("[^{}-\\U0010FFFF]", char::from_u32(0x100 + i as u32).unwrap_or('a')))
+                    .map(|i| format!(
+                        "[^{}-\\U0010FFFF]",
+                        char::from_u32(0x100 + i as u32).unwrap_or('a')
+                    ))
                     .collect::<Vec<_>>()
                     .join(" | ")
             )

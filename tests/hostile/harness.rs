@@ -176,9 +176,18 @@ impl Suite {
             let mut outcome = Outcome::default();
             let result = catch_unwind(AssertUnwindSafe(|| self.one(input, &mut outcome)));
             let peak = self.memory.peak_usage().saturating_sub(before);
-            println!("{:40} {:>9} B {:>5} MB  {}", input.name, input.bytes, peak >> 20, outcome.what);
+            println!(
+                "{:40} {:>9} B {:>5} MB  {}",
+                input.name,
+                input.bytes,
+                peak >> 20,
+                outcome.what
+            );
             for (phase, fuel, took) in outcome.phases {
-                println!("    {phase:10} {fuel:>10} units {took:>10.1?}{}", if took > SLOW { "  SLOW" } else { "" });
+                println!(
+                    "    {phase:10} {fuel:>10} units {took:>10.1?}{}",
+                    if took > SLOW { "  SLOW" } else { "" }
+                );
             }
             refused += usize::from(outcome.what.starts_with("refused"));
             if let Err(panic) = result {
@@ -196,14 +205,22 @@ impl Suite {
 
     fn one(&self, input: &Input, outcome: &mut Outcome) {
         let limits = Limits::default();
-        let options = EngineOptions { pool_scope: PoolScope::Engine, batch_threads: 1, ..EngineOptions::default() };
+        let options = EngineOptions {
+            pool_scope: PoolScope::Engine,
+            batch_threads: 1,
+            ..EngineOptions::default()
+        };
         let engine = Engine::new(self.vocab.clone(), options);
         // The first mask is a part of compiling, and has its own fuel.
         let most = limits.compile_budget(input.bytes) + limits.mask_fuel;
         let constraint = match outcome.phase("compile", most, || (input.compile)(&engine)) {
             Ok(constraint) => constraint,
             Err(refused) => {
-                outcome.what = format!("refused at {}: {}", cut(&refused.place, 40), cut(&refused.message, 120));
+                outcome.what = format!(
+                    "refused at {}: {}",
+                    cut(&refused.place, 40),
+                    cut(&refused.message, 120)
+                );
                 assert!(!refused.place.is_empty(), "the error has no place: {}", refused.message);
                 assert!(!refused.message.is_empty(), "the error says nothing");
                 return;
@@ -229,10 +246,12 @@ impl Suite {
         for _ in 0..steps {
             // A parser that is full is emptied, and the work done again.
             outcome.phase("mask", 4 * limits.mask_fuel, || matcher.fill_mask(&mut mask));
-            let allowed: Vec<TokenId> = (0..self.vocab.width()).map(TokenId::new).filter(|&t| bit(&mask, t)).collect();
+            let allowed: Vec<TokenId> =
+                (0..self.vocab.width()).map(TokenId::new).filter(|&t| bit(&mask, t)).collect();
             assert!(!allowed.is_empty(), "an empty mask behind {:?}", matcher.tokens());
             if let Some(limit) = matcher.limit() {
-                outcome.what = format!("compiled, then {limit} behind {} tokens", matcher.tokens().len());
+                outcome.what =
+                    format!("compiled, then {limit} behind {} tokens", matcher.tokens().len());
                 assert_eq!(allowed, self.vocab.stops(), "a limit leaves the stop tokens");
                 return;
             }
@@ -240,7 +259,8 @@ impl Suite {
             let any = TokenId::from_raw((random >> 8) % self.vocab.width() as u32);
             let allows = outcome.phase("allows", 4 * limits.mask_fuel, || matcher.allows(any));
             assert!(allows == bit(&mask, any) || !allows, "mask and test differ for token {any}");
-            let going_on: Vec<TokenId> = allowed.iter().copied().filter(|&t| !self.vocab.is_stop(t)).collect();
+            let going_on: Vec<TokenId> =
+                allowed.iter().copied().filter(|&t| !self.vocab.is_stop(t)).collect();
             let tokens = if going_on.is_empty() { &allowed } else { &going_on };
             let token = tokens[(random >> 16) as usize % tokens.len()];
             if seed == 3 {
@@ -249,10 +269,13 @@ impl Suite {
             match outcome.phase("token", 4 * limits.mask_fuel, || matcher.advance(token)) {
                 Ok(()) => {}
                 Err(AdvanceError::Limit { what }) => {
-                    outcome.what = format!("compiled, then {what} behind {} tokens", matcher.tokens().len());
+                    outcome.what =
+                        format!("compiled, then {what} behind {} tokens", matcher.tokens().len());
                     return;
                 }
-                Err(error) => panic!("token {token} is in the mask behind {:?}: {error}", matcher.tokens()),
+                Err(error) => {
+                    panic!("token {token} is in the mask behind {:?}: {error}", matcher.tokens())
+                }
             }
             if matcher.is_terminated() {
                 return;
@@ -307,7 +330,9 @@ impl Watch {
 /// Refusals of the engine's front ends, with the places that their types have.
 pub(crate) mod refusals {
     use louver::compile::CompileError;
-    use louver::engine::{RegexCompileError, SchemaCompileError, StructuralTagCompileError, TextCompileError};
+    use louver::engine::{
+        RegexCompileError, SchemaCompileError, StructuralTagCompileError, TextCompileError,
+    };
     use louver::front::diagnostic::Diagnostics;
     use louver::front::regex::RegexError;
 
@@ -329,13 +354,20 @@ pub(crate) mod refusals {
             CompileError::UnknownSpecial { token } => format!("token {token}"),
             CompileError::Start { .. } => "the first mask".to_owned(),
             // All variants of a malformed grammar name their rule in backticks.
-            other => other.to_string().split('`').nth(1).map(|rule| format!("rule {rule:?}")).unwrap_or_default(),
+            other => other
+                .to_string()
+                .split('`')
+                .nth(1)
+                .map(|rule| format!("rule {rule:?}"))
+                .unwrap_or_default(),
         }
     }
 
     fn of_a_pattern(error: &RegexError) -> String {
         match error {
-            RegexError::Syntax { offset, .. } | RegexError::Unsupported { offset, .. } => format!("offset {offset}"),
+            RegexError::Syntax { offset, .. } | RegexError::Unsupported { offset, .. } => {
+                format!("offset {offset}")
+            }
             // It is the pattern as a whole.
             _ => "offset 0".to_owned(),
         }
@@ -371,9 +403,11 @@ pub(crate) mod refusals {
         fn from(error: SchemaCompileError) -> Refused {
             let place = match &error {
                 SchemaCompileError::Json(error) => format!("{}:{}", error.line, error.column),
-                SchemaCompileError::Schema(errors) => {
-                    errors.iter().next().map(|error| format!("pointer {:?}", error.pointer)).unwrap_or_default()
-                }
+                SchemaCompileError::Schema(errors) => errors
+                    .iter()
+                    .next()
+                    .map(|error| format!("pointer {:?}", error.pointer))
+                    .unwrap_or_default(),
                 SchemaCompileError::Compile(error) => of_compiling(error),
             };
             Refused::new(&error, place)
@@ -383,9 +417,11 @@ pub(crate) mod refusals {
     impl From<StructuralTagCompileError> for Refused {
         fn from(error: StructuralTagCompileError) -> Refused {
             let place = match &error {
-                StructuralTagCompileError::Document(errors) => {
-                    errors.iter().next().map(|error| format!("pointer {:?}", error.pointer)).unwrap_or_default()
-                }
+                StructuralTagCompileError::Document(errors) => errors
+                    .iter()
+                    .next()
+                    .map(|error| format!("pointer {:?}", error.pointer))
+                    .unwrap_or_default(),
                 StructuralTagCompileError::Compile(error) => of_compiling(error),
             };
             Refused::new(&error, place)

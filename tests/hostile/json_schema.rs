@@ -59,8 +59,12 @@ fn shapes(all: &mut Vec<Input>) {
             |_, inner| json!({"type": "object", "properties": {"a": inner}, "required": ["a"]}),
         )
     });
-    add(all, "deep-items", &[60, 120], |n| nested(n, json!({}), |_, inner| json!({"type": "array", "items": inner})));
-    for (name, open, close) in [("brackets", "[", "]"), ("members", "{\"items\":", "}"), ("nots", "{\"not\":", "}")] {
+    add(all, "deep-items", &[60, 120], |n| {
+        nested(n, json!({}), |_, inner| json!({"type": "array", "items": inner}))
+    });
+    for (name, open, close) in
+        [("brackets", "[", "]"), ("members", "{\"items\":", "}"), ("nots", "{\"not\":", "}")]
+    {
         let text = |n: usize| format!("{}{{}}{}", open.repeat(n), close.repeat(n));
         all.extend(family(&format!("schema/deep-{name}"), &[127, 200_000], text, compile));
     }
@@ -83,7 +87,12 @@ fn shapes(all: &mut Vec<Input>) {
         |n| json!({"enum": list(n, |i| json!(format!("{}{i}", "ab".repeat(20_000))))}),
     );
     add(all, "enum-numbers", &[300, 20_000], |n| json!({"enum": list(n, |i| json!(i * i))}));
-    add(all, "nested-const", &[100], |n| json!({"const": nested(n, json!(0), |i, inner| json!([inner, i]))}));
+    add(
+        all,
+        "nested-const",
+        &[100],
+        |n| json!({"const": nested(n, json!(0), |i, inner| json!([inner, i]))}),
+    );
     add(
         all,
         "multiple-of",
@@ -105,7 +114,9 @@ fn shapes(all: &mut Vec<Input>) {
         )
     };
     all.extend(family("schema/long-numbers", &[20, 1_000, 100_000], digits, compile));
-    let exponents = |n: usize| format!("{{\"type\": \"number\", \"minimum\": 1e-{n}, \"exclusiveMaximum\": 1e{n}}}");
+    let exponents = |n: usize| {
+        format!("{{\"type\": \"number\", \"minimum\": 1e-{n}, \"exclusiveMaximum\": 1e{n}}}")
+    };
     all.extend(family("schema/exponents", &[30, 400, 1_000_000_000], exponents, compile));
     add(
         all,
@@ -231,17 +242,29 @@ fn cycles(all: &mut Vec<Input>) {
     fixed("itself-in-any-of", json!({"anyOf": [{"$ref": "#"}, {"type": "integer"}]}));
     fixed("itself-in-one-of", json!({"oneOf": [{"$ref": "#"}, {"type": "integer"}]}));
     fixed("itself-in-not", json!({"not": {"$ref": "#"}}));
-    fixed("itself-in-if", json!({"if": {"$ref": "#"}, "then": {"type": "object"}, "else": {"$ref": "#"}}));
-    fixed("endless-object", json!({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}));
+    fixed(
+        "itself-in-if",
+        json!({"if": {"$ref": "#"}, "then": {"type": "object"}, "else": {"$ref": "#"}}),
+    );
+    fixed(
+        "endless-object",
+        json!({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}),
+    );
     fixed("endless-array", json!({"type": "array", "items": {"$ref": "#"}, "minItems": 1}));
-    fixed("array-of-itself", json!({"type": "array", "items": {"$ref": "#"}, "uniqueItems": true, "maxItems": 500}));
+    fixed(
+        "array-of-itself",
+        json!({"type": "array", "items": {"$ref": "#"}, "uniqueItems": true, "maxItems": 500}),
+    );
     fixed(
         "dynamic",
         json!({"$dynamicAnchor": "n", "type": "object", "properties": {"a": {"$dynamicRef": "#n"}}, "unevaluatedProperties": {"$dynamicRef": "#n"}}),
     );
     add(all, "cycle", &[2, 500, 20_000], |n| definitions(n, |i| reference((i + 1) % n)));
     add(all, "cycle-of-any-of", &[3, 40, 200], |n| {
-        definitions(n, |i| json!({"anyOf": [reference((i + 1) % n), reference((i * 7 + 3) % n), {"const": i}]}))
+        definitions(
+            n,
+            |i| json!({"anyOf": [reference((i + 1) % n), reference((i * 7 + 3) % n), {"const": i}]}),
+        )
     });
     add(all, "cycle-of-all-of", &[3, 40], |n| {
         definitions(n, |i| json!({"allOf": [reference((i + 1) % n), {"minimum": i}]}))
@@ -263,7 +286,11 @@ fn cycles(all: &mut Vec<Input>) {
     });
     add(all, "doubling-all-of", &[10, 24, 60], |n| {
         definitions(n, |i| {
-            if i + 1 == n { json!({"type": "integer"}) } else { json!({"allOf": [reference(i + 1), reference(i + 1)]}) }
+            if i + 1 == n {
+                json!({"type": "integer"})
+            } else {
+                json!({"allOf": [reference(i + 1), reference(i + 1)]})
+            }
         })
     });
     add(all, "doubling-any-of", &[10, 24], |n| {
@@ -276,8 +303,7 @@ fn cycles(all: &mut Vec<Input>) {
         })
     });
     add(all, "intersected-recursion", &[2, 5, 12], |n| {
-        let item =
-            |i: usize| json!({"type": "object", "properties": {format!("a{i}"): reference(i), "next": reference(i)}});
+        let item = |i: usize| json!({"type": "object", "properties": {format!("a{i}"): reference(i), "next": reference(i)}});
         json!({"allOf": list(n, reference), "$defs": object(n, |i| format!("d{i}"), item)})
     });
     add(
@@ -297,7 +323,9 @@ fn cycles(all: &mut Vec<Input>) {
 fn strings(all: &mut Vec<Input>) {
     let pattern = |pattern: String| json!({"type": "string", "pattern": pattern});
     // F4.
-    add(all, "class-product", &[1, 8, 20], move |n| pattern(format!("^{}", r"([^\p{L}]*\P{Greek}{1,500})".repeat(n))));
+    add(all, "class-product", &[1, 8, 20], move |n| {
+        pattern(format!("^{}", r"([^\p{L}]*\P{Greek}{1,500})".repeat(n)))
+    });
     add(
         all,
         "class-product-with-length",
@@ -324,9 +352,17 @@ fn strings(all: &mut Vec<Input>) {
         |n| json!({"type": "string", "allOf": list(n, |i| json!({"not": {"pattern": format!("a.{{{}}}b", i + 4)}}))}),
     );
     add(all, "lookaheads", &[2, 8], move |n| {
-        pattern(format!("^{}.*$", (0..n).map(|i| format!("(?=.*{})", char::from(b'a' + i as u8))).collect::<String>()))
+        pattern(format!(
+            "^{}.*$",
+            (0..n).map(|i| format!("(?=.*{})", char::from(b'a' + i as u8))).collect::<String>()
+        ))
     });
-    add(all, "huge-lengths", &[4_000_000_000], |n| json!({"type": "string", "minLength": n, "maxLength": n}));
+    add(
+        all,
+        "huge-lengths",
+        &[4_000_000_000],
+        |n| json!({"type": "string", "minLength": n, "maxLength": n}),
+    );
     add(
         all,
         "length-then-format",
@@ -467,7 +503,12 @@ fn objects(all: &mut Vec<Input>) {
         &[5, 40, 1_000],
         |n| json!({"type": "object", "properties": object(n, |i| format!("a{i}"), |_| json!({"type": "integer"})), "minProperties": n / 2, "maxProperties": n / 2 + 1}),
     );
-    add(all, "huge-counts-of-members", &[4_000_000_000], |n| json!({"type": "object", "minProperties": n}));
+    add(
+        all,
+        "huge-counts-of-members",
+        &[4_000_000_000],
+        |n| json!({"type": "object", "minProperties": n}),
+    );
     add(all, "additional-objects", &[5, 40], |n| {
         nested(
             n,

@@ -10,7 +10,8 @@ fn matched(engine: &Engine, text: &str) -> Result<Constraint, Refused> {
 }
 
 fn searched(engine: &Engine, text: &str) -> Result<Constraint, Refused> {
-    Ok(engine.compile_regex(text, &RegexOptions { scope: Scope::Search, ..RegexOptions::default() })?)
+    Ok(engine
+        .compile_regex(text, &RegexOptions { scope: Scope::Search, ..RegexOptions::default() })?)
 }
 
 fn ecma(engine: &Engine, text: &str) -> Result<Constraint, Refused> {
@@ -18,7 +19,11 @@ fn ecma(engine: &Engine, text: &str) -> Result<Constraint, Refused> {
 }
 
 fn folded(engine: &Engine, text: &str) -> Result<Constraint, Refused> {
-    let options = RegexOptions { case: Case::Insensitive, classes: Classes::Unicode, ..RegexOptions::default() };
+    let options = RegexOptions {
+        case: Case::Insensitive,
+        classes: Classes::Unicode,
+        ..RegexOptions::default()
+    };
     Ok(engine.compile_regex(text, &options)?)
 }
 
@@ -28,7 +33,12 @@ pub(crate) fn inputs() -> Vec<Input> {
     let products = |n: usize| format!("^{}", r"([^\p{L}]*\P{Greek}{1,500})".repeat(n));
     all.extend(family("regex/class-product-searched", &[1, 8, 20, 60], products, searched));
     all.extend(family("regex/class-product-matched", &[8, 20], products, matched));
-    all.extend(family("regex/optional-then-count", &[12, 30, 100, 1_000], |n| format!("(a?){{{n}}}a{{{n}}}"), matched));
+    all.extend(family(
+        "regex/optional-then-count",
+        &[12, 30, 100, 1_000],
+        |n| format!("(a?){{{n}}}a{{{n}}}"),
+        matched,
+    ));
     all.extend(family(
         "regex/optionals",
         &[20, 100, 1_000],
@@ -59,25 +69,66 @@ pub(crate) fn inputs() -> Vec<Input> {
         |n| format!("{}a{}", "(".repeat(n), "){1,500}".repeat(n)),
         searched,
     ));
-    all.extend(family("regex/dot-before-count", &[8, 16, 24, 64, 500], |n| format!(".*a.{{{n}}}"), matched));
-    all.extend(family("regex/letter-before-count", &[10, 40, 400], |n| format!("(a|b)*a(a|b){{{n}}}c"), searched));
-    all.extend(family("regex/counted-classes", &[5, 40, 200], |n| r"\p{L}{0,300}\w{0,300}".repeat(n), matched));
-    all.extend(family("regex/counted-words", &[99, 1_000, 100_000], |n| format!(r"^(\S+\s+){{0,{n}}}\S+$"), searched));
-    all.extend(family("regex/huge-counts", &[1_000, 1_000_000, 4_000_000_000], |n| format!("(ab|c){{{n}}}"), matched));
-    all.extend(family("regex/unicode-sequence", &[10, 100, 1_000], |n| r"[\p{L}\p{N}\p{M}]".repeat(n), matched));
+    all.extend(family(
+        "regex/dot-before-count",
+        &[8, 16, 24, 64, 500],
+        |n| format!(".*a.{{{n}}}"),
+        matched,
+    ));
+    all.extend(family(
+        "regex/letter-before-count",
+        &[10, 40, 400],
+        |n| format!("(a|b)*a(a|b){{{n}}}c"),
+        searched,
+    ));
+    all.extend(family(
+        "regex/counted-classes",
+        &[5, 40, 200],
+        |n| r"\p{L}{0,300}\w{0,300}".repeat(n),
+        matched,
+    ));
+    all.extend(family(
+        "regex/counted-words",
+        &[99, 1_000, 100_000],
+        |n| format!(r"^(\S+\s+){{0,{n}}}\S+$"),
+        searched,
+    ));
+    all.extend(family(
+        "regex/huge-counts",
+        &[1_000, 1_000_000, 4_000_000_000],
+        |n| format!("(ab|c){{{n}}}"),
+        matched,
+    ));
+    all.extend(family(
+        "regex/unicode-sequence",
+        &[10, 100, 1_000],
+        |n| r"[\p{L}\p{N}\p{M}]".repeat(n),
+        matched,
+    ));
     all.extend(family(
         "regex/unicode-unions",
         &[10, 200],
         |n| format!("({})*", vec![r"\p{L}\P{Latin}\p{Lu}"; n].join("|")),
         matched,
     ));
-    all.extend(family("regex/unicode-folded", &[5, 50, 400], |n| r"[\p{Ll}\p{Greek}]\w".repeat(n), folded));
-    all.extend(family("regex/class-negations", &[5, 40], |n| r"[^\p{L}]*[^\p{N}]*[^\s]*".repeat(n), searched));
+    all.extend(family(
+        "regex/unicode-folded",
+        &[5, 50, 400],
+        |n| r"[\p{Ll}\p{Greek}]\w".repeat(n),
+        folded,
+    ));
+    all.extend(family(
+        "regex/class-negations",
+        &[5, 40],
+        |n| r"[^\p{L}]*[^\p{N}]*[^\s]*".repeat(n),
+        searched,
+    ));
     all.extend(family(
         "regex/lookaheads",
         &[2, 4, 8, 16],
         |n| {
-            let ahead = (0..n).map(|i| format!("(?=.*{})", char::from(b'a' + i as u8))).collect::<String>();
+            let ahead =
+                (0..n).map(|i| format!("(?=.*{})", char::from(b'a' + i as u8))).collect::<String>();
             format!("^{ahead}.*$")
         },
         ecma,
@@ -106,7 +157,12 @@ pub(crate) fn inputs() -> Vec<Input> {
     all.extend(family(
         "regex/words-searched",
         &[100, 2_000],
-        |n| (0..n).map(|i| format!("{:x}", i * 2_654_435_761 % 0xFFFF_FFFF)).collect::<Vec<_>>().join("|"),
+        |n| {
+            (0..n)
+                .map(|i| format!("{:x}", i * 2_654_435_761 % 0xFFFF_FFFF))
+                .collect::<Vec<_>>()
+                .join("|")
+        },
         searched,
     ));
     all.extend(family(
@@ -129,9 +185,19 @@ pub(crate) fn inputs() -> Vec<Input> {
         },
         matched,
     ));
-    all.extend(family("regex/long-literal", &[100_000, 3_000_000, 5_000_000], |n| "ab".repeat(n / 2), matched));
+    all.extend(family(
+        "regex/long-literal",
+        &[100_000, 3_000_000, 5_000_000],
+        |n| "ab".repeat(n / 2),
+        matched,
+    ));
     all.extend(family("regex/unclosed", &[100, 100_000], |n| "(".repeat(n), matched));
-    all.extend(family("regex/quantifiers", &[100, 10_000], |n| format!("a{}", "{1,2}".repeat(n)), matched));
+    all.extend(family(
+        "regex/quantifiers",
+        &[100, 10_000],
+        |n| format!("a{}", "{1,2}".repeat(n)),
+        matched,
+    ));
     all.extend(family(
         "regex/emails",
         &[3, 30],

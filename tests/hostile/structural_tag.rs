@@ -38,7 +38,9 @@ pub(crate) fn inputs() -> Vec<Input> {
         &[100, 16_000, 80_000],
         &|n| json!({"type": "any_text", "excludes": [format!("{}b", "a".repeat(n))]}),
     );
-    add("long-end", &[100, 16_000, 80_000], &|n| tag("<t>", text(), &format!("{}b", "a".repeat(n))));
+    add("long-end", &[100, 16_000, 80_000], &|n| {
+        tag("<t>", text(), &format!("{}b", "a".repeat(n)))
+    });
     add("many-triggers", &[10, 300, 3_000], &|n| {
         let begins: Vec<String> = (0..n).map(|i| format!("<t{i}>")).collect();
         let tags: Vec<Value> = begins.iter().map(|begin| tag(begin, text(), "</t>")).collect();
@@ -67,7 +69,9 @@ pub(crate) fn inputs() -> Vec<Input> {
     add("tags-in-tags", &[10, 60, 300], &|n| {
         nested(n, text(), |i, inner| tag(&format!("<t{i}>"), inner, &format!("</t{i}>")))
     });
-    add("same-tags-in-tags", &[10, 60], &|n| nested(n, text(), |_, inner| tag("<t>", inner, "</t>")));
+    add("same-tags-in-tags", &[10, 60], &|n| {
+        nested(n, text(), |_, inner| tag("<t>", inner, "</t>"))
+    });
     add("triggered-in-triggered", &[5, 20, 50], &|n| {
         nested(
             n,
@@ -98,7 +102,9 @@ pub(crate) fn inputs() -> Vec<Input> {
             |i, inner| json!({"type": (if i % 2 == 0 { "star" } else { "plus" }), "content": inner}),
         )
     });
-    add("optionals", &[5, 50], &|n| nested(n, text(), |_, inner| json!({"type": "optional", "content": inner})));
+    add("optionals", &[5, 50], &|n| {
+        nested(n, text(), |_, inner| json!({"type": "optional", "content": inner}))
+    });
     add("counts", &[2, 3, 6], &|n| {
         nested(
             n,
@@ -150,6 +156,10 @@ pub(crate) fn inputs() -> Vec<Input> {
         &[1],
         &|_| json!({"type": "json_schema", "json_schema": {"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/b"}, {"$ref": "#/$defs/a"}]}, "b": {"$ref": "#/$defs/a"}}}}),
     );
-    add("tokens", &[100, 20_000], &|n| json!({"type": "any_tokens", "exclude_tokens": (0..n).collect::<Vec<_>>()}));
+    add(
+        "tokens",
+        &[100, 20_000],
+        &|n| json!({"type": "any_tokens", "exclude_tokens": (0..n).collect::<Vec<_>>()}),
+    );
     all
 }

@@ -184,7 +184,9 @@ fn json_spellings_are_images() {
     ];
     let (mut taken, mut refused) = (0, 0);
     for source in grammars {
-        let grammar = louver::front::ebnf::lower(source, &Default::default(), &limits).expect("a grammar").grammar;
+        let grammar = louver::front::ebnf::lower(source, &Default::default(), &limits)
+            .expect("a grammar")
+            .grammar;
         let image = grammar.image(&json, &limits).expect("an image");
         for text in texts {
             let mut quoted = String::new();
@@ -195,7 +197,9 @@ fn json_spellings_are_images() {
             assert_eq!(recognizes(&image, written), is_sentence, "{text:?} of {source}");
             // As it stands it is in the image only if it is how another one is written.
             let other = match Json::parse(&format!("\"{text}\""), &limits) {
-                Ok(Json::String(other)) if json.apply(other.as_bytes()) == text.as_bytes() => Some(other),
+                Ok(Json::String(other)) if json.apply(other.as_bytes()) == text.as_bytes() => {
+                    Some(other)
+                }
                 _ => None,
             };
             let raw = other.is_some_and(|other| recognizes(&grammar, other.as_bytes()));
@@ -214,15 +218,22 @@ fn recognizes(grammar: &Grammar, text: &[u8]) -> bool {
 /// What is not bytes, or is measured in what is written, has no image, and where that is is said; what no sentence meets does not matter.
 #[test]
 fn what_has_no_image_is_refused_with_its_rule() {
-    let (limits, json) = (Limits::default(), Homomorphism::quoted(louver::spec::json::write_string));
-    let lower = |text: &str| louver::front::ebnf::lower(text, &Default::default(), &limits).expect("a grammar").grammar;
+    let (limits, json) =
+        (Limits::default(), Homomorphism::quoted(louver::spec::json::write_string));
+    let lower = |text: &str| {
+        louver::front::ebnf::lower(text, &Default::default(), &limits).expect("a grammar").grammar
+    };
     let budget = lower("root ::= part \npart[max_chars=3] ::= [a-z]*").image(&json, &limits);
     assert_eq!(budget, Err(MapError::Budget { rule: "part".into() }));
     let special = lower("root ::= \"a\" part \npart ::= <x>");
     assert_eq!(special.image(&json, &limits), Err(MapError::Special { rule: "part".into() }));
     let mut unmet = special.clone();
     unmet.start = louver::ids::RuleId::new(unmet.rules.len());
-    unmet.rules.push(louver::ir::Rule { name: "start".into(), body: Expr::text("\n"), attributes: Default::default() });
+    unmet.rules.push(louver::ir::Rule {
+        name: "start".into(),
+        body: Expr::text("\n"),
+        attributes: Default::default(),
+    });
     let image = unmet.image(&json, &limits).expect("an image");
     assert!(recognizes(&image, b"\\n") && !recognizes(&image, b"\n"));
 }
@@ -232,13 +243,19 @@ fn what_has_no_image_is_refused_with_its_rule() {
 fn intersections_with_counted_words_stay_small() {
     let text = "root ::= \"(\" root \")\" | [a-z]{0,60000}";
     let limits = Limits::default();
-    let lowered = louver::front::ebnf::lower(text, &Default::default(), &limits).expect("a grammar");
+    let lowered =
+        louver::front::ebnf::lower(text, &Default::default(), &limits).expect("a grammar");
     let even = Dfa::counted(&[(0, 255)], 0, None, 10).expect("small");
     let both = lowered.grammar.intersect(&even, &limits).expect("an intersection");
     assert!(both.rules.len() == 2 && both.to_string().len() < 200, "{both}");
-    let special = louver::front::ebnf::lower("root ::= \"a\" <x>", &Default::default(), &limits).expect("a grammar");
-    assert!(matches!(special.grammar.intersect(&even, &limits), Err(IntersectError::Special { .. })));
+    let special = louver::front::ebnf::lower("root ::= \"a\" <x>", &Default::default(), &limits)
+        .expect("a grammar");
+    assert!(matches!(
+        special.grammar.intersect(&even, &limits),
+        Err(IntersectError::Special { .. })
+    ));
     let budget =
-        louver::front::ebnf::lower("root[max_chars=3] ::= [a-z]*", &Default::default(), &limits).expect("a grammar");
+        louver::front::ebnf::lower("root[max_chars=3] ::= [a-z]*", &Default::default(), &limits)
+            .expect("a grammar");
     assert!(matches!(budget.grammar.intersect(&even, &limits), Err(IntersectError::Budget { .. })));
 }

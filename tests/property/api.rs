@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use louver::engine::{
-    CompletionOptions, DraftNode, DraftTree, Engine, EngineOptions, Matcher, Piece, PrepareBudget, RowStatus,
+    CompletionOptions, DraftNode, DraftTree, Engine, EngineOptions, Matcher, Piece, PrepareBudget,
+    RowStatus,
 };
 use louver::ids::TokenId;
 use louver::limits::Limits;
@@ -185,26 +186,41 @@ proptest! {
 fn symbols(oracle: &Oracle, vocab: &Vocabulary, pieces: &[Piece]) -> Vec<Symbol> {
     let piece = |piece: &Piece| match piece {
         Piece::Bytes(bytes) => bytes.iter().map(|&b| Symbol::Byte(b)).collect(),
-        Piece::Special(token) => oracle.symbols(vocab, *token).expect("a special token of the grammar"),
+        Piece::Special(token) => {
+            oracle.symbols(vocab, *token).expect("a special token of the grammar")
+        }
     };
     pieces.iter().flat_map(piece).collect()
 }
 
 /// A shortest completion is a completion, and as long as the oracle's. Its tokens spell it and are allowed.
-fn completions(matcher: &mut Matcher, oracle: &mut Oracle, options: &CompletionOptions) -> Result<(), TestCaseError> {
+fn completions(
+    matcher: &mut Matcher,
+    oracle: &mut Oracle,
+    options: &CompletionOptions,
+) -> Result<(), TestCaseError> {
     let vocab = matcher.vocab().clone();
     let at = oracle.position();
     let completion = matcher.shortest_completion(options).expect("no limit");
-    prop_assert_eq!(Some(completion.length), oracle.shortest(u64::from(options.special_length.max(1))));
+    prop_assert_eq!(
+        Some(completion.length),
+        oracle.shortest(u64::from(options.special_length.max(1)))
+    );
     let tokens = matcher.shortest_completion_tokens(options).expect("no limit");
     let Some(pieces) = &completion.pieces else {
         prop_assert!(completion.length > options.longest as u64 && tokens.is_none());
         return Ok(());
     };
     let text = symbols(oracle, &vocab, pieces);
-    let weight = |s: &Symbol| if matches!(s, Symbol::Byte(_)) { 1 } else { u64::from(options.special_length.max(1)) };
+    let weight = |s: &Symbol| {
+        if matches!(s, Symbol::Byte(_)) { 1 } else { u64::from(options.special_length.max(1)) }
+    };
     prop_assert_eq!(text.iter().map(weight).sum::<u64>(), completion.length);
-    prop_assert!(text.iter().all(|&s| oracle.push(s)) && oracle.is_complete(), "{:?} does not complete", pieces);
+    prop_assert!(
+        text.iter().all(|&s| oracle.push(s)) && oracle.is_complete(),
+        "{:?} does not complete",
+        pieces
+    );
     oracle.back_to(at);
     let expressible = pieces.iter().all(|piece| match piece {
         Piece::Bytes(bytes) => bytes.iter().all(|&b| !vocab.missing_bytes().contains(b)),
@@ -247,7 +263,8 @@ fn forced(matcher: &mut Matcher, oracle: &mut Oracle, path: &[u16]) -> Result<()
     oracle.back_to(at);
     let pieces = matcher.forced(LONGEST);
     prop_assert_eq!(&symbols(oracle, &vocab, &pieces), &want);
-    let bytes: Vec<u8> = want.iter().map_while(|s| if let Symbol::Byte(b) = s { Some(*b) } else { None }).collect();
+    let bytes: Vec<u8> =
+        want.iter().map_while(|s| if let Symbol::Byte(b) = s { Some(*b) } else { None }).collect();
     prop_assert_eq!(matcher.forced_bytes(LONGEST), bytes);
     let tokens = matcher.forced_tokens(LONGEST);
     let with = matcher.forced_tokens_with(LONGEST, &mut |bytes| longest_tokens(&vocab, bytes));
@@ -263,7 +280,10 @@ fn forced(matcher: &mut Matcher, oracle: &mut Oracle, path: &[u16]) -> Result<()
         let mut text: Vec<Symbol> = Vec::new();
         for &choice in path.iter().cycle().skip(start * 4).take(LONGEST + 8) {
             let next = follow(oracle);
-            if next.is_empty() || oracle.is_complete() && choice % 3 == 0 || oracle.work() > 2 * WORK {
+            if next.is_empty()
+                || oracle.is_complete() && choice % 3 == 0
+                || oracle.work() > 2 * WORK
+            {
                 break;
             }
             let letters: Vec<Symbol> =
@@ -275,7 +295,13 @@ fn forced(matcher: &mut Matcher, oracle: &mut Oracle, path: &[u16]) -> Result<()
         }
         let cut = cut(oracle, &vocab, &text);
         let enough = text.len() >= LONGEST + 8 || oracle.is_complete();
-        prop_assert!(!enough || cut.starts_with(&tokens), "{:?} begins {:?}, not {:?}", text, cut, tokens);
+        prop_assert!(
+            !enough || cut.starts_with(&tokens),
+            "{:?} begins {:?}, not {:?}",
+            text,
+            cut,
+            tokens
+        );
     }
     oracle.back_to(at);
     Ok(())
@@ -285,10 +311,14 @@ fn forced(matcher: &mut Matcher, oracle: &mut Oracle, path: &[u16]) -> Result<()
 fn cut(oracle: &Oracle, vocab: &Vocabulary, text: &[Symbol]) -> Vec<TokenId> {
     let mut out = Vec::new();
     for run in text.chunk_by(|a, b| matches!((a, b), (Symbol::Byte(_), Symbol::Byte(_)))) {
-        let bytes: Vec<u8> = run.iter().filter_map(|s| if let Symbol::Byte(b) = s { Some(*b) } else { None }).collect();
+        let bytes: Vec<u8> = run
+            .iter()
+            .filter_map(|s| if let Symbol::Byte(b) = s { Some(*b) } else { None })
+            .collect();
         out.extend(longest_tokens(vocab, &bytes));
         if bytes.is_empty() {
-            let of = |id: &usize| oracle.symbols(vocab, TokenId::new(*id)).is_some_and(|s| s == run);
+            let of =
+                |id: &usize| oracle.symbols(vocab, TokenId::new(*id)).is_some_and(|s| s == run);
             out.extend((0..vocab.width()).find(of).map(TokenId::new));
         }
     }
@@ -302,21 +332,31 @@ fn longest_tokens(vocab: &Vocabulary, bytes: &[u8]) -> Vec<TokenId> {
     while at < bytes.len() {
         let words = (0..vocab.width()).map(TokenId::new).filter_map(|t| Some((t, vocab.bytes(t)?)));
         let fits = words.filter(|(_, word)| bytes[at..].starts_with(word));
-        let Some((token, word)) = fits.max_by_key(|(t, word)| (word.len(), std::cmp::Reverse(*t))) else { break };
+        let Some((token, word)) = fits.max_by_key(|(t, word)| (word.len(), std::cmp::Reverse(*t)))
+        else {
+            break;
+        };
         out.push(token);
         at += word.len();
     }
     out
 }
 
-fn batch(vocab: &Arc<Vocabulary>, mut rows: Vec<(Matcher, &Vec<bool>, bool)>) -> Result<(), TestCaseError> {
+fn batch(
+    vocab: &Arc<Vocabulary>,
+    mut rows: Vec<(Matcher, &Vec<bool>, bool)>,
+) -> Result<(), TestCaseError> {
     let (words, width) = (vocab.mask_words(), vocab.width());
     // Another engine of the same vocabulary may fill the batch.
-    let engine = Engine::new(vocab.clone(), EngineOptions { batch_threads: 2, ..Default::default() });
+    let engine =
+        Engine::new(vocab.clone(), EngineOptions { batch_threads: 2, ..Default::default() });
     let mut masks = vec![u32::MAX; rows.len() * words];
-    let status = engine.fill_masks(rows.iter_mut().map(|row| &mut row.0), &mut masks).expect("fits");
+    let status =
+        engine.fill_masks(rows.iter_mut().map(|row| &mut row.0), &mut masks).expect("fits");
     let mut distinct = Vec::new();
-    let unique = engine.fill_masks_unique(rows.iter_mut().map(|row| &mut row.0), &mut distinct).expect("fits");
+    let unique = engine
+        .fill_masks_unique(rows.iter_mut().map(|row| &mut row.0), &mut distinct)
+        .expect("fits");
     // One row, whichever matcher it was the mask of before.
     let mut kept = MaskRow::new(vocab);
     for _ in 0..2 {
@@ -337,7 +377,9 @@ fn batch(vocab: &Arc<Vocabulary>, mut rows: Vec<(Matcher, &Vec<bool>, bool)>) ->
         prop_assert_eq!(status[i], expected);
         prop_assert_eq!(unique.rows[i].0, expected);
         match unique.rows[i].1 {
-            Some(row) => prop_assert_eq!(&bits(&distinct[row as usize * words..][..words], width), *want),
+            Some(row) => {
+                prop_assert_eq!(&bits(&distinct[row as usize * words..][..words], width), *want)
+            }
             None => prop_assert_eq!(expected, RowStatus::Free),
         }
     }

@@ -21,21 +21,20 @@ use crate::harness::oracle::Oracle;
 
 fn budget() -> impl Strategy<Value = Budget> {
     let few = || proptest::option::of(0u32..5);
-    (few(), few(), prop_oneof![Just(Spent::Finish), Just(Spent::Cut)]).prop_map(|(tokens, chars, spent)| Budget {
-        tokens,
-        chars,
-        spent,
-    })
+    (few(), few(), prop_oneof![Just(Spent::Finish), Just(Spent::Cut)])
+        .prop_map(|(tokens, chars, spent)| Budget { tokens, chars, spent })
 }
 
 fn budgeted() -> impl Strategy<Value = (Shown, Shown)> {
-    (generate::grammar(), vec(proptest::option::weighted(0.6, budget()), 5)).prop_map(|(plain, budgets)| {
-        let mut grammar = plain.clone();
-        for (rule, budget) in grammar.rules.iter_mut().zip(budgets) {
-            rule.attributes.budget = budget;
-        }
-        (Shown(grammar), Shown(plain))
-    })
+    (generate::grammar(), vec(proptest::option::weighted(0.6, budget()), 5)).prop_map(
+        |(plain, budgets)| {
+            let mut grammar = plain.clone();
+            for (rule, budget) in grammar.rules.iter_mut().zip(budgets) {
+                rule.attributes.budget = budget;
+            }
+            (Shown(grammar), Shown(plain))
+        },
+    )
 }
 
 proptest! {
@@ -116,7 +115,11 @@ fn what_is_cut_ends_where_all_else_is_over() {
     let letters = Expr::star(Expr::Class(ByteSet::of(b"ab")));
     let start = Expr::seq([Expr::Ref(RuleId::new(1)), Expr::Ref(RuleId::new(2))]);
     let end = Expr::text("a");
-    let rules = [("start", start, None), ("text", letters, of(1, Spent::Cut)), ("end", end, of(0, Spent::Finish))];
+    let rules = [
+        ("start", start, None),
+        ("text", letters, of(1, Spent::Cut)),
+        ("end", end, of(0, Spent::Finish)),
+    ];
     masks_hold(&rules, &[b"aa", b"ab", b"ba", b"aaa"]);
 }
 
@@ -124,12 +127,22 @@ fn what_is_cut_ends_where_all_else_is_over() {
 #[test]
 fn what_is_cut_inside_of_a_token_ends_there() {
     let one = Some(Budget { tokens: None, chars: Some(1), spent: Spent::Cut });
-    let list = Expr::alt([Expr::seq([Expr::Ref(RuleId::new(0)), Expr::Ref(RuleId::new(1))]), Expr::text("d")]);
+    let list = Expr::alt([
+        Expr::seq([Expr::Ref(RuleId::new(0)), Expr::Ref(RuleId::new(1))]),
+        Expr::text("d"),
+    ]);
     let text = Expr::seq([Expr::text("a"), Expr::optional(Expr::text("b"))]);
-    masks_hold(&[("start", list, None), ("text", text, one)], &[b"da", b"dab", b"ab", b"aa", b"daa", b"aab"]);
+    masks_hold(
+        &[("start", list, None), ("text", text, one)],
+        &[b"da", b"dab", b"ab", b"aa", b"daa", b"aab"],
+    );
 }
 
-fn follow(constraint: &Constraint, mut plain: Option<&mut Oracle>, path: &[u16]) -> Result<(), TestCaseError> {
+fn follow(
+    constraint: &Constraint,
+    mut plain: Option<&mut Oracle>,
+    path: &[u16],
+) -> Result<(), TestCaseError> {
     let vocab = constraint.vocab();
     let mut matcher = constraint.matcher();
     let mut prefix: Vec<TokenId> = Vec::new();
@@ -138,7 +151,8 @@ fn follow(constraint: &Constraint, mut plain: Option<&mut Oracle>, path: &[u16])
         if matcher.limit().is_some() {
             return Ok(());
         }
-        let taken: Vec<_> = (0..vocab.width()).map(|id| matcher.clone().advance(TokenId::new(id))).collect();
+        let taken: Vec<_> =
+            (0..vocab.width()).map(|id| matcher.clone().advance(TokenId::new(id))).collect();
         if taken.iter().any(|taken| matches!(taken, Err(AdvanceError::Limit { .. }))) {
             return Ok(());
         }
@@ -158,8 +172,10 @@ fn follow(constraint: &Constraint, mut plain: Option<&mut Oracle>, path: &[u16])
                 );
             }
         }
-        let follow: Vec<TokenId> =
-            (0..vocab.width()).map(TokenId::new).filter(|t| got[t.index()] && !vocab.is_stop(*t)).collect();
+        let follow: Vec<TokenId> = (0..vocab.width())
+            .map(TokenId::new)
+            .filter(|t| got[t.index()] && !vocab.is_stop(*t))
+            .collect();
         let Some(&token) = follow.get(usize::from(choice) % follow.len().max(1)) else { break };
         prop_assert_eq!(matcher.advance(token), Ok(()));
         if let Some(oracle) = plain.as_deref_mut() {
@@ -194,7 +210,8 @@ impl Counted {
     fn token(self, budget: Budget, bytes: &[u8]) -> Option<Counted> {
         let no_more = |limit: Option<u32>, used: u32| limit.is_some_and(|limit| used >= limit);
         let empty = budget.tokens == Some(0) || budget.chars == Some(0);
-        let begun = matches!(self, Counted::Inside { tokens, .. } if no_more(budget.tokens, tokens));
+        let begun =
+            matches!(self, Counted::Inside { tokens, .. } if no_more(budget.tokens, tokens));
         let mut at = match self {
             Counted::Inside { tokens, chars } => Counted::Inside { tokens: tokens + 1, chars },
             other => other,
@@ -203,10 +220,14 @@ impl Counted {
             at = match (at, byte) {
                 (Counted::Before, b'c') => Counted::Inside { tokens: 0, chars: 0 },
                 (Counted::Inside { .. }, b'c') => Counted::After,
-                (Counted::Inside { .. }, _) if empty || begun && i == 0 || no_more(budget.chars, chars_of(at)) => {
+                (Counted::Inside { .. }, _)
+                    if empty || begun && i == 0 || no_more(budget.chars, chars_of(at)) =>
+                {
                     return None;
                 }
-                (Counted::Inside { tokens, chars }, b'a' | b'b' | b'd') => Counted::Inside { tokens, chars: chars + 1 },
+                (Counted::Inside { tokens, chars }, b'a' | b'b' | b'd') => {
+                    Counted::Inside { tokens, chars: chars + 1 }
+                }
                 _ => return None,
             };
         }
@@ -235,8 +256,12 @@ fn a_budget_counts_code_points_and_is_not_cut_inside_of_one() {
         matcher.advance(TokenId::from_raw(0xC3)).unwrap();
         assert!(matcher.allows(TokenId::from_raw(0xA9)) && !matcher.allows(id("c")));
         matcher.advance(TokenId::from_raw(0xA9)).unwrap();
-        let set: Vec<usize> =
-            mask(&mut matcher, &vocab).iter().enumerate().filter(|(_, on)| **on).map(|(id, _)| id).collect();
+        let set: Vec<usize> = mask(&mut matcher, &vocab)
+            .iter()
+            .enumerate()
+            .filter(|(_, on)| **on)
+            .map(|(id, _)| id)
+            .collect();
         assert_eq!(set, [usize::from(b'c')], "tokens {tokens:?}, chars {chars:?}");
     }
 }

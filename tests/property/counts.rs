@@ -46,12 +46,26 @@ static VOCABULARY: LazyLock<Arc<Vocabulary>> = LazyLock::new(|| {
     let mut texts: Vec<String> = Vec::new();
     for a in letters {
         texts.extend(letters.iter().map(|b| format!("{a}{b}")));
-        texts.extend(letters.iter().flat_map(|b| letters.iter().map(move |c| format!("{a}{b}{c}"))));
+        texts
+            .extend(letters.iter().flat_map(|b| letters.iter().map(move |c| format!("{a}{b}{c}"))));
     }
-    let long =
-        ["aaaaaaaa", "          ", "a b c d e f", "x x x x", "abc, def, ", "----", "ab\", \"", "]}", "\"]", "d\"]"];
+    let long = [
+        "aaaaaaaa",
+        "          ",
+        "a b c d e f",
+        "x x x x",
+        "abc, def, ",
+        "----",
+        "ab\", \"",
+        "]}",
+        "\"]",
+        "d\"]",
+    ];
     texts.extend(long.map(String::from));
-    texts.extend(["語語語", "語\u{3000}語", "aé\u{2003}é語é", "\u{A0}\u{A0}", "a\u{2028}b", "éé éé"].map(String::from));
+    texts.extend(
+        ["語語語", "語\u{3000}語", "aé\u{2003}é語é", "\u{A0}\u{A0}", "a\u{2028}b", "éé éé"]
+            .map(String::from),
+    );
     texts.extend(["é", "\\u", "\\u00", "ab\\u00", "a\\"].map(String::from));
     texts.sort();
     texts.dedup();
@@ -142,7 +156,11 @@ proptest! {
 /// The states of a pattern that differ in what has been counted have entries that are derived from one another's.
 #[test]
 fn entries_of_states_that_count_are_derived() {
-    let options = EngineOptions { direct_walk: 64, pool_scope: PoolScope::Engine, ..crate::harness::unlimited() };
+    let options = EngineOptions {
+        direct_walk: 64,
+        pool_scope: PoolScope::Engine,
+        ..crate::harness::unlimited()
+    };
     let engine = Engine::new(VOCABULARY.clone(), options);
     let schema = r#"{"type": "string", "pattern": "^(?:\\S+\\s+){0,9}\\S+$", "maxLength": 60}"#;
     let constraint = engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap();
@@ -159,8 +177,7 @@ fn entries_of_states_that_count_are_derived() {
 #[test]
 fn text_far_from_its_bounds_has_one_mask() {
     let engine = Engine::new(VOCABULARY.clone(), crate::harness::unlimited());
-    let schema =
-        r#"{"type": "object", "maxProperties": 900, "additionalProperties": {"type": "string", "maxLength": 900}}"#;
+    let schema = r#"{"type": "object", "maxProperties": 900, "additionalProperties": {"type": "string", "maxLength": 900}}"#;
     let constraint = engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap();
     let mut matcher = constraint.matcher();
     let mut misses = Vec::new();
@@ -180,14 +197,20 @@ fn a_special_token_in_front_of_a_call_that_is_counted() {
     let mut b = GrammarBuilder::new();
     let start = b.declare("start");
     let special = Expr::Special(b.special(SpecialToken::Name("<x>".to_owned())));
-    let run = Expr::seq([special, Expr::alt([Expr::text("b"), Expr::seq([Expr::text("a"), Expr::Ref(start)])])]);
+    let run = Expr::seq([
+        special,
+        Expr::alt([Expr::text("b"), Expr::seq([Expr::text("a"), Expr::Ref(start)])]),
+    ]);
     b.define(start, Expr::repeat(run, 2, Some(40)));
     let grammar = b.finish(start).unwrap();
     let mut b = Vocabulary::builder(5);
     b.special(0, "<stop>").stop(0).special(1, "<x>").token(2, b"a").token(3, b"b").token(4, b"c");
     let vocab = Arc::new(b.build().unwrap());
     for direct_walk in [crate::harness::unlimited().direct_walk, 0] {
-        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, ..crate::harness::unlimited() });
+        let engine = Engine::new(
+            vocab.clone(),
+            EngineOptions { direct_walk, ..crate::harness::unlimited() },
+        );
         let mut matcher = engine.compile(&grammar).unwrap().matcher();
         matcher.advance(TokenId::from_raw(1)).unwrap();
         assert_eq!(mask(&mut matcher, &vocab), [false, false, true, true, false]);

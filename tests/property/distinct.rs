@@ -86,17 +86,26 @@ struct Lists {
 fn lists() -> impl Strategy<Value = Lists> {
     let elements = subsequence(ELEMENTS, 1..6);
     let inner = prop_oneof![2 => Just(Vec::new()), 1 => subsequence(INNER, 1..3)];
-    let rest = (any::<bool>(), 1usize..4, any::<bool>(), proptest::bool::weighted(0.3), proptest::bool::weighted(0.8));
-    (elements, inner, rest).prop_map(|(elements, inner, (recursive, most, space, twice, brackets))| {
-        let lists = Lists { elements, inner, recursive, most, space, twice, brackets };
-        // No more elements than there are values.
-        let values: BTreeSet<String> = lists.elements().iter().map(|e| value(e)).collect();
-        Lists { most: most.min(values.len()), ..lists }
-    })
+    let rest = (
+        any::<bool>(),
+        1usize..4,
+        any::<bool>(),
+        proptest::bool::weighted(0.3),
+        proptest::bool::weighted(0.8),
+    );
+    (elements, inner, rest).prop_map(
+        |(elements, inner, (recursive, most, space, twice, brackets))| {
+            let lists = Lists { elements, inner, recursive, most, space, twice, brackets };
+            // No more elements than there are values.
+            let values: BTreeSet<String> = lists.elements().iter().map(|e| value(e)).collect();
+            Lists { most: most.min(values.len()), ..lists }
+        },
+    )
 }
 
 fn quoted(text: &str) -> String {
-    let escape = |c: char| if c.is_ascii() { format!("\\x{:02x}", u32::from(c)) } else { c.to_string() };
+    let escape =
+        |c: char| if c.is_ascii() { format!("\\x{:02x}", u32::from(c)) } else { c.to_string() };
     format!("\"{}\"", text.chars().map(escape).collect::<String>())
 }
 
@@ -104,10 +113,14 @@ impl Lists {
     fn text(&self) -> String {
         let mut out = String::new();
         let space = if self.space { "\" \"?" } else { "" };
-        let list = |element: &str, most: usize| format!("({element} (\",\" {space} {element}){{0,{}}})?", most - 1);
+        let list = |element: &str, most: usize| {
+            format!("({element} (\",\" {space} {element}){{0,{}}})?", most - 1)
+        };
         let (open, close) = if self.brackets { ("\"[\"", "\"]\"") } else { ("", "") };
         let root = match self.twice {
-            false => format!("root{} ::= {open} {} {close}\n", "[scope]", list("element", self.most)),
+            false => {
+                format!("root{} ::= {open} {} {close}\n", "[scope]", list("element", self.most))
+            }
             true => format!(
                 "root ::= list (\";\" list)?\nlist{} ::= {open} {} {close}\n",
                 "[scope]",
@@ -131,15 +144,21 @@ impl Lists {
     }
 
     fn grammar(&self) -> Grammar {
-        ebnf::lower(&self.text(), &Default::default(), &Limits::default()).expect("a grammar").grammar
+        ebnf::lower(&self.text(), &Default::default(), &Limits::default())
+            .expect("a grammar")
+            .grammar
     }
 }
 
 /// A value written in one way, read from the front; the text behind it. What is no JSON is its letters.
 fn canonical(value: &serde_json::Value) -> String {
     match value {
-        serde_json::Value::Number(n) => format!("{:?}", n.as_f64().map(|n| if n == 0.0 { 0.0 } else { n })),
-        serde_json::Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
+        serde_json::Value::Number(n) => {
+            format!("{:?}", n.as_f64().map(|n| if n == 0.0 { 0.0 } else { n }))
+        }
+        serde_json::Value::Array(items) => {
+            format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(","))
+        }
         serde_json::Value::Object(members) => {
             let members: BTreeMap<_, _> = members.iter().map(|(k, v)| (k, canonical(v))).collect();
             format!("{members:?}")
@@ -182,8 +201,11 @@ impl Lists {
         }
         if !self.inner.is_empty() {
             let inner: Vec<String> = self.inner.iter().map(|e| (*e).to_owned()).collect();
-            elements
-                .extend(all_lists(&inner, self.of_inner(), self.commas()).into_iter().map(|list| format!("[{list}]")));
+            elements.extend(
+                all_lists(&inner, self.of_inner(), self.commas())
+                    .into_iter()
+                    .map(|list| format!("[{list}]")),
+            );
         }
         elements
     }
@@ -205,7 +227,9 @@ fn all_lists(elements: &[String], most: usize, commas: &[&str]) -> Vec<String> {
                 }
                 let with = [had.clone(), vec![i]].concat();
                 let commas: &[&str] = if had.is_empty() { &[""] } else { commas };
-                next.extend(commas.iter().map(|comma| (format!("{text}{comma}{element}"), with.clone())));
+                next.extend(
+                    commas.iter().map(|comma| (format!("{text}{comma}{element}"), with.clone())),
+                );
             }
         }
         out.extend(next.iter().map(|(text, _)| text.clone()));
@@ -237,7 +261,8 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % end
     }
 }
@@ -357,7 +382,9 @@ impl Strings {
                         open.push(char::from(byte));
                         // Whatever is missing of an escape.
                         let whole = ["", "n", "0000", "000", "00", "0"].iter();
-                        let fits = |end: &&str| serde_json::from_str::<String>(&format!("\"{open}{end}\"")).is_ok();
+                        let fits = |end: &&str| {
+                            serde_json::from_str::<String>(&format!("\"{open}{end}\"")).is_ok()
+                        };
                         whole.clone().any(fits).then_some(Place::Inside)?
                     }
                 }
@@ -466,7 +493,8 @@ fn ends(
     text: &[u8],
     sentences: &BTreeSet<String>,
 ) -> Result<(), TestCaseError> {
-    let completion = matcher.shortest_completion(&CompletionOptions::default()).expect("within limits");
+    let completion =
+        matcher.shortest_completion(&CompletionOptions::default()).expect("within limits");
     let whole = [text, &completion.bytes().expect("short")].concat();
     let whole = String::from_utf8_lossy(&whole).into_owned();
     prop_assert!(sentences.contains(&whole), "{whole} is no sentence");
@@ -474,7 +502,9 @@ fn ends(
     let follow = sentences.iter().filter(|s| s.as_bytes().starts_with(text));
     for sentence in follow {
         let common = forced.len().min(sentence.len());
-        prop_assert!(sentence.as_bytes()[..common] == forced[..common] && forced.len() <= sentence.len());
+        prop_assert!(
+            sentence.as_bytes()[..common] == forced[..common] && forced.len() <= sentence.len()
+        );
     }
     let mut recognizer = Recognizer::new(compiled.clone());
     prop_assert!(recognizer.push(text).is_ok());
@@ -489,10 +519,14 @@ fn what_follows_a_refused_element_is_refused_where_the_text_goes_on() {
         root[scope] ::= "[" (element ("," " "? element)?)? "]"
         element[element] ::= "x1" | " x"
     "#;
-    let grammar = ebnf::lower(text, &Default::default(), &Limits::default()).expect("a grammar").grammar;
+    let grammar =
+        ebnf::lower(text, &Default::default(), &Limits::default()).expect("a grammar").grammar;
     let vocab = Arc::new(Vocabulary::toy(&[b"x]" as &[u8], b"x1]", b" x]"]));
     for direct_walk in [1024, 0] {
-        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, ..crate::harness::unlimited() });
+        let engine = Engine::new(
+            vocab.clone(),
+            EngineOptions { direct_walk, ..crate::harness::unlimited() },
+        );
         let mut matcher = engine.compile(grammar.clone()).expect("compiles").matcher();
         for byte in b"[ x, " {
             matcher.advance(TokenId::from_raw(u32::from(*byte))).unwrap();

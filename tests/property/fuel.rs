@@ -23,14 +23,20 @@ fn constraint_options(change: impl FnOnce(&mut EngineOptions), mask_fuel: u64) -
 }
 
 /// The mask, after as many tries as it takes; none where it cannot be made with the fuel.
-fn patient_mask(matcher: &mut Matcher, vocab: &Vocabulary) -> Result<Option<Vec<bool>>, TestCaseError> {
+fn patient_mask(
+    matcher: &mut Matcher,
+    vocab: &Vocabulary,
+) -> Result<Option<Vec<bool>>, TestCaseError> {
     for _ in 0..TRIES {
         let made = mask(matcher, vocab);
         if matcher.limit().is_none() {
             return Ok(Some(made));
         }
         let stops = |(id, &allowed): (usize, &bool)| !allowed || vocab.is_stop(TokenId::new(id));
-        prop_assert!(made.iter().enumerate().all(stops), "only stop tokens where the work was given up");
+        prop_assert!(
+            made.iter().enumerate().all(stops),
+            "only stop tokens where the work was given up"
+        );
         matcher.rollback(0);
     }
     Ok(None)

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use louver::fsm::{ByteSet, DfaBuilder};
 use louver::ids::{RuleId, SpecialId, TokenId};
 use louver::ir::{
-    AfterTag, Attributes, Counted, Dispatch, DispatchEnd, Except, Expr, Grammar, Graph, Member, Members, Rule,
-    SpecialToken, Trigger,
+    AfterTag, Attributes, Counted, Dispatch, DispatchEnd, Except, Expr, Grammar, Graph, Member,
+    Members, Rule, SpecialToken, Trigger,
 };
 use louver::vocab::Vocabulary;
 use proptest::collection::vec;
@@ -41,11 +41,8 @@ impl Words {
 
 pub(crate) fn vocabulary() -> impl Strategy<Value = Words> {
     // Fewer letters than the grammar has: some grammars then need bytes that no token has.
-    (vec(word(1..6), 0..14), 2..=LETTERS.len(), 0usize..40).prop_map(|(words, letters, padding)| Words {
-        words,
-        letters,
-        padding,
-    })
+    (vec(word(1..6), 0..14), 2..=LETTERS.len(), 0usize..40)
+        .prop_map(|(words, letters, padding)| Words { words, letters, padding })
 }
 
 fn letter() -> impl Strategy<Value = u8> {
@@ -97,7 +94,8 @@ fn rules(specials: bool) -> impl Strategy<Value = Grammar> {
         3 => vec(expr(specials), 1..4).prop_map(Expr::Seq),
         1 => expr(specials),
     ];
-    let way_out = prop_oneof![3 => word(1..3).prop_map(|word| Expr::bytes(&word)), 1 => Just(Expr::Empty)];
+    let way_out =
+        prop_oneof![3 => word(1..3).prop_map(|word| Expr::bytes(&word)), 1 => Just(Expr::Empty)];
     let body = prop_oneof![
         4 => (vec(expr(specials), 1..3), way_out).prop_map(|(mut parts, way_out)| {
             parts.push(way_out);
@@ -112,7 +110,11 @@ fn rules(specials: bool) -> impl Strategy<Value = Grammar> {
             wrap_refs(&mut body, count);
             Rule { name: format!("r{i}"), body, attributes: Attributes::default() }
         });
-        let specials = if specials { SPECIALS.map(|s| SpecialToken::Name(s.to_owned())).to_vec() } else { Vec::new() };
+        let specials = if specials {
+            SPECIALS.map(|s| SpecialToken::Name(s.to_owned())).to_vec()
+        } else {
+            Vec::new()
+        };
         Grammar { rules: rules.collect(), start: RuleId::new(0), specials }
     })
 }
@@ -129,9 +131,15 @@ fn wrap_refs(expr: &mut Expr, count: u32) {
         Expr::Repeat { body, .. } => wrap_refs(body, count),
         Expr::Graph(graph) => graph.edges.iter_mut().for_each(|(_, e, _)| wrap_refs(e, count)),
         Expr::Members(members) => members.parts_mut().for_each(|part| wrap_refs(part, count)),
-        Expr::Counted(counted) => counted.graph.edges.iter_mut().for_each(|(_, e, _)| wrap_refs(e, count)),
-        Expr::Except(except) => [&mut except.tail, &mut except.other].into_iter().for_each(|rule| wrap(rule, count)),
-        Expr::Dispatch(dispatch) => dispatch.tags.iter_mut().for_each(|(_, rule)| wrap(rule, count)),
+        Expr::Counted(counted) => {
+            counted.graph.edges.iter_mut().for_each(|(_, e, _)| wrap_refs(e, count))
+        }
+        Expr::Except(except) => {
+            [&mut except.tail, &mut except.other].into_iter().for_each(|rule| wrap(rule, count))
+        }
+        Expr::Dispatch(dispatch) => {
+            dispatch.tags.iter_mut().for_each(|(_, rule)| wrap(rule, count))
+        }
         Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => {}
         Expr::Automaton(_) | Expr::Deferred(_) => {}
     }
@@ -196,16 +204,25 @@ pub(crate) fn automaton() -> impl Strategy<Value = Expr> {
 
 fn graph(inner: impl Strategy<Value = Expr>) -> impl Strategy<Value = Expr> {
     let edge = (0u32..4, prop_oneof![3 => inner, 1 => Just(Expr::Empty)], 0u32..4);
-    (1u32..5, 0u32..4, vec(0u32..4, 1..3), vec(edge, 1..7)).prop_map(|(nodes, start, ends, edges)| {
-        let edges = edges.into_iter().map(|(from, expr, to)| (from % nodes, expr, to % nodes));
-        let ends = ends.into_iter().map(|n| n % nodes).collect();
-        Expr::Graph(Box::new(Graph { nodes, start: start % nodes, ends, edges: edges.collect() }))
-    })
+    (1u32..5, 0u32..4, vec(0u32..4, 1..3), vec(edge, 1..7)).prop_map(
+        |(nodes, start, ends, edges)| {
+            let edges = edges.into_iter().map(|(from, expr, to)| (from % nodes, expr, to % nodes));
+            let ends = ends.into_iter().map(|n| n % nodes).collect();
+            Expr::Graph(Box::new(Graph {
+                nodes,
+                start: start % nodes,
+                ends,
+                edges: edges.collect(),
+            }))
+        },
+    )
 }
 
 /// Members that begin with a letter: none is empty. Often with the same one, so that they are told apart late.
 fn members(inner: impl Strategy<Value = Expr> + Clone + 'static) -> impl Strategy<Value = Expr> {
-    let body = (word(1..3), inner.clone()).prop_map(|(word, expr)| Expr::Seq(vec![Expr::bytes(&word), expr])).boxed();
+    let body = (word(1..3), inner.clone())
+        .prop_map(|(word, expr)| Expr::Seq(vec![Expr::bytes(&word), expr]))
+        .boxed();
     let once = (body.clone(), any::<bool>()).prop_map(|(body, required)| Member { body, required });
     let separator = prop_oneof![4 => word(1..3).prop_map(|word| Expr::bytes(&word)), 1 => inner];
     let often = prop_oneof![2 => vec(body.clone(), 0..1), 1 => vec(body, 1..3)];
@@ -231,10 +248,12 @@ fn counted() -> impl Strategy<Value = Expr> {
 fn except() -> impl Strategy<Value = Expr> {
     let words = proptest::collection::btree_set(word(0..4), 0..4);
     let rule = || (0..MAX_RULES).prop_map(RuleId::from_raw);
-    (words, vec(letter(), 0..4), rule(), rule(), word(1..3)).prop_map(|(words, leave, tail, other, close)| {
-        let (words, leave) = (words.into_iter().map(Into::into).collect(), ByteSet::of(&leave));
-        Expr::Except(Box::new(Except { words, leave, tail, other, close: close.into() }))
-    })
+    (words, vec(letter(), 0..4), rule(), rule(), word(1..3)).prop_map(
+        |(words, leave, tail, other, close)| {
+            let (words, leave) = (words.into_iter().map(Into::into).collect(), ByteSet::of(&leave));
+            Expr::Except(Box::new(Except { words, leave, tail, other, close: close.into() }))
+        },
+    )
 }
 
 fn dispatch(specials: bool) -> impl Strategy<Value = Expr> {

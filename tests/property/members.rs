@@ -28,15 +28,14 @@ struct Set {
 }
 
 fn set() -> impl Strategy<Value = Set> {
-    let once = prop_oneof![vec((0usize..30, any::<bool>()), 0..=64), vec((0usize..4, Just(false)), 30..=64)];
+    let once = prop_oneof![
+        vec((0usize..30, any::<bool>()), 0..=64),
+        vec((0usize..4, Just(false)), 30..=64)
+    ];
     let often = prop_oneof![2 => vec(0usize..1, 0..1), 1 => vec(0usize..9, 1..3)];
     let max = prop_oneof![2 => Just(None), 1 => (0u32..70).prop_map(Some)];
-    (once, often, prop_oneof![Just(0u32), 0u32..20, 0u32..70], max).prop_map(|(once, often, min, max)| Set {
-        once,
-        often,
-        min,
-        max,
-    })
+    (once, often, prop_oneof![Just(0u32), 0u32..20, 0u32..70], max)
+        .prop_map(|(once, often, min, max)| Set { once, often, min, max })
 }
 
 impl Set {
@@ -59,14 +58,18 @@ impl Set {
         let mut body = |i: usize| {
             let text = self.text(i);
             let (name, value) = text.split_once(':').expect("a colon");
-            let value = b.rule(format!("v{i}"), Expr::seq([Expr::text(value), Expr::class(ByteSet::of(b".!"))]));
+            let value = b.rule(
+                format!("v{i}"),
+                Expr::seq([Expr::text(value), Expr::class(ByteSet::of(b".!"))]),
+            );
             let body = Expr::seq([Expr::text(name), Expr::text(":"), Expr::Ref(value)]);
             if i.is_multiple_of(2) { body } else { Expr::Ref(b.rule(format!("m{i}"), body)) }
         };
         let once = self.once.iter().enumerate();
         let once = once.map(|(i, &(_, required))| Member { body: body(i), required }).collect();
         let often = (self.once.len()..self.len()).map(&mut body).collect();
-        let set = Members { once, often, separator: Expr::text(", "), min: self.min, max: self.max };
+        let set =
+            Members { once, often, separator: Expr::text(", "), min: self.min, max: self.max };
         let object = Expr::seq([Expr::text("{"), Expr::Members(Box::new(set)), Expr::text("}")]);
         let start = b.rule("start", Expr::repeat(object, 1, Some(2)));
         b.finish(start).expect("well formed")
@@ -80,9 +83,14 @@ impl Set {
     fn holds(&self, list: &[usize]) -> bool {
         let n = self.once.len();
         let twice = (0..n).any(|i| list.iter().filter(|&&other| other == i).count() > 1);
-        let missing = self.once.iter().enumerate().any(|(i, &(_, required))| required && !list.contains(&i));
-        let counted = list.iter().filter(|&&i| i < n).count() + usize::from(list.iter().any(|&i| i >= n));
-        !twice && !missing && counted >= self.min as usize && self.max.is_none_or(|max| list.len() <= max as usize)
+        let missing =
+            self.once.iter().enumerate().any(|(i, &(_, required))| required && !list.contains(&i));
+        let counted =
+            list.iter().filter(|&&i| i < n).count() + usize::from(list.iter().any(|&i| i >= n));
+        !twice
+            && !missing
+            && counted >= self.min as usize
+            && self.max.is_none_or(|max| list.len() <= max as usize)
     }
 
     /// The fewest bytes of members that make a list, which has no member twice, one that holds; none if it cannot become one.
@@ -174,17 +182,25 @@ proptest! {
 fn sets_are_refused_where_they_cannot_be_kept_apart() {
     let grammar = |count: usize, body: Expr| {
         let once = (0..count).map(|_| Member { body: body.clone(), required: false }).collect();
-        let set = Members { once, often: Vec::new(), separator: Expr::text(","), min: 0, max: None };
+        let set =
+            Members { once, often: Vec::new(), separator: Expr::text(","), min: 0, max: None };
         let mut b = GrammarBuilder::new();
         let start = b.rule("start", Expr::Members(Box::new(set)));
         b.finish(start)
     };
-    assert_eq!(grammar(65, Expr::text("a")), Err(GrammarError::TooManyMembers { rule: "start".into(), found: 65 }));
+    assert_eq!(
+        grammar(65, Expr::text("a")),
+        Err(GrammarError::TooManyMembers { rule: "start".into(), found: 65 })
+    );
     let empty = grammar(2, Expr::optional(Expr::text("a"))).expect("well formed");
-    assert!(matches!(Compiled::new(&empty, &Limits::default()), Err(CompileError::EmptyMember { .. })));
+    assert!(matches!(
+        Compiled::new(&empty, &Limits::default()),
+        Err(CompileError::EmptyMember { .. })
+    ));
     // Reports do not enumerate subsets.
     let large = Arc::new(
-        Compiled::new(grammar(64, Expr::text("abc")).expect("well formed"), &Limits::default()).expect("compiles"),
+        Compiled::new(grammar(64, Expr::text("abc")).expect("well formed"), &Limits::default())
+            .expect("compiles"),
     );
     assert!(large.size().states < 1_000 && large.automata()[0].states.len() < 1_000);
 }
@@ -226,8 +242,11 @@ fn object(names: &[&str], (required, kinds, closed): (u8, u32, bool), deep: bool
     };
     let properties: Vec<String> =
         names.iter().enumerate().map(|(i, name)| format!("\"{name}\": {}", value(i))).collect();
-    let required: Vec<String> =
-        (0..8).filter(|i| required >> i & 1 == 1).filter_map(|i| names.get(i)).map(|n| format!("\"{n}\"")).collect();
+    let required: Vec<String> = (0..8)
+        .filter(|i| required >> i & 1 == 1)
+        .filter_map(|i| names.get(i))
+        .map(|n| format!("\"{n}\""))
+        .collect();
     format!(
         r#"{{"type": "object", "properties": {{{}}}, "required": [{}], "additionalProperties": {}}}"#,
         properties.join(", "),
@@ -294,17 +313,26 @@ proptest! {
 /// Where one member is read behind other ones, its masks are the same, but for whether there may be an end, or another member, behind it.
 #[test]
 fn masks_tell_what_may_come_behind_a_member() {
-    let vocab =
-        Arc::new(Vocabulary::toy(&[b"\":1}", b"\":1,", b"\":1,\"", b"1}", b"1,", b"1,\"", b",\"", b"\":", b"xy"]));
+    let vocab = Arc::new(Vocabulary::toy(&[
+        b"\":1}", b"\":1,", b"\":1,\"", b"1}", b"1,", b"1,\"", b",\"", b"\":", b"xy",
+    ]));
     let schema = r#"{"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}, "cc": {"type": "integer"},
         "dd": {"type": "integer"}, "ee": {"type": "integer"}}, "required": ["a"], "additionalProperties": false}"#;
     let others = r#""cc":1,"dd":1,"ee":1,"#;
-    let texts = ["", r#""a":1,"#, r#""cc":1,"#, r#""a":1,"cc":1,"#, others, r#""a":1,"cc":1,"dd":1,"ee":1,"#];
+    let texts = [
+        "",
+        r#""a":1,"#,
+        r#""cc":1,"#,
+        r#""a":1,"cc":1,"#,
+        others,
+        r#""a":1,"cc":1,"dd":1,"ee":1,"#,
+    ];
     let texts = texts.map(|text| format!("{{{text}\"b"));
     let mut row = vec![0; vocab.mask_words()];
     for turn in 0..texts.len() {
         let engine = Engine::new(vocab.clone(), crate::harness::unlimited());
-        let constraint = engine.compile_json_schema(schema, &SchemaOptions::default()).expect("compiles");
+        let constraint =
+            engine.compile_json_schema(schema, &SchemaOptions::default()).expect("compiles");
         for at in 0..texts.len() {
             let text = &texts[(turn + at) % texts.len()][..];
             for more in ["", "\":", "\":1"] {
@@ -331,26 +359,49 @@ fn masks_tell_what_may_come_behind_a_member() {
 fn masks_tell_which_members_are_left_where_a_token_ends_a_name() {
     let names = ["is_a", "is_b", "has_a", "has_b", "on_a", "on_b", "x"];
     let declared = names.map(|name| format!("\"{name}\": {{\"type\": \"boolean\"}}")).join(", ");
-    let schema = |more: &str| format!(r#"{{"type": "object", "properties": {{{declared}}}, "required": ["x"]{more}}}"#);
+    let schema = |more: &str| {
+        format!(r#"{{"type": "object", "properties": {{{declared}}}, "required": ["x"]{more}}}"#)
+    };
     // Where only names with an `o` are not declared, those with another letter are told.
     let few = r#", "patternProperties": {"^o": {}}, "additionalProperties": false"#;
-    let texts = [&[][..], &["is_a"], &["on_b", "is_a"], &["is_a", "is_b", "has_a", "has_b", "on_a", "on_b"]];
-    let spelled = |names: &[&str]| names.iter().map(|name| format!("\"{name}\":true,")).collect::<String>();
-    let texts =
-        texts.map(|names| ["\"x\":true,", ""].map(|required| format!("{{{required}{}", spelled(names)))).concat();
-    let plain: &[&[u8]] = &[b"\":", b"is", b"has", b"_a", b"tr", b"ue", b"true", b"e,", b"\"i", b", "];
+    let texts = [
+        &[][..],
+        &["is_a"],
+        &["on_b", "is_a"],
+        &["is_a", "is_b", "has_a", "has_b", "on_a", "on_b"],
+    ];
+    let spelled =
+        |names: &[&str]| names.iter().map(|name| format!("\"{name}\":true,")).collect::<String>();
+    let texts = texts
+        .map(|names| ["\"x\":true,", ""].map(|required| format!("{{{required}{}", spelled(names))))
+        .concat();
+    let plain: &[&[u8]] =
+        &[b"\":", b"is", b"has", b"_a", b"tr", b"ue", b"true", b"e,", b"\"i", b", "];
     let ending: &[&[u8]] = &[b"_a\"", b"b\":"];
     let misses = [("", false), ("", true), (few, false), (few, true)].map(|(more, ends)| {
         let tokens = [plain, if ends { ending } else { &[] }].concat();
         let vocab = Arc::new(Vocabulary::toy(&tokens));
         let engine = Engine::new(vocab.clone(), crate::harness::unlimited());
-        let constraint = engine.compile_json_schema(&schema(more), &SchemaOptions::default()).expect("compiles");
+        let constraint =
+            engine.compile_json_schema(&schema(more), &SchemaOptions::default()).expect("compiles");
         let (mut row, mut misses) = (vec![0; vocab.mask_words()], 0);
         for text in &texts {
-            for more in ["", "\"", "\"is", "\"is_", "\"is_a", "\"has_b", "\"other", "\"other\":", "\"x", "\"x\":tr"] {
+            for more in [
+                "",
+                "\"",
+                "\"is",
+                "\"is_",
+                "\"is_a",
+                "\"has_b",
+                "\"other",
+                "\"other\":",
+                "\"x",
+                "\"x\":tr",
+            ] {
                 let mut matcher = constraint.matcher();
                 let text = [text, more].concat();
-                if !text.bytes().all(|byte| matcher.advance(TokenId::from_raw(byte.into())).is_ok()) {
+                if !text.bytes().all(|byte| matcher.advance(TokenId::from_raw(byte.into())).is_ok())
+                {
                     // A member that there has been.
                     continue;
                 }
@@ -361,7 +412,12 @@ fn masks_tell_which_members_are_left_where_a_token_ends_a_name() {
                 }
                 for id in (0..vocab.width()).map(TokenId::new) {
                     let allowed = matcher.allows(id);
-                    assert_eq!(bit(&row, id), allowed, "{:?} behind {text}", vocab.shown(id).to_string());
+                    assert_eq!(
+                        bit(&row, id),
+                        allowed,
+                        "{:?} behind {text}",
+                        vocab.shown(id).to_string()
+                    );
                 }
             }
         }

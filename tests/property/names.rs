@@ -55,7 +55,11 @@ fn many_kinds(letters: &str) -> String {
 
 /// [`SCHEMAS`], and those that are too long to be written.
 static ALL_SCHEMAS: LazyLock<Vec<String>> = LazyLock::new(|| {
-    SCHEMAS.iter().map(|&schema| schema.to_owned()).chain([many_kinds("a"), many_kinds("ab")]).collect()
+    SCHEMAS
+        .iter()
+        .map(|&schema| schema.to_owned())
+        .chain([many_kinds("a"), many_kinds("ab")])
+        .collect()
 });
 
 /// Grammars with names, which are quoted letters; `%` stands for what is said of a name.
@@ -175,7 +179,8 @@ fn names_differ(text: &[u8]) -> bool {
             read.push(byte);
             continue;
         }
-        let name: String = serde_json::from_slice(&[b"\"", &read[..], b"\""].concat()).expect("a string");
+        let name: String =
+            serde_json::from_slice(&[b"\"", &read[..], b"\""].concat()).expect("a string");
         if let Some(Some(names)) = open.last_mut()
             && matches!(before, b'{' | b',')
             && !names.insert(name)
@@ -220,7 +225,9 @@ impl Subject {
             Subject::Grammar(text) => {
                 let said = if names == AdditionalNames::Differ { "[name]" } else { "" };
                 let text = text.replace('%', said);
-                ebnf::lower(&text, &Default::default(), &Limits::default()).expect("a grammar").grammar
+                ebnf::lower(&text, &Default::default(), &Limits::default())
+                    .expect("a grammar")
+                    .grammar
             }
         }
     }
@@ -240,7 +247,11 @@ impl Subject {
 
 fn subject() -> impl Strategy<Value = Subject> {
     let order = select(vec![MemberOrder::Declared, MemberOrder::Any]);
-    let white = select(vec![Whitespace::Compact, Whitespace::Flexible { max: 3 }, Whitespace::Flexible { max: 40 }]);
+    let white = select(vec![
+        Whitespace::Compact,
+        Whitespace::Flexible { max: 3 },
+        Whitespace::Flexible { max: 40 },
+    ]);
     prop_oneof![
         2 => (select(&ALL_SCHEMAS[..]), order, white).prop_map(|(schema, order, whitespace)| Subject::Schema { schema, order, whitespace }),
         1 => select(GRAMMARS).prop_map(Subject::Grammar),
@@ -319,11 +330,15 @@ fn what_follows_a_refused_name_is_refused_where_the_text_goes_on() {
         root ::= "{" key ":1," (key ":1" | "\"a\"!") "}"
         key[name] ::= "\"" [a-c]+ "\""
     "#;
-    let grammar = ebnf::lower(text, &Default::default(), &Limits::default()).expect("a grammar").grammar;
+    let grammar =
+        ebnf::lower(text, &Default::default(), &Limits::default()).expect("a grammar").grammar;
     let tokens: [&[u8]; 5] = [b"\"a\":", b"\"b\":", b"\"a\"!", b"a\":1", b"\"a"];
     let vocab = Arc::new(Vocabulary::toy(&tokens));
     for direct_walk in [1024, 0] {
-        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, ..crate::harness::unlimited() });
+        let engine = Engine::new(
+            vocab.clone(),
+            EngineOptions { direct_walk, ..crate::harness::unlimited() },
+        );
         let mut matcher = engine.compile(grammar.clone()).expect("compiles").matcher();
         for byte in br#"{"a":1,"# {
             matcher.advance(TokenId::from_raw(u32::from(*byte))).unwrap();

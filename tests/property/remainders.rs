@@ -17,18 +17,21 @@ use crate::harness::columns::mask;
 fn remainders_are_the_same_where_they_are_and_sorted() {
     let heads: Vec<u8> = (b'0'..=b'9').chain(b'A'..=b'Z').chain(b'a'..=b'z').collect();
     let tails = [
-        "a", "b", "bc", "c", "d", "e", "f", "fg", "g", "h", "i", "k", "m", "n", "o", "ox", "p", "q", "r", "s", "t",
-        "u", "v", "w", "x", "y",
+        "a", "b", "bc", "c", "d", "e", "f", "fg", "g", "h", "i", "k", "m", "n", "o", "ox", "p",
+        "q", "r", "s", "t", "u", "v", "w", "x", "y",
     ];
-    let words: Vec<Vec<u8>> =
-        heads.iter().flat_map(|&head| tails.map(|tail| [&[head], tail.as_bytes()].concat())).collect();
+    let words: Vec<Vec<u8>> = heads
+        .iter()
+        .flat_map(|&head| tails.map(|tail| [&[head], tail.as_bytes()].concat()))
+        .collect();
     let words: Vec<&[u8]> = words.iter().map(|word| &word[..]).collect();
     let vocab = Arc::new(Vocabulary::toy(&words));
     let text = r#"
         root ::= "1" head [a-h] | "2" head [g-z] "!" | "3" head ("b" "c")? | "4" head [^a-y]
         head ::= [0-9A-Za-z] | "-" head
     "#;
-    let grammar = ebnf::lower(text, &Default::default(), &Limits::default()).expect("a grammar").grammar;
+    let grammar =
+        ebnf::lower(text, &Default::default(), &Limits::default()).expect("a grammar").grammar;
     for direct_walk in [16_384, 0] {
         let options = EngineOptions {
             direct_walk,
@@ -36,16 +39,24 @@ fn remainders_are_the_same_where_they_are_and_sorted() {
             pool_scope: PoolScope::Engine,
             ..crate::harness::unlimited()
         };
-        let constraint = Engine::new(vocab.clone(), options).compile(grammar.clone()).expect("compiles");
+        let constraint =
+            Engine::new(vocab.clone(), options).compile(grammar.clone()).expect("compiles");
         for first in ["1", "2", "3", "4", "1-", "2--"] {
             let mut matcher = constraint.matcher();
-            first.bytes().for_each(|byte| matcher.advance(TokenId::from_raw(u32::from(byte))).expect("begins"));
+            first.bytes().for_each(|byte| {
+                matcher.advance(TokenId::from_raw(u32::from(byte))).expect("begins")
+            });
             for (id, got) in mask(&mut matcher, &vocab).into_iter().enumerate() {
                 let token = TokenId::new(id);
                 let Some(bytes) = vocab.bytes(token) else { continue };
                 let mut recognizer = Recognizer::new(constraint.compiled().clone());
                 let want = recognizer.push(&[first.as_bytes(), bytes].concat()).is_ok();
-                assert_eq!(got, want, "{direct_walk}: {:?} behind {first}", String::from_utf8_lossy(bytes));
+                assert_eq!(
+                    got,
+                    want,
+                    "{direct_walk}: {:?} behind {first}",
+                    String::from_utf8_lossy(bytes)
+                );
             }
         }
     }

@@ -48,7 +48,8 @@ fn single(token: &SpecialToken) -> SpecialToken {
 }
 
 fn expr(from: &Expr, grammar: &Grammar, specials: &mut Vec<SpecialToken>) -> Expr {
-    let mut list = |parts: &[Expr]| parts.iter().map(|part| expr(part, grammar, specials)).collect::<Vec<_>>();
+    let mut list =
+        |parts: &[Expr]| parts.iter().map(|part| expr(part, grammar, specials)).collect::<Vec<_>>();
     match from {
         Expr::Bytes(bytes) => Expr::bytes(bytes),
         Expr::Class(set) => Expr::class(*set),
@@ -88,7 +89,9 @@ fn expr(from: &Expr, grammar: &Grammar, specials: &mut Vec<SpecialToken>) -> Exp
         }
         Expr::Except(except) => expr(&except.written_out(), grammar, specials),
         Expr::Counted(counted) => expr(&counted.written_out(), grammar, specials),
-        Expr::Empty | Expr::Never | Expr::Ref(_) | Expr::Automaton(_) | Expr::Deferred(_) => from.clone(),
+        Expr::Empty | Expr::Never | Expr::Ref(_) | Expr::Automaton(_) | Expr::Deferred(_) => {
+            from.clone()
+        }
     }
 }
 
@@ -108,12 +111,26 @@ fn token() -> impl Strategy<Value = SpecialToken> {
 }
 
 fn attributes() -> impl Strategy<Value = Attributes> {
-    let budget = (option::of(0u32..9), option::of(any::<u32>()), prop_oneof![Just(Spent::Finish), Just(Spent::Cut)]);
+    let budget = (
+        option::of(0u32..9),
+        option::of(any::<u32>()),
+        prop_oneof![Just(Spent::Finish), Just(Spent::Cut)],
+    );
     let budget = budget.prop_map(|(tokens, chars, spent)| Budget { tokens, chars, spent });
-    let said = (option::of(0u32..5), option::of("\\PC{0,4}"), option::of(0.0f32..3.0), option::of(budget));
-    (said, any::<[bool; 4]>()).prop_map(|((label, capture, temperature, budget), [hidden, scope, element, name])| {
-        Attributes { label: label.map(Label::from_raw), capture, hidden, temperature, budget, scope, element, name }
-    })
+    let said =
+        (option::of(0u32..5), option::of("\\PC{0,4}"), option::of(0.0f32..3.0), option::of(budget));
+    (said, any::<[bool; 4]>()).prop_map(
+        |((label, capture, temperature, budget), [hidden, scope, element, name])| Attributes {
+            label: label.map(Label::from_raw),
+            capture,
+            hidden,
+            temperature,
+            budget,
+            scope,
+            element,
+            name,
+        },
+    )
 }
 
 /// Grammars of every kind of expression, with names and attributes of every kind.
@@ -127,24 +144,28 @@ fn grammar() -> impl Strategy<Value = Shown> {
         "[\\s\"`\\\\]{1,3}",
     ];
     let rules = vec((name, attributes()), 4);
-    (generate::grammar(), rules, vec(token(), 2), any::<prop::sample::Index>(), any::<[u8; 3]>()).prop_map(
-        |(mut grammar, rules, specials, start, bytes)| {
+    (generate::grammar(), rules, vec(token(), 2), any::<prop::sample::Index>(), any::<[u8; 3]>())
+        .prop_map(|(mut grammar, rules, specials, start, bytes)| {
             for (rule, (name, attributes)) in grammar.rules.iter_mut().zip(rules) {
                 rule.name = name;
                 rule.attributes = attributes;
             }
             if let Some(rule) = grammar.rules.last_mut() {
-                let byte_class =
-                    Expr::Class(louver::fsm::ByteSet::range(bytes[0].min(bytes[1]), bytes[0].max(bytes[1])));
-                rule.body = Expr::Alt(vec![rule.body.clone(), Expr::Seq(vec![Expr::bytes(&bytes), byte_class])]);
+                let byte_class = Expr::Class(louver::fsm::ByteSet::range(
+                    bytes[0].min(bytes[1]),
+                    bytes[0].max(bytes[1]),
+                ));
+                rule.body = Expr::Alt(vec![
+                    rule.body.clone(),
+                    Expr::Seq(vec![Expr::bytes(&bytes), byte_class]),
+                ]);
             }
             if !grammar.specials.is_empty() {
                 grammar.specials = specials;
             }
             grammar.start = RuleId::new(start.index(grammar.rules.len()));
             Shown(grammar)
-        },
-    )
+        })
 }
 
 /// Pieces of the language and of what is near it.
@@ -208,8 +229,11 @@ fn pieces() -> impl Strategy<Value = String> {
         "`n m`",
         "=",
     ];
-    vec(prop_oneof![9 => prop::sample::select(PIECES).prop_map(str::to_owned), 1 => ".{1,2}"], 0..40)
-        .prop_map(|pieces| pieces.concat())
+    vec(
+        prop_oneof![9 => prop::sample::select(PIECES).prop_map(str::to_owned), 1 => ".{1,2}"],
+        0..40,
+    )
+    .prop_map(|pieces| pieces.concat())
 }
 
 proptest! {

@@ -1,7 +1,9 @@
 //! Schemas that are put off until a parse gets to them are certain to be enforced.
 
 use louver::compile::Compiled;
-use louver::front::json_schema::{MemberOrder, SchemaOptions, Undeclared, Whitespace, defer, lower};
+use louver::front::json_schema::{
+    MemberOrder, SchemaOptions, Undeclared, Whitespace, defer, lower,
+};
 use louver::limits::Limits;
 use louver::spec::json::Json;
 use serde_json::{Value, json};
@@ -14,7 +16,8 @@ fn put_off(schema: &Value, options: &SchemaOptions) -> bool {
     let schema = Json::parse(&schema.to_string(), &limits).expect("JSON");
     let Some(deferred) = defer(&schema, options, &limits) else { return false };
     let made = deferred.grammar().unwrap_or_else(|| panic!("cannot be made: {schema:?}"));
-    let lowered = lower(&schema, options, &limits).unwrap_or_else(|error| panic!("{schema:?}: {error}"));
+    let lowered =
+        lower(&schema, options, &limits).unwrap_or_else(|error| panic!("{schema:?}: {error}"));
     assert_eq!(**made, lowered, "{schema:?}");
     Compiled::new(made.clone(), &limits).unwrap_or_else(|error| panic!("{schema:?}: {error}"));
     true
@@ -43,14 +46,21 @@ fn schema(rng: &mut Rng, depth: usize) -> Value {
             5 => ("maxItems", small(rng)),
             6 => ("enum", json!((0..rng.next(4)).map(|_| *rng.pick(&names)).collect::<Vec<_>>())),
             7 => ("enum", json!([1, "a", null])),
-            8 => ("required", json!((0..rng.next(3)).map(|_| *rng.pick(&names)).collect::<Vec<_>>())),
-            9 if depth > 0 => ("items", schema(rng, depth - 1)),
-            10 if depth > 0 => {
-                ("additionalProperties", if rng.chance(50) { json!(rng.chance(50)) } else { schema(rng, depth - 1) })
+            8 => {
+                ("required", json!((0..rng.next(3)).map(|_| *rng.pick(&names)).collect::<Vec<_>>()))
             }
-            11 if depth > 0 => ("anyOf", json!((0..rng.next(3)).map(|_| schema(rng, depth - 1)).collect::<Vec<_>>())),
+            9 if depth > 0 => ("items", schema(rng, depth - 1)),
+            10 if depth > 0 => (
+                "additionalProperties",
+                if rng.chance(50) { json!(rng.chance(50)) } else { schema(rng, depth - 1) },
+            ),
+            11 if depth > 0 => (
+                "anyOf",
+                json!((0..rng.next(3)).map(|_| schema(rng, depth - 1)).collect::<Vec<_>>()),
+            ),
             12 if depth > 0 => {
-                let members = (0..rng.next(4)).map(|_| ((*rng.pick(&names)).to_owned(), schema(rng, depth - 1)));
+                let members = (0..rng.next(4))
+                    .map(|_| ((*rng.pick(&names)).to_owned(), schema(rng, depth - 1)));
                 ("properties", Value::Object(members.collect()))
             }
             13 => {
@@ -66,9 +76,16 @@ fn schema(rng: &mut Rng, depth: usize) -> Value {
 
 #[test]
 fn what_is_put_off_can_be_enforced() {
-    let fixed =
-        SchemaOptions { order: MemberOrder::Fixed, whitespace: Whitespace::Pretty { indent: 2 }, ..Default::default() };
-    let any = SchemaOptions { order: MemberOrder::Any, undeclared: Undeclared::Forbidden, ..Default::default() };
+    let fixed = SchemaOptions {
+        order: MemberOrder::Fixed,
+        whitespace: Whitespace::Pretty { indent: 2 },
+        ..Default::default()
+    };
+    let any = SchemaOptions {
+        order: MemberOrder::Any,
+        undeclared: Undeclared::Forbidden,
+        ..Default::default()
+    };
     let mut rng = Rng(7);
     let (cases, mut off) = (number("LOUVER_DEFERRED", 3_000), 0);
     for case in 0..cases {
@@ -90,7 +107,10 @@ fn real_schemas_that_are_put_off_can_be_enforced() {
     for line in text.lines() {
         let case: Value = serde_json::from_str(line).expect("JSON");
         for tool in case["tools"].as_array().expect("tools") {
-            let schema = tool.get("parameters").or_else(|| tool["function"].get("parameters")).expect("parameters");
+            let schema = tool
+                .get("parameters")
+                .or_else(|| tool["function"].get("parameters"))
+                .expect("parameters");
             all += 1;
             off += usize::from(put_off(schema, &SchemaOptions::default()));
         }

@@ -21,19 +21,24 @@ fn orders(value: &Value) -> Vec<String> {
     let sequences = |items: Vec<Vec<String>>| {
         items.into_iter().fold(vec![Vec::new()], |done: Vec<Vec<String>>, next| {
             done.iter()
-                .flat_map(|head| next.iter().map(move |item| head.iter().chain([item]).cloned().collect()))
+                .flat_map(|head| {
+                    next.iter().map(move |item| head.iter().chain([item]).cloned().collect())
+                })
                 .take(CAP)
                 .collect()
         })
     };
     match value {
-        Value::Array(items) => {
-            sequences(items.iter().map(orders).collect()).into_iter().map(|l| format!("[{}]", l.join(", "))).collect()
-        }
+        Value::Array(items) => sequences(items.iter().map(orders).collect())
+            .into_iter()
+            .map(|l| format!("[{}]", l.join(", ")))
+            .collect(),
         Value::Object(map) => {
             let members: Vec<Vec<String>> = map
                 .iter()
-                .map(|(k, v)| orders(v).into_iter().map(|text| format!("{}: {text}", json!(k))).collect())
+                .map(|(k, v)| {
+                    orders(v).into_iter().map(|text| format!("{}: {text}", json!(k))).collect()
+                })
                 .collect();
             let mut out = Vec::new();
             for members in permutations(members) {
@@ -90,7 +95,8 @@ fn respelt(text: &str, rng: &mut Rng, exponents: bool) -> String {
 }
 
 fn spell(c: char, rng: &mut Rng, out: &mut String) {
-    let short = "\"\\/\u{8}\u{c}\n\r\t".chars().position(|other| other == c).map(|i| &"\"\\/bfnrt"[i..=i]);
+    let short =
+        "\"\\/\u{8}\u{c}\n\r\t".chars().position(|other| other == c).map(|i| &"\"\\/bfnrt"[i..=i]);
     match (rng.next(3), short) {
         (0, _) if !matches!(c, '"' | '\\') && c >= ' ' => out.push(c),
         (1, Some(letter)) => {
@@ -99,7 +105,8 @@ fn spell(c: char, rng: &mut Rng, out: &mut String) {
         }
         _ => {
             for unit in c.encode_utf16(&mut [0; 2]) {
-                let digits = if rng.chance(50) { format!("{unit:04x}") } else { format!("{unit:04X}") };
+                let digits =
+                    if rng.chance(50) { format!("{unit:04x}") } else { format!("{unit:04X}") };
                 out.push_str("\\u");
                 out.push_str(&digits);
             }
@@ -123,18 +130,21 @@ struct Counts {
 fn compare(seed: u64, counts: &mut Counts) {
     let mut rng = Rng(seed);
     let root = generate::document(&mut rng);
-    let mut instances: Vec<Value> = (0..INSTANCES / 2).map(|_| generate::instance(&mut rng, 2)).collect();
+    let mut instances: Vec<Value> =
+        (0..INSTANCES / 2).map(|_| generate::instance(&mut rng, 2)).collect();
     for i in 0..INSTANCES / 2 {
         instances.push(generate::mutation(&mut rng, &instances[i]));
     }
     let limits = Limits::default();
     let order = if rng.chance(50) { MemberOrder::Declared } else { MemberOrder::Any };
     let escapes = if rng.chance(50) { Escapes::Any } else { Escapes::Required };
-    let lowered = lower(&Json::from(&root), &SchemaOptions { order, escapes, ..any_spelling() }, &limits);
+    let lowered =
+        lower(&Json::from(&root), &SchemaOptions { order, escapes, ..any_spelling() }, &limits);
     let mut recognizer = match &lowered {
         Ok(grammar) => {
             counts.lowered += 1;
-            let compiled = Compiled::new(grammar, &limits).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{root}"));
+            let compiled = Compiled::new(grammar, &limits)
+                .unwrap_or_else(|e| panic!("seed {seed}: {e}\n{root}"));
             Some(Recognizer::new(Arc::new(compiled)))
         }
         Err(errors) if errors.is_unsatisfiable() => {
@@ -146,7 +156,8 @@ fn compare(seed: u64, counts: &mut Counts) {
             return;
         }
     };
-    let oracle = jsonschema::draft202012::new(&root).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{root}"));
+    let oracle =
+        jsonschema::draft202012::new(&root).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{root}"));
     for instance in &instances {
         let valid = oracle.is_valid(instance);
         counts.instances += 1;
@@ -169,9 +180,16 @@ fn compare(seed: u64, counts: &mut Counts) {
             })
         });
         let accepted: Vec<&String> = accepted.collect();
-        assert_eq!(!accepted.is_empty(), valid, "seed {seed}\nschema {root}\ninstance {instance} {accepted:?}");
+        assert_eq!(
+            !accepted.is_empty(),
+            valid,
+            "seed {seed}\nschema {root}\ninstance {instance} {accepted:?}"
+        );
         let all = order == MemberOrder::Declared || accepted.len() == texts.len();
-        assert!(!valid || all, "seed {seed}\nschema {root}\ninstance {instance}, only {accepted:?}");
+        assert!(
+            !valid || all,
+            "seed {seed}\nschema {root}\ninstance {instance}, only {accepted:?}"
+        );
     }
 }
 

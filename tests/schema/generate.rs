@@ -67,7 +67,9 @@ pub(crate) fn schema(rng: &mut Rng, depth: usize) -> Value {
             0 => json!({"$ref": "#/$defs/d"}),
             1 => json!({"const": scalar(rng)}),
             2 => json!({"enum": [scalar(rng), scalar(rng), scalar(rng)]}),
-            _ => json!({"type": *rng.pick(&["null", "boolean", "integer", "number", "string", "array", "object"])}),
+            _ => {
+                json!({"type": *rng.pick(&["null", "boolean", "integer", "number", "string", "array", "object"])})
+            }
         };
     }
     let mut map = Map::new();
@@ -76,7 +78,11 @@ pub(crate) fn schema(rng: &mut Rng, depth: usize) -> Value {
         let types = ["integer", "number", "string", "array", "object", "object"];
         map.insert(
             "type".into(),
-            if rng.chance(70) { json!(rng.pick(&types)) } else { json!(["number", "array", "string"]) },
+            if rng.chance(70) {
+                json!(rng.pick(&types))
+            } else {
+                json!(["number", "array", "string"])
+            },
         );
     }
     for _ in 0..1 + rng.next(3) {
@@ -100,7 +106,10 @@ pub(crate) fn schema(rng: &mut Rng, depth: usize) -> Value {
             15 => ("contains", schema(rng, depth - 1)),
             16 => (*rng.pick(&["minLength", "maxLength"]), json!(rng.next(3))),
             17 => ("pattern", json!(rng.pick(PATTERNS))),
-            18 => (*rng.pick(&["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"]), scalar_number(rng)),
+            18 => (
+                *rng.pick(&["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"]),
+                scalar_number(rng),
+            ),
             19 => ("multipleOf", rng.pick(&[json!(2), json!(3)]).clone()),
             20 => ("anyOf", json!([schema(rng, depth - 1), schema(rng, depth - 1)])),
             21 => ("allOf", json!([schema(rng, depth - 1), schema(rng, depth - 1)])),
@@ -112,8 +121,14 @@ pub(crate) fn schema(rng: &mut Rng, depth: usize) -> Value {
             }
             25 => ("dependentRequired", json!({*rng.pick(NAMES): names(rng)})),
             26 => ("dependentSchemas", json!({*rng.pick(NAMES): schema(rng, depth - 1)})),
-            27 => ("unevaluatedProperties", if rng.chance(60) { json!(false) } else { schema(rng, depth - 1) }),
-            28 => ("unevaluatedItems", if rng.chance(60) { json!(false) } else { schema(rng, depth - 1) }),
+            27 => (
+                "unevaluatedProperties",
+                if rng.chance(60) { json!(false) } else { schema(rng, depth - 1) },
+            ),
+            28 => (
+                "unevaluatedItems",
+                if rng.chance(60) { json!(false) } else { schema(rng, depth - 1) },
+            ),
             29 => {
                 map.insert("contains".into(), schema(rng, depth - 1));
                 (*rng.pick(&["minContains", "maxContains"]), json!(rng.next(3)))
@@ -137,7 +152,10 @@ pub(crate) fn schema(rng: &mut Rng, depth: usize) -> Value {
             32 => ("propertyNames", json!({"pattern": rng.pick(PATTERNS)})),
             33 => ("const", instance(rng, 1)),
             34 => ("enum", json!([instance(rng, 1), instance(rng, 1), scalar(rng)])),
-            _ => ("oneOf", json!([schema(rng, depth - 1), schema(rng, depth - 1), schema(rng, depth - 1)])),
+            _ => (
+                "oneOf",
+                json!([schema(rng, depth - 1), schema(rng, depth - 1), schema(rng, depth - 1)]),
+            ),
         };
         map.insert(keyword.into(), value);
     }

@@ -11,5 +11,7 @@ mod walks;
 
 /// A number from the environment.
 fn number(name: &str, default: usize) -> usize {
-    std::env::var(name).ok().map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} must be a number")))
+    std::env::var(name)
+        .ok()
+        .map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} must be a number")))
 }

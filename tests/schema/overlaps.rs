@@ -31,10 +31,13 @@ fn value(rng: &mut Rng) -> Value {
 /// A branch: some of the keywords of objects.
 fn branch(rng: &mut Rng, depth: usize) -> Value {
     let mut out = Map::new();
-    let some = |rng: &mut Rng, chance| NAMES.into_iter().filter(|_| rng.chance(chance)).collect::<Vec<_>>();
+    let some = |rng: &mut Rng, chance| {
+        NAMES.into_iter().filter(|_| rng.chance(chance)).collect::<Vec<_>>()
+    };
     let declared = some(rng, 50);
     if !declared.is_empty() {
-        let properties: Map<String, Value> = declared.iter().map(|name| ((*name).to_owned(), value(rng))).collect();
+        let properties: Map<String, Value> =
+            declared.iter().map(|name| ((*name).to_owned(), value(rng))).collect();
         out.insert("properties".into(), properties.into());
     }
     let required = some(rng, 30);
@@ -57,7 +60,8 @@ fn branch(rng: &mut Rng, depth: usize) -> Value {
 }
 
 fn combine(rng: &mut Rng, out: &mut Map<String, Value>, depth: usize) {
-    let branches = |rng: &mut Rng| (0..2 + rng.next(3)).map(|_| branch(rng, depth)).collect::<Vec<_>>();
+    let branches =
+        |rng: &mut Rng| (0..2 + rng.next(3)).map(|_| branch(rng, depth)).collect::<Vec<_>>();
     match rng.next(5) {
         0 => drop(out.insert("anyOf".into(), branches(rng).into())),
         1 => drop(out.insert("not".into(), branch(rng, depth))),
@@ -114,15 +118,20 @@ fn overlapping_branches_are_told_apart() {
                 continue;
             }
         };
-        let mut recognizer = Recognizer::new(Arc::new(Compiled::new(grammar, &limits).expect("compiles")));
+        let mut recognizer =
+            Recognizer::new(Arc::new(Compiled::new(grammar, &limits).expect("compiles")));
         for instance in &instances {
             recognizer.reset();
-            let accepted = recognizer.push(instance.to_string().as_bytes()).is_ok() && recognizer.is_complete();
+            let accepted = recognizer.push(instance.to_string().as_bytes()).is_ok()
+                && recognizer.is_complete();
             assert_eq!(accepted, validator.is_valid(instance), "{schema}: {instance}");
             valid += usize::from(accepted);
         }
     }
-    assert!(valid > schemas * 10 && refused <= schemas / 20, "{valid} valid instances, {refused} schemas refused");
+    assert!(
+        valid > schemas * 10 && refused <= schemas / 20,
+        "{valid} valid instances, {refused} schemas refused"
+    );
 }
 
 /// Commands that are told apart by one member: as many alternatives as there are commands, not as many as sets of them.
@@ -138,7 +147,8 @@ fn discriminated_branches_stay_few() {
         json!({"type": "object", "oneOf": (0..n).map(branch).collect::<Vec<_>>()})
     };
     let rules = |n: usize| {
-        let grammar = lower(&Json::from(&branches(n)), &SchemaOptions::default(), &Limits::default());
+        let grammar =
+            lower(&Json::from(&branches(n)), &SchemaOptions::default(), &Limits::default());
         grammar.unwrap_or_else(|errors| panic!("{n}: {errors}")).rules.len()
     };
     let (few, more) = (rules(4), rules(8));

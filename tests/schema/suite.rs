@@ -30,7 +30,8 @@ fn root(path: &str) -> PathBuf {
 }
 
 fn parse(text: &str) -> Json {
-    Json::parse(text, &Limits { source_bytes: 64 << 20, depth: 1_000, ..Limits::default() }).expect("JSON")
+    Json::parse(text, &Limits { source_bytes: 64 << 20, depth: 1_000, ..Limits::default() })
+        .expect("JSON")
 }
 
 fn registry(text: &str) -> Registry {
@@ -47,10 +48,15 @@ fn outcomes(cases: &str, registry: &Registry) -> BTreeMap<String, Outcome> {
     let mut out = BTreeMap::new();
     for line in cases.lines() {
         let case = parse(line);
-        let text = |name: &str| case.get(name).and_then(Json::as_str).unwrap_or_default().to_owned();
+        let text =
+            |name: &str| case.get(name).and_then(Json::as_str).unwrap_or_default().to_owned();
         let (file, group) = (text("file"), text("group"));
         let options = SchemaOptions {
-            dialect: if file.starts_with("draft7") { Dialect::Draft7 } else { Dialect::Draft202012 },
+            dialect: if file.starts_with("draft7") {
+                Dialect::Draft7
+            } else {
+                Dialect::Draft202012
+            },
             formats: if file.contains("optional") { Formats::Assert } else { Formats::Annotate },
             ..any_spelling()
         };
@@ -58,7 +64,8 @@ fn outcomes(cases: &str, registry: &Registry) -> BTreeMap<String, Outcome> {
         let lowered = lower_reported(schema, registry, &options, &limits);
         let nothing = lowered.as_ref().is_err_and(|errors| errors.is_unsatisfiable());
         let mut recognizer = lowered.ok().map(|lowered| {
-            let compiled = Compiled::new(&lowered.grammar, &limits).unwrap_or_else(|e| panic!("{file} {group}: {e}"));
+            let compiled = Compiled::new(&lowered.grammar, &limits)
+                .unwrap_or_else(|e| panic!("{file} {group}: {e}"));
             Recognizer::new(Arc::new(compiled))
         });
         for test in case.get("tests").and_then(Json::as_array).unwrap_or_default() {
@@ -89,7 +96,11 @@ fn summary(outcomes: &BTreeMap<String, Outcome>) -> BTreeMap<String, [usize; 4]>
     let mut out: BTreeMap<String, [usize; 4]> = BTreeMap::new();
     for (name, outcome) in outcomes {
         let draft = name.split('/').next().unwrap_or_default();
-        let kind = if name.split(" | ").next().unwrap_or_default().contains("optional") { " optional" } else { "" };
+        let kind = if name.split(" | ").next().unwrap_or_default().contains("optional") {
+            " optional"
+        } else {
+            ""
+        };
         out.entry(format!("{draft}{kind}")).or_default()[*outcome as usize] += 1;
     }
     out
@@ -102,7 +113,8 @@ fn table(counts: &BTreeMap<String, [usize; 4]>) -> String {
             .to_owned();
     for (part, [right, refused, rejected, accepted]) in counts {
         let all = right + refused + rejected + accepted;
-        writeln!(out, "| {part} | {all} | {right} | {refused} | {rejected} | {accepted} |").expect("a string");
+        writeln!(out, "| {part} | {all} | {right} | {refused} | {rejected} | {accepted} |")
+            .expect("a string");
     }
     out
 }
@@ -113,7 +125,9 @@ fn the_official_suite_gets_no_worse() {
         root("../shared/data/json-schema-test-suite.jsonl"),
         root("../shared/data/json-schema-test-suite-remotes.json"),
     );
-    let (Ok(cases), Ok(remotes)) = (std::fs::read_to_string(&cases), std::fs::read_to_string(&remotes)) else {
+    let (Ok(cases), Ok(remotes)) =
+        (std::fs::read_to_string(&cases), std::fs::read_to_string(&remotes))
+    else {
         eprintln!(
             "SKIPPED: the official suite is not at {}; the keyword table is the sample that always runs",
             cases.display()
@@ -123,22 +137,28 @@ fn the_official_suite_gets_no_worse() {
     let now = outcomes(&cases, &registry(&remotes));
     let counts = summary(&now);
     for (part, [right, refused, rejected, accepted]) in &counts {
-        println!("{part}: right {right}, refused {refused}, wrongly rejected {rejected}, wrongly accepted {accepted}");
+        println!(
+            "{part}: right {right}, refused {refused}, wrongly rejected {rejected}, wrongly accepted {accepted}"
+        );
     }
     part_is("suite", &table(&counts));
     for draft in ["draft2020-12", "draft7"] {
         assert_eq!(counts[draft][Outcome::WronglyAccepted as usize], 0, "{draft}");
     }
     let path = root("tests/baselines/json_schema_suite.json");
-    let worse_than_right: BTreeMap<&String, Outcome> =
-        now.iter().filter(|(_, outcome)| **outcome != Outcome::Right).map(|(name, outcome)| (name, *outcome)).collect();
+    let worse_than_right: BTreeMap<&String, Outcome> = now
+        .iter()
+        .filter(|(_, outcome)| **outcome != Outcome::Right)
+        .map(|(name, outcome)| (name, *outcome))
+        .collect();
     if std::env::var_os("LOUVER_UPDATE_BASELINES").is_some() {
         let text = serde_json::to_string_pretty(&worse_than_right).expect("JSON");
         std::fs::write(&path, text + "\n").expect("the baseline is written");
         return;
     }
     let text = std::fs::read_to_string(&path).expect("the baseline is read");
-    let baseline: BTreeMap<String, Outcome> = serde_json::from_str(&text).expect("the baseline is JSON");
+    let baseline: BTreeMap<String, Outcome> =
+        serde_json::from_str(&text).expect("the baseline is JSON");
     let before = |name: &str| baseline.get(name).copied().unwrap_or(Outcome::Right);
     let worse: Vec<String> = now
         .iter()
@@ -148,6 +168,8 @@ fn the_official_suite_gets_no_worse() {
     assert!(worse.is_empty(), "{} instances got worse:\n{}", worse.len(), worse.join("\n"));
     let better = now.iter().filter(|(name, outcome)| **outcome < before(name)).count();
     if better > 0 {
-        println!("{better} instances got better: write a new baseline with LOUVER_UPDATE_BASELINES=1");
+        println!(
+            "{better} instances got better: write a new baseline with LOUVER_UPDATE_BASELINES=1"
+        );
     }
 }

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use louver::compile::Compiled;
-use louver::front::json_schema::{Exponents, Integers, SchemaErrorReason, SchemaErrors, SchemaOptions, lower};
+use louver::front::json_schema::{
+    Exponents, Integers, SchemaErrorReason, SchemaErrors, SchemaOptions, lower,
+};
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
 use louver::spec::json::Json;
@@ -61,7 +63,9 @@ fn lowered(schema: &str) -> Result<Recognizer, SchemaErrors> {
     let limits = Limits::default();
     let json = Json::parse(schema, &limits).unwrap_or_else(|e| panic!("{e}: {schema}"));
     let grammar = lower(&json, &any_spelling(), &limits)?;
-    Ok(Recognizer::new(Arc::new(Compiled::new(&grammar, &limits).unwrap_or_else(|e| panic!("{e}: {schema}")))))
+    Ok(Recognizer::new(Arc::new(
+        Compiled::new(&grammar, &limits).unwrap_or_else(|e| panic!("{e}: {schema}")),
+    )))
 }
 
 /// Compares a part of the document with what it should be, or writes it.
@@ -92,7 +96,8 @@ fn the_keyword_table_is_true() {
     let mut out =
         "| keyword | Louver | conditions | llguidance 1.9.1 | xgrammar 0.2.8 |\n|---|---|---|---|---|\n".to_owned();
     for row in &rows {
-        let mut recognizer = lowered(&row.schema).unwrap_or_else(|e| panic!("{}: {e}", row.keyword));
+        let mut recognizer =
+            lowered(&row.schema).unwrap_or_else(|e| panic!("{}: {e}", row.keyword));
         for (texts, want) in [(&row.accepts, true), (&row.rejects, false)] {
             assert!(!texts.is_empty(), "{}: nothing is checked", row.keyword);
             for text in texts {
@@ -109,8 +114,16 @@ fn the_keyword_table_is_true() {
             Status::Conditions => "with conditions",
             Status::Annotations => "annotations",
         };
-        assert!(row.status != Status::Conditions || !row.note.is_empty(), "{}: which conditions?", row.keyword);
-        let _ = writeln!(out, "| {} | {status} | {} | {} | {} |", row.keyword, row.note, row.llguidance, row.xgrammar);
+        assert!(
+            row.status != Status::Conditions || !row.note.is_empty(),
+            "{}: which conditions?",
+            row.keyword
+        );
+        let _ = writeln!(
+            out,
+            "| {} | {status} | {} | {} | {} |",
+            row.keyword, row.note, row.llguidance, row.xgrammar
+        );
     }
     part_is("keywords", &out);
 }
@@ -126,10 +139,15 @@ fn refusals_on_real_schemas_are_listed() {
     let mut refused: BTreeMap<(String, &str), usize> = BTreeMap::new();
     let (mut schemas, mut total) = (0, 0);
     for line in text.lines() {
-        let case =
-            Json::parse(line, &Limits { source_bytes: 64 << 20, depth: 1_000, ..Limits::default() }).expect("JSON");
+        let case = Json::parse(
+            line,
+            &Limits { source_bytes: 64 << 20, depth: 1_000, ..Limits::default() },
+        )
+        .expect("JSON");
         schemas += 1;
-        let Err(errors) = lower(case.get("schema").expect("a schema"), &SchemaOptions::default(), &limits) else {
+        let Err(errors) =
+            lower(case.get("schema").expect("a schema"), &SchemaOptions::default(), &limits)
+        else {
             continue;
         };
         total += 1;
@@ -144,9 +162,15 @@ fn refusals_on_real_schemas_are_listed() {
     }
     let mut rows: Vec<_> = refused.into_iter().collect();
     rows.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    let mut out = format!("{total} of {schemas} schemas are refused:\n\n| keyword | why | schemas |\n|---|---|---|\n");
+    let mut out = format!(
+        "{total} of {schemas} schemas are refused:\n\n| keyword | why | schemas |\n|---|---|---|\n"
+    );
     for ((keyword, kind), count) in rows {
-        let keyword = if keyword.is_empty() { "the schema as a whole".to_owned() } else { format!("`{keyword}`") };
+        let keyword = if keyword.is_empty() {
+            "the schema as a whole".to_owned()
+        } else {
+            format!("`{keyword}`")
+        };
         let _ = writeln!(out, "| {keyword} | {kind} | {count} |");
     }
     part_is("refusals", &out);

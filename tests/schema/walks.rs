@@ -23,8 +23,8 @@ const HURRY: usize = 60;
 
 /// Tokens that cross borders between JSON's parts.
 const WORDS: &[&str] = &[
-    "\"", "\":", "\": ", "\",", "\", \"", "{\"", "\"}", "}}", "]}", "],", "[\"", "true", "null", "10", "0.", "ab",
-    "\\u00", "}", "é",
+    "\"", "\":", "\": ", "\",", "\", \"", "{\"", "\"}", "}}", "]}", "],", "[\"", "true", "null",
+    "10", "0.", "ab", "\\u00", "}", "é",
 ];
 
 fn schemas(wanted: usize) -> Vec<Value> {
@@ -34,11 +34,19 @@ fn schemas(wanted: usize) -> Vec<Value> {
         Ok(text) => {
             let lines: Vec<&str> = text.lines().collect();
             // Spread over the file; long ones take too long.
-            let chosen = lines.iter().step_by((lines.len() / wanted.max(1)).max(1)).filter(|line| line.len() < 8_000);
-            out.extend(chosen.filter_map(|line| serde_json::from_str::<Value>(line).ok()?.get("schema").cloned()));
+            let chosen = lines
+                .iter()
+                .step_by((lines.len() / wanted.max(1)).max(1))
+                .filter(|line| line.len() < 8_000);
+            out.extend(chosen.filter_map(|line| {
+                serde_json::from_str::<Value>(line).ok()?.get("schema").cloned()
+            }));
             out.truncate(wanted / 2);
         }
-        Err(_) => eprintln!("SKIPPED: real schemas, for {} is not there; random ones are walked", real.display()),
+        Err(_) => eprintln!(
+            "SKIPPED: real schemas, for {} is not there; random ones are walked",
+            real.display()
+        ),
     }
     let mut rng = Rng(7);
     while out.len() < wanted {
@@ -55,18 +63,27 @@ fn walk(constraint: &Constraint, rng: &mut Rng) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     for step in 0..LONGEST {
         matcher.fill_mask(&mut words);
-        let allowed: Vec<TokenId> =
-            (0..vocab.width() as u32).map(TokenId::from_raw).filter(|&t| mask::bit(&words, t)).collect();
+        let allowed: Vec<TokenId> = (0..vocab.width() as u32)
+            .map(TokenId::from_raw)
+            .filter(|&t| mask::bit(&words, t))
+            .collect();
         assert!(!allowed.is_empty(), "an empty mask after {:?}", String::from_utf8_lossy(&out));
         let stop = allowed.iter().copied().find(|&t| vocab.is_stop(t));
-        let ending = |t: &TokenId| vocab.bytes(*t).is_some_and(|b| b.iter().all(|b| b"\"}]:, e1".contains(b)));
+        let ending = |t: &TokenId| {
+            vocab.bytes(*t).is_some_and(|b| b.iter().all(|b| b"\"}]:, e1".contains(b)))
+        };
         let endings: Vec<TokenId> = allowed.iter().copied().filter(ending).collect();
-        let closing: Vec<TokenId> =
-            endings.iter().copied().filter(|t| vocab.bytes(*t).is_some_and(|b| b"\"}]".contains(&b[0]))).collect();
+        let closing: Vec<TokenId> = endings
+            .iter()
+            .copied()
+            .filter(|t| vocab.bytes(*t).is_some_and(|b| b"\"}]".contains(&b[0])))
+            .collect();
         let token = match stop {
             Some(stop) if step > HURRY || rng.chance(30) => stop,
             _ if step > HURRY && !closing.is_empty() && rng.chance(90) => *rng.pick(&closing),
-            _ if !endings.is_empty() && rng.chance(if step > HURRY { 70 } else { 40 }) => *rng.pick(&endings),
+            _ if !endings.is_empty() && rng.chance(if step > HURRY { 70 } else { 40 }) => {
+                *rng.pick(&endings)
+            }
             _ => *rng.pick(&allowed),
         };
         if vocab.is_stop(token) {
@@ -82,7 +99,8 @@ fn walk(constraint: &Constraint, rng: &mut Rng) -> Option<Vec<u8>> {
 fn underflows(text: &str) -> bool {
     text.split(|c: char| !c.is_ascii_digit() && !"+-.eE".contains(c)).any(|number| {
         let mantissa = number.split(['e', 'E']).next().unwrap_or_default();
-        mantissa.contains(|c: char| c.is_ascii_digit() && c != '0') && number.parse::<f64>() == Ok(0.0)
+        mantissa.contains(|c: char| c.is_ascii_digit() && c != '0')
+            && number.parse::<f64>() == Ok(0.0)
     })
 }
 
@@ -97,7 +115,9 @@ fn without_negative_zero(value: Value) -> Value {
     match value {
         Value::Number(n) if n.as_f64() == Some(0.0) => Value::from(0),
         Value::Array(items) => items.into_iter().map(without_negative_zero).collect(),
-        Value::Object(map) => map.into_iter().map(|(name, value)| (name, without_negative_zero(value))).collect(),
+        Value::Object(map) => {
+            map.into_iter().map(|(name, value)| (name, without_negative_zero(value))).collect()
+        }
         other => other,
     }
 }
@@ -141,5 +161,8 @@ fn walks_through_masks_end_in_valid_documents() {
         }
     }
     println!("{schemas_walked} schemas, {finished} walks, {cut} cut off after {LONGEST} tokens");
-    assert!(schemas_walked * 2 > wanted && cut * 5 < finished, "{schemas_walked} schemas, {finished} walks, {cut} cut");
+    assert!(
+        schemas_walked * 2 > wanted && cut * 5 < finished,
+        "{schemas_walked} schemas, {finished} walks, {cut} cut"
+    );
 }

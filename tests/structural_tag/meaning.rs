@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use louver::compile::{CompileError, Compiled};
-use louver::front::structural_tag::{Begin, End, Format, StructuralTag, StructuralTagOptions, Tag, TagCount};
+use louver::front::structural_tag::{
+    Begin, End, Format, StructuralTag, StructuralTagOptions, Tag, TagCount,
+};
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
 use proptest::collection::vec;
@@ -18,7 +20,8 @@ const LONGEST: usize = 6;
 const LETTERS: &[u8] = b"abc";
 
 fn word(least: usize) -> impl Strategy<Value = String> {
-    vec(prop_oneof![Just('a'), Just('b'), Just('c')], least..3).prop_map(|chars| chars.into_iter().collect())
+    vec(prop_oneof![Just('a'), Just('b'), Just('c')], least..3)
+        .prop_map(|chars| chars.into_iter().collect())
 }
 
 fn count() -> impl Strategy<Value = TagCount> {
@@ -50,7 +53,8 @@ fn any_text() -> impl Strategy<Value = Format> {
 }
 
 pub(crate) fn format() -> impl Strategy<Value = Format> {
-    let leaf = prop_oneof![3 => word(0).prop_map(|value| Format::ConstString { value }), 2 => any_text()];
+    let leaf =
+        prop_oneof![3 => word(0).prop_map(|value| Format::ConstString { value }), 2 => any_text()];
     leaf.prop_recursive(3, 12, 3, |inner| {
         let content = || inner.clone().prop_map(Box::new);
         let tag = (word(0), inner.clone(), vec(word(1), 1..3)).prop_map(|(begin, content, ends)| {
@@ -81,7 +85,9 @@ pub(crate) fn format() -> impl Strategy<Value = Format> {
     })
 }
 
-fn triggered((triggers, tags, excludes, count): (Vec<String>, Vec<(Tag, String)>, Vec<String>, TagCount)) -> Format {
+fn triggered(
+    (triggers, tags, excludes, count): (Vec<String>, Vec<(Tag, String)>, Vec<String>, TagCount),
+) -> Format {
     let triggers = apart(triggers);
     let tags = tags.into_iter().enumerate().map(|(i, (tag, rest))| {
         let begin = format!("{}{rest}", triggers[i % triggers.len()]);
@@ -99,20 +105,25 @@ fn ends(format: &Format, text: &str, from: usize, around: &[String]) -> Ends {
         Format::AnyText { excludes, max_chars, .. } => {
             let most = max_chars.map_or(text.len(), |most| most as usize);
             let excludes: Vec<&str> = excludes.iter().chain(around).map(String::as_str).collect();
-            let free = |to: &usize| to - from <= most && !excludes.iter().any(|e| text[from..*to].contains(e));
+            let free = |to: &usize| {
+                to - from <= most && !excludes.iter().any(|e| text[from..*to].contains(e))
+            };
             (from..=text.len()).filter(free).collect()
         }
-        Format::Sequence { elements } => {
-            elements.iter().fold(Ends::from([from]), |at, element| each(&at, |from| ends(element, text, from, around)))
+        Format::Sequence { elements } => elements.iter().fold(Ends::from([from]), |at, element| {
+            each(&at, |from| ends(element, text, from, around))
+        }),
+        Format::Or { elements } => {
+            elements.iter().flat_map(|element| ends(element, text, from, around)).collect()
         }
-        Format::Or { elements } => elements.iter().flat_map(|element| ends(element, text, from, around)).collect(),
         Format::Optional { content } => repeated(content, text, from, around, (0, Some(1))),
         Format::Plus { content } => repeated(content, text, from, around, (1, None)),
         Format::Star { content } => repeated(content, text, from, around, (0, None)),
         Format::Repeat { min, max, content } => repeated(content, text, from, around, (*min, *max)),
         Format::Tag(tag) => whole(tag, text, from),
         Format::TagsWithSeparator { tags, separator, count } => {
-            let tag = |from: usize| tags.iter().flat_map(|tag| whole(tag, text, from)).collect::<Ends>();
+            let tag =
+                |from: usize| tags.iter().flat_map(|tag| whole(tag, text, from)).collect::<Ends>();
             let mut out = if count.at_least_one() { Ends::new() } else { Ends::from([from]) };
             let mut at = tag(from);
             while !at.is_subset(&out) {
@@ -127,13 +138,16 @@ fn ends(format: &Format, text: &str, from: usize, around: &[String]) -> Ends {
         Format::TriggeredTags { triggers, tags, excludes, count } => {
             let body = |trigger: &str, from: usize| {
                 let tags = tags.iter().filter(|tag| begin(tag).starts_with(trigger));
-                tags.flat_map(|tag| rest(tag, &begin(tag)[trigger.len()..], text, from)).collect::<Ends>()
+                tags.flat_map(|tag| rest(tag, &begin(tag)[trigger.len()..], text, from))
+                    .collect::<Ends>()
             };
             let excludes: Vec<String> = excludes.iter().chain(around).cloned().collect();
             let first: Ends = tags.iter().flat_map(|tag| whole(tag, text, from)).collect();
             match count {
                 TagCount::One => first,
-                TagCount::AtLeastOne => each(&first, |at| watched(text, at, triggers, &excludes, true, &body)),
+                TagCount::AtLeastOne => {
+                    each(&first, |at| watched(text, at, triggers, &excludes, true, &body))
+                }
                 TagCount::Any => watched(text, from, triggers, &excludes, true, &body),
                 TagCount::AtMostOne => watched(text, from, triggers, &excludes, false, &body),
             }
@@ -167,9 +181,9 @@ fn watched(
         for to in start..=text.len() {
             let free = &text[start..to];
             let fired = triggers.iter().find(|trigger| free.ends_with(trigger.as_str()));
-            let excluded = excludes
-                .iter()
-                .any(|e| free.ends_with(e.as_str()) && fired.is_none_or(|trigger| trigger.len() < e.len()));
+            let excluded = excludes.iter().any(|e| {
+                free.ends_with(e.as_str()) && fired.is_none_or(|trigger| trigger.len() < e.len())
+            });
             if excluded {
                 break;
             }
@@ -196,7 +210,13 @@ fn each(at: &Ends, mut next: impl FnMut(usize) -> Ends) -> Ends {
     at.iter().flat_map(|&from| next(from)).collect()
 }
 
-fn repeated(content: &Format, text: &str, from: usize, around: &[String], (min, max): (u32, Option<u32>)) -> Ends {
+fn repeated(
+    content: &Format,
+    text: &str,
+    from: usize,
+    around: &[String],
+    (min, max): (u32, Option<u32>),
+) -> Ends {
     let mut at = Ends::from([from]);
     let mut out = if min == 0 { at.clone() } else { Ends::new() };
     for times in 1..=max.unwrap_or(LONGEST as u32 + 3) {
@@ -233,7 +253,11 @@ fn rest(tag: &Tag, begin: &str, text: &str, from: usize) -> Ends {
             let fits = |to: &usize| {
                 let body = &text[from..*to];
                 excludes.iter().all(|e| {
-                    let last = marks.iter().filter(|mark| body.ends_with(mark.as_str())).map(String::len).max();
+                    let last = marks
+                        .iter()
+                        .filter(|mark| body.ends_with(mark.as_str()))
+                        .map(String::len)
+                        .max();
                     !body[..body.len() - 1].contains(e.as_str())
                         && (!body.ends_with(e.as_str()) || last.is_some_and(|last| last >= e.len()))
                 })

@@ -43,9 +43,17 @@ fn noise(row: usize, at: usize) -> u32 {
 }
 
 fn against_fill() {
-    println!("[{ROWS}, {IDS}] f32, microseconds a batch; fill: slice::fill of the same rows on as many threads");
-    println!("{:20} {:>9} {:>9} {:>6}   {:>9} {:>9} {:>6}", "", "1 thread", "", "", "threads", "", "");
-    println!("{:20} {:>9} {:>9} {:>6}   {:>9} {:>9} {:>6}", "mask", "fill", "masks", "speed", "fill", "masks", "speed");
+    println!(
+        "[{ROWS}, {IDS}] f32, microseconds a batch; fill: slice::fill of the same rows on as many threads"
+    );
+    println!(
+        "{:20} {:>9} {:>9} {:>6}   {:>9} {:>9} {:>6}",
+        "", "1 thread", "", "", "threads", "", ""
+    );
+    println!(
+        "{:20} {:>9} {:>9} {:>6}   {:>9} {:>9} {:>6}",
+        "mask", "fill", "masks", "speed", "fill", "masks", "speed"
+    );
     let half = IDS / 64;
     let kinds: [(&str, MaskBatch); 6] = [
         ("half, at random", batch(noise)),
@@ -61,7 +69,9 @@ fn against_fill() {
     for (name, masks) in &kinds {
         let mut turns = || {
             compare([
-                &mut || rows.par_chunks_mut(IDS).for_each(|row| black_box(row).fill(f32::NEG_INFINITY)),
+                &mut || {
+                    rows.par_chunks_mut(IDS).for_each(|row| black_box(row).fill(f32::NEG_INFINITY))
+                },
                 &mut || apply_bitmask_(&logits, masks, None).expect("applied"),
             ])
         };
@@ -78,7 +88,9 @@ fn against_fill() {
 /// Rows one after the other on one thread, without the tensor.
 fn single_rows() {
     println!("\n[{IDS}] f32, microseconds a row, one row again and again (in the cache)");
-    let words = |word: fn(usize, usize) -> u32| (0..IDS.div_ceil(32)).map(|at| word(0, at)).collect::<Vec<_>>();
+    let words = |word: fn(usize, usize) -> u32| {
+        (0..IDS.div_ceil(32)).map(|at| word(0, at)).collect::<Vec<_>>()
+    };
     let (banned, random) = (words(|_, at| if at == 2000 { !1 } else { u32::MAX }), words(noise));
     let mut row = vec![0f32; IDS];
     for (name, words) in [("all but one", &banned), ("half, at random", &random)] {
@@ -99,8 +111,9 @@ fn choices() {
     );
     let masks = batch(noise);
     for dtype in [DType::F32, DType::BF16, DType::F16] {
-        let logits =
-            Tensor::rand(-4f32, 4.0, (ROWS, IDS), &Device::Cpu).and_then(|t| t.to_dtype(dtype)).expect("logits");
+        let logits = Tensor::rand(-4f32, 4.0, (ROWS, IDS), &Device::Cpu)
+            .and_then(|t| t.to_dtype(dtype))
+            .expect("logits");
         let [apply, both, fused] = compare([
             &mut || apply_bitmask_(&logits, &masks, None).expect("applied"),
             &mut || {
@@ -109,7 +122,10 @@ fn choices() {
             },
             &mut || drop(black_box(greedy(&logits, &masks, None, &[1.0]).expect("chosen"))),
         ]);
-        println!("{:28} mask {apply:9.1}, mask and argmax {both:9.1}, greedy {fused:9.1}", format!("{dtype:?}"));
+        println!(
+            "{:28} mask {apply:9.1}, mask and argmax {both:9.1}, greedy {fused:9.1}",
+            format!("{dtype:?}")
+        );
     }
 }
 

@@ -20,7 +20,10 @@ fn median(mut times: Vec<Duration>) -> f64 {
 }
 
 /// Medians in microseconds a run of what takes turns; the device is idle before and after each turn.
-fn compare<const N: usize>(device: &Device, mut run: [&mut dyn FnMut() -> Outcome<()>; N]) -> Outcome<[f64; N]> {
+fn compare<const N: usize>(
+    device: &Device,
+    mut run: [&mut dyn FnMut() -> Outcome<()>; N],
+) -> Outcome<[f64; N]> {
     let mut times = [const { Vec::new() }; N];
     for round in 0..ROUNDS + 5 {
         for (run, times) in run.iter_mut().zip(&mut times) {
@@ -64,8 +67,16 @@ fn floors(device: &Device) -> Outcome<()> {
     let kinds = [
         ("half, at random", batch(rows, ids, noise)?, 1.0),
         // Written, not read: half the traffic of a copy of that many.
-        ("half, in one piece", batch(rows, ids, move |_, at| if at < half { u32::MAX } else { 0 })?, 0.25),
-        ("all but one", batch(rows, ids, |row, at| if at == 2000 { !(1 << (row % 32)) } else { u32::MAX })?, 0.0),
+        (
+            "half, in one piece",
+            batch(rows, ids, move |_, at| if at < half { u32::MAX } else { 0 })?,
+            0.25,
+        ),
+        (
+            "all but one",
+            batch(rows, ids, |row, at| if at == 2000 { !(1 << (row % 32)) } else { u32::MAX })?,
+            0.0,
+        ),
     ];
     for (name, masks, copied) in &kinds {
         let elements = ((rows * ids) as f64 * copied) as usize + 1;
@@ -105,7 +116,8 @@ fn overlap(device: &Device) -> Outcome<()> {
         for (way, times) in times.iter_mut().enumerate() {
             // Every mask is another one than before.
             for row in 0..rows {
-                let words: Vec<u32> = (0..masks.row_words()).map(|at| noise(row + round + way, at)).collect();
+                let words: Vec<u32> =
+                    (0..masks.row_words()).map(|at| noise(row + round + way, at)).collect();
                 masks.set(row, &words)?;
             }
             device.synchronize()?;

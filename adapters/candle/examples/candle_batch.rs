@@ -49,11 +49,17 @@ const PERSON: &str = r#"{
 
 /// Bytes, a stop token, and all words of up to three syllables, with and without a space before.
 fn vocabulary() -> Result<Vocabulary, Box<dyn Error>> {
-    let syllables = ["an", "be", "co", "du", "er", "fi", "go", "he", "in", "ka", "lo", "mi", "no", "re", "st", "ti"];
+    let syllables = [
+        "an", "be", "co", "du", "er", "fi", "go", "he", "in", "ka", "lo", "mi", "no", "re", "st",
+        "ti",
+    ];
     let mut words: Vec<String> = syllables.iter().map(|s| (*s).to_owned()).collect();
     for _ in 0..2 {
-        words =
-            words.iter().flat_map(|w| syllables.iter().map(move |s| format!("{w}{s}"))).chain(words.clone()).collect();
+        words = words
+            .iter()
+            .flat_map(|w| syllables.iter().map(move |s| format!("{w}{s}")))
+            .chain(words.clone())
+            .collect();
         words.sort();
         words.dedup();
     }
@@ -117,7 +123,9 @@ impl Batch {
         let engine = Engine::new(vocab.clone(), EngineOptions::default());
         let mut matchers = Vec::new();
         for schema in ROWS {
-            let constraint = schema.map(|s| engine.compile_json_schema(s, &SchemaOptions::default())).transpose()?;
+            let constraint = schema
+                .map(|s| engine.compile_json_schema(s, &SchemaOptions::default()))
+                .transpose()?;
             matchers.push(constraint.map(|c| c.matcher()));
         }
         let (texts, ended) = (vec![Vec::new(); ROWS.len()], vec![false; ROWS.len()]);
@@ -127,7 +135,9 @@ impl Batch {
     /// Masks of all rows, on the engine's threads, and off they go to the device.
     fn fill(&mut self, device: &Device) -> Result<(), Box<dyn Error + Send + Sync>> {
         let status = self.masks.fill(&self.engine, self.matchers.iter_mut().map(Option::as_mut))?;
-        if let Some(row) = status.iter().position(|s| matches!(s, RowStatus::Limit | RowStatus::Failed)) {
+        if let Some(row) =
+            status.iter().position(|s| matches!(s, RowStatus::Limit | RowStatus::Failed))
+        {
             return Err(format!("row {row}: {:?}", status[row]).into());
         }
         Ok(self.masks.upload(device)?)
@@ -164,7 +174,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (llama, mut cache) = model(vocab.width() + PADDING, &device)?;
     let mut batch = Batch::new(vocab.clone())?;
     let mut draw = LogitsProcessor::new(seed, Some(0.8), None);
-    println!("{} rows, {} tokens, logits of {}, {device:?}", ROWS.len(), vocab.width(), vocab.width() + PADDING);
+    println!(
+        "{} rows, {} tokens, logits of {}, {device:?}",
+        ROWS.len(),
+        vocab.width(),
+        vocab.width() + PADDING
+    );
 
     // Each row begins with another prompt of the same length.
     let prompt = 8;
@@ -218,13 +233,23 @@ fn report(batch: &Batch, times: &Times) {
     for (row, text) in batch.texts.iter().enumerate() {
         let kind = if batch.matchers[row].is_some() { "schema" } else { "free" };
         let end = if batch.ended[row] { "ended" } else { "cut" };
-        let text: String = String::from_utf8_lossy(text).chars().flat_map(char::escape_debug).take(90).collect();
+        let text: String =
+            String::from_utf8_lossy(text).chars().flat_map(char::escape_debug).take(90).collect();
         println!("{row} {kind:6} {end:5} {text}");
     }
     let each = |time: Duration| time.as_secs_f64() * 1e6 / f64::from(times.steps.max(1));
     println!("{} steps, microseconds a step:", times.steps);
-    println!("  forward {:.0}, masks {:.0}, both {:.0}", each(times.forward), each(times.fill), each(times.both));
+    println!(
+        "  forward {:.0}, masks {:.0}, both {:.0}",
+        each(times.forward),
+        each(times.fill),
+        each(times.both)
+    );
     let hidden = (each(times.forward) + each(times.fill) - each(times.both)).max(0.0);
-    println!("  masks hidden behind the forward pass: {:.0} of {:.0}", hidden.min(each(times.fill)), each(times.fill));
+    println!(
+        "  masks hidden behind the forward pass: {:.0} of {:.0}",
+        hidden.min(each(times.fill)),
+        each(times.fill)
+    );
     println!("  masks applied {:.0}, tokens drawn {:.0}", each(times.apply), each(times.draw));
 }

@@ -37,10 +37,17 @@ const PARALLEL_BYTES: usize = 1 << 20;
 /// assert_eq!(logits.to_vec2::<f32>()?, [[1.0, 2.0, 3.0], [4.0, f32::NEG_INFINITY, 6.0]]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn apply_bitmask_(logits: &Tensor, masks: &MaskBatch, rows: Option<&[u32]>) -> Result<(), ApplyError> {
+pub fn apply_bitmask_(
+    logits: &Tensor,
+    masks: &MaskBatch,
+    rows: Option<&[u32]>,
+) -> Result<(), ApplyError> {
     let geometry = Geometry::of(logits)?;
     geometry.check(masks, rows)?;
-    let all_free = masks.index().iter().all(|&mask| mask == FREE || (mask == ALL && geometry.ids <= masks.width()));
+    let all_free = masks
+        .index()
+        .iter()
+        .all(|&mask| mask == FREE || (mask == ALL && geometry.ids <= masks.width()));
     if all_free || geometry.ids == 0 {
         return Ok(());
     }
@@ -64,7 +71,9 @@ impl Apply<'_> {
         for (row, &mask) in self.masks.index().iter().enumerate() {
             wanted[Geometry::target(self.rows, row)] = mask;
         }
-        let rows = storage[offset..].chunks_mut(stride).map(|row| if row.len() > ids { &mut row[..ids] } else { row });
+        let rows = storage[offset..]
+            .chunks_mut(stride)
+            .map(|row| if row.len() > ids { &mut row[..ids] } else { row });
         let work: Vec<(&mut [T], RowMask<'_>)> = rows
             .zip(wanted)
             .filter(|&(_, mask)| mask != FREE)
@@ -100,7 +109,11 @@ impl InplaceOp1 for Apply<'_> {
     }
 
     #[cfg(feature = "cuda")]
-    fn cuda_fwd(&self, storage: &mut candle_core::CudaStorage, _: &Layout) -> candle_core::Result<()> {
+    fn cuda_fwd(
+        &self,
+        storage: &mut candle_core::CudaStorage,
+        _: &Layout,
+    ) -> candle_core::Result<()> {
         crate::cuda::apply(storage, &self.geometry, self.masks, self.rows)
     }
 }

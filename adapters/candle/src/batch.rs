@@ -166,7 +166,9 @@ impl MaskBatch {
         self.written.clear();
         self.written.resize(unique.masks, self.now);
         self.index.clear();
-        self.index.extend(unique.rows.iter().zip(&constrained).map(|(&(_, mask), &held)| slot_of(mask, held)));
+        self.index.extend(
+            unique.rows.iter().zip(&constrained).map(|(&(_, mask), &held)| slot_of(mask, held)),
+        );
         self.status.clear();
         self.status.extend(unique.rows.iter().map(|&(status, _)| status));
         Ok(&self.status)
@@ -174,7 +176,12 @@ impl MaskBatch {
 
     /// Fills these rows with the masks of these matchers, and leaves the others as they are: what is sent to a device next is
     /// only what is new. Cost as of [`MaskBatch::fill`] for these rows, and a pass over the index.
-    pub fn refill<'m, M>(&mut self, engine: &Engine, rows: &[usize], matchers: M) -> Result<&[RowStatus], MaskError>
+    pub fn refill<'m, M>(
+        &mut self,
+        engine: &Engine,
+        rows: &[usize],
+        matchers: M,
+    ) -> Result<&[RowStatus], MaskError>
     where
         M: IntoIterator,
         M::Item: Into<Option<&'m mut Matcher>>,
@@ -214,7 +221,10 @@ impl MaskBatch {
                     Some(place) => place,
                     None => {
                         let scratch = std::mem::take(&mut self.scratch);
-                        let place = self.put(&scratch[mask as usize * self.row_words..][..self.row_words], &mut used);
+                        let place = self.put(
+                            &scratch[mask as usize * self.row_words..][..self.row_words],
+                            &mut used,
+                        );
                         self.scratch = scratch;
                         places[mask as usize] = Some(place);
                         place
@@ -254,7 +264,11 @@ impl MaskBatch {
 
     fn check_width(&self, engine: &Engine) -> Result<(), MaskError> {
         let width = engine.vocab().width();
-        if width == self.width { Ok(()) } else { Err(MaskError::Width { engine: width, batch: self.width }) }
+        if width == self.width {
+            Ok(())
+        } else {
+            Err(MaskError::Width { engine: width, batch: self.width })
+        }
     }
 
     fn check_row(&self, row: usize) -> Result<(), MaskError> {
@@ -282,7 +296,8 @@ impl MaskBatch {
             ids @ 0..32 => (1 << ids) - 1,
             _ => u32::MAX,
         };
-        let words: Vec<u32> = words.iter().enumerate().map(|(at, word)| word & within(at)).collect();
+        let words: Vec<u32> =
+            words.iter().enumerate().map(|(at, word)| word & within(at)).collect();
         let all = words.iter().enumerate().all(|(at, &word)| word == within(at));
         self.index[row] = if all {
             ALL

@@ -86,7 +86,9 @@ pub enum ApplyError {
     #[error("logits are f32, f16 or bf16, not {0:?}")]
     DType(DType),
     /// The ids of a row do not lie side by side, or rows share memory.
-    #[error("logits of {dims:?} with strides {strides:?}: the ids of a row must lie side by side, and rows apart")]
+    #[error(
+        "logits of {dims:?} with strides {strides:?}: the ids of a row must lie side by side, and rows apart"
+    )]
     Layout {
         /// The tensor's dimensions.
         dims: Vec<usize>,

@@ -35,7 +35,10 @@ impl Geometry {
             (dims, _) => return Err(ApplyError::Rank { dims: dims.to_vec() }),
         };
         if (ids > 1 && step != 1) || (rows > 1 && stride < ids) {
-            return Err(ApplyError::Layout { dims: layout.dims().to_vec(), strides: layout.stride().to_vec() });
+            return Err(ApplyError::Layout {
+                dims: layout.dims().to_vec(),
+                strides: layout.stride().to_vec(),
+            });
         }
         // The stride of a single row may be anything.
         let stride = if rows > 1 { stride } else { ids };
@@ -50,7 +53,8 @@ impl Geometry {
         }
         let mut named = vec![false; if rows.is_some() { self.rows } else { 0 }];
         for &row in rows.unwrap_or_default() {
-            let seen = named.get_mut(row as usize).ok_or(ApplyError::Row { row, rows: self.rows })?;
+            let seen =
+                named.get_mut(row as usize).ok_or(ApplyError::Row { row, rows: self.rows })?;
             if std::mem::replace(seen, true) {
                 return Err(ApplyError::Repeated { row });
             }

@@ -43,8 +43,10 @@ impl Picks {
     pub fn read(&self) -> candle_core::Result<Vec<Pick>> {
         let raw = self.raw.to_vec2::<u32>()?;
         let (tokens, scores) = (raw[0].iter(), raw[1].iter());
-        let pick =
-            |(&token, &score)| Pick { token: (token != Self::NONE).then_some(token), score: f32::from_bits(score) };
+        let pick = |(&token, &score)| Pick {
+            token: (token != Self::NONE).then_some(token),
+            score: f32::from_bits(score),
+        };
         Ok(tokens.zip(scores).map(pick).collect())
     }
 }
@@ -132,7 +134,11 @@ impl CustomOp1 for Greedy<'_> {
         "louver-greedy"
     }
 
-    fn cpu_fwd(&self, storage: &CpuStorage, _: &Layout) -> candle_core::Result<(CpuStorage, Shape)> {
+    fn cpu_fwd(
+        &self,
+        storage: &CpuStorage,
+        _: &Layout,
+    ) -> candle_core::Result<(CpuStorage, Shape)> {
         let out = match storage {
             CpuStorage::F32(values) => self.cpu(values),
             CpuStorage::F16(values) => self.cpu(values),

@@ -99,7 +99,18 @@ mod tests {
 
     #[test]
     fn order_is_that_of_the_values() {
-        let values = [f32::NEG_INFINITY, -65504.0, -1.0, -f32::MIN_POSITIVE, 0.0, 1e-7, 0.5, 1.0, 3e4, f32::INFINITY];
+        let values = [
+            f32::NEG_INFINITY,
+            -65504.0,
+            -1.0,
+            -f32::MIN_POSITIVE,
+            0.0,
+            1e-7,
+            0.5,
+            1.0,
+            3e4,
+            f32::INFINITY,
+        ];
         for (i, a) in values.iter().enumerate() {
             for (j, b) in values.iter().enumerate() {
                 let bf = (bf16::from_f32(*a), bf16::from_f32(*b));
@@ -113,7 +124,11 @@ mod tests {
             if x.is_nan() {
                 assert_eq!(x.order(), i32::MIN + 1);
             } else if !next.is_nan() {
-                assert_eq!(x.order().cmp(&next.order()), x.partial_cmp(&next).expect("numbers"), "{bits:x}");
+                assert_eq!(
+                    x.order().cmp(&next.order()),
+                    x.partial_cmp(&next).expect("numbers"),
+                    "{bits:x}"
+                );
             }
             assert_eq!(Logit::is_finite(x), x.to_f32().is_finite());
         }

@@ -227,10 +227,15 @@ fn greedy<T: Logit>(row: &[T], words: &[u32]) -> Option<usize> {
                 fetch_ahead(chunk);
                 largest(chunk, word)
             }
-            Err(_) => (0..chunk.len()).map(|i| masked_order(chunk[i], word, i)).fold(i32::MIN, i32::max),
+            Err(_) => {
+                (0..chunk.len()).map(|i| masked_order(chunk[i], word, i)).fold(i32::MIN, i32::max)
+            }
         };
         if largest > best {
-            let found = chunk.iter().enumerate().position(|(i, x)| word & (1 << i) != 0 && x.order() == largest);
+            let found = chunk
+                .iter()
+                .enumerate()
+                .position(|(i, x)| word & (1 << i) != 0 && x.order() == largest);
             (best, at) = (largest, found.map(|i| number * 32 + i));
         }
     }

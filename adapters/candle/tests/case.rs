@@ -9,7 +9,8 @@ pub(crate) struct Random(pub u64);
 
 impl Random {
     pub(crate) fn next(&mut self) -> u32 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as u32 ^ (self.0 >> 15) as u32
     }
 
@@ -81,15 +82,27 @@ macro_rules! element {
                 Tensor::from_slice(values, shape, device).expect("a tensor")
             }
             fn values(tensor: &Tensor) -> Vec<Self> {
-                tensor.to_device(&Device::Cpu).and_then(|t| t.flatten_all()).and_then(|t| t.to_vec1()).expect("values")
+                tensor
+                    .to_device(&Device::Cpu)
+                    .and_then(|t| t.flatten_all())
+                    .and_then(|t| t.to_vec1())
+                    .expect("values")
             }
         }
     };
 }
 // Every 13th is infinite or not a number.
-element!(f32, |bits| f32::from_bits(if bits.is_multiple_of(13) { bits | 0x7f80_0000 } else { bits }));
-element!(f16, |bits| f16::from_bits((bits >> 8) as u16 | if bits.is_multiple_of(13) { 0x7c00 } else { 0 }));
-element!(bf16, |bits| bf16::from_bits((bits >> 8) as u16 | if bits.is_multiple_of(13) { 0x7f80 } else { 0 }));
+element!(f32, |bits| f32::from_bits(if bits.is_multiple_of(13) {
+    bits | 0x7f80_0000
+} else {
+    bits
+}));
+element!(f16, |bits| f16::from_bits(
+    (bits >> 8) as u16 | if bits.is_multiple_of(13) { 0x7c00 } else { 0 }
+));
+element!(bf16, |bits| bf16::from_bits(
+    (bits >> 8) as u16 | if bits.is_multiple_of(13) { 0x7f80 } else { 0 }
+));
 
 /// Any logits; now and then only four different ones, so that many are equal.
 pub(crate) fn logits<T: Element>(random: &mut Random, count: usize) -> Vec<T> {
@@ -115,7 +128,9 @@ pub(crate) fn masks(random: &mut Random, rows: usize, width: usize) -> MaskBatch
             3 => vec![0; words],
             4 => (0..words).map(|i| [0, u32::MAX, u32::MAX, 0xffff][(i / 20) % 4]).collect(),
             5 => (0..words).map(|i| if i == words / 3 { 1 << (row % 32) } else { 0 }).collect(),
-            6 => (0..words).map(|i| if i == words / 3 { !(1 << (row % 32)) } else { u32::MAX }).collect(),
+            6 => (0..words)
+                .map(|i| if i == words / 3 { !(1 << (row % 32)) } else { u32::MAX })
+                .collect(),
             _ => (0..words).map(|_| random.next()).collect(),
         };
         batch.set(row, &mask).expect("set");
@@ -138,7 +153,12 @@ pub(crate) fn words(batch: &MaskBatch, row: usize, ids: usize) -> Vec<u32> {
 }
 
 /// What the operations should leave of the whole tensor.
-pub(crate) fn masked<T: Element>(values: &[T], place: Place, batch: &MaskBatch, rows: Option<&[u32]>) -> Vec<u32> {
+pub(crate) fn masked<T: Element>(
+    values: &[T],
+    place: Place,
+    batch: &MaskBatch,
+    rows: Option<&[u32]>,
+) -> Vec<u32> {
     let mut values = values.to_vec();
     for row in 0..batch.len() {
         let target = rows.map_or(row, |rows| rows[row] as usize);
@@ -191,10 +211,12 @@ pub(crate) fn check<T: Element>(random: &mut Random, place: Place, width: usize,
         };
         if !temperatures.is_empty() {
             let picks = louver_candle::greedy(&view, &batch, rows, &temperatures).expect(&label);
-            let picks =
-                picks.read().expect(&label).into_iter().map(|pick| {
-                    (pick.token, if pick.score.is_nan() { f32::NAN.to_bits() } else { pick.score.to_bits() })
-                });
+            let picks = picks.read().expect(&label).into_iter().map(|pick| {
+                (
+                    pick.token,
+                    if pick.score.is_nan() { f32::NAN.to_bits() } else { pick.score.to_bits() },
+                )
+            });
             let expected = chosen(&values, place, &batch, rows, &temperatures);
             assert_eq!(picks.collect::<Vec<_>>(), expected, "{label}");
         }
@@ -207,7 +229,13 @@ pub(crate) fn check<T: Element>(random: &mut Random, place: Place, width: usize,
 }
 
 /// As [`check`], for an element type known at run time.
-pub(crate) fn check_dtype(dtype: DType, random: &mut Random, place: Place, width: usize, device: &Device) {
+pub(crate) fn check_dtype(
+    dtype: DType,
+    random: &mut Random,
+    place: Place,
+    width: usize,
+    device: &Device,
+) {
     match dtype {
         DType::F32 => check::<f32>(random, place, width, device),
         DType::F16 => check::<f16>(random, place, width, device),

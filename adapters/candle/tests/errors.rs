@@ -29,20 +29,41 @@ fn refused(logits: &Tensor, masks: &MaskBatch, rows: Option<&[u32]>) -> ApplyErr
 
 #[test]
 fn shapes() {
-    assert!(matches!(refused(&zeros(&[]), &batch(1), None), ApplyError::Rank { dims } if dims.is_empty()));
-    assert!(matches!(refused(&zeros(&[1, 2, 4]), &batch(1), None), ApplyError::Rank { dims } if dims == [1, 2, 4]));
-    assert!(matches!(refused(&zeros(&[2, 4]), &batch(3), None), ApplyError::Rows { masks: 3, rows: 2 }));
-    assert!(matches!(refused(&zeros(&[4]), &batch(2), None), ApplyError::Rows { masks: 2, rows: 1 }));
-    assert!(matches!(refused(&zeros(&[2, 4]), &batch(2), Some(&[0])), ApplyError::Rows { masks: 2, rows: 1 }));
-    assert!(matches!(refused(&zeros(&[2, 4]), &batch(1), Some(&[2])), ApplyError::Row { row: 2, rows: 2 }));
-    assert!(matches!(refused(&zeros(&[2, 4]), &batch(2), Some(&[1, 1])), ApplyError::Repeated { row: 1 }));
+    assert!(
+        matches!(refused(&zeros(&[]), &batch(1), None), ApplyError::Rank { dims } if dims.is_empty())
+    );
+    assert!(
+        matches!(refused(&zeros(&[1, 2, 4]), &batch(1), None), ApplyError::Rank { dims } if dims == [1, 2, 4])
+    );
+    assert!(matches!(
+        refused(&zeros(&[2, 4]), &batch(3), None),
+        ApplyError::Rows { masks: 3, rows: 2 }
+    ));
+    assert!(matches!(
+        refused(&zeros(&[4]), &batch(2), None),
+        ApplyError::Rows { masks: 2, rows: 1 }
+    ));
+    assert!(matches!(
+        refused(&zeros(&[2, 4]), &batch(2), Some(&[0])),
+        ApplyError::Rows { masks: 2, rows: 1 }
+    ));
+    assert!(matches!(
+        refused(&zeros(&[2, 4]), &batch(1), Some(&[2])),
+        ApplyError::Row { row: 2, rows: 2 }
+    ));
+    assert!(matches!(
+        refused(&zeros(&[2, 4]), &batch(2), Some(&[1, 1])),
+        ApplyError::Repeated { row: 1 }
+    ));
 }
 
 #[test]
 fn element_types() {
     for dtype in [DType::F64, DType::U32, DType::U8, DType::I64] {
         let logits = Tensor::zeros((1, 4), dtype, &Device::Cpu).expect("zeros");
-        assert!(matches!(refused(&logits, &batch(1), None), ApplyError::DType(got) if got == dtype));
+        assert!(
+            matches!(refused(&logits, &batch(1), None), ApplyError::DType(got) if got == dtype)
+        );
     }
 }
 
@@ -53,14 +74,17 @@ fn layouts() {
     let repeated = zeros(&[1, 4]).broadcast_as((2, 4)).expect("a view");
     assert!(matches!(refused(&repeated, &batch(2), None), ApplyError::Layout { .. }));
     // One row may come from anywhere, and a column is a row of one id each.
-    apply_bitmask_(&zeros(&[3, 4]).narrow(0, 1, 1).expect("a view"), &batch(1), None).expect("one row");
-    apply_bitmask_(&zeros(&[2, 4]).narrow(1, 2, 1).expect("a view"), &batch(2), None).expect("one id each");
+    apply_bitmask_(&zeros(&[3, 4]).narrow(0, 1, 1).expect("a view"), &batch(1), None)
+        .expect("one row");
+    apply_bitmask_(&zeros(&[2, 4]).narrow(1, 2, 1).expect("a view"), &batch(2), None)
+        .expect("one id each");
 }
 
 #[test]
 fn temperatures() {
     let logits = zeros(&[2, 4]);
-    let error = |temperatures: &[f32]| greedy(&logits, &batch(2), None, temperatures).expect_err("refused");
+    let error =
+        |temperatures: &[f32]| greedy(&logits, &batch(2), None, temperatures).expect_err("refused");
     assert!(matches!(error(&[]), ApplyError::Temperatures { rows: 2, got: 0 }));
     assert!(matches!(error(&[1.0; 3]), ApplyError::Temperatures { rows: 2, got: 3 }));
     for wrong in [0.0, -1.0, f32::INFINITY] {
@@ -74,7 +98,14 @@ fn nothing_to_do_is_no_error() {
     apply_bitmask_(&zeros(&[0, 4]), &batch(0), None).expect("no rows");
     apply_bitmask_(&zeros(&[2, 0]), &batch(2), None).expect("no ids");
     apply_bitmask_(&zeros(&[2, 4]), &batch(0), Some(&[])).expect("no rows named");
-    assert!(greedy(&zeros(&[0, 4]), &batch(0), None, &[1.0]).and_then(|p| Ok(p.read()?)).expect("no rows").is_empty());
-    let picks = greedy(&zeros(&[2, 0]), &batch(2), None, &[1.0]).and_then(|p| Ok(p.read()?)).expect("no ids");
+    assert!(
+        greedy(&zeros(&[0, 4]), &batch(0), None, &[1.0])
+            .and_then(|p| Ok(p.read()?))
+            .expect("no rows")
+            .is_empty()
+    );
+    let picks = greedy(&zeros(&[2, 0]), &batch(2), None, &[1.0])
+        .and_then(|p| Ok(p.read()?))
+        .expect("no ids");
     assert!(picks.iter().all(|pick| pick.token.is_none()));
 }

@@ -8,7 +8,9 @@ use crate::case::{DTYPES, Place, Random, WIDTHS, check_dtype, masks};
 fn device() -> Option<Device> {
     match Device::new_cuda(0) {
         Ok(device) => Some(device),
-        Err(error) if std::env::var("LOUVER_GPU").is_ok_and(|v| v == "required") => panic!("no CUDA device: {error}"),
+        Err(error) if std::env::var("LOUVER_GPU").is_ok_and(|v| v == "required") => {
+            panic!("no CUDA device: {error}")
+        }
         Err(_) => {
             println!("skipped: there is no CUDA device here");
             None
@@ -25,7 +27,8 @@ fn gpu_small() {
         for ids in [1, 7, 31, 32, 33, 127, 1000, 4097] {
             for left in [0, 1, 3, 8] {
                 for width in [ids, (ids / 2).max(1), ids + 40] {
-                    let place = Place { left, right: 8 - left, above: 1, below: 1, ..Place::plain(3, ids) };
+                    let place =
+                        Place { left, right: 8 - left, above: 1, below: 1, ..Place::plain(3, ids) };
                     check_dtype(dtype, &mut random, place, width, &device);
                 }
             }
@@ -41,7 +44,8 @@ fn gpu_all_widths() {
         for ids in WIDTHS {
             for rows in [1, 5, 70] {
                 check_dtype(dtype, &mut random, Place::plain(rows, ids), ids, &device);
-                let place = Place { left: 5, right: 2, above: 1, below: 0, ..Place::plain(rows, ids) };
+                let place =
+                    Place { left: 5, right: 2, above: 1, below: 0, ..Place::plain(rows, ids) };
                 check_dtype(dtype, &mut random, place, ids.saturating_sub(100).max(1), &device);
             }
         }
@@ -68,12 +72,18 @@ fn gpu_steps() {
         if step % 2 == 0 {
             batch.upload(&device).expect("sent");
         }
-        let (here, there) = (zeros.copy().expect("a copy"), zeros.to_device(&device).expect("a copy"));
+        let (here, there) =
+            (zeros.copy().expect("a copy"), zeros.to_device(&device).expect("a copy"));
         apply_bitmask_(&here, &batch, None).expect("applied");
         apply_bitmask_(&there, &batch, None).expect("applied");
         let read = |t: &Tensor| t.to_vec2::<f32>().expect("values");
-        assert!(read(&here) == read(&there.to_device(&Device::Cpu).expect("a copy")), "step {step}");
-        let picks = |t: &Tensor| greedy(t, &batch, None, &[1.0]).and_then(|p| Ok(p.read()?)).expect("chosen");
+        assert!(
+            read(&here) == read(&there.to_device(&Device::Cpu).expect("a copy")),
+            "step {step}"
+        );
+        let picks = |t: &Tensor| {
+            greedy(t, &batch, None, &[1.0]).and_then(|p| Ok(p.read()?)).expect("chosen")
+        };
         assert_eq!(picks(&here), picks(&there), "step {step}");
     }
 }
@@ -88,7 +98,9 @@ fn gpu_and_cpu_share_a_batch() {
         batch.set(0, &[word, 0]).expect("set");
         for place in [&Device::Cpu, &device, &Device::Cpu] {
             let logits = Tensor::zeros(64, DType::BF16, place).expect("zeros");
-            let pick = greedy(&logits, &batch, None, &[1.0]).and_then(|p| Ok(p.read()?)).expect("chosen")[0];
+            let pick = greedy(&logits, &batch, None, &[1.0])
+                .and_then(|p| Ok(p.read()?))
+                .expect("chosen")[0];
             assert_eq!(pick.token, Some(word.trailing_zeros()));
         }
     }

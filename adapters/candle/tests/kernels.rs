@@ -21,12 +21,9 @@ fn read(name: &str) -> String {
 /// The checksum of POSIX `cksum`.
 fn cksum(bytes: &[u8]) -> u32 {
     let step = |crc: u32, byte: u8| {
-        (0..8).fold(
-            crc ^ (u32::from(byte) << 24),
-            |crc, _| {
-                if crc >> 31 == 1 { (crc << 1) ^ 0x04c1_1db7 } else { crc << 1 }
-            },
-        )
+        (0..8).fold(crc ^ (u32::from(byte) << 24), |crc, _| {
+            if crc >> 31 == 1 { (crc << 1) ^ 0x04c1_1db7 } else { crc << 1 }
+        })
     };
     let mut crc = bytes.iter().fold(0, |crc, &byte| step(crc, byte));
     let mut length = bytes.len();
@@ -46,8 +43,10 @@ fn ptx_was_made_of_this_source() {
     for op in ["apply", "greedy"] {
         for dtype in ["f32", "f16", "bf16"] {
             let entry = format!(".visible .entry louver_{op}_{dtype}(");
-            let (_, rest) = ptx.split_once(&entry).unwrap_or_else(|| panic!("no kernel louver_{op}_{dtype}"));
-            let parameters = rest.split_once(')').map_or(0, |(list, _)| list.matches(".param").count());
+            let (_, rest) =
+                ptx.split_once(&entry).unwrap_or_else(|| panic!("no kernel louver_{op}_{dtype}"));
+            let parameters =
+                rest.split_once(')').map_or(0, |(list, _)| list.matches(".param").count());
             assert_eq!(parameters, if op == "apply" { 8 } else { 13 }, "louver_{op}_{dtype}");
         }
     }
@@ -57,15 +56,20 @@ fn ptx_was_made_of_this_source() {
 #[test]
 fn ptx_is_what_nvcc_makes() {
     let nvcc = std::env::var("NVCC").unwrap_or_else(|_| "nvcc".into());
-    let version =
-        Command::new(&nvcc).arg("--version").output().map(|out| String::from_utf8_lossy(&out.stdout).into_owned());
+    let version = Command::new(&nvcc)
+        .arg("--version")
+        .output()
+        .map(|out| String::from_utf8_lossy(&out.stdout).into_owned());
     if !version.as_ref().is_ok_and(|text| text.contains("V13.0.88")) {
         println!("skipped: there is no nvcc 13.0.88 here");
         return;
     }
     let made = Command::new("bash").arg(cuda().join("build-ptx")).output().expect("build-ptx runs");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    assert!(String::from_utf8_lossy(&made.stdout) == read("bitmask.ptx"), "run cuda/build-ptx > cuda/bitmask.ptx");
+    assert!(
+        String::from_utf8_lossy(&made.stdout) == read("bitmask.ptx"),
+        "run cuda/build-ptx > cuda/bitmask.ptx"
+    );
 }
 
 /// The source compiled for this machine; none, with a line, where there is no C++ compiler.
@@ -75,11 +79,17 @@ fn host() -> Option<PathBuf> {
         println!("skipped: there is no C++ compiler here");
         return None;
     }
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("louver-kernels-{}", std::process::id()));
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("louver-kernels-{}", std::process::id()));
     let compile = |checks: &[&str]| {
         let mut command = Command::new(&compiler);
         command.args(["-std=c++20", "-O1", "-pthread", "-Wno-unknown-pragmas"]).args(checks);
-        command.arg("-o").arg(&program).arg(cuda().join("host.cpp")).output().expect("the compiler runs")
+        command
+            .arg("-o")
+            .arg(&program)
+            .arg(cuda().join("host.cpp"))
+            .output()
+            .expect("the compiler runs")
     };
     // Addresses out of bounds and vectors off their alignment are found where the compiler can look for them.
     let mut out = compile(&["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]);
@@ -130,8 +140,17 @@ fn staged(batch: &MaskBatch) -> (Vec<u32>, Vec<u32>) {
 }
 
 impl Launches {
-    fn add<T: Element>(&mut self, random: &mut Random, op: Op, place: Place, width: usize, shape: Shape) {
-        let named = (random.below(2) == 1).then(|| subset(random, place.rows)).filter(|rows| !rows.is_empty());
+    fn add<T: Element>(
+        &mut self,
+        random: &mut Random,
+        op: Op,
+        place: Place,
+        width: usize,
+        shape: Shape,
+    ) {
+        let named = (random.below(2) == 1)
+            .then(|| subset(random, place.rows))
+            .filter(|rows| !rows.is_empty());
         let rows = named.as_deref();
         let batch = masks(random, rows.map_or(place.rows, <[u32]>::len), width);
         let temperatures = vec![0.5; if random.below(2) == 0 { 1 } else { batch.len() }];
@@ -153,8 +172,14 @@ impl Launches {
         let Shape { blocks, threads, skew } = shape;
         let greedy = u32::from(op == Op::Greedy);
         let sizes = [stride, place.ids, batch.len()].map(|n| n as u32);
-        let lists =
-            [batch.row_words(), width, part.len(), words.len(), rows.map_or(0, <[u32]>::len), temperatures.len()];
+        let lists = [
+            batch.row_words(),
+            width,
+            part.len(),
+            words.len(),
+            rows.map_or(0, <[u32]>::len),
+            temperatures.len(),
+        ];
         self.input.extend(list(&[greedy, kind]));
         self.input.extend(list(&sizes));
         self.input.extend(list(&[blocks, threads, skew]));
@@ -169,7 +194,9 @@ impl Launches {
         match op {
             Op::Apply => left = masked(&values, place, &batch, rows),
             Op::Greedy => {
-                for (row, (token, score)) in chosen(&values, place, &batch, rows, &temperatures).iter().enumerate() {
+                for (row, (token, score)) in
+                    chosen(&values, place, &batch, rows, &temperatures).iter().enumerate()
+                {
                     out[row] = token.unwrap_or(u32::MAX);
                     out[batch.len() + row] = *score;
                 }
@@ -178,14 +205,18 @@ impl Launches {
         self.output.extend(bytes(&left[begin..]));
         self.output.extend(list(&out));
         self.output.extend([0; 4]);
-        let label = format!("{op:?} {:?} {place:?} width {width} {shape:?} rows {rows:?}", T::DTYPE);
+        let label =
+            format!("{op:?} {:?} {place:?} width {width} {shape:?} rows {rows:?}", T::DTYPE);
         self.labels.push((self.output.len(), label));
     }
 
     /// Runs all launches in one process and compares.
     fn check(self, program: &Path) {
-        let mut child =
-            Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program runs");
+        let mut child = Command::new(program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program runs");
         let mut stdin = child.stdin.take().expect("standard input");
         let input = self.input;
         let writer = std::thread::spawn(move || stdin.write_all(&input));

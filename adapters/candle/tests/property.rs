@@ -6,8 +6,9 @@ use proptest::prelude::*;
 use crate::case::{DTYPES, Place, Random, WIDTHS, check_dtype};
 
 fn place() -> impl Strategy<Value = Place> {
-    (0..5usize, 0..200usize, 0..9usize, 0..9usize, 0..3usize, 0..2usize)
-        .prop_map(|(rows, ids, left, right, above, below)| Place { rows, ids, left, right, above, below })
+    (0..5usize, 0..200usize, 0..9usize, 0..9usize, 0..3usize, 0..2usize).prop_map(
+        |(rows, ids, left, right, above, below)| Place { rows, ids, left, right, above, below },
+    )
 }
 
 proptest! {
@@ -24,7 +25,10 @@ fn all_widths_and_types() {
     let mut random = Random(7);
     for dtype in DTYPES {
         for ids in WIDTHS {
-            let views = [Place::plain(3, ids), Place { left: 3, right: 2, above: 1, below: 1, ..Place::plain(3, ids) }];
+            let views = [
+                Place::plain(3, ids),
+                Place { left: 3, right: 2, above: 1, below: 1, ..Place::plain(3, ids) },
+            ];
             for place in views {
                 // Masks as wide as the logits, narrower, and wider.
                 for width in [ids, (ids / 2).max(1), ids + 40] {

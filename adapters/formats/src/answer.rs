@@ -1,6 +1,8 @@
 //! Answers that obey a structural tag.
 
-use louver::front::structural_tag::{StructuralTag, StructuralTagError, StructuralTagErrors, StructuralTagOptions};
+use louver::front::structural_tag::{
+    StructuralTag, StructuralTagError, StructuralTagErrors, StructuralTagOptions,
+};
 use louver::ids::RuleId;
 use louver::limits::Limits;
 use louver::spec::json::Json;
@@ -36,7 +38,10 @@ impl AnswerTag {
     fn pointer(&self, pointer: &str) -> String {
         match pointer.strip_prefix("/format/tags/").filter(|_| self.older) {
             Some(rest) => {
-                format!("/response_format/structures/{}", rest.replacen("/content/json_schema", "/schema", 1))
+                format!(
+                    "/response_format/structures/{}",
+                    rest.replacen("/content/json_schema", "/schema", 1)
+                )
             }
             None => format!("/response_format{pointer}"),
         }
@@ -54,8 +59,12 @@ impl Lowering<'_> {
                 Some(self.builder.import(&grammar))
             }
             Err(StructuralTagErrors(errors)) => {
-                let rebase = |e: StructuralTagError| StructuralTagError { pointer: answer.pointer(&e.pointer), ..e };
-                self.parts.tag = Some(StructuralTagErrors(errors.into_iter().map(rebase).collect()));
+                let rebase = |e: StructuralTagError| StructuralTagError {
+                    pointer: answer.pointer(&e.pointer),
+                    ..e
+                };
+                self.parts.tag =
+                    Some(StructuralTagErrors(errors.into_iter().map(rebase).collect()));
                 None
             }
         }

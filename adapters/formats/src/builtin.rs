@@ -55,7 +55,8 @@ fn json() -> ArgumentStyle {
 
 impl BuiltinFormat {
     pub(crate) fn bind(&mut self, how: Settle<'_>) {
-        let parts = self.header.iter_mut().chain(self.also.iter_mut().flatten()).chain(&mut self.trailer);
+        let parts =
+            self.header.iter_mut().chain(self.also.iter_mut().flatten()).chain(&mut self.trailer);
         parts.for_each(|part| part.bind(how));
         self.begin.iter_mut().chain(&mut self.end).for_each(|marker| marker.bind(how));
         self.arguments.bind(how);
@@ -76,7 +77,10 @@ impl BuiltinFormat {
 
     /// The schema of a tool's arguments; none if it is called with code.
     pub(crate) fn schema(&self, builtin: &Builtin) -> Option<Json> {
-        builtin.parameters.clone().or_else(|| self.known.get(&builtin.name).cloned().map(Json::from))
+        builtin
+            .parameters
+            .clone()
+            .or_else(|| self.known.get(&builtin.name).cloned().map(Json::from))
     }
 }
 
@@ -85,7 +89,10 @@ impl WireFormat {
     pub(crate) fn headers(&self, own: bool, code: bool) -> Vec<&[Part]> {
         match self.builtin.as_ref().filter(|_| own) {
             Some(builtin) => builtin.headers(code),
-            None => std::iter::once(&self.call.header).chain(&self.call.also).map(Vec::as_slice).collect(),
+            None => std::iter::once(&self.call.header)
+                .chain(&self.call.also)
+                .map(Vec::as_slice)
+                .collect(),
         }
     }
 
@@ -96,13 +103,18 @@ impl WireFormat {
 
     /// Texts that bare code does not begin with: what begins other calls behind the same marker.
     fn begins_calls(&self, builtins: &[Builtin]) -> Vec<Vec<u8>> {
-        let Some(own) = self.builtin.as_ref().filter(|own| own.bare_code) else { return Vec::new() };
+        let Some(own) = self.builtin.as_ref().filter(|own| own.bare_code) else {
+            return Vec::new();
+        };
         let begins: Vec<String> = own.begin.iter().flat_map(Marker::texts_of_spellings).collect();
-        let calls = self.call.begin.iter().chain(self.sure_spellings().map(|spelling| &spelling.begin));
+        let calls =
+            self.call.begin.iter().chain(self.sure_spellings().map(|spelling| &spelling.begin));
         let calls = calls.flat_map(Marker::texts_of_spellings);
-        let behind =
-            |call: String| begins.iter().find_map(|begin| call.strip_prefix(begin.as_str()).map(str::to_owned));
-        let mut out: Vec<String> = calls.filter_map(behind).filter(|rest| !rest.is_empty()).collect();
+        let behind = |call: String| {
+            begins.iter().find_map(|begin| call.strip_prefix(begin.as_str()).map(str::to_owned))
+        };
+        let mut out: Vec<String> =
+            calls.filter_map(behind).filter(|rest| !rest.is_empty()).collect();
         for builtin in builtins.iter().filter(|builtin| own.schema(builtin).is_some()) {
             out.extend(own.headers(false).into_iter().map(|header| written(header, &builtin.name)));
         }
@@ -138,7 +150,9 @@ impl Lowering<'_> {
         let begins = self.format.begins_calls(&self.request.builtins);
         let ends = self.format.builtin_end().map(Marker::text_heads).unwrap_or_default();
         let any = || Expr::star(spell_utf8(&SCALARS));
-        let body = if ends.is_empty() && begins.is_empty() && !self.format.builtin.as_ref().is_some_and(|b| b.bare_code)
+        let body = if ends.is_empty()
+            && begins.is_empty()
+            && !self.format.builtin.as_ref().is_some_and(|b| b.bare_code)
         {
             any()
         } else {
@@ -151,7 +165,8 @@ impl Lowering<'_> {
             let begins = begins.iter().map(|text| Expr::seq([Expr::bytes(text), any()]));
             let others = regular::automaton(&Expr::alt(begins.chain([Expr::Empty])), &[], limit);
             let texts = text_dfa(&frame, limit).ok().zip(others.ok());
-            let body = texts.and_then(|(texts, others)| texts.combine(&others, Combine::Minus, limit).ok());
+            let body = texts
+                .and_then(|(texts, others)| texts.combine(&others, Combine::Minus, limit).ok());
             // Past the limit, nothing is code.
             body.map_or(Expr::Never, |dfa| Expr::Automaton(std::sync::Arc::new(dfa.minimize())))
         };
@@ -159,7 +174,10 @@ impl Lowering<'_> {
     }
 
     /// Whether the parts of the request that concern the model's own tools fit the format.
-    pub(crate) fn check_builtins(format: &WireFormat, builtins: &[Builtin]) -> Result<(), LowerError> {
+    pub(crate) fn check_builtins(
+        format: &WireFormat,
+        builtins: &[Builtin],
+    ) -> Result<(), LowerError> {
         let Some(own) = &format.builtin else {
             if builtins.is_empty() {
                 return Ok(());
@@ -168,8 +186,7 @@ impl Lowering<'_> {
         };
         let code = builtins.iter().filter(|builtin| own.schema(builtin).is_none()).count();
         if own.bare_code && code > 1 {
-            let what =
-                "several tools of the model's own that are called with code, in a format that does not name them";
+            let what = "several tools of the model's own that are called with code, in a format that does not name them";
             return Err(LowerError::Combination { what });
         }
         Ok(())

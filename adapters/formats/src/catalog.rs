@@ -120,7 +120,8 @@ impl Catalog {
         let template = hints.chat_template.map(unescape);
         let mut candidates: Vec<(Strength, Detected)> = Vec::new();
         for format in &self.formats {
-            let fitting = format.detect.iter().filter(|rule| fits(rule, template.as_deref(), &hints));
+            let fitting =
+                format.detect.iter().filter(|rule| fits(rule, template.as_deref(), &hints));
             if let Some(rule) = fitting.max_by_key(|rule| Strength::of(rule)) {
                 let found = Detected { name: format.name.clone(), reason: reason(rule) };
                 candidates.push((Strength::of(rule), found));
@@ -129,7 +130,8 @@ impl Catalog {
         // What a template says outweighs what a configuration says, and that what a tokenizer says.
         let best = candidates.iter().map(|(strength, _)| *strength).max();
         candidates.retain(|(strength, _)| Some(*strength) == best);
-        let mut candidates: Vec<Detected> = candidates.into_iter().map(|(_, found)| found).collect();
+        let mut candidates: Vec<Detected> =
+            candidates.into_iter().map(|(_, found)| found).collect();
         match candidates.len() {
             1 => Ok(candidates.remove(0)),
             0 => {
@@ -156,7 +158,10 @@ enum Strength {
 
 impl Strength {
     fn of(rule: &DetectRule) -> Strength {
-        match (rule.template.is_empty(), rule.model_type.is_empty() && rule.architectures.is_empty()) {
+        match (
+            rule.template.is_empty(),
+            rule.model_type.is_empty() && rule.architectures.is_empty(),
+        ) {
             (false, _) => Strength::Template,
             (true, false) => Strength::Configuration,
             (true, true) => Strength::Tokens,
@@ -180,7 +185,9 @@ fn fits(rule: &DetectRule, template: Option<&str>, hints: &ModelHints<'_>) -> bo
 }
 
 fn reason(rule: &DetectRule) -> String {
-    let list = |texts: &[String], word| texts.iter().map(|t| format!("{t:?}")).collect::<Vec<_>>().join(word);
+    let list = |texts: &[String], word| {
+        texts.iter().map(|t| format!("{t:?}")).collect::<Vec<_>>().join(word)
+    };
     let parts = [
         ("the chat template has ", &rule.template, " and "),
         ("the tokenizer has ", &rule.tokens, " and "),
@@ -188,5 +195,7 @@ fn reason(rule: &DetectRule) -> String {
         ("the architecture is ", &rule.architectures, " or "),
     ];
     let said = parts.iter().filter(|(_, texts, _)| !texts.is_empty());
-    said.map(|(what, texts, word)| format!("{what}{}", list(texts, word))).collect::<Vec<_>>().join(", and ")
+    said.map(|(what, texts, word)| format!("{what}{}", list(texts, word)))
+        .collect::<Vec<_>>()
+        .join(", and ")
 }

@@ -120,7 +120,9 @@ pub(crate) fn decode(bytes: &[u8]) -> (String, usize) {
     while let Some(chunk) = chunks.next() {
         text.push_str(chunk.valid());
         let bad = chunk.invalid();
-        if chunks.peek().is_none() && std::str::from_utf8(bad).is_err_and(|e| e.error_len().is_none()) {
+        if chunks.peek().is_none()
+            && std::str::from_utf8(bad).is_err_and(|e| e.error_len().is_none())
+        {
             return (text, bad.len());
         }
         if !bad.is_empty() {

@@ -12,7 +12,9 @@ impl WireFormat {
     /// read back. The first fault is returned.
     pub fn check(&self) -> Result<(), FormatError> {
         match self.fault() {
-            Some((pointer, what)) => Err(FormatError::Invalid { format: self.name.clone(), pointer, what }),
+            Some((pointer, what)) => {
+                Err(FormatError::Invalid { format: self.name.clone(), pointer, what })
+            }
             None => Ok(()),
         }
     }
@@ -22,29 +24,35 @@ impl WireFormat {
             return Some(("/name", "is empty"));
         }
         let call = &self.call;
-        let markers =
-            (self.reasoning.iter().flat_map(|r| [("/reasoning/begin", &r.begin), ("/reasoning/end", &r.end)]))
-                .chain(self.section.iter().map(|s| ("/section/begin", &s.begin)))
-                .chain(self.section.iter().filter_map(|s| s.end.as_ref()).map(|m| ("/section/end", m)))
-                .chain(self.text.begin.iter().map(|m| ("/text/begin", m)))
-                .chain(self.text.end.iter().map(|m| ("/text/end", m)))
-                .chain(self.end.iter().map(|m| ("/end", m)))
-                .chain(call.begin.iter().map(|m| ("/call/begin", m)))
-                .chain(call.end.iter().map(|m| ("/call/end", m)))
-                .chain(self.messages.iter().flat_map(|m| m.markers()));
+        let markers = (self
+            .reasoning
+            .iter()
+            .flat_map(|r| [("/reasoning/begin", &r.begin), ("/reasoning/end", &r.end)]))
+        .chain(self.section.iter().map(|s| ("/section/begin", &s.begin)))
+        .chain(self.section.iter().filter_map(|s| s.end.as_ref()).map(|m| ("/section/end", m)))
+        .chain(self.text.begin.iter().map(|m| ("/text/begin", m)))
+        .chain(self.text.end.iter().map(|m| ("/text/end", m)))
+        .chain(self.end.iter().map(|m| ("/end", m)))
+        .chain(call.begin.iter().map(|m| ("/call/begin", m)))
+        .chain(call.end.iter().map(|m| ("/call/end", m)))
+        .chain(self.messages.iter().flat_map(|m| m.markers()));
         for (pointer, m) in markers {
             if let Some(what) = marker_fault(m) {
                 return Some((pointer, what));
             }
         }
-        let texts = (self.reasoning.iter().flat_map(|r| &r.excludes).map(|t| ("/reasoning/excludes", t)))
-            .chain(self.text.excludes.iter().map(|t| ("/text/excludes", t)))
-            .chain(self.stop_tokens.iter().map(|t| ("/stop_tokens", t)));
+        let texts =
+            (self.reasoning.iter().flat_map(|r| &r.excludes).map(|t| ("/reasoning/excludes", t)))
+                .chain(self.text.excludes.iter().map(|t| ("/text/excludes", t)))
+                .chain(self.stop_tokens.iter().map(|t| ("/stop_tokens", t)));
         if let Some((pointer, _)) = texts.into_iter().find(|(_, text)| text.is_empty()) {
             return Some((pointer, EMPTY));
         }
-        let glues = (self.section.iter().flat_map(|s| [("/section/lead", &s.lead), ("/section/trail", &s.trail)]))
-            .chain([("/call/separator", &call.separator)]);
+        let glues = (self
+            .section
+            .iter()
+            .flat_map(|s| [("/section/lead", &s.lead), ("/section/trail", &s.trail)]))
+        .chain([("/call/separator", &call.separator)]);
         for (pointer, glue) in glues {
             if let Some(what) = glue_fault(glue) {
                 return Some((pointer, what));
@@ -53,8 +61,13 @@ impl WireFormat {
         if self.text.begin.is_some() != self.text.end.is_some() {
             return Some(("/text", "has `begin` without `end`, or `end` without `begin`"));
         }
-        if self.messages.is_some() && (self.text.end.is_none() || self.section.is_some() || self.end.is_some()) {
-            return Some(("/messages", "needs text with `begin` and `end`, and has no `section` and no `end`"));
+        if self.messages.is_some()
+            && (self.text.end.is_none() || self.section.is_some() || self.end.is_some())
+        {
+            return Some((
+                "/messages",
+                "needs text with `begin` and `end`, and has no `section` and no `end`",
+            ));
         }
         if let Some(fault) = self.builtin_fault().or_else(|| self.frame_fault()) {
             return Some(fault);
@@ -73,11 +86,16 @@ impl WireFormat {
 
     fn builtin_fault(&self) -> Option<Fault> {
         let own = self.builtin.as_ref()?;
-        if let Some((pointer, what)) = own.markers().into_iter().find_map(|(p, m)| Some((p, marker_fault(m)?))) {
+        if let Some((pointer, what)) =
+            own.markers().into_iter().find_map(|(p, m)| Some((p, marker_fault(m)?)))
+        {
             return Some((pointer, what));
         }
         if self.messages.is_some() && (own.begin.is_some() || own.bare_code) {
-            return Some(("/builtin/begin", "is a message's header where turns are rows of messages"));
+            return Some((
+                "/builtin/begin",
+                "is a message's header where turns are rows of messages",
+            ));
         }
         if self.messages.is_none() && (own.begin.is_none() || self.text.end.is_some()) {
             return Some(("/builtin", "needs `begin`, and text without markers"));
@@ -85,8 +103,9 @@ impl WireFormat {
         if self.builtin_end().is_none() {
             return Some(("/builtin/end", "is needed where other calls have no end"));
         }
-        for (pointer, header) in
-            [("/builtin/header", &own.header)].into_iter().chain(own.also.iter().map(|h| ("/builtin/also", h)))
+        for (pointer, header) in [("/builtin/header", &own.header)]
+            .into_iter()
+            .chain(own.also.iter().map(|h| ("/builtin/also", h)))
         {
             if let Some(what) = header_fault(header) {
                 return Some((pointer, what));
@@ -114,7 +133,9 @@ impl WireFormat {
         if frame.end.spellings().iter().any(|atoms| atoms.len() > 1) {
             return Some(("/frame/end", "is more than one text or token"));
         }
-        let plain = self.messages.is_none() && self.text.end.is_none() && self.text.place != TextPlace::InsteadOfCalls;
+        let plain = self.messages.is_none()
+            && self.text.end.is_none()
+            && self.text.place != TextPlace::InsteadOfCalls;
         (!plain).then_some(("/frame", "needs text without markers beside calls"))
     }
 
@@ -123,15 +144,21 @@ impl WireFormat {
             return Some(("/spellings", "are headers of calls where turns are rows of messages"));
         }
         // What ends with the beginning of another spelling would begin that one.
-        let (begins, own) = (self.sure_begins(), self.builtin.as_ref().and_then(|own| own.begin.as_ref()));
+        let (begins, own) =
+            (self.sure_begins(), self.builtin.as_ref().and_then(|own| own.begin.as_ref()));
         let own = own.map(Marker::text_heads).unwrap_or_default();
-        let spelled: Vec<String> = self.spellings.iter().flat_map(|spelling| spelling.begin.text_heads()).collect();
-        let ends = |text: &String| spelled.iter().any(|begin| begin != text && text.ends_with(begin));
+        let spelled: Vec<String> =
+            self.spellings.iter().flat_map(|spelling| spelling.begin.text_heads()).collect();
+        let ends =
+            |text: &String| spelled.iter().any(|begin| begin != text && text.ends_with(begin));
         if begins.iter().any(|text| ends(text) && !own.iter().any(|own| text.starts_with(own))) {
             return Some(("/spellings/begin", "ends another beginning of calls"));
         }
         self.spellings.iter().find_map(|spelling| {
-            let markers = [("/spellings/begin", Some(&spelling.begin)), ("/spellings/end", spelling.end.as_ref())];
+            let markers = [
+                ("/spellings/begin", Some(&spelling.begin)),
+                ("/spellings/end", spelling.end.as_ref()),
+            ];
             let marker = |(at, marker): (_, Option<&Marker>)| Some((at, marker_fault(marker?)?));
             let trailer = (names(&spelling.trailer) > 0).then_some("must not have the tool's name");
             let trailer = trailer.or_else(|| spelling.trailer.iter().find_map(part_fault));
@@ -140,9 +167,13 @@ impl WireFormat {
             (markers.into_iter().find_map(marker))
                 .or_else(|| Some(("/spellings/header", header_fault(&spelling.header)?)))
                 .or_else(|| Some(("/spellings/trailer", trailer?)))
-                .or_else(|| Some(("/spellings/separator", glue_fault(spelling.separator.as_ref()?)?)))
+                .or_else(|| {
+                    Some(("/spellings/separator", glue_fault(spelling.separator.as_ref()?)?))
+                })
                 .or_else(|| style_fault(style).map(|(_, what)| ("/spellings/arguments", what)))
-                .or_else(|| bare.then_some(("/spellings/trailer", "is needed behind such arguments")))
+                .or_else(|| {
+                    bare.then_some(("/spellings/trailer", "is needed behind such arguments"))
+                })
                 .or_else(|| Some(("/spellings/text_unless", spelling.text_fault()?)))
         })
     }
@@ -152,8 +183,9 @@ impl WireFormat {
         if call.begin.is_none() && self.section.is_none() && self.messages.is_none() {
             return Some(("/call/begin", "is needed where there is no section"));
         }
-        for (pointer, header) in
-            [("/call/header", &call.header)].into_iter().chain(call.also.iter().map(|h| ("/call/also", h)))
+        for (pointer, header) in [("/call/header", &call.header)]
+            .into_iter()
+            .chain(call.also.iter().map(|h| ("/call/also", h)))
         {
             if let Some(what) = header_fault(header) {
                 return Some((pointer, what));
@@ -166,7 +198,10 @@ impl WireFormat {
             return Some(("/call/trailer", what));
         }
         if call.trailer.is_empty() && call.end.is_none() && !ends_itself(&call.arguments) {
-            return Some(("/call/end", "with such arguments a call needs a trailer or an end marker"));
+            return Some((
+                "/call/end",
+                "with such arguments a call needs a trailer or an end marker",
+            ));
         }
         style_fault(&call.arguments)
     }
@@ -179,7 +214,9 @@ fn ends_itself(style: &ArgumentStyle) -> bool {
 fn style_fault(style: &ArgumentStyle) -> Option<Fault> {
     match style {
         ArgumentStyle::Json | ArgumentStyle::Keywords => None,
-        ArgumentStyle::Delimited(marker) => marker_fault(marker).map(|what| ("/call/arguments/delimited", what)),
+        ArgumentStyle::Delimited(marker) => {
+            marker_fault(marker).map(|what| ("/call/arguments/delimited", what))
+        }
         ArgumentStyle::Tagged(style) => tagged_fault(style),
     }
 }
@@ -200,7 +237,8 @@ fn tagged_fault(style: &TaggedStyle) -> Option<Fault> {
     if let Some(what) = marker_fault(&style.close) {
         return Some(("/call/arguments/tagged/close", what));
     }
-    let one_text = |marker: &Marker| marker.texts_of_spellings().iter().all(|text| *text == marker.write());
+    let one_text =
+        |marker: &Marker| marker.texts_of_spellings().iter().all(|text| *text == marker.write());
     if !one_text(&style.close) {
         return Some(("/call/arguments/tagged/close", "has several texts"));
     }
@@ -208,22 +246,29 @@ fn tagged_fault(style: &TaggedStyle) -> Option<Fault> {
     if !style.open.last().is_some_and(fixed) {
         return Some((open, "must end with a text"));
     }
-    if !matches!(&style.open[..], [first, TagPart::Key(_), third, ..] if fixed(first) && fixed(third)) {
+    if !matches!(&style.open[..], [first, TagPart::Key(_), third, ..] if fixed(first) && fixed(third))
+    {
         return Some((open, "must begin with a text, the argument's name and another text"));
     }
     if style.open[2..].iter().any(|part| matches!(part, TagPart::Key(_))) {
         return Some((open, "names the argument twice"));
     }
     let kinds = style.open.iter().filter(|part| matches!(part, TagPart::Kind(_))).count();
-    let bare = style.open.windows(2).any(|two| matches!(two[0], TagPart::Kind(_)) && !fixed(&two[1]));
+    let bare =
+        style.open.windows(2).any(|two| matches!(two[0], TagPart::Kind(_)) && !fixed(&two[1]));
     if kinds > 1 || bare {
         return Some((open, "a word for the type may stand once, with a text behind it"));
     }
-    if let Some(TagPart::Kind(kind)) = style.open.iter().find(|part| matches!(part, TagPart::Kind(_))) {
+    if let Some(TagPart::Kind(kind)) =
+        style.open.iter().find(|part| matches!(part, TagPart::Kind(_)))
+    {
         let w = &kind.kind;
         let others = [&w.number, &w.boolean, &w.null, &w.array, &w.object];
         if w.string.is_empty() || others.iter().any(|word| word.is_empty() || **word == w.string) {
-            return Some((open, "strings need a word for their type that no other type has, and words are not empty"));
+            return Some((
+                open,
+                "strings need a word for their type that no other type has, and words are not empty",
+            ));
         }
     }
     if style.excludes.iter().any(String::is_empty) {
@@ -255,7 +300,9 @@ fn part_fault(part: &Part) -> Option<&'static str> {
             Some("has a name that may be missing")
         }
         Part::Maybe(part) => part.maybe.iter().find_map(part_fault),
-        Part::Gap(gap) if !gap.gap.bytes().all(|b| b.is_ascii_whitespace()) => Some("a gap is white space"),
+        Part::Gap(gap) if !gap.gap.bytes().all(|b| b.is_ascii_whitespace()) => {
+            Some("a gap is white space")
+        }
         Part::Marker(marker) => marker_fault(marker),
         _ => None,
     }

@@ -9,7 +9,8 @@ use crate::custom::CustomTool;
 use crate::format::WireFormat;
 use crate::plan::Plan;
 use crate::request::{
-    Builtin, LowerError, Parallel, Reasoning, ReasoningBudget, RequestError, Strictness, ToolRequest,
+    Builtin, LowerError, Parallel, Reasoning, ReasoningBudget, RequestError, Strictness,
+    ToolRequest,
 };
 
 /// Builds what one turn may be. Names and texts are data throughout: nothing is pasted into grammar text.
@@ -167,7 +168,11 @@ impl ToolConstraint {
     }
 
     /// The same, settled for an engine's vocabulary and compiled, with the engine's limits; see [`ToolRequest::compile`].
-    pub fn compile(&self, engine: &Engine, format: &WireFormat) -> Result<(Plan, Constraint), ConstraintError> {
+    pub fn compile(
+        &self,
+        engine: &Engine,
+        format: &WireFormat,
+    ) -> Result<(Plan, Constraint), ConstraintError> {
         self.request.clone().compile(engine, format)
     }
 }

@@ -95,9 +95,13 @@ impl CustomTool {
         let at = |pointer: String, kind| vec![ToolError { pointer, kind }];
         let (pointer, members) = match (entry.get("custom"), entry) {
             (Some(Json::Object(members)), _) => (format!("/tools/{k}/custom"), members),
-            (Some(_), _) => return Err(at(format!("/tools/{k}/custom"), ToolErrorKind::Expected("an object"))),
+            (Some(_), _) => {
+                return Err(at(format!("/tools/{k}/custom"), ToolErrorKind::Expected("an object")));
+            }
             (None, Json::Object(members)) => (format!("/tools/{k}"), members),
-            (None, _) => return Err(at(format!("/tools/{k}"), ToolErrorKind::Expected("an object"))),
+            (None, _) => {
+                return Err(at(format!("/tools/{k}"), ToolErrorKind::Expected("an object")));
+            }
         };
         let mut faults = unknown_in_custom(&pointer, entry, members);
         let mut fault = |pointer: String, kind| faults.push(ToolError { pointer, kind });
@@ -136,7 +140,11 @@ impl CustomTool {
                 (CustomInput::Text, "")
             }
         };
-        if faults.is_empty() { Ok(CustomTool { name, description, input, pointer, grammar }) } else { Err(faults) }
+        if faults.is_empty() {
+            Ok(CustomTool { name, description, input, pointer, grammar })
+        } else {
+            Err(faults)
+        }
     }
 
     /// The function that stands for it in a chat template, in the wrapped form: one argument, `input`, whose description has the
@@ -146,7 +154,9 @@ impl CustomTool {
         let grammar = match &self.input {
             CustomInput::Text => None,
             CustomInput::Lark(text) => Some(format!("Text of this Lark grammar:\n{text}")),
-            CustomInput::Regex(text) => Some(format!("Text that this regular expression matches: {text}")),
+            CustomInput::Regex(text) => {
+                Some(format!("Text that this regular expression matches: {text}"))
+            }
         };
         if let Some(grammar) = grammar {
             input["description"] = grammar.into();
@@ -155,8 +165,7 @@ impl CustomTool {
         if let Some(description) = &self.description {
             function["description"] = description.as_str().into();
         }
-        function["parameters"] =
-            json!({"type": "object", "properties": {INPUT: input}, "required": [INPUT], "additionalProperties": false});
+        function["parameters"] = json!({"type": "object", "properties": {INPUT: input}, "required": [INPUT], "additionalProperties": false});
         json!({"type": "function", "function": function})
     }
 
@@ -179,21 +188,27 @@ impl CustomTool {
     }
 
     /// The grammar of the input, without what it says of captures and the like; none if it may be any text. Warnings too.
-    pub(crate) fn grammar(&self, limits: &Limits) -> Result<Option<(Grammar, Diagnostics)>, CustomErrorReason> {
+    pub(crate) fn grammar(
+        &self,
+        limits: &Limits,
+    ) -> Result<Option<(Grammar, Diagnostics)>, CustomErrorReason> {
         let mut lowered = match &self.input {
             CustomInput::Text => return Ok(None),
             CustomInput::Lark(text) => {
-                let lowered = lark::lower(text, &LarkOptions::default(), limits).map_err(CustomErrorReason::Lark)?;
+                let lowered = lark::lower(text, &LarkOptions::default(), limits)
+                    .map_err(CustomErrorReason::Lark)?;
                 (lowered.grammar, lowered.warnings)
             }
             CustomInput::Regex(text) => {
-                let grammar = regex::lower(text, &REGEX, limits).map_err(CustomErrorReason::Regex)?;
+                let grammar =
+                    regex::lower(text, &REGEX, limits).map_err(CustomErrorReason::Regex)?;
                 (grammar, Diagnostics::new("regex", text))
             }
         };
         for rule in &mut lowered.0.rules {
             // Labels are the plan's; nobody asks for captures.
-            (rule.attributes.label, rule.attributes.capture, rule.attributes.hidden) = (None, None, false);
+            (rule.attributes.label, rule.attributes.capture, rule.attributes.hidden) =
+                (None, None, false);
         }
         Ok(Some(lowered))
     }
@@ -209,7 +224,9 @@ impl CustomTool {
         let both = both.simplify(Simplify::Full).map_err(CompileError::from)?.into_owned();
         match Compiled::new(&both, limits) {
             Ok(_) => Ok(both),
-            Err(CompileError::Empty { .. }) => Err(CustomErrorReason::Empty { format: format.to_owned() }),
+            Err(CompileError::Empty { .. }) => {
+                Err(CustomErrorReason::Empty { format: format.to_owned() })
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -233,16 +250,33 @@ fn unknown_in_custom(pointer: &str, entry: &Json, members: &Object) -> Vec<ToolE
         unknown_members(at, entry, &["type", "custom"], &mut faults);
     }
     let known: &[&str] = if wrapper.is_some() { &[] } else { &["type"] };
-    unknown_members(pointer, members, &[known, &["name", "description", "format"]].concat(), &mut faults);
+    unknown_members(
+        pointer,
+        members,
+        &[known, &["name", "description", "format"]].concat(),
+        &mut faults,
+    );
     let Some(Json::Object(format)) = members.get("format") else { return faults };
-    unknown_members(&format!("{pointer}/format"), format, &["type", "grammar", "syntax", "definition"], &mut faults);
+    unknown_members(
+        &format!("{pointer}/format"),
+        format,
+        &["type", "grammar", "syntax", "definition"],
+        &mut faults,
+    );
     if let Some(Json::Object(grammar)) = format.get("grammar") {
-        unknown_members(&format!("{pointer}/format/grammar"), grammar, &["syntax", "definition"], &mut faults);
+        unknown_members(
+            &format!("{pointer}/format/grammar"),
+            grammar,
+            &["syntax", "definition"],
+            &mut faults,
+        );
     }
     faults
 }
 
-fn parse_format(format: &Object) -> Result<(CustomInput, &'static str), (&'static str, ToolErrorKind)> {
+fn parse_format(
+    format: &Object,
+) -> Result<(CustomInput, &'static str), (&'static str, ToolErrorKind)> {
     match format.get("type").and_then(Json::as_str) {
         Some("text") => return Ok((CustomInput::Text, "")),
         Some("grammar") => {}
@@ -257,7 +291,11 @@ fn parse_format(format: &Object) -> Result<(CustomInput, &'static str), (&'stati
         Some(Json::String(text)) => text.clone(),
         _ => return Err((definition_at, ToolErrorKind::Expected("a string"))),
     };
-    let below = if definition_at == "/definition" { "/format/definition" } else { "/format/grammar/definition" };
+    let below = if definition_at == "/definition" {
+        "/format/definition"
+    } else {
+        "/format/grammar/definition"
+    };
     match grammar.get("syntax").and_then(Json::as_str) {
         Some("lark") => Ok((CustomInput::Lark(definition), below)),
         Some("regex") => Ok((CustomInput::Regex(definition), below)),

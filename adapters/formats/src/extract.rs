@@ -181,10 +181,14 @@ impl Extractor {
                 let why = Cut::Turn;
                 (!complete).then(|| Event::Incomplete { why, call: None, partial: lossy(markers) })
             }
-            State::Reasoning => Some(Event::Incomplete { why: Cut::Reasoning, call: None, partial: String::new() }),
-            State::Response => {
-                (!complete).then(|| Event::Incomplete { why: Cut::Response, call: None, partial: String::new() })
+            State::Reasoning => {
+                Some(Event::Incomplete { why: Cut::Reasoning, call: None, partial: String::new() })
             }
+            State::Response => (!complete).then(|| Event::Incomplete {
+                why: Cut::Response,
+                call: None,
+                partial: String::new(),
+            }),
             State::Header { seen, .. } => {
                 Some(Event::Incomplete { why: Cut::CallHeader, call: None, partial: lossy(seen) })
             }
@@ -287,8 +291,10 @@ impl Extractor {
     fn resumed(&mut self, bytes: &[u8]) {
         if let State::Between { markers } = &self.state {
             let begins = self.plan.inner.format.unsure_begins();
-            let begin =
-                begins.iter().filter(|begin| markers.ends_with(begin.as_bytes())).max_by_key(|begin| begin.len());
+            let begin = begins
+                .iter()
+                .filter(|begin| markers.ends_with(begin.as_bytes()))
+                .max_by_key(|begin| begin.len());
             let begin = begin.cloned().unwrap_or_default();
             self.text(begin.as_bytes());
         }
@@ -337,11 +343,13 @@ impl Extractor {
         if matches!(self.state, State::Call { .. }) {
             return;
         }
-        let header =
-            match std::mem::replace(&mut self.state, State::Call { part: Cut::CallArguments, seen: Vec::new() }) {
-                State::Header { seen, .. } => seen,
-                _ => Vec::new(),
-            };
+        let header = match std::mem::replace(
+            &mut self.state,
+            State::Call { part: Cut::CallArguments, seen: Vec::new() },
+        ) {
+            State::Header { seen, .. } => seen,
+            _ => Vec::new(),
+        };
         let called = self.plan.tools().get(tool);
         let name = called.map(|t| t.name.clone()).unwrap_or_default();
         let kind = called.map(|t| t.kind).unwrap_or_default();
@@ -357,7 +365,8 @@ impl Extractor {
             // Where one tool's header is the beginning of another's, only the arguments decide between them, and the
             // header was held back until then.
             let text = String::from_utf8_lossy(bytes);
-            let len = read_header(&self.plan, tool, &text).map_or(0, |header| header.len.min(bytes.len()));
+            let len = read_header(&self.plan, tool, &text)
+                .map_or(0, |header| header.len.min(bytes.len()));
             let (header, rest) = bytes.split_at(len);
             self.header(tool, header, true);
             bytes = rest;
@@ -384,8 +393,19 @@ impl Extractor {
         self.start(tool);
         if closed && self.arguments.is_code() {
             // Code that could have been another call's header, or the end, is only known from the end.
-            let ends = self.plan.inner.format.builtin_end().map(Marker::texts_of_spellings).unwrap_or_default();
-            let len = ends.iter().filter(|end| bytes.ends_with(end.as_bytes())).map(String::len).max().unwrap_or(0);
+            let ends = self
+                .plan
+                .inner
+                .format
+                .builtin_end()
+                .map(Marker::texts_of_spellings)
+                .unwrap_or_default();
+            let len = ends
+                .iter()
+                .filter(|end| bytes.ends_with(end.as_bytes()))
+                .map(String::len)
+                .max()
+                .unwrap_or(0);
             self.argument_bytes(&bytes[..bytes.len() - len]);
             if self.cut {
                 return;
@@ -449,7 +469,12 @@ fn read_header(plan: &Plan, tool: usize, text: &str) -> Option<Header> {
     let name = &plan.tools().get(tool)?.name;
     let own = tool >= plan.inner.functions;
     let code = plan.inner.readers.get(tool).and_then(Option::as_ref).is_some_and(Reader::is_code);
-    let others = format.spellings.iter().enumerate().filter(|_| !own).map(|(at, s)| (Some(at), &s.header[..]));
+    let others = format
+        .spellings
+        .iter()
+        .enumerate()
+        .filter(|_| !own)
+        .map(|(at, s)| (Some(at), &s.header[..]));
     let headers = format.headers(own, code).into_iter().map(|parts| (None, parts)).chain(others);
     let read = headers.filter_map(|(spelling, parts)| {
         let mut id = None;
@@ -474,10 +499,13 @@ fn read_parts<'t>(
             Part::Text(text) => rest.strip_prefix(text.as_str())?,
             Part::Name(part) => rest.strip_prefix(part.name.write(name).as_str())?,
             Part::Gap(_) => rest.trim_start_matches([' ', '\t', '\n', '\r']),
-            Part::Maybe(part) => read_parts(&part.maybe, name, rest, id, from, whole).unwrap_or(rest),
-            Part::Marker(marker) => {
-                marker.texts_of_spellings().iter().find_map(|text| rest.strip_prefix(text.as_str()))?
+            Part::Maybe(part) => {
+                read_parts(&part.maybe, name, rest, id, from, whole).unwrap_or(rest)
             }
+            Part::Marker(marker) => marker
+                .texts_of_spellings()
+                .iter()
+                .find_map(|text| rest.strip_prefix(text.as_str()))?,
             Part::Id(part) => {
                 let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
                 let (own, behind) = rest.split_at(end);
@@ -486,7 +514,11 @@ fn read_parts<'t>(
                     WireId::Made | WireId::Id => "",
                 };
                 if from != WireId::Made {
-                    *id = Some(WireCallId { before: before.to_owned(), own: own.to_owned(), style: part.id });
+                    *id = Some(WireCallId {
+                        before: before.to_owned(),
+                        own: own.to_owned(),
+                        style: part.id,
+                    });
                 }
                 behind
             }

@@ -41,7 +41,11 @@ impl RequestFault {
 
     /// The messages about a text that stands at the pointer.
     pub(crate) fn of_text(pointer: &str, messages: &Diagnostics) -> Vec<RequestFault> {
-        messages.list().iter().map(|message| RequestFault::new(pointer, in_line(messages, message))).collect()
+        messages
+            .list()
+            .iter()
+            .map(|message| RequestFault::new(pointer, in_line(messages, message)))
+            .collect()
     }
 }
 
@@ -92,7 +96,9 @@ fn of_custom(error: &CustomError) -> Vec<RequestFault> {
 
 fn of_tag(errors: &StructuralTagErrors) -> Vec<RequestFault> {
     let of = |error: &louver::front::structural_tag::StructuralTagError| match &error.reason {
-        StructuralTagErrorReason::Grammar(messages) => RequestFault::of_text(&error.pointer, messages),
+        StructuralTagErrorReason::Grammar(messages) => {
+            RequestFault::of_text(&error.pointer, messages)
+        }
         reason => vec![RequestFault::new(&error.pointer, reason)],
     };
     errors.iter().flat_map(of).collect()
@@ -108,9 +114,11 @@ impl RequestError {
     /// What is wrong, each with its place.
     pub fn faults(&self) -> Vec<RequestFault> {
         match self {
-            RequestError::Tools(errors) => {
-                errors.0.iter().map(|error| RequestFault::new(&*error.pointer, &error.kind)).collect()
-            }
+            RequestError::Tools(errors) => errors
+                .0
+                .iter()
+                .map(|error| RequestFault::new(&*error.pointer, &error.kind))
+                .collect(),
             RequestError::Choice(error) => vec![of_choice(error)],
             RequestError::Builtin { tool, expected } => {
                 vec![RequestFault::new(format!("/tools/{tool}"), format!("expected {expected}"))]
@@ -134,7 +142,9 @@ impl LowerError {
             LowerError::Schemas(errors) => errors.iter().map(of_schema).collect(),
             LowerError::Parts(errors) => errors.faults(),
             LowerError::NoBuiltins { .. } => vec![RequestFault::new("/tools", self)],
-            LowerError::TooManyCalls { .. } => vec![RequestFault::new("/parallel_tool_calls", self)],
+            LowerError::TooManyCalls { .. } => {
+                vec![RequestFault::new("/parallel_tool_calls", self)]
+            }
             LowerError::TooMuchText { pointer, .. } => vec![RequestFault::new(&**pointer, self)],
             LowerError::NoReasoning { .. }
             | LowerError::Combination { .. }

@@ -375,7 +375,8 @@ impl WireFormat {
     fn settled(&self, how: Settle<'_>) -> WireFormat {
         let mut format = self.clone();
         let call = &mut format.call;
-        let headers = call.header.iter_mut().chain(call.also.iter_mut().flatten()).chain(&mut call.trailer);
+        let headers =
+            call.header.iter_mut().chain(call.also.iter_mut().flatten()).chain(&mut call.trailer);
         headers.for_each(|part| part.bind(how));
         call.separator.bind(how);
         call.begin.iter_mut().chain(&mut call.end).for_each(|marker| marker.bind(how));

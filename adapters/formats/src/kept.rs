@@ -37,7 +37,9 @@ impl Key {
     fn bytes(&self) -> usize {
         let ToolRequest { tools, builtins, response_format, .. } = &self.request;
         let parameters = tools.iter().map(|tool| &tool.parameters);
-        let schemas = parameters.chain(builtins.iter().filter_map(|b| b.parameters.as_ref())).chain(response_format);
+        let schemas = parameters
+            .chain(builtins.iter().filter_map(|b| b.parameters.as_ref()))
+            .chain(response_format);
         KEPT * schemas.map(|schema| schema.bytes()).sum::<usize>() + 4096
     }
 }
@@ -46,7 +48,11 @@ impl ToolRequest {
     /// Settles the request for an engine's vocabulary and limits, lowers it in a format and compiles it. A request that was compiled before
     /// gets the same plan and constraint, with all its masks, while they are kept:
     /// [`EngineOptions::grammar_cache_bytes`](louver::engine::EngineOptions::grammar_cache_bytes).
-    pub fn compile(mut self, engine: &Engine, format: &WireFormat) -> Result<(Plan, Constraint), ConstraintError> {
+    pub fn compile(
+        mut self,
+        engine: &Engine,
+        format: &WireFormat,
+    ) -> Result<(Plan, Constraint), ConstraintError> {
         self.settle(engine);
         let key = Key { format: format.clone(), request: self };
         let bytes = key.bytes();

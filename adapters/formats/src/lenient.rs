@@ -90,7 +90,10 @@ impl WireFormat {
     pub fn read(&self, request: &ToolRequest, text: &str) -> Result<Reading, ReadError> {
         // The format may be a user's own file: all that is made of it has the request's budget of
         // work.
-        fuel::with_default_budget(|| request.limits.compile_budget(text.len()), || self.read_within(request, text))
+        fuel::with_default_budget(
+            || request.limits.compile_budget(text.len()),
+            || self.read_within(request, text),
+        )
     }
 
     fn read_within(&self, request: &ToolRequest, text: &str) -> Result<Reading, ReadError> {
@@ -100,12 +103,16 @@ impl WireFormat {
         let mut recognizer = Recognizer::with_limits(compiled.clone(), &request.limits);
         let difference = match recognizer.push(text.as_bytes()) {
             Ok(()) if recognizer.is_complete() => {
-                return Ok(Reading { turn: as_constrained(&plan, compiled, text)?, differences: Vec::new() });
+                return Ok(Reading {
+                    turn: as_constrained(&plan, compiled, text)?,
+                    differences: Vec::new(),
+                });
             }
             Ok(()) => Difference::Unfinished,
             Err(_) => Difference::Refused { at: refused_at(&mut recognizer, text) },
         };
-        let scanned = Scan { format: &format, plan: &plan }.turn(text, request.reasoning == Reasoning::Opened);
+        let scanned = Scan { format: &format, plan: &plan }
+            .turn(text, request.reasoning == Reasoning::Opened);
         Ok(report(&plan, request, scanned, difference))
     }
 }
@@ -136,18 +143,27 @@ fn report(plan: &Plan, request: &ToolRequest, scanned: Scanned, difference: Diff
     reading.differences.push(difference);
     reading.turn.text = scanned.text;
     reading.turn.reasoning = scanned.reasoning;
-    reading.differences.extend(scanned.malformed.into_iter().map(|at| Difference::Malformed { at }));
+    reading
+        .differences
+        .extend(scanned.malformed.into_iter().map(|at| Difference::Malformed { at }));
     if scanned.open_reasoning {
         reading.differences.push(Difference::OpenReasoning);
     }
     for (k, (mut call, ended)) in scanned.calls.into_iter().enumerate() {
         call.name = offered_name(plan, request, &call).unwrap_or(call.name);
-        let custom = plan.tools().iter().any(|tool| tool.name == call.name && tool.kind == CallKind::Custom);
+        let custom =
+            plan.tools().iter().any(|tool| tool.name == call.name && tool.kind == CallKind::Custom);
         if let (true, Some(input)) = (custom, read_input(&call.arguments)) {
             (call.arguments, call.kind) = (input, CallKind::Custom);
         }
-        match plan.tools().iter().position(|tool| tool.name == call.name && tool.arguments.is_some()) {
-            None => reading.differences.push(Difference::UnknownTool { call: k, name: call.name.clone() }),
+        match plan
+            .tools()
+            .iter()
+            .position(|tool| tool.name == call.name && tool.arguments.is_some())
+        {
+            None => reading
+                .differences
+                .push(Difference::UnknownTool { call: k, name: call.name.clone() }),
             // Not the one string that stands for an input.
             Some(_) if custom && call.kind == CallKind::Function => {
                 reading.differences.push(Difference::Arguments { call: k, at: 0 });
@@ -177,14 +193,22 @@ fn offered_name(plan: &Plan, request: &ToolRequest, call: &Call) -> Option<Strin
         return None;
     }
     let name = call.name.split("<|").next().unwrap_or_default().trim();
-    let bare = ["functions.", "functions_"].iter().find_map(|space| name.strip_prefix(space)).unwrap_or(name);
+    let bare = ["functions.", "functions_"]
+        .iter()
+        .find_map(|space| name.strip_prefix(space))
+        .unwrap_or(name);
     let unnumbered = bare.trim_end_matches(|c: char| c.is_ascii_digit());
-    let unnumbered = if unnumbered.len() < bare.len() { unnumbered.trim_end_matches([':', '_', '.']) } else { bare };
+    let unnumbered = if unnumbered.len() < bare.len() {
+        unnumbered.trim_end_matches([':', '_', '.'])
+    } else {
+        bare
+    };
     if let Some(found) = [name, bare, unnumbered].into_iter().find(|name| known(name)) {
         return Some(found.to_owned());
     }
     let mut fitting = (0..plan.tools().len()).filter(|&tool| {
-        plan.tools()[tool].kind == CallKind::Function && mismatch(plan, request, tool, &call.arguments).is_none()
+        plan.tools()[tool].kind == CallKind::Function
+            && mismatch(plan, request, tool, &call.arguments).is_none()
     });
     let tool = fitting.next().filter(|_| unnumbered == "call")?;
     fitting.next().is_none().then(|| plan.tools()[tool].name.clone())
@@ -194,8 +218,15 @@ fn offered_name(plan: &Plan, request: &ToolRequest, call: &Call) -> Option<Strin
 fn mismatch(plan: &Plan, request: &ToolRequest, tool: usize, arguments: &str) -> Option<usize> {
     let schema = match request.tools.get(tool) {
         Some(tool) => request.arguments_schema(tool).into_owned(),
-        None if tool < request.functions() => return input_mismatch(request, tool - request.tools.len(), arguments),
-        None => plan.inner.format.builtin.as_ref()?.schema(request.builtins.get(tool - request.functions())?)?,
+        None if tool < request.functions() => {
+            return input_mismatch(request, tool - request.tools.len(), arguments);
+        }
+        None => plan
+            .inner
+            .format
+            .builtin
+            .as_ref()?
+            .schema(request.builtins.get(tool - request.functions())?)?,
     };
     // Members in any order where that is possible: their order is no fault.
     let orders = [MemberOrder::Any, request.schema_options.order];
@@ -203,8 +234,10 @@ fn mismatch(plan: &Plan, request: &ToolRequest, tool: usize, arguments: &str) ->
         let options = SchemaOptions { order, ..request.schema_options };
         json_schema::lower(&schema, &options, &request.limits).ok()
     })?;
-    let mut recognizer =
-        Recognizer::with_limits(Arc::new(Compiled::new(&grammar, &request.limits).ok()?), &request.limits);
+    let mut recognizer = Recognizer::with_limits(
+        Arc::new(Compiled::new(&grammar, &request.limits).ok()?),
+        &request.limits,
+    );
     match recognizer.push(arguments.as_bytes()) {
         Ok(()) => (!recognizer.is_complete()).then_some(arguments.len()),
         Err(_) => Some(refused_at(&mut recognizer, arguments)),

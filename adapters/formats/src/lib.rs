@@ -58,16 +58,20 @@ pub use custom::{CustomError, CustomErrorReason, CustomInput, CustomTool};
 pub use extract::{Cut, Event, Extractor};
 pub use fault::{PartErrors, RequestFault};
 pub use format::{
-    ArgumentStyle, CallFormat, DetectRule, FormatError, FrameFormat, KeyPart, KindPart, KindWords, MAX_GAP, Opener,
-    ParallelPolicy, ReasoningFormat, SectionFormat, TagPart, TaggedStyle, TextFormat, TextPlace, WireFormat, WireId,
+    ArgumentStyle, CallFormat, DetectRule, FormatError, FrameFormat, KeyPart, KindPart, KindWords,
+    MAX_GAP, Opener, ParallelPolicy, ReasoningFormat, SectionFormat, TagPart, TaggedStyle,
+    TextFormat, TextPlace, WireFormat, WireId,
 };
 pub use lenient::{Difference, ReadError, Reading};
-pub use marker::{GapPart, Glue, IdPart, IdStyle, Marker, MaybePart, NamePart, NameStyle, Part, Step};
+pub use marker::{
+    GapPart, Glue, IdPart, IdStyle, Marker, MaybePart, NamePart, NameStyle, Part, Step,
+};
 pub use messages::{Block, MessagesFormat};
 pub use plan::{Loose, Plan, Role, ToolPlan};
 pub use render::RenderOptions;
 pub use request::{
-    Builtin, LazyTools, LowerError, Parallel, Reasoning, ReasoningBudget, RequestError, Strictness, ToolRequest,
+    Builtin, LazyTools, LowerError, Parallel, Reasoning, ReasoningBudget, RequestError, Strictness,
+    ToolRequest,
 };
 pub use spelling::CallSpelling;
 pub use turn::{Call, CallKind, Incomplete, Turn, TurnCollector};

@@ -60,10 +60,15 @@ impl WireFormat {
         }
         let known = lowering.relaxed.len();
         let response = lowering.response();
-        if let Some(schema) = request.response_format.as_ref().filter(|_| lowering.relaxed.len() > known) {
+        if let Some(schema) =
+            request.response_format.as_ref().filter(|_| lowering.relaxed.len() > known)
+        {
             loose.push(Loose { tool: None, schema: schema.clone() });
         }
-        if lowering.parts.customs.is_empty() && lowering.parts.tag.is_none() && !lowering.parts.schemas.is_empty() {
+        if lowering.parts.customs.is_empty()
+            && lowering.parts.tag.is_none()
+            && !lowering.parts.schemas.is_empty()
+        {
             return Err(LowerError::Schemas(SchemaErrors(lowering.parts.schemas)));
         }
         if !lowering.parts.is_empty() {
@@ -81,7 +86,8 @@ impl WireFormat {
             let Some(Lowered { rule, reader }) = lowered else { continue };
             let own = k >= request.functions();
             let call = lowering.call(k, &tool.name, *rule, (own, reader.is_code()));
-            let calls = if own && self.messages.is_none() { &mut lowering.own } else { &mut bodies };
+            let calls =
+                if own && self.messages.is_none() { &mut lowering.own } else { &mut bodies };
             calls.push(call);
         }
         let mut styles = vec![(&self.call.arguments, lowered)];
@@ -99,8 +105,11 @@ impl WireFormat {
         let mut relaxed = lowering.relaxed;
         relaxed.extend(unflagged.into_iter().map(|(_, error)| error));
         let grammar = lowering.builder.finish(turn)?.into();
-        let readers = |lowered: Vec<Option<Lowered>>| lowered.into_iter().map(|l| l.map(|l| l.reader)).collect();
-        let mut styles = styles.into_iter().map(|(style, lowered)| (style.clone(), readers(lowered)));
+        let readers = |lowered: Vec<Option<Lowered>>| {
+            lowered.into_iter().map(|l| l.map(|l| l.reader)).collect()
+        };
+        let mut styles =
+            styles.into_iter().map(|(style, lowered)| (style.clone(), readers(lowered)));
         let readers = styles.next().map(|(_, readers)| readers).unwrap_or_default();
         let inner = PlanInner {
             grammar,
@@ -155,7 +164,8 @@ pub(crate) struct Lowering<'a> {
 impl Lowering<'_> {
     /// Whether the turn may call the tool.
     pub(crate) fn callable(&self, name: &str) -> bool {
-        let allowed = self.request.allowed.as_ref().is_none_or(|allowed| allowed.iter().any(|a| a == name));
+        let allowed =
+            self.request.allowed.as_ref().is_none_or(|allowed| allowed.iter().any(|a| a == name));
         allowed
             && match &self.request.tool_choice {
                 ToolChoice::Auto | ToolChoice::Required => true,
@@ -170,7 +180,8 @@ impl Lowering<'_> {
 
     /// Most calls of the turn; `None` for any number.
     pub(crate) fn most_calls(&self) -> Option<u32> {
-        if self.format.call.parallel == ParallelPolicy::One || matches!(self.request.tool_choice, ToolChoice::Named(_))
+        if self.format.call.parallel == ParallelPolicy::One
+            || matches!(self.request.tool_choice, ToolChoice::Named(_))
         {
             return Some(1);
         }
@@ -194,7 +205,8 @@ impl Lowering<'_> {
     /// Puts the label of arguments on them.
     pub(crate) fn as_arguments(&mut self, k: usize, name: &str, lowered: Lowered) -> Lowered {
         let label = Role::Arguments(k).label();
-        let rule = self.builder.labelled(format!("arguments of {name}"), label, Expr::Ref(lowered.rule));
+        let rule =
+            self.builder.labelled(format!("arguments of {name}"), label, Expr::Ref(lowered.rule));
         Lowered { rule, ..lowered }
     }
 
@@ -212,13 +224,20 @@ impl Lowering<'_> {
     }
 
     /// A call behind its begin marker, of a function or of a tool of the model's `own`, perhaps with code.
-    fn call(&mut self, k: usize, name: &str, arguments: RuleId, (own, code): (bool, bool)) -> RuleId {
+    fn call(
+        &mut self,
+        k: usize,
+        name: &str,
+        arguments: RuleId,
+        (own, code): (bool, bool),
+    ) -> RuleId {
         let format = self.format;
         let (trailer, end) = match format.builtin.as_ref().filter(|_| own) {
             Some(builtin) => (&builtin.trailer, format.builtin_end()),
             None => (&format.call.trailer, format.call.end.as_ref()),
         };
-        let headers = Expr::alt(format.headers(own, code).into_iter().map(|header| self.parts(header, name)));
+        let headers =
+            Expr::alt(format.headers(own, code).into_iter().map(|header| self.parts(header, name)));
         let trailer = if own && code { Expr::Empty } else { self.parts(trailer, name) };
         let end = end.map_or(Expr::Empty, |end| self.marker(end));
         self.call_of((k, name), headers, arguments, Expr::seq([trailer, end]))
@@ -232,9 +251,12 @@ impl Lowering<'_> {
         arguments: RuleId,
         trailer: Expr,
     ) -> RuleId {
-        let header = self.builder.labelled(format!("header of {name}"), Role::Header(k).label(), header);
-        let trailer = self.builder.labelled(format!("trailer of {name}"), Role::Trailer(k).label(), trailer);
-        self.builder.rule(format!("call of {name}"), Expr::seq([header, arguments, trailer].map(Expr::Ref)))
+        let header =
+            self.builder.labelled(format!("header of {name}"), Role::Header(k).label(), header);
+        let trailer =
+            self.builder.labelled(format!("trailer of {name}"), Role::Trailer(k).label(), trailer);
+        self.builder
+            .rule(format!("call of {name}"), Expr::seq([header, arguments, trailer].map(Expr::Ref)))
     }
 
     pub(crate) fn parts(&mut self, parts: &[Part], name: &str) -> Expr {
@@ -259,14 +281,18 @@ impl Lowering<'_> {
     fn atoms(&mut self, atoms: &[Atom]) -> Expr {
         Expr::seq(atoms.iter().map(|atom| match atom {
             Atom::Text(text) => Expr::text(text),
-            Atom::Token(name) => Expr::Special(self.builder.special(SpecialToken::Name(name.clone()))),
+            Atom::Token(name) => {
+                Expr::Special(self.builder.special(SpecialToken::Name(name.clone())))
+            }
         }))
     }
 
     fn trigger(&mut self, atom: &Atom) -> Trigger {
         match atom {
             Atom::Text(text) => Trigger::Text(text.as_bytes().to_vec()),
-            Atom::Token(name) => Trigger::Special(self.builder.special(SpecialToken::Name(name.clone()))),
+            Atom::Token(name) => {
+                Trigger::Special(self.builder.special(SpecialToken::Name(name.clone())))
+            }
         }
     }
 
@@ -322,7 +348,11 @@ impl Lowering<'_> {
     }
 
     /// Text and calls, and what closes them.
-    fn unframed(&mut self, bodies: &[RuleId], response: Option<RuleId>) -> Result<Expr, LowerError> {
+    fn unframed(
+        &mut self,
+        bodies: &[RuleId],
+        response: Option<RuleId>,
+    ) -> Result<Expr, LowerError> {
         if let (Some(begin), Some(end)) = (&self.format.text.begin, &self.format.text.end) {
             return Ok(self.framed_rest((begin, end), bodies, response));
         }
@@ -338,10 +368,17 @@ impl Lowering<'_> {
     }
 
     /// Text between markers, then calls; or one of the two.
-    fn framed_rest(&mut self, (begin, end): (&Marker, &Marker), bodies: &[RuleId], response: Option<RuleId>) -> Expr {
+    fn framed_rest(
+        &mut self,
+        (begin, end): (&Marker, &Marker),
+        bodies: &[RuleId],
+        response: Option<RuleId>,
+    ) -> Expr {
         let begin = match self.request.reasoning {
             // Where there is no reasoning block, the prompt may have opened the text.
-            Reasoning::Off if self.format.text.place != TextPlace::InsteadOfCalls => Expr::optional(self.marker(begin)),
+            Reasoning::Off if self.format.text.place != TextPlace::InsteadOfCalls => {
+                Expr::optional(self.marker(begin))
+            }
             _ => self.marker(begin),
         };
         let calls = if bodies.is_empty() { Expr::Never } else { self.calls(bodies) };
@@ -349,7 +386,9 @@ impl Lowering<'_> {
         if self.format.text.place == TextPlace::InsteadOfCalls {
             return match response {
                 _ if self.forced() => calls,
-                Some(response) => Expr::alt([Expr::seq([begin, Expr::Ref(response), self.marker(end)]), calls]),
+                Some(response) => {
+                    Expr::alt([Expr::seq([begin, Expr::Ref(response), self.marker(end)]), calls])
+                }
                 None => Expr::alt([text, calls]),
             };
         }
@@ -436,7 +475,9 @@ impl Lowering<'_> {
         }
         let most = self.most_calls();
         let section = self.format.section.is_some();
-        let Some(begin) = self.format.section.as_ref().map(|s| &s.begin).or(self.format.call.begin.as_ref()) else {
+        let Some(begin) =
+            self.format.section.as_ref().map(|s| &s.begin).or(self.format.call.begin.as_ref())
+        else {
             return Ok(Expr::Never);
         };
         // Behind the marker: a section's calls, or one call.
@@ -472,14 +513,21 @@ impl Lowering<'_> {
 
     /// Tags that begin with the marker and go on with the calls and what is next, and those of
     /// calls of the model's own tools.
-    pub(crate) fn tags(&mut self, begin: &Marker, calls: &Expr, next: &Expr) -> Vec<(Trigger, RuleId)> {
+    pub(crate) fn tags(
+        &mut self,
+        begin: &Marker,
+        calls: &Expr,
+        next: &Expr,
+    ) -> Vec<(Trigger, RuleId)> {
         let mut heads = Vec::new();
         let unsure = self.format.unsure_begins();
         if *calls != Expr::Never {
             let body = Expr::seq([calls.clone(), next.clone()]);
             // What may be text is a spelling of its own.
             let is_sure = |trigger: &Trigger| match trigger {
-                Trigger::Text(text) => !unsure.iter().any(|begin| text.starts_with(begin.as_bytes())),
+                Trigger::Text(text) => {
+                    !unsure.iter().any(|begin| text.starts_with(begin.as_bytes()))
+                }
                 _ => true,
             };
             let begins = self.begins(begin).into_iter().filter(|(trigger, _)| is_sure(trigger));

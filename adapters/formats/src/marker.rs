@@ -72,8 +72,12 @@ impl Marker {
         match self {
             Marker::Text(text) => vec![vec![Atom::Text(text.clone())]],
             Marker::Token(text) => vec![vec![Atom::Token(text.clone())]],
-            Marker::Either(text) => vec![vec![Atom::Text(text.clone())], vec![Atom::Token(text.clone())]],
-            Marker::Any(markers) => markers.iter().flat_map(Marker::spellings).take(MAX_SPELLINGS + 1).collect(),
+            Marker::Either(text) => {
+                vec![vec![Atom::Text(text.clone())], vec![Atom::Token(text.clone())]]
+            }
+            Marker::Any(markers) => {
+                markers.iter().flat_map(Marker::spellings).take(MAX_SPELLINGS + 1).collect()
+            }
             Marker::Seq(steps) => {
                 let mut out: Vec<Vec<Atom>> = vec![Vec::new()];
                 for step in steps {
@@ -81,7 +85,8 @@ impl Marker {
                         Step::Text(text) => vec![vec![Atom::Text(text.clone())]],
                         Step::Marker(marker) => marker.spellings(),
                     };
-                    let joined = out.iter().flat_map(|head| next.iter().map(move |tail| join(head, tail)));
+                    let joined =
+                        out.iter().flat_map(|head| next.iter().map(move |tail| join(head, tail)));
                     out = joined.take(MAX_SPELLINGS + 1).collect();
                 }
                 out
@@ -338,10 +343,12 @@ impl NameStyle {
         match self {
             NameStyle::Raw => written.to_owned(),
             // Entities first to last; the ampersand's own last.
-            NameStyle::Xml => {
-                ENTITIES.iter().rev().fold(written.to_owned(), |text, (c, entity)| text.replace(entity, &c.to_string()))
-            }
-            NameStyle::Json => serde_json::from_str(&format!("\"{written}\"")).unwrap_or_else(|_| written.to_owned()),
+            NameStyle::Xml => ENTITIES
+                .iter()
+                .rev()
+                .fold(written.to_owned(), |text, (c, entity)| text.replace(entity, &c.to_string())),
+            NameStyle::Json => serde_json::from_str(&format!("\"{written}\""))
+                .unwrap_or_else(|_| written.to_owned()),
         }
     }
 }
@@ -355,7 +362,11 @@ impl IdStyle {
         match self {
             IdStyle::FromZero => number.to_string(),
             IdStyle::FromOne => (number + 1).to_string(),
-            IdStyle::Nine if given.len() == 9 && given.bytes().all(|b| b.is_ascii_alphanumeric()) => given.to_owned(),
+            IdStyle::Nine
+                if given.len() == 9 && given.bytes().all(|b| b.is_ascii_alphanumeric()) =>
+            {
+                given.to_owned()
+            }
             IdStyle::Nine => format!("call{number:05}"),
         }
     }
@@ -367,15 +378,19 @@ mod tests {
 
     #[test]
     fn spellings_multiply_and_join() {
-        let marker: Marker =
-            toml::from_str::<toml::Table>("m = { seq = [{ either = \"<a>\" }, \"b\", { text = \"c\" }] }")
-                .expect("TOML")["m"]
-                .clone()
-                .try_into()
-                .expect("marker");
+        let marker: Marker = toml::from_str::<toml::Table>(
+            "m = { seq = [{ either = \"<a>\" }, \"b\", { text = \"c\" }] }",
+        )
+        .expect("TOML")["m"]
+            .clone()
+            .try_into()
+            .expect("marker");
         assert_eq!(marker.write(), "<a>bc");
         let text = |t: &str| Atom::Text(t.to_owned());
-        assert_eq!(marker.spellings(), [vec![text("<a>bc")], vec![Atom::Token("<a>".to_owned()), text("bc")]]);
+        assert_eq!(
+            marker.spellings(),
+            [vec![text("<a>bc")], vec![Atom::Token("<a>".to_owned()), text("bc")]]
+        );
         assert_eq!(marker.text_heads(), ["<a>bc"]);
     }
 

@@ -43,7 +43,10 @@ impl MessagesFormat {
     pub(crate) fn markers(&self) -> Vec<(&'static str, &Marker)> {
         let mut out = vec![("/messages/separator", &self.separator)];
         if let Some(block) = &self.preamble {
-            out.extend([("/messages/preamble/begin", &block.begin), ("/messages/preamble/end", &block.end)]);
+            out.extend([
+                ("/messages/preamble/begin", &block.begin),
+                ("/messages/preamble/end", &block.end),
+            ]);
         }
         out
     }
@@ -62,17 +65,21 @@ impl Lowering<'_> {
         let mut others = Vec::new();
         let calls = !bodies.is_empty();
         if let (Some(block), true) = (&format.preamble, calls || response.is_none()) {
-            let (begin, rest) = (self.marker(&block.begin), self.text_until(&block.end, Role::Text));
+            let (begin, rest) =
+                (self.marker(&block.begin), self.text_until(&block.end, Role::Text));
             others.push(Expr::seq([begin, rest]));
         }
         // A budget holds for the turn: one block.
         let once = self.request.reasoning_budget.is_some();
-        let anywhere = reasoning.clone().filter(|_| self.request.reasoning != Reasoning::Off && !once);
-        let optional = reasoning.clone().filter(|_| self.request.reasoning == Reasoning::Optional && once);
+        let anywhere =
+            reasoning.clone().filter(|_| self.request.reasoning != Reasoning::Off && !once);
+        let optional =
+            reasoning.clone().filter(|_| self.request.reasoning == Reasoning::Optional && once);
         others.extend(anywhere);
         let more = Expr::star(Expr::seq([Expr::alt(others), separator.clone()]));
         let more = Expr::Ref(self.builder.rule("messages", more));
-        let block = optional.map(|block| Expr::optional(Expr::seq([block, separator.clone(), more.clone()])));
+        let block = optional
+            .map(|block| Expr::optional(Expr::seq([block, separator.clone(), more.clone()])));
         let last = self.last_message(bodies, response);
         let row = Expr::seq([more.clone(), block.unwrap_or(Expr::Empty), last]);
         let row = match self.most_calls() {

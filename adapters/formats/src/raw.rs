@@ -26,7 +26,9 @@ pub(crate) fn text_dfa(frame: &Frame, limit: usize) -> Result<Dfa, TooLarge> {
     if frame.excludes.is_empty() {
         return Ok(text.minimize());
     }
-    Ok(text.combine(&Beginnings::new(&frame.excludes).dfa(|_| true), Combine::And, limit)?.minimize())
+    Ok(text
+        .combine(&Beginnings::new(&frame.excludes).dfa(|_| true), Combine::And, limit)?
+        .minimize())
 }
 
 /// UTF-8 texts in which none of these stands. Fails past `limit` states.
@@ -40,7 +42,8 @@ pub(crate) fn ends_clean(texts: &[Vec<u8>]) -> Dfa {
 }
 
 fn utf8(limit: usize) -> Result<Dfa, TooLarge> {
-    regular::automaton(&Expr::star(spell_utf8(&SCALARS)), &[], limit).map_err(|_| TooLarge::States { limit })
+    regular::automaton(&Expr::star(spell_utf8(&SCALARS)), &[], limit)
+        .map_err(|_| TooLarge::States { limit })
 }
 
 /// The automaton of Aho and Corasick: a node for each beginning of a text, the first for the empty
@@ -73,7 +76,8 @@ impl Beginnings {
         let mut fail = vec![0; children.len()];
         let mut todo = VecDeque::from([0]);
         while let Some(at) = todo.pop_front() {
-            let others = if at == 0 { vec![Some(0); bytes.len()] } else { children[fail[at]].clone() };
+            let others =
+                if at == 0 { vec![Some(0); bytes.len()] } else { children[fail[at]].clone() };
             for (child, other) in children[at].iter_mut().zip(others) {
                 match (*child, other.unwrap_or(0)) {
                     (Some(child), other) => {
@@ -85,7 +89,9 @@ impl Beginnings {
                 }
             }
         }
-        let unless_whole = |row: Vec<Option<usize>>| row.into_iter().map(|to| to.filter(|&to| !whole[to])).collect();
+        let unless_whole = |row: Vec<Option<usize>>| {
+            row.into_iter().map(|to| to.filter(|&to| !whole[to])).collect()
+        };
         let next = children.into_iter().map(unless_whole).collect();
         Beginnings { bytes, next }
     }
@@ -104,7 +110,10 @@ impl Beginnings {
             let mut from = 0u32;
             while from <= 255 {
                 let to = self.step(node, from as u8);
-                let until = (from..=255).take_while(|&byte| self.step(node, byte as u8) == to).last().unwrap_or(from);
+                let until = (from..=255)
+                    .take_while(|&byte| self.step(node, byte as u8) == to)
+                    .last()
+                    .unwrap_or(from);
                 if let Some(to) = to {
                     builder.edge(node as u32, from, until, to as u32);
                 }
@@ -134,8 +143,13 @@ mod tests {
     /// Every short text over a few letters: it can stand there exactly if the first end in all of it is the last.
     #[test]
     fn ends_come_at_the_end() {
-        let cases: [(&[u8], &[&[u8]]); 5] =
-            [(b"", &[b"aba"]), (b"b", &[b"ab"]), (b"", &[b"ab", b"bb"]), (b"\n", &[b"<a\n"]), (b"b", &[b"aa"])];
+        let cases: [(&[u8], &[&[u8]]); 5] = [
+            (b"", &[b"aba"]),
+            (b"b", &[b"ab"]),
+            (b"", &[b"ab", b"bb"]),
+            (b"\n", &[b"<a\n"]),
+            (b"b", &[b"aa"]),
+        ];
         let letters = b"ab\n<";
         for (trail, ends) in cases {
             let frame = Frame {
@@ -150,13 +164,18 @@ mod tests {
                 if text.len() < 5 {
                     texts.extend(letters.iter().map(|&letter| [&text[..], &[letter]].concat()));
                 }
-                let first =
-                    |whole: &[u8]| (0..=whole.len()).find(|&n| ends.iter().any(|end| whole[..n].ends_with(end)));
+                let first = |whole: &[u8]| {
+                    (0..=whole.len()).find(|&n| ends.iter().any(|end| whole[..n].ends_with(end)))
+                };
                 let fits = ends.iter().any(|end| {
                     let whole = [&text, trail, end].concat();
                     first(&whole) == Some(whole.len())
                 });
-                assert_eq!(dfa.accepts(text.iter().map(|&b| b.into())), fits, "{text:?} before {ends:?}");
+                assert_eq!(
+                    dfa.accepts(text.iter().map(|&b| b.into())),
+                    fits,
+                    "{text:?} before {ends:?}"
+                );
                 if fits { fitting += 1 } else { others += 1 }
             }
             assert!(fitting > 10 && others > 10, "{fitting} and {others}");
@@ -164,7 +183,9 @@ mod tests {
         assert!(!text_dfa(&Frame::default(), 1_000).expect("small").accepts([0xff]));
         // Without: what stands there and contains none at all.
         let dfa = text_without(&[b"ab".to_vec(), b"<".to_vec()], 1_000).expect("small");
-        for (text, free) in [("", true), ("a", true), ("aab", false), ("ba\u{e9}", true), ("b<", false)] {
+        for (text, free) in
+            [("", true), ("a", true), ("aab", false), ("ba\u{e9}", true), ("b<", false)]
+        {
             assert_eq!(dfa.accepts(text.bytes().map(u32::from)), free, "{text:?}");
         }
     }

@@ -28,10 +28,13 @@ impl Lowering<'_> {
         Ok(match self.request.reasoning {
             Reasoning::Off => Expr::Empty,
             Reasoning::Opened => self.reasoning_inside(format)?,
-            Reasoning::Required => Expr::seq([self.marker(&format.begin), self.reasoning_inside(format)?]),
-            Reasoning::Optional => {
-                Expr::optional(Expr::seq([self.marker(&format.begin), self.reasoning_inside(format)?]))
+            Reasoning::Required => {
+                Expr::seq([self.marker(&format.begin), self.reasoning_inside(format)?])
             }
+            Reasoning::Optional => Expr::optional(Expr::seq([
+                self.marker(&format.begin),
+                self.reasoning_inside(format)?,
+            ])),
         })
     }
 
@@ -43,7 +46,10 @@ impl Lowering<'_> {
     }
 
     /// Behind the begin marker: text, the end marker, what stands behind it.
-    pub(crate) fn reasoning_inside(&mut self, format: &ReasoningFormat) -> Result<Expr, LowerError> {
+    pub(crate) fn reasoning_inside(
+        &mut self,
+        format: &ReasoningFormat,
+    ) -> Result<Expr, LowerError> {
         // What begins a call closes the block first.
         let begins = self.sure_begins();
         let mut excludes: Vec<Vec<u8>> = format
@@ -69,12 +75,16 @@ impl Lowering<'_> {
                     None => end,
                     budget => {
                         // Whole code points, so that it is not cut inside of one.
-                        let text = match text_without(&excludes, self.request.limits.automaton_states) {
-                            Ok(dfa) => Expr::Automaton(Arc::new(dfa)),
-                            Err(cause) => {
-                                return Err(LowerError::TooLarge { what: "what reasoning excludes", cause });
-                            }
-                        };
+                        let text =
+                            match text_without(&excludes, self.request.limits.automaton_states) {
+                                Ok(dfa) => Expr::Automaton(Arc::new(dfa)),
+                                Err(cause) => {
+                                    return Err(LowerError::TooLarge {
+                                        what: "what reasoning excludes",
+                                        cause,
+                                    });
+                                }
+                            };
                         let text = self.builder.labelled("reasoning", label, text);
                         self.builder.attributes(text).budget = budget;
                         Expr::seq([Expr::Ref(text), end])

@@ -24,7 +24,11 @@ impl WireFormat {
     }
 
     /// As [`WireFormat::render`].
-    pub fn render_with(&self, turn: &Turn, options: RenderOptions<'_>) -> Result<String, RenderError> {
+    pub fn render_with(
+        &self,
+        turn: &Turn,
+        options: RenderOptions<'_>,
+    ) -> Result<String, RenderError> {
         if let Some(messages) = &self.messages {
             return self.render_messages(messages, turn, options);
         }
@@ -48,8 +52,11 @@ impl WireFormat {
         } else {
             out.push_str(&turn.text);
         }
-        let own = |call: &Call| self.builtin.as_ref().filter(|_| options.builtins.contains(&call.name.as_str()));
-        let of_functions = turn.calls.iter().position(|call| own(call).is_some()).unwrap_or(turn.calls.len());
+        let own = |call: &Call| {
+            self.builtin.as_ref().filter(|_| options.builtins.contains(&call.name.as_str()))
+        };
+        let of_functions =
+            turn.calls.iter().position(|call| own(call).is_some()).unwrap_or(turn.calls.len());
         let (functions, others) = turn.calls.split_at(of_functions);
         if !turn.text.is_empty() && !functions.is_empty() && !instead && self.text.end.is_none() {
             match &self.section {
@@ -102,8 +109,12 @@ impl WireFormat {
             _ => Vec::new(),
         };
         out.push_str(&match call.kind {
-            CallKind::Function => arguments::write(&format.arguments, &excludes, (k, &call.arguments))?,
-            CallKind::Custom => arguments::write_input(&format.arguments, &excludes, (k, &call.arguments))?,
+            CallKind::Function => {
+                arguments::write(&format.arguments, &excludes, (k, &call.arguments))?
+            }
+            CallKind::Custom => {
+                arguments::write_input(&format.arguments, &excludes, (k, &call.arguments))?
+            }
         });
         parts(&mut out, &format.trailer, k, call);
         out.extend(format.end.iter().map(|end| end.write()));
@@ -111,10 +122,21 @@ impl WireFormat {
     }
 
     /// A call of one of the model's own tools: with code, if it is no tool the family knows and `code` is all there is.
-    fn render_builtin(&self, format: &BuiltinFormat, k: usize, call: &Call) -> Result<String, RenderError> {
+    fn render_builtin(
+        &self,
+        format: &BuiltinFormat,
+        k: usize,
+        call: &Call,
+    ) -> Result<String, RenderError> {
         let mut out = format.begin.as_ref().map(|begin| begin.write()).unwrap_or_default();
-        let code = arguments::code(k, &call.arguments).ok().filter(|_| !format.known.contains_key(&call.name));
-        format.headers(code.is_some()).into_iter().take(1).for_each(|header| parts(&mut out, header, k, call));
+        let code = arguments::code(k, &call.arguments)
+            .ok()
+            .filter(|_| !format.known.contains_key(&call.name));
+        format
+            .headers(code.is_some())
+            .into_iter()
+            .take(1)
+            .for_each(|header| parts(&mut out, header, k, call));
         match code {
             Some(code) => out.push_str(&code),
             None => {

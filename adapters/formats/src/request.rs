@@ -11,7 +11,9 @@ use louver::fsm::TooLarge;
 use louver::ir::GrammarError;
 use louver::limits::Limits;
 use louver::spec::json::{Json, push_token};
-use louver::spec::tools::{Tool, ToolChoice, ToolChoiceError, ToolError, ToolErrorKind, ToolErrors};
+use louver::spec::tools::{
+    Tool, ToolChoice, ToolChoiceError, ToolError, ToolErrorKind, ToolErrors,
+};
 use serde_json::json;
 
 use crate::answer::AnswerTag;
@@ -120,15 +122,28 @@ impl Builtin {
         let name = match entry.get("name") {
             None | Some(Json::Null) => kind.to_owned(),
             Some(Json::String(name)) => name.clone(),
-            Some(_) => return Err(RequestError::Builtin { tool: k, expected: "`name` to be a string" }),
+            Some(_) => {
+                return Err(RequestError::Builtin { tool: k, expected: "`name` to be a string" });
+            }
         };
-        if name.is_empty() || name.len() > louver::spec::tools::MAX_TOOL_NAME_BYTES || name.contains(char::is_control) {
-            return Err(RequestError::Builtin { tool: k, expected: "a name without control characters" });
+        if name.is_empty()
+            || name.len() > louver::spec::tools::MAX_TOOL_NAME_BYTES
+            || name.contains(char::is_control)
+        {
+            return Err(RequestError::Builtin {
+                tool: k,
+                expected: "a name without control characters",
+            });
         }
         let parameters = match entry.get("parameters") {
             None | Some(Json::Null) => None,
             Some(schema @ (Json::Object(_) | Json::Bool(_))) => Some(schema.clone()),
-            Some(_) => return Err(RequestError::Builtin { tool: k, expected: "`parameters` to be a JSON Schema" }),
+            Some(_) => {
+                return Err(RequestError::Builtin {
+                    tool: k,
+                    expected: "`parameters` to be a JSON Schema",
+                });
+            }
         };
         Ok(Some(Builtin { name, parameters, pointer: format!("/tools/{k}/parameters") }))
     }
@@ -208,12 +223,14 @@ impl ToolRequest {
             None | Some(Json::Null) => Default::default(),
             Some(tools) => parse_tools(tools)?,
         };
-        let (tool_choice, allowed) = parse_choice(members.get("tool_choice").unwrap_or(&Json::Null))?;
+        let (tool_choice, allowed) =
+            parse_choice(members.get("tool_choice").unwrap_or(&Json::Null))?;
         let strings = |name, pointer| match members.get(name) {
             None | Some(Json::Null) => Ok(Vec::new()),
             Some(Json::String(text)) => Ok(vec![text.clone()]),
             Some(Json::Array(items)) => {
-                let texts: Option<Vec<String>> = items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
+                let texts: Option<Vec<String>> =
+                    items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
                 texts.ok_or(malformed(pointer, "a string or an array of strings"))
             }
             Some(_) => Err(malformed(pointer, "a string or an array of strings")),
@@ -288,11 +305,17 @@ impl ToolRequest {
             }
         };
         let free = |tool: &Tool| tool.parameters == Json::from(json!({"type": "object"}));
-        let tools = self.tools.iter().enumerate().filter(|(_, tool)| loose(tool) && callable(tool) && !free(tool));
+        let tools = self
+            .tools
+            .iter()
+            .enumerate()
+            .filter(|(_, tool)| loose(tool) && callable(tool) && !free(tool));
         tools
             .map(|(k, tool)| {
                 let pointer = tool.parameters_pointer(self.position(k));
-                let reason = SchemaErrorReason::Unsupported("the tool is not flagged strict: any object".into());
+                let reason = SchemaErrorReason::Unsupported(
+                    "the tool is not flagged strict: any object".into(),
+                );
                 (k, SchemaError { pointer, keyword: String::new(), reason })
             })
             .collect()
@@ -300,8 +323,9 @@ impl ToolRequest {
 
     /// Where the `k`th tool stands in the request, the model's own tools counted.
     pub(crate) fn position(&self, k: usize) -> usize {
-        let place =
-            |b: &Builtin| b.pointer.strip_prefix("/tools/").and_then(|rest| rest.split('/').next()?.parse().ok());
+        let place = |b: &Builtin| {
+            b.pointer.strip_prefix("/tools/").and_then(|rest| rest.split('/').next()?.parse().ok())
+        };
         let customs = self.customs.iter().filter_map(CustomTool::place);
         let mut taken: Vec<usize> = self.builtins.iter().filter_map(place).chain(customs).collect();
         taken.sort_unstable();
@@ -311,7 +335,8 @@ impl ToolRequest {
     /// Offers the tools of a list as `tools` of a request body has them: functions, custom tools, and the model's own. They replace those
     /// that were there.
     pub fn offer(&mut self, tools: &Json) -> Result<(), RequestError> {
-        OfferedTools { tools: self.tools, customs: self.customs, builtins: self.builtins } = parse_tools(tools)?;
+        OfferedTools { tools: self.tools, customs: self.customs, builtins: self.builtins } =
+            parse_tools(tools)?;
         Ok(())
     }
 
@@ -333,7 +358,9 @@ impl ToolRequest {
     pub(crate) fn kinds(&self) -> impl Iterator<Item = (&str, CallKind)> {
         let functions = self.tools.iter().map(|tool| (tool.name.as_str(), CallKind::Function));
         let customs = self.customs.iter().map(|custom| (custom.name.as_str(), CallKind::Custom));
-        functions.chain(customs).chain(self.builtins.iter().map(|b| (b.name.as_str(), CallKind::Function)))
+        functions
+            .chain(customs)
+            .chain(self.builtins.iter().map(|b| (b.name.as_str(), CallKind::Function)))
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {
@@ -358,7 +385,9 @@ impl ToolRequest {
         let frame_end = format.frame.as_ref().map(|frame| &frame.end);
         let ends = format.text.end.iter().chain(frame_end).flat_map(Marker::text_heads).next();
         if ends.is_some() {
-            return refuse("a structural tag as `response_format`, in a format that ends text with a written marker");
+            return refuse(
+                "a structural tag as `response_format`, in a format that ends text with a written marker",
+            );
         }
         Ok(())
     }
@@ -395,7 +424,8 @@ impl ToolRequest {
         self.check_answer(format)?;
         let limit = self.limits.dispatch_bytes;
         // One stop string may stand there without a list.
-        let place = |k| if self.stop.len() == 1 { "/stop".to_owned() } else { format!("/stop/{k}") };
+        let place =
+            |k| if self.stop.len() == 1 { "/stop".to_owned() } else { format!("/stop/{k}") };
         let places = (0..self.stop.len()).map(place).chain(std::iter::repeat(String::new()));
         let mut bytes = 0usize;
         for (text, pointer) in self.stop.iter().chain(&self.bans).zip(places) {
@@ -420,10 +450,17 @@ impl ToolRequest {
         }
         let own = format.builtin.iter().filter_map(|builtin| builtin.begin.as_ref());
         let frame = format.frame.iter().flat_map(|frame| [&frame.begin, &frame.end]);
-        let begins = (format.section.iter().map(|s| &s.begin)).chain(&format.call.begin).chain(&format.text.end);
+        let begins = (format.section.iter().map(|s| &s.begin))
+            .chain(&format.call.begin)
+            .chain(&format.text.end);
         let begins = begins.chain(own).chain(frame);
         let heads: Vec<String> = begins.flat_map(|marker| marker.text_heads()).collect();
-        if self.stop.iter().chain(&self.bans).any(|text| heads.iter().any(|head| head.contains(text.as_str()))) {
+        if self
+            .stop
+            .iter()
+            .chain(&self.bans)
+            .any(|text| heads.iter().any(|head| head.contains(text.as_str())))
+        {
             return refuse("a stop string or ban that is part of a marker of the format");
         }
         Ok(())
@@ -447,7 +484,8 @@ fn check_response_format(response: &Json) -> Result<(), RequestError> {
         if let Some(name) = members.unknown(known).next() {
             let mut pointer = at.to_owned();
             push_token(&mut pointer, name);
-            let is_schema = ["type", "properties", "$schema", "enum", "anyOf", "$ref", "$defs"].contains(&name);
+            let is_schema =
+                ["type", "properties", "$schema", "enum", "anyOf", "$ref", "$defs"].contains(&name);
             let hint = if at.ends_with("json_schema") && is_schema {
                 ": the schema belongs in `json_schema.schema`"
             } else {
@@ -506,8 +544,10 @@ pub(crate) fn parse_tools(tools: &Json) -> Result<OfferedTools, RequestError> {
         })),
     }
     // A custom tool and any other of its name: the later one is wrong.
-    let functions = functions.iter().zip(&offered.tools).map(|((k, _), tool)| (*k, &tool.name, None));
-    let customs = offered.customs.iter().filter_map(|c| Some((c.place()?, &c.name, Some(&c.pointer))));
+    let functions =
+        functions.iter().zip(&offered.tools).map(|((k, _), tool)| (*k, &tool.name, None));
+    let customs =
+        offered.customs.iter().filter_map(|c| Some((c.place()?, &c.name, Some(&c.pointer))));
     let mut named: Vec<(usize, &String, Option<&String>)> = functions.chain(customs).collect();
     named.sort_unstable();
     let mut first: HashMap<&String, (usize, bool)> = HashMap::new();
@@ -541,8 +581,10 @@ fn parse_choice(choice: &Json) -> Result<(ToolChoice, Option<Vec<String>>), Requ
             Some("required") => ToolChoice::Required,
             _ => return Err(malformed("allowed tools with `mode` \"auto\" or \"required\"")),
         };
-        let tools =
-            inner.get("tools").and_then(Json::as_array).ok_or(malformed("allowed tools with `tools`, an array"))?;
+        let tools = inner
+            .get("tools")
+            .and_then(Json::as_array)
+            .ok_or(malformed("allowed tools with `tools`, an array"))?;
         let name = |tool: &Json| {
             let nested = tool.pointer("/function/name").or_else(|| tool.pointer("/custom/name"));
             let name = nested.or_else(|| tool.get("name")).or_else(|| tool.get("type"));
@@ -553,7 +595,10 @@ fn parse_choice(choice: &Json) -> Result<(ToolChoice, Option<Vec<String>>), Requ
     }
     match kind {
         Some("custom") => {
-            let name = choice.pointer("/custom/name").or_else(|| choice.get("name")).and_then(Json::as_str);
+            let name = choice
+                .pointer("/custom/name")
+                .or_else(|| choice.get("name"))
+                .and_then(Json::as_str);
             let expected = "a custom tool choice that has a name";
             let name = name.ok_or(RequestError::Malformed { pointer: "/tool_choice", expected })?;
             Ok((ToolChoice::Named(name.to_owned()), None))

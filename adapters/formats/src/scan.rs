@@ -105,7 +105,8 @@ impl Scan<'_> {
 
     /// Text and calls.
     fn body(&self, whole: &str, mut rest: &str, out: &mut Scanned) {
-        let opening = self.format.section.as_ref().map(|s| &s.begin).or(self.format.call.begin.as_ref());
+        let opening =
+            self.format.section.as_ref().map(|s| &s.begin).or(self.format.call.begin.as_ref());
         let own = self.format.builtin.as_ref().and_then(|builtin| builtin.begin.as_ref());
         let Some(opening) = opening else {
             out.text.push_str(rest);
@@ -113,7 +114,8 @@ impl Scan<'_> {
         };
         let spellings = self.format.spellings.iter().map(|spelling| &spelling.begin);
         let openings: Vec<&Marker> = std::iter::once(opening).chain(own).chain(spellings).collect();
-        let first = |rest: &str| openings.iter().filter_map(|opening| first_of(rest, opening)).min();
+        let first =
+            |rest: &str| openings.iter().filter_map(|opening| first_of(rest, opening)).min();
         let separator = match &self.format.section {
             Some(section) => section.before.clone(),
             None => self.format.call.separator.write(),
@@ -123,7 +125,8 @@ impl Scan<'_> {
         {
             let before = &rest[..at];
             let read = match &self.format.section {
-                Some(section) => eat_marker(&rest[at..], &section.begin).and_then(|inner| self.section(inner, out)),
+                Some(section) => eat_marker(&rest[at..], &section.begin)
+                    .and_then(|inner| self.section(inner, out)),
                 None => self.call(&rest[at..]).map(|(call, ended, behind)| {
                     out.calls.push((call, ended));
                     behind
@@ -135,7 +138,8 @@ impl Scan<'_> {
                 Some(behind) => {
                     let between = before.trim().is_empty();
                     if !between {
-                        out.text.push_str(before.strip_suffix(separator.as_str()).unwrap_or(before));
+                        out.text
+                            .push_str(before.strip_suffix(separator.as_str()).unwrap_or(before));
                     }
                     rest = behind;
                 }
@@ -161,7 +165,9 @@ impl Scan<'_> {
         let section = self.format.section.as_ref()?;
         let mut rest = eat_parts(inner, &section.lead.parts()).unwrap_or(inner);
         let before = out.calls.len();
-        while let Some((call, ended, behind)) = self.call(rest.trim_start_matches([' ', '\n', '\r', '\t', ',', ';'])) {
+        while let Some((call, ended, behind)) =
+            self.call(rest.trim_start_matches([' ', '\n', '\r', '\t', ',', ';']))
+        {
             out.calls.push((call, ended));
             rest = behind;
         }
@@ -198,7 +204,8 @@ impl Scan<'_> {
                 for header in std::iter::once(header.clone()).chain(loose_headers(header)) {
                     if let Some(rest) = eat(text, begin)
                         && let Some((name, rest)) = eat_header(rest, &header)
-                        && let Some((arguments, rest)) = self.arguments(&name, self.canonical(), rest)
+                        && let Some((arguments, rest)) =
+                            self.arguments(&name, self.canonical(), rest)
                         && let Some(call) = call(&name, &arguments)
                     {
                         let (ended, rest) = self.call_end(rest);
@@ -224,7 +231,8 @@ impl Scan<'_> {
             let Some(mut rest) = eat_marker(text, &spelling.begin) else { continue };
             let mut calls = Vec::new();
             while let Some((name, behind)) = eat_header(rest, &spelling.header)
-                && let Some((arguments, behind)) = self.arguments(&name, (style, &spelling.trailer, None), behind)
+                && let Some((arguments, behind)) =
+                    self.arguments(&name, (style, &spelling.trailer, None), behind)
                 && let Some(call) = call(&name, &arguments)
             {
                 let trailed = eat_parts(behind, &spelling.trailer);
@@ -234,11 +242,15 @@ impl Scan<'_> {
                 let Some(behind) = eat_parts(rest, &separator.parts()) else { break };
                 rest = behind;
             }
-            if calls.is_empty() || spelling.text_unless.is_some() && !calls.iter().all(|(call, _)| known(call)) {
+            if calls.is_empty()
+                || spelling.text_unless.is_some() && !calls.iter().all(|(call, _)| known(call))
+            {
                 continue;
             }
             out.calls.extend(calls);
-            return Some(spelling.end.as_ref().and_then(|end| eat_marker(rest, end)).unwrap_or(rest));
+            return Some(
+                spelling.end.as_ref().and_then(|end| eat_marker(rest, end)).unwrap_or(rest),
+            );
         }
         None
     }
@@ -259,9 +271,15 @@ impl Scan<'_> {
     }
 
     /// A call that is a JSON object with name and arguments in it, its members in any order.
-    fn object_call<'t>(&self, text: Rest<'t>, begin: &str, header: &[Part]) -> Option<(Call, bool, Rest<'t>)> {
+    fn object_call<'t>(
+        &self,
+        text: Rest<'t>,
+        begin: &str,
+        header: &[Part],
+    ) -> Option<(Call, bool, Rest<'t>)> {
         let at = header.iter().position(|part| matches!(part, Part::Name(_)))?;
-        let before: String = begin.to_owned() + &header[..at].iter().map(Part::write).collect::<String>();
+        let before: String =
+            begin.to_owned() + &header[..at].iter().map(Part::write).collect::<String>();
         let behind: String = header[at + 1..].iter().map(Part::write).collect();
         let brace = before.find('{')?;
         if self.format.call.arguments != ArgumentStyle::Json {
@@ -272,7 +290,9 @@ impl Scan<'_> {
         let (value, rest) = json(rest)?;
         let Json::Object(members) = value else { return None };
         let name = members.get(&name_key).and_then(Json::as_str)?;
-        let arguments = [arguments_key.as_str(), "arguments", "parameters"].iter().find_map(|key| members.get(key));
+        let arguments = [arguments_key.as_str(), "arguments", "parameters"]
+            .iter()
+            .find_map(|key| members.get(key));
         let none = Json::Object(Object::default());
         let mut written = String::new();
         spaced(&mut written, arguments.unwrap_or(&none));
@@ -302,10 +322,14 @@ impl Scan<'_> {
             }
             ArgumentStyle::Keywords => {
                 let end = closing(rest)?;
-                Some((read_whole(Reader::Literal(LiteralReader::keywords()), &rest[..end]), &rest[end..]))
+                Some((
+                    read_whole(Reader::Literal(LiteralReader::keywords()), &rest[..end]),
+                    &rest[end..],
+                ))
             }
             ArgumentStyle::Delimited(mark) => {
-                let end = end.and_then(|end| find_marker(rest, end)).map_or(rest.len(), |(at, _)| at);
+                let end =
+                    end.and_then(|end| find_marker(rest, end)).map_or(rest.len(), |(at, _)| at);
                 let reader = Reader::Literal(LiteralReader::delimited(&mark.write()));
                 Some((read_whole(reader, rest[..end].trim()), &rest[end..]))
             }
@@ -313,12 +337,15 @@ impl Scan<'_> {
                 let trailer: String = trailer.iter().map(Part::write).collect();
                 let trailer = trailer.trim();
                 let found = (!trailer.is_empty()).then(|| rest.find(trailer)).flatten();
-                let found = found.or_else(|| end.and_then(|end| find_marker(rest, end)).map(|(at, _)| at));
+                let found =
+                    found.or_else(|| end.and_then(|end| find_marker(rest, end)).map(|(at, _)| at));
                 let end = found.unwrap_or(rest.len());
                 let known = self.plan.tools().iter().position(|tool| tool.name == name);
-                let reader =
-                    known.and_then(|tool| self.plan.inner.readers.get(tool).cloned().flatten()).map(Reader::json);
-                let any = || Reader::Tagged(Box::new(TaggedReader::new(style, Vec::new(), Kinds::ALL)));
+                let reader = known
+                    .and_then(|tool| self.plan.inner.readers.get(tool).cloned().flatten())
+                    .map(Reader::json);
+                let any =
+                    || Reader::Tagged(Box::new(TaggedReader::new(style, Vec::new(), Kinds::ALL)));
                 Some((read_whole(reader.unwrap_or_else(any), &rest[..end]), &rest[end..]))
             }
         }
@@ -341,7 +368,8 @@ impl Scan<'_> {
                 Some(behind) => behind,
                 None => {
                     out.malformed.push(offset);
-                    let next = find_marker(rest, &format.separator).map_or(rest.len(), |(at, _)| at);
+                    let next =
+                        find_marker(rest, &format.separator).map_or(rest.len(), |(at, _)| at);
                     let step = rest.chars().next().map_or(0, char::len_utf8);
                     let (said, behind) = rest.split_at(next.max(step));
                     out.text.push_str(said);
@@ -351,7 +379,12 @@ impl Scan<'_> {
         }
     }
 
-    fn message<'t>(&self, format: &MessagesFormat, rest: Rest<'t>, out: &mut Scanned) -> Option<Rest<'t>> {
+    fn message<'t>(
+        &self,
+        format: &MessagesFormat,
+        rest: Rest<'t>,
+        out: &mut Scanned,
+    ) -> Option<Rest<'t>> {
         if let Some(reasoning) = &self.format.reasoning
             && eat_marker(rest, &reasoning.begin).is_some()
         {
@@ -380,28 +413,39 @@ impl Scan<'_> {
     fn builtin<'t>(&self, rest: Rest<'t>, out: &mut Scanned) -> Option<Rest<'t>> {
         let builtin = self.format.builtin.as_ref()?;
         let up_to_end = |body: Rest<'t>| {
-            let (at, len) = self.format.builtin_end().and_then(|end| find_marker(body, end)).unwrap_or((body.len(), 0));
+            let (at, len) = self
+                .format
+                .builtin_end()
+                .and_then(|end| find_marker(body, end))
+                .unwrap_or((body.len(), 0));
             (&body[..at], len > 0, &body[at + len..])
         };
         for header in builtin.headers(false) {
             let Some((name, body)) = eat_header(rest, header) else { continue };
             let (body, ended, behind) = up_to_end(body);
             let read = match &builtin.arguments {
-                ArgumentStyle::Keywords => {
-                    closing(body).map(|end| read_whole(Reader::Literal(LiteralReader::keywords()), &body[..end]))
-                }
+                ArgumentStyle::Keywords => closing(body).map(|end| {
+                    read_whole(Reader::Literal(LiteralReader::keywords()), &body[..end])
+                }),
                 _ => Some(body.to_owned()),
             };
-            let code = || call(&name, &read_whole(Reader::code(), body)).filter(|_| !builtin.bare_code);
+            let code =
+                || call(&name, &read_whole(Reader::code(), body)).filter(|_| !builtin.bare_code);
             if let Some(found) = read.and_then(|read| call(&name, &read)).or_else(code) {
                 out.calls.push((found, ended));
                 return Some(behind);
             }
         }
         // Code that does not say which tool is to run it: the one there is.
-        let runs = |(_, reader): &(_, &Option<Reader>)| reader.as_ref().is_some_and(Reader::is_code);
-        let (tool, _) =
-            self.plan.tools().iter().zip(&self.plan.inner.readers).find(runs).filter(|_| builtin.bare_code)?;
+        let runs =
+            |(_, reader): &(_, &Option<Reader>)| reader.as_ref().is_some_and(Reader::is_code);
+        let (tool, _) = self
+            .plan
+            .tools()
+            .iter()
+            .zip(&self.plan.inner.readers)
+            .find(runs)
+            .filter(|_| builtin.bare_code)?;
         let (body, ended, behind) = up_to_end(rest);
         out.calls.push((call(&tool.name, &read_whole(Reader::code(), body))?, ended));
         Some(behind)
@@ -425,7 +469,8 @@ fn eat_marker<'t>(text: Rest<'t>, marker: &Marker) -> Option<Rest<'t>> {
 /// Where a marker stands, and how long it is there.
 fn find_marker(text: &str, marker: &Marker) -> Option<(usize, usize)> {
     let spellings = marker.texts_of_spellings().into_iter();
-    let found = spellings.filter_map(|spelling| text.find(&spelling).map(|at| (at, spelling.len())));
+    let found =
+        spellings.filter_map(|spelling| text.find(&spelling).map(|at| (at, spelling.len())));
     found.min_by_key(|(at, len)| (*at, std::cmp::Reverse(*len)))
 }
 
@@ -469,7 +514,8 @@ fn eat_header<'t>(text: Rest<'t>, header: &[Part]) -> Option<(String, Rest<'t>)>
     for end in ends.skip(1).take_while(|end| *end <= MAX_WRITTEN_NAME) {
         let next = rest[end..].chars().next();
         if let Some(after) = eat_parts(&rest[end..], behind)
-            && (!behind.is_empty() || next.is_none_or(|c| c == '{' || c == '<' || c.is_whitespace()))
+            && (!behind.is_empty()
+                || next.is_none_or(|c| c == '{' || c == '<' || c.is_whitespace()))
         {
             let name = style.name.read(rest[..end].trim());
             return (!name.is_empty()).then_some((name, after));
@@ -485,7 +531,9 @@ fn eat_header<'t>(text: Rest<'t>, header: &[Part]) -> Option<(String, Rest<'t>)>
 /// names that models make up or put together.
 fn loose_headers(header: &[Part]) -> Vec<Vec<Part>> {
     let is_marker = |part: &&Part| matches!(part, Part::Marker(_));
-    let Some(at) = header.iter().position(|part| matches!(part, Part::Name(_))) else { return Vec::new() };
+    let Some(at) = header.iter().position(|part| matches!(part, Part::Name(_))) else {
+        return Vec::new();
+    };
     let Some(end) = header[at..].iter().rev().find(is_marker) else { return Vec::new() };
     let kept: Vec<Part> = header[..=at].iter().chain([end]).cloned().collect();
     let bare = header[..at].iter().filter(is_marker).chain([&header[at], end]).cloned().collect();

@@ -62,7 +62,9 @@ impl CallSpelling {
     /// How its names are written, and the byte behind one; of spellings that may be text.
     fn name(&self) -> Option<(NameStyle, u8)> {
         match &self.header[..] {
-            [Part::Name(name), Part::Text(behind), ..] => Some((name.name, *behind.as_bytes().first()?)),
+            [Part::Name(name), Part::Text(behind), ..] => {
+                Some((name.name, *behind.as_bytes().first()?))
+            }
             _ => None,
         }
     }
@@ -73,7 +75,9 @@ impl CallSpelling {
         if self.name().is_none() {
             return Some("needs a header that begins with the name and a text");
         }
-        if !matches!(self.begin, Marker::Text(_) | Marker::Any(_)) || self.begin.text_heads().is_empty() {
+        if !matches!(self.begin, Marker::Text(_) | Marker::Any(_))
+            || self.begin.text_heads().is_empty()
+        {
             return Some("needs texts as `begin`");
         }
         pattern_dfa(pattern, &Limits::default()).err()
@@ -85,7 +89,8 @@ fn pattern_dfa(pattern: &str, limits: &Limits) -> Result<Dfa, &'static str> {
     let what = "is not a regular expression, or a large one";
     let work = || {
         let grammar = regex::lower(pattern, &REGEX, limits).map_err(|_| what)?;
-        regular::automaton(&Expr::Ref(grammar.start), &grammar.rules, limits.automaton_states).map_err(|_| what)
+        regular::automaton(&Expr::Ref(grammar.start), &grammar.rules, limits.automaton_states)
+            .map_err(|_| what)
     };
     fuel::with_default_budget(|| limits.compile_budget(pattern.len()), work)
 }
@@ -165,20 +170,25 @@ impl WireFormat {
             TagPart::Marker(marker) => marker.text_heads(),
             TagPart::Key(_) | TagPart::Kind(_) | TagPart::Gap(_) => Vec::new(),
         });
-        let trailers = std::iter::once(&self.call.trailer).chain(self.spellings.iter().map(|s| &s.trailer));
+        let trailers =
+            std::iter::once(&self.call.trailer).chain(self.spellings.iter().map(|s| &s.trailer));
         let behind = trailers.filter_map(|parts| parts.first()).flat_map(|part| match part {
             Part::Text(text) => vec![text.clone()],
             Part::Marker(marker) => marker.text_heads(),
             _ => Vec::new(),
         });
         let section = self.section.iter().filter_map(|section| section.end.as_ref());
-        let ends = section.chain(&self.call.end).chain(&self.call.begin).flat_map(Marker::text_heads);
+        let ends =
+            section.chain(&self.call.end).chain(&self.call.begin).flat_map(Marker::text_heads);
         let all = open.into_iter().flatten().chain(behind).chain(ends).chain(self.sure_begins());
         let close = style.close.write();
         let mut out: Vec<String> = Vec::new();
         for text in all.chain(style.excludes.iter().cloned()) {
             let text = text.trim();
-            if text.chars().count() > 1 && !close.contains(text) && !out.iter().any(|other| other == text) {
+            if text.chars().count() > 1
+                && !close.contains(text)
+                && !out.iter().any(|other| other == text)
+            {
                 out.push(text.to_owned());
             }
         }
@@ -188,8 +198,12 @@ impl WireFormat {
     /// Texts that always begin a call.
     pub(crate) fn sure_begins(&self) -> Vec<String> {
         let own = self.builtin.as_ref().and_then(|builtin| builtin.begin.as_ref());
-        let begin = self.section.as_ref().map(|section| &section.begin).or(self.call.begin.as_ref());
-        let markers = begin.into_iter().chain(own).chain(self.sure_spellings().map(|spelling| &spelling.begin));
+        let begin =
+            self.section.as_ref().map(|section| &section.begin).or(self.call.begin.as_ref());
+        let markers = begin
+            .into_iter()
+            .chain(own)
+            .chain(self.sure_spellings().map(|spelling| &spelling.begin));
         let unsure = self.unsure_begins();
         let mut out: Vec<String> = Vec::new();
         for text in markers.flat_map(Marker::text_heads) {
@@ -229,7 +243,8 @@ impl<'a> Lowering<'a> {
                 let trailer = self.parts(&spelling.trailer, &names[k]);
                 spelled.calls.push(self.call_of((k, &names[k]), header, rule, trailer));
             }
-            spelled.other = self.other_names(spelling, &names[..self.request.functions()], &watched)?;
+            spelled.other =
+                self.other_names(spelling, &names[..self.request.functions()], &watched)?;
             self.spelled.push(spelled);
         }
         Ok(())
@@ -237,14 +252,21 @@ impl<'a> Lowering<'a> {
 
     /// Arguments of functions and custom tools in another style than the template's. Where a schema
     /// cannot be enforced in it, the tool is not called so.
-    fn functions_in(&mut self, style: &'a ArgumentStyle, canonical: &[Option<Lowered>]) -> Vec<Option<Lowered>> {
+    fn functions_in(
+        &mut self,
+        style: &'a ArgumentStyle,
+        canonical: &[Option<Lowered>],
+    ) -> Vec<Option<Lowered>> {
         self.style = style;
         let (request, mut out) = (self.request, Vec::new());
         for (k, canonical) in canonical.iter().enumerate().take(request.functions()) {
             let known = (self.parts.len(), self.relaxed.len(), self.warnings.len());
             let lowered = canonical.as_ref().and_then(|_| match request.tools.get(k) {
                 Some(tool) => self.arguments(k, tool),
-                None => self.custom_arguments(k - request.tools.len(), &request.customs[k - request.tools.len()]),
+                None => self.custom_arguments(
+                    k - request.tools.len(),
+                    &request.customs[k - request.tools.len()],
+                ),
             });
             let whole = known.0 == self.parts.len() && known.1 == self.relaxed.len();
             self.parts.truncate(known.0);
@@ -264,8 +286,11 @@ impl<'a> Lowering<'a> {
         names: &[String],
         texts: &[Vec<u8>],
     ) -> Result<Option<RuleId>, LowerError> {
-        let (Some(pattern), Some((style, end))) = (&spelling.text_unless, spelling.name()) else { return Ok(None) };
-        let mut words: Vec<Literal> = names.iter().map(|name| style.write(name).into_bytes().into()).collect();
+        let (Some(pattern), Some((style, end))) = (&spelling.text_unless, spelling.name()) else {
+            return Ok(None);
+        };
+        let mut words: Vec<Literal> =
+            names.iter().map(|name| style.write(name).into_bytes().into()).collect();
         if words.is_empty() || words.iter().any(|word| word.contains(&end)) {
             return Ok(None);
         }
@@ -273,7 +298,8 @@ impl<'a> Lowering<'a> {
         words.dedup();
         let behind = self.clean(texts, Text::Departs(pattern.clone()))?;
         let name = self.clean(texts, Text::Until(end))?;
-        let first: Vec<u8> = texts.iter().filter_map(|text| text.first().copied()).chain([end]).collect();
+        let first: Vec<u8> =
+            texts.iter().filter_map(|text| text.first().copied()).chain([end]).collect();
         let tail = self.builder.rule("other name", Expr::Automaton(name));
         let other = self.builder.rule("nothing", Expr::Never);
         let leave = ByteSet::of(&first).complement();
@@ -294,7 +320,9 @@ impl<'a> Lowering<'a> {
         }
         let too_large = || large(TooLarge::States { limit });
         let dfa = match &key.1 {
-            Text::Departs(pattern) => departures(&pattern_dfa(pattern, &self.request.limits).map_err(|_| too_large())?),
+            Text::Departs(pattern) => {
+                departures(&pattern_dfa(pattern, &self.request.limits).map_err(|_| too_large())?)
+            }
             Text::First => {
                 let all = Expr::alt(texts.iter().map(|text| Expr::bytes(text)));
                 departures(&regular::automaton(&all, &[], limit).map_err(|_| too_large())?)
@@ -320,7 +348,8 @@ impl<'a> Lowering<'a> {
     pub(crate) fn sure_begins(&self) -> Vec<String> {
         let mut begins = self.format.sure_begins();
         if self.request.kinds().next().is_none() {
-            let spelled: Vec<String> = self.format.sure_spellings().flat_map(|s| s.begin.text_heads()).collect();
+            let spelled: Vec<String> =
+                self.format.sure_spellings().flat_map(|s| s.begin.text_heads()).collect();
             begins.retain(|begin| !spelled.contains(begin));
         }
         begins
@@ -331,7 +360,9 @@ impl<'a> Lowering<'a> {
     pub(crate) fn call_texts(&self) -> Vec<String> {
         let (single, mut out): (Vec<String>, Vec<String>) =
             self.sure_begins().into_iter().partition(|text| text.chars().count() == 1);
-        for (name, _) in self.request.kinds().take(self.request.functions()).filter(|_| !single.is_empty()) {
+        for (name, _) in
+            self.request.kinds().take(self.request.functions()).filter(|_| !single.is_empty())
+        {
             let header = written(&self.format.call.header, name);
             out.extend(single.iter().map(|begin| format!("{begin}{header}")));
         }

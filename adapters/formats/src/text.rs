@@ -12,8 +12,13 @@ use crate::spelling::{Spelled, Text};
 impl Lowering<'_> {
     /// Text up to one of the ends, which is part of it.
     pub(crate) fn dispatch(&mut self, ends: Vec<(Trigger, Expr)>, excludes: Vec<Vec<u8>>) -> Expr {
-        let mut dispatch =
-            Dispatch { tags: Vec::new(), stops: Vec::new(), excludes, after: AfterTag::End, end: DispatchEnd::AtStop };
+        let mut dispatch = Dispatch {
+            tags: Vec::new(),
+            stops: Vec::new(),
+            excludes,
+            after: AfterTag::End,
+            end: DispatchEnd::AtStop,
+        };
         for (trigger, rest) in ends {
             if rest == Expr::Empty {
                 dispatch.stops.push(trigger);
@@ -58,7 +63,8 @@ impl Lowering<'_> {
         // Everything that free text watches for is told from text here, as it may stand at the
         // beginning.
         let first = self.clean(&self.watched(), Text::First)?;
-        let first = self.builder.labelled("first of text", Role::Text.label(), Expr::Automaton(first));
+        let first =
+            self.builder.labelled("first of text", Role::Text.label(), Expr::Automaton(first));
         let mut starts = vec![Expr::seq([Expr::Ref(first), free.clone()])];
         for (trigger, rule) in self.spelled_tags(next.as_ref().unwrap_or(&free), &free) {
             starts.push(Expr::seq([self.fired(&trigger), Expr::Ref(rule)]));
@@ -111,7 +117,10 @@ impl Lowering<'_> {
             for (trigger, rest) in self.begins(&spelling.begin) {
                 for body in &bodies {
                     let body = Expr::seq([rest.clone(), body.clone()]);
-                    out.push((trigger.clone(), self.builder.labelled("calls", Role::Marker.label(), body)));
+                    out.push((
+                        trigger.clone(),
+                        self.builder.labelled("calls", Role::Marker.label(), body),
+                    ));
                 }
             }
         }
@@ -126,7 +135,9 @@ impl Lowering<'_> {
                 Trigger::Text(trigger) => trigger.starts_with(text) || text.starts_with(trigger),
                 Trigger::Special(_) | Trigger::Led(..) => false,
             };
-            if !tags.iter().any(|(trigger, _)| begins(trigger)) && !excludes.iter().any(|e| e == text) {
+            if !tags.iter().any(|(trigger, _)| begins(trigger))
+                && !excludes.iter().any(|e| e == text)
+            {
                 excludes.push(text.to_vec());
             }
         }

@@ -83,7 +83,12 @@ impl TurnCollector {
             Event::TextDelta { delta } => self.turn.text.push_str(delta),
             Event::ReasoningDelta { delta } => self.turn.reasoning.push_str(delta),
             Event::CallStart { index, id, name, kind } => {
-                let call = Call { id: id.clone(), name: name.clone(), arguments: String::new(), kind: *kind };
+                let call = Call {
+                    id: id.clone(),
+                    name: name.clone(),
+                    arguments: String::new(),
+                    kind: *kind,
+                };
                 self.open = Some((*index, call));
             }
             Event::ArgumentsDelta { index, delta } => {
@@ -94,11 +99,14 @@ impl TurnCollector {
                 }
             }
             Event::CallEnd { index } => {
-                self.turn.calls.extend(self.open.take_if(|(open, _)| open == index).map(|(_, call)| call));
+                self.turn
+                    .calls
+                    .extend(self.open.take_if(|(open, _)| open == index).map(|(_, call)| call));
             }
             Event::Incomplete { why, partial, .. } => {
                 let call = self.open.take().map(|(_, call)| call);
-                self.turn.incomplete = Some(Incomplete { why: *why, call, partial: partial.clone() });
+                self.turn.incomplete =
+                    Some(Incomplete { why: *why, call, partial: partial.clone() });
             }
             Event::End => {}
         }

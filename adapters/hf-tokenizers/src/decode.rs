@@ -66,20 +66,26 @@ impl TokenDecoder {
     pub(crate) fn new(tokenizer: &Tokenizer) -> Result<TokenDecoder, DecoderError> {
         let decoder = tokenizer.get_decoder().ok_or(DecoderError::Missing)?;
         let value = serde_json::to_value(decoder).unwrap_or(Value::Null);
-        let mut out = TokenDecoder { steps: Vec::new(), fused: false, alphabet: byte_level_alphabet() };
+        let mut out =
+            TokenDecoder { steps: Vec::new(), fused: false, alphabet: byte_level_alphabet() };
         out.add(&value, "/decoder")?;
         Ok(out)
     }
 
     fn add(&mut self, decoder: &Value, pointer: &str) -> Result<(), DecoderError> {
         let kind = decoder["type"].as_str().unwrap_or("unknown");
-        let malformed = |field| DecoderError::Malformed { pointer: pointer.to_owned(), kind: kind.to_owned(), field };
+        let malformed = |field| DecoderError::Malformed {
+            pointer: pointer.to_owned(),
+            kind: kind.to_owned(),
+            field,
+        };
         let character = |field: &'static str| {
             decoder[field].as_str().and_then(|s| s.chars().next()).ok_or_else(|| malformed(field))
         };
         match kind {
             "Sequence" => {
-                let decoders = decoder["decoders"].as_array().ok_or_else(|| malformed("decoders"))?;
+                let decoders =
+                    decoder["decoders"].as_array().ok_or_else(|| malformed("decoders"))?;
                 for (i, inner) in decoders.iter().enumerate() {
                     self.add(inner, &format!("{pointer}/decoders/{i}"))?;
                 }
@@ -92,12 +98,16 @@ impl TokenDecoder {
             "Fuse" => self.fused = true,
             "Replace" => {
                 // A regular expression could look across tokens.
-                let pattern = decoder["pattern"]["String"].as_str().ok_or_else(|| malformed("pattern"))?;
+                let pattern =
+                    decoder["pattern"]["String"].as_str().ok_or_else(|| malformed("pattern"))?;
                 let content = decoder["content"].as_str().ok_or_else(|| malformed("content"))?;
                 if pattern.is_empty() || self.fused && pattern.chars().count() > 1 {
                     return Err(malformed("pattern"));
                 }
-                self.steps.push(Step::Replace { pattern: pattern.to_owned(), content: content.to_owned() });
+                self.steps.push(Step::Replace {
+                    pattern: pattern.to_owned(),
+                    content: content.to_owned(),
+                });
             }
             "Metaspace" => {
                 let pattern = character("replacement")?.to_string();
@@ -106,7 +116,10 @@ impl TokenDecoder {
             "Strip" if self.fused => {}
             "Strip" => {
                 let count = |field: &'static str| {
-                    decoder[field].as_u64().and_then(|n| usize::try_from(n).ok()).ok_or_else(|| malformed(field))
+                    decoder[field]
+                        .as_u64()
+                        .and_then(|n| usize::try_from(n).ok())
+                        .ok_or_else(|| malformed(field))
                 };
                 self.steps.push(Step::Strip {
                     content: character("content")?,
@@ -115,7 +128,10 @@ impl TokenDecoder {
                 });
             }
             other => {
-                return Err(DecoderError::Unsupported { pointer: pointer.to_owned(), kind: other.to_owned() });
+                return Err(DecoderError::Unsupported {
+                    pointer: pointer.to_owned(),
+                    kind: other.to_owned(),
+                });
             }
         }
         Ok(())
@@ -128,15 +144,20 @@ impl TokenDecoder {
             let Piece::Text(text) = &piece else { break };
             piece = match step {
                 Step::ByteLevel => {
-                    let mapped: Option<Vec<u8>> = text.chars().map(|c| *self.alphabet.get(c as usize)?).collect();
+                    let mapped: Option<Vec<u8>> =
+                        text.chars().map(|c| *self.alphabet.get(c as usize)?).collect();
                     Piece::Bytes(mapped.unwrap_or_else(|| text.as_bytes().to_vec()))
                 }
                 Step::ByteFallback => match fallback_byte(text) {
                     Some(byte) => Piece::Bytes(vec![byte]),
                     None => continue,
                 },
-                Step::Replace { pattern, content } => Piece::Text(text.replace(pattern.as_str(), content)),
-                Step::Strip { content, start, stop } => Piece::Text(strip(text, *content, *start, *stop)),
+                Step::Replace { pattern, content } => {
+                    Piece::Text(text.replace(pattern.as_str(), content))
+                }
+                Step::Strip { content, start, stop } => {
+                    Piece::Text(strip(text, *content, *start, *stop))
+                }
             };
         }
         match piece {

@@ -41,7 +41,9 @@ pub enum Warning {
     #[error("no token can express the bytes {0}")]
     MissingBytes(ByteSet),
     /// The tokenizer's decoder shows something else than the bytes derived for the token; it is never allowed.
-    #[error("token {id} {token:?} is left out: it should decode to {expected:?}, but decodes to {decoded:?}")]
+    #[error(
+        "token {id} {token:?} is left out: it should decode to {expected:?}, but decodes to {decoded:?}"
+    )]
     Undecodable {
         /// The id.
         id: u32,
@@ -127,8 +129,10 @@ pub enum LoadError {
 /// Cost: decodes every token once; a fraction of a second for 150,000 tokens.
 pub fn load(path: impl AsRef<Path>, options: &VocabOptions) -> Result<Loaded, LoadError> {
     let path = path.as_ref();
-    let tokenizer = Tokenizer::from_file(path)
-        .map_err(|error| LoadError::Tokenizer { path: path.to_owned(), message: error.to_string() })?;
+    let tokenizer = Tokenizer::from_file(path).map_err(|error| LoadError::Tokenizer {
+        path: path.to_owned(),
+        message: error.to_string(),
+    })?;
     let mut options = options.clone();
     if options.stop_ids.is_empty() && options.stop_names.is_empty() {
         for stop in stops::beside(path.parent().unwrap_or(Path::new("."))) {
@@ -143,7 +147,10 @@ pub fn load(path: impl AsRef<Path>, options: &VocabOptions) -> Result<Loaded, Lo
 }
 
 /// The vocabulary of a tokenizer that is already loaded. Reads no files.
-pub fn vocabulary(tokenizer: &Tokenizer, options: &VocabOptions) -> Result<(Vocabulary, Vec<Warning>), LoadError> {
+pub fn vocabulary(
+    tokenizer: &Tokenizer,
+    options: &VocabOptions,
+) -> Result<(Vocabulary, Vec<Warning>), LoadError> {
     let decoder = TokenDecoder::new(tokenizer)?;
     let mut warnings = Vec::new();
     let tokens = tokens(tokenizer);
@@ -166,14 +173,23 @@ pub fn vocabulary(tokenizer: &Tokenizer, options: &VocabOptions) -> Result<(Voca
         let decoded = probe.decode(id);
         if decoded != shown {
             let expected = shown.into_owned();
-            warnings.push(Warning::Undecodable { id, token: token.text.clone(), expected, decoded });
+            warnings.push(Warning::Undecodable {
+                id,
+                token: token.text.clone(),
+                expected,
+                decoded,
+            });
         } else if bytes.is_empty() {
             warnings.push(Warning::NoText { id, token: token.text.clone() });
         } else if bytes.len() > MAX_TOKEN_BYTES {
             warnings.push(Warning::TooLong { id, len: bytes.len() });
         } else {
             if token.kind == Kind::Added && bytes != token.text.as_bytes() {
-                warnings.push(Warning::ShownDifferently { id, token: token.text.clone(), shown: decoded });
+                warnings.push(Warning::ShownDifferently {
+                    id,
+                    token: token.text.clone(),
+                    shown: decoded,
+                });
             }
             builder.token(id, &bytes);
         }
@@ -208,7 +224,8 @@ struct Token {
 /// All tokens by id; an added token hides the model's of the same id.
 fn tokens(tokenizer: &Tokenizer) -> BTreeMap<u32, Token> {
     let model = tokenizer.get_vocab(false).into_iter();
-    let mut tokens: BTreeMap<u32, Token> = model.map(|(text, id)| (id, Token { text, kind: Kind::Model })).collect();
+    let mut tokens: BTreeMap<u32, Token> =
+        model.map(|(text, id)| (id, Token { text, kind: Kind::Model })).collect();
     for (id, added) in tokenizer.get_added_tokens_decoder() {
         let kind = if added.special { Kind::Special } else { Kind::Added };
         tokens.insert(id, Token { text: added.content, kind });
@@ -223,11 +240,18 @@ struct Probe<'t> {
 }
 
 impl<'t> Probe<'t> {
-    fn new(tokenizer: &'t Tokenizer, decoder: &TokenDecoder, tokens: &BTreeMap<u32, Token>) -> Self {
+    fn new(
+        tokenizer: &'t Tokenizer,
+        decoder: &TokenDecoder,
+        tokens: &BTreeMap<u32, Token>,
+    ) -> Self {
         let anchor = tokens.iter().find_map(|(&id, token)| {
             // A letter that stands for itself: behind `<0x61>`, another byte token would be one invalid run with it.
             let letter = token.text.len() == 1 && token.text.as_bytes()[0].is_ascii_alphanumeric();
-            if token.kind != Kind::Model || !letter || decoder.bytes(&token.text) != token.text.as_bytes() {
+            if token.kind != Kind::Model
+                || !letter
+                || decoder.bytes(&token.text) != token.text.as_bytes()
+            {
                 return None;
             }
             let text = tokenizer.decode(&[id], false).ok()?;
@@ -248,7 +272,11 @@ impl<'t> Probe<'t> {
     }
 }
 
-fn stop_ids(tokenizer: &Tokenizer, options: &VocabOptions, warnings: &mut Vec<Warning>) -> Vec<u32> {
+fn stop_ids(
+    tokenizer: &Tokenizer,
+    options: &VocabOptions,
+    warnings: &mut Vec<Warning>,
+) -> Vec<u32> {
     let mut ids = options.stop_ids.clone();
     for name in &options.stop_names {
         match tokenizer.token_to_id(name) {

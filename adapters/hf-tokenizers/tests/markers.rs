@@ -30,14 +30,19 @@ const TOOLS: &str = r#"[
 /// The spellings of a family: calls, and what cannot be written.
 fn spellings(family: &str) -> (Vec<String>, Vec<String>) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../formats/tests/data/spellings.toml");
-    let file: toml::Table = std::fs::read_to_string(path).expect("spellings.toml").parse().expect("TOML");
+    let file: toml::Table =
+        std::fs::read_to_string(path).expect("spellings.toml").parse().expect("TOML");
     let families = file["family"].as_array().expect("families");
-    let has =
-        |value: &&toml::Value| value["formats"].as_array().expect("formats").iter().any(|f| f.as_str() == Some(family));
+    let has = |value: &&toml::Value| {
+        value["formats"].as_array().expect("formats").iter().any(|f| f.as_str() == Some(family))
+    };
     let found = families.iter().find(has).unwrap_or_else(|| panic!("{family}"));
     let text = |value: &toml::Value| value.as_str().expect("text").to_owned();
     let calls = found["calls"].as_array().expect("calls").iter().map(|call| text(&call[0]));
-    let refused = found.get("refused").and_then(toml::Value::as_array).map(|all| all.iter().map(text).collect());
+    let refused = found
+        .get("refused")
+        .and_then(toml::Value::as_array)
+        .map(|all| all.iter().map(text).collect());
     (calls.collect(), refused.unwrap_or_default())
 }
 
@@ -63,7 +68,8 @@ impl Setting<'_> {
     fn read(&self, tokens: &[u32], masks: bool) -> Option<Turn> {
         let mut matcher = self.constraint.matcher();
         let mut mask = vec![0; self.constraint.vocab().mask_words()];
-        let (mut tracer, mut extractor, mut events) = (Tracer::new(), self.plan.extractor(0), Vec::new());
+        let (mut tracer, mut extractor, mut events) =
+            (Tracer::new(), self.plan.extractor(0), Vec::new());
         for &token in tokens {
             let token = TokenId::from_raw(token);
             let allowed = masks.then(|| {
@@ -88,7 +94,9 @@ impl Setting<'_> {
 fn markers_mean_the_same_however_they_are_tokenized() {
     let mut checked = 0;
     for (name, families) in FAMILIES {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/tokenizers").join(name);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../../shared/data/tokenizers")
+            .join(name);
         if !path.is_dir() {
             println!("skipped: ../shared/data/tokenizers/{name} is not there");
             continue;
@@ -107,15 +115,21 @@ fn markers_mean_the_same_however_they_are_tokenized() {
                 let constraint = engine.compile(plan.grammar().clone()).expect("compiles");
                 Setting { encoder: Encoder::new(&tokenizer, &vocab), plan, constraint }
             };
-            let (plain, thinking) =
-                (setting(Reasoning::Off), format.reasoning.as_ref().map(|_| setting(Reasoning::Opened)));
+            let (plain, thinking) = (
+                setting(Reasoning::Off),
+                format.reasoning.as_ref().map(|_| setting(Reasoning::Opened)),
+            );
             let (calls, refused) = spellings(family);
             for (n, wire) in calls.iter().enumerate() {
                 for tokens in plain.tokens(wire) {
-                    let turn =
-                        plain.read(&tokens, n == 0).unwrap_or_else(|| panic!("{name}, {family}: {wire:?} {tokens:?}"));
+                    let turn = plain
+                        .read(&tokens, n == 0)
+                        .unwrap_or_else(|| panic!("{name}, {family}: {wire:?} {tokens:?}"));
                     assert_eq!(turn.calls.len(), 1, "{name}, {family}: {wire:?}: {turn:?}");
-                    assert_eq!(turn.calls[0].arguments, "{\"city\": \"Oslo\"}", "{name}, {family}: {wire:?}");
+                    assert_eq!(
+                        turn.calls[0].arguments, "{\"city\": \"Oslo\"}",
+                        "{name}, {family}: {wire:?}"
+                    );
                     checked += 1;
                 }
                 for tokens in plain.tokens(&wire.replace("get_weather", "get_wether")) {
@@ -123,15 +137,19 @@ fn markers_mean_the_same_however_they_are_tokenized() {
                 }
                 // A call in the reasoning is none; JSON there is a draft.
                 let thinking = thinking.as_ref().filter(|_| wire.trim_start().starts_with('<'));
-                for (setting, tokens) in thinking
-                    .into_iter()
-                    .flat_map(|s| s.tokens(&format!("Hm, {}", wire.trim_start())).into_iter().map(move |t| (s, t)))
-                {
+                for (setting, tokens) in thinking.into_iter().flat_map(|s| {
+                    s.tokens(&format!("Hm, {}", wire.trim_start())).into_iter().map(move |t| (s, t))
+                }) {
                     let read = setting.read(&tokens, false);
                     assert!(read.is_none(), "{name}, {family}: {wire:?}: {read:?}");
                     let mut matcher = setting.constraint.matcher();
-                    let whole = tokens.iter().all(|&token| matcher.advance(TokenId::from_raw(token)).is_ok());
-                    assert!(!whole || wire.starts_with("<tools>"), "{name}, {family}: {wire:?} in reasoning");
+                    let whole = tokens
+                        .iter()
+                        .all(|&token| matcher.advance(TokenId::from_raw(token)).is_ok());
+                    assert!(
+                        !whole || wire.starts_with("<tools>"),
+                        "{name}, {family}: {wire:?} in reasoning"
+                    );
                     checked += 1;
                 }
             }

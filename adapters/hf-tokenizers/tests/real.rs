@@ -27,7 +27,8 @@ fn real(name: &str) -> Option<PathBuf> {
 
 fn check(name: &str, stop: &str) {
     let Some(path) = real(name) else { return };
-    let Loaded { vocab, tokenizer, warnings } = load(&path, &VocabOptions::default()).expect("loads");
+    let Loaded { vocab, tokenizer, warnings } =
+        load(&path, &VocabOptions::default()).expect("loads");
     assert_eq!(warnings, [], "{name}");
     assert!(vocab.missing_bytes().is_empty(), "{name}");
     let stops: Vec<&str> = vocab.stops().iter().filter_map(|&id| vocab.special_name(id)).collect();
@@ -36,8 +37,10 @@ fn check(name: &str, stop: &str) {
     let encoder = Encoder::new(&tokenizer, &vocab);
     for text in PROBES {
         let ids = encoder.encode(text).expect("tokens");
-        let bytes: Vec<u8> =
-            ids.iter().flat_map(|&id| vocab.bytes(TokenId::from_raw(id)).expect("text").to_vec()).collect();
+        let bytes: Vec<u8> = ids
+            .iter()
+            .flat_map(|&id| vocab.bytes(TokenId::from_raw(id)).expect("text").to_vec())
+            .collect();
         assert_eq!(String::from_utf8_lossy(&bytes), *text, "{name}: {ids:?}");
     }
 }
@@ -66,7 +69,8 @@ fn llama3_1() {
 fn qwen3() {
     check("qwen3", "<|im_end|>");
     let Some(path) = real("qwen3") else { return };
-    let loaded = load(path, &VocabOptions { width: Some(151_936), ..VocabOptions::default() }).expect("loads");
+    let loaded = load(path, &VocabOptions { width: Some(151_936), ..VocabOptions::default() })
+        .expect("loads");
     let id = loaded.tokenizer.token_to_id("<tool_call>").expect("an added token");
     // Not flagged special: it is text.
     assert_eq!(loaded.vocab.bytes(TokenId::from_raw(id)), Some(&b"<tool_call>"[..]));

@@ -1,7 +1,9 @@
 //! Tokenizers built in code, one for each decoder family.
 
 use louver::ids::TokenId;
-use louver_hf_tokenizers::{DecoderError, Encoder, LoadError, VocabOptions, Warning, load, vocabulary};
+use louver_hf_tokenizers::{
+    DecoderError, Encoder, LoadError, VocabOptions, Warning, load, vocabulary,
+};
 use serde_json::{Value, json};
 use tokenizers::Tokenizer;
 
@@ -16,7 +18,8 @@ fn added(id: u32, content: &str, special: bool) -> Value {
 
 /// The character that stands for a byte in GPT-2's alphabet, by its definition.
 fn gpt2(byte: u8) -> char {
-    let stands_for_itself = |b: u8| (b'!'..=b'~').contains(&b) || (0xa1..=0xac).contains(&b) || b >= 0xae;
+    let stands_for_itself =
+        |b: u8| (b'!'..=b'~').contains(&b) || (0xa1..=0xac).contains(&b) || b >= 0xae;
     if stands_for_itself(byte) {
         return char::from(byte);
     }
@@ -26,7 +29,8 @@ fn gpt2(byte: u8) -> char {
 
 /// 256 bytes as ids 0..=255, three words, a special token, two added ones, one that decodes to a byte of its own.
 fn byte_level() -> Value {
-    let mut vocab: serde_json::Map<String, Value> = (0..=255u8).map(|b| (gpt2(b).to_string(), json!(b))).collect();
+    let mut vocab: serde_json::Map<String, Value> =
+        (0..=255u8).map(|b| (gpt2(b).to_string(), json!(b))).collect();
     for (i, word) in ["th", "the", "\u{120}t", "\u{c3}\u{a9}"].iter().enumerate() {
         vocab.insert((*word).to_owned(), json!(256 + i));
     }
@@ -96,7 +100,11 @@ fn byte_level_tokens_have_their_bytes() {
     assert_eq!(bytes(263), Some(vec![0xe9, 0xe9]));
     assert_eq!(
         warnings,
-        [Warning::ShownDifferently { id: 263, token: "\u{e9}\u{e9}".into(), shown: "\u{fffd}\u{fffd}".into() }]
+        [Warning::ShownDifferently {
+            id: 263,
+            token: "\u{e9}\u{e9}".into(),
+            shown: "\u{fffd}\u{fffd}".into()
+        }]
     );
     assert_eq!(vocab.width(), 265);
 }
@@ -126,8 +134,10 @@ fn encoding_has_no_prefix_space() {
         let encoder = Encoder::new(&tokenizer, &vocab);
         for text in ["ab", " ab", "a b\n", "{\"the\": [1, 2]}", "\u{e9}\u{1f600} the", ""] {
             let ids = encoder.encode(text).expect("tokens");
-            let bytes: Vec<u8> =
-                ids.iter().flat_map(|&id| vocab.bytes(TokenId::from_raw(id)).expect("text").to_vec()).collect();
+            let bytes: Vec<u8> = ids
+                .iter()
+                .flat_map(|&id| vocab.bytes(TokenId::from_raw(id)).expect("text").to_vec())
+                .collect();
             assert_eq!(bytes, text.as_bytes(), "{text:?} as {ids:?}");
         }
     }
@@ -161,12 +171,17 @@ fn stop_tokens_come_from_options_then_files_then_common_names() {
     };
     let guessed = Warning::StopGuessed { id: 1, name: "</s>".into() };
     assert_eq!(stops_of(&VocabOptions::default()), (vec![1], vec![guessed]));
-    std::fs::write(folder.join("tokenizer_config.json"), r#"{"eos_token": {"content": "</s>"}}"#).expect("written");
+    std::fs::write(folder.join("tokenizer_config.json"), r#"{"eos_token": {"content": "</s>"}}"#)
+        .expect("written");
     assert_eq!(stops_of(&VocabOptions::default()), (vec![1], vec![]));
-    std::fs::write(folder.join("generation_config.json"), r#"{"eos_token_id": [0, 1]}"#).expect("written");
+    std::fs::write(folder.join("generation_config.json"), r#"{"eos_token_id": [0, 1]}"#)
+        .expect("written");
     assert_eq!(stops_of(&VocabOptions::default()), (vec![0, 1], vec![]));
     assert_eq!(stops_of(&stops(&[0])), (vec![0], vec![]));
-    let unknown = VocabOptions { stop_names: vec!["</s>".into(), "<nope>".into()], ..VocabOptions::default() };
+    let unknown = VocabOptions {
+        stop_names: vec!["</s>".into(), "<nope>".into()],
+        ..VocabOptions::default()
+    };
     assert_eq!(stops_of(&unknown), (vec![1], vec![Warning::UnknownStop("<nope>".into())]));
     std::fs::remove_dir_all(&folder).expect("removed");
 }
@@ -185,7 +200,10 @@ fn what_is_no_byte_decoder_is_refused() {
         }
         other => panic!("{other:?}"),
     }
-    assert!(matches!(load("no/such/tokenizer.json", &VocabOptions::default()), Err(LoadError::Tokenizer { .. })));
+    assert!(matches!(
+        load("no/such/tokenizer.json", &VocabOptions::default()),
+        Err(LoadError::Tokenizer { .. })
+    ));
 }
 
 #[test]
@@ -196,6 +214,12 @@ fn tokens_that_decode_to_something_else_are_left_out() {
         {"type": "Replace", "pattern": {"String": "q"}, "content": ""}, value["decoder"].take()]});
     let (vocab, warnings) = vocabulary(&tokenizer(&value), &stops(&[260])).expect("a vocabulary");
     assert!(!vocab.is_used(TokenId::from_raw(u32::from(b'q'))));
-    assert!(warnings.contains(&Warning::NoText { id: u32::from(b'q'), token: "q".into() }), "{warnings:?}");
-    assert!(warnings.iter().any(|w| matches!(w, Warning::MissingBytes(set) if set.iter().eq([b'q']))), "{warnings:?}");
+    assert!(
+        warnings.contains(&Warning::NoText { id: u32::from(b'q'), token: "q".into() }),
+        "{warnings:?}"
+    );
+    assert!(
+        warnings.iter().any(|w| matches!(w, Warning::MissingBytes(set) if set.iter().eq([b'q']))),
+        "{warnings:?}"
+    );
 }

@@ -38,7 +38,8 @@ pub struct Chat {
 type Setting = Box<dyn for<'l> FnOnce(PlanBuilder<'l>) -> PlanBuilder<'l> + Send>;
 
 /// The request without its tools.
-type Taken = Box<dyn FnOnce(&crate::plan::Plan, RunOptions) -> Result<(Vec<u32>, Run), RequestError> + Send>;
+type Taken =
+    Box<dyn FnOnce(&crate::plan::Plan, RunOptions) -> Result<(Vec<u32>, Run), RequestError> + Send>;
 
 impl std::fmt::Debug for Chat {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -63,7 +64,10 @@ impl Chat {
         Chat { louver, request, tools, settings, options: RunOptions::default() }
     }
 
-    fn set(mut self, setting: impl for<'l> FnOnce(PlanBuilder<'l>) -> PlanBuilder<'l> + Send + 'static) -> Self {
+    fn set(
+        mut self,
+        setting: impl for<'l> FnOnce(PlanBuilder<'l>) -> PlanBuilder<'l> + Send + 'static,
+    ) -> Self {
         self.settings.push(Box::new(setting));
         self
     }
@@ -111,7 +115,10 @@ impl Chat {
     }
 
     /// Any other setting of a [`PlanBuilder`].
-    pub fn with(self, setting: impl for<'l> FnOnce(PlanBuilder<'l>) -> PlanBuilder<'l> + Send + 'static) -> Self {
+    pub fn with(
+        self,
+        setting: impl for<'l> FnOnce(PlanBuilder<'l>) -> PlanBuilder<'l> + Send + 'static,
+    ) -> Self {
         self.set(setting)
     }
 
@@ -153,8 +160,10 @@ impl Chat {
     pub async fn choices(self) -> Result<Vec<EventStream>, RequestError> {
         let Chat { louver, request, tools, settings, options } = self;
         let host = louver.host.clone().ok_or(RequestError::NoModel)?;
-        let builder = settings.into_iter().fold(louver.tools(tools), |builder, setting| setting(builder));
-        let plan = builder.build().map_err(|error: PlanError| RequestError::Plan(Box::new(error)))?;
+        let builder =
+            settings.into_iter().fold(louver.tools(tools), |builder, setting| setting(builder));
+        let plan =
+            builder.build().map_err(|error: PlanError| RequestError::Plan(Box::new(error)))?;
         let (prompt, run) = request(&plan, options)?;
         plan.start_on(host.open()?, prompt, run).await
     }

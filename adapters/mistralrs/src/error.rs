@@ -22,7 +22,9 @@ pub enum LoadError {
     Speculative,
     /// A file that the model should have been loaded from is not there: [`Louver::load`](crate::Louver::load) asks the host
     /// instead.
-    #[error("the model {model:?} has no file {file} in its directory or the Hugging Face cache; use `Louver::load`")]
+    #[error(
+        "the model {model:?} has no file {file} in its directory or the Hugging Face cache; use `Louver::load`"
+    )]
     NoFile {
         /// The model's name.
         model: String,
@@ -31,7 +33,9 @@ pub enum LoadError {
     },
     /// The host, as it was built, ends generations at a token that the wire format needs inside a turn. Models loaded with
     /// [`Louver::load`](crate::Louver::load) do not.
-    #[error("the host ends every generation at {token:?}, which the wire format needs; use `Louver::load`")]
+    #[error(
+        "the host ends every generation at {token:?}, which the wire format needs; use `Louver::load`"
+    )]
     EarlyEnd {
         /// The token.
         token: String,

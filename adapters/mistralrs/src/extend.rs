@@ -60,7 +60,9 @@ impl EventStream {
         let (Some(now), Some((constraint, lowered))) = (&self.lowered, plan.parts()) else {
             return Err(ExtendError::Unconstrained);
         };
-        let names = |plan: &louver_formats::Plan| plan.tools().iter().map(|tool| tool.name.clone()).collect::<Vec<_>>();
+        let names = |plan: &louver_formats::Plan| {
+            plan.tools().iter().map(|tool| tool.name.clone()).collect::<Vec<_>>()
+        };
         if !names(&lowered).starts_with(&names(now)) {
             return Err(ExtendError::Tools);
         }

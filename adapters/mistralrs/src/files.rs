@@ -31,8 +31,8 @@ pub(crate) fn read(id: &str, max_context: Option<usize>) -> Result<Parts, LoadEr
     let find = finder(id);
     let missing = |name: &str| LoadError::NoFile { model: id.to_owned(), file: name.to_owned() };
     let path = find("tokenizer.json").ok_or_else(|| missing("tokenizer.json"))?;
-    let tokenizer =
-        Tokenizer::from_file(&path).map_err(|error| LoadError::Host(format!("{}: {error}", path.display())))?;
+    let tokenizer = Tokenizer::from_file(&path)
+        .map_err(|error| LoadError::Host(format!("{}: {error}", path.display())))?;
     let json = |name: &str| -> Value {
         let text = find(name).and_then(|path| std::fs::read_to_string(path).ok());
         text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Value::Null)
@@ -48,10 +48,14 @@ pub(crate) fn read(id: &str, max_context: Option<usize>) -> Result<Parts, LoadEr
     }
     let eos = token_text(&config["eos_token"]);
     let alternates = HOST_ENDS.into_iter().filter(|end| source.contains(end));
-    ends.extend(eos.as_deref().into_iter().chain(alternates).filter_map(|name| tokenizer.token_to_id(name)));
+    ends.extend(
+        eos.as_deref().into_iter().chain(alternates).filter_map(|name| tokenizer.token_to_id(name)),
+    );
     ends.sort_unstable();
     ends.dedup();
-    let stated = json("config.json")["max_position_embeddings"].as_u64().and_then(|n| usize::try_from(n).ok());
+    let stated = json("config.json")["max_position_embeddings"]
+        .as_u64()
+        .and_then(|n| usize::try_from(n).ok());
     let max_context = max_context.or(stated).unwrap_or(UNKNOWN_CONTEXT);
     let kind = kind_of(&json("config.json"));
     Ok(Parts { tokenizer: Arc::new(tokenizer), template, max_context, ends, kind })
@@ -81,9 +85,14 @@ fn finder(id: &str) -> impl Fn(&str) -> Option<PathBuf> {
 }
 
 /// `chat_template.jinja`, `chat_template.json`, or the member of the tokenizer's configuration, as the host looks for them.
-fn template(find: &impl Fn(&str) -> Option<PathBuf>, config: &Value) -> Result<ChatTemplate, TemplateError> {
+fn template(
+    find: &impl Fn(&str) -> Option<PathBuf>,
+    config: &Value,
+) -> Result<ChatTemplate, TemplateError> {
     let tokens = ["bos_token", "eos_token", "unk_token"].map(|name| token_text(&config[name]));
-    if let Some(source) = find("chat_template.jinja").and_then(|path| std::fs::read_to_string(path).ok()) {
+    if let Some(source) =
+        find("chat_template.jinja").and_then(|path| std::fs::read_to_string(path).ok())
+    {
         return ChatTemplate::new(&source, tokens);
     }
     let beside = find("chat_template.json").and_then(|path| std::fs::read_to_string(path).ok());

@@ -145,7 +145,18 @@ enum Allowed {
 
 impl Hook {
     pub(crate) fn new(options: HookOptions, shared: Arc<Shared>) -> Hook {
-        let HookOptions { constraint, vocab, stops, prompt, limit, sampler, safe, prefetch, record, tap } = options;
+        let HookOptions {
+            constraint,
+            vocab,
+            stops,
+            prompt,
+            limit,
+            sampler,
+            safe,
+            prefetch,
+            record,
+            tap,
+        } = options;
         let matcher = constraint.map(|c| c.matcher());
         let words = if matcher.is_some() { vocab.mask_words() } else { 0 };
         let state = State {
@@ -182,7 +193,13 @@ impl Hook {
                 }
                 if state.recorder.is_on() {
                     let mask = masked.then_some(state.mask.as_slice());
-                    state.recorder.note(generated.len(), row, mask, state.matcher.as_mut(), &self.vocab);
+                    state.recorder.note(
+                        generated.len(),
+                        row,
+                        mask,
+                        state.matcher.as_mut(),
+                        &self.vocab,
+                    );
                 }
                 if masked && state.sampler.is_none() {
                     self.mask(state, row);
@@ -250,7 +267,8 @@ impl Hook {
                 let _ = tap.send(Tap::Stopped { token, step });
             }
         } else if let Some(matcher) = &state.matcher
-            && (state.prefetch == Prefetch::Always || state.prefetch == Prefetch::Adaptive && state.slow > 0)
+            && (state.prefetch == Prefetch::Always
+                || state.prefetch == Prefetch::Adaptive && state.slow > 0)
         {
             matcher.prefetch(&[TokenId::from_raw(token)]);
         }
@@ -265,7 +283,9 @@ impl State {
         if known == self.seen.len() && generated.len() > known {
             self.seen.extend_from_slice(&generated[known..]);
             let tokens = generated[known..].to_vec();
-            let step = tokens.last().and_then(|last| self.recorder.settle(generated.len() - 1, *last, vocab));
+            let step = tokens
+                .last()
+                .and_then(|last| self.recorder.settle(generated.len() - 1, *last, vocab));
             if let Some(tap) = &self.tap {
                 // The reader may be gone; the generation ends soon then.
                 let _ = tap.send(Tap::Tokens { tokens, step: step.map(Box::new) });
@@ -305,7 +325,8 @@ impl State {
         }
         let begun = Instant::now();
         matcher.fill_mask(&mut self.mask);
-        self.slow = if begun.elapsed() > SLOW_MASK { STAYS_SLOW } else { self.slow.saturating_sub(1) };
+        self.slow =
+            if begun.elapsed() > SLOW_MASK { STAYS_SLOW } else { self.slow.saturating_sub(1) };
         if let Some(limit) = matcher.limit() {
             shared.fail(Fault::Limit(limit.to_owned()));
             return Allowed::Stops;
@@ -348,13 +369,18 @@ impl CustomLogitsProcessor for Hook {
             Ok(Err(error)) => Fault::Logits(error.to_string()),
             Err(panic) => {
                 let text = panic.downcast_ref::<String>().map(String::as_str);
-                Fault::Panic(text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("panic").to_owned())
+                Fault::Panic(
+                    text.or_else(|| panic.downcast_ref::<&str>().copied())
+                        .unwrap_or("panic")
+                        .to_owned(),
+                )
             }
         };
         self.shared.fail(fault);
         let mut values = vec![0.0; logits.elem_count()];
         row::only(&mut values, &self.stops);
         let width = values.len();
-        Ok(Tensor::from_vec(values, width, &candle_core::Device::Cpu).unwrap_or_else(|_| logits.clone()))
+        Ok(Tensor::from_vec(values, width, &candle_core::Device::Cpu)
+            .unwrap_or_else(|_| logits.clone()))
     }
 }

@@ -63,7 +63,9 @@ pub use model::{Louver, LouverOptions};
 pub use plan::{Overlap, Plan, PlanBuilder, Prefetch, Run, RunOptions, ToolList, call_ids};
 pub use prompt::{ChatTemplate, PromptParts, TemplateError, TemplateInput};
 pub use record::{Candidate, Phase, Record, Step};
-pub use report::{Completion, EnforcementReport, Level, Part, Relaxed, Timing, Violation, ViolationKind};
+pub use report::{
+    Completion, EnforcementReport, Level, Part, Relaxed, Timing, Violation, ViolationKind,
+};
 pub use safety::Truncation;
 pub use stream::{EventStream, Finish, Generation};
 

@@ -91,7 +91,8 @@ impl Inner {
         let opens = || {
             let (Ok(template), Ok(format)) = (&self.template, &self.format) else { return false };
             let messages = [serde_json::json!({"role": "user", "content": ""})];
-            let parts = PromptParts { messages: &messages, enable_thinking, ..PromptParts::default() };
+            let parts =
+                PromptParts { messages: &messages, enable_thinking, ..PromptParts::default() };
             template.render(&parts).is_ok_and(|prompt| format.prompt_opens_reasoning(&prompt))
         };
         let known = &self.opens[enable_thinking.map_or(2, usize::from)];
@@ -114,7 +115,8 @@ impl Louver {
         options: LouverOptions,
     ) -> Result<(Model, Louver), LoadError> {
         let built = builder.into().build_pipeline().await;
-        let (pipeline, scheduler, config) = built.map_err(|error| LoadError::Host(format!("{error:#}")))?;
+        let (pipeline, scheduler, config) =
+            built.map_err(|error| LoadError::Host(format!("{error:#}")))?;
         let mut louver = Louver::for_pipeline(&pipeline, options).await?;
         let engine = config.engine_config;
         let mut runner = MistralRsBuilder::new(
@@ -156,14 +158,18 @@ impl Louver {
     }
 
     /// As [`Louver::for_model`], with options.
-    pub async fn for_model_with(model: &Model, options: LouverOptions) -> Result<Louver, LoadError> {
+    pub async fn for_model_with(
+        model: &Model,
+        options: LouverOptions,
+    ) -> Result<Louver, LoadError> {
         let host = model.inner();
         let id = host.get_default_model_id().map_err(LoadError::Host)?;
         let id = id.ok_or_else(|| LoadError::Host("there is no model".to_owned()))?;
         if id.starts_with("Speculative:") {
             return Err(LoadError::Speculative);
         }
-        let max_context = host.max_sequence_length(None).map_err(|error| LoadError::Host(error.to_string()))?;
+        let max_context =
+            host.max_sequence_length(None).map_err(|error| LoadError::Host(error.to_string()))?;
         let parts = files::read(&id, max_context)?;
         let louver = Louver::assemble(parts, options)?;
         match louver.inner.early_ends.first() {
@@ -211,8 +217,9 @@ impl Louver {
         };
         // Formats that end every message by a marker say themselves which of them end the turn.
         let own = format.as_ref().ok().filter(|format| format.messages.is_some());
-        let own: Option<Vec<u32>> =
-            own.and_then(|format| format.stop_tokens.iter().map(|name| tokenizer.token_to_id(name)).collect());
+        let own: Option<Vec<u32>> = own.and_then(|format| {
+            format.stop_tokens.iter().map(|name| tokenizer.token_to_id(name)).collect()
+        });
         let stops = own.unwrap_or_else(|| ends.clone());
         let early = ends.iter().filter(|id| !stops.contains(id));
         let early_ends = early.filter_map(|id| tokenizer.id_to_token(*id)).collect();
@@ -307,5 +314,8 @@ fn detect(
         architectures: &architectures,
     };
     let found = catalog.detect(hints)?;
-    catalog.get(&found.name).cloned().map_err(|error| DetectError::Unknown { seen: "catalog", known: error.known })
+    catalog
+        .get(&found.name)
+        .cloned()
+        .map_err(|error| DetectError::Unknown { seen: "catalog", known: error.known })
 }

@@ -7,10 +7,13 @@ use louver::front::json_schema::{Policy, SchemaOptions};
 use louver::spec::json::Json;
 use louver::spec::tools::ToolChoice;
 use louver_formats::{
-    ConstraintError, Event, Parallel, Reasoning, ReasoningBudget, Strictness, ToolConstraint, ToolRequest, Turn,
+    ConstraintError, Event, Parallel, Reasoning, ReasoningBudget, Strictness, ToolConstraint,
+    ToolRequest, Turn,
 };
 use mistralrs::{Model, RequestLike, SamplingParams};
-use mistralrs_core::{Constraint as HostConstraint, NormalRequest, Request, RequestMessage, StopTokens};
+use mistralrs_core::{
+    Constraint as HostConstraint, NormalRequest, Request, RequestMessage, StopTokens,
+};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::context::Prompt;
@@ -237,18 +240,24 @@ impl Plan {
             Reasoning::Optional | Reasoning::Required if opens => Reasoning::Opened,
             reasoning => reasoning,
         };
-        let (lowered, constraint) = request.clone().compile(&inner.engine, &format).map_err(|error| match error {
-            ConstraintError::Lower(error) => PlanError::from(error),
-            ConstraintError::Compile(error) => PlanError::from(error),
-        })?;
+        let (lowered, constraint) =
+            request.clone().compile(&inner.engine, &format).map_err(|error| match error {
+                ConstraintError::Lower(error) => PlanError::from(error),
+                ConstraintError::Compile(error) => PlanError::from(error),
+            })?;
         if request.tool_choice == ToolChoice::None {
             shown.clear();
         }
         let forced = matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
         let formed = forced || request.response_format.is_some() || request.answer_tag.is_some();
-        let validates = request.schema_options.policy == Policy::Validate && !lowered.loose().is_empty();
+        let validates =
+            request.schema_options.policy == Policy::Validate && !lowered.loose().is_empty();
         let checks = validates.then(|| Arc::new(Checks::new(&lowered, &request.schema_options)));
-        Ok(Plan { inner, constrained: Some(Constrained { constraint, lowered, formed, checks }), shown })
+        Ok(Plan {
+            inner,
+            constrained: Some(Constrained { constraint, lowered, formed, checks }),
+            shown,
+        })
     }
 
     pub(crate) fn unconstrained(inner: Arc<Inner>, tools: ToolList) -> Plan {
@@ -284,7 +293,11 @@ impl Plan {
     }
 
     /// As [`Plan::stream_with`], with no options.
-    pub async fn stream(&self, model: &Model, request: impl RequestLike) -> Result<EventStream, RequestError> {
+    pub async fn stream(
+        &self,
+        model: &Model,
+        request: impl RequestLike,
+    ) -> Result<EventStream, RequestError> {
         self.stream_with(model, request, RunOptions::default()).await
     }
 
@@ -322,7 +335,9 @@ impl Plan {
         let (prompt, earlier_ids) = self.take_prompt(request)?;
         let sampling = request.take_sampling_params();
         if sampling.stop_toks.is_some() {
-            return Err(RequestError::Unsupported("stop sequences: they could end a call in the middle"));
+            return Err(RequestError::Unsupported(
+                "stop sequences: they could end a call in the middle",
+            ));
         }
         if !matches!(request.take_constraint(), HostConstraint::None) {
             return Err(RequestError::Unsupported("a constraint of the host beside Louver's"));
@@ -333,7 +348,12 @@ impl Plan {
 
     /// Sends a prompt to the model and streams what it says, each choice by itself. The model is the one Louver was made for.
     /// Needs a tokio runtime.
-    pub async fn start(&self, model: &Model, prompt: Vec<u32>, run: Run) -> Result<Vec<EventStream>, RequestError> {
+    pub async fn start(
+        &self,
+        model: &Model,
+        prompt: Vec<u32>,
+        run: Run,
+    ) -> Result<Vec<EventStream>, RequestError> {
         self.start_on(Line::of(model.inner())?, prompt, run).await
     }
 
@@ -351,7 +371,10 @@ impl Plan {
         }
         let room = self.inner.max_context.saturating_sub(prompt.len());
         if room == 0 {
-            return Err(RequestError::TooLong { tokens: prompt.len(), limit: self.inner.max_context });
+            return Err(RequestError::TooLong {
+                tokens: prompt.len(),
+                limit: self.inner.max_context,
+            });
         }
         let limit = sampling.max_len.unwrap_or(room).min(room);
         // One more than the limit: the last token is always a stop token, see the hook.
@@ -374,7 +397,8 @@ impl Plan {
             let mut sampling = sampling.clone();
             if seed.is_some() {
                 // Drawn by the hook: the host takes the largest.
-                (sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p) = (Some(0.0), None, None, None);
+                (sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p) =
+                    (Some(0.0), None, None, None);
             }
             let normal = NormalRequest {
                 is_streaming: true,
@@ -388,7 +412,13 @@ impl Plan {
             let steps = Arc::default();
             let id_seed = id_seed(seed.unwrap_or_else(fresh_seed).wrapping_add(choice), &prompt);
             let reader = self.reader(id_seed, &earlier_ids);
-            let reading = stream::read(responses, taps, reader, events_in, (shared.clone(), Arc::clone(&steps)));
+            let reading = stream::read(
+                responses,
+                taps,
+                reader,
+                events_in,
+                (shared.clone(), Arc::clone(&steps)),
+            );
             tokio::spawn(async move { drop(outcome_in.send(reading.await)) });
             streams.push(EventStream {
                 events,
@@ -475,21 +505,32 @@ impl Plan {
     /// The prompt's tokens: the model's own chat template over the messages (in OpenAI's JSON form; arguments of earlier
     /// calls as text or as objects) and the plan's tools.
     pub fn prompt(&self, messages: &[serde_json::Value]) -> Result<Vec<u32>, RequestError> {
-        let messages: Vec<serde_json::Value> = messages.iter().map(prompt::openai_message).collect();
+        let messages: Vec<serde_json::Value> =
+            messages.iter().map(prompt::openai_message).collect();
         self.render(&messages, self.shown.enable_thinking)
     }
 
-    fn render(&self, messages: &[serde_json::Value], enable_thinking: Option<bool>) -> Result<Vec<u32>, RequestError> {
+    fn render(
+        &self,
+        messages: &[serde_json::Value],
+        enable_thinking: Option<bool>,
+    ) -> Result<Vec<u32>, RequestError> {
         let template = self.inner.template.as_ref().map_err(Clone::clone)?;
         let TemplateInput { tools, builtin_tools, .. } = &self.shown;
-        let text = template.render(&PromptParts { messages, tools, builtin_tools, enable_thinking })?;
+        let text =
+            template.render(&PromptParts { messages, tools, builtin_tools, enable_thinking })?;
         self.inner.tokenize(&text)
     }
 
     /// The prompt's tokens, and the ids of earlier calls.
-    fn take_prompt(&self, request: &mut impl RequestLike) -> Result<(Vec<u32>, Vec<String>), RequestError> {
+    fn take_prompt(
+        &self,
+        request: &mut impl RequestLike,
+    ) -> Result<(Vec<u32>, Vec<String>), RequestError> {
         if request.take_tools().is_some() {
-            return Err(RequestError::Unsupported("tools in the request: give them to Louver::tools"));
+            return Err(RequestError::Unsupported(
+                "tools in the request: give them to Louver::tools",
+            ));
         }
         if request.take_web_search_options().is_some() {
             return Err(RequestError::Unsupported("web search beside a constraint"));
@@ -497,7 +538,11 @@ impl Plan {
         let (messages, enable_thinking) = match request.take_messages() {
             RequestMessage::Chat { messages, enable_thinking, .. } => (messages, enable_thinking),
             RequestMessage::CompletionTokens(tokens) => return Ok((tokens, Vec::new())),
-            _ => return Err(RequestError::Unsupported("only chat messages or prompt tokens can be constrained")),
+            _ => {
+                return Err(RequestError::Unsupported(
+                    "only chat messages or prompt tokens can be constrained",
+                ));
+            }
         };
         let messages: Vec<serde_json::Value> = messages.iter().map(prompt::message).collect();
         let prompt = self.render(&messages, self.shown.enable_thinking.or(enable_thinking))?;
@@ -532,6 +577,8 @@ fn ids_differ_by_prompt_and_are_repeatable() {
 pub(crate) fn single(mut streams: Vec<EventStream>) -> Result<EventStream, RequestError> {
     match (streams.pop(), streams.is_empty()) {
         (Some(stream), true) => Ok(stream),
-        _ => Err(RequestError::Unsupported("a single stream is asked for, but the request has several choices")),
+        _ => Err(RequestError::Unsupported(
+            "a single stream is asked for, but the request has several choices",
+        )),
     }
 }

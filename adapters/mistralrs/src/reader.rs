@@ -33,9 +33,21 @@ enum Mode {
 }
 
 impl Reader {
-    pub(crate) fn constrained(vocab: Arc<Vocabulary>, matcher: Matcher, extractor: Extractor) -> Reader {
+    pub(crate) fn constrained(
+        vocab: Arc<Vocabulary>,
+        matcher: Matcher,
+        extractor: Extractor,
+    ) -> Reader {
         let (matcher, extractor) = (Box::new(matcher), Box::new(extractor));
-        Reader::new(vocab, Mode::Constrained { matcher, tracer: Tracer::new(), extractor, given: Given::default() })
+        Reader::new(
+            vocab,
+            Mode::Constrained {
+                matcher,
+                tracer: Tracer::new(),
+                extractor,
+                given: Given::default(),
+            },
+        )
     }
 
     pub(crate) fn text(vocab: Arc<Vocabulary>) -> Reader {
@@ -43,7 +55,15 @@ impl Reader {
     }
 
     fn new(vocab: Arc<Vocabulary>, mode: Mode) -> Reader {
-        Reader { vocab, mode, tokens: Vec::new(), phase: Phase::Free, reasoning: 0, fault: None, spent: Duration::ZERO }
+        Reader {
+            vocab,
+            mode,
+            tokens: Vec::new(),
+            phase: Phase::Free,
+            reasoning: 0,
+            fault: None,
+            spent: Duration::ZERO,
+        }
     }
 
     /// Takes tokens; gives the events that are decided. Stop tokens are not part of the output.
@@ -64,7 +84,9 @@ impl Reader {
                             // Bytes that are held back may be the beginning of a marker.
                             self.phase = match spans.last() {
                                 _ if !tracer.held().is_empty() => Phase::Marker,
-                                Some(span) => span.label.map_or(Phase::Marker, |label| phase(Role::of(label))),
+                                Some(span) => {
+                                    span.label.map_or(Phase::Marker, |label| phase(Role::of(label)))
+                                }
                                 None => self.phase,
                             };
                             self.reasoning += usize::from(self.phase == Phase::Reasoning);
@@ -90,7 +112,11 @@ impl Reader {
     }
 
     /// Goes on under another plan: what was read is read again by its grammar, and what was passed on is not repeated.
-    pub(crate) fn replan(&mut self, constraint: &Constraint, plan: louver_formats::Plan) -> Vec<Event> {
+    pub(crate) fn replan(
+        &mut self,
+        constraint: &Constraint,
+        plan: louver_formats::Plan,
+    ) -> Vec<Event> {
         let begun = Instant::now();
         let mut events = Vec::new();
         if let Mode::Constrained { matcher, tracer, extractor, given } = &mut self.mode {
@@ -111,15 +137,24 @@ impl Reader {
     /// The stop token that ended the generation, where the turn is whole only with it: formats whose calls end with a stop
     /// token. Where the host drew it, it is the one that may stand there.
     pub(crate) fn stop(&mut self, token: Option<u32>) -> Vec<Event> {
-        let Mode::Constrained { matcher, tracer, extractor, given } = &mut self.mode else { return Vec::new() };
+        let Mode::Constrained { matcher, tracer, extractor, given } = &mut self.mode else {
+            return Vec::new();
+        };
         if self.fault.is_some() || matcher.is_complete() {
             return Vec::new();
         }
-        let stops = self.vocab.stops().iter().copied().filter(|stop| token.is_none_or(|token| token == stop.raw()));
+        let stops = self
+            .vocab
+            .stops()
+            .iter()
+            .copied()
+            .filter(|stop| token.is_none_or(|token| token == stop.raw()));
         let fitting: Vec<TokenId> = stops.filter(|stop| matcher.allows(*stop)).collect();
         match fitting[..] {
             // Several are spellings of one marker.
-            [stop, ..] if matcher.advance_traced(stop, tracer).is_ok() => extractor.push(given.fresh(tracer.drain())),
+            [stop, ..] if matcher.advance_traced(stop, tracer).is_ok() => {
+                extractor.push(given.fresh(tracer.drain()))
+            }
             _ => Vec::new(),
         }
     }
@@ -295,7 +330,11 @@ mod tests {
         let (plan, constraint) = request.compile(&engine, &format).unwrap();
         let tokens: Vec<u32> = std::iter::once(256).chain("x = 1".bytes().map(u32::from)).collect();
         let end = |cut: bool| {
-            let mut reader = Reader::constrained(engine.vocab().clone(), constraint.matcher(), plan.extractor(0));
+            let mut reader = Reader::constrained(
+                engine.vocab().clone(),
+                constraint.matcher(),
+                plan.extractor(0),
+            );
             let mut events = reader.push(&tokens);
             if cut {
                 reader.cut_off();

@@ -109,8 +109,9 @@ pub struct Step {
 impl Step {
     /// Its memory, in bytes.
     fn size(&self) -> usize {
-        let candidate =
-            |c: &Candidate| size_of::<Candidate>() + c.text.len() + c.reason.as_ref().map_or(0, String::len);
+        let candidate = |c: &Candidate| {
+            size_of::<Candidate>() + c.text.len() + c.reason.as_ref().map_or(0, String::len)
+        };
         let candidates = self.top.iter().chain(&self.refused).map(candidate).sum::<usize>();
         size_of::<Step>() + self.text.len() + self.bytes.len() + candidates
     }
@@ -190,7 +191,12 @@ impl Recorder {
     }
 
     /// The step at this place, now that its token is known; the reader finds its phase.
-    pub(crate) fn settle(&mut self, position: usize, token: u32, vocab: &Vocabulary) -> Option<Step> {
+    pub(crate) fn settle(
+        &mut self,
+        position: usize,
+        token: u32,
+        vocab: &Vocabulary,
+    ) -> Option<Step> {
         let step = self.pending.take().filter(|step| step.position == position)?;
         let logit = self.row.get(token as usize).copied().unwrap_or(f32::NEG_INFINITY);
         let logprob = (logit - self.allowed_sum).max(f32::MIN);
@@ -216,7 +222,11 @@ fn refusal(matcher: &mut Matcher, token: u32) -> String {
 }
 
 fn shown(vocab: &Vocabulary, token: u32) -> String {
-    if (token as usize) < vocab.width() { vocab.shown(TokenId::from_raw(token)) } else { format!("<{token}>") }
+    if (token as usize) < vocab.width() {
+        vocab.shown(TokenId::from_raw(token))
+    } else {
+        format!("<{token}>")
+    }
 }
 
 /// Logarithm of the sum of exponentials of what is finite.
@@ -297,7 +307,10 @@ mod tests {
         assert!(all.len() == 50 && all.iter().all(|step| !step.cut && step.refused.len() == 4));
         let bound = 10 * all[0].size();
         let cut = steps(bound, None);
-        assert_eq!(cut.iter().map(|step| step.cut).collect::<Vec<_>>(), [[false; 9].as_slice(), &[true]].concat());
+        assert_eq!(
+            cut.iter().map(|step| step.cut).collect::<Vec<_>>(),
+            [[false; 9].as_slice(), &[true]].concat()
+        );
         assert!(cut.iter().map(Step::size).sum::<usize>() < bound + all[0].size());
         // Probabilities are still wanted: no more than those.
         let on = steps(bound, Some(1));

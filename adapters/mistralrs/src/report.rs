@@ -181,7 +181,8 @@ mod tests {
     #[test]
     fn figures() {
         let us = Duration::from_micros;
-        let mut timing = Timing { masks: (1..=100).map(us).collect(), louver: us(10), steps: us(40) };
+        let mut timing =
+            Timing { masks: (1..=100).map(us).collect(), louver: us(10), steps: us(40) };
         assert_eq!(timing.mask_quantile(0.99), us(99));
         assert_eq!(timing.mask_quantile(1.0), us(100));
         assert_eq!(timing.mask_quantile(0.0), us(1));

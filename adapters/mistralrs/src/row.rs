@@ -72,7 +72,9 @@ impl<F: FnMut(&mut [f32])> InplaceOp1 for Edit<F> {
     }
 
     fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
-        let CpuStorage::F32(values) = storage else { candle_core::bail!("a row of logits must be F32") };
+        let CpuStorage::F32(values) = storage else {
+            candle_core::bail!("a row of logits must be F32")
+        };
         let Some((begin, end)) = layout.contiguous_offsets() else {
             candle_core::bail!("a row of logits must be contiguous")
         };

@@ -49,12 +49,24 @@ impl Safety {
     /// that the model preferred was taken away.
     /// All searches of one step have the fuel of one mask together; past it, only the shortest
     /// completion that was found first is kept.
-    pub(crate) fn narrow(&mut self, matcher: &mut Matcher, mask: &mut [u32], row: &[f32], room: usize) -> bool {
+    pub(crate) fn narrow(
+        &mut self,
+        matcher: &mut Matcher,
+        mask: &mut [u32],
+        row: &[f32],
+        room: usize,
+    ) -> bool {
         let fuel = matcher.mask_fuel();
         fuel::limited(fuel, || self.narrow_within(matcher, mask, row, room))
     }
 
-    fn narrow_within(&mut self, matcher: &mut Matcher, mask: &mut [u32], row: &[f32], room: usize) -> bool {
+    fn narrow_within(
+        &mut self,
+        matcher: &mut Matcher,
+        mask: &mut [u32],
+        row: &[f32],
+        room: usize,
+    ) -> bool {
         let position = matcher.tokens().len();
         if position < self.look_at {
             return false;
@@ -154,7 +166,8 @@ mod tests {
     ) -> (String, bool, bool) {
         let vocab = Arc::new(vocab);
         let engine = Engine::new(vocab.clone(), EngineOptions::default());
-        let mut matcher = engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap().matcher();
+        let mut matcher =
+            engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap().matcher();
         let mut safety = Safety::default();
         let mut mask = vec![0; vocab.mask_words()];
         let (mut text, mut pressed) = (Vec::new(), false);
@@ -185,7 +198,8 @@ mod tests {
         let schema = r#"{"type": "object", "properties": {"a": {"enum": ["yes", "no"]}, "b": {"type": "integer"}},
             "required": ["a", "b"]}"#;
         // Texts as long in bytes have different numbers of tokens.
-        let words: [&[u8]; 8] = [b"\":", b"{\"", b"\"}", b"no\"", b"\n\n", b"\"b\":0", b"b\":0,\"a", b"\",\""];
+        let words: [&[u8]; 8] =
+            [b"\":", b"{\"", b"\"}", b"no\"", b"\n\n", b"\"b\":0", b"b\":0,\"a", b"\",\""];
         for seed in 0..40 {
             for limit in [30, 60, 100] {
                 let vocab = Vocabulary::toy(&words);
@@ -210,7 +224,10 @@ mod tests {
                 let (text, complete, _) = run(schema, prefers, limit);
                 assert!(complete, "{limit} {:?}: {text}", char::from(prefers));
                 let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-                assert!(jsonschema::is_valid(&serde_json::from_str(schema).unwrap(), &value), "{text}");
+                assert!(
+                    jsonschema::is_valid(&serde_json::from_str(schema).unwrap(), &value),
+                    "{text}"
+                );
             }
         }
         // Pressed only where the model wanted more.

@@ -31,9 +31,17 @@ impl Sampler {
     /// Draws among the finite logits (and those in the mask, if there is one), and makes the host take what was drawn. Cost:
     /// one pass over the allowed for the largest, one with an exponential for each; sorting where `top_k`, `top_p` or `min_p`
     /// cut. Of the row, only what is allowed is read.
-    pub(crate) fn draw(&self, row: &mut [f32], mask: Option<&[u32]>, position: usize, scratch: &mut Scratch) -> Drawn {
+    pub(crate) fn draw(
+        &self,
+        row: &mut [f32],
+        mask: Option<&[u32]>,
+        position: usize,
+        scratch: &mut Scratch,
+    ) -> Drawn {
         let Found { best, allowed, odd } = find(row, mask);
-        let Some(best) = best else { return Drawn { token: None, best: f32::NEG_INFINITY, allowed, odd } };
+        let Some(best) = best else {
+            return Drawn { token: None, best: f32::NEG_INFINITY, allowed, odd };
+        };
         let most = row[best];
         let token = match self.temperature > 1e-7 {
             true => self.weigh(row, mask, most, position, scratch).unwrap_or(best),
@@ -62,13 +70,15 @@ impl Sampler {
         }
         let sums = &mut scratch.sums;
         sums.clear();
-        let word = |block: usize| mask.map_or(u32::MAX, |mask| mask.get(block).copied().unwrap_or(0));
+        let word =
+            |block: usize| mask.map_or(u32::MAX, |mask| mask.get(block).copied().unwrap_or(0));
         let block_sum = |block: usize, values: &[f32]| -> f64 {
             let bits = word(block);
             if bits == 0 {
                 return 0.0;
             }
-            let each = values.iter().enumerate().filter(|(at, x)| bits >> at & 1 == 1 && x.is_finite());
+            let each =
+                values.iter().enumerate().filter(|(at, x)| bits >> at & 1 == 1 && x.is_finite());
             each.map(|(_, x)| f64::from(weight(*x))).sum()
         };
         sums.extend(row.chunks(32).enumerate().map(|(block, values)| block_sum(block, values)));
@@ -195,7 +205,10 @@ pub(crate) fn survey(row: &[f32]) -> (f32, bool) {
             *odd |= x.is_nan();
         }
     }
-    let most = lanes.iter().chain(rest).fold(f32::NEG_INFINITY, |most, &x| if x > most { x } else { most });
+    let most = lanes
+        .iter()
+        .chain(rest)
+        .fold(f32::NEG_INFINITY, |most, &x| if x > most { x } else { most });
     (most, odd.contains(&true) || rest.iter().any(|x| x.is_nan()))
 }
 
@@ -222,7 +235,8 @@ pub(crate) fn mix(mut z: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const PLAIN: Sampler = Sampler { seed: 3, temperature: 1.0, top_k: None, top_p: None, min_p: None };
+    const PLAIN: Sampler =
+        Sampler { seed: 3, temperature: 1.0, top_k: None, top_p: None, min_p: None };
 
     /// How often each id is drawn, as shares.
     fn shares(sampler: &Sampler, logits: &[f32], mask: Option<&[u32]>) -> Vec<f64> {
@@ -230,7 +244,8 @@ mod tests {
         let mut counts = vec![0.0; logits.len()];
         for position in 0..draws {
             let mut row = logits.to_vec();
-            let token = sampler.draw(&mut row, mask, position, &mut scratch).token.unwrap() as usize;
+            let token =
+                sampler.draw(&mut row, mask, position, &mut scratch).token.unwrap() as usize;
             assert_eq!(row[token], CHOSEN);
             counts[token] += 1.0 / draws as f64;
         }
@@ -248,7 +263,8 @@ mod tests {
     fn draws_follow_the_softmax() {
         let logits = [1.0f32, 0.0, f32::NEG_INFINITY, -1.0, f32::NAN];
         for temperature in [1.0, 0.5] {
-            let weights = logits.map(|x| if x.is_nan() { 0.0 } else { (f64::from(x) / temperature).exp() });
+            let weights =
+                logits.map(|x| if x.is_nan() { 0.0 } else { (f64::from(x) / temperature).exp() });
             expect(&shares(&Sampler { temperature, ..PLAIN }, &logits, None), &weights);
         }
         // Over several blocks, and masked.
@@ -256,8 +272,11 @@ mod tests {
         let weights: Vec<f64> = logits.iter().map(|x| f64::from(*x).exp()).collect();
         expect(&shares(&PLAIN, &logits, None), &weights);
         let mask = [0, 0x8000_0001, 0b11_1110];
-        let masked: Vec<f64> =
-            weights.iter().enumerate().map(|(id, w)| if scalar::allows(&mask, id) { *w } else { 0.0 }).collect();
+        let masked: Vec<f64> = weights
+            .iter()
+            .enumerate()
+            .map(|(id, w)| if scalar::allows(&mask, id) { *w } else { 0.0 })
+            .collect();
         expect(&shares(&PLAIN, &logits, Some(&mask)), &masked);
     }
 
@@ -268,18 +287,28 @@ mod tests {
         let two = shares(&Sampler { top_k: Some(2), ..PLAIN }, &logits, None);
         expect(&two, &[w[0], w[1], 0.0, 0.0]);
         // 0.53 of the weight is the first's, 0.73 the first two's.
-        expect(&shares(&Sampler { top_p: Some(0.5), ..PLAIN }, &logits, None), &[1.0, 0.0, 0.0, 0.0]);
-        expect(&shares(&Sampler { top_p: Some(0.6), ..PLAIN }, &logits, None), &[w[0], w[1], 0.0, 0.0]);
+        expect(
+            &shares(&Sampler { top_p: Some(0.5), ..PLAIN }, &logits, None),
+            &[1.0, 0.0, 0.0, 0.0],
+        );
+        expect(
+            &shares(&Sampler { top_p: Some(0.6), ..PLAIN }, &logits, None),
+            &[w[0], w[1], 0.0, 0.0],
+        );
         expect(&shares(&Sampler { top_p: Some(1.0), ..PLAIN }, &logits, None), &w);
-        expect(&shares(&Sampler { min_p: Some(0.3), ..PLAIN }, &logits, None), &[w[0], w[1], w[2], 0.0]);
+        expect(
+            &shares(&Sampler { min_p: Some(0.3), ..PLAIN }, &logits, None),
+            &[w[0], w[1], w[2], 0.0],
+        );
     }
 
     #[test]
     fn greedy_and_nothing() {
         let greedy = Sampler { temperature: 0.0, ..PLAIN };
         let mut scratch = Scratch::default();
-        let mut draw =
-            |sampler: &Sampler, row: &mut [f32], mask: Option<&[u32]>| sampler.draw(row, mask, 7, &mut scratch);
+        let mut draw = |sampler: &Sampler, row: &mut [f32], mask: Option<&[u32]>| {
+            sampler.draw(row, mask, 7, &mut scratch)
+        };
         let drawn = draw(&greedy, &mut [1.0, 2.0, 2.0], None);
         assert_eq!(drawn, Drawn { token: Some(1), best: 2.0, allowed: 3, odd: false });
         let drawn = draw(&greedy, &mut [1.0, 2.0], Some(&[1]));

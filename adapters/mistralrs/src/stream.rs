@@ -137,7 +137,8 @@ impl EventStream {
             // Up to a second of work, which nobody else should wait for.
             Some(checks) => {
                 let turn = turn.clone();
-                let validating = tokio::task::spawn_blocking(move || checks.violations(&turn, is_whole));
+                let validating =
+                    tokio::task::spawn_blocking(move || checks.violations(&turn, is_whole));
                 validating.await.map_err(|_| GenerationError::HostGone)?
             }
         };
@@ -258,22 +259,38 @@ pub(crate) async fn read(
     let clock = shared.clock.lock();
     let timing = clock.timing(reader.spent(), ended);
     let (tokens, reasoning_tokens) = (reader.tokens().to_vec(), reader.reasoning());
-    Ok(Outcome { finish, completion, tokens, reasoning_tokens, timing, repaired_rows: clock.repaired })
+    Ok(Outcome {
+        finish,
+        completion,
+        tokens,
+        reasoning_tokens,
+        timing,
+        repaired_rows: clock.repaired,
+    })
 }
 
 /// The finish reason of a chunk, or the host's error.
 fn finish_reason(response: Response) -> Option<Result<String, String>> {
     match response {
-        Response::CompletionChunk(chunk) => chunk.choices.into_iter().find_map(|c| c.finish_reason).map(Ok),
+        Response::CompletionChunk(chunk) => {
+            chunk.choices.into_iter().find_map(|c| c.finish_reason).map(Ok)
+        }
         Response::Chunk(chunk) => chunk.choices.into_iter().find_map(|c| c.finish_reason).map(Ok),
         Response::CompletionDone(done) => {
             Some(Ok(done.choices.into_iter().next().map_or_else(String::new, |c| c.finish_reason)))
         }
-        Response::Done(done) => Some(Ok(done.choices.into_iter().next().map_or_else(String::new, |c| c.finish_reason))),
-        Response::InternalError(error) | Response::ValidationError(error) => Some(Err(error.to_string())),
-        Response::ModelError(message, _) | Response::CompletionModelError(message, _) => Some(Err(message)),
-        Response::ImageGeneration(_) | Response::Speech { .. } | Response::Raw { .. } | Response::Embeddings { .. } => {
-            Some(Err("an answer of another kind".to_owned()))
+        Response::Done(done) => {
+            Some(Ok(done.choices.into_iter().next().map_or_else(String::new, |c| c.finish_reason)))
         }
+        Response::InternalError(error) | Response::ValidationError(error) => {
+            Some(Err(error.to_string()))
+        }
+        Response::ModelError(message, _) | Response::CompletionModelError(message, _) => {
+            Some(Err(message))
+        }
+        Response::ImageGeneration(_)
+        | Response::Speech { .. }
+        | Response::Raw { .. }
+        | Response::Embeddings { .. } => Some(Err("an answer of another kind".to_owned())),
     }
 }

@@ -18,10 +18,9 @@ pub fn ensure_around(parent: &Path, tokenizer: &Path) -> Result<TinyModel, TinyM
     let config_path = tokenizer.with_file_name("tokenizer_config.json");
     let config = read(&config_path)?;
     // FNV-1a, over both files.
-    let hash = bytes
-        .iter()
-        .chain(&config)
-        .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+    let hash = bytes.iter().chain(&config).fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
     write(parent, &format!("tiny-llama-around-{hash:016x}"), || {
         let ids = ids(&parse(tokenizer, &bytes)?);
         let config = parse(&config_path, &config)?;
@@ -29,9 +28,12 @@ pub fn ensure_around(parent: &Path, tokenizer: &Path) -> Result<TinyModel, TinyM
             path: path.to_owned(),
             problem: problem.to_owned(),
         };
-        let end = config.get("eos_token").and_then(|end| end.as_str().or_else(|| end.get("content")?.as_str()));
+        let end = config
+            .get("eos_token")
+            .and_then(|end| end.as_str().or_else(|| end.get("content")?.as_str()));
         let end = end.ok_or_else(|| problem(&config_path, "no `eos_token`"))?;
-        let most = ids.iter().map(|(_, id)| *id).max().ok_or_else(|| problem(tokenizer, "no tokens"))?;
+        let most =
+            ids.iter().map(|(_, id)| *id).max().ok_or_else(|| problem(tokenizer, "no tokens"))?;
         let width = Some(most).filter(|id| *id < MOST_IDS).map(|id| id + 1);
         let width = width.ok_or_else(|| problem(tokenizer, "ids are too large"))?;
         let id = ids.iter().find(|(text, _)| text == end).map(|(_, id)| *id);
@@ -40,7 +42,12 @@ pub fn ensure_around(parent: &Path, tokenizer: &Path) -> Result<TinyModel, TinyM
     })
 }
 
-fn files(width: u64, end: u64, end_text: &str, tokenizer: Vec<u8>) -> Result<Files, TinyModelError> {
+fn files(
+    width: u64,
+    end: u64,
+    end_text: &str,
+    tokenizer: Vec<u8>,
+) -> Result<Files, TinyModelError> {
     let config = json!({
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": MAX_CONTEXT,
@@ -52,20 +59,27 @@ fn files(width: u64, end: u64, end_text: &str, tokenizer: Vec<u8>) -> Result<Fil
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TinyModelError> {
-    fs::read(path).map_err(|source| TinyModelError::Tokenizer { path: path.to_owned(), problem: source.to_string() })
+    fs::read(path).map_err(|source| TinyModelError::Tokenizer {
+        path: path.to_owned(),
+        problem: source.to_string(),
+    })
 }
 
 fn parse(path: &Path, bytes: &[u8]) -> Result<Value, TinyModelError> {
-    serde_json::from_slice(bytes)
-        .map_err(|source| TinyModelError::Tokenizer { path: path.to_owned(), problem: source.to_string() })
+    serde_json::from_slice(bytes).map_err(|source| TinyModelError::Tokenizer {
+        path: path.to_owned(),
+        problem: source.to_string(),
+    })
 }
 
 /// All tokens with their ids.
 fn ids(tokenizer: &Value) -> Vec<(String, u64)> {
-    let ordinary = tokenizer.pointer("/model/vocab").and_then(Value::as_object).into_iter().flatten();
+    let ordinary =
+        tokenizer.pointer("/model/vocab").and_then(Value::as_object).into_iter().flatten();
     let ordinary = ordinary.filter_map(|(text, id)| Some((text.clone(), id.as_u64()?)));
     let added = tokenizer.get("added_tokens").and_then(Value::as_array).into_iter().flatten();
-    let added = added.filter_map(|token| Some((token["content"].as_str()?.to_owned(), token["id"].as_u64()?)));
+    let added = added
+        .filter_map(|token| Some((token["content"].as_str()?.to_owned(), token["id"].as_u64()?)));
     ordinary.chain(added).collect()
 }
 
@@ -75,16 +89,21 @@ mod tests {
 
     #[test]
     fn a_model_around_a_tokenizer() {
-        let parent = std::env::temp_dir().join(format!("louver-tiny-around-{}", std::process::id()));
+        let parent =
+            std::env::temp_dir().join(format!("louver-tiny-around-{}", std::process::id()));
         let own = crate::ensure(&parent).unwrap();
         let first = ensure_around(&parent, &own.dir.join("tokenizer.json")).unwrap();
         let second = ensure_around(&parent, &own.dir.join("tokenizer.json")).unwrap();
         assert!(first.fresh && !second.fresh && first.dir == second.dir && first.dir != own.dir);
-        let config: Value = serde_json::from_slice(&fs::read(first.dir.join("config.json")).unwrap()).unwrap();
+        let config: Value =
+            serde_json::from_slice(&fs::read(first.dir.join("config.json")).unwrap()).unwrap();
         let width = config["vocab_size"].as_u64().unwrap() as usize;
         assert!((500..crate::LOGITS_WIDTH).contains(&width), "{width}");
         let tokenizer = tokenizers::Tokenizer::from_file(first.dir.join("tokenizer.json")).unwrap();
-        assert_eq!(tokenizer.token_to_id(crate::END_OF_TURN).map(u64::from), config["eos_token_id"].as_u64());
+        assert_eq!(
+            tokenizer.token_to_id(crate::END_OF_TURN).map(u64::from),
+            config["eos_token_id"].as_u64()
+        );
 
         let faulty = parent.join("tokenizer.json");
         fs::write(parent.join("tokenizer_config.json"), r#"{"eos_token": "</s>"}"#).unwrap();

@@ -107,9 +107,9 @@ impl Bpe {
             .collect();
         let vocab: serde_json::Map<String, Value> =
             self.vocab.iter().enumerate().map(|(id, text)| (text.clone(), json!(id))).collect();
-        let merges: Vec<String> = self.merges.iter().map(|(left, right)| format!("{left} {right}")).collect();
-        let byte_level =
-            json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": true});
+        let merges: Vec<String> =
+            self.merges.iter().map(|(left, right)| format!("{left} {right}")).collect();
+        let byte_level = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": true});
         json!({
             "version": "1.0",
             "truncation": null,

@@ -109,7 +109,9 @@ pub(crate) fn write(
         let path = path.to_owned();
         move |source| TinyModelError::Io { path, source }
     };
-    let nanos = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+    let nanos = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |d| d.as_nanos());
     let draft = parent.join(format!(".tiny-llama-{}-{nanos}", std::process::id()));
     fs::create_dir_all(&draft).map_err(failed(&draft))?;
     for (name, bytes) in files()? {
@@ -124,7 +126,11 @@ pub(crate) fn write(
         Err(source) => {
             // Another process was faster; a draft that stays behind does no harm.
             let _ = fs::remove_dir_all(&draft);
-            if is_whole(&dir) { Ok(TinyModel { dir, fresh: false }) } else { Err(failed(&dir)(source)) }
+            if is_whole(&dir) {
+                Ok(TinyModel { dir, fresh: false })
+            } else {
+                Err(failed(&dir)(source))
+            }
         }
     }
 }
@@ -132,8 +138,13 @@ pub(crate) fn write(
 /// Files of a model: name and content.
 pub(crate) type Files = Vec<(&'static str, Vec<u8>)>;
 
-const NAMES: [&str; 5] =
-    ["config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json", "model.safetensors"];
+const NAMES: [&str; 5] = [
+    "config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "generation_config.json",
+    "model.safetensors",
+];
 
 fn is_whole(dir: &Path) -> bool {
     NAMES.iter().all(|name| dir.join(name).is_file())
@@ -143,7 +154,9 @@ fn is_whole(dir: &Path) -> bool {
 fn files() -> Result<Files, TinyModelError> {
     let tokenizer = bpe::train(include_str!("corpus.txt"));
     let first_added = tokenizer.vocab.len();
-    let id = |name: &str| ADDED.iter().position(|(text, _)| *text == name).map(|at| (first_added + at) as u64);
+    let id = |name: &str| {
+        ADDED.iter().position(|(text, _)| *text == name).map(|at| (first_added + at) as u64)
+    };
     let ends: Vec<u64> = [END_OF_TURN, END_OF_TEXT].into_iter().filter_map(id).collect();
     let tokenizer_config = json!({
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -224,7 +237,9 @@ mod tests {
         fs::remove_dir_all(&parent).unwrap();
         let size = tokenizer.get_vocab_size(true);
         assert!((500..LOGITS_WIDTH).contains(&size), "{size}");
-        for text in ["{\"name\": \"weather\"}", "Grüße, 世界 🌍\n\t x", "<tool_call>\n{}\n</tool_call>"] {
+        for text in
+            ["{\"name\": \"weather\"}", "Grüße, 世界 🌍\n\t x", "<tool_call>\n{}\n</tool_call>"]
+        {
             let ids = tokenizer.encode(text, false).unwrap();
             assert_eq!(tokenizer.decode(ids.get_ids(), false).unwrap(), text);
         }

@@ -14,7 +14,8 @@ const SEED: u64 = 0x0010_07e4;
 /// The file: F32 tensors under the names of a Hugging Face Llama.
 pub(crate) fn safetensors(vocab: usize) -> Result<Vec<u8>, safetensors::SafeTensorError> {
     let kv = HIDDEN / HEADS * KV_HEADS;
-    let mut shapes: Vec<(String, Vec<usize>)> = vec![("model.embed_tokens.weight".to_owned(), vec![vocab, HIDDEN])];
+    let mut shapes: Vec<(String, Vec<usize>)> =
+        vec![("model.embed_tokens.weight".to_owned(), vec![vocab, HIDDEN])];
     for layer in 0..LAYERS {
         let parts = [
             ("input_layernorm", vec![HIDDEN]),
@@ -27,7 +28,9 @@ pub(crate) fn safetensors(vocab: usize) -> Result<Vec<u8>, safetensors::SafeTens
             ("mlp.up_proj", vec![INTERMEDIATE, HIDDEN]),
             ("mlp.down_proj", vec![HIDDEN, INTERMEDIATE]),
         ];
-        shapes.extend(parts.map(|(name, shape)| (format!("model.layers.{layer}.{name}.weight"), shape)));
+        shapes.extend(
+            parts.map(|(name, shape)| (format!("model.layers.{layer}.{name}.weight"), shape)),
+        );
     }
     shapes.push(("model.norm.weight".to_owned(), vec![HIDDEN]));
     shapes.push(("lm_head.weight".to_owned(), vec![vocab, HIDDEN]));
@@ -40,9 +43,15 @@ pub(crate) fn safetensors(vocab: usize) -> Result<Vec<u8>, safetensors::SafeTens
                 // Outputs of variance 1 from inputs of variance 1: 3 / fan-in is the square of the bound.
                 [rows, fan_in] => {
                     let bound = (3.0 / fan_in as f32).sqrt();
-                    (0..rows * fan_in).flat_map(|_| rng.random_range(-bound..bound).to_le_bytes()).collect()
+                    (0..rows * fan_in)
+                        .flat_map(|_| rng.random_range(-bound..bound).to_le_bytes())
+                        .collect()
                 }
-                _ => shape.iter().flat_map(|n| std::iter::repeat_n(1f32.to_le_bytes(), *n)).flatten().collect(),
+                _ => shape
+                    .iter()
+                    .flat_map(|n| std::iter::repeat_n(1f32.to_le_bytes(), *n))
+                    .flatten()
+                    .collect(),
             };
             (name, shape, bytes)
         })

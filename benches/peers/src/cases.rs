@@ -63,7 +63,8 @@ pub(crate) struct Case {
 impl Schema {
     pub(crate) fn new(json: Json) -> Result<Schema> {
         let text = json.to_string();
-        let value = serde_json::from_str(&text).context("the schema is beyond what serde_json reads")?;
+        let value =
+            serde_json::from_str(&text).context("the schema is beyond what serde_json reads")?;
         Ok(Schema { text, json, value })
     }
 }
@@ -73,10 +74,16 @@ impl Tools {
     pub(crate) fn new(list: Json) -> Result<Tools> {
         let value: Value = serde_json::from_str(&list.to_string())?;
         let tool = |tool: &Value| -> Result<Tool> {
-            let name = tool["function"]["name"].as_str().context("a tool without a name")?.to_owned();
+            let name =
+                tool["function"]["name"].as_str().context("a tool without a name")?.to_owned();
             Ok(Tool { name, parameters: tool["function"]["parameters"].clone() })
         };
-        let each = value.as_array().context("`tools` is no list")?.iter().map(tool).collect::<Result<_>>()?;
+        let each = value
+            .as_array()
+            .context("`tools` is no list")?
+            .iter()
+            .map(tool)
+            .collect::<Result<_>>()?;
         Ok(Tools { list, each })
     }
 
@@ -93,7 +100,10 @@ impl Tools {
 
 /// The lines of a file of cases that `--limit` and `--every` leave, one at a time; `None`, and a word about it, if the
 /// file is not there.
-pub(crate) fn lines(common: &Common, file: &str) -> Result<Option<impl Iterator<Item = Result<String>>>> {
+pub(crate) fn lines(
+    common: &Common,
+    file: &str,
+) -> Result<Option<impl Iterator<Item = Result<String>>>> {
     let path = common.data(file);
     if !path.is_file() {
         eprintln!("skipped: {file} is not there (see --data)");
@@ -114,7 +124,10 @@ pub(crate) fn schema_case(line: &str, encoder: &Encoder<'_>) -> Result<Case> {
     let mut instances = Vec::new();
     for test in line.get("tests").and_then(Json::as_array).unwrap_or_default() {
         let data = test.get("data").context("a test without `data`")?;
-        instances.push((encoder.encode(&python::dumps(data))?, matches!(test.get("valid"), Some(Json::Bool(true)))));
+        instances.push((
+            encoder.encode(&python::dumps(data))?,
+            matches!(test.get("valid"), Some(Json::Bool(true))),
+        ));
     }
     let schema = line.get("schema").context("`schema` is missing")?.clone();
     Ok(Case { id: string(&line, "id")?, task: Task::Schema(Schema::new(schema)?), instances })
@@ -123,10 +136,15 @@ pub(crate) fn schema_case(line: &str, encoder: &Encoder<'_>) -> Result<Case> {
 /// A line of tool calls: `{"id", "question", "tools", "calls": [{"name", "arguments"}]}`.
 pub(crate) fn tools_case(line: &str, encoder: &Encoder<'_>) -> Result<Case> {
     let (line, calls) = tool_calls(line)?;
-    let mut text = format!("I will look into this: {}\n", string(&line, "question").unwrap_or_default());
+    let mut text =
+        format!("I will look into this: {}\n", string(&line, "question").unwrap_or_default());
     calls.iter().for_each(|(_, call)| text += call);
     let tools = Tools::new(line.get("tools").context("`tools` is missing")?.clone())?;
-    Ok(Case { id: string(&line, "id")?, task: Task::Tools(tools), instances: vec![(encoder.encode(&text)?, true)] })
+    Ok(Case {
+        id: string(&line, "id")?,
+        task: Task::Tools(tools),
+        instances: vec![(encoder.encode(&text)?, true)],
+    })
 }
 
 /// A line of tool calls, and its calls: the name and how it stands in the text.

@@ -20,7 +20,8 @@ pub(crate) struct Fed {
 
 /// Feeds tokens up to the first that is refused.
 pub(crate) fn feed(matcher: &mut dyn Matcher, tokens: &[u32]) -> Fed {
-    let mut fed = Fed { masks_ns: Vec::with_capacity(tokens.len()), consumed: true, ..Fed::default() };
+    let mut fed =
+        Fed { masks_ns: Vec::with_capacity(tokens.len()), consumed: true, ..Fed::default() };
     for (i, &token) in tokens.iter().enumerate() {
         let clock = Clock::start();
         let masked = matcher.mask();
@@ -41,8 +42,12 @@ pub(crate) fn feed(matcher: &mut dyn Matcher, tokens: &[u32]) -> Fed {
 /// Compiles a case and feeds all its instances.
 pub(crate) fn run(engine: &dyn Engine, case: &Case) -> Record {
     let compiled = engine.compile(&case.task);
-    let mut record =
-        Record { id: case.id.clone(), ttfm_ns: compiled.ttfm_ns, prepare_ns: compiled.prepare_ns, ..Record::default() };
+    let mut record = Record {
+        id: case.id.clone(),
+        ttfm_ns: compiled.ttfm_ns,
+        prepare_ns: compiled.prepare_ns,
+        ..Record::default()
+    };
     if let Task::Tools(tools) = &case.task {
         record.tools = Some(tools.each.len());
     }

@@ -80,7 +80,8 @@ impl Common {
     /// The engines that were asked for and are built in. Says which are not.
     pub(crate) fn kinds(&self) -> Vec<Kind> {
         let asked = if self.engines.is_empty() { Kind::ALL.to_vec() } else { self.engines.clone() };
-        let (built, missing): (Vec<Kind>, Vec<Kind>) = asked.into_iter().partition(|kind| kind.is_built_in());
+        let (built, missing): (Vec<Kind>, Vec<Kind>) =
+            asked.into_iter().partition(|kind| kind.is_built_in());
         for kind in missing {
             eprintln!("skipped: {} is not built in (build with `--features xgr`)", kind.name());
         }

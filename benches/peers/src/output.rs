@@ -10,7 +10,11 @@ use serde::Serialize;
 use crate::engine::Kind;
 
 /// Writes values as JSON Lines; creates the folder.
-pub(crate) fn write_lines<T: Serialize>(folder: &Path, file: &str, values: impl IntoIterator<Item = T>) -> Result<()> {
+pub(crate) fn write_lines<T: Serialize>(
+    folder: &Path,
+    file: &str,
+    values: impl IntoIterator<Item = T>,
+) -> Result<()> {
     let path = folder.join(file);
     let context = || format!("cannot write {}", path.display());
     std::fs::create_dir_all(folder).with_context(context)?;

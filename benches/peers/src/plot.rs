@@ -27,7 +27,8 @@ pub(crate) struct Line {
 
 /// Writes charts side by side. Charts without points are left out.
 pub(crate) fn write(file: &Path, charts: &[Chart<'_>]) -> Result<()> {
-    let charts: Vec<&Chart<'_>> = charts.iter().filter(|chart| chart.points().next().is_some()).collect();
+    let charts: Vec<&Chart<'_>> =
+        charts.iter().filter(|chart| chart.points().next().is_some()).collect();
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder)?;
     }
@@ -50,7 +51,8 @@ impl Chart<'_> {
 }
 
 fn draw(chart: &Chart<'_>, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<()> {
-    let (x, y) = (span(chart.points().map(|point| point.0)), span(chart.points().map(|point| point.1)));
+    let (x, y) =
+        (span(chart.points().map(|point| point.0)), span(chart.points().map(|point| point.1)));
     // Room for the legend.
     let y = y.start..y.end * (y.end / y.start).powf(0.4);
     let mut context = ChartBuilder::on(area)
@@ -60,11 +62,16 @@ fn draw(chart: &Chart<'_>, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<
         .y_label_area_size(58)
         .build_cartesian_2d(x.log_scale(), y.log_scale())
         .map_err(failed)?;
-    (context.configure_mesh().x_desc(chart.x).y_desc(chart.y).light_line_style(WHITE).label_style(("sans-serif", 11)))
-        .x_label_formatter(&number)
-        .y_label_formatter(&number)
-        .draw()
-        .map_err(failed)?;
+    (context
+        .configure_mesh()
+        .x_desc(chart.x)
+        .y_desc(chart.y)
+        .light_line_style(WHITE)
+        .label_style(("sans-serif", 11)))
+    .x_label_formatter(&number)
+    .y_label_formatter(&number)
+    .draw()
+    .map_err(failed)?;
     for line in &chart.lines {
         let color = color(line.kind);
         let points = line.points.clone();
@@ -74,15 +81,19 @@ fn draw(chart: &Chart<'_>, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<
             .label(line.kind.name())
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], color.stroke_width(2)));
     }
-    (context.configure_series_labels().position(SeriesLabelPosition::UpperLeft).label_font(("sans-serif", 11)))
-        .background_style(WHITE.mix(0.8))
-        .draw()
-        .map_err(failed)
+    (context
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperLeft)
+        .label_font(("sans-serif", 11)))
+    .background_style(WHITE.mix(0.8))
+    .draw()
+    .map_err(failed)
 }
 
 /// Of an axis: a little more than the values need.
 fn span(values: impl Iterator<Item = f64>) -> Range<f64> {
-    let (low, high) = values.fold((f64::MAX, f64::MIN_POSITIVE), |(low, high), v| (low.min(v), high.max(v)));
+    let (low, high) =
+        values.fold((f64::MAX, f64::MIN_POSITIVE), |(low, high), v| (low.min(v), high.max(v)));
     low * 0.8..high * 1.25
 }
 

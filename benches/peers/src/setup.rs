@@ -35,12 +35,17 @@ impl Setup {
             eprintln!("skipped: the tokenizer {name} is not there (see --data)");
             return Ok(None);
         }
-        Ok(Some(Setup { prepare: common.prepare, masks: common.masks, ..Setup::of_file(path, name)? }))
+        Ok(Some(Setup {
+            prepare: common.prepare,
+            masks: common.masks,
+            ..Setup::of_file(path, name)?
+        }))
     }
 
     /// Loads a tokenizer's file.
     pub(crate) fn of_file(path: PathBuf, name: &str) -> Result<Setup> {
-        let Loaded { vocab, mut tokenizer, warnings } = louver_hf_tokenizers::load(&path, &VocabOptions::default())?;
+        let Loaded { vocab, mut tokenizer, warnings } =
+            louver_hf_tokenizers::load(&path, &VocabOptions::default())?;
         for warning in warnings {
             eprintln!("warning: {name}: {warning}");
         }

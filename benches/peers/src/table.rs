@@ -37,7 +37,8 @@ impl Times {
 
     /// In nanoseconds; `None` without any times.
     pub(crate) fn average(&self) -> Option<f64> {
-        (!self.0.is_empty()).then(|| self.0.iter().map(|&t| t as f64).sum::<f64>() / self.0.len() as f64)
+        (!self.0.is_empty())
+            .then(|| self.0.iter().map(|&t| t as f64).sum::<f64>() / self.0.len() as f64)
     }
 
     /// In nanoseconds.
@@ -71,7 +72,8 @@ pub(crate) enum Quantity {
 }
 
 impl Quantity {
-    const ALL: [Quantity; 4] = [Quantity::Tbm, Quantity::Ttfm, Quantity::TtfmAndMask, Quantity::Prepare];
+    const ALL: [Quantity; 4] =
+        [Quantity::Tbm, Quantity::Ttfm, Quantity::TtfmAndMask, Quantity::Prepare];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -85,11 +87,15 @@ impl Quantity {
     pub(crate) fn times(self, records: &[&Record]) -> Times {
         let ran = records.iter().filter(|record| record.error.is_none());
         match self {
-            Quantity::Tbm => Times::new(ran.flat_map(|record| record.masks_ns.iter().flatten().copied())),
+            Quantity::Tbm => {
+                Times::new(ran.flat_map(|record| record.masks_ns.iter().flatten().copied()))
+            }
             Quantity::Ttfm => Times::new(ran.map(|record| record.ttfm_ns)),
             Quantity::Prepare => Times::new(ran.filter_map(|record| record.prepare_ns)),
             Quantity::TtfmAndMask => {
-                Times::new(ran.filter_map(|record| Some(record.ttfm_ns.saturating_add(record.first_mask_ns?))))
+                Times::new(ran.filter_map(|record| {
+                    Some(record.ttfm_ns.saturating_add(record.first_mask_ns?))
+                }))
             }
         }
     }
@@ -112,16 +118,23 @@ impl fmt::Display for Table<'_, '_> {
         let names: Vec<&str> = self.columns.iter().map(|column| column.kind.name()).collect();
         let (peers, bars) = (names.len() > 1 && self.louver().is_some(), !self.bars.is_empty());
         write!(f, "| microseconds | {} |", names.join(" | "))?;
-        writeln!(f, "{}{}", if peers { " Louver / better peer |" } else { "" }, if bars { " bar |" } else { "" })?;
+        writeln!(
+            f,
+            "{}{}",
+            if peers { " Louver / better peer |" } else { "" },
+            if bars { " bar |" } else { "" }
+        )?;
         let extra = usize::from(peers) + usize::from(bars);
         writeln!(f, "|:--|{}", "--:|".repeat(names.len() + extra))?;
         for quantity in Quantity::ALL {
-            let times: Vec<Times> = self.columns.iter().map(|column| quantity.times(&column.records)).collect();
+            let times: Vec<Times> =
+                self.columns.iter().map(|column| quantity.times(&column.records)).collect();
             if quantity == Quantity::Prepare && times.iter().all(|times| times.0.is_empty()) {
                 continue;
             }
             for (statistic, percentile) in STATISTICS {
-                let row: Vec<Option<f64>> = times.iter().map(|times| times.statistic(percentile)).collect();
+                let row: Vec<Option<f64>> =
+                    times.iter().map(|times| times.statistic(percentile)).collect();
                 write!(f, "| {}, {statistic} |", quantity.name())?;
                 row.iter().try_for_each(|value| write!(f, " {} |", micros(*value)))?;
                 if peers {
@@ -153,7 +166,8 @@ impl Table<'_, '_> {
     }
 
     fn bar(&self, quantity: Quantity, statistic: &str, row: &[Option<f64>]) -> String {
-        let bar = self.bars.iter().find(|bar| bar.quantity == quantity && bar.statistic == statistic);
+        let bar =
+            self.bars.iter().find(|bar| bar.quantity == quantity && bar.statistic == statistic);
         let Some(bar) = bar else { return String::new() };
         let against = bar.against.map(|kind| format!(" of {}", kind.name())).unwrap_or_default();
         let verdict = match self.share(row, bar.against) {
@@ -173,13 +187,20 @@ impl Table<'_, '_> {
             ("all verdicts right", |records| {
                 records.iter().filter(|r| r.wrong.as_ref().is_some_and(Vec::is_empty)).count()
             }),
-            ("with a valid instance rejected", |records| records.iter().filter(|r| r.is_wrong(true)).count()),
-            ("with an invalid instance accepted", |records| records.iter().filter(|r| r.is_wrong(false)).count()),
+            ("with a valid instance rejected", |records| {
+                records.iter().filter(|r| r.is_wrong(true)).count()
+            }),
+            ("with an invalid instance accepted", |records| {
+                records.iter().filter(|r| r.is_wrong(false)).count()
+            }),
         ];
-        let extra = usize::from(self.columns.len() > 1 && self.louver().is_some()) + usize::from(!self.bars.is_empty());
+        let extra = usize::from(self.columns.len() > 1 && self.louver().is_some())
+            + usize::from(!self.bars.is_empty());
         for (name, count) in rows {
             write!(f, "| {name} |")?;
-            self.columns.iter().try_for_each(|column| write!(f, " {} |", count(&column.records)))?;
+            self.columns
+                .iter()
+                .try_for_each(|column| write!(f, " {} |", count(&column.records)))?;
             writeln!(f, "{}", " |".repeat(extra))?;
         }
         Ok(())
@@ -207,7 +228,13 @@ mod tests {
 
     fn record(ttfm_ns: u64, masks: &[u64]) -> Record {
         let first_mask_ns = masks.first().copied();
-        Record { ttfm_ns, first_mask_ns, masks_ns: Some(masks.to_vec()), wrong: Some(vec![]), ..Record::default() }
+        Record {
+            ttfm_ns,
+            first_mask_ns,
+            masks_ns: Some(masks.to_vec()),
+            wrong: Some(vec![]),
+            ..Record::default()
+        }
     }
 
     #[test]
@@ -221,18 +248,29 @@ mod tests {
 
     #[test]
     fn bars_are_shares_of_the_better_peer() {
-        let (ours, first, second) = (record(10_000, &[1_000]), record(90_000, &[4_000]), record(40_000, &[50_000]));
+        let (ours, first, second) =
+            (record(10_000, &[1_000]), record(90_000, &[4_000]), record(40_000, &[50_000]));
         let columns = [
             Column { kind: Kind::Louver, records: vec![&ours] },
             Column { kind: Kind::Llguidance, records: vec![&first] },
             Column { kind: Kind::Xgrammar, records: vec![&second] },
         ];
         let bar = |quantity, share, against| Bar { quantity, statistic: "avg", share, against };
-        let bars = [bar(Quantity::Tbm, 5.0, None), bar(Quantity::Ttfm, 5.0, Some(Kind::Llguidance))];
+        let bars =
+            [bar(Quantity::Tbm, 5.0, None), bar(Quantity::Ttfm, 5.0, Some(Kind::Llguidance))];
         let text = Table { columns: &columns, bars: &bars }.to_string();
-        assert!(text.contains("| TBM, avg | 1.00 | 4.00 | 50.0 | 0.250 | 1/5: missed |\n"), "{text}");
-        assert!(text.contains("| TTFM, avg | 10.0 | 90.0 | 40.0 | 0.250 | 1/5 of llguidance: met |\n"), "{text}");
-        assert!(text.contains("| TTFM and first mask, max | 11.0 | 94.0 | 90.0 | 0.122 |  |\n"), "{text}");
+        assert!(
+            text.contains("| TBM, avg | 1.00 | 4.00 | 50.0 | 0.250 | 1/5: missed |\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("| TTFM, avg | 10.0 | 90.0 | 40.0 | 0.250 | 1/5 of llguidance: met |\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("| TTFM and first mask, max | 11.0 | 94.0 | 90.0 | 0.122 |  |\n"),
+            "{text}"
+        );
         assert!(text.contains("| cases | 1 | 1 | 1 | | |\n"), "{text}");
     }
 }

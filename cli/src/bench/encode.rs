@@ -35,7 +35,8 @@ impl Source {
             return o200k();
         }
         let options = VocabOptions { width: common.width, ..VocabOptions::default() };
-        let Loaded { vocab, tokenizer, warnings } = louver_hf_tokenizers::load(&common.tokenizer, &options)?;
+        let Loaded { vocab, tokenizer, warnings } =
+            louver_hf_tokenizers::load(&common.tokenizer, &options)?;
         for warning in warnings {
             eprintln!("warning: {warning}");
         }
@@ -72,9 +73,13 @@ fn o200k() -> Result<(Source, Arc<Vocabulary>)> {
     /// Ordinary tokens come first.
     const ORDINARY: u32 = 199_998;
     let bpe = tiktoken_rs::o200k_harmony()?;
-    let specials = bpe.special_tokens().into_iter().map(|name| (bpe.encode_with_special_tokens(name), name));
-    let specials: Vec<(u32, &str)> = specials.filter_map(|(ids, name)| Some((*ids.first()?, name))).collect();
-    let Some(width) = specials.iter().map(|(id, _)| id + 1).max() else { bail!("{O200K}: no special tokens") };
+    let specials =
+        bpe.special_tokens().into_iter().map(|name| (bpe.encode_with_special_tokens(name), name));
+    let specials: Vec<(u32, &str)> =
+        specials.filter_map(|(ids, name)| Some((*ids.first()?, name))).collect();
+    let Some(width) = specials.iter().map(|(id, _)| id + 1).max() else {
+        bail!("{O200K}: no special tokens")
+    };
     let mut builder = Vocabulary::builder(width as usize);
     for (id, bytes) in (0..ORDINARY).zip(bpe._decode_native_and_split((0..ORDINARY).collect())) {
         builder.token(id, &bytes);

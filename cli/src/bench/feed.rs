@@ -61,11 +61,17 @@ impl<'e> Feeder<'e> {
             let begin = Instant::now();
             let report = constraint.prepare(PrepareBudget::default()).wait();
             record.prepare_ns = Some(nanos(begin));
-            record.ahead = Some(Ahead { places: report.places, built: report.built, known: report.known, used: 0 });
+            record.ahead = Some(Ahead {
+                places: report.places,
+                built: report.built,
+                known: report.known,
+                used: 0,
+            });
         }
         let (mut masks, mut wrong) = (Vec::new(), Vec::new());
         for (i, (tokens, valid)) in tests.iter().enumerate() {
-            let fed = feed(first.take().unwrap_or_else(|| constraint.matcher()), tokens, &mut self.mask);
+            let fed =
+                feed(first.take().unwrap_or_else(|| constraint.matcher()), tokens, &mut self.mask);
             record.first_mask_ns = record.first_mask_ns.or(fed.first_mask_ns);
             masks.extend(fed.masks_ns);
             record.mask_fuel = record.mask_fuel.max(Some(fed.fuel));
@@ -84,7 +90,8 @@ impl<'e> Feeder<'e> {
 
 /// Feeds tokens up to the first that is refused. `mask` is the caller's.
 fn feed(mut matcher: Matcher, tokens: &[u32], mask: &mut MaskRow) -> Fed {
-    let mut fed = Fed { masks_ns: Vec::with_capacity(tokens.len()), consumed: true, ..Fed::default() };
+    let mut fed =
+        Fed { masks_ns: Vec::with_capacity(tokens.len()), consumed: true, ..Fed::default() };
     for (i, &token) in tokens.iter().enumerate() {
         let begin = Instant::now();
         let token = TokenId::from_raw(token);

@@ -83,7 +83,8 @@ impl Case {
                 (None, Some(name)) => file(folder, name)?,
                 _ => anyhow::bail!("a test needs either `text` or `text_file`"),
             };
-            let parts: Vec<&str> = test.split.as_deref().map_or(vec![&*text], |by| text.split(by).collect());
+            let parts: Vec<&str> =
+                test.split.as_deref().map_or(vec![&*text], |by| text.split(by).collect());
             for part in parts {
                 tests.push((encoder.encode(part)?, test.valid));
             }
@@ -95,13 +96,14 @@ impl Case {
     fn run(self, feeder: &mut Feeder<'_>) -> Record {
         let engine = feeder.engine();
         let begin = Instant::now();
-        let grammar = match spec::grammar(&self.kind, &self.spec, &self.options, &engine.options().limits) {
-            Ok(grammar) => grammar,
-            Err(error) => {
-                let refused_for = vec![format!("specs of kind {} with faults", self.kind)];
-                return Record::refused(self.id, nanos(begin), error.to_string(), refused_for);
-            }
-        };
+        let grammar =
+            match spec::grammar(&self.kind, &self.spec, &self.options, &engine.options().limits) {
+                Ok(grammar) => grammar,
+                Err(error) => {
+                    let refused_for = vec![format!("specs of kind {} with faults", self.kind)];
+                    return Record::refused(self.id, nanos(begin), error.to_string(), refused_for);
+                }
+            };
         let constraint = match engine.compile(grammar) {
             Ok(constraint) => constraint,
             Err(error) => {

@@ -139,7 +139,8 @@ pub(crate) fn run(command: &BenchCommand) -> Result<ExitCode> {
 /// The tokenizer and an engine on its vocabulary. Warnings go to stderr.
 fn engine(common: &CommonArgs) -> Result<(Tokenizer, Arc<Engine>)> {
     let options = VocabOptions { width: common.width, ..VocabOptions::default() };
-    let Loaded { vocab, tokenizer, warnings } = louver_hf_tokenizers::load(&common.tokenizer, &options)?;
+    let Loaded { vocab, tokenizer, warnings } =
+        louver_hf_tokenizers::load(&common.tokenizer, &options)?;
     for warning in warnings {
         eprintln!("warning: {warning}");
     }

@@ -62,14 +62,24 @@ pub(super) struct Ahead {
 
 impl Record {
     /// A case that was refused, or that is none.
-    pub(super) fn refused(id: String, ttfm_ns: u64, error: String, refused_for: Vec<String>) -> Record {
+    pub(super) fn refused(
+        id: String,
+        ttfm_ns: u64,
+        error: String,
+        refused_for: Vec<String>,
+    ) -> Record {
         Record { id, ttfm_ns, error: Some(error), refused_for, ..Record::default() }
     }
 
     /// A line that is no case.
     pub(super) fn no_case(number: usize, error: &anyhow::Error) -> Record {
         let refused_for = vec!["lines that are no case".to_owned()];
-        Record::refused(format!("line {number}"), 0, format!("line {number}: {error:#}"), refused_for)
+        Record::refused(
+            format!("line {number}"),
+            0,
+            format!("line {number}: {error:#}"),
+            refused_for,
+        )
     }
 
     /// Instances that should pass and did not, and the other way round.

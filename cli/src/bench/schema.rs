@@ -44,7 +44,10 @@ impl Case {
         let mut tests = Vec::new();
         for test in line.get("tests").and_then(Json::as_array).unwrap_or_default() {
             let data = test.get("data").context("a test without `data`")?;
-            tests.push((encoder.encode(&python::dumps(data))?, matches!(test.get("valid"), Some(Json::Bool(true)))));
+            tests.push((
+                encoder.encode(&python::dumps(data))?,
+                matches!(test.get("valid"), Some(Json::Bool(true))),
+            ));
         }
         let id = field("id")?.as_str().unwrap_or_default().to_owned();
         Ok(Case { id, schema: field("schema")?.clone(), tests })
@@ -52,7 +55,8 @@ impl Case {
 
     fn run(self, feeder: &mut Feeder<'_>, options: &SchemaOptions) -> Record {
         let begin = Instant::now();
-        let (made, compile_fuel) = fuel::measure(|| compile(feeder.engine(), &self.schema, options));
+        let (made, compile_fuel) =
+            fuel::measure(|| compile(feeder.engine(), &self.schema, options));
         let record = match made {
             Ok(constraint) => feeder.feed_all(self.id, begin, &constraint, &self.tests),
             Err((error, refused_for)) => Record::refused(self.id, nanos(begin), error, refused_for),
@@ -62,7 +66,11 @@ impl Case {
 }
 
 /// Lowers, compiles and binds; an error comes with the keywords it is about.
-fn compile(engine: &Engine, schema: &Json, options: &SchemaOptions) -> Result<Constraint, (String, Vec<String>)> {
+fn compile(
+    engine: &Engine,
+    schema: &Json,
+    options: &SchemaOptions,
+) -> Result<Constraint, (String, Vec<String>)> {
     let limits = &engine.options().limits;
     let lowered = json_schema::lower_reported(schema, &Registry::default(), options, limits)
         .map_err(|errors| (errors.to_string(), record::reasons(errors.iter())))?;

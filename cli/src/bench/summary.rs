@@ -65,7 +65,8 @@ impl Summary {
         for reason in records.iter().flat_map(|r| &r.refused_for) {
             *refused_for.entry(reason).or_default() += 1;
         }
-        let mut refused_for: Vec<(String, usize)> = refused_for.into_iter().map(|(k, n)| (k.to_owned(), n)).collect();
+        let mut refused_for: Vec<(String, usize)> =
+            refused_for.into_iter().map(|(k, n)| (k.to_owned(), n)).collect();
         refused_for.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         Summary {
             unit: unit.to_owned(),
@@ -75,7 +76,9 @@ impl Summary {
             wrongly_rejected: records.iter().map(|r| r.wrongly(true)).sum(),
             refused: records.len() - ran().count(),
             refused_for,
-            masks: Times::new(records.iter().filter_map(|r| r.masks_ns.as_ref()).flatten().copied()),
+            masks: Times::new(
+                records.iter().filter_map(|r| r.masks_ns.as_ref()).flatten().copied(),
+            ),
             ttfm: Times::new(ran().map(|r| r.ttfm_ns)),
             first: Times::new(ran().filter_map(|r| r.first_mask_ns)),
             prepare: Times::new(ran().filter_map(|r| r.prepare_ns)),
@@ -89,7 +92,11 @@ impl Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}: {}; refused {}, passing {}", self.unit, self.cases, self.refused, self.passing)?;
+        writeln!(
+            f,
+            "{}: {}; refused {}, passing {}",
+            self.unit, self.cases, self.refused, self.passing
+        )?;
         writeln!(
             f,
             "instances wrongly accepted {}, wrongly rejected {}",
@@ -101,12 +108,19 @@ impl fmt::Display for Summary {
         }
         writeln!(f, " {:>10}", "max")?;
         let prepare = (!self.prepare.0.is_empty()).then_some(("prepare", &self.prepare));
-        let rows = [("mask + advance", &self.masks), ("time to matcher", &self.ttfm), ("first mask", &self.first)];
+        let rows = [
+            ("mask + advance", &self.masks),
+            ("time to matcher", &self.ttfm),
+            ("first mask", &self.first),
+        ];
         for (name, times) in rows.into_iter().chain(prepare) {
             writeln!(f, "{name:<18} {:>9} {times}", times.0.len())?;
         }
         if let Some([places, built, known, used]) = self.ahead {
-            writeln!(f, "ahead: {places} places, {built} masks made, {known} known, {used} of those made were used")?;
+            writeln!(
+                f,
+                "ahead: {places} places, {built} masks made, {known} known, {used} of those made were used"
+            )?;
         }
         if !self.refused_for.is_empty() {
             writeln!(f, "refused for (a case may be refused for several):")?;
@@ -138,7 +152,9 @@ impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Summary { refused, passing, ttfm, first, masks, .. } = &self.summary;
         write!(f, "{:<16} {refused:>7} {passing:>7} |", self.name)?;
-        for (times, percentiles) in [(ttfm, &[50.0, 99.0][..]), (first, &[99.0]), (masks, &[50.0, 99.0, 99.9])] {
+        for (times, percentiles) in
+            [(ttfm, &[50.0, 99.0][..]), (first, &[99.0]), (masks, &[50.0, 99.0, 99.9])]
+        {
             write!(f, " {:>8.1}", times.average() / 1e3)?;
             for p in percentiles {
                 write!(f, " {:>8.1}", times.percentile(*p) as f64 / 1e3)?;
@@ -165,7 +181,12 @@ mod tests {
         let records = [
             ran(vec![], &[1_000, 2_000]),
             ran(vec![(0, true, false), (1, false, true)], &[3_000]),
-            Record::refused("x".into(), 9_000_000, "no".into(), vec!["not".into(), "format".into()]),
+            Record::refused(
+                "x".into(),
+                9_000_000,
+                "no".into(),
+                vec!["not".into(), "format".into()],
+            ),
             Record::refused("y".into(), 9_000_000, "no".into(), vec!["not".into()]),
         ];
         let summary = Summary::of(&records, "schemas");
@@ -173,7 +194,10 @@ mod tests {
         assert_eq!((summary.wrongly_accepted, summary.wrongly_rejected), (1, 1));
         assert_eq!(summary.refused_for, [("not".to_owned(), 2), ("format".to_owned(), 1)]);
         assert_eq!((summary.masks.percentile(0.0), summary.masks.percentile(50.0)), (1_000, 2_000));
-        assert_eq!((summary.masks.percentile(100.0), summary.ttfm.percentile(99.9)), (3_000, 5_000));
+        assert_eq!(
+            (summary.masks.percentile(100.0), summary.ttfm.percentile(99.9)),
+            (3_000, 5_000)
+        );
         let text = summary.to_string();
         assert!(text.contains("schemas: 4; refused 2, passing 1\n"), "{text}");
         assert!(text.contains("      2  not\n      1  format\n"), "{text}");

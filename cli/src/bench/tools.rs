@@ -11,7 +11,9 @@ use louver::fuel;
 use louver::spec::json::Json;
 use louver::spec::tools::Tool;
 use louver::vocab::Vocabulary;
-use louver_formats::{Call, CallKind, Catalog, LowerError, RenderError, ToolRequest, Turn, WireFormat};
+use louver_formats::{
+    Call, CallKind, Catalog, LowerError, RenderError, ToolRequest, Turn, WireFormat,
+};
 
 use super::encode::{Encode, Source};
 use super::feed::{Feeder, nanos};
@@ -50,7 +52,11 @@ fn worker<'a>(
 
 /// All families one after the other, each on an engine of its own, and a table with a line for each. What a family writes
 /// as a special token that this vocabulary lacks is text here.
-fn every_family(args: &ToolsArgs, encoder: &Encode<'_>, vocab: &Arc<Vocabulary>) -> Result<ExitCode> {
+fn every_family(
+    args: &ToolsArgs,
+    encoder: &Encode<'_>,
+    vocab: &Arc<Vocabulary>,
+) -> Result<ExitCode> {
     let cases = workers::cases(&args.common)?;
     let mut out = lines::Writer::create(&args.common.out)?;
     for (k, family) in Catalog::builtin().formats().iter().enumerate() {
@@ -59,7 +65,11 @@ fn every_family(args: &ToolsArgs, encoder: &Encode<'_>, vocab: &Arc<Vocabulary>)
         if engine.compile(format.lower(&ToolRequest::default())?.grammar().clone()).is_err() {
             format = family.spelled();
         }
-        let mut records = workers::records(&args.common, &cases, worker(&args.common, &engine, &format, encoder))?;
+        let mut records = workers::records(
+            &args.common,
+            &cases,
+            worker(&args.common, &engine, &format, encoder),
+        )?;
         for record in &mut records {
             record.format = Some(family.name.clone());
             out.write(record)?;
@@ -91,18 +101,29 @@ impl Case {
     fn read(line: &str, format: &WireFormat, encoder: &Encode<'_>) -> Result<Case> {
         let line = read_case(line)?;
         let text = |value: &Json, name: &str| -> Result<String> {
-            let text = value.get(name).and_then(Json::as_str).with_context(|| format!("`{name}` is missing"))?;
+            let text = value
+                .get(name)
+                .and_then(Json::as_str)
+                .with_context(|| format!("`{name}` is missing"))?;
             Ok(text.to_owned())
         };
         let call = |call: &Json| -> Result<Call> {
-            let arguments = python::dumps(call.get("arguments").context("a call without `arguments`")?);
-            Ok(Call { id: String::new(), name: text(call, "name")?, arguments, kind: CallKind::Function })
+            let arguments =
+                python::dumps(call.get("arguments").context("a call without `arguments`")?);
+            Ok(Call {
+                id: String::new(),
+                name: text(call, "name")?,
+                arguments,
+                kind: CallKind::Function,
+            })
         };
         let calls = line.get("calls").and_then(Json::as_array).context("`calls` is missing")?;
         let calls: Vec<Call> = calls.iter().map(call).collect::<Result<_>>()?;
         let question = line.get("question").and_then(Json::as_str).unwrap_or_default();
-        let turn = Turn { text: format!("I will look into this: {question}"), calls, ..Turn::default() };
-        let output = turn_text(format, turn).context("the calls cannot be written in this format")?;
+        let turn =
+            Turn { text: format!("I will look into this: {question}"), calls, ..Turn::default() };
+        let output =
+            turn_text(format, turn).context("the calls cannot be written in this format")?;
         let tools = line.get("tools").context("`tools` is missing")?.clone();
         Ok(Case { id: text(&line, "id")?, tools, tokens: encoder.encode(&output)? })
     }
@@ -128,8 +149,13 @@ fn turn_text(format: &WireFormat, turn: Turn) -> Result<String, RenderError> {
 }
 
 /// Reads, lowers and compiles the tools, to be called or not as the model likes.
-fn compile(engine: &Engine, format: &WireFormat, tools: &Json) -> Result<Constraint, (String, Vec<String>)> {
-    let refused = |error: &dyn std::fmt::Display, why: &str| (error.to_string(), vec![why.to_owned()]);
+fn compile(
+    engine: &Engine,
+    format: &WireFormat,
+    tools: &Json,
+) -> Result<Constraint, (String, Vec<String>)> {
+    let refused =
+        |error: &dyn std::fmt::Display, why: &str| (error.to_string(), vec![why.to_owned()]);
     let tools = Tool::parse_list(tools).map_err(|e| refused(&e, "lists of tools with faults"))?;
     let limits = engine.options().limits.clone();
     let request = ToolRequest { tools, limits, ..ToolRequest::default() };

@@ -45,7 +45,11 @@ where
     shared(cases, common.threads, &worker)
 }
 
-fn shared<F>(cases: &[(usize, String)], threads: NonZeroUsize, worker: &(impl Fn() -> F + Sync)) -> Result<Vec<Record>>
+fn shared<F>(
+    cases: &[(usize, String)],
+    threads: NonZeroUsize,
+    worker: &(impl Fn() -> F + Sync),
+) -> Result<Vec<Record>>
 where
     F: FnMut(usize, &str) -> Record,
 {

@@ -63,7 +63,8 @@ pub(super) fn run(cases: &Path, out: &Path) -> Result<ExitCode> {
                 Verdict { id: case.id, outcome }
             }
             Err(error) => {
-                let id = serde_json::from_str::<Value>(&line).ok().and_then(|v| v.get("id").cloned());
+                let id =
+                    serde_json::from_str::<Value>(&line).ok().and_then(|v| v.get("id").cloned());
                 let outcome = Outcome::Error(format!("line {number} is no case: {error}"));
                 Verdict { id: id.unwrap_or_else(|| format!("line {number}").into()), outcome }
             }
@@ -86,7 +87,8 @@ impl Case {
         let input = match (&self.input, &self.input_b64) {
             (Some(text), None) => text.as_bytes(),
             (None, Some(encoded)) => {
-                decoded = STANDARD.decode(encoded).map_err(|error| format!("input_b64: {error}"))?;
+                decoded =
+                    STANDARD.decode(encoded).map_err(|error| format!("input_b64: {error}"))?;
                 &decoded
             }
             _ => return Err("a case needs either `input` or `input_b64`".to_owned()),

@@ -26,11 +26,16 @@ const MAX_KEYWORDS: usize = 5;
 /// Most characters of an example.
 const MAX_EXAMPLE: usize = 100;
 
-pub(super) fn run(schema: &Path, options: &SchemaOptions, input: Option<&Path>) -> Result<ExitCode> {
+pub(super) fn run(
+    schema: &Path,
+    options: &SchemaOptions,
+    input: Option<&Path>,
+) -> Result<ExitCode> {
     let limits = Limits::default();
-    let text = fs::read_to_string(schema).with_context(|| format!("cannot read {}", schema.display()))?;
-    let (compiled, relaxed) =
-        spec::schema_text(&text, options, &limits).with_context(|| format!("schema {}", schema.display()))?;
+    let text =
+        fs::read_to_string(schema).with_context(|| format!("cannot read {}", schema.display()))?;
+    let (compiled, relaxed) = spec::schema_text(&text, options, &limits)
+        .with_context(|| format!("schema {}", schema.display()))?;
     relaxed.iter().for_each(|relaxed| eprintln!("not enforced: {relaxed}"));
     let mut bytes = Vec::new();
     match input {
@@ -67,7 +72,8 @@ fn verdict(compiled: Arc<Compiled>, schema: &str, bytes: &[u8]) -> Result<(), St
             (bytes.len(), what, allowed(recognizer.allowed(), false))
         }
         Err(Rejected::Byte { offset, expected, could_end }) => {
-            let what = format!("{} at {} is not allowed", found(&bytes[offset..]), place(bytes, offset));
+            let what =
+                format!("{} at {} is not allowed", found(&bytes[offset..]), place(bytes, offset));
             (offset, what, allowed(expected, could_end))
         }
         Err(limit) => return Err(limit.to_string()),
@@ -87,10 +93,14 @@ fn verdict(compiled: Arc<Compiled>, schema: &str, bytes: &[u8]) -> Result<(), St
 /// there are none, the value is valid and its spelling, or the order of its members, is none that
 /// is generated.
 fn keywords(schema: &str, bytes: &[u8]) -> Vec<(String, String, String)> {
-    let (Ok(schema), Ok(instance)) = (serde_json::from_str(schema), serde_json::from_slice::<Value>(bytes)) else {
+    let (Ok(schema), Ok(instance)) =
+        (serde_json::from_str(schema), serde_json::from_slice::<Value>(bytes))
+    else {
         return Vec::new();
     };
-    let Ok(validator) = jsonschema::options().should_validate_formats(true).build(&schema) else { return Vec::new() };
+    let Ok(validator) = jsonschema::options().should_validate_formats(true).build(&schema) else {
+        return Vec::new();
+    };
     let all: Vec<_> = validator.iter_errors(&instance).take(MAX_KEYWORDS).collect();
     if all.is_empty() {
         let why = "the value is valid, but not spelled as it is generated (docs/JSON_SCHEMA.md, Spelling and Numbers)";
@@ -199,8 +209,10 @@ mod tests {
     use super::*;
 
     fn explain(schema: &str, input: &str) -> String {
-        let (compiled, _) = spec::schema_text(schema, &SchemaOptions::default(), &Limits::default()).unwrap();
-        verdict(Arc::new(compiled), schema, trimmed(input.as_bytes())).map_or_else(|why| why, |()| "valid".to_owned())
+        let (compiled, _) =
+            spec::schema_text(schema, &SchemaOptions::default(), &Limits::default()).unwrap();
+        verdict(Arc::new(compiled), schema, trimmed(input.as_bytes()))
+            .map_or_else(|why| why, |()| "valid".to_owned())
     }
 
     #[test]

@@ -13,8 +13,10 @@ use crate::USAGE;
 
 /// Prints what OpenAI's strict mode would refuse; exit code 2 if there is anything.
 pub(super) fn run(schema: &Path) -> Result<ExitCode> {
-    let text = fs::read_to_string(schema).with_context(|| format!("cannot read {}", schema.display()))?;
-    let json = Json::parse(&text, &Limits::default()).with_context(|| format!("schema {}", schema.display()))?;
+    let text =
+        fs::read_to_string(schema).with_context(|| format!("cannot read {}", schema.display()))?;
+    let json = Json::parse(&text, &Limits::default())
+        .with_context(|| format!("schema {}", schema.display()))?;
     let errors = openai_strict(&json);
     for error in &errors {
         println!("{error}");

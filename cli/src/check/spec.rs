@@ -15,7 +15,9 @@ use louver::ir::Grammar;
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
 use louver::spec::json::{Json, JsonError, Object};
-use louver_formats::{Catalog, LowerError, Reasoning, RequestError, Strictness, ToolRequest, UnknownFormat};
+use louver_formats::{
+    Catalog, LowerError, Reasoning, RequestError, Strictness, ToolRequest, UnknownFormat,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -138,13 +140,19 @@ pub(crate) struct Specs {
 
 impl Specs {
     /// The recogniser of a spec, at the beginning; or why there is none.
-    pub(crate) fn recognizer(&mut self, kind: &str, spec: &Value, options: &Value) -> Result<&mut Recognizer, String> {
+    pub(crate) fn recognizer(
+        &mut self,
+        kind: &str,
+        spec: &Value,
+        options: &Value,
+    ) -> Result<&mut Recognizer, String> {
         let key = (kind.to_owned(), spec.to_string(), options.to_string());
         let limits = &self.limits;
-        let found = self.known.entry(key).or_insert_with(|| match compile(kind, spec, options, limits) {
-            Ok(compiled) => Ok(Recognizer::with_limits(Arc::new(compiled), limits)),
-            Err(error) => Err(error.to_string()),
-        });
+        let found =
+            self.known.entry(key).or_insert_with(|| match compile(kind, spec, options, limits) {
+                Ok(compiled) => Ok(Recognizer::with_limits(Arc::new(compiled), limits)),
+                Err(error) => Err(error.to_string()),
+            });
         match found {
             Ok(recognizer) => {
                 recognizer.reset();
@@ -156,17 +164,32 @@ impl Specs {
 }
 
 /// Compiles a spec of any kind.
-fn compile(kind: &str, spec: &Value, options: &Value, limits: &Limits) -> Result<Compiled, SpecError> {
+fn compile(
+    kind: &str,
+    spec: &Value,
+    options: &Value,
+    limits: &Limits,
+) -> Result<Compiled, SpecError> {
     Ok(Compiled::new(grammar(kind, spec, options, limits)?, limits)?)
 }
 
 /// The grammar of a spec of any kind.
-pub(crate) fn grammar(kind: &str, spec: &Value, options: &Value, limits: &Limits) -> Result<Grammar, SpecError> {
+pub(crate) fn grammar(
+    kind: &str,
+    spec: &Value,
+    options: &Value,
+    limits: &Limits,
+) -> Result<Grammar, SpecError> {
     Ok(lowered(kind, spec, options, limits)?.grammar)
 }
 
 /// The grammar of a spec of any kind, with warnings.
-pub(crate) fn lowered(kind: &str, spec: &Value, options: &Value, limits: &Limits) -> Result<Lowered, SpecError> {
+pub(crate) fn lowered(
+    kind: &str,
+    spec: &Value,
+    options: &Value,
+    limits: &Limits,
+) -> Result<Lowered, SpecError> {
     let plain = |grammar| Ok(Lowered { grammar, warnings: Diagnostics::new(kind, "") });
     match kind {
         "json_schema" => {
@@ -233,8 +256,12 @@ fn json(spec: &Value, limits: &Limits) -> Result<Json, JsonError> {
     }
 }
 
-fn parse_options<T: for<'d> Deserialize<'d>>(kind: &'static str, options: &Value) -> Result<T, SpecError> {
-    let options = if options.is_null() { Value::Object(Default::default()) } else { options.clone() };
+fn parse_options<T: for<'d> Deserialize<'d>>(
+    kind: &'static str,
+    options: &Value,
+) -> Result<T, SpecError> {
+    let options =
+        if options.is_null() { Value::Object(Default::default()) } else { options.clone() };
     serde_json::from_value(options).map_err(|error| SpecError::Options { kind, error })
 }
 
@@ -245,8 +272,15 @@ fn tools(spec: &Value, options: &Value, limits: &Limits) -> Result<Grammar, Spec
     let spec = json(spec, limits)?;
     let mut body: Vec<(String, Json)> = match &spec {
         Json::Array(_) => vec![("tools".to_owned(), spec.clone())],
-        Json::Object(members) => members.iter().map(|(name, value)| (name.to_owned(), value.clone())).collect(),
-        _ => return Err(SpecError::SpecType { kind: "tools", expected: "an array of tools or a request object" }),
+        Json::Object(members) => {
+            members.iter().map(|(name, value)| (name.to_owned(), value.clone())).collect()
+        }
+        _ => {
+            return Err(SpecError::SpecType {
+                kind: "tools",
+                expected: "an array of tools or a request object",
+            });
+        }
     };
     let mut set = |name: &str, value: Json| {
         body.retain(|(known, _)| known != name);
@@ -259,7 +293,10 @@ fn tools(spec: &Value, options: &Value, limits: &Limits) -> Result<Grammar, Spec
         set("parallel_tool_calls", Json::Bool(parallel));
     }
     let Ok(body) = Object::new(body) else {
-        return Err(SpecError::SpecType { kind: "tools", expected: "a request without repeated members" });
+        return Err(SpecError::SpecType {
+            kind: "tools",
+            expected: "a request without repeated members",
+        });
     };
     let request = ToolRequest {
         reasoning: match options.reasoning {

@@ -5,8 +5,12 @@ use std::collections::BTreeSet;
 use anyhow::Context;
 use jsonschema::Validator;
 use louver::front::json_schema::{Integers, SchemaOptions, Whitespace};
-use louver_mistralrs::{Call, CallKind, Finish, Generation, Louver, Plan, Reasoning, RunOptions, ToolChoice};
-use mistralrs::{CalledFunction, Model, RequestBuilder, TextMessageRole, ToolCallResponse, ToolCallType};
+use louver_mistralrs::{
+    Call, CallKind, Finish, Generation, Louver, Plan, Reasoning, RunOptions, ToolChoice,
+};
+use mistralrs::{
+    CalledFunction, Model, RequestBuilder, TextMessageRole, ToolCallResponse, ToolCallType,
+};
 use serde_json::{Value, json};
 
 use super::DemoArgs;
@@ -20,7 +24,11 @@ const MOST_TURNS: usize = 4;
 
 /// JSON as models are shown it, and not mostly white space where the weights are random.
 fn one_spelling() -> SchemaOptions {
-    SchemaOptions { whitespace: Whitespace::PythonLike, integers: Integers::Digits, ..SchemaOptions::default() }
+    SchemaOptions {
+        whitespace: Whitespace::PythonLike,
+        integers: Integers::Digits,
+        ..SchemaOptions::default()
+    }
 }
 
 pub(super) struct Agent<'a> {
@@ -64,14 +72,18 @@ impl<'a> Agent<'a> {
 
     /// Runs the loop and prints the report. Whether all went well.
     pub(super) async fn run(mut self) -> anyhow::Result<bool> {
-        let how =
-            if self.args.unconstrained { "WITHOUT Louver: nothing is guaranteed" } else { "constrained by Louver" };
+        let how = if self.args.unconstrained {
+            "WITHOUT Louver: nothing is guaranteed"
+        } else {
+            "constrained by Louver"
+        };
         self.show.say(format!("mode       {how}"));
         self.show.say(format!("\nuser       {}", self.args.question));
         self.show.record(json!({"type": "user", "text": self.args.question}));
 
         let mut called = BTreeSet::new();
-        let mut choice = Some(self.args.tool_choice.clone()).filter(|choice| *choice != ToolChoice::None);
+        let mut choice =
+            Some(self.args.tool_choice.clone()).filter(|choice| *choice != ToolChoice::None);
         for _ in 0..MOST_TURNS {
             let Some(wanted) = choice.take() else { break };
             let calls = self.calling_turn(&wanted).await?;
@@ -79,7 +91,11 @@ impl<'a> Agent<'a> {
             choice = match &self.args.tool_choice {
                 ToolChoice::Auto => (!calls.is_empty()).then_some(ToolChoice::Auto),
                 ToolChoice::Required => {
-                    let left = self.validators.iter().map(|(name, _)| name).find(|name| !called.contains(*name));
+                    let left = self
+                        .validators
+                        .iter()
+                        .map(|(name, _)| name)
+                        .find(|name| !called.contains(*name));
                     left.filter(|_| !calls.is_empty()).cloned().map(ToolChoice::Named)
                 }
                 ToolChoice::None | ToolChoice::Named(_) => None,
@@ -135,7 +151,11 @@ impl<'a> Agent<'a> {
         self.history = if valid.is_empty() {
             history.add_message(TextMessageRole::Assistant, text)
         } else {
-            history.add_message_with_tool_call(TextMessageRole::Assistant, text, responses.collect())
+            history.add_message_with_tool_call(
+                TextMessageRole::Assistant,
+                text,
+                responses.collect(),
+            )
         };
         for (call, result) in valid.iter().zip(results) {
             self.history = std::mem::take(&mut self.history).add_tool_message(result, &call.id);
@@ -149,15 +169,25 @@ impl<'a> Agent<'a> {
         let plan = if self.args.unconstrained {
             self.louver.unconstrained(Value::Null)
         } else {
-            self.louver.answer(&schema).reasoning(Reasoning::Off).schema_options(one_spelling()).build()?
+            self.louver
+                .answer(&schema)
+                .reasoning(Reasoning::Off)
+                .schema_options(one_spelling())
+                .build()?
         };
         let generation = self.generate("the answer, by a JSON Schema", &plan).await?;
         let fault = match serde_json::from_str::<Value>(generation.turn.text.trim()) {
             Err(error) => Some(format!("not JSON: {error}")),
-            Ok(answer) => jsonschema::validator_for(&schema)?.validate(&answer).err().map(|error| error.to_string()),
+            Ok(answer) => jsonschema::validator_for(&schema)?
+                .validate(&answer)
+                .err()
+                .map(|error| error.to_string()),
         };
         self.tally.answer_valid = fault.is_none();
-        self.show.say(format!("  check      {}", fault.as_deref().unwrap_or("the answer matches its schema")));
+        self.show.say(format!(
+            "  check      {}",
+            fault.as_deref().unwrap_or("the answer matches its schema")
+        ));
         self.show.record(json!({"type": "answer_check", "valid": fault.is_none(), "fault": fault}));
         Ok(())
     }
@@ -181,7 +211,10 @@ impl<'a> Agent<'a> {
         }
         let generation = stream.finish().await.context("the generation failed")?;
         if generation.finish == Finish::Length {
-            self.show.say(format!("  cut off    after {} tokens (--max-tokens)", generation.tokens.len()));
+            self.show.say(format!(
+                "  cut off    after {} tokens (--max-tokens)",
+                generation.tokens.len()
+            ));
         }
         self.tally.tokens += generation.tokens.len();
         self.tally.timing.add(&generation.timing);
@@ -192,7 +225,9 @@ impl<'a> Agent<'a> {
     fn call(&mut self, call: &Call) -> Option<Value> {
         self.tally.calls += 1;
         let fault = self.fault(call);
-        self.show.record(json!({"type": "call_check", "id": call.id, "valid": fault.is_none(), "fault": fault}));
+        self.show.record(
+            json!({"type": "call_check", "id": call.id, "valid": fault.is_none(), "fault": fault}),
+        );
         if let Some(fault) = fault {
             self.show.say(format!("  INVALID    {}: {fault}", call.name));
             return None;
@@ -206,7 +241,8 @@ impl<'a> Agent<'a> {
     }
 
     fn fault(&self, call: &Call) -> Option<String> {
-        let Some((_, validator)) = self.validators.iter().find(|(name, _)| *name == call.name) else {
+        let Some((_, validator)) = self.validators.iter().find(|(name, _)| *name == call.name)
+        else {
             return Some("there is no such tool".to_owned());
         };
         match serde_json::from_str::<Value>(&call.arguments) {

@@ -85,7 +85,10 @@ async fn load(args: &DemoArgs, show: &mut Show) -> anyhow::Result<(Model, Louver
             let begun = Instant::now();
             let tiny = louver_tiny_model::ensure(&parent)?;
             let (dir, how) = (tiny.dir.display(), if tiny.fresh { "written" } else { "found" });
-            show.say(format!("model      tiny Llama of random weights, {how} in {:.2?}: {dir}", begun.elapsed()));
+            show.say(format!(
+                "model      tiny Llama of random weights, {how} in {:.2?}: {dir}",
+                begun.elapsed()
+            ));
             show.say("           Its weights are random: what it says is noise. The structure is guaranteed.");
             show.record(
                 json!({"type": "model", "model": dir.to_string(), "random_weights": true, "fresh": tiny.fresh}),
@@ -99,10 +102,15 @@ async fn load(args: &DemoArgs, show: &mut Show) -> anyhow::Result<(Model, Louver
     let (model, louver) = Louver::load_with(builder, options).await?;
     let format = match louver.format() {
         Ok(format) => format.to_owned(),
-        Err(error) => return Err(anyhow::anyhow!("{error}; use --format to name the model's wire format")),
+        Err(error) => {
+            return Err(anyhow::anyhow!("{error}; use --format to name the model's wire format"));
+        }
     };
     let ids = louver.engine().vocab().width();
-    show.say(format!("           loaded in {:.2?}: {ids} token ids, wire format {format}", begun.elapsed()));
+    show.say(format!(
+        "           loaded in {:.2?}: {ids} token ids, wire format {format}",
+        begun.elapsed()
+    ));
     show.record(json!({"type": "loaded", "token_ids": ids, "format": format, "warnings": louver.warnings()}));
     for warning in louver.warnings().iter().take(5) {
         show.say(format!("warning    {warning}"));

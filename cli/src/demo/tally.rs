@@ -24,15 +24,19 @@ impl Tally {
     }
 
     pub(super) fn lines(&self, constrained: bool) -> Vec<String> {
-        let percent = (self.valid * 100).checked_div(self.calls).map_or(String::new(), |p| format!(" ({p} %)"));
-        let missing = if self.missing == 0 { String::new() } else { format!(", missing {}", self.missing) };
+        let percent = (self.valid * 100)
+            .checked_div(self.calls)
+            .map_or(String::new(), |p| format!(" ({p} %)"));
+        let missing =
+            if self.missing == 0 { String::new() } else { format!(", missing {}", self.missing) };
         let mut lines = vec![
             format!("calls      made {}, valid {}{percent}{missing}", self.calls, self.valid),
             format!("answer     {}", if self.answer_valid { "valid" } else { "NOT VALID" }),
             format!("tokens     {}", self.tokens),
         ];
         if constrained {
-            let (mean, p99) = (micros(self.timing.mask_mean()), micros(self.timing.mask_quantile(0.99)));
+            let (mean, p99) =
+                (micros(self.timing.mask_mean()), micros(self.timing.mask_quantile(0.99)));
             lines.push(format!("mask       mean {mean}, p99 {p99}"));
             lines.push(format!("Louver     {:.1} % of the step time", 100.0 * self.timing.share()));
         }

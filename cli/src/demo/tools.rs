@@ -3,8 +3,13 @@
 use serde_json::{Value, json};
 
 /// A city's climate: mean temperature in degrees Celsius, wind in km/h, chance of rain in percent.
-const CITIES: [(&str, i64, i64, i64); 5] =
-    [("Lima", 19, 14, 4), ("Nairobi", 21, 11, 35), ("Oslo", 7, 12, 48), ("Paris", 13, 16, 41), ("Tokyo", 17, 15, 38)];
+const CITIES: [(&str, i64, i64, i64); 5] = [
+    ("Lima", 19, 14, 4),
+    ("Nairobi", 21, 11, 35),
+    ("Oslo", 7, 12, 48),
+    ("Paris", 13, 16, 41),
+    ("Tokyo", 17, 15, 38),
+];
 const FIELDS: [&str; 3] = ["temperature", "wind", "rain"];
 
 /// The tools as the model sees them. Everything is bounded, so that even noise comes to an end.
@@ -76,7 +81,8 @@ pub(super) fn run(name: &str, arguments: &Value) -> Value {
 fn forecast(arguments: &Value) -> Option<Value> {
     let city = arguments["city"].as_str()?;
     let (name, temperature, wind, rain) = CITIES.into_iter().find(|(name, ..)| *name == city)?;
-    let fields: Vec<&str> = arguments["fields"].as_array()?.iter().filter_map(Value::as_str).collect();
+    let fields: Vec<&str> =
+        arguments["fields"].as_array()?.iter().filter_map(Value::as_str).collect();
     let fahrenheit = arguments["unit"].as_str()? == "fahrenheit";
     let days = (1..=arguments["days"].as_i64()?).map(|day| {
         let mut report = serde_json::Map::from_iter([("day".to_owned(), json!(day))]);
@@ -115,20 +121,30 @@ mod tests {
     #[test]
     fn they_compute() {
         let calculate = |operation: &str, left: i64, right: i64| {
-            run("calculate", &json!({"operation": operation, "left": left, "right": right, "purpose": ""}))
+            run(
+                "calculate",
+                &json!({"operation": operation, "left": left, "right": right, "purpose": ""}),
+            )
         };
         assert_eq!(calculate("subtract", 21, 9), json!({"result": 12}));
         assert_eq!(calculate("multiply", -1000, 1000), json!({"result": -1_000_000}));
         assert_eq!(calculate("divide", 7, 2), json!({"result": 3.5}));
         assert_eq!(calculate("divide", 7, 0), json!({"error": "division by zero"}));
-        let result =
-            run("forecast", &json!({"city": "Oslo", "days": 2, "unit": "celsius", "fields": ["rain", "temperature"]}));
+        let result = run(
+            "forecast",
+            &json!({"city": "Oslo", "days": 2, "unit": "celsius", "fields": ["rain", "temperature"]}),
+        );
         assert_eq!(result["city"], "Oslo");
         assert_eq!(result["days"].as_array().unwrap().len(), 2);
-        assert_eq!(result["days"][0].as_object().unwrap().keys().collect::<Vec<_>>(), ["day", "temperature", "rain"]);
-        for (name, arguments) in
-            [("forecast", json!({"city": "Atlantis"})), ("nope", json!({})), ("calculate", json!(1))]
-        {
+        assert_eq!(
+            result["days"][0].as_object().unwrap().keys().collect::<Vec<_>>(),
+            ["day", "temperature", "rain"]
+        );
+        for (name, arguments) in [
+            ("forecast", json!({"city": "Atlantis"})),
+            ("nope", json!({})),
+            ("calculate", json!(1)),
+        ] {
             assert!(run(name, &arguments)["error"].is_string());
         }
     }

@@ -59,7 +59,12 @@ pub(super) struct Why {
 }
 
 /// About bytes alone; `why` is a text.
-pub(super) fn bytes(compiled: Arc<Compiled>, prefix: &str, why: Option<&str>, limits: &Limits) -> Result<At> {
+pub(super) fn bytes(
+    compiled: Arc<Compiled>,
+    prefix: &str,
+    why: Option<&str>,
+    limits: &Limits,
+) -> Result<At> {
     let why = why.map(|text| refusal_of_text(compiled.clone(), prefix, text)).transpose()?;
     let mut recognizer = Recognizer::with_limits(compiled, limits);
     let refused = match recognizer.push(prefix.as_bytes()) {
@@ -76,7 +81,8 @@ pub(super) fn bytes(compiled: Arc<Compiled>, prefix: &str, why: Option<&str>, li
 fn refusal_of_text(compiled: Arc<Compiled>, prefix: &str, text: &str) -> Result<Why> {
     let vocab = Arc::new(Vocabulary::toy(&[text.as_bytes()]));
     let engine = Engine::new(vocab.clone(), EngineOptions::default());
-    let mut matcher = engine.bind(compiled).context("without a tokenizer, tokens have no ids")?.matcher();
+    let mut matcher =
+        engine.bind(compiled).context("without a tokenizer, tokens have no ids")?.matcher();
     for byte in prefix.bytes() {
         if matcher.advance(TokenId::from_raw(byte.into())).is_err() {
             break;
@@ -100,7 +106,8 @@ pub(super) fn tokens(
     why: Option<&str>,
     most: usize,
 ) -> Result<At> {
-    let Loaded { vocab, tokenizer, warnings } = louver_hf_tokenizers::load(tokenizer, &VocabOptions::default())?;
+    let Loaded { vocab, tokenizer, warnings } =
+        louver_hf_tokenizers::load(tokenizer, &VocabOptions::default())?;
     for warning in warnings {
         eprintln!("warning: {warning}");
     }
@@ -114,7 +121,9 @@ pub(super) fn tokens(
         let token = TokenId::from_raw(token);
         match matcher.advance(token) {
             Ok(()) => {
-                taken += vocab.bytes(token).map_or_else(|| vocab.special_name(token).map_or(0, str::len), <[u8]>::len)
+                taken += vocab
+                    .bytes(token)
+                    .map_or_else(|| vocab.special_name(token).map_or(0, str::len), <[u8]>::len)
             }
             Err(AdvanceError::Rejected { offset, .. }) => {
                 at.refused = Some(not_allowed(prefix.as_bytes(), taken + offset));
@@ -127,7 +136,8 @@ pub(super) fn tokens(
         }
     }
     let expected = matcher.expected(b"")?;
-    (at.bytes, at.specials, at.may_end) = (expected.bytes.to_string(), expected.specials, expected.may_end);
+    (at.bytes, at.specials, at.may_end) =
+        (expected.bytes.to_string(), expected.specials, expected.may_end);
     at.tokens = Some(mask(&mut matcher, &vocab, most));
     if let Some(token) = why {
         let token = find(token, &vocab, &encoder)?;
@@ -157,12 +167,16 @@ fn find(token: &str, vocab: &Vocabulary, encoder: &Encoder<'_>) -> Result<TokenI
     let by_text = vocab.special(token).or_else(|| vocab.find(token.as_bytes()));
     let by_id = || token.parse::<u32>().ok().map(TokenId::from_raw).filter(|&id| vocab.is_used(id));
     // Digits are an id: their text can be given in quotes.
-    let quoted = token.strip_prefix('"').and_then(|t| t.strip_suffix('"')).and_then(|t| vocab.find(t.as_bytes()));
+    let quoted = token
+        .strip_prefix('"')
+        .and_then(|t| t.strip_suffix('"'))
+        .and_then(|t| vocab.find(t.as_bytes()));
     match by_id().or(by_text).or(quoted) {
         Some(id) => Ok(id),
         None => {
             let cut = encoder.encode(token).context("the token's text")?;
-            let cut: Vec<String> = cut.iter().map(|&id| format!("{:?}", vocab.shown(TokenId::from_raw(id)))).collect();
+            let cut: Vec<String> =
+                cut.iter().map(|&id| format!("{:?}", vocab.shown(TokenId::from_raw(id)))).collect();
             bail!("{token:?} is no single token; the tokenizer cuts it into {}", cut.join(" "))
         }
     }
@@ -176,5 +190,11 @@ fn explain(matcher: &mut Matcher, vocab: &Vocabulary, token: TokenId) -> Result<
         Some(Refusal::Byte { behind, .. }) => behind.len(),
         Some(_) => 0,
     };
-    Ok(Why { id: Some(token.raw()), token: vocab.shown(token), allowed: refusal.is_none(), good, why })
+    Ok(Why {
+        id: Some(token.raw()),
+        token: vocab.shown(token),
+        allowed: refusal.is_none(),
+        good,
+        why,
+    })
 }

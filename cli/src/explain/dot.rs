@@ -8,8 +8,9 @@ use louver::ir::Grammar;
 /// One cluster a rule. Double circles may end the rule; dashed lines are calls, with the called rule in brackets; dotted ones go
 /// round and out of counted blocks.
 pub(super) fn draw(automata: &[RuleAutomaton], grammar: &Grammar) -> String {
-    let mut out =
-        String::from("digraph louver {\n  rankdir=LR;\n  node [shape=circle, fontsize=10];\n  edge [fontsize=10];\n");
+    let mut out = String::from(
+        "digraph louver {\n  rankdir=LR;\n  node [shape=circle, fontsize=10];\n  edge [fontsize=10];\n",
+    );
     for (i, automaton) in automata.iter().enumerate() {
         cluster(&mut out, i, automaton, automata, grammar);
     }
@@ -17,7 +18,13 @@ pub(super) fn draw(automata: &[RuleAutomaton], grammar: &Grammar) -> String {
     out
 }
 
-fn cluster(out: &mut String, i: usize, automaton: &RuleAutomaton, automata: &[RuleAutomaton], grammar: &Grammar) {
+fn cluster(
+    out: &mut String,
+    i: usize,
+    automaton: &RuleAutomaton,
+    automata: &[RuleAutomaton],
+    grammar: &Grammar,
+) {
     // Writing to a string cannot fail.
     let _ = writeln!(out, "  subgraph cluster_{i} {{\n    label={};", quoted(&automaton.name));
     for (s, state) in automaton.states.iter().enumerate() {
@@ -33,7 +40,9 @@ fn cluster(out: &mut String, i: usize, automaton: &RuleAutomaton, automata: &[Ru
             let (label, style) = match on {
                 EdgeKind::Bytes(set) => (set.to_string(), ""),
                 EdgeKind::Special(special) => (grammar.special_text(*special), ", style=bold"),
-                EdgeKind::Call(callee) => (format!("[{}]", automata[*callee].name), ", style=dashed"),
+                EdgeKind::Call(callee) => {
+                    (format!("[{}]", automata[*callee].name), ", style=dashed")
+                }
                 EdgeKind::Enter(block) => {
                     let block = &automaton.blocks[*block];
                     let max = block.max.map_or(String::new(), |max| max.to_string());
@@ -42,9 +51,12 @@ fn cluster(out: &mut String, i: usize, automaton: &RuleAutomaton, automata: &[Ru
             };
             let _ = writeln!(out, "    r{i}s{s} -> r{i}s{to} [label={}{style}];", quoted(&label));
         }
-        if let Some(block) = state.block.filter(|_| state.is_final).and_then(|b| automaton.blocks.get(b)) {
+        if let Some(block) =
+            state.block.filter(|_| state.is_final).and_then(|b| automaton.blocks.get(b))
+        {
             for (to, label) in [(block.start, "again"), (block.exit, "out")] {
-                let _ = writeln!(out, "    r{i}s{s} -> r{i}s{to} [label=\"{label}\", style=dotted];");
+                let _ =
+                    writeln!(out, "    r{i}s{s} -> r{i}s{to} [label=\"{label}\", style=dotted];");
             }
         }
     }

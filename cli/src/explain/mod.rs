@@ -95,7 +95,10 @@ impl SpecArgs {
             ("structural_tag", &self.structural_tag),
             ("tools", &self.tools),
         ];
-        let (kind, path) = files.iter().find_map(|(kind, path)| Some((*kind, path.as_ref()?))).context("no spec")?;
+        let (kind, path) = files
+            .iter()
+            .find_map(|(kind, path)| Some((*kind, path.as_ref()?)))
+            .context("no spec")?;
         Ok(Source { kind, name: path.display().to_string(), text: read(path)? })
     }
 }
@@ -111,12 +114,15 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode> {
     let (mut report, compiled) = report::stages(&source, &options, args.simplify.into(), &limits)?;
     if let Some(path) = &args.dot {
         let drawing = dot::draw(&compiled.automata(), compiled.grammar());
-        std::fs::write(path, drawing).with_context(|| format!("cannot write {}", path.display()))?;
+        std::fs::write(path, drawing)
+            .with_context(|| format!("cannot write {}", path.display()))?;
     }
     if args.at.is_some() || args.why.is_some() {
         let prefix = args.at.as_deref().unwrap_or_default();
         report.at = Some(match &args.tokenizer {
-            Some(tokenizer) => at::tokens(compiled, tokenizer, prefix, args.why.as_deref(), args.tokens)?,
+            Some(tokenizer) => {
+                at::tokens(compiled, tokenizer, prefix, args.why.as_deref(), args.tokens)?
+            }
             None => at::bytes(compiled, prefix, args.why.as_deref(), &limits)?,
         });
     }

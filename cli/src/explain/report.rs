@@ -123,7 +123,14 @@ pub(super) fn stages(
     let simplified = grammar.simplify_observed(level, &mut |round, pass, after| {
         let (rules_before, size_before) = (rules, size);
         (rules, size) = (after.rules.len(), after.size());
-        passes.push(PassSummary { round, pass: format!("{pass:?}"), rules_before, rules, size_before, size });
+        passes.push(PassSummary {
+            round,
+            pass: format!("{pass:?}"),
+            rules_before,
+            rules,
+            size_before,
+            size,
+        });
     })?;
     let simplify = micros(begin);
     let changed = *simplified != grammar;
@@ -165,7 +172,9 @@ pub(super) fn stages(
 /// A regular expression's error is shown in the pattern.
 fn spec_error(error: spec::SpecError, source: &Source) -> anyhow::Error {
     match error {
-        spec::SpecError::Regex(error) => anyhow::anyhow!("\n{}", error.diagnostics(&source.name, &source.text)),
+        spec::SpecError::Regex(error) => {
+            anyhow::anyhow!("\n{}", error.diagnostics(&source.name, &source.text))
+        }
         other => anyhow::Error::from(other).context(source.name.clone()),
     }
 }
@@ -189,7 +198,11 @@ fn automaton(automaton: &RuleAutomaton) -> Automaton {
         rule: automaton.name.clone(),
         states: automaton.states.len(),
         edges: automaton.edge_count(),
-        blocks: automaton.blocks.iter().map(|b| format!("{{{},{}}}", b.min, bounds(b.max))).collect(),
+        blocks: automaton
+            .blocks
+            .iter()
+            .map(|b| format!("{{{},{}}}", b.min, bounds(b.max)))
+            .collect(),
     }
 }
 
@@ -212,17 +225,23 @@ fn dispatches(grammar: &Grammar, automata: &[RuleAutomaton]) -> Vec<Dispatching>
                         Trigger::Text(text) => String::from_utf8_lossy(text).into_owned(),
                         Trigger::Special(special) => grammar.special_text(*special),
                         Trigger::Led(text, special) => {
-                            String::from_utf8_lossy(text).into_owned() + &grammar.special_text(*special)
+                            String::from_utf8_lossy(text).into_owned()
+                                + &grammar.special_text(*special)
                         }
                     };
                     let name = |rule: louver::ids::RuleId| grammar.rules[rule.index()].name.clone();
-                    let tags: Vec<_> = dispatch.tags.iter().map(|(t, body)| (trigger(t), name(*body))).collect();
+                    let tags: Vec<_> =
+                        dispatch.tags.iter().map(|(t, body)| (trigger(t), name(*body))).collect();
                     let (text_states, fired_states) = dispatch_states(&tags, automata);
                     out.push(Dispatching {
                         rule: rule.name.clone(),
                         tags,
                         stops: dispatch.stops.iter().map(trigger).collect(),
-                        excludes: dispatch.excludes.iter().map(|e| String::from_utf8_lossy(e).into_owned()).collect(),
+                        excludes: dispatch
+                            .excludes
+                            .iter()
+                            .map(|e| String::from_utf8_lossy(e).into_owned())
+                            .collect(),
                         text_states,
                         fired_states,
                     });

@@ -16,7 +16,11 @@ impl fmt::Display for Text<'_> {
         let Report { source, warnings_shown, grammar, passes, simplified, .. } = self.report;
         let Report { compiled, automata, dispatches, microseconds, at, .. } = self.report;
         let costs = microseconds;
-        writeln!(f, "source: {} {}, {} bytes, {} lines", source.kind, source.name, source.bytes, source.lines)?;
+        writeln!(
+            f,
+            "source: {} {}, {} bytes, {} lines",
+            source.kind, source.name, source.bytes, source.lines
+        )?;
         if !warnings_shown.is_empty() {
             writeln!(f, "\n{warnings_shown}")?;
         }
@@ -31,7 +35,11 @@ impl fmt::Display for Text<'_> {
         )?;
         for p in passes.iter().filter(|p| (p.rules, p.size) != (p.rules_before, p.size_before)) {
             let head = format!("  round {} {}", p.round + 1, p.pass);
-            writeln!(f, "{head:<20} rules {} -> {}, size {} -> {}", p.rules_before, p.rules, p.size_before, p.size)?;
+            writeln!(
+                f,
+                "{head:<20} rules {} -> {}, size {} -> {}",
+                p.rules_before, p.rules, p.size_before, p.size
+            )?;
         }
         if let Some(simplified) = simplified {
             write!(f, "simplified: ")?;
@@ -49,11 +57,22 @@ impl fmt::Display for Text<'_> {
             compiled.byte_classes
         )?;
         for a in automata.iter().take(self.most) {
-            writeln!(f, "  {:<28} {:>5} states {:>5} edges {}", a.rule, a.states, a.edges, a.blocks.join(" "))?;
+            writeln!(
+                f,
+                "  {:<28} {:>5} states {:>5} edges {}",
+                a.rule,
+                a.states,
+                a.edges,
+                a.blocks.join(" ")
+            )?;
         }
         self.left_out(f, automata.len())?;
         for d in dispatches {
-            writeln!(f, "\ndispatch in {}: {} text states, {} fired states", d.rule, d.text_states, d.fired_states)?;
+            writeln!(
+                f,
+                "\ndispatch in {}: {} text states, {} fired states",
+                d.rule, d.text_states, d.fired_states
+            )?;
             for (trigger, body) in &d.tags {
                 writeln!(f, "  {trigger:?} -> {body}")?;
             }
@@ -110,8 +129,13 @@ fn following(f: &mut fmt::Formatter<'_>, at: &At) -> fmt::Result {
     writeln!(f, "  may end: {}", if at.may_end { "yes" } else { "no" })?;
     if let Some(tokens) = &at.tokens {
         writeln!(f, "  tokens taken: {:?}", tokens.prefix)?;
-        writeln!(f, "  tokens: {} of {} ({:.1} us)", tokens.allowed, tokens.of, tokens.microseconds)?;
-        let first: Vec<String> = tokens.first.iter().map(|(id, text)| format!("{text:?} ({id})")).collect();
+        writeln!(
+            f,
+            "  tokens: {} of {} ({:.1} us)",
+            tokens.allowed, tokens.of, tokens.microseconds
+        )?;
+        let first: Vec<String> =
+            tokens.first.iter().map(|(id, text)| format!("{text:?} ({id})")).collect();
         writeln!(f, "  first: {}", first.join(", "))?;
     }
     if let Some(why) = &at.why {

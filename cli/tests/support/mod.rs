@@ -1,5 +1,8 @@
 //! What tests of the binary share.
-#![allow(dead_code, reason = "each file of tests is a program of its own, and not all need everything")]
+#![allow(
+    dead_code,
+    reason = "each file of tests is a program of its own, and not all need everything"
+)]
 
 use std::path::PathBuf;
 
@@ -10,7 +13,8 @@ impl Folder {
     /// A new one. Names are told apart by the caller, runs by the process.
     pub(crate) fn new(name: &str) -> Folder {
         let program = env!("CARGO_CRATE_NAME");
-        let path = std::env::temp_dir().join(format!("louver-{program}-{name}-{}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("louver-{program}-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).expect("a temporary folder");
         Folder(path)
     }

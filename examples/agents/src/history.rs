@@ -15,7 +15,8 @@ pub async fn run_calls(calls: &[Call], tools: &Toolbox) -> Vec<Value> {
     let running: Vec<_> = calls.iter().map(run).collect();
     let mut results = Vec::with_capacity(running.len());
     for task in running {
-        let failed = |error: tokio::task::JoinError| serde_json::json!({"error": error.to_string()});
+        let failed =
+            |error: tokio::task::JoinError| serde_json::json!({"error": error.to_string()});
         results.push(task.await.unwrap_or_else(failed));
     }
     results

@@ -1,7 +1,9 @@
 //! Which model an example runs on, and how it samples.
 
 use louver_mistralrs::{Louver, LouverOptions, RunOptions, SchemaOptions, Whitespace};
-use mistralrs::{Model, ModelDType, RequestBuilder, SamplingParams, TextMessageRole, TextModelBuilder};
+use mistralrs::{
+    Model, ModelDType, RequestBuilder, SamplingParams, TextMessageRole, TextModelBuilder,
+};
 
 use crate::lean;
 
@@ -29,7 +31,9 @@ impl Setup {
             Some(model) => TextModelBuilder::new(model),
             None => {
                 let tiny = louver_tiny_model::ensure(&louver_tiny_model::default_parent())?;
-                println!("model      tiny, of random weights: what it says is noise, its structure is guaranteed");
+                println!(
+                    "model      tiny, of random weights: what it says is noise, its structure is guaranteed"
+                );
                 // Its prefix cache is off: mistralrs 0.8.1 loses its engine with it when requests run side by side.
                 TextModelBuilder::new(tiny.dir.display())
                     .with_force_cpu()
@@ -59,7 +63,10 @@ impl Setup {
 
     /// How the `step`th turn samples.
     pub fn step(&self, step: u64) -> RunOptions {
-        RunOptions { seed: Some(self.seed.wrapping_mul(1000).wrapping_add(step)), ..RunOptions::default() }
+        RunOptions {
+            seed: Some(self.seed.wrapping_mul(1000).wrapping_add(step)),
+            ..RunOptions::default()
+        }
     }
 }
 

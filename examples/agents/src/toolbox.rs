@@ -65,7 +65,8 @@ impl Toolbox {
 
 /// An object schema of which every member is required.
 fn object(properties: Value) -> Value {
-    let names: Vec<String> = properties.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
+    let names: Vec<String> =
+        properties.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
     json!({"type": "object", "properties": properties, "required": names, "additionalProperties": false})
 }
 
@@ -140,7 +141,9 @@ pub fn desk() -> Toolbox {
                 "left": {"type": "integer", "minimum": -999, "maximum": 999},
                 "right": {"type": "integer", "minimum": -999, "maximum": 999},
             })),
-            run: |arguments| Some(json!({"sum": whole(&arguments["left"])? + whole(&arguments["right"])?})),
+            run: |arguments| {
+                Some(json!({"sum": whole(&arguments["left"])? + whole(&arguments["right"])?}))
+            },
             takes: Duration::from_millis(1),
         },
     ])
@@ -157,14 +160,24 @@ mod tests {
         tools.add(desk());
         assert_eq!(tools.names(), ["weather", "exchange", "note", "add"]);
         for (name, arguments, result) in [
-            ("weather", r#"{"city": "Oslo", "days": 2}"#, json!({"city": "Oslo", "temperatures": [5, 7]})),
-            ("exchange", r#"{"city": "Tokyo", "euros": 2}"#, json!({"currency": "JPY", "amount": 324.0})),
+            (
+                "weather",
+                r#"{"city": "Oslo", "days": 2}"#,
+                json!({"city": "Oslo", "temperatures": [5, 7]}),
+            ),
+            (
+                "exchange",
+                r#"{"city": "Tokyo", "euros": 2}"#,
+                json!({"currency": "JPY", "amount": 324.0}),
+            ),
             ("note", r#"{"title": "Milk", "pinned": true}"#, json!({"saved": "Milk"})),
             ("add", r#"{"left": -2, "right": 5.0}"#, json!({"sum": 3})),
         ] {
             assert_eq!(tools.call(name, arguments).await, result);
         }
-        for (name, arguments) in [("weather", "{"), ("weather", "{}"), ("add", "{}"), ("nope", "{}")] {
+        for (name, arguments) in
+            [("weather", "{"), ("weather", "{}"), ("add", "{}"), ("nope", "{}")]
+        {
             assert!(tools.call(name, arguments).await["error"].is_string(), "{name} {arguments}");
         }
     }

@@ -14,7 +14,11 @@ impl Scratch {
     }
 
     fn run(&self, binary: &str, args: &[&str]) -> Output {
-        Command::new(binary).args(args).env("XDG_CACHE_HOME", &self.0).output().expect("the binary runs")
+        Command::new(binary)
+            .args(args)
+            .env("XDG_CACHE_HOME", &self.0)
+            .output()
+            .expect("the binary runs")
     }
 }
 
@@ -26,7 +30,10 @@ impl Drop for Scratch {
 
 /// The lines of a run that ended well.
 fn lines(binary: &str, args: &[&str]) -> Vec<String> {
-    let name = PathBuf::from(binary).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = PathBuf::from(binary)
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
     let output = Scratch::new(&name).run(binary, args);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -44,7 +51,10 @@ fn behind<'l>(lines: &'l [String], head: &str) -> Vec<&'l str> {
 fn call(text: &str) -> (String, Value) {
     let (name, rest) = text.split_once('(').unwrap_or_else(|| panic!("no call: {text}"));
     let arguments = rest.strip_suffix(')').unwrap_or_else(|| panic!("no call: {text}"));
-    (name.to_owned(), serde_json::from_str(arguments).unwrap_or_else(|error| panic!("{error}: {text}")))
+    (
+        name.to_owned(),
+        serde_json::from_str(arguments).unwrap_or_else(|error| panic!("{error}: {text}")),
+    )
 }
 
 #[test]
@@ -67,7 +77,8 @@ fn strict_call() {
 fn parallel_tools() {
     let mut several = 0;
     for seed in ["1", "2", "3", "4", "5", "6"] {
-        let lines = lines(env!("CARGO_BIN_EXE_parallel_tools"), &["--seed", seed, "--max-tokens", "100"]);
+        let lines =
+            lines(env!("CARGO_BIN_EXE_parallel_tools"), &["--seed", seed, "--max-tokens", "100"]);
         let calls = behind(&lines, "step 1     calls ");
         let results = behind(&lines, "step 1     result ");
         assert!((1..=3).contains(&calls.len()) && calls.len() == results.len(), "{lines:#?}");
@@ -90,8 +101,10 @@ fn reasoning_budget() {
     for seed in ["1", "2", "3"] {
         let lines = lines(env!("CARGO_BIN_EXE_reasoning_budget"), &["--seed", seed]);
         let thoughts = behind(&lines, "reasoning  ");
-        let lengths: Vec<usize> =
-            thoughts.iter().filter_map(|text| text.split(' ').next()?.parse::<usize>().ok()).collect();
+        let lengths: Vec<usize> = thoughts
+            .iter()
+            .filter_map(|text| text.split(' ').next()?.parse::<usize>().ok())
+            .collect();
         assert!(lengths.len() == 2 && lengths.iter().all(|length| *length <= 60), "{lines:#?}");
         let calls = behind(&lines, "call       ");
         assert!((1..=2).contains(&calls.len()), "{lines:#?}");
@@ -99,8 +112,15 @@ fn reasoning_budget() {
             call(line.split_once(" -> ").expect("a result").0);
         }
         let answer: Value = serde_json::from_str(behind(&lines, "answer     ")[0]).unwrap();
-        assert!(["Lima", "Tokyo", "neither"].map(Value::from).contains(&answer["warmer"]), "{answer}");
-        assert!(answer["sure"].is_boolean() && (0.0..=60.0).contains(&answer["degrees"].as_f64().unwrap()), "{answer}");
+        assert!(
+            ["Lima", "Tokyo", "neither"].map(Value::from).contains(&answer["warmer"]),
+            "{answer}"
+        );
+        assert!(
+            answer["sure"].is_boolean()
+                && (0.0..=60.0).contains(&answer["degrees"].as_f64().unwrap()),
+            "{answer}"
+        );
     }
 }
 
@@ -109,7 +129,8 @@ fn reasoning_budget() {
 fn dynamic_tools() {
     let mut live = 0;
     for seed in ["1", "2", "3", "4", "5", "6"] {
-        let lines = lines(env!("CARGO_BIN_EXE_dynamic_tools"), &["--seed", seed, "--max-tokens", "200"]);
+        let lines =
+            lines(env!("CARGO_BIN_EXE_dynamic_tools"), &["--seed", seed, "--max-tokens", "200"]);
         let calls = behind(&lines, "calls      ");
         assert!(calls[0].starts_with("load_tools("), "{lines:#?}");
         assert!(!behind(&lines, "added      ").is_empty(), "{lines:#?}");
@@ -127,6 +148,9 @@ fn wrong_usage_is_refused() {
     for args in [&["--format", "nope"][..], &["--max-tokens", "0"], &["--nope"]] {
         let output = scratch.run(env!("CARGO_BIN_EXE_strict_call"), args);
         assert!(matches!(output.status.code(), Some(1 | 2)), "{args:?}");
-        assert!(String::from_utf8_lossy(&output.stderr).contains(args[0].trim_start_matches("--")), "{args:?}");
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains(args[0].trim_start_matches("--")),
+            "{args:?}"
+        );
     }
 }

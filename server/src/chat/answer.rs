@@ -87,7 +87,9 @@ pub(crate) async fn collect(mut running: Running, frame: &Frame) -> Result<Value
     });
     let reports: Vec<Value> = ended
         .into_iter()
-        .filter_map(|Ended { generation, trace, .. }| report(&generation, trace, frame.report, running.compiled_in))
+        .filter_map(|Ended { generation, trace, .. }| {
+            report(&generation, trace, frame.report, running.compiled_in)
+        })
         .collect();
     match reports.len() {
         0 => {}
@@ -101,7 +103,11 @@ fn whole(Ended { choice, generation, .. }: &Ended, frame: &Frame, vocab: &Vocabu
     let turn = &generation.turn;
     let mut message = Map::new();
     message.insert("role".to_owned(), "assistant".into());
-    let content = if turn.text.is_empty() && !turn.calls.is_empty() { Value::Null } else { turn.text.as_str().into() };
+    let content = if turn.text.is_empty() && !turn.calls.is_empty() {
+        Value::Null
+    } else {
+        turn.text.as_str().into()
+    };
     message.insert("content".to_owned(), content);
     message.insert("refusal".to_owned(), Value::Null);
     if !turn.reasoning.is_empty() {
@@ -143,11 +149,11 @@ pub(crate) fn finish_reason(generation: &Generation) -> &'static str {
 pub(crate) fn logprobs(steps: &[Step], top: usize, vocab: &Vocabulary) -> Value {
     let of_text = |step: &&Step| matches!(step.phase, Phase::Text | Phase::Response | Phase::Free);
     let bytes = |token: u32| vocab.bytes(TokenId::from_raw(token)).map(<[u8]>::to_vec);
-    let entry =
-        |token: u32, text: &str, logprob: f32| json!({"token": text, "logprob": logprob, "bytes": bytes(token)});
+    let entry = |token: u32, text: &str, logprob: f32| json!({"token": text, "logprob": logprob, "bytes": bytes(token)});
     let full = |step: &Step| {
         let mut found = entry(step.token, &step.text, step.logprob);
-        found["top_logprobs"] = step.top.iter().take(top).map(|c| entry(c.token, &c.text, c.logprob)).collect();
+        found["top_logprobs"] =
+            step.top.iter().take(top).map(|c| entry(c.token, &c.text, c.logprob)).collect();
         found
     };
     json!({"content": steps.iter().filter(of_text).map(full).collect::<Vec<_>>(), "refusal": null})

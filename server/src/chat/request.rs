@@ -84,20 +84,40 @@ impl ChatRequest {
         let (body, places) = (rewritten.as_ref().unwrap_or(body), places.unwrap_or_default());
         check_modalities(&members, &mut faults);
         let mut sampling = Sampling::read(&members, &mut faults);
-        sampling.read_max_tokens(&members, &["max_completion_tokens", "max_tokens"], limits, &mut faults);
+        sampling.read_max_tokens(
+            &members,
+            &["max_completion_tokens", "max_tokens"],
+            limits,
+            &mut faults,
+        );
         sampling.read_n(&members, limits, &mut faults);
         sampling.read_logprobs(&members, &mut faults);
         let stream = read_stream(&members, &mut faults);
         check_stop(&members, limits, &mut faults);
-        if members.get("tools").and_then(Json::as_array).is_some_and(|tools| tools.len() > limits.tools) {
-            members.fail(&mut faults, "tools", "too_many", format!("at most {} tools", limits.tools));
+        if members
+            .get("tools")
+            .and_then(Json::as_array)
+            .is_some_and(|tools| tools.len() > limits.tools)
+        {
+            members.fail(
+                &mut faults,
+                "tools",
+                "too_many",
+                format!("at most {} tools", limits.tools),
+            );
         }
         let mut demand = Demand {
             model: members.string(&mut faults, "model").map(str::to_owned),
             messages: messages::read(&members, limits, &mut faults),
             thinking: Thinking::read(&members, &mut faults),
             extension: Extension::read(&members, &mut faults),
-            shown: members.get("tools").and_then(Json::as_array).unwrap_or_default().iter().map(to_value).collect(),
+            shown: members
+                .get("tools")
+                .and_then(Json::as_array)
+                .unwrap_or_default()
+                .iter()
+                .map(to_value)
+                .collect(),
             streamed: stream.is_some(),
             sampling,
             ..Demand::default()

@@ -52,7 +52,13 @@ pub(super) fn answer(app: App, running: Running, frame: Frame, options: StreamOp
 
 impl Sender {
     /// A choice's chunk.
-    fn chunk(&mut self, choice: usize, delta: Value, logprobs: Value, finish: Option<&str>) -> Value {
+    fn chunk(
+        &mut self,
+        choice: usize,
+        delta: Value,
+        logprobs: Value,
+        finish: Option<&str>,
+    ) -> Value {
         let mut chunk = json!({
             "id": self.frame.id,
             "object": "chat.completion.chunk",
@@ -84,14 +90,22 @@ impl Sender {
         }
     }
 
-    fn event(&mut self, choice: usize, event: Event, vocab: &Vocabulary, out: &mut VecDeque<Bytes>) {
+    fn event(
+        &mut self,
+        choice: usize,
+        event: Event,
+        vocab: &Vocabulary,
+        out: &mut VecDeque<Bytes>,
+    ) {
         match event {
             Event::TextDelta { delta } => {
                 let probabilities = self.probabilities(choice, vocab);
                 let chunk = self.chunk(choice, json!({"content": delta}), probabilities, None);
                 out.push_back(sse(&chunk));
             }
-            Event::ReasoningDelta { delta } => self.say(choice, json!({"reasoning_content": delta}), out),
+            Event::ReasoningDelta { delta } => {
+                self.say(choice, json!({"reasoning_content": delta}), out)
+            }
             Event::CallStart { index, id, name, kind } => {
                 let call = match kind {
                     CallKind::Function => {
@@ -140,8 +154,11 @@ impl Teller for Sender {
                 self.held[choice].extend(steps);
                 self.usage.add(&generation);
                 let probabilities = self.probabilities(choice, vocab);
-                let mut chunk = self.chunk(choice, json!({}), probabilities, Some(finish_reason(&generation)));
-                if let Some(report) = report(&generation, trace, self.frame.report, self.compiled_in) {
+                let mut chunk =
+                    self.chunk(choice, json!({}), probabilities, Some(finish_reason(&generation)));
+                if let Some(report) =
+                    report(&generation, trace, self.frame.report, self.compiled_in)
+                {
                     chunk["louver"] = report;
                 }
                 out.push_back(sse(&chunk));

@@ -41,18 +41,22 @@ pub(crate) async fn read_json<T: Send + 'static>(
 ) -> Result<T, ApiError> {
     check_type(headers)?;
     let limits = app.config().limits.http;
-    let slow = |_| ApiError::whole(ErrorKind::Timeout, "body_timeout", "the body did not arrive in time");
+    let slow =
+        |_| ApiError::whole(ErrorKind::Timeout, "body_timeout", "the body did not arrive in time");
     let announced = body.size_hint().upper().and_then(|n| usize::try_from(n).ok());
     if announced.is_some_and(|length| length > limits.body_bytes) {
-        drain(&mut body.into_data_stream(), limits.body_bytes * DRAIN, limits.read_timeout_s.0).await;
+        drain(&mut body.into_data_stream(), limits.body_bytes * DRAIN, limits.read_timeout_s.0)
+            .await;
         return Err(too_long(limits.body_bytes));
     }
     let collecting = collect(body, &limits, app.bodies());
-    let Collected { bytes, held } = timeout(limits.read_timeout_s.0, collecting).await.map_err(slow)??;
+    let Collected { bytes, held } =
+        timeout(limits.read_timeout_s.0, collecting).await.map_err(slow)??;
     let (is_small, app) = (bytes.len() <= SMALL, app.clone());
     let parse = move || {
         let _held = held;
-        let invalid = |_| ApiError::whole(ErrorKind::Invalid, "invalid_json", "the body is not UTF-8");
+        let invalid =
+            |_| ApiError::whole(ErrorKind::Invalid, "invalid_json", "the body is not UTF-8");
         let text = std::str::from_utf8(&bytes).map_err(invalid)?;
         read(Json::parse(text, &app.config().limits.engine())?, &app)
     };
@@ -71,7 +75,11 @@ pub(crate) async fn blocking<T: Send + 'static>(
 }
 
 /// Reads a body. Its bytes are charged to the budget as they arrive.
-async fn collect(body: Body, limits: &HttpLimits, budget: &Arc<Semaphore>) -> Result<Collected, ApiError> {
+async fn collect(
+    body: Body,
+    limits: &HttpLimits,
+    budget: &Arc<Semaphore>,
+) -> Result<Collected, ApiError> {
     let limit = limits.body_bytes;
     let mut collected = Collected { bytes: Vec::new(), held: None };
     let mut stream = body.into_data_stream();
@@ -133,11 +141,14 @@ fn too_long(limit: usize) -> ApiError {
 
 /// JSON by its content type. One has to be said: a web page may send a body of no type anywhere.
 fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
-    let refused = |message: String| Err(ApiError::whole(ErrorKind::MediaType, "unsupported_media_type", message));
+    let refused = |message: String| {
+        Err(ApiError::whole(ErrorKind::MediaType, "unsupported_media_type", message))
+    };
     let Some(value) = headers.get(header::CONTENT_TYPE) else {
         return refused("a header is needed: Content-Type: application/json".to_owned());
     };
-    let kind = value.to_str().unwrap_or("").split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    let kind =
+        value.to_str().unwrap_or("").split(';').next().unwrap_or("").trim().to_ascii_lowercase();
     if kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json")) {
         return Ok(());
     }

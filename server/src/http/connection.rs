@@ -60,7 +60,8 @@ impl Peer {
 
     /// Whether nothing is asked and nothing is left to send.
     pub(super) fn is_quiet(&self) -> bool {
-        self.activity.requests.load(Ordering::Relaxed) == 0 && !self.activity.is_writing.load(Ordering::Relaxed)
+        self.activity.requests.load(Ordering::Relaxed) == 0
+            && !self.activity.is_writing.load(Ordering::Relaxed)
     }
 
     /// When the last request ended, or the connection began.
@@ -149,7 +150,11 @@ impl Connection {
         }
     }
 
-    fn watch_write<T>(&mut self, context: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn watch_write<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        done: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
         self.activity.is_writing.store(done.is_pending(), Ordering::Relaxed);
         match done {
             Poll::Ready(done) => {
@@ -203,7 +208,11 @@ impl AsyncRead for Connection {
 }
 
 impl AsyncWrite for Connection {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let done = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.watch_write(context, done)
     }
@@ -260,7 +269,8 @@ mod tests {
         let piece = vec![0; 64 << 10];
         let begun = Instant::now();
         let error = loop {
-            let written = poll_fn(|context| Pin::new(&mut connection).poll_write(context, &piece)).await;
+            let written =
+                poll_fn(|context| Pin::new(&mut connection).poll_write(context, &piece)).await;
             match written {
                 Ok(_) => assert!(begun.elapsed() < Duration::from_secs(30)),
                 Err(error) => break error,
@@ -272,7 +282,8 @@ mod tests {
         drop(answering);
         let mut space = [0; 16];
         let mut buffer = ReadBuf::new(&mut space);
-        let read = poll_fn(|context| Pin::new(&mut connection).poll_read(context, &mut buffer)).await;
+        let read =
+            poll_fn(|context| Pin::new(&mut connection).poll_read(context, &mut buffer)).await;
         assert_eq!(read.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 }

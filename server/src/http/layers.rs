@@ -30,7 +30,9 @@ pub(crate) struct RequestId(pub(crate) String);
 impl RequestId {
     fn of(headers: &HeaderMap) -> RequestId {
         let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
-        let good = |id: &&str| !id.is_empty() && id.len() <= MAX_ID && id.bytes().all(|b| b.is_ascii_graphic());
+        let good = |id: &&str| {
+            !id.is_empty() && id.len() <= MAX_ID && id.bytes().all(|b| b.is_ascii_graphic())
+        };
         RequestId(given.filter(good).map_or_else(|| fresh_id("req_"), str::to_owned))
     }
 }
@@ -49,11 +51,19 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     let id = RequestId::of(request.headers());
     request.extensions_mut().insert(id.clone());
     let peer = request.extensions().get::<ConnectInfo<Peer>>();
-    let (answering, client) = (peer.map(|peer| peer.0.answering()), peer.map(|peer| peer.0.address.to_string()));
+    let (answering, client) =
+        (peer.map(|peer| peer.0.answering()), peer.map(|peer| peer.0.address.to_string()));
     let route = route_label(request.uri().path());
     let span = tracing::info_span!("request", id = id.0, method = %request.method(), route, client);
     app.metrics().active.inc();
-    let mut guard = Guard { app: app.clone(), route, status: 499, begun, span: span.clone(), _answering: answering };
+    let mut guard = Guard {
+        app: app.clone(),
+        route,
+        status: 499,
+        begun,
+        span: span.clone(),
+        _answering: answering,
+    };
     let answer = AssertUnwindSafe(next.run(request).instrument(span)).catch_unwind().await;
     let mut response = answer.unwrap_or_else(|_| {
         tracing::error!(id = id.0, "a handler panicked");
@@ -155,7 +165,8 @@ pub(crate) async fn authorize(State(app): State<App>, request: Request, next: Ne
         scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
     });
     // All keys are compared, each in full.
-    let known = token.is_some_and(|token| keys.iter().fold(false, |known, key| known | same_key(token, key)));
+    let known = token
+        .is_some_and(|token| keys.iter().fold(false, |known, key| known | same_key(token, key)));
     if known {
         return next.run(request).await;
     }

@@ -56,7 +56,11 @@ const BUFFER: usize = 64 << 10;
 /// the grace. Needs a tokio runtime of several threads.
 ///
 /// The protocol is HTTP/1.1 without TLS. A connection that begins with HTTP/2 is closed.
-pub async fn serve(listener: TcpListener, app: App, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
+pub async fn serve(
+    listener: TcpListener,
+    app: App,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
     let stopping = async {
         stop.await;
         tracing::info!("stopping: no new requests");
@@ -121,7 +125,8 @@ async fn connection(stream: TcpStream, peer: Peer, place: Place, app: App, servi
     }
     let io = TokioIo::new(Connection::new(stream, &peer, app.config().limits.http));
     let is_spare = place.is_spare;
-    let service = service_fn(|request| answer(request, peer.clone(), app.clone(), service.clone(), is_spare));
+    let service =
+        service_fn(|request| answer(request, peer.clone(), app.clone(), service.clone(), is_spare));
     // The connection has its own clock for heads: hyper's runs between requests, too.
     let mut http = http1::Builder::new();
     http.header_read_timeout(None).max_buf_size(BUFFER).keep_alive(!is_spare);

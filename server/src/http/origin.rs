@@ -72,21 +72,26 @@ fn refusal(config: &Config, request: &Request) -> Option<ApiError> {
     let forbidden = |code, message| Some(ApiError::whole(ErrorKind::Forbidden, code, message));
     let authority = authority(uri, headers);
     let is_checked = config.api_keys.is_empty() || !config.allowed_hosts.is_empty();
-    if is_checked && !authority.as_ref().is_some_and(|authority| is_own_name(authority.host(), config)) {
-        let message =
-            "the Host header does not name this server; `allowed_hosts` in its configuration lists further names";
+    if is_checked
+        && !authority.as_ref().is_some_and(|authority| is_own_name(authority.host(), config))
+    {
+        let message = "the Host header does not name this server; `allowed_hosts` in its configuration lists further names";
         return forbidden("host_not_allowed", message);
     }
     if allowed_origin(config, headers).is_some() {
         return None;
     }
-    let is_same = |origin: &HeaderValue| authority.as_ref().is_some_and(|own| is_origin_of(origin, own));
+    let is_same =
+        |origin: &HeaderValue| authority.as_ref().is_some_and(|own| is_origin_of(origin, own));
     if headers.get_all(header::ORIGIN).iter().any(|origin| !is_same(origin)) {
-        let message =
-            "web pages of other origins may not ask; `cors_origins` in the server's configuration lists those that may";
+        let message = "web pages of other origins may not ask; `cors_origins` in the server's configuration lists those that may";
         return forbidden("origin_not_allowed", message);
     }
-    if headers.get_all(FETCH_SITE).iter().any(|site| site.as_bytes().eq_ignore_ascii_case(b"cross-site")) {
+    if headers
+        .get_all(FETCH_SITE)
+        .iter()
+        .any(|site| site.as_bytes().eq_ignore_ascii_case(b"cross-site"))
+    {
         return forbidden("cross_site", "requests from pages of other sites are refused");
     }
     None
@@ -94,7 +99,10 @@ fn refusal(config: &Config, request: &Request) -> Option<ApiError> {
 
 /// What the request calls this server: the address of an absolute URI, or else the `Host` header.
 fn authority(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
-    let named = uri.authority().cloned().or_else(|| single(headers, header::HOST)?.to_str().ok()?.parse().ok());
+    let named = uri
+        .authority()
+        .cloned()
+        .or_else(|| single(headers, header::HOST)?.to_str().ok()?.parse().ok());
     named.filter(|authority| !authority.as_str().contains('@'))
 }
 
@@ -104,7 +112,8 @@ fn is_own_name(host: &str, config: &Config) -> bool {
 }
 
 fn is_loopback(host: &str) -> bool {
-    host.eq_ignore_ascii_case("localhost") || address(host).is_some_and(|address| address.to_canonical().is_loopback())
+    host.eq_ignore_ascii_case("localhost")
+        || address(host).is_some_and(|address| address.to_canonical().is_loopback())
 }
 
 /// A host that is an address, with or without the brackets of IPv6.
@@ -122,7 +131,10 @@ fn same_host(one: &str, other: &str) -> bool {
 /// Whether an `Origin` header names the server that the request names. A proxy may speak TLS for the
 /// server, so the scheme decides only which port is meant where none is said.
 fn is_origin_of(origin: &HeaderValue, own: &Authority) -> bool {
-    let Some((scheme, other)) = origin.to_str().ok().and_then(|origin| origin.split_once("://")) else { return false };
+    let Some((scheme, other)) = origin.to_str().ok().and_then(|origin| origin.split_once("://"))
+    else {
+        return false;
+    };
     let Ok(other) = other.parse::<Authority>() else { return false };
     let default = if scheme.eq_ignore_ascii_case("https") { 443 } else { 80 };
     let port = |authority: &Authority| authority.port_u16().unwrap_or(default);
@@ -132,7 +144,9 @@ fn is_origin_of(origin: &HeaderValue, own: &Authority) -> bool {
 /// Whether a browser asks if it may send a request of another origin.
 fn is_preflight(request: &Request) -> bool {
     let has = |name| request.headers().contains_key(name);
-    request.method() == Method::OPTIONS && has(header::ORIGIN) && has(header::ACCESS_CONTROL_REQUEST_METHOD)
+    request.method() == Method::OPTIONS
+        && has(header::ORIGIN)
+        && has(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
 /// The answer to a preflight that was not refused. Keys are headers, so any header may be sent.
@@ -150,8 +164,11 @@ fn preflight(asked: &HeaderMap) -> Response {
 
 /// What is wrong with a name in `allowed_hosts`, if anything.
 pub(crate) fn host_fault(name: &str) -> Option<String> {
-    let is_name = name.parse::<Authority>().is_ok_and(|authority| authority.host() == name && !name.contains('*'));
-    (!is_name && address(name).is_none()).then(|| format!("{name:?} is not a host name or address without a port"))
+    let is_name = name
+        .parse::<Authority>()
+        .is_ok_and(|authority| authority.host() == name && !name.contains('*'));
+    (!is_name && address(name).is_none())
+        .then(|| format!("{name:?} is not a host name or address without a port"))
 }
 
 /// What is wrong with an origin in `cors_origins`, if anything.
@@ -199,15 +216,19 @@ mod tests {
             let (origin, own) = (HeaderValue::from_static(origin), Authority::from_static(own));
             assert_eq!(is_origin_of(&origin, &own), is_same, "{origin:?} {own}");
         }
-        for (name, is_good) in [("a.example", true), ("10.0.0.1", true), ("::1", true), ("[fd00::1]", true)]
-            .into_iter()
-            .chain(["", " ", "a:80", "http://a", "a/b", "u@a", "*"].map(|name| (name, false)))
+        for (name, is_good) in
+            [("a.example", true), ("10.0.0.1", true), ("::1", true), ("[fd00::1]", true)]
+                .into_iter()
+                .chain(["", " ", "a:80", "http://a", "a/b", "u@a", "*"].map(|name| (name, false)))
         {
             assert_eq!(host_fault(name).is_none(), is_good, "{name:?}");
         }
-        for (origin, is_good) in [("https://a.example", true), ("http://localhost:3000", true)].into_iter().chain(
-            ["", "*", "null", "a.example", "https://", "https://a/b", "https://*.a", "ftp://a"].map(|o| (o, false)),
-        ) {
+        for (origin, is_good) in
+            [("https://a.example", true), ("http://localhost:3000", true)].into_iter().chain(
+                ["", "*", "null", "a.example", "https://", "https://a/b", "https://*.a", "ftp://a"]
+                    .map(|o| (o, false)),
+            )
+        {
             assert_eq!(origin_fault(origin).is_none(), is_good, "{origin:?}");
         }
     }

@@ -106,7 +106,10 @@ impl Drop for Place {
 }
 
 /// The connection of a kind on which nothing has been asked for longest.
-fn longest_quiet(connections: &BTreeMap<u64, Peer>, is_of_kind: impl Fn(&Peer) -> bool) -> Option<u64> {
+fn longest_quiet(
+    connections: &BTreeMap<u64, Peer>,
+    is_of_kind: impl Fn(&Peer) -> bool,
+) -> Option<u64> {
     let quiet = connections.iter().filter(|(_, peer)| peer.is_quiet() && is_of_kind(peer));
     quiet.min_by_key(|(number, peer)| (peer.last(), **number)).map(|(number, _)| *number)
 }
@@ -161,8 +164,10 @@ mod tests {
     fn spare_places_are_few_and_given_on() {
         let places = places(2, 1);
         let busy = [peer("10.0.0.1:1"), peer("10.0.0.2:1")];
-        let held: Vec<_> = busy.iter().map(|peer| (places.enter(peer).unwrap(), peer.answering())).collect();
-        let spare: Vec<Peer> = (0..SPARE as u16 + 1).map(|port| peer(&format!("10.0.0.1:{}", port + 2))).collect();
+        let held: Vec<_> =
+            busy.iter().map(|peer| (places.enter(peer).unwrap(), peer.answering())).collect();
+        let spare: Vec<Peer> =
+            (0..SPARE as u16 + 1).map(|port| peer(&format!("10.0.0.1:{}", port + 2))).collect();
         let held_spare: Vec<Place> = spare.iter().map(|peer| places.enter(peer).unwrap()).collect();
         assert!(held_spare.iter().all(|place| place.is_spare));
         assert!(spare[0].is_evicted() && !spare[1].is_evicted());

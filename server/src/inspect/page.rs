@@ -1,6 +1,8 @@
 //! The page's files, as they are in the source tree.
 
-use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY,
+};
 use axum::http::header::{X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
 
 /// Only what this server gives may run, be shown or be asked; nothing may frame the page.
@@ -18,8 +20,16 @@ pub(super) struct File {
 }
 
 pub(super) const FILES: [File; 6] = [
-    File { path: "/inspect", kind: "text/html; charset=utf-8", text: include_str!("page/index.html") },
-    File { path: "/inspect/page.css", kind: "text/css; charset=utf-8", text: include_str!("page/page.css") },
+    File {
+        path: "/inspect",
+        kind: "text/html; charset=utf-8",
+        text: include_str!("page/index.html"),
+    },
+    File {
+        path: "/inspect/page.css",
+        kind: "text/css; charset=utf-8",
+        text: include_str!("page/page.css"),
+    },
     File { path: "/inspect/page.js", kind: SCRIPT, text: include_str!("page/page.js") },
     File { path: "/inspect/view.js", kind: SCRIPT, text: include_str!("page/view.js") },
     File { path: "/inspect/chart.js", kind: SCRIPT, text: include_str!("page/chart.js") },

@@ -172,15 +172,18 @@ impl Recorder {
 /// An event's memory, in bytes.
 fn size(event: &Event) -> usize {
     let text = match event {
-        Event::TextDelta { delta } | Event::ReasoningDelta { delta } | Event::ArgumentsDelta { delta, .. } => {
-            delta.len()
-        }
+        Event::TextDelta { delta }
+        | Event::ReasoningDelta { delta }
+        | Event::ArgumentsDelta { delta, .. } => delta.len(),
         Event::CallStart { id, name, .. } => id.len() + name.len(),
         _ => 0,
     };
     size_of::<Placed>() + text
 }
 
-fn shared<S: serde::Serializer>(body: &Arc<serde_json::Value>, serializer: S) -> Result<S::Ok, S::Error> {
+fn shared<S: serde::Serializer>(
+    body: &Arc<serde_json::Value>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     body.as_ref().serialize(serializer)
 }

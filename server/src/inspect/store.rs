@@ -153,7 +153,13 @@ impl TraceStore {
     pub(super) fn listing(&self) -> Listing {
         let kept = self.kept.lock();
         let data = kept.traces.iter().rev().map(|(entry, _)| entry.clone()).collect();
-        Listing { object: "list", data, bytes: kept.bytes, dropped: kept.dropped, limits: self.limits }
+        Listing {
+            object: "list",
+            data,
+            bytes: kept.bytes,
+            dropped: kept.dropped,
+            limits: self.limits,
+        }
     }
 }
 
@@ -212,7 +218,8 @@ mod tests {
 
     #[test]
     fn the_oldest_make_room() {
-        let store = TraceStore::new(TraceLimits { traces: 3, bytes: 100, ..TraceLimits::default() });
+        let store =
+            TraceStore::new(TraceLimits { traces: 3, bytes: 100, ..TraceLimits::default() });
         for id in ["a", "b", "c", "d"] {
             store.put(entry(id), &id).expect("fits");
         }
@@ -230,9 +237,13 @@ mod tests {
 
     #[test]
     fn too_large_ones_drop_nothing_else() {
-        let store = TraceStore::new(TraceLimits { traces: 3, bytes: 100, ..TraceLimits::default() });
+        let store =
+            TraceStore::new(TraceLimits { traces: 3, bytes: 100, ..TraceLimits::default() });
         store.put(entry("a"), &"small").expect("fits");
-        assert_eq!(store.put(entry("b"), &"x".repeat(99)), Err(StoreError::TooLarge { limit: 100 }));
+        assert_eq!(
+            store.put(entry("b"), &"x".repeat(99)),
+            Err(StoreError::TooLarge { limit: 100 })
+        );
         assert_eq!(ids(&store), ["a"]);
         store.put(entry("a"), &"again").expect("replaces");
         assert_eq!((ids(&store).len(), store.get("a").as_deref()), (1, Some(&b"\"again\""[..])));

@@ -18,7 +18,11 @@ pub(crate) type Faults = Vec<ApiFault>;
 
 impl<'a> Members<'a> {
     /// A value that must be an object; `at` is its pointer.
-    pub(crate) fn of(json: &'a Json, at: impl Into<String>, faults: &mut Faults) -> Option<Members<'a>> {
+    pub(crate) fn of(
+        json: &'a Json,
+        at: impl Into<String>,
+        faults: &mut Faults,
+    ) -> Option<Members<'a>> {
         let at = at.into();
         match json {
             Json::Object(object) => Some(Members { object, at }),
@@ -59,7 +63,13 @@ impl<'a> Members<'a> {
     }
 
     /// Notes a fault of a member.
-    pub(crate) fn fail(&self, faults: &mut Faults, name: &str, code: &'static str, message: impl Into<String>) {
+    pub(crate) fn fail(
+        &self,
+        faults: &mut Faults,
+        name: &str,
+        code: &'static str,
+        message: impl Into<String>,
+    ) {
         faults.push(ApiFault::at(self.pointer(name), code, message));
     }
 
@@ -85,7 +95,9 @@ impl<'a> Members<'a> {
 
     /// A boolean.
     pub(crate) fn boolean(&self, faults: &mut Faults, name: &str) -> Option<bool> {
-        self.typed(faults, name, "a boolean", |value| if let Json::Bool(b) = value { Some(*b) } else { None })
+        self.typed(faults, name, "a boolean", |value| {
+            if let Json::Bool(b) = value { Some(*b) } else { None }
+        })
     }
 
     /// An array.
@@ -96,11 +108,18 @@ impl<'a> Members<'a> {
     /// An object.
     pub(crate) fn object(&self, faults: &mut Faults, name: &str) -> Option<Members<'a>> {
         let at = self.pointer(name);
-        self.typed(faults, name, "an object", |value| value.as_object().map(|object| Members { object, at }))
+        self.typed(faults, name, "an object", |value| {
+            value.as_object().map(|object| Members { object, at })
+        })
     }
 
     /// An integer within a range.
-    pub(crate) fn integer(&self, faults: &mut Faults, name: &str, range: RangeInclusive<i64>) -> Option<i64> {
+    pub(crate) fn integer(
+        &self,
+        faults: &mut Faults,
+        name: &str,
+        range: RangeInclusive<i64>,
+    ) -> Option<i64> {
         let value = self.typed(faults, name, "an integer", integer)?;
         if range.contains(&value) {
             return Some(value);
@@ -117,7 +136,12 @@ impl<'a> Members<'a> {
     }
 
     /// A number within a range.
-    pub(crate) fn number(&self, faults: &mut Faults, name: &str, range: RangeInclusive<f64>) -> Option<f64> {
+    pub(crate) fn number(
+        &self,
+        faults: &mut Faults,
+        name: &str,
+        range: RangeInclusive<f64>,
+    ) -> Option<f64> {
         let value = self.typed(faults, name, "a number", |value| match value {
             Json::Number(number) => number.as_str().parse::<f64>().ok(),
             _ => None,
@@ -181,7 +205,8 @@ mod tests {
         assert_eq!(members.count(&mut faults, "i", 2), None);
         assert_eq!(members.number(&mut faults, "huge", 0.0..=1.0), None);
         assert_eq!(members.word(&mut faults, "s", &["a", "b"]), None);
-        let places: Vec<_> = faults.iter().map(|f| (f.param.as_deref().unwrap(), f.message.as_str())).collect();
+        let places: Vec<_> =
+            faults.iter().map(|f| (f.param.as_deref().unwrap(), f.message.as_str())).collect();
         let want = [
             ("/x/n", "must be an integer"),
             ("/x/a~1b", "must be a string"),

@@ -27,7 +27,11 @@ pub(crate) fn read(body: &Members<'_>, limits: &RequestLimits, faults: &mut Faul
     }
     let mut reader = Reader { names: HashMap::new(), faults };
     let at = body.pointer("messages");
-    entries.iter().enumerate().filter_map(|(i, entry)| reader.message(entry, format!("{at}/{i}"))).collect()
+    entries
+        .iter()
+        .enumerate()
+        .filter_map(|(i, entry)| reader.message(entry, format!("{at}/{i}")))
+        .collect()
 }
 
 struct Reader<'f> {
@@ -50,11 +54,17 @@ impl Reader<'_> {
             Some("system" | "developer") => "system",
             Some(role @ ("user" | "assistant" | "tool")) => role,
             Some("function") => {
-                members.fail(self.faults, "role", "unsupported", "the role `function` is gone: use `tool`");
+                members.fail(
+                    self.faults,
+                    "role",
+                    "unsupported",
+                    "the role `function` is gone: use `tool`",
+                );
                 return None;
             }
             _ => {
-                let message = "must be \"system\", \"developer\", \"user\", \"assistant\" or \"tool\"";
+                let message =
+                    "must be \"system\", \"developer\", \"user\", \"assistant\" or \"tool\"";
                 members.fail(self.faults, "role", "unknown_value", message);
                 return None;
             }
@@ -83,11 +93,19 @@ impl Reader<'_> {
             Some(Json::String(text)) => text.clone(),
             Some(Json::Array(parts)) => {
                 let at = members.pointer("content");
-                let texts = parts.iter().enumerate().filter_map(|(i, part)| self.part(part, format!("{at}/{i}")));
+                let texts = parts
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(i, part)| self.part(part, format!("{at}/{i}")));
                 texts.collect::<Vec<_>>().join("\n")
             }
             Some(_) => {
-                members.fail(self.faults, "content", "invalid_type", "must be a string or an array of text parts");
+                members.fail(
+                    self.faults,
+                    "content",
+                    "invalid_type",
+                    "must be a string or an array of text parts",
+                );
                 String::new()
             }
         }
@@ -113,7 +131,12 @@ impl Reader<'_> {
 
     fn assistant(&mut self, members: &Members<'_>, out: &mut Map<String, Value>) {
         if members.get("function_call").is_some() {
-            members.fail(self.faults, "function_call", "unsupported", "`function_call` is gone: use `tool_calls`");
+            members.fail(
+                self.faults,
+                "function_call",
+                "unsupported",
+                "`function_call` is gone: use `tool_calls`",
+            );
         }
         if members.get("audio").is_some() {
             members.fail(self.faults, "audio", "unsupported", "the model has no audio");
@@ -123,8 +146,11 @@ impl Reader<'_> {
         }
         let Some(calls) = members.array(self.faults, "tool_calls") else { return };
         let at = members.pointer("tool_calls");
-        let calls: Vec<Value> =
-            calls.iter().enumerate().filter_map(|(i, call)| self.call(call, format!("{at}/{i}"))).collect();
+        let calls: Vec<Value> = calls
+            .iter()
+            .enumerate()
+            .filter_map(|(i, call)| self.call(call, format!("{at}/{i}")))
+            .collect();
         if !calls.is_empty() {
             out.insert("tool_calls".to_owned(), calls.into());
         }
@@ -134,7 +160,8 @@ impl Reader<'_> {
         let members = Members::of(call, at, self.faults)?;
         let id = members.string(self.faults, "id").unwrap_or_default();
         let is_custom = members.get("type").and_then(Json::as_str) == Some("custom");
-        let (holder, text) = if is_custom { ("custom", "input") } else { ("function", "arguments") };
+        let (holder, text) =
+            if is_custom { ("custom", "input") } else { ("function", "arguments") };
         let Some(function) = members.object(self.faults, holder) else {
             if members.get(holder).is_none() {
                 members.fail(self.faults, holder, "missing", "is missing");
@@ -158,7 +185,9 @@ impl Reader<'_> {
             parsed.unwrap_or_else(|| written.into())
         };
         self.names.insert(id.to_owned(), name.to_owned());
-        Some(json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}))
+        Some(
+            json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}),
+        )
     }
 
     fn tool(&mut self, members: &Members<'_>, out: &mut Map<String, Value>) {

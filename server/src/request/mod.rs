@@ -18,7 +18,9 @@ pub(crate) fn to_value(json: &Json) -> Value {
         Json::Number(number) => to_number(number),
         Json::String(text) => Value::String(text.clone()),
         Json::Array(items) => items.iter().map(to_value).collect(),
-        Json::Object(members) => members.iter().map(|(name, value)| (name.to_owned(), to_value(value))).collect(),
+        Json::Object(members) => {
+            members.iter().map(|(name, value)| (name.to_owned(), to_value(value))).collect()
+        }
     }
 }
 
@@ -47,7 +49,8 @@ mod tests {
 
     #[test]
     fn numbers_of_any_size() {
-        let json = Json::parse("[1, -5, 18446744073709551616, 1e999, 0.1]", &Limits::default()).unwrap();
+        let json =
+            Json::parse("[1, -5, 18446744073709551616, 1e999, 0.1]", &Limits::default()).unwrap();
         assert_eq!(to_value(&json), json!([1, -5, 18_446_744_073_709_551_616_f64, "1e999", 0.1]));
     }
 }

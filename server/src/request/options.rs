@@ -43,7 +43,8 @@ impl Sampling {
         if top_p == Some(0.0) {
             members.fail(faults, "top_p", "out_of_range", "must be above 0");
         }
-        let penalty = |faults: &mut Faults, name| members.number(faults, name, -2.0..=2.0).map(|p| p as f32);
+        let penalty =
+            |faults: &mut Faults, name| members.number(faults, name, -2.0..=2.0).map(|p| p as f32);
         let repetition_penalty = members.number(faults, "repetition_penalty", 0.01..=100.0);
         // Elsewhere -1 and 0 say that there is no such bound.
         let top_k = members.integer(faults, "top_k", -1..=1_000_000);
@@ -72,7 +73,12 @@ impl Sampling {
             let Some(value) = members.count(faults, name, limits.max_tokens) else { continue };
             match self.max_tokens {
                 Some((other, before)) if before != value => {
-                    members.fail(faults, name, "contradiction", format!("`{other}` says otherwise"));
+                    members.fail(
+                        faults,
+                        name,
+                        "contradiction",
+                        format!("`{other}` says otherwise"),
+                    );
                 }
                 _ => self.max_tokens = Some((name, value)),
             }
@@ -80,7 +86,12 @@ impl Sampling {
     }
 
     /// Reads `n`.
-    pub(crate) fn read_n(&mut self, members: &Members<'_>, limits: &RequestLimits, faults: &mut Faults) {
+    pub(crate) fn read_n(
+        &mut self,
+        members: &Members<'_>,
+        limits: &RequestLimits,
+        faults: &mut Faults,
+    ) {
         self.n = members.count(faults, "n", limits.n);
     }
 
@@ -133,8 +144,15 @@ impl Extension {
     pub(crate) fn read(body: &Members<'_>, faults: &mut Faults) -> Extension {
         let mut extension = Extension::default();
         let Some(members) = body.object(faults, "louver") else { return extension };
-        const KNOWN: [&str; 7] =
-            ["trace", "report", "truncation", "whitespace", "schema_options", "reasoning_budget", "max_calls"];
+        const KNOWN: [&str; 7] = [
+            "trace",
+            "report",
+            "truncation",
+            "whitespace",
+            "schema_options",
+            "reasoning_budget",
+            "max_calls",
+        ];
         for name in members.names().filter(|name| !KNOWN.contains(name)) {
             members.fail(faults, name, "unknown_member", "there is no such member");
         }
@@ -155,10 +173,13 @@ impl Extension {
             if options.get("policy").is_some() {
                 options.fail(faults, "policy", "unsupported", "the server's configuration decides");
             }
-            let changes: Value = options.iter().map(|(name, value)| (name.to_owned(), to_value(value))).collect();
+            let changes: Value =
+                options.iter().map(|(name, value)| (name.to_owned(), to_value(value))).collect();
             match with_changes(&SchemaOptions::default(), &changes) {
                 Ok(_) => extension.schema_options = Some(changes),
-                Err(error) => members.fail(faults, "schema_options", "invalid_type", error.to_string()),
+                Err(error) => {
+                    members.fail(faults, "schema_options", "invalid_type", error.to_string())
+                }
             }
         }
         let count = |faults: &mut Faults, name, most| {
@@ -172,7 +193,8 @@ impl Extension {
     /// How schemas are read, where the configuration says `options`.
     pub(crate) fn schema_options(&self, options: SchemaOptions) -> SchemaOptions {
         // They were read before, so that they can be read now.
-        let changed = self.schema_options.as_ref().and_then(|changes| with_changes(&options, changes).ok());
+        let changed =
+            self.schema_options.as_ref().and_then(|changes| with_changes(&options, changes).ok());
         let changed = changed.unwrap_or(options);
         SchemaOptions { whitespace: self.whitespace.unwrap_or(changed.whitespace), ..changed }
     }
@@ -187,7 +209,10 @@ impl Extension {
 }
 
 /// Options with some members replaced.
-fn with_changes(options: &SchemaOptions, changes: &Value) -> Result<SchemaOptions, serde_json::Error> {
+fn with_changes(
+    options: &SchemaOptions,
+    changes: &Value,
+) -> Result<SchemaOptions, serde_json::Error> {
     let mut whole = serde_json::to_value(options)?;
     for (name, value) in changes.as_object().into_iter().flatten() {
         whole[name] = value.clone();
@@ -230,7 +255,12 @@ impl Thinking {
         }
         if let Some(arguments) = members.object(faults, "chat_template_kwargs") {
             for name in arguments.names().filter(|name| *name != "enable_thinking") {
-                arguments.fail(faults, name, "unsupported", "only `enable_thinking` is handed on to the chat template");
+                arguments.fail(
+                    faults,
+                    name,
+                    "unsupported",
+                    "only `enable_thinking` is handed on to the chat template",
+                );
             }
             if let Some(on) = arguments.boolean(faults, "enable_thinking") {
                 say(faults, &arguments, "enable_thinking", on);
@@ -246,13 +276,25 @@ pub(crate) fn check_stop(members: &Members<'_>, limits: &RequestLimits, faults: 
         None => return,
         Some(text @ Json::String(_)) => vec![text],
         Some(Json::Array(texts)) => texts.iter().collect(),
-        Some(_) => return members.fail(faults, "stop", "invalid_type", "must be a string or an array of strings"),
+        Some(_) => {
+            return members.fail(
+                faults,
+                "stop",
+                "invalid_type",
+                "must be a string or an array of strings",
+            );
+        }
     };
     if texts.len() > limits.stop {
         members.fail(faults, "stop", "too_many", format!("at most {} stop strings", limits.stop));
     }
     if texts.iter().any(|text| text.as_str().is_none_or(str::is_empty)) {
-        members.fail(faults, "stop", "invalid_type", "stop strings must be strings that are not empty");
+        members.fail(
+            faults,
+            "stop",
+            "invalid_type",
+            "stop strings must be strings that are not empty",
+        );
     }
 }
 
@@ -286,7 +328,11 @@ mod tests {
             (r#"{"reasoning_effort": "most"}"#, Thinking::Unsaid, vec!["/reasoning_effort"]),
         ] {
             let (thinking, found) = with(text, Thinking::read);
-            assert_eq!((thinking, found), (want, faults.into_iter().map(str::to_owned).collect()), "{text}");
+            assert_eq!(
+                (thinking, found),
+                (want, faults.into_iter().map(str::to_owned).collect()),
+                "{text}"
+            );
         }
     }
 
@@ -300,15 +346,19 @@ mod tests {
             sampling.read_logprobs(members, faults);
             sampling
         };
-        let (sampling, faults) =
-            with(r#"{"top_k": -1, "top_p": 1, "seed": -1, "max_tokens": 7, "logprobs": true}"#, read);
+        let (sampling, faults) = with(
+            r#"{"top_k": -1, "top_p": 1, "seed": -1, "max_tokens": 7, "logprobs": true}"#,
+            read,
+        );
         assert_eq!(faults, [""; 0]);
         assert_eq!((sampling.top_k, sampling.top_p, sampling.seed), (None, None, Some(u64::MAX)));
         assert_eq!((sampling.max_tokens, sampling.logprobs), (Some(("max_tokens", 7)), Some(0)));
-        let text =
-            r#"{"temperature": 3, "top_p": 0, "max_tokens": 101, "max_completion_tokens": 0, "top_logprobs": 2}"#;
+        let text = r#"{"temperature": 3, "top_p": 0, "max_tokens": 101, "max_completion_tokens": 0, "top_logprobs": 2}"#;
         let (_, faults) = with(text, read);
-        assert_eq!(faults, ["/top_p", "/temperature", "/max_completion_tokens", "/max_tokens", "/top_logprobs"]);
+        assert_eq!(
+            faults,
+            ["/top_p", "/temperature", "/max_completion_tokens", "/max_tokens", "/top_logprobs"]
+        );
         let (_, faults) = with(r#"{"max_tokens": 5, "max_completion_tokens": 6}"#, read);
         assert_eq!(faults, ["/max_tokens"]);
     }
@@ -319,8 +369,14 @@ mod tests {
         let (extension, faults) = with(text, Extension::read);
         assert_eq!(faults, [""; 0]);
         assert_eq!((extension.trace, extension.report), (true, true));
-        assert_eq!((extension.whitespace, extension.truncation), (Some(Whitespace::Compact), Truncation::Safe));
-        assert_eq!(extension.parallel(Parallel::Any), Parallel::AtMost(NonZeroU32::new(3).unwrap()));
+        assert_eq!(
+            (extension.whitespace, extension.truncation),
+            (Some(Whitespace::Compact), Truncation::Safe)
+        );
+        assert_eq!(
+            extension.parallel(Parallel::Any),
+            Parallel::AtMost(NonZeroU32::new(3).unwrap())
+        );
         assert_eq!(extension.parallel(Parallel::One), Parallel::One);
         let text = r#"{"louver": {"whitespace": "compact", "schema_options": {"integers": "zero_fraction", "max_digits": 9}}}"#;
         let (extension, faults) = with(text, Extension::read);

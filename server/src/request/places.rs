@@ -7,8 +7,14 @@ pub(crate) struct Places(Vec<(String, String)>);
 impl Places {
     /// The pointer in the request as it was sent. The longest known prefix decides.
     pub(crate) fn original(&self, pointer: &str) -> String {
-        let below = |from: &str| pointer.strip_prefix(from).filter(|rest| rest.is_empty() || rest.starts_with('/'));
-        let found = self.0.iter().filter_map(|(from, to)| Some((from.len(), to, below(from)?))).max_by_key(|f| f.0);
+        let below = |from: &str| {
+            pointer.strip_prefix(from).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let found = self
+            .0
+            .iter()
+            .filter_map(|(from, to)| Some((from.len(), to, below(from)?)))
+            .max_by_key(|f| f.0);
         found.map_or_else(|| pointer.to_owned(), |(_, to, rest)| format!("{to}{rest}"))
     }
 

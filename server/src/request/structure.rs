@@ -108,7 +108,11 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 
 /// The body with a `response_format` that says the same, and where its members stood; `None`: it
 /// has no other spelling. Errors: a second constraint, and values that are none.
-pub(crate) fn rewrite(members: &Members<'_>, limits: &Limits, faults: &mut Faults) -> Option<(Json, Places)> {
+pub(crate) fn rewrite(
+    members: &Members<'_>,
+    limits: &Limits,
+    faults: &mut Faults,
+) -> Option<(Json, Places)> {
     let mut reader = Reader { limits, faults, found: None };
     if let Some(format) = members.get("response_format") {
         reader.response_format(&members.pointer("response_format"), format);
@@ -159,7 +163,8 @@ impl Reader<'_> {
             "text" => {}
             // One that has no schema at all is refused where it is read.
             "json_schema" | "json_object"
-                if format.get("json_schema").is_some() || !["schema", "value"].iter().any(|name| has(format, name)) =>
+                if format.get("json_schema").is_some()
+                    || !["schema", "value"].iter().any(|name| has(format, name)) =>
             {
                 self.take(pointer.to_owned(), None);
             }
@@ -171,7 +176,9 @@ impl Reader<'_> {
     /// An object with `type` and a value; false if its type is not one of [`TYPES`].
     fn typed(&mut self, pointer: &str, object: &Json) -> bool {
         let name = object.get("type").and_then(Json::as_str).unwrap_or_default();
-        let Some((_, kind, holders)) = TYPES.iter().find(|(known, _, _)| *known == name) else { return false };
+        let Some((_, kind, holders)) = TYPES.iter().find(|(known, _, _)| *known == name) else {
+            return false;
+        };
         let Some(members) = Members::of(object, pointer, self.faults) else { return true };
         members.refuse_unknown(self.faults, &[*holders, &LABELS].concat(), NO_MEMBER);
         match holders.iter().find_map(|holder| Some((holder, members.get(holder)?))) {
@@ -196,18 +203,24 @@ impl Reader<'_> {
                 }
                 return;
             }
-            Kind::Ollama if value.as_str() == Some("json") => Some(object([("type", text("json_object"))])),
+            Kind::Ollama if value.as_str() == Some("json") => {
+                Some(object([("type", text("json_object"))]))
+            }
             Kind::Object => match value {
                 Json::Bool(true) => Some(object([("type", text("json_object"))])),
                 Json::Bool(false) => return,
                 _ => self.expected(&pointer, "a boolean"),
             },
-            Kind::Ollama if value.as_str().is_some() => self.expected(&pointer, "\"json\" or a JSON Schema"),
-            Kind::Schema | Kind::Ollama => self.parsed(&pointer, value, "a JSON Schema").map(|schema| {
-                places.put("/response_format/json_schema/schema", &*pointer);
-                let holder = object([("name", text("answer")), ("schema", schema)]);
-                object([("type", text("json_schema")), ("json_schema", holder)])
-            }),
+            Kind::Ollama if value.as_str().is_some() => {
+                self.expected(&pointer, "\"json\" or a JSON Schema")
+            }
+            Kind::Schema | Kind::Ollama => {
+                self.parsed(&pointer, value, "a JSON Schema").map(|schema| {
+                    places.put("/response_format/json_schema/schema", &*pointer);
+                    let holder = object([("name", text("answer")), ("schema", schema)]);
+                    object([("type", text("json_schema")), ("json_schema", holder)])
+                })
+            }
             Kind::Regex => self.text(&pointer, value).map(|pattern| {
                 places.put("/response_format/format/pattern", &*pointer);
                 structural_tag(object([("type", text("regex")), ("pattern", pattern)]))
@@ -215,13 +228,19 @@ impl Reader<'_> {
             Kind::Grammar | Kind::Typed | Kind::Lark => self.text(&pointer, value).map(|grammar| {
                 places.put("/response_format/format/grammar", &*pointer);
                 let syntax = text(if kind == Kind::Lark { "lark" } else { "ebnf" });
-                structural_tag(object([("type", text("grammar")), ("syntax", syntax), ("grammar", grammar)]))
+                structural_tag(object([
+                    ("type", text("grammar")),
+                    ("syntax", syntax),
+                    ("grammar", grammar),
+                ]))
             }),
             Kind::Choice => self.choice(&pointer, value).map(|elements| {
                 places.put("/response_format/format", &*pointer);
                 structural_tag(object([("type", text("or")), ("elements", elements)]))
             }),
-            Kind::StructuralTag => self.parsed(&pointer, value, "a structural tag").map(typed_as_tag),
+            Kind::StructuralTag => {
+                self.parsed(&pointer, value, "a structural tag").map(typed_as_tag)
+            }
         };
         places.put("/response_format", &*pointer);
         if let Some(format) = format {
@@ -236,13 +255,15 @@ impl Reader<'_> {
             let pointer = members.pointer(name);
             if let Some((_, kind)) = OPTIONS.iter().find(|(option, _)| *option == name) {
                 self.value(pointer, *kind, value);
-            } else if let Some((_, instead)) = REFUSED_OPTIONS.iter().find(|(option, _)| *option == name)
+            } else if let Some((_, instead)) =
+                REFUSED_OPTIONS.iter().find(|(option, _)| *option == name)
                 && *value != Json::Bool(false)
             {
                 self.fail(&pointer, "unsupported", *instead);
             }
         }
-        let known: Vec<&str> = OPTIONS.iter().map(|(option, _)| *option).chain(IGNORED_OPTIONS).collect();
+        let known: Vec<&str> =
+            OPTIONS.iter().map(|(option, _)| *option).chain(IGNORED_OPTIONS).collect();
         let refused: Vec<&str> = REFUSED_OPTIONS.iter().map(|(option, _)| *option).collect();
         members.refuse_unknown(self.faults, &[known, refused].concat(), NO_MEMBER);
     }
@@ -253,7 +274,11 @@ impl Reader<'_> {
     }
 
     fn text(&mut self, pointer: &str, value: &Json) -> Option<Json> {
-        if value.as_str().is_some() { Some(value.clone()) } else { self.expected(pointer, "a string") }
+        if value.as_str().is_some() {
+            Some(value.clone())
+        } else {
+            self.expected(pointer, "a string")
+        }
     }
 
     /// An object (or, as a schema, a boolean), perhaps as JSON text.
@@ -262,20 +287,32 @@ impl Reader<'_> {
             Json::String(text) => match Json::parse(text, self.limits) {
                 Ok(parsed) => parsed,
                 Err(error) => {
-                    self.fail(pointer, "invalid_json", format!("must be {what}, or its text: {error}"));
+                    self.fail(
+                        pointer,
+                        "invalid_json",
+                        format!("must be {what}, or its text: {error}"),
+                    );
                     return None;
                 }
             },
             value => value.clone(),
         };
-        if matches!(parsed, Json::Object(_) | Json::Bool(_)) { Some(parsed) } else { self.expected(pointer, what) }
+        if matches!(parsed, Json::Object(_) | Json::Bool(_)) {
+            Some(parsed)
+        } else {
+            self.expected(pointer, what)
+        }
     }
 
     fn choice(&mut self, pointer: &str, value: &Json) -> Option<Json> {
         let texts = value.as_array().filter(|texts| !texts.is_empty());
-        let texts = texts.and_then(|texts| texts.iter().map(Json::as_str).collect::<Option<Vec<_>>>());
-        let Some(texts) = texts else { return self.expected(pointer, "a list of strings that is not empty") };
-        let element = |value: &str| object([("type", text("const_string")), ("value", text(value))]);
+        let texts =
+            texts.and_then(|texts| texts.iter().map(Json::as_str).collect::<Option<Vec<_>>>());
+        let Some(texts) = texts else {
+            return self.expected(pointer, "a list of strings that is not empty");
+        };
+        let element =
+            |value: &str| object([("type", text("const_string")), ("value", text(value))]);
         Some(Json::Array(texts.into_iter().map(element).collect()))
     }
 }
@@ -319,7 +356,8 @@ mod tests {
             assert!(page.contains(&format!("`{name}`")), "docs/SERVER.md does not name {name}");
         }
         for (name, _, _) in TYPES {
-            let is_named = page.contains(&format!("`{name}`")) || page.contains(&format!("\"type\": \"{name}\""));
+            let is_named = page.contains(&format!("`{name}`"))
+                || page.contains(&format!("\"type\": \"{name}\""));
             assert!(is_named, "docs/SERVER.md does not name the type {name}");
         }
     }

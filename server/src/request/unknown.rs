@@ -59,8 +59,18 @@ pub(crate) const REFUSED: [(&str, &str); 27] = [
 
 /// Parts of names. An unknown member that has one of them may ask for structure: it is refused,
 /// whatever the configuration says of unknown members.
-const STRUCTURAL: [&str; 10] =
-    ["schema", "grammar", "regex", "bnf", "guided", "structured", "format", "constrain", "pattern", "json"];
+const STRUCTURAL: [&str; 10] = [
+    "schema",
+    "grammar",
+    "regex",
+    "bnf",
+    "guided",
+    "structured",
+    "format",
+    "constrain",
+    "pattern",
+    "json",
+];
 
 /// What a route knows of its members beside [`COMMON`].
 pub(crate) struct Table {
@@ -74,7 +84,12 @@ pub(crate) struct Table {
 
 impl Table {
     /// Notes members that must be refused. A refused member that asks for nothing (`null`, `false`, empty) is let pass.
-    pub(crate) fn check(&self, members: &Members<'_>, unknown: UnknownMembers, faults: &mut Faults) {
+    pub(crate) fn check(
+        &self,
+        members: &Members<'_>,
+        unknown: UnknownMembers,
+        faults: &mut Faults,
+    ) {
         for name in members.names() {
             let Some(value) = members.get(name) else { continue };
             let refused = self.refused.iter().chain(&REFUSED);
@@ -84,11 +99,18 @@ impl Table {
                 }
                 continue;
             }
-            let is_known =
-                is_structure(name) || [&COMMON, self.known, self.ignored].iter().any(|known| known.contains(&name));
+            let is_known = is_structure(name)
+                || [&COMMON, self.known, self.ignored].iter().any(|known| known.contains(&name));
             let is_refused = unknown == UnknownMembers::Refuse || may_ask_for_structure(name);
-            if !is_known && is_refused && !(asks_for_nothing(value) && unknown == UnknownMembers::Ignore) {
-                faults.push(ApiFault::at(members.pointer(name), "unknown_member", "there is no such member"));
+            if !is_known
+                && is_refused
+                && !(asks_for_nothing(value) && unknown == UnknownMembers::Ignore)
+            {
+                faults.push(ApiFault::at(
+                    members.pointer(name),
+                    "unknown_member",
+                    "there is no such member",
+                ));
             }
         }
     }
@@ -114,19 +136,20 @@ mod tests {
 
     use super::*;
 
-    const TABLE: Table = Table { known: &["a"], ignored: &["user"], refused: &[("bias", "it cannot be done")] };
+    const TABLE: Table =
+        Table { known: &["a"], ignored: &["user"], refused: &[("bias", "it cannot be done")] };
 
     #[test]
     fn what_is_refused() {
         let check = |text: &str, unknown| {
-            let (json, mut faults) = (Json::parse(text, &Limits::default()).unwrap(), Faults::new());
+            let (json, mut faults) =
+                (Json::parse(text, &Limits::default()).unwrap(), Faults::new());
             TABLE.check(&Members::of(&json, "", &mut faults).unwrap(), unknown, &mut faults);
             faults.into_iter().map(|f| f.param.unwrap()).collect::<Vec<_>>()
         };
         let text = r#"{"a": 1, "seed": 1, "user": 2, "bias": {"1": 2}, "x": 3}"#;
         assert_eq!(check(text, UnknownMembers::Ignore), ["/bias"]);
-        let structural =
-            r#"{"regex": "a", "responseFormat": {"type": "x"}, "jsonMode": true, "min_tokens": 1, "format_x": null}"#;
+        let structural = r#"{"regex": "a", "responseFormat": {"type": "x"}, "jsonMode": true, "min_tokens": 1, "format_x": null}"#;
         let want = ["/responseFormat", "/jsonMode", "/min_tokens"];
         assert_eq!(check(structural, UnknownMembers::Ignore), want);
         assert_eq!(check(text, UnknownMembers::Refuse), ["/bias", "/x"]);

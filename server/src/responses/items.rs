@@ -26,7 +26,13 @@ enum Open {
 impl Output {
     /// Nothing said yet.
     pub(crate) fn new(suffix: impl Into<String>) -> Output {
-        Output { suffix: suffix.into(), items: Vec::new(), open: None, sequence: 0, events: Vec::new() }
+        Output {
+            suffix: suffix.into(),
+            items: Vec::new(),
+            open: None,
+            sequence: 0,
+            events: Vec::new(),
+        }
     }
 
     /// An event of this type, numbered, with these members.
@@ -104,7 +110,9 @@ impl Output {
     }
 
     fn delta(&mut self, kind: &str, delta: &str) {
-        let Some(Open::Reasoning { text } | Open::Message { text } | Open::Call { written: text, .. }) = &mut self.open
+        let Some(
+            Open::Reasoning { text } | Open::Message { text } | Open::Call { written: text, .. },
+        ) = &mut self.open
         else {
             return;
         };
@@ -127,7 +135,8 @@ impl Output {
         let (place, index) = (self.place(), self.index());
         match &self.open {
             Some(Open::Message { text }) => {
-                let members = with(with(place.clone(), "text", text.as_str().into()), "logprobs", json!([]));
+                let members =
+                    with(with(place.clone(), "text", text.as_str().into()), "logprobs", json!([]));
                 self.event("response.output_text.done", members);
             }
             Some(Open::Reasoning { text }) => {
@@ -139,8 +148,11 @@ impl Output {
                 self.event("response.custom_tool_call_input.done", members);
             }
             Some(Open::Call { written, name, .. }) => {
-                let members =
-                    with(with(place.clone(), "arguments", written.as_str().into()), "name", name.as_str().into());
+                let members = with(
+                    with(place.clone(), "arguments", written.as_str().into()),
+                    "name",
+                    name.as_str().into(),
+                );
                 self.event("response.function_call_arguments.done", members);
             }
             None => {}
@@ -190,7 +202,11 @@ impl Output {
         let has_content = status != "in_progress";
         match open {
             Open::Reasoning { text } => {
-                let content = if has_content { json!([{"type": "reasoning_text", "text": text}]) } else { json!([]) };
+                let content = if has_content {
+                    json!([{"type": "reasoning_text", "text": text}])
+                } else {
+                    json!([])
+                };
                 json!({"id": id, "type": "reasoning", "summary": [], "content": content, "status": status})
             }
             Open::Message { text } => {
@@ -263,13 +279,19 @@ mod tests {
                     assert_eq!(event["item_id"], items[at]["id"]);
                     append(&mut items[at]["content"][0]["text"], "delta");
                 }
-                "response.function_call_arguments.delta" => append(&mut items[at]["arguments"], "delta"),
+                "response.function_call_arguments.delta" => {
+                    append(&mut items[at]["arguments"], "delta")
+                }
                 "response.custom_tool_call_input.delta" => append(&mut items[at]["input"], "delta"),
                 "response.output_text.done" | "response.reasoning_text.done" => {
                     assert_eq!(event["text"], items[at]["content"][0]["text"])
                 }
-                "response.function_call_arguments.done" => assert_eq!(event["arguments"], items[at]["arguments"]),
-                "response.custom_tool_call_input.done" => assert_eq!(event["input"], items[at]["input"]),
+                "response.function_call_arguments.done" => {
+                    assert_eq!(event["arguments"], items[at]["arguments"])
+                }
+                "response.custom_tool_call_input.done" => {
+                    assert_eq!(event["input"], items[at]["input"])
+                }
                 "response.content_part.done" => assert_eq!(event["part"], items[at]["content"][0]),
                 "response.output_item.done" => {
                     let status = event["item"]["status"].clone();
@@ -305,7 +327,10 @@ mod tests {
         assert_eq!(rebuilt(&events), items);
         let kinds: Vec<&str> = items.iter().map(|item| item["type"].as_str().unwrap()).collect();
         assert_eq!(kinds, ["reasoning", "message", "function_call", "custom_tool_call", "message"]);
-        assert_eq!((&items[2]["arguments"], &items[2]["call_id"]), (&json!("{\"x\": 1}"), &json!("call_0")));
+        assert_eq!(
+            (&items[2]["arguments"], &items[2]["call_id"]),
+            (&json!("{\"x\": 1}"), &json!("call_0"))
+        );
         assert_eq!((&items[3]["input"], &items[3]["name"]), (&json!("1+1"), &json!("c")));
         assert!(items.iter().all(|item| item["status"] == "completed"));
         let mut ids: Vec<&str> = items.iter().map(|item| item["id"].as_str().unwrap()).collect();
@@ -318,7 +343,8 @@ mod tests {
             assert_eq!(rebuilt(&events), items);
             let calls = items.iter().filter(|item| item.get("call_id").is_some());
             assert!(calls.clone().all(|call| call["status"] == "completed"));
-            let ended = whole[..cut].iter().filter(|event| matches!(event, Event::CallEnd { .. })).count();
+            let ended =
+                whole[..cut].iter().filter(|event| matches!(event, Event::CallEnd { .. })).count();
             assert_eq!(calls.count(), ended);
         }
     }

@@ -47,8 +47,8 @@ pub(crate) fn routes() -> Router<App> {
 /// A body in this route's shape, understood. Pointers of errors are into it.
 pub(crate) fn read(body: &Json, app: &App) -> Result<ChatRequest, ApiError> {
     let Translated { body, places } = translate(body, app.config().unknown_members)?;
-    let mut request =
-        ChatRequest::read(&body, app).map_err(|error| error.map_pointers(|pointer| places.original(pointer)))?;
+    let mut request = ChatRequest::read(&body, app)
+        .map_err(|error| error.map_pointers(|pointer| places.original(pointer)))?;
     request.demand.places = request.demand.places.then(places);
     Ok(request)
 }
@@ -99,7 +99,8 @@ async fn collect(mut running: Running, frame: &Frame) -> Result<Value, ApiError>
             }
         }
     }
-    let gone = || ApiError::whole(ErrorKind::Internal, "internal", "the generation ended without a word");
+    let gone =
+        || ApiError::whole(ErrorKind::Internal, "internal", "the generation ended without a word");
     let (generation, trace) = ended.ok_or_else(gone)?;
     Ok(frame.response(Status::Ended { generation: &generation, trace }, output.items()))
 }

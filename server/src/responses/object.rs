@@ -33,9 +33,16 @@ pub(crate) enum Status<'a> {
 
 impl Frame {
     /// For a request that was started. `body` is what was asked; `id` begins with `resp_`.
-    pub(crate) fn new(id: &str, created: u64, body: &Json, running: &Running, report: bool) -> Frame {
-        let given =
-            |name: &str, default: Value| body.get(name).filter(|value| **value != Json::Null).map_or(default, to_value);
+    pub(crate) fn new(
+        id: &str,
+        created: u64,
+        body: &Json,
+        running: &Running,
+        report: bool,
+    ) -> Frame {
+        let given = |name: &str, default: Value| {
+            body.get(name).filter(|value| **value != Json::Null).map_or(default, to_value)
+        };
         let text = |format: Value| json!({"format": format});
         let format = body.pointer("/text/format").map_or_else(|| json!({"type": "text"}), to_value);
         let effort = body.pointer("/reasoning/effort").map_or(Value::Null, to_value);
@@ -82,13 +89,19 @@ impl Frame {
                     response["incomplete_details"] = json!({"reason": "max_output_tokens"});
                 }
                 response["usage"] = self.usage(generation);
-                if let Some(report) = crate::chat::report(generation, trace, self.report, self.compiled_in) {
+                if let Some(report) =
+                    crate::chat::report(generation, trace, self.report, self.compiled_in)
+                {
                     response["louver"] = report;
                 }
             }
             Status::Failed(error) => {
                 response["status"] = "failed".into();
-                let code = if error.kind == ErrorKind::Busy { "rate_limit_exceeded" } else { "server_error" };
+                let code = if error.kind == ErrorKind::Busy {
+                    "rate_limit_exceeded"
+                } else {
+                    "server_error"
+                };
                 response["error"] = json!({"code": code, "message": error.to_string()});
             }
         }

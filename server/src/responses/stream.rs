@@ -46,8 +46,10 @@ impl Teller for Sender {
             Progress::Event { event, .. } => self.output.push(&event),
             Progress::End { generation, trace, .. } => {
                 self.output.finish(generation.finish != Finish::Stop);
-                let response =
-                    self.frame.response(Status::Ended { generation: &generation, trace }, self.output.items());
+                let response = self.frame.response(
+                    Status::Ended { generation: &generation, trace },
+                    self.output.items(),
+                );
                 let kind = match self.frame.word(&generation) {
                     "completed" => "response.completed",
                     _ => "response.incomplete",

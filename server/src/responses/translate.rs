@@ -19,7 +19,15 @@ pub(crate) struct Translated {
 const NOT_STORED: &str = "answers are not stored: send the whole conversation in `input`";
 
 const TABLE: Table = Table {
-    known: &["input", "instructions", "text", "reasoning", "max_output_tokens", "truncation", "include"],
+    known: &[
+        "input",
+        "instructions",
+        "text",
+        "reasoning",
+        "max_output_tokens",
+        "truncation",
+        "include",
+    ],
     ignored: &[
         "metadata",
         "user",
@@ -82,15 +90,22 @@ pub(crate) fn translate(body: &Json, unknown: UnknownMembers) -> Result<Translat
     out.iter_mut().filter(|(name, _)| name == "tools").for_each(|(_, tools)| flag_strict(tools));
     let mut places = Places::default();
     places.put("/max_completion_tokens", "/max_output_tokens");
-    out.extend(members.get("max_output_tokens").map(|n| ("max_completion_tokens".to_owned(), n.clone())));
+    out.extend(
+        members.get("max_output_tokens").map(|n| ("max_completion_tokens".to_owned(), n.clone())),
+    );
     if let Some(reasoning) = members.object(&mut faults, "reasoning") {
         places.put("/reasoning_effort", "/reasoning/effort");
-        out.extend(reasoning.get("effort").map(|effort| ("reasoning_effort".to_owned(), effort.clone())));
+        out.extend(
+            reasoning.get("effort").map(|effort| ("reasoning_effort".to_owned(), effort.clone())),
+        );
     }
     if let Some(text) = members.object(&mut faults, "text") {
         let message = "there is no such member: use `text.format`";
         text.refuse_unknown(&mut faults, &["format", "verbosity"], message);
-        out.extend(format(&text, &mut places, &mut faults).map(|format| ("response_format".to_owned(), format)));
+        out.extend(
+            format(&text, &mut places, &mut faults)
+                .map(|format| ("response_format".to_owned(), format)),
+        );
     }
     let mut messages = Messages { list: Vec::new(), places, faults };
     messages.read(&members);
@@ -112,7 +127,8 @@ fn flag_strict(tools: &mut Json) {
     for tool in tools {
         let Json::Object(members) = tool else { continue };
         let is_function = members.get("type").and_then(Json::as_str) == Some("function");
-        let says = |members: &Object| members.get("strict").is_some_and(|strict| *strict != Json::Null);
+        let says =
+            |members: &Object| members.get("strict").is_some_and(|strict| *strict != Json::Null);
         let is_wrapped = members.get("function").is_some();
         if is_function && !is_wrapped && !says(members) {
             let kept = members.iter().filter(|(name, _)| *name != "strict");
@@ -127,11 +143,11 @@ fn check_hosted(members: &Members<'_>, faults: &mut Faults) {
     for (k, tool) in tools.iter().enumerate() {
         let kind = tool.get("type").and_then(Json::as_str).unwrap_or_default();
         // Some have a date behind their name.
-        if HOSTED
-            .iter()
-            .any(|hosted| kind == *hosted || kind.strip_prefix(hosted).is_some_and(|r| r.starts_with("_20")))
-        {
-            let message = format!("there is no tool of type {kind:?} here: give functions and custom tools");
+        if HOSTED.iter().any(|hosted| {
+            kind == *hosted || kind.strip_prefix(hosted).is_some_and(|r| r.starts_with("_20"))
+        }) {
+            let message =
+                format!("there is no tool of type {kind:?} here: give functions and custom tools");
             faults.push(ApiFault::at(format!("/tools/{k}/type"), "unsupported_tool", message));
         }
     }
@@ -162,7 +178,10 @@ fn format(members: &Members<'_>, places: &mut Places, faults: &mut Faults) -> Op
     // Members that are unknown are found where `response_format` is read.
     let inner = format.iter().filter(|(name, value)| *name != "type" && **value != Json::Null);
     let inner = inner.map(|(name, value)| (name.to_owned(), value.clone()));
-    Some(object(vec![("type".to_owned(), text("json_schema")), ("json_schema".to_owned(), object(inner.collect()))]))
+    Some(object(vec![
+        ("type".to_owned(), text("json_schema")),
+        ("json_schema".to_owned(), object(inner.collect())),
+    ]))
 }
 
 struct Messages {
@@ -175,7 +194,10 @@ impl Messages {
     fn read(&mut self, body: &Members<'_>) {
         self.places.put("/messages", "/input");
         if let Some(instructions) = body.string(&mut self.faults, "instructions") {
-            self.message("/instructions", vec![("role", text("system")), ("content", text(instructions))]);
+            self.message(
+                "/instructions",
+                vec![("role", text("system")), ("content", text(instructions))],
+            );
         }
         match body.get("input") {
             None => body.fail(&mut self.faults, "input", "missing", "is missing"),
@@ -184,15 +206,25 @@ impl Messages {
                 self.places.put(format!("/messages/{}/content", self.list.len() - 1), "/input");
             }
             Some(Json::Array(items)) if !items.is_empty() => {
-                items.iter().enumerate().for_each(|(j, item)| self.item(item, format!("/input/{j}")));
+                items
+                    .iter()
+                    .enumerate()
+                    .for_each(|(j, item)| self.item(item, format!("/input/{j}")));
             }
-            Some(_) => body.fail(&mut self.faults, "input", "invalid_type", "must be a string or a list of items"),
+            Some(_) => body.fail(
+                &mut self.faults,
+                "input",
+                "invalid_type",
+                "must be a string or a list of items",
+            ),
         }
     }
 
     fn message(&mut self, at: &str, members: Vec<(&str, Json)>) {
         self.places.put(format!("/messages/{}", self.list.len()), at);
-        self.list.push(object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()));
+        self.list.push(object(
+            members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        ));
     }
 
     fn item(&mut self, item: &Json, at: String) {
@@ -201,7 +233,8 @@ impl Messages {
         match kind.or_else(|| members.get("role").map(|_| "message")) {
             Some("message") => {
                 let copied = ["role", "content"].into_iter();
-                let copied = copied.filter_map(|name| Some((name, members.get(name)?.clone()))).collect();
+                let copied =
+                    copied.filter_map(|name| Some((name, members.get(name)?.clone()))).collect();
                 self.message(&at, copied);
             }
             Some("function_call") => self.call(&members, "function", "arguments"),
@@ -213,8 +246,14 @@ impl Messages {
                     members.fail(&mut self.faults, "output", "missing", "is missing");
                 }
                 let output = output.unwrap_or(Json::Null);
-                self.message(&at, vec![("role", text("tool")), ("tool_call_id", text(&id)), ("content", output)]);
-                self.places.put(format!("/messages/{}/content", self.list.len() - 1), format!("{at}/output"));
+                self.message(
+                    &at,
+                    vec![("role", text("tool")), ("tool_call_id", text(&id)), ("content", output)],
+                );
+                self.places.put(
+                    format!("/messages/{}/content", self.list.len() - 1),
+                    format!("{at}/output"),
+                );
             }
             // What the model thought in earlier turns; templates leave it out.
             Some("reasoning") => {}
@@ -241,15 +280,25 @@ impl Messages {
     fn call(&mut self, members: &Members<'_>, kind: &str, written: &str) {
         let (id, name) = (self.required(members, "call_id"), self.required(members, "name"));
         let value = self.required(members, written);
-        let holder = object(vec![("name".to_owned(), text(&name)), (written.to_owned(), text(&value))]);
-        let members = vec![("id".to_owned(), text(&id)), ("type".to_owned(), text(kind)), (kind.to_owned(), holder)];
+        let holder =
+            object(vec![("name".to_owned(), text(&name)), (written.to_owned(), text(&value))]);
+        let members = vec![
+            ("id".to_owned(), text(&id)),
+            ("type".to_owned(), text(kind)),
+            (kind.to_owned(), holder),
+        ];
         let call = object(members);
-        let last = self.list.last_mut().filter(|last| last.get("role").and_then(Json::as_str) == Some("assistant"));
+        let last = self
+            .list
+            .last_mut()
+            .filter(|last| last.get("role").and_then(Json::as_str) == Some("assistant"));
         if let Some(Json::Object(last)) = last {
-            let mut calls = last.get("tool_calls").and_then(Json::as_array).unwrap_or_default().to_vec();
+            let mut calls =
+                last.get("tool_calls").and_then(Json::as_array).unwrap_or_default().to_vec();
             calls.push(call);
             let kept = last.iter().filter(|(name, _)| *name != "tool_calls");
-            let mut members: Vec<(String, Json)> = kept.map(|(n, v)| (n.to_owned(), v.clone())).collect();
+            let mut members: Vec<(String, Json)> =
+                kept.map(|(n, v)| (n.to_owned(), v.clone())).collect();
             members.push(("tool_calls".to_owned(), Json::Array(calls)));
             *last = Object::new(members).unwrap_or_default();
             return;
@@ -270,7 +319,9 @@ mod tests {
 
     fn read(body: &Value) -> Result<Translated, Vec<String>> {
         let body = Json::parse(&body.to_string(), &Limits::default()).unwrap();
-        let places = |error: ApiError| error.faults().map(|fault| fault.param.clone().unwrap_or_default()).collect();
+        let places = |error: ApiError| {
+            error.faults().map(|fault| fault.param.clone().unwrap_or_default()).collect()
+        };
         translate(&body, UnknownMembers::Refuse).map_err(places)
     }
 
@@ -331,15 +382,27 @@ mod tests {
             (json!([]), vec![""]),
             (json!({}), vec!["/input"]),
             (json!({"input": []}), vec!["/input"]),
-            (json!({"input": 5, "previous_response_id": "resp_1"}), vec!["/previous_response_id", "/input"]),
-            (json!({"input": "x", "conversation": "c", "background": true}), vec!["/conversation", "/background"]),
+            (
+                json!({"input": 5, "previous_response_id": "resp_1"}),
+                vec!["/previous_response_id", "/input"],
+            ),
+            (
+                json!({"input": "x", "conversation": "c", "background": true}),
+                vec!["/conversation", "/background"],
+            ),
             (json!({"input": "x", "background": false, "previous_response_id": null}), vec![]),
-            (json!({"input": "x", "nonsense": 1, "truncation": "auto"}), vec!["/nonsense", "/truncation"]),
+            (
+                json!({"input": "x", "nonsense": 1, "truncation": "auto"}),
+                vec!["/nonsense", "/truncation"],
+            ),
             (
                 json!({"input": "x", "tools": [{"type": "function", "name": "f"}, {"type": "web_search_preview_2025_03_11"}]}),
                 vec!["/tools/1/type"],
             ),
-            (json!({"input": "x", "include": ["message.output_text.logprobs"]}), vec!["/include/0"]),
+            (
+                json!({"input": "x", "include": ["message.output_text.logprobs"]}),
+                vec!["/include/0"],
+            ),
             (
                 json!({"input": [1, {}, {"type": "item_reference", "id": "x"}, {"type": "function_call", "name": 1}, {"type": "computer_call"},
                     {"type": "function_call_output", "call_id": "1"}]}),

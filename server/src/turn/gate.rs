@@ -45,7 +45,11 @@ impl Gate {
 
     /// Waits for so many slots, which are free again when the permit is dropped. Errors: 429 where the queue is full or the
     /// wait too long.
-    pub(crate) async fn enter(&self, choices: usize, metrics: &Metrics) -> Result<OwnedSemaphorePermit, ApiError> {
+    pub(crate) async fn enter(
+        &self,
+        choices: usize,
+        metrics: &Metrics,
+    ) -> Result<OwnedSemaphorePermit, ApiError> {
         // No more choices than slots: the limits see to it.
         let slots = u32::try_from(choices.min(self.limits.concurrent)).unwrap_or(u32::MAX);
         if let Ok(permit) = self.slots.clone().try_acquire_many_owned(slots) {
@@ -61,13 +65,17 @@ impl Gate {
         }
         metrics.waiting.inc();
         let waiting = Waiting { gate: self, metrics };
-        let permit = timeout(self.limits.queue_timeout_s.0, self.slots.clone().acquire_many_owned(slots)).await;
+        let permit =
+            timeout(self.limits.queue_timeout_s.0, self.slots.clone().acquire_many_owned(slots))
+                .await;
         drop(waiting);
         match permit {
             Ok(Ok(permit)) => Ok(permit),
-            Ok(Err(_)) | Err(_) => {
-                Err(ApiError::whole(ErrorKind::Busy, "queue_timeout", "the server is busy: try again later"))
-            }
+            Ok(Err(_)) | Err(_) => Err(ApiError::whole(
+                ErrorKind::Busy,
+                "queue_timeout",
+                "the server is busy: try again later",
+            )),
         }
     }
 }

@@ -145,12 +145,17 @@ fn fresh_seed() -> u64 {
 /// Admits, plans and starts a demand that was settled. `arrived` is when its request came; the request's deadline counts from
 /// there. Errors: 503 while the server is stopping, 429 where too many wait, 404 for a model that is not there, 400 for
 /// what cannot be enforced.
-pub(crate) async fn start(app: &App, mut demand: Demand, arrived: Instant) -> Result<Running, ApiError> {
+pub(crate) async fn start(
+    app: &App,
+    mut demand: Demand,
+    arrived: Instant,
+) -> Result<Running, ApiError> {
     let places = Arc::new(std::mem::take(&mut demand.places));
     let deadline = arrived + app.config().limits.requests.timeout_s.0;
     let late = |_| ApiError::whole(ErrorKind::Timeout, "timeout", "the request took too long");
-    let started =
-        timeout_at(deadline.into(), start_by(app, demand, (arrived, deadline), &places)).await.map_err(late)?;
+    let started = timeout_at(deadline.into(), start_by(app, demand, (arrived, deadline), &places))
+        .await
+        .map_err(late)?;
     started.map_err(|error| error.map_pointers(|pointer| places.original(pointer)))
 }
 
@@ -194,8 +199,13 @@ async fn start_by(
         false => (run, None),
         true => {
             let run = one_choice(run);
-            let later =
-                running::Later { plan: plan.clone(), prompt: prompt.clone(), run: run.clone(), next: 1, choices };
+            let later = running::Later {
+                plan: plan.clone(),
+                prompt: prompt.clone(),
+                run: run.clone(),
+                next: 1,
+                choices,
+            };
             (run, Some(later))
         }
     };
@@ -203,7 +213,13 @@ async fn start_by(
     let live_steps = streamed && sampling.logprobs.is_some();
     let options = running::Options { arrived, deadline, compiled_in, live_steps };
     let recording = source.map(|(route, body)| running::Recording { id, route, body: body.into() });
-    Ok(Running::new((app.clone(), served), streams, later, (permits, work), (options, recording, places.clone())))
+    Ok(Running::new(
+        (app.clone(), served),
+        streams,
+        later,
+        (permits, work),
+        (options, recording, places.clone()),
+    ))
 }
 
 /// The first choice of a request.
@@ -226,7 +242,11 @@ async fn enter_planning(app: &App, served: &Served, choices: usize) -> Result<Pe
 
 /// Waits for the place of the generation: the model's own, where it has one at a time, and the
 /// server's. The place of planning is given back then.
-async fn enter_generation(app: &App, served: &Served, planning: Permits) -> Result<Permits, ApiError> {
+async fn enter_generation(
+    app: &App,
+    served: &Served,
+    planning: Permits,
+) -> Result<Permits, ApiError> {
     let Some(alone) = served.alone() else { return Ok(planning) };
     let own = alone.generation.enter(1, app.metrics()).await?;
     Ok([own, app.gate().enter(1, app.metrics()).await?].into())

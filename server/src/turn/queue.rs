@@ -63,7 +63,8 @@ pub(crate) struct BrokenOff;
 /// The task ends them when the receiver is dropped, when the request's deadline passes, and when
 /// there is something to take and nothing is taken for `write_timeout_s`.
 pub(super) fn spawn(app: App, running: Running) -> Receiver {
-    let state = State { items: VecDeque::new(), end: End::Open, is_left: false, waiting_since: None };
+    let state =
+        State { items: VecDeque::new(), end: End::Open, is_left: false, waiting_since: None };
     let queue = Arc::new(Queue { state: Mutex::new(state), changed: Notify::new() });
     let filled = queue.clone();
     tokio::spawn(async move { filled.fill(&app, running).await }.in_current_span());

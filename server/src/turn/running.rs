@@ -9,7 +9,8 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use louver_formats::Event;
 use louver_mistralrs::{
-    Completion, EventStream, Finish, Generation, GenerationError, Part, Plan, Run, Step, ViolationKind,
+    Completion, EventStream, Finish, Generation, GenerationError, Part, Plan, Run, Step,
+    ViolationKind,
 };
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
@@ -139,9 +140,19 @@ impl Running {
         app.metrics().prompt_tokens.get_or_create(&labels).inc_by(prompt_tokens as u64);
         let shared = Shared { app, served: served.clone(), recording, options, permits, places };
         let choices = streams.into_iter().enumerate();
-        let advancing = choices.map(|(index, stream)| advance(shared.choice(index, stream), options)).collect();
+        let advancing =
+            choices.map(|(index, stream)| advance(shared.choice(index, stream), options)).collect();
         let compiled_in = options.compiled_in;
-        Running { served, prompt_tokens, compiled_in, advancing, shared, later, begun: false, _work: work }
+        Running {
+            served,
+            prompt_tokens,
+            compiled_in,
+            advancing,
+            shared,
+            later,
+            begun: false,
+            _work: work,
+        }
     }
 
     /// When the request's time is over.
@@ -181,7 +192,9 @@ impl Running {
 
     /// Begins the next choice, if choices come one after the other.
     fn begin_next(&mut self) {
-        let Some(later) = self.later.as_mut().filter(|later| later.next < later.choices) else { return };
+        let Some(later) = self.later.as_mut().filter(|later| later.next < later.choices) else {
+            return;
+        };
         let (index, starting, shared) = (later.next, later.clone(), self.shared.clone());
         later.next += 1;
         self.advancing.push(Box::pin(async move {
@@ -204,7 +217,8 @@ impl Running {
 impl Later {
     /// The stream of the choice that is next.
     async fn start(mut self, served: &Served) -> Result<EventStream, ApiError> {
-        self.run.options.seed = self.run.options.seed.map(|seed| seed.wrapping_add(self.next as u64));
+        self.run.options.seed =
+            self.run.options.seed.map(|seed| seed.wrapping_add(self.next as u64));
         let mut streams = self.plan.start(&served.model.0, self.prompt, self.run).await?;
         streams.pop().ok_or_else(|| GenerationError::HostGone.into())
     }
@@ -214,7 +228,8 @@ impl Shared {
     fn choice(&self, index: usize, stream: EventStream) -> Choice {
         let tally = Tally::new(self.app.clone(), &self.served);
         let bytes = self.app.config().limits.traces.trace_bytes;
-        let recorder = self.recording.as_ref().map(|recording| recording.begin(index, &self.served, bytes));
+        let recorder =
+            self.recording.as_ref().map(|recording| recording.begin(index, &self.served, bytes));
         let (permits, places) = (self.permits.clone(), self.places.clone());
         Choice { index, stream: Some(stream), kept: Vec::new(), recorder, tally, permits, places }
     }
@@ -223,9 +238,12 @@ impl Shared {
 fn advance(mut choice: Choice, options: Options) -> Advance {
     Box::pin(async move {
         let index = choice.index;
-        let Some(stream) = &mut choice.stream else { return (None, Err(GenerationError::HostGone.into())) };
+        let Some(stream) = &mut choice.stream else {
+            return (None, Err(GenerationError::HostGone.into()));
+        };
         let event = stream.next().await;
-        let (steps, position) = (if options.live_steps { stream.take_steps() } else { Vec::new() }, stream.position());
+        let (steps, position) =
+            (if options.live_steps { stream.take_steps() } else { Vec::new() }, stream.position());
         if choice.recorder.is_some() && !choice.kept.last().is_some_and(|step| step.cut) {
             choice.kept.extend_from_slice(traced(&steps));
         }
@@ -242,7 +260,8 @@ impl Choice {
     /// Reads the end. `steps`: those taken since the last event.
     async fn end(mut self, options: Options, mut steps: Vec<Step>) -> Result<Progress, ApiError> {
         let Some(stream) = self.stream.take() else { return Err(GenerationError::HostGone.into()) };
-        let (index, mut kept, recorder) = (self.index, std::mem::take(&mut self.kept), self.recorder.take());
+        let (index, mut kept, recorder) =
+            (self.index, std::mem::take(&mut self.kept), self.recorder.take());
         let (last, prompt_tokens) = (stream.take_steps(), stream.prompt_tokens());
         if options.live_steps {
             steps.extend_from_slice(&last);
@@ -252,8 +271,9 @@ impl Choice {
         for relaxed in ended.iter_mut().flat_map(|generation| &mut generation.report.relaxed) {
             relaxed.pointer = self.places.original(&relaxed.pointer);
         }
-        let trace =
-            recorder.and_then(|recorder| self.tally.records().put(recorder, prompt_tokens, traced(&kept), &ended));
+        let trace = recorder.and_then(|recorder| {
+            self.tally.records().put(recorder, prompt_tokens, traced(&kept), &ended)
+        });
         match &mut ended {
             Ok(generation) => {
                 generation.steps = kept;
@@ -269,7 +289,9 @@ impl Drop for Choice {
     /// One that was not read to its end is cancelled; its place is free when the host has ended it, and its trace is what there
     /// was of it.
     fn drop(&mut self) {
-        let (Some(mut stream), Ok(runtime)) = (self.stream.take(), tokio::runtime::Handle::try_current()) else {
+        let (Some(mut stream), Ok(runtime)) =
+            (self.stream.take(), tokio::runtime::Handle::try_current())
+        else {
             return;
         };
         stream.cancel();
@@ -335,10 +357,20 @@ impl Records {
                 let timing = TimingSummary::from(&generation.timing);
                 (finish_word(generation).to_owned(), serde_json::json!(generation.report), timing)
             }
-            Err(error) => (format!("error: {error}"), serde_json::json!({}), TimingSummary::default()),
+            Err(error) => {
+                (format!("error: {error}"), serde_json::json!({}), TimingSummary::default())
+            }
         };
         let (cut, vocabulary) = (steps.last().is_some_and(|step| step.cut), self.vocabulary);
-        let outcome = Outcome { prompt_tokens, vocabulary, finish: &finish, steps, cut, report: &report, timing };
+        let outcome = Outcome {
+            prompt_tokens,
+            vocabulary,
+            finish: &finish,
+            steps,
+            cut,
+            report: &report,
+            timing,
+        };
         match recorder.finish(self.app.traces(), &id, &outcome) {
             Ok(()) => Some(id),
             Err(error) => {
@@ -370,7 +402,12 @@ impl Tally {
     fn new(app: App, served: &Served) -> Tally {
         app.metrics().generations.inc();
         let vocabulary = served.louver.engine().vocab().width();
-        Tally { app, labels: ModelLabels { model: served.name.clone() }, vocabulary, finish: "cancelled" }
+        Tally {
+            app,
+            labels: ModelLabels { model: served.name.clone() },
+            vocabulary,
+            finish: "cancelled",
+        }
     }
 
     fn event(&self, event: &Event) {
@@ -390,11 +427,13 @@ impl Tally {
         let truncated = report.completion == Completion::Truncated;
         let parts = |kind| {
             let mut parts: Vec<&Part> = Vec::new();
-            report.violations.iter().filter(|violation| violation.kind == kind).for_each(|violation| {
-                if !parts.contains(&&violation.part) {
-                    parts.push(&violation.part);
-                }
-            });
+            report.violations.iter().filter(|violation| violation.kind == kind).for_each(
+                |violation| {
+                    if !parts.contains(&&violation.part) {
+                        parts.push(&violation.part);
+                    }
+                },
+            );
             parts.len()
         };
         for (counter, count) in [

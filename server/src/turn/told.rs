@@ -36,7 +36,12 @@ struct Told<T> {
 
 /// The answer of a route that streams: what is `ready`, and then what happens. The generations run
 /// whether or not the body is polled. Dropping it cancels them.
-pub(crate) fn told(app: App, running: Running, teller: impl Teller, ready: VecDeque<Bytes>) -> Response {
+pub(crate) fn told(
+    app: App,
+    running: Running,
+    teller: impl Teller,
+    ready: VecDeque<Bytes>,
+) -> Response {
     let told = Told { receiver: Some(queue::spawn(app, running)), teller, ready };
     let events = futures::stream::unfold(told, |mut told| async move {
         let piece = told.next().await.transpose()?;

@@ -90,9 +90,13 @@ mod tests {
         }
         assert_eq!(gate.enter(1, &metrics).await.unwrap_err().first().code, "queue_timeout");
         releases.pop().unwrap().send(()).unwrap();
-        tokio::time::timeout(PATIENCE, async { while gate.enter(1, &metrics).await.is_err() {} }).await.unwrap();
+        tokio::time::timeout(PATIENCE, async { while gate.enter(1, &metrics).await.is_err() {} })
+            .await
+            .unwrap();
         releases.pop().unwrap().send(()).unwrap();
-        tokio::time::timeout(PATIENCE, async { while gate.enter(2, &metrics).await.is_err() {} }).await.unwrap();
+        tokio::time::timeout(PATIENCE, async { while gate.enter(2, &metrics).await.is_err() {} })
+            .await
+            .unwrap();
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -17,9 +17,15 @@ fn assemble(chunks: &[Value], choice: usize) -> Value {
     for chunk in chunks {
         assert_eq!(chunk["object"], "chat.completion.chunk");
         let of_choice = |c: &&Value| c["index"] == choice;
-        let Some(part) = chunk["choices"].as_array().unwrap().iter().find(of_choice) else { continue };
+        let Some(part) = chunk["choices"].as_array().unwrap().iter().find(of_choice) else {
+            continue;
+        };
         assert!(finish.is_null(), "something follows the finish reason: {chunk}");
-        assert_eq!(part["delta"]["role"] == "assistant", !begun, "the role comes first, and once: {chunk}");
+        assert_eq!(
+            part["delta"]["role"] == "assistant",
+            !begun,
+            "the role comes first, and once: {chunk}"
+        );
         begun = true;
         let delta = &part["delta"];
         content.push_str(delta["content"].as_str().unwrap_or(""));
@@ -27,7 +33,11 @@ fn assemble(chunks: &[Value], choice: usize) -> Value {
         for call in delta["tool_calls"].as_array().into_iter().flatten() {
             let index = call["index"].as_u64().unwrap() as usize;
             if index == calls.len() {
-                assert!(call["id"].is_string() && call["type"] == "function" && call["function"]["arguments"] == "");
+                assert!(
+                    call["id"].is_string()
+                        && call["type"] == "function"
+                        && call["function"]["arguments"] == ""
+                );
                 let mut call = call.as_object().unwrap().clone();
                 call.remove("index");
                 calls.push(call);
@@ -63,8 +73,7 @@ async fn a_stream_adds_up_to_the_whole_answer() {
     let server = Server::start("").await;
     let schema = json!({"type": "object", "properties": {"a": {"type": "string", "maxLength": 5}, "b": {"type": "integer",
         "minimum": 0, "maximum": 99}}, "required": ["a", "b"], "additionalProperties": false});
-    let response_format =
-        json!({"type": "json_schema", "json_schema": {"name": "r", "strict": true, "schema": schema}});
+    let response_format = json!({"type": "json_schema", "json_schema": {"name": "r", "strict": true, "schema": schema}});
     let requests = [
         json!({}),
         json!({"reasoning_effort": "low", "max_tokens": 120}),
@@ -93,11 +102,14 @@ async fn a_stream_adds_up_to_the_whole_answer() {
                 assert!(streamed["calls"].as_array().unwrap().len() - calls <= 1);
             }
             assert_eq!(streamed, at_once, "{body}");
-            at_once["calls"].as_array().unwrap().iter().filter(|_| streamed["finish"] == "tool_calls").for_each(
-                |call| {
+            at_once["calls"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter(|_| streamed["finish"] == "tool_calls")
+                .for_each(|call| {
                     check_call("stream", call);
-                },
-            );
+                });
             let wants_logprobs = body["logprobs"] == true && streamed["content"] != "";
             assert_eq!(streamed["logprobs"] != json!([]), wants_logprobs, "{body}: {streamed}");
         }
@@ -113,15 +125,16 @@ async fn a_stream_adds_up_to_the_whole_answer() {
 async fn answers_obey_and_say_so() {
     let server = Server::start("").await;
     for seed in 0..6 {
-        let body = ask(json!({"tools": tools(), "tool_choice": "required", "max_tokens": 600, "seed": seed}));
+        let body = ask(
+            json!({"tools": tools(), "tool_choice": "required", "max_tokens": 600, "seed": seed}),
+        );
         let answer = server.chat(&body).await.json();
         let calls = answer["choices"][0]["message"]["tool_calls"].as_array().unwrap().clone();
         assert!(!calls.is_empty());
         calls.iter().for_each(|call| check_call("required", call));
         assert_eq!(answer["louver"]["report"]["level"], "full");
     }
-    let loose =
-        json!([{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "required": ["x"]}}}]);
+    let loose = json!([{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "required": ["x"]}}}]);
     // Where a call is forced, its arguments match their schema; else only those of strict tools do.
     let forced = ask(json!({"tools": loose.clone(), "tool_choice": "required", "max_tokens": 400}));
     let answer = server.chat(&forced).await.json();
@@ -129,9 +142,12 @@ async fn answers_obey_and_say_so() {
     let answer = server.chat(&ask(json!({"tools": loose, "max_tokens": 400}))).await.json();
     assert_eq!(answer["louver"]["report"]["level"], "partial", "{answer}");
     assert_eq!(answer["louver"]["report"]["relaxed"][0]["pointer"], "/tools/0/function/parameters");
-    let calls = answer["choices"][0]["message"]["tool_calls"].as_array().cloned().unwrap_or_default();
+    let calls =
+        answer["choices"][0]["message"]["tool_calls"].as_array().cloned().unwrap_or_default();
     let is_object = |call: &Value| {
-        serde_json::from_str::<Value>(call["function"]["arguments"].as_str().unwrap()).unwrap().is_object()
+        serde_json::from_str::<Value>(call["function"]["arguments"].as_str().unwrap())
+            .unwrap()
+            .is_object()
     };
     assert!(calls.iter().all(is_object), "{answer}");
     assert!(server.metric("louver_dispatch_fired_total").await >= 6.0);
@@ -144,8 +160,7 @@ async fn calls_of_a_conversation_have_ids_of_their_own() {
     let mut ids = HashSet::new();
     for content in ["one", "two", "three"] {
         let messages = json!([{"role": "user", "content": content}]);
-        let body =
-            json!({"messages": messages, "tools": tools(), "tool_choice": "required", "max_tokens": 400, "seed": 4});
+        let body = json!({"messages": messages, "tools": tools(), "tool_choice": "required", "max_tokens": 400, "seed": 4});
         let answer = server.chat(&ask(body)).await.json();
         for call in answer["choices"][0]["message"]["tool_calls"].as_array().unwrap() {
             assert!(ids.insert(call["id"].as_str().unwrap().to_owned()), "{answer}");
@@ -172,7 +187,11 @@ async fn what_is_relaxed_is_validated() {
         let more = json!({"response_format": format, "max_tokens": 400, "seed": seed, "reasoning_effort": "none"});
         let answer = server.chat(&ask(more.clone())).await.json();
         let report = &answer["louver"]["report"];
-        assert_eq!((&report["level"], &report["completion"]), (&json!("partial"), &json!("complete")), "{answer}");
+        assert_eq!(
+            (&report["level"], &report["completion"]),
+            (&json!("partial"), &json!("complete")),
+            "{answer}"
+        );
         let text = answer["choices"][0]["message"]["content"].as_str().unwrap();
         if jsonschema::is_valid(&schema, &serde_json::from_str(text).unwrap()) {
             valid += 1;
@@ -180,7 +199,10 @@ async fn what_is_relaxed_is_validated() {
         } else {
             invalid += 1;
             let violation = &report["violations"][0];
-            assert_eq!((&violation["part"], &violation["kind"]), (&json!("response_format"), &json!("violated")));
+            assert_eq!(
+                (&violation["part"], &violation["kind"]),
+                (&json!("response_format"), &json!("violated"))
+            );
             assert_eq!(violation["pointer"], "/list", "{answer}");
             let chunks = server.stream(&ask(more)).await;
             let last = chunks.iter().find_map(|chunk| chunk.get("louver")).unwrap();
@@ -194,7 +216,10 @@ async fn what_is_relaxed_is_validated() {
     );
     let answer = server.chat(&body).await.json();
     let violation = &answer["louver"]["report"]["violations"][0];
-    assert_eq!((&violation["part"], &violation["index"], &violation["tool"]), (&json!("call"), &json!(0), &json!("f")));
+    assert_eq!(
+        (&violation["part"], &violation["index"], &violation["tool"]),
+        (&json!("call"), &json!(0), &json!("f"))
+    );
     assert_eq!(server.metric("louver_violations_total").await, f64::from(2 * invalid + 1));
     assert_eq!(server.metric("louver_unchecked_total").await, 0.0);
 }
@@ -202,13 +227,16 @@ async fn what_is_relaxed_is_validated() {
 #[tokio::test(flavor = "multi_thread")]
 async fn reasoning_is_told_from_the_answer() {
     let server = Server::start("").await;
-    let body = ask(json!({"reasoning_effort": "high", "max_tokens": 300, "louver": {"reasoning_budget": 40}}));
+    let body = ask(
+        json!({"reasoning_effort": "high", "max_tokens": 300, "louver": {"reasoning_budget": 40}}),
+    );
     let mut seen = 0;
     for seed in 0..8 {
         let mut body = body.clone();
         body["seed"] = seed.into();
         let answer = server.chat(&body).await.json();
-        let tokens = answer["usage"]["completion_tokens_details"]["reasoning_tokens"].as_u64().unwrap();
+        let tokens =
+            answer["usage"]["completion_tokens_details"]["reasoning_tokens"].as_u64().unwrap();
         let reasoning = answer["choices"][0]["message"]["reasoning_content"].as_str().unwrap_or("");
         assert!(tokens <= 40, "{answer}");
         assert_eq!(tokens > 0, !reasoning.is_empty(), "{answer}");
@@ -223,7 +251,8 @@ async fn seeds_decide_whatever_the_neighbours_do() {
     let body = ask(json!({"seed": 77, "temperature": 1.2, "top_p": 0.95, "max_tokens": 80}));
     let first = whole(&server.chat(&body).await.json(), 0);
     // Others of the same length and of other lengths, and one that leaves.
-    let others: Vec<Value> = (0..6).map(|i| ask(json!({"max_tokens": 20 + 10 * (i % 3)}))).collect();
+    let others: Vec<Value> =
+        (0..6).map(|i| ask(json!({"max_tokens": 20 + 10 * (i % 3)}))).collect();
     let (leaving, _) = server.begin(&endless()).await;
     let crowd = futures::future::join_all(others.iter().map(|other| server.chat(other)));
     let (crowd, beside, ()) = tokio::join!(crowd, server.chat(&body), async { drop(leaving) });
@@ -249,7 +278,8 @@ async fn a_crowd_is_served() {
             _ => ask(json!({"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"enum": ["a", 1, null]}}}})),
         })
         .collect();
-    let answers = futures::future::join_all(requests.iter().map(|request| server.chat(request))).await;
+    let answers =
+        futures::future::join_all(requests.iter().map(|request| server.chat(request))).await;
     for (request, answer) in requests.iter().zip(answers) {
         assert_eq!(answer.status, 200, "{}", answer.text);
         let answer = answer.json();
@@ -268,7 +298,8 @@ async fn a_crowd_is_served() {
 #[tokio::test(flavor = "multi_thread")]
 async fn traces_are_recorded_when_asked_for() {
     let server = Server::start("").await;
-    let mut body = ask(json!({"tools": tools(), "tool_choice": "required", "n": 2, "max_tokens": 200}));
+    let mut body =
+        ask(json!({"tools": tools(), "tool_choice": "required", "n": 2, "max_tokens": 200}));
     body["louver"]["trace"] = true.into();
     let answer = server.chat(&body).await.json();
     let id = answer["id"].as_str().unwrap();
@@ -279,9 +310,15 @@ async fn traces_are_recorded_when_asked_for() {
     assert!(trace["steps"].as_array().unwrap().len() > 5);
     let told = server.stream(&ask(json!({"logprobs": true, "louver": {"trace": true}}))).await;
     let end = told.iter().find(|chunk| chunk.get("louver").is_some()).unwrap();
-    let trace = server.get(&format!("/v1/louver/traces/{}", end["louver"]["trace"].as_str().unwrap())).await.json();
+    let trace = server
+        .get(&format!("/v1/louver/traces/{}", end["louver"]["trace"].as_str().unwrap()))
+        .await
+        .json();
     let steps = trace["steps"].as_array().unwrap();
-    assert!(steps.windows(2).all(|pair| pair[0]["position"].as_u64() < pair[1]["position"].as_u64()), "{trace}");
+    assert!(
+        steps.windows(2).all(|pair| pair[0]["position"].as_u64() < pair[1]["position"].as_u64()),
+        "{trace}"
+    );
     assert_eq!(steps[0]["position"], 0);
     assert_eq!(server.get("/v1/louver/traces/nope").await.status, 404);
 }
@@ -289,7 +326,8 @@ async fn traces_are_recorded_when_asked_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn traces_are_bounded_while_they_grow() {
     let server = Server::start("[limits.traces]\ntrace_bytes = 20000").await;
-    let more = json!({"max_tokens": 200, "seed": 3, "temperature": 0.5, "reasoning_effort": "none"});
+    let more =
+        json!({"max_tokens": 200, "seed": 3, "temperature": 0.5, "reasoning_effort": "none"});
     let asked = |trace: bool, logprobs: bool| {
         let mut body = ask(more.clone());
         (body["louver"]["trace"], body["logprobs"]) = (trace.into(), logprobs.into());
@@ -303,10 +341,20 @@ async fn traces_are_bounded_while_they_grow() {
         let chunks = server.stream(&body).await;
         let streamed = chunks.iter().find(|chunk| chunk.get("louver").is_some()).unwrap();
         for louver in [&whole["louver"], &streamed["louver"]] {
-            let trace = server.get(&format!("/v1/louver/traces/{}", louver["trace"].as_str().unwrap())).await.json();
+            let trace = server
+                .get(&format!("/v1/louver/traces/{}", louver["trace"].as_str().unwrap()))
+                .await
+                .json();
             let steps = trace["steps"].as_array().unwrap();
-            assert_eq!((&trace["cut"], &steps.last().unwrap()["cut"]), (&json!(true), &json!(true)));
-            assert!((2..60).contains(&steps.len()) && trace["steps"].to_string().len() < 40_000, "{}", steps.len());
+            assert_eq!(
+                (&trace["cut"], &steps.last().unwrap()["cut"]),
+                (&json!(true), &json!(true))
+            );
+            assert!(
+                (2..60).contains(&steps.len()) && trace["steps"].to_string().len() < 40_000,
+                "{}",
+                steps.len()
+            );
         }
         // Nobody else notices.
         assert_eq!(whole["choices"][0]["message"], plain["choices"][0]["message"]);

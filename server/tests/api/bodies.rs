@@ -31,14 +31,16 @@ async fn http_2_is_refused_at_once() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let mut answer = Vec::new();
-        let closed = tokio::time::timeout(Duration::from_secs(5), connection.read_to_end(&mut answer)).await;
+        let closed =
+            tokio::time::timeout(Duration::from_secs(5), connection.read_to_end(&mut answer)).await;
         assert!(closed.is_ok(), "the connection stays open");
         // Nothing, or a refusal of HTTP/1; no frame of HTTP/2.
         assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 400"), "{answer:?}");
     }
     // Nor is it negotiated.
     let mut connection = TcpStream::connect(server.address()).await.unwrap();
-    let upgrade = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade, http2-settings\r\n\
+    let upgrade =
+        b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade, http2-settings\r\n\
         upgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n\r\n";
     connection.write_all(upgrade).await.unwrap();
     let mut answer = [0; 15];
@@ -64,8 +66,11 @@ fn streamed(mut body: Value) -> Value {
 
 /// Waits until the place is free: another request is answered. One that waits has its deadline, too.
 async fn is_free(routes: &Router) {
-    let answered =
-        async { while routes.clone().oneshot(post(&ask(json!({})))).await.unwrap().status() != StatusCode::OK {} };
+    let answered = async {
+        while routes.clone().oneshot(post(&ask(json!({})))).await.unwrap().status()
+            != StatusCode::OK
+        {}
+    };
     assert!(tokio::time::timeout(PATIENCE, answered).await.is_ok(), "the place is never free");
 }
 
@@ -98,7 +103,8 @@ async fn an_answer_that_nobody_waits_for_gives_its_place_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_place_does_not_wait_for_a_slow_reader() {
     let routes = routes("").await;
-    let schema = json!({"type": "array", "items": {"enum": [1, 2]}, "minItems": 50, "maxItems": 50});
+    let schema =
+        json!({"type": "array", "items": {"enum": [1, 2]}, "minItems": 50, "maxItems": 50});
     let format = json!({"type": "json_schema", "json_schema": {"name": "x", "schema": schema}});
     let body = streamed(ask(json!({"max_tokens": 2000, "response_format": format})));
     let unread = routes.clone().oneshot(post(&body)).await.unwrap();
@@ -106,13 +112,17 @@ async fn a_place_does_not_wait_for_a_slow_reader() {
     // Whole all the same.
     let text = to_bytes(unread.into_body(), usize::MAX).await.unwrap();
     let text = String::from_utf8_lossy(&text);
-    assert!(text.contains("\"finish_reason\":\"stop\"") && text.ends_with("data: [DONE]\n\n"), "{text}");
+    assert!(
+        text.contains("\"finish_reason\":\"stop\"") && text.ends_with("data: [DONE]\n\n"),
+        "{text}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn texts_that_end_an_answer_are_bounded_together() {
     let server = Server::start("[limits.schema]\ndispatch_bytes = 1000").await;
-    let (status, code, param) = server.chat(&ask(json!({"stop": ["short", "x".repeat(1000)]}))).await.error();
+    let (status, code, param) =
+        server.chat(&ask(json!({"stop": ["short", "x".repeat(1000)]}))).await.error();
     assert_eq!((status, &*code), (400, "too_much_text"));
     assert!(param.as_ref().is_some_and(|param| param.contains("stop")), "{param:?}");
     assert_eq!(server.chat(&ask(json!({"stop": ["short", "x".repeat(900)]}))).await.status, 200);

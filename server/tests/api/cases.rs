@@ -30,7 +30,9 @@ struct Cases {
 impl Case {
     fn request(&self) -> String {
         let Some(body) = &self.body else { return self.raw.clone().unwrap() };
-        let mut request = ask(serde_json::from_str(body).unwrap_or_else(|error| panic!("{}: {error}", self.name)));
+        let mut request = ask(
+            serde_json::from_str(body).unwrap_or_else(|error| panic!("{}: {error}", self.name))
+        );
         if request["tools"] == "TOOLS" {
             request["tools"] = tools();
         }
@@ -56,15 +58,21 @@ impl Case {
         let sent: Value = serde_json::from_str(&self.request()).unwrap();
         for call in &calls {
             check_call_of(name, &sent["tools"], call);
-            assert!(self.calls.as_ref().is_none_or(|only| call["function"]["name"] == **only), "{name}: {body}");
+            assert!(
+                self.calls.as_ref().is_none_or(|only| call["function"]["name"] == **only),
+                "{name}: {body}"
+            );
         }
         match self.completion.as_deref() {
             Some("none") => assert!(body.get("louver").is_none(), "{name}: {body}"),
-            Some(completion) => assert_eq!(body["louver"]["report"]["completion"], completion, "{name}: {body}"),
+            Some(completion) => {
+                assert_eq!(body["louver"]["report"]["completion"], completion, "{name}: {body}")
+            }
             None => assert!(body["louver"]["report"]["level"].is_string(), "{name}: {body}"),
         }
         let usage = &body["usage"];
-        let total = usage["prompt_tokens"].as_u64().unwrap() + usage["completion_tokens"].as_u64().unwrap();
+        let total =
+            usage["prompt_tokens"].as_u64().unwrap() + usage["completion_tokens"].as_u64().unwrap();
         assert_eq!(usage["total_tokens"], total, "{name}: {body}");
     }
 
@@ -79,8 +87,12 @@ impl Case {
             assert_eq!(error["param"], **param, "{name}: {body}");
         }
         if let Some(params) = &self.params {
-            let found: Vec<&str> =
-                body["errors"].as_array().unwrap().iter().filter_map(|e| e["param"].as_str()).collect();
+            let found: Vec<&str> = body["errors"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter_map(|e| e["param"].as_str())
+                .collect();
             assert_eq!(found, *params, "{name}: {body}");
         }
     }
@@ -94,17 +106,24 @@ pub(crate) fn check_call(name: &str, call: &Value) {
 /// A call is of one of the tools, and its arguments match, if the tool has a schema at all.
 fn check_call_of(name: &str, tools: &Value, call: &Value) {
     let of_name = |tool: &&Value| tool["function"]["name"] == call["function"]["name"];
-    let tool = tools.as_array().unwrap().iter().find(of_name).unwrap_or_else(|| panic!("{name}: {call}"));
-    let arguments: Value = serde_json::from_str(call["function"]["arguments"].as_str().unwrap()).unwrap();
+    let tool =
+        tools.as_array().unwrap().iter().find(of_name).unwrap_or_else(|| panic!("{name}: {call}"));
+    let arguments: Value =
+        serde_json::from_str(call["function"]["arguments"].as_str().unwrap()).unwrap();
     match jsonschema::validator_for(&tool["function"]["parameters"]) {
-        Err(_) => assert!(tool["function"]["strict"] != true && arguments.is_object(), "{name}: {call}"),
+        Err(_) => {
+            assert!(tool["function"]["strict"] != true && arguments.is_object(), "{name}: {call}")
+        }
         Ok(schema) => {
             if let Err(error) = schema.validate(&arguments) {
                 panic!("{name}: {error} in {call}");
             }
         }
     }
-    assert!(call["id"].as_str().is_some_and(|id| id.len() > 4) && call["type"] == "function", "{name}: {call}");
+    assert!(
+        call["id"].as_str().is_some_and(|id| id.len() > 4) && call["type"] == "function",
+        "{name}: {call}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -125,7 +144,8 @@ async fn policies_of_the_server() {
     let server = Server::start("strict_tools = \"all\"\nunknown_members = \"refuse\"").await;
     let answer = server.chat(&ask(json!({"whatever": 1, "metadata": {}}))).await;
     assert_eq!(answer.error(), (400, "unknown_member".to_owned(), Some("/whatever".to_owned())));
-    let loose = json!([{"type": "function", "function": {"name": "a", "parameters": {"type": "frog"}}}]);
+    let loose =
+        json!([{"type": "function", "function": {"name": "a", "parameters": {"type": "frog"}}}]);
     let answer = server.chat(&ask(json!({"tools": loose}))).await;
     assert_eq!(answer.error().2.as_deref(), Some("/tools/0/function/parameters/type"));
 }

@@ -11,7 +11,12 @@ async fn check(server: &Server, body: &Value) -> Value {
 }
 
 fn places(answer: &Value) -> Vec<&str> {
-    answer["errors"].as_array().unwrap().iter().map(|error| error["pointer"].as_str().unwrap()).collect()
+    answer["errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|error| error["pointer"].as_str().unwrap())
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -25,7 +30,10 @@ async fn what_can_be_enforced() {
         (&json!(true), &json!([]), &json!([])),
         "{answer}"
     );
-    assert!(answer["format"].is_string() && answer["compile_us"].as_f64().unwrap() > 0.0, "{answer}");
+    assert!(
+        answer["format"].is_string() && answer["compile_us"].as_f64().unwrap() > 0.0,
+        "{answer}"
+    );
     assert!(answer["grammar"]["rules"].as_u64().unwrap() > 5, "{answer}");
     let want = json!([
         {"name": "weather", "type": "function", "callable": false},
@@ -43,11 +51,14 @@ async fn what_can_be_enforced() {
     // A request to /v1/responses, with a custom tool.
     let custom = json!({"type": "custom", "name": "c", "format": {"type": "grammar", "syntax": "regex", "definition": "[a-z]+"}});
     let answer = check(&server, &json!({"input": "hello", "tools": [custom]})).await;
-    assert_eq!((&answer["ok"], &answer["tools"][0]["type"]), (&json!(true), &json!("custom")), "{answer}");
+    assert_eq!(
+        (&answer["ok"], &answer["tools"][0]["type"]),
+        (&json!(true), &json!("custom")),
+        "{answer}"
+    );
     assert!(answer["prompt_tokens"].as_u64().unwrap() > 3);
     // What is let go is said.
-    let loose =
-        json!([{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "required": ["x"]}}}]);
+    let loose = json!([{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "required": ["x"]}}}]);
     let answer = check(&server, &json!({"tools": loose})).await;
     assert_eq!(answer["relaxed"][0]["pointer"], "/tools/0/function/parameters", "{answer}");
 }
@@ -77,12 +88,17 @@ async fn every_error_of_every_part() {
         "/tools/2/function/parameters/$ref",
     ];
     assert_eq!(found, want, "{answer}");
-    let of = |pointer: &str| answer["errors"].as_array().unwrap().iter().find(|e| e["pointer"] == pointer).unwrap();
+    let of = |pointer: &str| {
+        answer["errors"].as_array().unwrap().iter().find(|e| e["pointer"] == pointer).unwrap()
+    };
     assert_eq!(of(want[1])["keyword"], "type");
     assert!(of(want[3])["message"].as_str().unwrap().starts_with("line 1, column 8: "), "{answer}");
     // Members are wrong before schemas are looked at.
     let answer = check(&server, &json!({"messages": [], "temperature": 9})).await;
-    assert_eq!((&answer["ok"], places(&answer)), (&json!(false), vec!["/temperature", "/messages"]));
+    assert_eq!(
+        (&answer["ok"], places(&answer)),
+        (&json!(false), vec!["/temperature", "/messages"])
+    );
     // In the places of the body that was sent.
     let schema = json!({"type": "json_schema", "name": "n", "schema": {"type": "frog"}});
     let answer = check(&server, &json!({"input": "x", "text": {"format": schema}})).await;
@@ -91,7 +107,10 @@ async fn every_error_of_every_part() {
     assert_eq!(places(&answer), ["/background", "/input"]);
     // What is no request at all has the usual errors.
     assert_eq!(server.post("/v1/louver/check", "{").await.status, 400);
-    assert_eq!(server.post("/v1/louver/check", json!({"model": "gpt-5"}).to_string()).await.status, 404);
+    assert_eq!(
+        server.post("/v1/louver/check", json!({"model": "gpt-5"}).to_string()).await.status,
+        404
+    );
     assert_eq!(server.post("/v1/louver/check", "[]").await.status, 200);
 }
 
@@ -100,11 +119,15 @@ async fn every_error_of_every_part() {
 async fn requests_of_the_page() {
     let page = include_str!("../../../docs/SERVER.md");
     let server = Server::start("").await;
-    let requests: Vec<&str> =
-        page.split("```json request\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let requests: Vec<&str> = page
+        .split("```json request\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .collect();
     assert!(requests.len() >= 3);
     for request in requests {
-        let request = serde_json::from_str(request).unwrap_or_else(|error| panic!("{error} in {request}"));
+        let request =
+            serde_json::from_str(request).unwrap_or_else(|error| panic!("{error} in {request}"));
         let answer = check(&server, &request).await;
         assert_eq!(answer["ok"], true, "{request}: {answer}");
         assert!(answer["prompt_tokens"].as_u64().unwrap() > 3);
@@ -113,17 +136,20 @@ async fn requests_of_the_page() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn checks_take_no_place_from_completions() {
-    let limits = "[limits.requests]\nchecks = 1\ncheck_timeout_s = 2.0\nconcurrent = 1\nn = 1\nqueue = 1\n";
+    let limits =
+        "[limits.requests]\nchecks = 1\ncheck_timeout_s = 2.0\nconcurrent = 1\nn = 1\nqueue = 1\n";
     let server = Server::start(&format!("{limits}{NO_FUEL_LIMIT}")).await;
     let body = json!({"response_format": heavy()}).to_string();
     // One runs, eight wait.
-    let checks = futures::future::join_all((0..20).map(|_| server.post("/v1/louver/check", body.clone())));
+    let checks =
+        futures::future::join_all((0..20).map(|_| server.post("/v1/louver/check", body.clone())));
     let (checks, completion) = tokio::join!(checks, async {
         server.wait_for("louver_waiting_requests", 8.0).await;
         server.chat(&ask(json!({}))).await
     });
     assert_eq!(completion.status, 200, "{}", completion.text);
-    let mut codes: Vec<(u16, String)> = checks.iter().map(|answer| (answer.status, answer.error().1)).collect();
+    let mut codes: Vec<(u16, String)> =
+        checks.iter().map(|answer| (answer.status, answer.error().1)).collect();
     codes.sort();
     let full = codes.iter().filter(|code| **code == (429, "queue_full".to_owned())).count();
     assert_eq!(full, 11, "{codes:?}");

@@ -27,7 +27,10 @@ async fn clients_that_leave_end_their_generations() {
     assert!(request.send().await.is_err());
     server.wait_for("louver_running_generations", 0.0).await;
     let text = server.get("/metrics").await.text;
-    assert!(text.contains("louver_generations_total{model=\"tiny\",finish=\"cancelled\"} 2"), "{text}");
+    assert!(
+        text.contains("louver_generations_total{model=\"tiny\",finish=\"cancelled\"} 2"),
+        "{text}"
+    );
     assert!(text.contains("code=\"499\"} 1"), "{text}");
     assert_eq!(server.chat(&ask(json!({}))).await.status, 200);
 }
@@ -56,7 +59,10 @@ async fn whoever_leaves_leaves_a_trace() {
             trace = server.get(&path).await;
         }
         let trace = trace.json();
-        assert_eq!((&trace["finish"], &trace["report"]["completion"]), (&json!("cancelled"), &json!("cancelled")));
+        assert_eq!(
+            (&trace["finish"], &trace["report"]["completion"]),
+            (&json!("cancelled"), &json!("cancelled"))
+        );
         let steps = trace["steps"].as_array().unwrap();
         assert!(steps.len() > 1 && !trace["events"].as_array().unwrap().is_empty(), "{trace}");
         assert!(steps.iter().zip(0..).all(|(step, n)| step["position"] == n), "{trace}");
@@ -89,7 +95,10 @@ async fn a_request_has_its_time() {
     let (answer, first) = server.begin(&endless()).await;
     let text = first + &rest(answer).await;
     let last: Value = serde_json::from_str(data(&text).last().unwrap()).unwrap();
-    assert_eq!((&last["error"]["code"], &last["error"]["type"]), (&json!("timeout"), &json!("timeout_error")));
+    assert_eq!(
+        (&last["error"]["code"], &last["error"]["type"]),
+        (&json!("timeout"), &json!("timeout_error"))
+    );
     server.wait_for("louver_running_generations", 0.0).await;
 }
 
@@ -114,27 +123,40 @@ async fn compilations_end_with_their_requests() {
 #[tokio::test(flavor = "multi_thread")]
 async fn prompts_are_bounded_before_they_are_tokenized() {
     let refused = |answer: Answer| {
-        assert_eq!(answer.error(), (400, "context_length_exceeded".to_owned(), Some("/messages".to_owned())));
+        assert_eq!(
+            answer.error(),
+            (400, "context_length_exceeded".to_owned(), Some("/messages".to_owned()))
+        );
         let message = answer.json()["error"]["message"].as_str().unwrap().to_owned();
         assert!(message.contains(" bytes, more than the "), "{message}");
         message
     };
-    let of = |bytes: usize| ask(json!({"messages": [{"role": "user", "content": "a".repeat(bytes)}], "max_tokens": 5}));
+    let of = |bytes: usize| {
+        ask(json!({"messages": [{"role": "user", "content": "a".repeat(bytes)}], "max_tokens": 5}))
+    };
     let server = Server::start("[limits.requests]\nprompt_bytes = 2000").await;
     assert!(refused(server.chat(&of(2000)).await).contains("the 2000 "));
     let body = json!({"messages": of(2000)["messages"]}).to_string();
     let checked = server.post("/v1/louver/check", body).await.json();
-    assert_eq!((&checked["ok"], &checked["errors"][0]["pointer"]), (&json!(false), &json!("/messages")));
+    assert_eq!(
+        (&checked["ok"], &checked["errors"][0]["pointer"]),
+        (&json!(false), &json!("/messages"))
+    );
     assert_eq!(server.chat(&of(1000)).await.status, 200);
     // By the model's context: 8192 tokens of at most the longest token's bytes.
     let server = Server::start("[limits.requests]\nprompt_bytes = 100000000").await;
     let message = refused(server.chat(&of(2_000_000)).await);
-    let limit: usize = message.split("the ").last().unwrap().split(' ').next().unwrap().parse().unwrap();
+    let limit: usize =
+        message.split("the ").last().unwrap().split(' ').next().unwrap().parse().unwrap();
     assert_eq!(limit % 8192, 0, "{message}");
     // What is tokenized and found too long has the same error.
     let answer = server.chat(&of(limit - 1000)).await;
     assert_eq!(answer.error().1, "context_length_exceeded");
-    assert!(answer.json()["error"]["message"].as_str().unwrap().contains(" tokens, "), "{}", answer.text);
+    assert!(
+        answer.json()["error"]["message"].as_str().unwrap().contains(" tokens, "),
+        "{}",
+        answer.text
+    );
 }
 
 /// A processor that does something once it is told to.
@@ -143,9 +165,10 @@ fn on_signal(
 ) -> (Processors, Arc<AtomicBool>) {
     let signal = Arc::new(AtomicBool::new(false));
     let told = signal.clone();
-    let processor: Arc<dyn CustomLogitsProcessor> = Arc::new(move |logits: &mistralrs::Tensor, _: &[u32]| {
-        Ok(if told.load(Ordering::Relaxed) { act(logits) } else { logits.clone() })
-    });
+    let processor: Arc<dyn CustomLogitsProcessor> =
+        Arc::new(move |logits: &mistralrs::Tensor, _: &[u32]| {
+            Ok(if told.load(Ordering::Relaxed) { act(logits) } else { logits.clone() })
+        });
     (Processors(vec![processor]), signal)
 }
 
@@ -164,7 +187,8 @@ async fn rows_that_are_not_numbers_are_repaired() {
     let answer = server.chat(&body).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     let content: Value =
-        serde_json::from_str(answer.json()["choices"][0]["message"]["content"].as_str().unwrap()).unwrap();
+        serde_json::from_str(answer.json()["choices"][0]["message"]["content"].as_str().unwrap())
+            .unwrap();
     assert!(content["a"].is_boolean());
     assert!(server.metric("louver_repaired_rows_total").await > 0.0);
 }
@@ -181,7 +205,8 @@ async fn a_host_that_dies_comes_back() {
     // mistral.rs starts a dead engine anew once its thread is gone.
     let mut served = false;
     for _ in 0..100 {
-        served = server.get("/healthz").await.status == 200 && server.chat(&ask(json!({}))).await.status == 200;
+        served = server.get("/healthz").await.status == 200
+            && server.chat(&ask(json!({}))).await.status == 200;
         if served {
             break;
         }
@@ -192,8 +217,12 @@ async fn a_host_that_dies_comes_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_schemas_cost_their_own_request() {
-    let server = Server::start("[limits.schema]\nnodes = 2000\nautomaton_states = 2000\ncompiled_states = 20000").await;
-    let nested = (0..60).fold(json!({"type": "null"}), |inner, _| json!({"type": "array", "items": inner}));
+    let server = Server::start(
+        "[limits.schema]\nnodes = 2000\nautomaton_states = 2000\ncompiled_states = 20000",
+    )
+    .await;
+    let nested =
+        (0..60).fold(json!({"type": "null"}), |inner, _| json!({"type": "array", "items": inner}));
     let wide: serde_json::Map<String, Value> =
         (0..3000).map(|i| (format!("p{i}"), json!({"type": "string"}))).collect();
     let doubling = (0..30).fold(json!({"a": {"type": "string"}}), |mut defs, i| {

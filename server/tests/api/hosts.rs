@@ -15,12 +15,13 @@ use crate::support::{PATIENCE, Server, ask};
 fn waits(how: impl Fn() + Send + Sync + 'static) -> (Processors, Arc<AtomicBool>) {
     let signal = Arc::new(AtomicBool::new(false));
     let told = signal.clone();
-    let processor: Arc<dyn CustomLogitsProcessor> = Arc::new(move |logits: &mistralrs::Tensor, _: &[u32]| {
-        if told.load(Ordering::Relaxed) {
-            how();
-        }
-        Ok(logits.clone())
-    });
+    let processor: Arc<dyn CustomLogitsProcessor> =
+        Arc::new(move |logits: &mistralrs::Tensor, _: &[u32]| {
+            if told.load(Ordering::Relaxed) {
+                how();
+            }
+            Ok(logits.clone())
+        });
     (Processors(vec![processor]), signal)
 }
 

@@ -48,20 +48,30 @@ async fn bodies() {
     let answer = server.post("/v1/chat/completions", long.clone()).await;
     assert_eq!(answer.error(), (413, "body_too_long".to_owned(), None));
     let pieces = futures::stream::iter(
-        long.into_bytes().chunks(100).map(|piece| Ok::<_, std::io::Error>(piece.to_vec())).collect::<Vec<_>>(),
+        long.into_bytes()
+            .chunks(100)
+            .map(|piece| Ok::<_, std::io::Error>(piece.to_vec()))
+            .collect::<Vec<_>>(),
     );
     let answer = server.post("/v1/chat/completions", reqwest::Body::wrap_stream(pieces)).await;
     assert_eq!(answer.error(), (413, "body_too_long".to_owned(), None));
     let deep = format!("{{\"x\": {}1{}}}", "[".repeat(300), "]".repeat(300));
     assert_eq!(server.post("/v1/chat/completions", deep).await.error().1, "invalid_json");
-    assert_eq!(server.post("/v1/chat/completions", vec![0xff, 0xfe]).await.error().1, "invalid_json");
+    assert_eq!(
+        server.post("/v1/chat/completions", vec![0xff, 0xfe]).await.error().1,
+        "invalid_json"
+    );
     // A body that does not arrive.
     let mut slow = TcpStream::connect(server.address()).await.unwrap();
     let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
     slow.write_all(format!("{head}content-length: 100\r\n\r\n{{").as_bytes()).await.unwrap();
     let mut answer = vec![0; 1000];
     let read = tokio::time::timeout(PATIENCE, slow.read(&mut answer)).await.unwrap().unwrap();
-    assert!(answer[..read].starts_with(b"HTTP/1.1 408"), "{}", String::from_utf8_lossy(&answer[..read]));
+    assert!(
+        answer[..read].starts_with(b"HTTP/1.1 408"),
+        "{}",
+        String::from_utf8_lossy(&answer[..read])
+    );
 }
 
 /// A connection that sends the beginning of a body and announces more.
@@ -108,7 +118,10 @@ async fn small_bodies_pass_when_the_budget_is_spent() {
         tokio::time::timeout(PATIENCE, half.read_exact(&mut answer)).await.unwrap().unwrap();
         codes.push(String::from_utf8_lossy(&answer[9..]).into_owned());
         if codes.last().is_some_and(|code| code == "503") {
-            assert_eq!(server.post("/v1/chat/completions", ask(json!({})).to_string()).await.status, 200);
+            assert_eq!(
+                server.post("/v1/chat/completions", ask(json!({})).to_string()).await.status,
+                200
+            );
         }
     }
     codes.sort();
@@ -122,7 +135,9 @@ async fn small_bodies_pass_when_the_budget_is_spent() {
 async fn connections_that_ask_nothing_are_closed() {
     // The clock of idle connections, and that of heads.
     let limits = ["idle_timeout_s = 0.3", "header_timeout_s = 0.3"];
-    for (limits, sent) in [(limits[0], ""), (limits[0], "GET /healthz HT"), (limits[1], "GET /healthz HT")] {
+    for (limits, sent) in
+        [(limits[0], ""), (limits[0], "GET /healthz HT"), (limits[1], "GET /healthz HT")]
+    {
         let server = Server::start(&format!("[limits.http]\n{limits}")).await;
         let mut connection = TcpStream::connect(server.address()).await.unwrap();
         connection.write_all(sent.as_bytes()).await.unwrap();
@@ -144,8 +159,13 @@ async fn connections_that_ask_nothing_are_closed() {
     for _ in 0..3 {
         connection.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
         let mut answer = [0; 1000];
-        let read = tokio::time::timeout(PATIENCE, connection.read(&mut answer)).await.unwrap().unwrap();
-        assert!(answer[..read].starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer[..read]));
+        let read =
+            tokio::time::timeout(PATIENCE, connection.read(&mut answer)).await.unwrap().unwrap();
+        assert!(
+            answer[..read].starts_with(b"HTTP/1.1 200"),
+            "{}",
+            String::from_utf8_lossy(&answer[..read])
+        );
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }
@@ -174,7 +194,8 @@ async fn healthz_answers_where_all_connections_are_taken() {
     for limits in ["connections_per_peer = 4", "connections = 4"] {
         let mut server = Server::start(&format!("[limits.http]\n{limits}")).await;
         // A connection for each request: one that is kept may be closed before it is used again.
-        server.client = reqwest::Client::builder().timeout(PATIENCE).pool_max_idle_per_host(0).build().unwrap();
+        server.client =
+            reqwest::Client::builder().timeout(PATIENCE).pool_max_idle_per_host(0).build().unwrap();
         // Bodies that do not arrive, until requests are being answered on all connections. One whose head is
         // not read yet gives its place to the request behind it.
         let mut halves = Vec::new();
@@ -240,8 +261,11 @@ async fn keys() {
 #[tokio::test(flavor = "multi_thread")]
 async fn request_ids() {
     let server = Server::start("").await;
-    let get =
-        |id: &str| server.send(server.client.get(format!("{}/v1/models", server.base)).header("x-request-id", id));
+    let get = |id: &str| {
+        server.send(
+            server.client.get(format!("{}/v1/models", server.base)).header("x-request-id", id),
+        )
+    };
     assert_eq!(get("abc-1").await.headers["x-request-id"], "abc-1");
     let long = "x".repeat(500);
     for bad in ["a b", long.as_str()] {

@@ -38,7 +38,8 @@ async fn every_mistake_has_its_message() {
         let answer = server.chat(&request).await;
         let found = answer.json()["error"]["message"].as_str().unwrap_or_default().to_owned();
         if (answer.status == 200) != message.is_empty() || !found.contains(message.as_str()) {
-            wrong.push(format!("{body}\n  wanted {message:?}\n  found {} {found:?}", answer.status));
+            wrong
+                .push(format!("{body}\n  wanted {message:?}\n  found {} {found:?}", answer.status));
         }
     }
     for Configuration { toml, message } in &mistakes.config {

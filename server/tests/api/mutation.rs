@@ -45,7 +45,8 @@ impl Random {
     fn mutate(&mut self, value: &mut Value) {
         match value {
             Value::Object(members) if !members.is_empty() && self.below(5) > 0 => {
-                let name = members.keys().nth(self.below(members.len())).cloned().unwrap_or_default();
+                let name =
+                    members.keys().nth(self.below(members.len())).cloned().unwrap_or_default();
                 match self.below(8) {
                     0 => drop(members.shift_remove(&name)),
                     1 => drop(members.insert(format!("{name}s"), self.value())),
@@ -82,7 +83,8 @@ impl Random {
 fn seeds() -> Vec<Value> {
     let schema = json!({"type": "object", "properties": {"a": {"enum": [1, "x"]}, "b": {"type": "array", "items": {"type": "integer"}}}});
     let function = json!({"type": "function", "function": {"name": "f", "description": "d", "parameters": schema, "strict": true}});
-    let grammar = json!({"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: \"a\"+"}});
+    let grammar =
+        json!({"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: \"a\"+"}});
     let custom = json!({"type": "custom", "custom": {"name": "c", "format": grammar}});
     let conversation = json!([
         {"role": "system", "content": "s"},
@@ -92,8 +94,12 @@ fn seeds() -> Vec<Value> {
     ]);
     let tag = json!({"type": "structural_tag", "format": {"type": "tag", "begin": "<a>", "content": {"type": "any_text"}, "end": "</a>"}});
     vec![
-        ask(json!({"max_tokens": 3, "temperature": 0.5, "top_p": 0.9, "seed": 1, "stop": ["x", "yz"], "n": 1})),
-        ask(json!({"max_tokens": 3, "tools": [function, custom], "tool_choice": "required", "messages": conversation})),
+        ask(
+            json!({"max_tokens": 3, "temperature": 0.5, "top_p": 0.9, "seed": 1, "stop": ["x", "yz"], "n": 1}),
+        ),
+        ask(
+            json!({"max_tokens": 3, "tools": [function, custom], "tool_choice": "required", "messages": conversation}),
+        ),
         ask(
             json!({"max_tokens": 3, "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}}),
         ),
@@ -118,7 +124,8 @@ async fn mutated_bodies_are_answered() {
             (0..=random.below(3)).for_each(|_| random.mutate(&mut body));
             let text = random.spoil(&body);
             let shown = String::from_utf8_lossy(&text).into_owned();
-            let answer = tokio::time::timeout(Duration::from_secs(60), server.post(route, text)).await;
+            let answer =
+                tokio::time::timeout(Duration::from_secs(60), server.post(route, text)).await;
             let answer = answer.unwrap_or_else(|_| panic!("{route} hangs: {shown}"));
             assert!(
                 matches!(answer.status, 200 | 400 | 404 | 408 | 413 | 422),
@@ -131,10 +138,17 @@ async fn mutated_bodies_are_answered() {
             } else {
                 refused += 1;
                 let error = &answer.json()["error"];
-                assert!(error["code"].is_string() && error["message"].is_string(), "{}\n{shown}", answer.text);
+                assert!(
+                    error["code"].is_string() && error["message"].is_string(),
+                    "{}\n{shown}",
+                    answer.text
+                );
             }
         }
     }
-    assert!(answered > BODIES / 2 && refused > BODIES / 2, "{answered} answered, {refused} refused");
+    assert!(
+        answered > BODIES / 2 && refused > BODIES / 2,
+        "{answered} answered, {refused} refused"
+    );
     assert_eq!(server.get("/healthz").await.status, 200);
 }

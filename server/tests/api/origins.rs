@@ -31,7 +31,8 @@ struct Cases {
 }
 
 async fn ask(case: &Case) -> (u16, HeaderMap, String) {
-    let config: Config = toml::from_str(&case.config).unwrap_or_else(|error| panic!("{}: {error}", case.name));
+    let config: Config =
+        toml::from_str(&case.config).unwrap_or_else(|error| panic!("{}: {error}", case.name));
     let (method, path) = case.request.split_once(' ').unwrap();
     let mut request = Request::builder().method(method).uri(path);
     for (name, value) in &case.headers {
@@ -59,12 +60,17 @@ async fn foreign_names_and_pages_are_refused() {
             assert!(kind.is_empty() || body["error"]["type"] == kind, "{}: {text}", case.name);
         }
         for (name, value) in &case.answer {
-            let all: Vec<&str> = headers.get_all(name).iter().map(|value| value.to_str().unwrap()).collect();
+            let all: Vec<&str> =
+                headers.get_all(name).iter().map(|value| value.to_str().unwrap()).collect();
             assert_eq!(all.join(", "), *value, "{}: {name}", case.name);
         }
         // Nothing of CORS by default.
         if !case.config.contains("cors_origins") {
-            assert!(!headers.keys().any(|name| name.as_str().starts_with("access-control")), "{}", case.name);
+            assert!(
+                !headers.keys().any(|name| name.as_str().starts_with("access-control")),
+                "{}",
+                case.name
+            );
             assert!(!headers.contains_key("vary"), "{}", case.name);
         }
     }

@@ -48,17 +48,23 @@ impl Case {
             "reasoning": {"effort": "none"},
             "louver": {"whitespace": "python_like"},
         });
-        let more: Value = serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        let more: Value = serde_json::from_str(&self.body)
+            .unwrap_or_else(|error| panic!("{}: {error}", self.name));
         for (name, value) in more.as_object().unwrap() {
             match (name.as_str(), value) {
-                ("louver", Value::Object(members)) => request[name].as_object_mut().unwrap().extend(members.clone()),
+                ("louver", Value::Object(members)) => {
+                    request[name].as_object_mut().unwrap().extend(members.clone())
+                }
                 _ => request[name] = value.clone(),
             }
         }
         if request["tools"] == "TOOLS" {
             request["tools"] = flat_tools();
         }
-        request.as_object_mut().unwrap().retain(|name, value| !value.is_null() || name == "previous_response_id");
+        request
+            .as_object_mut()
+            .unwrap()
+            .retain(|name, value| !value.is_null() || name == "previous_response_id");
         request
     }
 
@@ -68,8 +74,12 @@ impl Case {
             assert_eq!(body["error"]["param"], **param, "{name}: {body}");
         }
         if let Some(params) = &self.params {
-            let mut found: Vec<&str> =
-                body["errors"].as_array().unwrap().iter().map(|e| e["param"].as_str().unwrap()).collect();
+            let mut found: Vec<&str> = body["errors"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|e| e["param"].as_str().unwrap())
+                .collect();
             let mut want: Vec<&str> = params.iter().map(String::as_str).collect();
             found.sort_unstable();
             want.sort_unstable();
@@ -85,20 +95,31 @@ impl Case {
         );
         assert!(response["id"].as_str().unwrap().starts_with("resp_"), "{name}");
         let word = response["status"].as_str().unwrap();
-        assert!(self.words.as_ref().is_none_or(|words| words.iter().any(|w| w == word)), "{name}: {response}");
-        let reason = if word == "incomplete" { json!({"reason": "max_output_tokens"}) } else { Value::Null };
+        assert!(
+            self.words.as_ref().is_none_or(|words| words.iter().any(|w| w == word)),
+            "{name}: {response}"
+        );
+        let reason =
+            if word == "incomplete" { json!({"reason": "max_output_tokens"}) } else { Value::Null };
         assert_eq!(response["incomplete_details"], reason, "{name}");
         assert!(response["louver"]["report"]["level"].is_string(), "{name}");
         let usage = &response["usage"];
-        let count = |member: &str| usage[member].as_u64().unwrap_or_else(|| panic!("{name}: {usage}"));
+        let count =
+            |member: &str| usage[member].as_u64().unwrap_or_else(|| panic!("{name}: {usage}"));
         assert_eq!(count("total_tokens"), count("input_tokens") + count("output_tokens"));
         let items = response["output"].as_array().unwrap();
         for item in items {
             let kind = item["type"].as_str().unwrap();
-            assert!(self.items.as_ref().is_none_or(|kinds| kinds.iter().any(|k| k == kind)), "{name}: {item}");
+            assert!(
+                self.items.as_ref().is_none_or(|kinds| kinds.iter().any(|k| k == kind)),
+                "{name}: {item}"
+            );
             self.check_item(kind, item);
         }
-        assert!(self.items.as_ref().is_none_or(|kinds| kinds.is_empty() == items.is_empty()), "{name}: {response}");
+        assert!(
+            self.items.as_ref().is_none_or(|kinds| kinds.is_empty() == items.is_empty()),
+            "{name}: {response}"
+        );
     }
 
     fn check_item(&self, kind: &str, item: &Value) {
@@ -106,18 +127,26 @@ impl Case {
         match kind {
             "function_call" => {
                 let tools = flat_tools();
-                let tool = tools.as_array().unwrap().iter().find(|tool| tool["name"] == item["name"]).expect("a tool");
+                let tool = tools
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .find(|tool| tool["name"] == item["name"])
+                    .expect("a tool");
                 let arguments = serde_json::from_str(item["arguments"].as_str().unwrap()).unwrap();
-                jsonschema::validate(&tool["parameters"], &arguments).unwrap_or_else(|error| panic!("{name}: {error}"));
+                jsonschema::validate(&tool["parameters"], &arguments)
+                    .unwrap_or_else(|error| panic!("{name}: {error}"));
                 assert_eq!(item["status"], "completed");
             }
             "custom_tool_call" => {
-                let schema = json!({"type": "string", "pattern": self.input.as_ref().expect("a pattern")});
+                let schema =
+                    json!({"type": "string", "pattern": self.input.as_ref().expect("a pattern")});
                 assert!(jsonschema::is_valid(&schema, &item["input"]), "{name}: {item}");
             }
             "message" => {
                 let text = &item["content"][0]["text"];
-                let schema = json!({"type": "string", "pattern": self.text.as_deref().unwrap_or("")});
+                let schema =
+                    json!({"type": "string", "pattern": self.text.as_deref().unwrap_or("")});
                 assert!(jsonschema::is_valid(&schema, text), "{name}: {item}");
             }
             other => assert_eq!(other, "reasoning", "{name}"),
@@ -128,8 +157,10 @@ impl Case {
 /// The typed events of a stream.
 fn typed(answer: &Answer) -> Vec<Value> {
     assert_eq!(answer.headers["content-type"], "text/event-stream");
-    let events: Vec<Value> = data(&answer.text).iter().map(|event| serde_json::from_str(event).unwrap()).collect();
-    let names: Vec<&str> = answer.text.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
+    let events: Vec<Value> =
+        data(&answer.text).iter().map(|event| serde_json::from_str(event).unwrap()).collect();
+    let names: Vec<&str> =
+        answer.text.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
     let types: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(names, types);
     for (n, event) in events.iter().enumerate() {
@@ -198,14 +229,30 @@ async fn every_request_of_the_table() {
             (&json!("in_progress"), &json!([]))
         );
         let last = events.last().unwrap();
-        assert_eq!(last["type"], format!("response.{}", whole["status"].as_str().unwrap()), "{}", case.name);
+        assert_eq!(
+            last["type"],
+            format!("response.{}", whole["status"].as_str().unwrap()),
+            "{}",
+            case.name
+        );
         assert_eq!(comparable(&last["response"]), comparable(&whole), "{}", case.name);
         let texts = added_up(&events);
         let items = last["response"]["output"].as_array().unwrap();
-        assert!(texts.len() - items.len() <= usize::from(whole["status"] == "incomplete"), "{}: {texts:?}", case.name);
-        assert!(items.iter().zip(&texts).all(|(item, text)| written(item) == text), "{}: {texts:?}", case.name);
-        let done: Vec<&Value> =
-            events.iter().filter(|e| e["type"] == "response.output_item.done").map(|e| &e["item"]).collect();
+        assert!(
+            texts.len() - items.len() <= usize::from(whole["status"] == "incomplete"),
+            "{}: {texts:?}",
+            case.name
+        );
+        assert!(
+            items.iter().zip(&texts).all(|(item, text)| written(item) == text),
+            "{}: {texts:?}",
+            case.name
+        );
+        let done: Vec<&Value> = events
+            .iter()
+            .filter(|e| e["type"] == "response.output_item.done")
+            .map(|e| &e["item"])
+            .collect();
         assert_eq!(done, items.iter().collect::<Vec<_>>(), "{}", case.name);
     }
     println!("{} requests", cases.case.len());
@@ -220,7 +267,8 @@ async fn reasoning_is_an_item() {
             "louver": {"reasoning_budget": 30}});
         let response = server.post("/v1/responses", body.to_string()).await.json();
         let items = response["output"].as_array().unwrap();
-        let tokens = response["usage"]["output_tokens_details"]["reasoning_tokens"].as_u64().unwrap();
+        let tokens =
+            response["usage"]["output_tokens_details"]["reasoning_tokens"].as_u64().unwrap();
         let thought = items.iter().find(|item| item["type"] == "reasoning");
         assert_eq!(tokens > 0, thought.is_some(), "{response}");
         if let Some(item) = thought {
@@ -234,10 +282,14 @@ async fn reasoning_is_an_item() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_stored() {
     let server = Server::start("").await;
-    let made = server.post("/v1/responses", json!({"input": "x", "max_output_tokens": 5}).to_string()).await.json();
-    for path in
-        [format!("/v1/responses/{}", made["id"].as_str().unwrap()), "/v1/responses/resp_0/input_items".to_owned()]
-    {
+    let made = server
+        .post("/v1/responses", json!({"input": "x", "max_output_tokens": 5}).to_string())
+        .await
+        .json();
+    for path in [
+        format!("/v1/responses/{}", made["id"].as_str().unwrap()),
+        "/v1/responses/resp_0/input_items".to_owned(),
+    ] {
         assert_eq!(server.get(&path).await.error().0, 404);
     }
     assert_eq!(server.get("/v1/responses").await.status, 405);
@@ -247,7 +299,8 @@ async fn nothing_is_stored() {
 #[tokio::test(flavor = "multi_thread")]
 async fn custom_tools_in_chat_completions() {
     let server = Server::start("").await;
-    let format = json!({"type": "grammar", "grammar": {"syntax": "regex", "definition": "[a-c]{2,5}\\n"}});
+    let format =
+        json!({"type": "grammar", "grammar": {"syntax": "regex", "definition": "[a-c]{2,5}\\n"}});
     let body = crate::support::ask(json!({
         "tools": [{"type": "custom", "custom": {"name": "say", "description": "Says.", "format": format}}],
         "tool_choice": {"type": "custom", "custom": {"name": "say"}}, "max_tokens": 100,
@@ -257,14 +310,21 @@ async fn custom_tools_in_chat_completions() {
     let call = answer.json()["choices"][0]["message"]["tool_calls"][0].clone();
     assert_eq!((&call["type"], &call["custom"]["name"]), (&json!("custom"), &json!("say")));
     let input = call["custom"]["input"].as_str().unwrap();
-    assert!(jsonschema::is_valid(&json!({"pattern": "^[a-c]{2,5}\n$"}), &json!(input)), "{input:?}");
+    assert!(
+        jsonschema::is_valid(&json!({"pattern": "^[a-c]{2,5}\n$"}), &json!(input)),
+        "{input:?}"
+    );
     let chunks = server.stream(&body).await;
-    let deltas = chunks
-        .iter()
-        .flat_map(|chunk| chunk["choices"][0]["delta"]["tool_calls"].as_array().cloned().unwrap_or_default());
+    let deltas = chunks.iter().flat_map(|chunk| {
+        chunk["choices"][0]["delta"]["tool_calls"].as_array().cloned().unwrap_or_default()
+    });
     let deltas: Vec<Value> = deltas.collect();
-    assert_eq!((&deltas[0]["type"], &deltas[0]["custom"]), (&json!("custom"), &json!({"name": "say", "input": ""})));
-    let streamed: String = deltas.iter().map(|delta| delta["custom"]["input"].as_str().unwrap()).collect();
+    assert_eq!(
+        (&deltas[0]["type"], &deltas[0]["custom"]),
+        (&json!("custom"), &json!({"name": "say", "input": ""}))
+    );
+    let streamed: String =
+        deltas.iter().map(|delta| delta["custom"]["input"].as_str().unwrap()).collect();
     assert_eq!(streamed, input);
 }
 
@@ -285,8 +345,13 @@ async fn what_takes_too_long_fails_with_what_there_is() {
     body["stream"] = true.into();
     let events = typed(&server.post("/v1/responses", body.to_string()).await);
     let last = events.last().unwrap();
-    assert_eq!((&last["type"], &last["response"]["status"]), (&json!("response.failed"), &json!("failed")));
-    assert!(last["response"]["error"]["message"].is_string() && last["response"]["usage"].is_null());
+    assert_eq!(
+        (&last["type"], &last["response"]["status"]),
+        (&json!("response.failed"), &json!("failed"))
+    );
+    assert!(
+        last["response"]["error"]["message"].is_string() && last["response"]["usage"].is_null()
+    );
     assert!(added_up(&events)[0].starts_with('['));
 }
 
@@ -295,8 +360,10 @@ async fn clients_that_leave_end_their_responses() {
     let server = Server::start("[limits.requests]\nmax_tokens = 7000").await;
     let mut body = endless();
     body["stream"] = true.into();
-    let request =
-        server.client.post(format!("{}/v1/responses", server.base)).header("content-type", "application/json");
+    let request = server
+        .client
+        .post(format!("{}/v1/responses", server.base))
+        .header("content-type", "application/json");
     let mut answer = request.body(body.to_string()).send().await.unwrap();
     let first = answer.chunk().await.unwrap().unwrap();
     assert!(first.starts_with(b"event: response.created\n"));
@@ -308,11 +375,13 @@ async fn clients_that_leave_end_their_responses() {
 #[tokio::test(flavor = "multi_thread")]
 async fn responses_are_traced() {
     let server = Server::start("").await;
-    let body =
-        json!({"input": "hello", "max_output_tokens": 20, "reasoning": {"effort": "none"}, "louver": {"trace": true}});
+    let body = json!({"input": "hello", "max_output_tokens": 20, "reasoning": {"effort": "none"}, "louver": {"trace": true}});
     let response = server.post("/v1/responses", body.to_string()).await.json();
     let id = response["louver"]["trace"].as_str().unwrap();
     assert_eq!(response["id"], id);
     let trace = server.get(&format!("/v1/louver/traces/{id}")).await.json();
-    assert_eq!((&trace["request"]["body"], &trace["request"]["route"]), (&body, &json!("/v1/responses")));
+    assert_eq!(
+        (&trace["request"]["body"], &trace["request"]["route"]),
+        (&body, &json!("/v1/responses"))
+    );
 }

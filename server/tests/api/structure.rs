@@ -33,10 +33,13 @@ struct Cases {
 
 impl Case {
     fn request(&self) -> Value {
-        let members = serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        let members = serde_json::from_str(&self.body)
+            .unwrap_or_else(|error| panic!("{}: {error}", self.name));
         let mut request = match self.route {
             Route::Chat => ask(json!({"reasoning_effort": "none"})),
-            Route::Responses => json!({"model": "tiny", "input": "hi", "reasoning": {"effort": "none"}}),
+            Route::Responses => {
+                json!({"model": "tiny", "input": "hi", "reasoning": {"effort": "none"}})
+            }
         };
         for (name, value) in Value::as_object(&members).unwrap() {
             request[name] = value.clone();
@@ -49,7 +52,10 @@ impl Case {
         let Some(texts) = &self.content else {
             assert_eq!(answer.status, 400, "{name}: {body}");
             assert_eq!(body["error"]["param"].as_str(), self.param.as_deref(), "{name}: {body}");
-            assert!(self.code.as_ref().is_none_or(|code| body["error"]["code"] == **code), "{name}: {body}");
+            assert!(
+                self.code.as_ref().is_none_or(|code| body["error"]["code"] == **code),
+                "{name}: {body}"
+            );
             return;
         };
         assert_eq!(answer.status, 200, "{name}: {body}");
@@ -59,8 +65,10 @@ impl Case {
             Route::Responses => &body["output"][0]["content"][0]["text"],
         };
         let content = content.as_str().unwrap_or_else(|| panic!("{name}: {body}"));
-        let is_object = || serde_json::from_str::<Value>(content).is_ok_and(|value| value.is_object());
-        let is_allowed = texts.iter().any(|text| text == content) || (texts == &["{"] && is_object());
+        let is_object =
+            || serde_json::from_str::<Value>(content).is_ok_and(|value| value.is_object());
+        let is_allowed =
+            texts.iter().any(|text| text == content) || (texts == &["{"] && is_object());
         assert!(is_allowed, "{name}: {content:?}");
     }
 }
@@ -87,14 +95,20 @@ async fn reports_have_the_places_of_the_request() {
     let chat = ask(json!({"guided_json": schema, "reasoning_effort": "none", "max_tokens": 30}));
     let responses = json!({"input": "hi", "max_output_tokens": 30,
         "text": {"format": {"type": "json_schema", "name": "x", "schema": schema}}});
-    for (route, body, place) in
-        [("/v1/chat/completions", chat, "/guided_json/"), ("/v1/responses", responses, "/text/format/schema/")]
-    {
+    for (route, body, place) in [
+        ("/v1/chat/completions", chat, "/guided_json/"),
+        ("/v1/responses", responses, "/text/format/schema/"),
+    ] {
         let answer = server.post(route, body.to_string()).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         let answer = answer.json();
-        let relaxed = answer["louver"]["report"]["relaxed"].as_array().unwrap_or_else(|| panic!("{answer}"));
-        let places: Vec<&str> = relaxed.iter().map(|relaxed| relaxed["pointer"].as_str().unwrap()).collect();
-        assert!(!places.is_empty() && places.iter().all(|pointer| pointer.starts_with(place)), "{route}: {places:?}");
+        let relaxed =
+            answer["louver"]["report"]["relaxed"].as_array().unwrap_or_else(|| panic!("{answer}"));
+        let places: Vec<&str> =
+            relaxed.iter().map(|relaxed| relaxed["pointer"].as_str().unwrap()).collect();
+        assert!(
+            !places.is_empty() && places.iter().all(|pointer| pointer.starts_with(place)),
+            "{route}: {places:?}"
+        );
     }
 }

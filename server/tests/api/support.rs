@@ -29,7 +29,8 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error} in {:?}", self.text))
+        serde_json::from_str(&self.text)
+            .unwrap_or_else(|error| panic!("{error} in {:?}", self.text))
     }
 
     /// The error's code and pointer.
@@ -97,7 +98,10 @@ impl Server {
     }
 
     pub(crate) async fn post(&self, path: &str, body: impl Into<reqwest::Body>) -> Answer {
-        let request = self.client.post(format!("{}{path}", self.base)).header("content-type", "application/json");
+        let request = self
+            .client
+            .post(format!("{}{path}", self.base))
+            .header("content-type", "application/json");
         self.send(request.body(body)).await
     }
 
@@ -132,7 +136,8 @@ impl Server {
     /// A counter or gauge, all labels together.
     pub(crate) async fn metric(&self, name: &str) -> f64 {
         let text = self.get("/metrics").await.text;
-        let of_name = |line: &&str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']));
+        let of_name =
+            |line: &&str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']));
         let lines: Vec<&str> = text.lines().filter(of_name).collect();
         assert!(!lines.is_empty(), "no metric {name} in {text}");
         lines.iter().map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
@@ -153,7 +158,11 @@ impl Server {
 
     /// Waits for the server's own end.
     pub(crate) async fn stopped(self) {
-        tokio::time::timeout(PATIENCE, self.serving).await.expect("the server does not stop").unwrap().unwrap();
+        tokio::time::timeout(PATIENCE, self.serving)
+            .await
+            .expect("the server does not stop")
+            .unwrap()
+            .unwrap();
     }
 }
 
@@ -225,8 +234,7 @@ pub(crate) fn endless() -> Value {
 }
 
 /// Limits under which [`heavy`] is not refused.
-pub(crate) const NO_FUEL_LIMIT: &str =
-    "[limits.schema]\ncompile_fuel = 1000000000000\nautomaton_states = 100000000\ncompiled_states = 100000000\n";
+pub(crate) const NO_FUEL_LIMIT: &str = "[limits.schema]\ncompile_fuel = 1000000000000\nautomaton_states = 100000000\ncompiled_states = 100000000\n";
 
 /// A response format whose automaton has a hundred million states: no one waits for it to compile.
 pub(crate) fn heavy() -> Value {

@@ -66,12 +66,23 @@ impl Texts {
     pub(super) fn new(watched: &Watched) -> Texts {
         let fires = |tag: usize| Some(tag as u32);
         let tags = watched.tags.iter().enumerate().map(|(tag, trigger)| (trigger, fires(tag)));
-        let all: Vec<(&Trigger, Fired)> = tags.chain(watched.stops.iter().map(|stop| (stop, None))).collect();
-        let triggers: Vec<&(&Trigger, Fired)> = all.iter().filter(|(trigger, _)| text_of(trigger).is_some()).collect();
+        let all: Vec<(&Trigger, Fired)> =
+            tags.chain(watched.stops.iter().map(|stop| (stop, None))).collect();
+        let triggers: Vec<&(&Trigger, Fired)> =
+            all.iter().filter(|(trigger, _)| text_of(trigger).is_some()).collect();
         let patterns = triggers.iter().filter_map(|(trigger, _)| text_of(trigger));
-        let patterns: Vec<&[u8]> = patterns.chain(watched.excludes.iter().map(|exclude| &exclude[..])).collect();
+        let patterns: Vec<&[u8]> =
+            patterns.chain(watched.excludes.iter().map(|exclude| &exclude[..])).collect();
         let (trie, nodes) = Trie::new(&patterns);
-        let nothing = Found { matched: 0, excluded: 0, led: 0, stop: false, tag: NONE, tags: NONE, leads: NONE };
+        let nothing = Found {
+            matched: 0,
+            excluded: 0,
+            led: 0,
+            stop: false,
+            tag: NONE,
+            tags: NONE,
+            leads: NONE,
+        };
         let mut found = vec![nothing; trie.len()];
         let mut numbers: BTreeMap<u32, u32> = BTreeMap::new();
         let mut specials: Vec<(u32, Vec<Fired>)> = Vec::new();
@@ -96,7 +107,11 @@ impl Texts {
             match (trigger, fires) {
                 (Trigger::Led(_, special), fires) => {
                     (at.led, at.leads) = (depth, node);
-                    leads.push(Lead { node, special: number(special.raw(), &mut specials), fires: *fires });
+                    leads.push(Lead {
+                        node,
+                        special: number(special.raw(), &mut specials),
+                        fires: *fires,
+                    });
                 }
                 (_, Some(tag)) => (at.matched, at.tag, at.tags) = (depth, *tag, node),
                 (_, None) => (at.matched, at.stop) = (depth, true),
@@ -210,7 +225,8 @@ impl Texts {
 
     /// Memory held, in bytes, roughly.
     pub(super) fn bytes(&self) -> usize {
-        let specials: usize = self.specials.iter().map(|(_, fired)| 32 + fired.len() * size_of::<Fired>()).sum();
+        let specials: usize =
+            self.specials.iter().map(|(_, fired)| 32 + fired.len() * size_of::<Fired>()).sum();
         let nodes = self.trie.len() * (size_of::<Found>() + 3);
         self.trie.bytes_held() + nodes + self.leads.len() * size_of::<Lead>() + specials
     }

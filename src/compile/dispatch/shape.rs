@@ -94,7 +94,8 @@ struct Live {
 impl Shape {
     pub(super) fn new(watched: &Watched, texts: Arc<Texts>, derives: Vec<Derives>) -> Shape {
         let nodes = |of: &[bool]| (0..of.len() as u32).filter(|&node| of[node as usize]).collect();
-        let (plain, committed, fired) = (nodes(&texts.plain), nodes(&texts.committed), nodes(&texts.fired));
+        let (plain, committed, fired) =
+            (nodes(&texts.plain), nodes(&texts.committed), nodes(&texts.fired));
         let mut specials: Vec<Special> = (0..texts.specials.len() as u32)
             .filter(|&special| !texts.specials[special as usize].1.is_empty())
             .map(|special| Special { special, lead: ROOT, committed: false })
@@ -108,7 +109,8 @@ impl Shape {
         specials.dedup();
         let (end, after) = (watched.end, watched.after);
         let live = Live::default();
-        let mut shape = Shape { texts, end, after, derives, plain, committed, fired, specials, live };
+        let mut shape =
+            Shape { texts, end, after, derives, plain, committed, fired, specials, live };
         shape.find_live();
         shape
     }
@@ -127,7 +129,11 @@ impl Shape {
     pub(super) fn bytes(&self) -> usize {
         let nodes = self.plain.len() + self.committed.len() + self.fired.len();
         let live = self.texts.trie.len() * 3;
-        self.texts.bytes() + nodes * 4 + live + self.specials.len() * size_of::<Special>() + self.derives.len() * 2
+        self.texts.bytes()
+            + nodes * 4
+            + live
+            + self.specials.len() * size_of::<Special>()
+            + self.derives.len() * 2
     }
 
     pub(super) fn start(&self) -> u32 {
@@ -161,7 +167,10 @@ impl Shape {
     fn fires_tag(&self, passes: impl Fn(u32) -> bool) -> bool {
         let mut seen = vec![false; self.texts.trie.len()];
         let mut fires = |node: u32| {
-            let new = self.texts.tags(node).take_while(|&node| !std::mem::replace(&mut seen[node as usize], true));
+            let new = self
+                .texts
+                .tags(node)
+                .take_while(|&node| !std::mem::replace(&mut seen[node as usize], true));
             let mut tags = new.filter_map(|node| self.texts.tag(node));
             tags.any(&passes)
         };
@@ -176,7 +185,9 @@ impl Shape {
         let &Special { special, lead, committed } = at;
         let alone = if committed { &[][..] } else { &self.texts.specials[special as usize].1[..] };
         let nodes = self.texts.lead_nodes(lead).take(if committed { 1 } else { usize::MAX });
-        let leads = nodes.flat_map(|node| self.texts.leads_of(node)).filter(move |lead| lead.special == special);
+        let leads = nodes
+            .flat_map(|node| self.texts.leads_of(node))
+            .filter(move |lead| lead.special == special);
         alone.iter().copied().chain(leads.map(|lead| lead.fires))
     }
 
@@ -186,7 +197,8 @@ impl Shape {
         for node in 0..len as u32 {
             steps(1);
             let own = texts.tag(node).is_some_and(|tag| self.derives[tag as usize].something);
-            live.tags[node as usize] = own || node != ROOT && live.tags[texts.trie.fail_of(node) as usize];
+            live.tags[node as usize] =
+                own || node != ROOT && live.tags[texts.trie.fail_of(node) as usize];
         }
         live.after = !self.loops() || self.end != DispatchEnd::AtStop || self.fires_stop();
         self.live = live;
@@ -215,7 +227,8 @@ impl Shape {
         for &node in self.committed.iter().rev() {
             let led = texts.leads_of(node).iter().any(|lead| self.is_live(lead.fires));
             let child = |child: u32| {
-                let fires = !texts.is_excluded(child) && texts.fires(child) && self.is_live_fired(child);
+                let fires =
+                    !texts.is_excluded(child) && texts.fires(child) && self.is_live_fired(child);
                 fires || live[child as usize]
             };
             live[node as usize] = led || texts.trie.children(node).any(child);
@@ -236,14 +249,17 @@ impl Shape {
         for node in 0..len as u32 {
             let own = texts.leads_of(node).iter().any(|lead| self.is_live(lead.fires));
             leads[node as usize] = own || node != ROOT && leads[texts.trie.fail_of(node) as usize];
-            let fires = |child| !texts.is_excluded(child) && texts.fires(child) && self.is_live_fired(child);
+            let fires = |child| {
+                !texts.is_excluded(child) && texts.fires(child) && self.is_live_fired(child)
+            };
             live[node as usize] = alone
                 || leads[node as usize]
                 || texts.trie.returns(node)
                 || node == ROOT
                 || texts.trie.children(node).any(fires);
         }
-        let left: Vec<u32> = self.plain.iter().copied().filter(|&node| !live[node as usize]).collect();
+        let left: Vec<u32> =
+            self.plain.iter().copied().filter(|&node| !live[node as usize]).collect();
         if left.is_empty() {
             return live;
         }
@@ -261,7 +277,9 @@ impl Shape {
                 (node, targets)
             })
             .collect();
-        let back = Grouped::new(len, || rows.iter().flat_map(|(from, targets)| targets.iter().map(|&to| (to, *from))));
+        let back = Grouped::new(len, || {
+            rows.iter().flat_map(|(from, targets)| targets.iter().map(|&to| (to, *from)))
+        });
         back.reached((0..len as u32).filter(|&node| live[node as usize]))
     }
 
@@ -277,7 +295,9 @@ impl Shape {
     fn live(&self, at: At) -> Option<u32> {
         let live = match at {
             At::Start | At::End => true,
-            At::Before(node) | At::After(node) => self.ends_at(at) || self.live.plain[node as usize],
+            At::Before(node) | At::After(node) => {
+                self.ends_at(at) || self.live.plain[node as usize]
+            }
             At::Committed(node) => self.live.committed[node as usize],
             At::Fired(node) => self.is_live_fired(node),
             At::Special(special) => self.is_live_special(&special),
@@ -289,11 +309,13 @@ impl Shape {
     fn ranges(&self) -> [Range<u32>; 5] {
         let after = if self.loops() { self.plain.len() } else { 0 };
         let mut from = END + 1;
-        [self.plain.len(), after, self.committed.len(), self.fired.len(), self.specials.len()].map(|len| {
-            let range = from..from + len as u32;
-            from = range.end;
-            range
-        })
+        [self.plain.len(), after, self.committed.len(), self.fired.len(), self.specials.len()].map(
+            |len| {
+                let range = from..from + len as u32;
+                from = range.end;
+                range
+            },
+        )
     }
 
     fn number(&self, at: At) -> u32 {
@@ -337,7 +359,9 @@ impl Shape {
                 Mark::Text { pending: self.texts.trie.depth(node) }
             }
             At::Fired(node) => Mark::Fired { matched: self.texts.matched(node), special: false },
-            At::Special(at) => Mark::Fired { matched: self.texts.trie.depth(at.lead), special: true },
+            At::Special(at) => {
+                Mark::Fired { matched: self.texts.trie.depth(at.lead), special: true }
+            }
         }
     }
 
@@ -385,7 +409,11 @@ impl Shape {
                 let mut from = 0;
                 while from < row.len() {
                     let len = row[from..].iter().take_while(|&&to| to == row[from]).count();
-                    let on = if let At::Before(_) = at { At::Before(row[from]) } else { At::After(row[from]) };
+                    let on = if let At::Before(_) = at {
+                        At::Before(row[from])
+                    } else {
+                        At::After(row[from])
+                    };
                     self.step((from as u8, (from + len - 1) as u8), (row[from], on), out);
                     from += len;
                 }
@@ -404,7 +432,8 @@ impl Shape {
         let leads = texts.lead_nodes(node).filter(|&lead| !committed || lead == node);
         let led = leads.flat_map(|lead| texts.leads_of(lead));
         let led = led.map(|found| Special { special: found.special, lead: found.node, committed });
-        let alone = self.specials.iter().copied().filter(|special| special.lead == ROOT && !committed);
+        let alone =
+            self.specials.iter().copied().filter(|special| special.lead == ROOT && !committed);
         let mut seen = vec![false; texts.specials.len()];
         for special in led.chain(alone) {
             if std::mem::replace(&mut seen[special.special as usize], true) {

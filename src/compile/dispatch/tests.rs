@@ -21,7 +21,8 @@ fn watched(tags: Vec<Trigger>, stops: Vec<Trigger>, excludes: Vec<Vec<u8>>) -> W
 fn noise(seed: usize, len: usize) -> Vec<u8> {
     let mut state = seed as u64 | 1;
     let byte = |_| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         b' ' + (state >> 40) as u8 % 90
     };
     (0..len).map(byte).collect()
@@ -34,7 +35,9 @@ fn periodic(period: &[u8], len: usize) -> Vec<u8> {
 /// Texts of about `n` bytes in total, by kind.
 const KINDS: &[(&str, Make)] = &[
     ("one long stop", |n| watched(vec![], texts([noise(1, n)]), vec![])),
-    ("one letter and another", |n| watched(vec![], texts([[vec![b'a'; n - 1], vec![b'b']].concat()]), vec![])),
+    ("one letter and another", |n| {
+        watched(vec![], texts([[vec![b'a'; n - 1], vec![b'b']].concat()]), vec![])
+    }),
     ("a period", |n| watched(vec![], texts([periodic(b"abcab", n)]), vec![])),
     ("a long trigger", |n| watched(texts([periodic(b"ab", n)]), vec![], vec![])),
     ("long shared beginnings", |n| {
@@ -48,18 +51,29 @@ const KINDS: &[(&str, Make)] = &[
     }),
     ("every beginning, within a long text", |n| {
         let most = (n as f64).sqrt() as usize;
-        let tags = (1..most).map(|len| vec![b'a'; len]).chain([[vec![b'b'], vec![b'a'; n / 2]].concat()]);
+        let tags =
+            (1..most).map(|len| vec![b'a'; len]).chain([[vec![b'b'], vec![b'a'; n / 2]].concat()]);
         watched(texts(tags), vec![], vec![])
     }),
     ("excludes that overlap", |n| {
-        watched(vec![], texts([b"stop".to_vec()]), (0..n / 32).map(|k| [noise(7, 28), noise(k, 4)].concat()).collect())
+        watched(
+            vec![],
+            texts([b"stop".to_vec()]),
+            (0..n / 32).map(|k| [noise(7, 28), noise(k, 4)].concat()).collect(),
+        )
     }),
     ("excludes within excludes", |n| {
-        watched(vec![], vec![], vec![periodic(b"ab", n / 2), periodic(b"ba", n / 4), periodic(b"b", n / 4)])
+        watched(
+            vec![],
+            vec![],
+            vec![periodic(b"ab", n / 2), periodic(b"ba", n / 4), periodic(b"b", n / 4)],
+        )
     }),
     ("names of many tools", |n| {
-        let name =
-            |k: usize| format!("<function=a_tool_with_a_rather_long_name_that_others_share_{k:05}>").into_bytes();
+        let name = |k: usize| {
+            format!("<function=a_tool_with_a_rather_long_name_that_others_share_{k:05}>")
+                .into_bytes()
+        };
         watched(texts((0..n / 64).map(name)), texts([b"</s>".to_vec()]), vec![])
     }),
     ("bytes of all kinds", |n| {
@@ -67,7 +81,8 @@ const KINDS: &[(&str, Make)] = &[
         watched(vec![], texts(pairs), vec![])
     }),
     ("leads of special tokens", |n| {
-        let led = |k: usize| Trigger::Led(vec![b'a'; 1 + k % 32], SpecialId::from_raw(k as u32 % 7));
+        let led =
+            |k: usize| Trigger::Led(vec![b'a'; 1 + k % 32], SpecialId::from_raw(k as u32 % 7));
         watched((0..n / 16).map(led).collect(), vec![], vec![])
     }),
 ];
@@ -117,7 +132,8 @@ fn texts_are_bounded_before_anything_is_built() {
         // Tags with one trigger are watched for once.
         let tags = vec![(Trigger::Text(b"<t>".to_vec()), body); 500];
         let (stops, excludes) = (texts([noise(3, stop)]), vec![noise(4, excluded)]);
-        let dispatch = Dispatch { tags, stops, excludes, after: AfterTag::End, end: DispatchEnd::AtStop };
+        let dispatch =
+            Dispatch { tags, stops, excludes, after: AfterTag::End, end: DispatchEnd::AtStop };
         let start = builder.rule("text", Expr::Dispatch(Box::new(dispatch)));
         let grammar = builder.finish(start).unwrap();
         let mut result = Ok(());
@@ -138,10 +154,13 @@ fn texts_are_bounded_before_anything_is_built() {
 fn a_thousand_tools_with_long_names_are_watched_for() {
     let mut builder = GrammarBuilder::new();
     let body = builder.rule("body", Expr::text("."));
-    let name = |k: usize| format!("<function={}>", String::from_utf8_lossy(&noise(k * 7 + 1, 64))).into_bytes();
+    let name = |k: usize| {
+        format!("<function={}>", String::from_utf8_lossy(&noise(k * 7 + 1, 64))).into_bytes()
+    };
     let tags: Vec<(Trigger, RuleId)> = (0..1_024).map(|k| (Trigger::Text(name(k)), body)).collect();
     let (stops, excludes) = (texts([b"</s>".to_vec()]), vec![b"<|im_start|>".to_vec()]);
-    let dispatch = Dispatch { tags, stops, excludes, after: AfterTag::Loop, end: DispatchEnd::Anywhere };
+    let dispatch =
+        Dispatch { tags, stops, excludes, after: AfterTag::Loop, end: DispatchEnd::Anywhere };
     assert!(dispatch.bytes() > 64 << 10);
     let start = builder.rule("text", Expr::Dispatch(Box::new(dispatch)));
     Compiled::new(builder.finish(start).unwrap(), &Limits::default()).unwrap();
@@ -151,12 +170,15 @@ fn a_thousand_tools_with_long_names_are_watched_for() {
 #[test]
 fn text_that_can_only_go_on_forbidden_is_left_out() {
     // Behind `x`, every byte is excluded.
-    let excludes = (0..=255u8).map(|byte| vec![b'x', byte]).chain((0..=255u8).map(|byte| vec![byte, byte, b'!']));
+    let excludes = (0..=255u8)
+        .map(|byte| vec![b'x', byte])
+        .chain((0..=255u8).map(|byte| vec![byte, byte, b'!']));
     let mut watched = watched(vec![], texts([b"stop".to_vec()]), excludes.collect());
     watched.end = DispatchEnd::AtStop;
     let shape = Shape::new(&watched, Texts::new(&watched).into(), vec![]);
     let start = shape.closed(shape.start());
-    let reads = |byte: u8| start.edges.iter().any(|edge| (edge.lo..=edge.hi).contains(&u32::from(byte)));
+    let reads =
+        |byte: u8| start.edges.iter().any(|edge| (edge.lo..=edge.hi).contains(&u32::from(byte)));
     assert!((0..=255).all(|byte| reads(byte) == (byte != b'x')));
     // With nothing that could end it, nothing is read at all.
     watched.stops = texts([b"xyz".to_vec()]);

@@ -56,7 +56,8 @@ impl Trie {
                     from = at + 1;
                     continue;
                 };
-                let last = at + 1 == end || texts[sorted[at + 1] as usize].get(depth) != Some(&byte);
+                let last =
+                    at + 1 == end || texts[sorted[at + 1] as usize].get(depth) != Some(&byte);
                 if last {
                     begun.push((from, at + 1));
                     self.push(byte, node as u32, depth as u32 + 1);
@@ -107,8 +108,8 @@ impl Trie {
             if node != ROOT {
                 let fail = self.fail_of(node);
                 let others = self.children(fail);
-                let adds =
-                    others.len() > own.len() || others.into_iter().any(|c| self.child(node, self.byte(c)).is_none());
+                let adds = others.len() > own.len()
+                    || others.into_iter().any(|c| self.child(node, self.byte(c)).is_none());
                 self.jumps[node as usize] = if adds { fail } else { self.jumps[fail as usize] };
                 covered[node as usize] = covered[node as usize].union(&covered[fail as usize]);
             }

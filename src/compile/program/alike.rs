@@ -43,7 +43,8 @@ impl Endings {
     /// names differ, and it would take long to find out.
     fn of(&mut self, unit: &Unit, place: u32) -> u32 {
         let mut edges = unit.main.nfa.edges(place);
-        let inside = edges.next().is_some_and(|e| e.lo == e.hi && is_of_word(e.lo)) && edges.next().is_none();
+        let inside = edges.next().is_some_and(|e| e.lo == e.hi && is_of_word(e.lo))
+            && edges.next().is_none();
         if inside { place } else { self.find(unit, place, &mut { LOOKED_AT }).unwrap_or(place) }
     }
 
@@ -112,13 +113,16 @@ impl Program {
         }
         // No other is known that goes on with the same members, but perhaps no token gets to the end of a name in which they differ.
         let names = self.names_of(instance);
-        let Some(kind) = self.kind(state, |place| names.stand_ins.get(&place).copied()) else { return state };
+        let Some(kind) = self.kind(state, |place| names.stand_ins.get(&place).copied()) else {
+            return state;
+        };
         let first = *self.first_alike.entry(kind).or_insert(state);
         if first == state || !self.is_apart(instance, tokens) {
             return state;
         }
         let covered = self.covered(instance, &names, tokens);
-        let told = |place: u32| names.stand_ins.get(&place).copied().filter(|_| covered.contains(&place));
+        let told =
+            |place: u32| names.stand_ins.get(&place).copied().filter(|_| covered.contains(&place));
         let [kind, other] = [state, first].map(|state| self.kind(state, told));
         if kind == other { first } else { state }
     }
@@ -128,7 +132,9 @@ impl Program {
         let exit = self.blocks[block as usize].exit;
         let alike = self.alike(exit, tokens);
         let State { instance, set, .. } = self.states[state as usize];
-        let Source::Sets(unit, part) = &self.instances[instance as usize].source else { return state };
+        let Source::Sets(unit, part) = &self.instances[instance as usize].source else {
+            return state;
+        };
         let (unit, Some(number)) = (unit.clone(), part.checked_sub(1)) else { return state };
         if alike == exit || alike == Program::RETURN {
             return state;
@@ -145,8 +151,10 @@ impl Program {
         self.members_of(instance)?;
         let mut endings = self.endings.remove(&instance).unwrap_or_default();
         let (unit, number) = self.members_of(instance)?;
-        let stand_in = |place: u32| StandIn { like: endings.of(unit, place), covered: covered(place) };
-        let kind = self.members[number].without_names(unit, (instance, &self.sets[set.range()]), stand_in);
+        let stand_in =
+            |place: u32| StandIn { like: endings.of(unit, place), covered: covered(place) };
+        let kind =
+            self.members[number].without_names(unit, (instance, &self.sets[set.range()]), stand_in);
         self.endings.insert(instance, endings);
         kind
     }
@@ -160,10 +168,13 @@ impl Program {
             let regions = (0..unit.members.len()).filter(|&region| unit.members.may_repeat(region));
             for region in regions {
                 let begin = names.spelled.len();
-                names.spelled.extend(unit.members.spelled(&unit.main.nfa, region).map(|spelled| (region, spelled)));
+                names.spelled.extend(
+                    unit.members.spelled(&unit.main.nfa, region).map(|spelled| (region, spelled)),
+                );
                 // By what stands in for a place, and the byte behind it.
                 let mut known: HashMap<(u32, u8), u32> = HashMap::default();
-                let first = names.spelled[begin..].iter().find_map(|(_, spelled)| Some(spelled.first()?.0));
+                let first =
+                    names.spelled[begin..].iter().find_map(|(_, spelled)| Some(spelled.first()?.0));
                 for (_, spelled) in &names.spelled[begin..] {
                     let mut stand_in = first;
                     for (at, &(place, byte)) in spelled.iter().enumerate() {
@@ -190,8 +201,14 @@ impl Program {
             let bytes: Vec<u8> = spelled.iter().map(|&(_, byte)| byte).collect();
             let read = self.others_read(instance, *region, &bytes);
             // Where three bytes are in no token, each token that begins before them ends in front of the last one at the latest.
-            let last = bytes.windows(3).enumerate().rev().find(|(at, three)| at + 2 <= read && tokens.lack(three));
-            covered.extend(last.into_iter().flat_map(|(at, _)| &spelled[..=at]).map(|&(place, _)| place));
+            let last = bytes
+                .windows(3)
+                .enumerate()
+                .rev()
+                .find(|(at, three)| at + 2 <= read && tokens.lack(three));
+            covered.extend(
+                last.into_iter().flat_map(|(at, _)| &spelled[..=at]).map(|&(place, _)| place),
+            );
         }
         let covered = Arc::new(covered);
         self.covered.insert(instance, covered.clone());
@@ -200,7 +217,9 @@ impl Program {
 
     /// How many of these bytes can be read from where a member begins that may repeat, as far as that can be told.
     fn others_read(&mut self, instance: u32, region: usize, bytes: &[u8]) -> usize {
-        let Some((unit, number)) = self.members_of(instance).map(|(unit, number)| (unit.clone(), number)) else {
+        let Some((unit, number)) =
+            self.members_of(instance).map(|(unit, number)| (unit.clone(), number))
+        else {
             return 0;
         };
         let firsts = self.members[number].others(&unit, region);
@@ -214,7 +233,12 @@ impl Program {
             }
             next.clear();
             for &state in &level {
-                next.extend(self.byte_edges(state).iter().filter(|e| e.lo <= byte && byte <= e.hi).map(|e| e.to));
+                next.extend(
+                    self.byte_edges(state)
+                        .iter()
+                        .filter(|e| e.lo <= byte && byte <= e.hi)
+                        .map(|e| e.to),
+                );
             }
             next.sort_unstable();
             next.dedup();
@@ -244,7 +268,8 @@ impl Program {
 
     /// `None` where that cannot be told.
     fn find_apart(&mut self, instance: u32, tokens: &Triples) -> Option<bool> {
-        let (unit, number) = self.members_of(instance).map(|(unit, number)| (unit.clone(), number))?;
+        let (unit, number) =
+            self.members_of(instance).map(|(unit, number)| (unit.clone(), number))?;
         for region in 0..unit.members.len() {
             let last = separating(&unit, region)?;
             let mut start = |with_others: bool| {
@@ -255,7 +280,8 @@ impl Program {
             let (common, next) = self.beginnings(starts)?;
             let texts = last.iter().flat_map(|&l| next.iter().map(move |&n| (l, n)));
             for (last, next) in texts {
-                let text: Vec<u8> = [last].into_iter().chain(common.iter().copied()).chain([next]).collect();
+                let text: Vec<u8> =
+                    [last].into_iter().chain(common.iter().copied()).chain([next]).collect();
                 if !tokens.lack(&text) {
                     return Some(false);
                 }
@@ -275,7 +301,8 @@ impl Program {
     fn beginnings(&mut self, starts: [u32; 2]) -> Option<(Vec<u8>, Vec<u8>)> {
         let mut levels = [Vec::new(), Vec::new()];
         let mut common = Vec::new();
-        let mut goes_on = starts.iter().zip(&mut levels).all(|(&start, level)| self.readers(start, level, DEPTH));
+        let mut goes_on =
+            starts.iter().zip(&mut levels).all(|(&start, level)| self.readers(start, level, DEPTH));
         while goes_on && common.len() < COMMON {
             let edges = levels.each_ref().map(|level| -> Vec<ByteEdge> {
                 level.iter().flat_map(|&state| self.byte_edges(state).iter().copied()).collect()
@@ -323,7 +350,9 @@ impl Program {
 
 /// Whether a symbol is a byte that names are made of, or one of the quotes around them.
 fn is_of_word(symbol: u32) -> bool {
-    u8::try_from(symbol).is_ok_and(|byte| byte.is_ascii_alphanumeric() || b"_-\"".contains(&byte) || !byte.is_ascii())
+    u8::try_from(symbol).is_ok_and(|byte| {
+        byte.is_ascii_alphanumeric() || b"_-\"".contains(&byte) || !byte.is_ascii()
+    })
 }
 
 /// All bytes of a separator; none where it calls what is not white space, or may be empty.
@@ -334,7 +363,9 @@ fn separating(unit: &Unit, region: usize) -> Option<Vec<u8>> {
             Symbol::Byte(_) => ranges.push((lo, hi)),
             Symbol::Block(block) => {
                 let nfa = &unit.blocks.get(block as usize)?.body.nfa;
-                ranges.extend((0..nfa.len() as u32).flat_map(|state| nfa.edges(state)).map(|e| (e.lo, e.hi)));
+                ranges.extend(
+                    (0..nfa.len() as u32).flat_map(|state| nfa.edges(state)).map(|e| (e.lo, e.hi)),
+                );
             }
             _ => return None,
         }

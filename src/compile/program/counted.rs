@@ -10,7 +10,10 @@ impl Program {
     /// How many steps of a graph are still told apart by their number, at most; none where steps are not counted.
     pub(crate) fn steps(&self, state: u32) -> u32 {
         let State { instance, set, .. } = self.states[state as usize];
-        let Some(Source::Counted(unit)) = self.instances.get(instance as usize).map(|i| &i.source) else { return 0 };
+        let Some(Source::Counted(unit)) = self.instances.get(instance as usize).map(|i| &i.source)
+        else {
+            return 0;
+        };
         let Some(counts) = &unit.counts else { return 0 };
         let all = self.sets[set.range()].chunks_exact(2).filter(|pair| pair[1] != FAR);
         all.map(|pair| counts.max.unwrap_or(counts.min).saturating_sub(pair[1])).max().unwrap_or(0)

@@ -15,7 +15,8 @@ impl Program {
             return;
         }
         let State { instance, set, .. } = self.states[state as usize];
-        let (mut bytes, mut calls) = (std::mem::take(&mut self.scratch.bytes), std::mem::take(&mut self.scratch.calls));
+        let (mut bytes, mut calls) =
+            (std::mem::take(&mut self.scratch.bytes), std::mem::take(&mut self.scratch.calls));
         let (mut specials, mut enters) =
             (std::mem::take(&mut self.scratch.specials), std::mem::take(&mut self.scratch.enters));
         bytes.clear();
@@ -36,7 +37,9 @@ impl Program {
                     match Symbol::decode(e.lo) {
                         Symbol::Byte(_) => push_edge(&mut bytes, e.lo, e.hi, to),
                         Symbol::Call(trigger) => {
-                            calls.extend(dispatch.called(trigger).iter().map(|rule| (rule + first, to)));
+                            calls.extend(
+                                dispatch.called(trigger).iter().map(|rule| (rule + first, to)),
+                            );
                         }
                         Symbol::Special(special) => specials.push((special, to)),
                         Symbol::Block(_) => debug_assert!(false, "a dispatch has no blocks"),
@@ -47,7 +50,12 @@ impl Program {
             }
             Source::Counted(unit) => {
                 if let Some(counts) = &unit.counts {
-                    self.counted(instance, (&unit, counts), set, (&mut bytes, &mut calls, &mut specials));
+                    self.counted(
+                        instance,
+                        (&unit, counts),
+                        set,
+                        (&mut bytes, &mut calls, &mut specials),
+                    );
                 }
             }
             Source::Sets(unit, _) | Source::Members(unit, _) => {
@@ -62,7 +70,8 @@ impl Program {
             span
         }
         let (b, c) = (append(&mut self.byte_edges, &bytes), append(&mut self.call_edges, &calls));
-        let (s, e) = (append(&mut self.special_edges, &specials), append(&mut self.enter_edges, &enters));
+        let (s, e) =
+            (append(&mut self.special_edges, &specials), append(&mut self.enter_edges, &enters));
         let at = &mut self.states[state as usize];
         (at.bytes, at.calls, at.specials, at.enters, at.expanded) = (b, c, s, e, true);
         (self.scratch.bytes, self.scratch.calls) = (bytes, calls);
@@ -78,7 +87,9 @@ impl Program {
             Source::Members(unit, number) => self.members[*number as usize].one_edge(unit, from),
             Source::Dfa(_) | Source::Dispatch(_) | Source::Counted(_) => None,
         };
-        let Some(edge) = one.filter(|edge| edge.lo == edge.hi && edge.lo <= 255) else { return false };
+        let Some(edge) = one.filter(|edge| edge.lo == edge.hi && edge.lo <= 255) else {
+            return false;
+        };
         let byte = edge.lo as u8;
         let to = self.intern(instance, &[edge.to]);
         let at = self.byte_edges.len() as u32;
@@ -113,7 +124,9 @@ impl Program {
                 *left = left.saturating_add(grown.saturating_mul(unit.main.nfa.len() as u32 * 4));
             }
             // Closed where they are made.
-            Source::Dfa(_) | Source::Dispatch(_) | Source::Counted(_) => set.clone_from(&from.to_vec()),
+            Source::Dfa(_) | Source::Dispatch(_) | Source::Counted(_) => {
+                set.clone_from(&from.to_vec())
+            }
         }
     }
 
@@ -162,7 +175,9 @@ impl Program {
                 let (lo, hi) = (pair[0], pair[1] - 1);
                 fuel::charge(edges.len() / 4);
                 targets.clear();
-                targets.extend(edges.iter().take_while(|e| e.lo <= lo).filter(|e| e.hi >= lo).map(|e| e.to));
+                targets.extend(
+                    edges.iter().take_while(|e| e.lo <= lo).filter(|e| e.hi >= lo).map(|e| e.to),
+                );
                 if !targets.is_empty() {
                     self.lead(instance, (lo, hi, &targets), bytes);
                 }
@@ -172,7 +187,12 @@ impl Program {
     }
 
     /// Adds what `lo..=hi` leads to.
-    fn lead(&mut self, instance: u32, (lo, hi, targets): (u32, u32, &[u32]), bytes: &mut Vec<ByteEdge>) {
+    fn lead(
+        &mut self,
+        instance: u32,
+        (lo, hi, targets): (u32, u32, &[u32]),
+        bytes: &mut Vec<ByteEdge>,
+    ) {
         let mut set = std::mem::take(&mut self.scratch.set);
         self.close(instance, targets, &mut set);
         if set.len() > 1 && self.instances[instance as usize].left == 0 {
@@ -299,7 +319,13 @@ impl Scratch {
     }
 
     /// As [`Scratch::close`], in a rule with sets of members.
-    fn close_members(&mut self, unit: &Unit, states: &mut MemberStates, from: &[u32], set: &mut Vec<u32>) {
+    fn close_members(
+        &mut self,
+        unit: &Unit,
+        states: &mut MemberStates,
+        from: &[u32],
+        set: &mut Vec<u32>,
+    ) {
         set.clear();
         let places = unit.main.nfa.len();
         self.begin_round(places);

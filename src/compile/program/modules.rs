@@ -85,7 +85,8 @@ impl Program {
         let compiled = self.compiled.module(rule)?.clone();
         let from = self.rules.len() as u32;
         let known = self.compiled.rules.iter().chain(&self.joined);
-        let (rank, component) = known.fold((0, 0), |(r, c), facts| (r.max(facts.rank), c.max(facts.component)));
+        let (rank, component) =
+            known.fold((0, 0), |(r, c), facts| (r.max(facts.rank), c.max(facts.component)));
         self.joined.extend(compiled.rules.iter().map(|facts| RuleFacts {
             // Callers come first.
             rank: facts.rank + rank + 1,

@@ -60,7 +60,9 @@ impl Program {
         let Some(unit) = unit(&self.instances, instance) else { return false };
         let (Some(nodes), set) = (unit.graph, &self.sets[set.range()]) else { return false };
         match &unit.counts {
-            Some(counts) => set.iter().step_by(2).any(|&state| counts.begins_at[state as usize] != NONE),
+            Some(counts) => {
+                set.iter().step_by(2).any(|&state| counts.begins_at[state as usize] != NONE)
+            }
             None => set.iter().any(|&state| nodes.of(state).is_some()),
         }
     }
@@ -75,12 +77,16 @@ impl Program {
         let set = &self.sets[set.range()];
         let (node, steps) = match &unit.counts {
             Some(counts) => match *set {
-                [begin, steps, ..] => (Some(counts.begins_at[begin as usize]).filter(|&node| node != NONE), steps),
+                [begin, steps, ..] => {
+                    (Some(counts.begins_at[begin as usize]).filter(|&node| node != NONE), steps)
+                }
                 _ => (None, FAR),
             },
             None => (set.iter().find_map(|&state| nodes.of(state)), FAR),
         };
-        let at = node.map(|node| AtNode { instance, node, steps }).filter(|&at| self.state_at(at) == state);
+        let at = node
+            .map(|node| AtNode { instance, node, steps })
+            .filter(|&at| self.state_at(at) == state);
         self.at_nodes.insert(state, at);
         at
     }
@@ -130,7 +136,9 @@ impl Program {
         if first == at.node {
             return Ok(first);
         }
-        let moves = likes.moves.get_or_insert_with(|| Moves::of(&unit.main.nfa, (nodes.first, nodes.count, nodes.end)));
+        let moves = likes.moves.get_or_insert_with(|| {
+            Moves::of(&unit.main.nfa, (nodes.first, nodes.count, nodes.end))
+        });
         let Some(moves) = moves else { return Ok(at.node) };
         for &(node, measured) in &likes.measured {
             let Some(most) = measured else { return Ok(at.node) };

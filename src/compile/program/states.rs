@@ -51,7 +51,11 @@ impl Program {
     /// Whether a rule is its language and nothing else.
     fn says_nothing_of(&self, rule: u32) -> bool {
         let (compiled, from) = self.home(rule);
-        let plain = compiled.parsed.rules.get((rule - from) as usize).is_some_and(|rule| rule.attributes.is_empty());
+        let plain = compiled
+            .parsed
+            .rules
+            .get((rule - from) as usize)
+            .is_some_and(|rule| rule.attributes.is_empty());
         plain && self.compiled.keeps_no_account() && !self.facts(rule).kept && !self.is_shape
     }
 
@@ -67,7 +71,9 @@ impl Program {
                 set.clear();
                 set.push(dispatch.start());
             }
-            Source::Sets(unit, part) => self.close(instance, &[unit.part(part).nfa.start()], &mut set),
+            Source::Sets(unit, part) => {
+                self.close(instance, &[unit.part(part).nfa.start()], &mut set)
+            }
             Source::Members(unit, number) => {
                 let start = self.members[number as usize].start(&unit);
                 self.close(instance, &[start], &mut set);
@@ -85,7 +91,8 @@ impl Program {
 
     /// The state of a set. Nothing but a return is [`Program::RETURN`].
     pub(super) fn intern(&mut self, instance: u32, set: &[u32]) -> u32 {
-        if let Instance { source: Source::Dfa(dfa), merged: true, .. } = &self.instances[instance as usize]
+        if let Instance { source: Source::Dfa(dfa), merged: true, .. } =
+            &self.instances[instance as usize]
             && let Some(residuals) = residuals::of(dfa)
         {
             let residual = residuals[set[0] as usize];
@@ -126,7 +133,12 @@ impl Program {
     }
 
     /// Adds the state of a set that has none yet, of which it is known whether it is final, reads something, calls something.
-    fn push(&mut self, instance: u32, set: &[u32], (is_final, scannable, calling): (bool, bool, bool)) -> u32 {
+    fn push(
+        &mut self,
+        instance: u32,
+        set: &[u32],
+        (is_final, scannable, calling): (bool, bool, bool),
+    ) -> u32 {
         let Instance { rule, block, source, .. } = &self.instances[instance as usize];
         // One state stands for all returns, but for those that a trace asks the mark of.
         let mark = match source {

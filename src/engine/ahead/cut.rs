@@ -45,13 +45,36 @@ mod tests {
 
     #[test]
     fn words_are_cut_as_they_are_merged() {
-        let tokens: &[&[u8]] =
-            &[b"n", b"i", b"g", b"h", b"t", b"s", b"ht", b"ig", b"ight", b"ights", b"ni", b"night", b"_n", b"\xC3\xA9"];
-        let entries = tokens.iter().zip(0..).map(|(bytes, id)| (*bytes, TokenId::from_raw(id))).collect();
+        let tokens: &[&[u8]] = &[
+            b"n",
+            b"i",
+            b"g",
+            b"h",
+            b"t",
+            b"s",
+            b"ht",
+            b"ig",
+            b"ight",
+            b"ights",
+            b"ni",
+            b"night",
+            b"_n",
+            b"\xC3\xA9",
+        ];
+        let entries =
+            tokens.iter().zip(0..).map(|(bytes, id)| (*bytes, TokenId::from_raw(id))).collect();
         let trie = Trie::build(entries);
-        for (word, want) in
-            [("nights", 1), ("night", 5), ("ni", 2), ("_ni", 1), ("_n", 2), ("", 0), ("x", 1), ("é", 2), ("éx", 2)]
-        {
+        for (word, want) in [
+            ("nights", 1),
+            ("night", 5),
+            ("ni", 2),
+            ("_ni", 1),
+            ("_n", 2),
+            ("", 0),
+            ("x", 1),
+            ("é", 2),
+            ("éx", 2),
+        ] {
             assert_eq!(first(&trie, word.as_bytes()), want, "{word}");
         }
     }

@@ -189,7 +189,8 @@ impl Places {
     pub(super) fn new(parser: &mut Parser, room: usize, most: usize) -> Places {
         let config = parser.start();
         let normal = parser.normal(config);
-        let start = Place { config, normal, from: None, path: Rc::new([]), likely: 1.0, last: None };
+        let start =
+            Place { config, normal, from: None, path: Rc::new([]), likely: 1.0, last: None };
         let rank = Rank { likely: 1.0, number: 0 };
         Places {
             open: BTreeMap::from([(rank, start)]),
@@ -292,7 +293,14 @@ impl Places {
             };
             let (likely, path): (f64, Rc<[Symbol]>) = (place.likely * likely, path.into());
             let normal = parser.normal(to);
-            if !self.add(Place { config: to, normal, from: Some(at), path: path.clone(), likely, last }) {
+            if !self.add(Place {
+                config: to,
+                normal,
+                from: Some(at),
+                path: path.clone(),
+                likely,
+                last,
+            }) {
                 known.push(path);
             }
         }
@@ -307,7 +315,8 @@ impl Places {
         place: &Place,
         found: &mut Found,
     ) -> Result<(), ParserLimit> {
-        let begin = Inside { config: place.config, node: 0, likely: 1.0, path: Vec::new(), token: None };
+        let begin =
+            Inside { config: place.config, node: 0, likely: 1.0, path: Vec::new(), token: None };
         let unlikely = UNLIKELY.max(self.least() / place.likely);
         let mut open = vec![begin];
         let mut nodes = 0;
@@ -322,13 +331,16 @@ impl Places {
                 None => place.last,
             };
             let ends_here = token.filter(|token| token.0 == path.len());
-            let branches = self.branches(parser, trie, (config, node), (last, unlikely / likely))?;
+            let branches =
+                self.branches(parser, trie, (config, node), (last, unlikely / likely))?;
             if let (true, Some((len, to))) = (branches.is_empty(), token) {
                 found.add(to, likely, &path[..len]);
             }
             for branch in branches {
                 let likely = likely * branch.likely;
-                if let (Some((_, to)), Symbol::Byte(byte), Some(_)) = (ends_here, branch.symbol, branch.child) {
+                if let (Some((_, to)), Symbol::Byte(byte), Some(_)) =
+                    (ends_here, branch.symbol, branch.child)
+                {
                     let word_ends = last.is_some_and(|last| kind(last) != kind(byte));
                     found.add(to, likely * if word_ends { SHORT.0 } else { SHORT.1 }, &path);
                 }
@@ -364,7 +376,13 @@ impl Places {
     }
 
     /// Moves the ends of tokens to where tokenizers cut the words that they begin, as far as the grammar says what words those are.
-    fn cut(&mut self, parser: &mut Parser, trie: &Trie, place: &Place, found: &mut Found) -> Result<(), ParserLimit> {
+    fn cut(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        place: &Place,
+        found: &mut Found,
+    ) -> Result<(), ParserLimit> {
         let least = self.least() / place.likely;
         let mut others: Vec<(ConfigId, f64, Vec<Symbol>)> = Vec::new();
         for way in found.list.iter_mut().filter(|way| way.likely >= least) {
@@ -374,7 +392,9 @@ impl Places {
             });
             let mut word: Vec<u8> = bytes.collect();
             // Letters behind at most one other byte, or signs behind at most a space.
-            let Some(&head) = word.first().filter(|_| word.len() == way.path.len()) else { continue };
+            let Some(&head) = word.first().filter(|_| word.len() == way.path.len()) else {
+                continue;
+            };
             let is_of: fn(&u8) -> bool = match word.last() {
                 Some(last) if is_sign(last) => is_sign,
                 _ => u8::is_ascii_alphabetic,
@@ -430,12 +450,16 @@ impl Places {
             return Ok(None);
         }
         let (mut next, mut is_over) = (None, false);
-        for (_, group) in (0..).zip(&outlook.groups).filter(|(number, _)| outlook.text != Some(*number)) {
+        for (_, group) in
+            (0..).zip(&outlook.groups).filter(|(number, _)| outlook.text != Some(*number))
+        {
             match group.bytes.iter().next().filter(is_of) {
                 // Only another name than the one that goes on ends here.
                 _ if outlook.names && group.classes & NAMES == 0 => {}
                 None if !group.bytes.iter().any(|byte| is_of(&byte)) => is_over = true,
-                Some(byte) if group.bytes.len() == 1 && next.is_none() => next = Some((byte, group.to)),
+                Some(byte) if group.bytes.len() == 1 && next.is_none() => {
+                    next = Some((byte, group.to))
+                }
                 _ => return Ok(None),
             }
         }
@@ -443,7 +467,11 @@ impl Places {
     }
 
     /// What can follow a place. Remembered.
-    fn outlook(&mut self, parser: &mut Parser, config: ConfigId) -> Result<Rc<Outlook>, ParserLimit> {
+    fn outlook(
+        &mut self,
+        parser: &mut Parser,
+        config: ConfigId,
+    ) -> Result<Rc<Outlook>, ParserLimit> {
         if let Some(known) = self.known.get(&config) {
             return Ok(known.clone());
         }
@@ -453,9 +481,15 @@ impl Places {
         let reads = parser.allowed(config);
         let sets = if reads.len() == 1 { vec![reads] } else { parser.alike(config) };
         // What cannot be likely is not followed, unless nothing else is there, or it may be a trigger.
-        let likely = ByteSet::range(b' ', b'~').intersect(&ByteSet::of(b"\\").complement()).union(&ByteSet::of(b"\n"));
+        let likely = ByteSet::range(b' ', b'~')
+            .intersect(&ByteSet::of(b"\\").complement())
+            .union(&ByteSet::of(b"\n"));
         let is_likely = |bytes: &ByteSet| bytes.meets(&likely);
-        let is_dispatch = parser.store().items(config).iter().any(|item| parser.program().is_dispatch(item.state));
+        let is_dispatch = parser
+            .store()
+            .items(config)
+            .iter()
+            .any(|item| parser.program().is_dispatch(item.state));
         let all = is_dispatch || !sets.iter().any(is_likely);
         for bytes in sets.iter().filter(|bytes| all || is_likely(bytes)) {
             let Some(byte) = bytes.iter().next() else { continue };
@@ -478,10 +512,13 @@ impl Places {
                 group.classes |= 1 << CLASS_OF[usize::from(byte)];
             }
         }
-        let names = groups.iter().any(|group| group.bytes.len() < MANY && group.classes & !NAMES == 0);
+        let names =
+            groups.iter().any(|group| group.bytes.len() < MANY && group.classes & !NAMES == 0);
         self.steps += items / ITEMS;
         let begun = pending > 0 && groups.iter().any(|group| group.triggers);
-        let text = groups.iter().position(|group| group.bytes.len() >= TEXT && group.classes & LETTERS != 0);
+        let text = groups
+            .iter()
+            .position(|group| group.bytes.len() >= TEXT && group.classes & LETTERS != 0);
         let kind = match text.map(|text| groups[text].to) {
             None => Text::No,
             Some(to) if parser.normal(to) == parser.normal(config) => Text::Here,
@@ -490,8 +527,10 @@ impl Places {
                 false => Text::Counted,
             },
         };
-        let likely: Vec<Option<Likely>> = groups.iter().map(|group| parser.likely(group.to)).collect();
-        let declared = likely.iter().filter(|likely| likely.is_none_or(|likely| !likely.is_undeclared()));
+        let likely: Vec<Option<Likely>> =
+            groups.iter().map(|group| parser.likely(group.to)).collect();
+        let declared =
+            likely.iter().filter(|likely| likely.is_none_or(|likely| !likely.is_undeclared()));
         let behind = |likely: &Option<Likely>| match likely {
             Some(Likely::Behind(likely)) => Some(*likely),
             _ => None,
@@ -508,15 +547,21 @@ impl Places {
         let mut specials: Vec<u32> = parser.specials(config).collect();
         specials.sort_unstable();
         specials.dedup();
-        let specials = specials.into_iter().map(|special| Ok((special, parser.step_special(config, special)?)));
+        let specials = specials
+            .into_iter()
+            .map(|special| Ok((special, parser.step_special(config, special)?)));
         let specials: Vec<(u32, ConfigId)> = specials.collect::<Result<_, ParserLimit>>()?;
         // Whoever has a special token does not spell it.
-        let texts = specials.iter().filter_map(|&(special, _)| match &parser.compiled().specials()[special as usize] {
-            SpecialToken::Name(name) => name.bytes().next(),
-            _ => None,
+        let texts = specials.iter().filter_map(|&(special, _)| {
+            match &parser.compiled().specials()[special as usize] {
+                SpecialToken::Name(name) => name.bytes().next(),
+                _ => None,
+            }
         });
         let spelled = ByteSet::of(&texts.collect::<Vec<u8>>());
-        for group in groups.iter_mut().filter(|group| group.bytes.len() == 1 && group.bytes.meets(&spelled)) {
+        for group in
+            groups.iter_mut().filter(|group| group.bytes.len() == 1 && group.bytes.meets(&spelled))
+        {
             group.likely *= SPELLED;
         }
         let outlook = Rc::new(Outlook { groups, specials, text, kind, by_byte, names, begun });
@@ -533,7 +578,10 @@ impl Places {
             return Ok(known);
         }
         let letters = ByteSet::range(b'a', b'z');
-        let text = parser.alike(config).into_iter().find(|bytes| bytes.len() >= TEXT && bytes.meets(&letters));
+        let text = parser
+            .alike(config)
+            .into_iter()
+            .find(|bytes| bytes.len() >= TEXT && bytes.meets(&letters));
         let mut is_text = false;
         if let Some(byte) = text.and_then(|text| text.iter().next()) {
             let to = parser.step(config, byte)?;
@@ -560,7 +608,8 @@ impl Places {
         // Of each group, the byte with which most tokens go on.
         let mut most: Vec<(f64, u32)> = Vec::with_capacity(groups.len());
         for (number, group) in groups.iter().enumerate() {
-            let classes = CLASSES.iter().enumerate().filter(|(class, _)| group.classes >> class & 1 == 1);
+            let classes =
+                CLASSES.iter().enumerate().filter(|(class, _)| group.classes >> class & 1 == 1);
             let likeliest = classes.map(|(_, &byte)| weight(byte, last)).fold(0.0, f64::max);
             most.push((likeliest, 0));
             let likely = match (*text == Some(number), kind) {
@@ -585,7 +634,13 @@ impl Places {
             });
         }
         for &(special, to) in specials {
-            out.push(Branch { symbol: Symbol::Special(special), to, child: None, likely: 1.0, many: false });
+            out.push(Branch {
+                symbol: Symbol::Special(special),
+                to,
+                child: None,
+                likely: 1.0,
+                many: false,
+            });
         }
         let sum: f64 = out.iter().map(|branch| branch.likely).sum();
         out.iter_mut().for_each(|branch| branch.likely /= sum.max(f64::MIN_POSITIVE));

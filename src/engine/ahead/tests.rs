@@ -10,13 +10,24 @@ use crate::vocab::Vocabulary;
 
 const SCHEMA: &str = r#"{"type": "object", "properties": {"title": {"type": "string", "maxLength": 90}, "n": {"type": "integer"},
     "tags": {"type": "array", "items": {"enum": ["alpha", "beta", "gamma"]}}}, "required": ["title", "tags"]}"#;
-const TEXT: &str = r#"{"title": "some words", "n": 12, "tags": ["beta", "gamma"], "more": [null, {"x": 1.5}]}"#;
+const TEXT: &str =
+    r#"{"title": "some words", "n": 12, "tags": ["beta", "gamma"], "more": [null, {"x": 1.5}]}"#;
 
 fn engine(options: EngineOptions) -> Engine {
-    let words: Vec<String> =
-        (0..2_000u32).map(|i| format!("{}{}", ["w", "\"", " x", "ta"][i as usize % 4], i)).collect();
+    let words: Vec<String> = (0..2_000u32)
+        .map(|i| format!("{}{}", ["w", "\"", " x", "ta"][i as usize % 4], i))
+        .collect();
     let mut extra: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
-    extra.extend([b"\"tit".as_slice(), b"le\": \"", b"some", b" words", b"\", \"", b"\"tags\": [", b"eta\"", b"12, "]);
+    extra.extend([
+        b"\"tit".as_slice(),
+        b"le\": \"",
+        b"some",
+        b" words",
+        b"\", \"",
+        b"\"tags\": [",
+        b"eta\"",
+        b"12, ",
+    ]);
     Engine::new(Arc::new(Vocabulary::toy(&extra)), options)
 }
 
@@ -83,19 +94,26 @@ fn prepared_masks_are_used() {
         assert_eq!(masks(&constraint, |_| {}), want);
         assert!(engine.stats().ahead_used > 1, "{:?}", engine.stats());
         // What is known is not made again.
-        let again = constraint.prepare(PrepareBudget { places: 20, ..PrepareBudget::default() }).wait();
+        let again =
+            constraint.prepare(PrepareBudget { places: 20, ..PrepareBudget::default() }).wait();
         assert_eq!((again.places, again.built, again.known), (20, 0, 20));
         assert_eq!(engine.stats().ahead_places, (report.places + 20) as u64);
-        let again = constraint.prepare(PrepareBudget { places: 20, ..PrepareBudget::default() }).wait();
+        let again =
+            constraint.prepare(PrepareBudget { places: 20, ..PrepareBudget::default() }).wait();
         assert_eq!((again.places, again.built, again.known), (20, 0, 20));
-        assert_eq!(engine.stats().ahead_places, (report.places + 20) as u64, "known without a look");
+        assert_eq!(
+            engine.stats().ahead_places,
+            (report.places + 20) as u64,
+            "known without a look"
+        );
     }
 }
 
 #[test]
 fn prefetched_masks_are_used() {
     let engine = engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
-    let plain = super::tests::engine(EngineOptions { background_threads: 0, ..EngineOptions::default() });
+    let plain =
+        super::tests::engine(EngineOptions { background_threads: 0, ..EngineOptions::default() });
     let constraint = constraint(&engine);
     let text = bytes(TEXT);
     let prefetch = |matcher: &Matcher| {
@@ -106,7 +124,10 @@ fn prefetched_masks_are_used() {
     let got = masks(&constraint, prefetch);
     assert_eq!(got, masks(&super::tests::constraint(&plain), |_| {}));
     let stats = engine.stats();
-    assert_eq!((stats.prefetches as usize, stats.ahead_lost, stats.ahead_panics), (text.len(), 0, 0));
+    assert_eq!(
+        (stats.prefetches as usize, stats.ahead_lost, stats.ahead_panics),
+        (text.len(), 0, 0)
+    );
     // Every mask but the first was made ahead, and every one that was made was used.
     assert!(stats.ahead_built > 20 && stats.ahead_used == stats.ahead_built, "{stats:?}");
     assert!(stats.ahead_known as usize >= text.len(), "{stats:?}");
@@ -119,8 +140,12 @@ fn masks_stay_the_same_while_others_work() {
     // With little memory, caches are emptied under everyone's feet.
     for parser_bytes in [Limits::default().parser_bytes, 40_000] {
         let limits = Limits { parser_bytes, mask_bytes: 20_000, ..Limits::default() };
-        let engine =
-            engine(EngineOptions { limits, background_threads: 3, batch_threads: 2, ..EngineOptions::default() });
+        let engine = engine(EngineOptions {
+            limits,
+            background_threads: 3,
+            batch_threads: 2,
+            ..EngineOptions::default()
+        });
         let constraint = constraint(&engine);
         let prepared = constraint.prepare(PrepareBudget::default());
         std::thread::scope(|scope| {
@@ -130,13 +155,17 @@ fn masks_stay_the_same_while_others_work() {
                     let width = constraint.vocab().width();
                     let likely = |m: &Matcher| -> Vec<TokenId> {
                         let at = m.tokens().len() * 37 + seed;
-                        (0..4).map(|i| TokenId::new((at + i * 911) % width)).chain(bytes("{}[]\"\\,x1")).collect()
+                        (0..4)
+                            .map(|i| TokenId::new((at + i * 911) % width))
+                            .chain(bytes("{}[]\"\\,x1"))
+                            .collect()
                     };
                     let got = masks(constraint, |m| {
                         m.prefetch(&likely(m));
                         let mut other = m.clone();
                         let mut row = vec![0; constraint.vocab().mask_words()];
-                        let status = engine.fill_masks(std::iter::once(&mut other), &mut row).unwrap();
+                        let status =
+                            engine.fill_masks(std::iter::once(&mut other), &mut row).unwrap();
                         assert!(matches!(status[0], RowStatus::Constrained));
                     });
                     assert_eq!(&got, want);
@@ -145,7 +174,10 @@ fn masks_stay_the_same_while_others_work() {
         });
         prepared.wait();
         assert_eq!(engine.stats().ahead_panics, 0);
-        assert_eq!(constraint.index.lock().epoch > 0, parser_bytes < Limits::default().parser_bytes);
+        assert_eq!(
+            constraint.index.lock().epoch > 0,
+            parser_bytes < Limits::default().parser_bytes
+        );
     }
 }
 
@@ -158,7 +190,8 @@ fn a_panic_ahead_costs_its_work_only() {
     assert_eq!(report.built, 2);
     engine.shared.background.settle();
     assert_eq!(engine.stats().ahead_panics, 1);
-    let plain = super::tests::engine(EngineOptions { background_threads: 0, ..EngineOptions::default() });
+    let plain =
+        super::tests::engine(EngineOptions { background_threads: 0, ..EngineOptions::default() });
     assert_eq!(masks(&constraint, |_| {}), masks(&super::tests::constraint(&plain), |_| {}));
     assert!(constraint.prepare(PrepareBudget::default()).wait().built > 0);
 }
@@ -173,7 +206,13 @@ fn nothing_waits_for_ever() {
     // The engine goes before the work is done.
     let engine = engine(EngineOptions::default());
     let handles: Vec<Prepared> = (0..20)
-        .map(|_| constraint(&engine).prepare(PrepareBudget { masks: 10_000, steps: 1_000_000, places: 10_000 }))
+        .map(|_| {
+            constraint(&engine).prepare(PrepareBudget {
+                masks: 10_000,
+                steps: 1_000_000,
+                places: 10_000,
+            })
+        })
         .collect();
     let last = constraint(&engine);
     drop(engine);
@@ -202,7 +241,8 @@ fn too_many_requests_drop_the_oldest() {
     // One may have been taken up before it had to wait.
     let waited = TEXT.len() as u64 - 64;
     assert!(
-        stats.prefetches == TEXT.len() as u64 && [waited, waited - 1].contains(&stats.prefetches_dropped),
+        stats.prefetches == TEXT.len() as u64
+            && [waited, waited - 1].contains(&stats.prefetches_dropped),
         "{stats:?}"
     );
     assert!(stats.ahead_built > 0 && stats.ahead_panics == 0, "{stats:?}");
@@ -211,7 +251,8 @@ fn too_many_requests_drop_the_oldest() {
 /// How many of the masks along a text, cut into the longest tokens, were made ahead; each is counted once.
 fn share(engine: &Engine, constraint: &Constraint, text: &str) -> (u64, usize) {
     let vocab = engine.vocab();
-    let (mut matcher, mut row, mut seen) = (constraint.matcher(), vec![0; vocab.mask_words()], Vec::new());
+    let (mut matcher, mut row, mut seen) =
+        (constraint.matcher(), vec![0; vocab.mask_words()], Vec::new());
     let mut left = text.as_bytes();
     loop {
         matcher.fill_mask(&mut row);
@@ -239,14 +280,20 @@ fn likely_places_come_first() {
     for (places, least) in [(40, 18), (256, 50)] {
         let engine = engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
         let constraint = engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap();
-        let report = constraint.prepare(PrepareBudget { places, ..PrepareBudget::default() }).wait();
+        let report =
+            constraint.prepare(PrepareBudget { places, ..PrepareBudget::default() }).wait();
         let (used, all) = share(&engine, &constraint, text);
-        assert!(used >= least, "{used} of {all} masks were made ahead, with {places} places: {report:?}");
+        assert!(
+            used >= least,
+            "{used} of {all} masks were made ahead, with {places} places: {report:?}"
+        );
     }
     // One order of all that are possible, where none has to be there.
-    let members =
-        ["one", "two", "three", "four"].map(|name| format!("\"{name}\": {{\"type\": \"integer\"}}")).join(", ");
-    let schema = format!(r#"{{"type": "object", "properties": {{{members}}}, "required": ["one", "two"]}}"#);
+    let members = ["one", "two", "three", "four"]
+        .map(|name| format!("\"{name}\": {{\"type\": \"integer\"}}"))
+        .join(", ");
+    let schema =
+        format!(r#"{{"type": "object", "properties": {{{members}}}, "required": ["one", "two"]}}"#);
     let text = r#"{"one": 10, "two": 20, "three": 30, "four": 40}"#;
     let engine = self::engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
     let constraint = engine.compile_json_schema(&schema, &SchemaOptions::default()).unwrap();
@@ -255,8 +302,9 @@ fn likely_places_come_first() {
     assert!(used >= 28, "{used} of {all} masks were made ahead");
     // All that is left where nothing can be read but one text.
     let engine = self::engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
-    let constraint =
-        engine.compile_json_schema(r#"{"const": "some words w40w44"}"#, &SchemaOptions::default()).unwrap();
+    let constraint = engine
+        .compile_json_schema(r#"{"const": "some words w40w44"}"#, &SchemaOptions::default())
+        .unwrap();
     constraint.prepare(PrepareBudget::default()).wait();
     let (used, all) = share(&engine, &constraint, r#""some words w40w44""#);
     assert_eq!(used as usize, all);
@@ -268,7 +316,10 @@ fn budgets_and_limits_end_the_work() {
     let constraint = constraint(&engine);
     let budget = |masks, steps, places| PrepareBudget { masks, steps, places };
     for (masks, steps, places) in [(0, 99, 99), (99, 0, 99), (99, 99, 0)] {
-        assert_eq!(constraint.prepare(budget(masks, steps, places)).wait(), PrepareReport::default());
+        assert_eq!(
+            constraint.prepare(budget(masks, steps, places)).wait(),
+            PrepareReport::default()
+        );
     }
     let few = constraint.prepare(budget(5, 1_000, 1_000)).wait();
     assert_eq!((few.places, few.built), (5, 5));
@@ -278,7 +329,10 @@ fn budgets_and_limits_end_the_work() {
     assert_eq!(constraint.prepare(budget(1_000, 1, 1_000)).wait().places, 1);
     for parser_bytes in [300, 3_000, 30_000] {
         let limits = Limits { parser_bytes, ..Limits::default() };
-        let small = Engine::new(engine.vocab().clone(), EngineOptions { limits, ..EngineOptions::default() });
+        let small = Engine::new(
+            engine.vocab().clone(),
+            EngineOptions { limits, ..EngineOptions::default() },
+        );
         let constraint = self::constraint(&small);
         constraint.prepare(PrepareBudget::default()).wait();
         small.shared.background.settle();
@@ -295,8 +349,11 @@ fn parsers_of_one_grammar_number_their_states_each_for_itself() {
     let value = b.declare("value");
     let nested = || Expr::seq([Expr::text("("), Expr::Ref(value), Expr::text(")")]);
     let long = || Expr::text(&format!("${}", "w".repeat(2_000)));
-    let many = |lo, hi| Expr::star(Expr::alt([Expr::class(ByteSet::range(lo, hi)), nested(), long()]));
-    let branch = |first, lo, hi| Expr::seq([Expr::text(first), Expr::text("q"), many(lo, hi), Expr::text("!")]);
+    let many =
+        |lo, hi| Expr::star(Expr::alt([Expr::class(ByteSet::range(lo, hi)), nested(), long()]));
+    let branch = |first, lo, hi| {
+        Expr::seq([Expr::text(first), Expr::text("q"), many(lo, hi), Expr::text("!")])
+    };
     b.define(value, Expr::alt([branch("x", b'a', b'm'), branch("y", b'n', b'z')]));
     let grammar = b.finish(value).unwrap();
     let engine = engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });

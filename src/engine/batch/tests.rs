@@ -24,7 +24,8 @@ const TEXTS: [&str; 6] = [
     r#""aabbaabbaabbaabbaabbaabb""#,
     r#"[1, {"k": [null, "v"]}, true]"#,
 ];
-const EXTRA: [&[u8]; 10] = [b"tr", b"\"x", b"\", \"", b"abab", b"\"}", b": ", b"{\"a\"", b"12", b"\"y\"", b"text"];
+const EXTRA: [&[u8]; 10] =
+    [b"tr", b"\"x", b"\", \"", b"abab", b"\"}", b": ", b"{\"a\"", b"12", b"\"y\"", b"text"];
 
 fn engine(threads: usize, direct_walk: usize) -> Engine {
     let options = EngineOptions { batch_threads: threads, direct_walk, ..EngineOptions::default() };
@@ -32,7 +33,10 @@ fn engine(threads: usize, direct_walk: usize) -> Engine {
 }
 
 fn constraints(engine: &Engine) -> Vec<Constraint> {
-    SCHEMAS.iter().map(|s| engine.compile_json_schema(s, &SchemaOptions::default()).unwrap()).collect()
+    SCHEMAS
+        .iter()
+        .map(|s| engine.compile_json_schema(s, &SchemaOptions::default()).unwrap())
+        .collect()
 }
 
 fn byte(byte: u8) -> TokenId {
@@ -72,12 +76,22 @@ fn batches_are_what_one_at_a_time_gives() {
             for (i, matcher) in alone.iter_mut().enumerate() {
                 let mut want = vec![0; words];
                 matcher.fill_mask(&mut want);
-                assert_eq!(masks[i * words..(i + 1) * words], want, "row {i}, round {round}, {threads} threads");
+                assert_eq!(
+                    masks[i * words..(i + 1) * words],
+                    want,
+                    "row {i}, round {round}, {threads} threads"
+                );
                 let finished = matcher.is_terminated();
-                assert_eq!(status[i], if finished { RowStatus::Finished } else { RowStatus::Constrained });
+                assert_eq!(
+                    status[i],
+                    if finished { RowStatus::Finished } else { RowStatus::Constrained }
+                );
                 let (same, number) = distinct.rows[i];
                 let number = number.unwrap() as usize;
-                assert_eq!((same, &unique[number * words..(number + 1) * words]), (status[i], &want[..]));
+                assert_eq!(
+                    (same, &unique[number * words..(number + 1) * words]),
+                    (status[i], &want[..])
+                );
                 seen.insert(number);
             }
             assert_eq!(seen.len(), distinct.masks);
@@ -97,25 +111,40 @@ fn free_rows_and_limits_are_told_apart() {
     let start = b.rule("start", Expr::star(Expr::class(crate::fsm::ByteSet::ALL)));
     let anything = engine.compile(b.finish(start).unwrap()).unwrap();
     let limits = Limits { parser_bytes: 1, ..Limits::default() };
-    let narrow = Engine::new(engine.vocab().clone(), EngineOptions { limits, ..EngineOptions::default() });
+    let narrow =
+        Engine::new(engine.vocab().clone(), EngineOptions { limits, ..EngineOptions::default() });
     let out_of_memory = &constraints(&narrow)[1];
-    let mut rows =
-        [Some(anything.matcher()), None, Some(out_of_memory.matcher()), Some(constraints(&engine)[0].matcher())];
+    let mut rows = [
+        Some(anything.matcher()),
+        None,
+        Some(out_of_memory.matcher()),
+        Some(constraints(&engine)[0].matcher()),
+    ];
     let words = engine.vocab().mask_words();
     let mut masks = vec![0; 4 * words];
     let status = engine.fill_masks(rows.iter_mut().map(Option::as_mut), &mut masks).unwrap();
-    assert_eq!(status, [RowStatus::Free, RowStatus::Free, RowStatus::Limit, RowStatus::Constrained]);
+    assert_eq!(
+        status,
+        [RowStatus::Free, RowStatus::Free, RowStatus::Limit, RowStatus::Constrained]
+    );
     assert_eq!(masks[..words], masks[words..2 * words]);
     let ids = |row: usize| {
-        (0..words * 32).filter(|id| masks[row * words + id / 32] >> (id % 32) & 1 == 1).collect::<Vec<_>>()
+        (0..words * 32)
+            .filter(|id| masks[row * words + id / 32] >> (id % 32) & 1 == 1)
+            .collect::<Vec<_>>()
     };
     assert_eq!(ids(0), (0..engine.vocab().width()).collect::<Vec<_>>());
     assert_eq!(ids(2), [256]);
     assert!(rows[2].as_ref().unwrap().limit().is_some());
     let mut unique = Vec::new();
-    let distinct = engine.fill_masks_unique(rows.iter_mut().map(Option::as_mut), &mut unique).unwrap();
+    let distinct =
+        engine.fill_masks_unique(rows.iter_mut().map(Option::as_mut), &mut unique).unwrap();
     assert_eq!(distinct.rows.iter().map(|r| r.0).collect::<Vec<_>>(), status);
-    assert!(distinct.rows[0].1.is_none() && distinct.rows[1].1.is_none() && distinct.rows[2].1 != distinct.rows[3].1);
+    assert!(
+        distinct.rows[0].1.is_none()
+            && distinct.rows[1].1.is_none()
+            && distinct.rows[2].1 != distinct.rows[3].1
+    );
 }
 
 #[test]
@@ -157,7 +186,11 @@ fn batches_of_several_threads_at_once() {
                     let mut rows = matchers(constraints, 100 + 10 * offset + round);
                     let mut masks = vec![0; rows.len() * words];
                     let status = engine.fill_masks(&mut rows, &mut masks).unwrap();
-                    assert!(status.iter().all(|s| matches!(s, RowStatus::Constrained | RowStatus::Finished)));
+                    assert!(
+                        status
+                            .iter()
+                            .all(|s| matches!(s, RowStatus::Constrained | RowStatus::Finished))
+                    );
                     let mut want = vec![0; words];
                     for (i, matcher) in rows.iter_mut().enumerate() {
                         matcher.fill_mask(&mut want);
@@ -178,6 +211,9 @@ fn what_does_not_fit_is_refused() {
     assert_eq!(got, Err(BatchError::Length { rows: 2, words, got: words }));
     let other = Engine::new(Arc::new(Vocabulary::toy(&[b"zz"])), EngineOptions::default());
     rows[1] = constraints(&other)[0].matcher();
-    assert_eq!(engine.fill_masks(&mut rows, &mut vec![0; 2 * words]), Err(BatchError::OtherVocabulary { row: 1 }));
+    assert_eq!(
+        engine.fill_masks(&mut rows, &mut vec![0; 2 * words]),
+        Err(BatchError::OtherVocabulary { row: 1 })
+    );
     assert_eq!(engine.fill_masks(&mut Vec::<Matcher>::new(), &mut []), Ok(Vec::new()));
 }

@@ -91,11 +91,15 @@ fn drafts_end_at_stop_tokens() {
 #[test]
 fn drafts_that_need_much_memory_are_taken_apart() {
     // Each path fits, all together do not.
-    let run = |byte| Expr::repeat(Expr::class(crate::fsm::ByteSet::range(byte, byte)), 0, Some(5000));
+    let run =
+        |byte| Expr::repeat(Expr::class(crate::fsm::ByteSet::range(byte, byte)), 0, Some(5000));
     let mut b = GrammarBuilder::new();
     let start = b.rule("start", Expr::seq([Expr::alt((b'a'..=b'z').map(run)), Expr::text(".")]));
     let limits = Limits { parser_bytes: 18_000, ..Limits::default() };
-    let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions { limits, ..EngineOptions::default() });
+    let engine = Engine::new(
+        Arc::new(Vocabulary::toy(&[])),
+        EngineOptions { limits, ..EngineOptions::default() },
+    );
     let constraint = engine.compile(b.finish(start).unwrap()).unwrap();
     let (mut parents, mut tokens) = (Vec::new(), Vec::new());
     for letter in 'a'..='z' {
@@ -108,7 +112,9 @@ fn drafts_that_need_much_memory_are_taken_apart() {
     let mut matcher = constraint.matcher();
     let whole = {
         let mut state = constraint.index.lock();
-        matcher.with_retry(&constraint.index, &mut state, |m, state| m.places(&constraint.index, state, &tree))
+        matcher.with_retry(&constraint.index, &mut state, |m, state| {
+            m.places(&constraint.index, state, &tree)
+        })
     };
     assert_eq!(whole.err(), Some(ParserLimit::Memory));
     let nodes = check(&mut matcher, &tree);

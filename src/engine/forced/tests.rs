@@ -46,14 +46,19 @@ fn other_tokenizers_are_checked_and_cut_anywhere() {
         let start = b.rule("start", Expr::seq([Expr::text("zabcd"), rest]));
         engine.compile(b.finish(start).unwrap()).unwrap().matcher()
     };
-    let ids = |tokens: &[&str]| tokens.iter().map(|t| vocab.find(t.as_bytes()).unwrap()).collect::<Vec<_>>();
+    let ids = |tokens: &[&str]| {
+        tokens.iter().map(|t| vocab.find(t.as_bytes()).unwrap()).collect::<Vec<_>>()
+    };
     // `bcdx` could begin inside of `ab`.
-    let mut by_two = |bytes: &[u8]| ids(&["z", "ab", "cd"])[..if bytes == b"zabcd" { 3 } else { 0 }].to_vec();
+    let mut by_two =
+        |bytes: &[u8]| ids(&["z", "ab", "cd"])[..if bytes == b"zabcd" { 3 } else { 0 }].to_vec();
     assert_eq!(matcher("xy").forced_tokens_with(9, &mut by_two), ids(&["z"]));
     assert_eq!(matcher("xy").forced_tokens(9), ids(&["z", "ab", "cd"]));
     assert_eq!(matcher("pq").forced_tokens_with(9, &mut by_two), ids(&["z", "ab", "cd"]));
     // Tokens that do not spell the bytes are not used.
-    let mut wrong = |_: &[u8]| vec![ids(&["z"])[0], TokenId::from_raw(256), TokenId::from_raw(9_999), ids(&["ab"])[0]];
+    let mut wrong = |_: &[u8]| {
+        vec![ids(&["z"])[0], TokenId::from_raw(256), TokenId::from_raw(9_999), ids(&["ab"])[0]]
+    };
     assert_eq!(matcher("pq").forced_tokens_with(9, &mut wrong), ids(&["z"]));
     assert_eq!(matcher("pq").forced_tokens_with(9, &mut |_| Vec::new()), []);
 }
@@ -68,11 +73,19 @@ fn long_runs_and_special_tokens() {
     for byte in 0..=255u8 {
         vocab.token(u32::from(byte), &[byte]);
     }
-    vocab.special(256, "<|end|>").special(257, "<|call|>").stop(256).token(258, b"go").token(259, b"gone");
+    vocab
+        .special(256, "<|end|>")
+        .special(257, "<|call|>")
+        .stop(256)
+        .token(258, b"go")
+        .token(259, b"gone");
     let engine = Engine::new(Arc::new(vocab.build().unwrap()), EngineOptions::default());
     let mut matcher = engine.compile(b.finish(start).unwrap()).unwrap().matcher();
     let [a, b, call, go] = [97, 98, 257, 258].map(TokenId::from_raw);
-    assert_eq!(matcher.forced(6), [Piece::Bytes(b"go".to_vec()), Piece::Special(call), Piece::Bytes(b"aba".to_vec())]);
+    assert_eq!(
+        matcher.forced(6),
+        [Piece::Bytes(b"go".to_vec()), Piece::Special(call), Piece::Bytes(b"aba".to_vec())]
+    );
     assert_eq!(matcher.forced_bytes(6), b"go");
     assert_eq!(matcher.forced_tokens(6), [go, call, a, b, a]);
     assert_eq!(matcher.forced_tokens(2), [go]);

@@ -16,7 +16,9 @@ impl Matcher {
         state: &mut IndexState,
         options: &CompletionOptions,
     ) -> Result<Completion, ParserLimit> {
-        let IndexState { parser, lengths: Some(lengths), .. } = state else { return Err(ParserLimit::Search) };
+        let IndexState { parser, lengths: Some(lengths), .. } = state else {
+            return Err(ParserLimit::Search);
+        };
         let special = lengths.special();
         let longest = special.saturating_mul(options.longest as u64);
         let cost = |step: &Step| if matches!(step, Step::Special(_)) { special } else { 1 };
@@ -41,7 +43,10 @@ impl Matcher {
             }
             if parser.store().done(at).root {
                 let text: Vec<Step> = way.iter().map(|(_, step)| *step).collect();
-                return Ok(Completion { length: text.iter().map(cost).sum(), pieces: Some(pieces(index, &text)) });
+                return Ok(Completion {
+                    length: text.iter().map(cost).sum(),
+                    pieces: Some(pieces(index, &text)),
+                });
             }
             let mut around: Option<(u64, Step, ConfigId)> = None;
             let specials: Vec<u32> = parser.specials(at).collect();
@@ -81,7 +86,11 @@ fn read_step(parser: &mut Parser, at: ConfigId, step: Step) -> Result<ConfigId, 
 }
 
 /// The shortest way where nothing is compared.
-fn shortest(parser: &mut Parser, lengths: &mut Lengths, config: ConfigId) -> Result<(u64, Box<[Step]>), ParserLimit> {
+fn shortest(
+    parser: &mut Parser,
+    lengths: &mut Lengths,
+    config: ConfigId,
+) -> Result<(u64, Box<[Step]>), ParserLimit> {
     // The search looks at no register.
     lengths.shortest(parser, config)?.ok_or(ParserLimit::Search)
 }

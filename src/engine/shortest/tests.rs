@@ -9,8 +9,12 @@ use crate::limits::Limits;
 use std::sync::Arc;
 
 fn matcher(schema: &str, prefix: &str) -> Matcher {
-    let engine = Engine::new(Arc::new(Vocabulary::toy(&[b"\"a\"", b"\":", b"}}", b"]}"])), EngineOptions::default());
-    let mut matcher = engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap().matcher();
+    let engine = Engine::new(
+        Arc::new(Vocabulary::toy(&[b"\"a\"", b"\":", b"}}", b"]}"])),
+        EngineOptions::default(),
+    );
+    let mut matcher =
+        engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap().matcher();
     prefix.bytes().for_each(|b| matcher.advance(TokenId::from_raw(u32::from(b))).unwrap());
     matcher
 }
@@ -42,7 +46,8 @@ fn json_texts_are_closed() {
         // Which character a free place gets is not said.
         assert_eq!((length, text.len()), (want.len() as u64, want.len()), "{prefix}: {text}");
         assert!(want.contains('_') || text == want, "{prefix}: {text}");
-        let tokens = matcher.shortest_completion_tokens(&CompletionOptions::default()).unwrap().unwrap();
+        let tokens =
+            matcher.shortest_completion_tokens(&CompletionOptions::default()).unwrap().unwrap();
         assert!(tokens.len() <= want.len());
         tokens.iter().for_each(|&t| matcher.advance(t).unwrap());
         assert!(matcher.is_complete());
@@ -98,7 +103,10 @@ fn emptied_caches_and_other_options_change_nothing() {
     let inner = b.rule("inner", Expr::alt([Expr::Special(special), long]));
     let start = b.rule("start", Expr::seq([Expr::text("("), Expr::Ref(inner), Expr::text(")")]));
     let limits = Limits { parser_bytes: 25_000, ..Limits::default() };
-    let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions { limits, ..EngineOptions::default() });
+    let engine = Engine::new(
+        Arc::new(Vocabulary::toy(&[])),
+        EngineOptions { limits, ..EngineOptions::default() },
+    );
     let constraint = engine.compile(b.finish(start).unwrap()).unwrap();
     let mut matcher = constraint.matcher();
     matcher.advance(TokenId::from_raw(u32::from(b'('))).unwrap();
@@ -124,7 +132,10 @@ fn a_search_ends_with_its_fuel() {
     let long = format!(r#"{{"const": "{}"}}"#, "a".repeat(100_000));
     let mut matcher = matcher(&long, "\"a");
     let fuel = matcher.shortest_completion(&CompletionOptions::default());
-    assert!(matches!(fuel, Err(AdvanceError::Limit { what }) if what == ParserLimit::Fuel.what()), "{fuel:?}");
+    assert!(
+        matches!(fuel, Err(AdvanceError::Limit { what }) if what == ParserLimit::Fuel.what()),
+        "{fuel:?}"
+    );
     // The sequence goes on.
     matcher.advance(TokenId::from_raw(u32::from(b'a'))).unwrap();
 }

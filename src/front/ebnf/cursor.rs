@@ -97,8 +97,10 @@ impl<'t> Cursor<'t> {
                     let Some(end) = self.rest()[2..].find("*)") else {
                         let at = self.at;
                         self.at = self.text.len();
-                        return self
-                            .error(Diagnostic::error(at..at + 2, "a comment without end").label("expected `*)`"));
+                        return self.error(
+                            Diagnostic::error(at..at + 2, "a comment without end")
+                                .label("expected `*)`"),
+                        );
                     };
                     self.at += end + 4;
                 }
@@ -169,7 +171,8 @@ impl<'t> Cursor<'t> {
     /// Whether a rule of another notation begins here: a name and `=`, `:=` or `->`.
     pub(super) fn is_foreign_head(&self) -> bool {
         let rest = self.text[self.name_end(self.at)..].trim_start_matches([' ', '\t']);
-        self.name_end(self.at) > self.at && ["=", ":=", "->", ":"].iter().any(|sign| rest.starts_with(sign))
+        self.name_end(self.at) > self.at
+            && ["=", ":=", "->", ":"].iter().any(|sign| rest.starts_with(sign))
     }
 
     /// Moves to the next line in which a rule begins, or to the end.
@@ -208,7 +211,12 @@ impl<'t> Cursor<'t> {
     }
 
     /// The inside of a string behind its opening quote, which stands at `begin`.
-    pub(super) fn quoted(&mut self, quote: char, begin: usize, mode: Bytes) -> Result<Vec<u8>, Reported> {
+    pub(super) fn quoted(
+        &mut self,
+        quote: char,
+        begin: usize,
+        mode: Bytes,
+    ) -> Result<Vec<u8>, Reported> {
         let mut out = Vec::new();
         let mut wrong = false;
         loop {
@@ -231,7 +239,9 @@ impl<'t> Cursor<'t> {
                     self.next();
                     match self.escape(at, mode) {
                         Ok(Code::Byte(byte)) => out.push(byte),
-                        Ok(Code::Point(c)) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+                        Ok(Code::Point(c)) => {
+                            out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes())
+                        }
                         Err(Reported) => wrong = true,
                     }
                 }
@@ -251,13 +261,15 @@ impl<'t> Cursor<'t> {
 
     /// Whether the backslash here begins an escape of strings, not only one of regular expressions.
     fn is_string_escape(&self) -> bool {
-        self.rest()[1..].starts_with(['n', 'r', 't', 'b', 'f', 'v', '0', 'x', 'u', 'c', '/', '\\', '\'', '"'])
+        self.rest()[1..]
+            .starts_with(['n', 'r', 't', 'b', 'f', 'v', '0', 'x', 'u', 'c', '/', '\\', '\'', '"'])
     }
 
     /// An escape behind its backslash, which stands at `begin`.
     fn escape(&mut self, begin: usize, mode: Bytes) -> Result<Code, Reported> {
         let Some(c) = self.next() else {
-            return self.error(Diagnostic::error(begin..self.at, "a backslash at the end of the text"));
+            return self
+                .error(Diagnostic::error(begin..self.at, "a backslash at the end of the text"));
         };
         let code = match c {
             'n' => 10,
@@ -273,7 +285,9 @@ impl<'t> Cursor<'t> {
                 let code = self.hex(begin, 2..3)?;
                 return Ok(Code::Byte(code as u8));
             }
-            'x' if matches!(self.dialect, Dialect::Gbnf | Dialect::Kbnf) => self.hex(begin, 2..3)?,
+            'x' if matches!(self.dialect, Dialect::Gbnf | Dialect::Kbnf) => {
+                self.hex(begin, 2..3)?
+            }
             'x' => self.hex(begin, 1..usize::MAX)?,
             'u' if self.eat("{") => {
                 let code = self.hex(begin, 1..usize::MAX)?;
@@ -285,7 +299,10 @@ impl<'t> Cursor<'t> {
             'u' => {
                 let first = self.hex(begin, 4..5)?;
                 let half = (0xD800..0xDC00).contains(&first) && self.rest().starts_with("\\u");
-                if half && let Some(second) = self.rest().get(2..6).and_then(|d| u32::from_str_radix(d, 16).ok()) {
+                if half
+                    && let Some(second) =
+                        self.rest().get(2..6).and_then(|d| u32::from_str_radix(d, 16).ok())
+                {
                     if (0xDC00..0xE000).contains(&second) {
                         self.at += 6;
                         0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00)
@@ -297,32 +314,42 @@ impl<'t> Cursor<'t> {
                 }
             }
             'U' => self.hex(begin, 8..9)?,
-            'c' if self.dialect == Dialect::Kbnf && self.peek().is_some_and(|c| c.is_ascii_alphabetic()) => {
+            'c' if self.dialect == Dialect::Kbnf
+                && self.peek().is_some_and(|c| c.is_ascii_alphabetic()) =>
+            {
                 self.next().map_or(0, |letter| u32::from(letter) % 32)
             }
             c if c.is_ascii_punctuation() => u32::from(c),
             'd' | 'D' | 'w' | 'W' | 's' | 'S' | 'p' | 'P' => {
                 return self.error(
-                    Diagnostic::error(begin..self.at, format!("`\\{c}` is an escape of regular expressions"))
-                        .help("write the characters out, as in `[0-9]`, or use `Regex(\"...\")`"),
+                    Diagnostic::error(
+                        begin..self.at,
+                        format!("`\\{c}` is an escape of regular expressions"),
+                    )
+                    .help("write the characters out, as in `[0-9]`, or use `Regex(\"...\")`"),
                 );
             }
             c => {
                 return self.error(
-                    Diagnostic::error(begin..self.at, format!("unknown escape `\\{}`", c.escape_default()))
-                        .help("a backslash itself is written `\\\\`"),
+                    Diagnostic::error(
+                        begin..self.at,
+                        format!("unknown escape `\\{}`", c.escape_default()),
+                    )
+                    .help("a backslash itself is written `\\\\`"),
                 );
             }
         };
         match char::from_u32(code) {
             Some(c) => Ok(Code::Point(c)),
-            None => self.error(Diagnostic::error(begin..self.at, format!("U+{code:04X} is no character"))),
+            None => self
+                .error(Diagnostic::error(begin..self.at, format!("U+{code:04X} is no character"))),
         }
     }
 
     /// As many hexadecimal digits as there are, within bounds.
     fn hex(&mut self, begin: usize, count: Range<usize>) -> Result<u32, Reported> {
-        let digits = self.rest().bytes().take(count.end - 1).take_while(u8::is_ascii_hexdigit).count();
+        let digits =
+            self.rest().bytes().take(count.end - 1).take_while(u8::is_ascii_hexdigit).count();
         let code = u32::from_str_radix(&self.rest()[..digits], 16);
         self.at += digits;
         match code {
@@ -340,7 +367,11 @@ impl<'t> Cursor<'t> {
     }
 
     /// The inside of a class behind its `[`, which stands at `begin`: ranges of codes, and whether they are left out.
-    pub(super) fn class(&mut self, begin: usize, mode: Bytes) -> Result<(Vec<(u32, u32)>, bool), Reported> {
+    pub(super) fn class(
+        &mut self,
+        begin: usize,
+        mode: Bytes,
+    ) -> Result<(Vec<(u32, u32)>, bool), Reported> {
         let negated = self.eat("^");
         let mut ranges = Vec::new();
         let mut wrong = false;
@@ -353,7 +384,8 @@ impl<'t> Cursor<'t> {
                 }
                 None | Some('\n') => {
                     return self.error(
-                        Diagnostic::error(begin..at, "a class without end").label("expected `]` before the line ends"),
+                        Diagnostic::error(begin..at, "a class without end")
+                            .label("expected `]` before the line ends"),
                     );
                 }
                 Some(_) => {}
@@ -394,9 +426,10 @@ impl<'t> Cursor<'t> {
         };
         match (code, mode) {
             (Code::Byte(byte), _) => Ok(byte.into()),
-            (Code::Point(c), Bytes::Raw) if !c.is_ascii() => {
-                self.error(Diagnostic::error(begin..self.at, "a class of bytes has only ASCII characters and `\\xHH`"))
-            }
+            (Code::Point(c), Bytes::Raw) if !c.is_ascii() => self.error(Diagnostic::error(
+                begin..self.at,
+                "a class of bytes has only ASCII characters and `\\xHH`",
+            )),
             (Code::Point(c), _) => Ok(c.into()),
         }
     }
@@ -430,7 +463,9 @@ pub(super) fn byte_set(ranges: &[(u32, u32)], negated: bool) -> ByteSet {
 
 /// Whether what stands behind a `#` is a terminal of KBNF: a quote, perhaps behind a kind.
 fn is_terminal(rest: &str) -> bool {
-    TERMINALS.iter().any(|kind| rest.strip_prefix(kind).is_some_and(|rest| rest.starts_with(['"', '\''])))
+    TERMINALS
+        .iter()
+        .any(|kind| rest.strip_prefix(kind).is_some_and(|rest| rest.starts_with(['"', '\''])))
 }
 
 /// Kinds of terminals of KBNF behind their `#`, longer ones first.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::ast::{DispatchNode, Kind, MembersNode, Name, Node, Regex, RuleDef, Span, TokenDispatch, TriggerNode};
+use super::ast::{
+    DispatchNode, Kind, MembersNode, Name, Node, Regex, RuleDef, Span, TokenDispatch, TriggerNode,
+};
 use super::parse::Text;
 use super::warn;
 use super::{Dialect, EbnfOptions};
@@ -16,7 +18,8 @@ use crate::hash::{HashMap, HashSet};
 use crate::ids::RuleId;
 use crate::ir::regular::{self, BYTES, NotRegular};
 use crate::ir::{
-    AfterTag, Dispatch, Expr, Grammar, GrammarBuilder, Graph, Member, Members, Simplify, SpecialToken, Trigger,
+    AfterTag, Dispatch, Expr, Grammar, GrammarBuilder, Graph, Member, Members, Simplify,
+    SpecialToken, Trigger,
 };
 use crate::limits::Limits;
 
@@ -34,7 +37,11 @@ const KBNF_START: &str = "start";
 const NOT_IN_JSON: [(u32, u32); 3] = [(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C)];
 
 /// The grammar of these rules, or all that is wrong.
-pub(super) fn lower(text: Text, options: &EbnfOptions, limits: &Limits) -> Result<Lowered, Diagnostics> {
+pub(super) fn lower(
+    text: Text,
+    options: &EbnfOptions,
+    limits: &Limits,
+) -> Result<Lowered, Diagnostics> {
     let Text { rules, broken, diagnostics } = text;
     let mut lowering = Lowering {
         options,
@@ -56,7 +63,8 @@ pub(super) fn lower(text: Text, options: &EbnfOptions, limits: &Limits) -> Resul
         *lowering.builder.attributes(id) = rule.attributes.clone();
     }
     let builder = std::mem::take(&mut lowering.builder);
-    let mut diagnostics = std::mem::replace(&mut lowering.diagnostics, Diagnostics::new(&options.name, ""));
+    let mut diagnostics =
+        std::mem::replace(&mut lowering.diagnostics, Diagnostics::new(&options.name, ""));
     let Some(start) = start.filter(|_| !diagnostics.has_errors()) else { return Err(diagnostics) };
     let mut grammar = match builder.finish(start) {
         Ok(grammar) => grammar,
@@ -129,7 +137,12 @@ fn derive(grammar: &mut Grammar, lowering: &Lowering<'_>, diagnostics: &mut Diag
 }
 
 /// Texts that contain no word of `excluded`, which is about bytes.
-fn avoiding(excluded: &Dfa, max: Option<u32>, bytes: bool, limit: usize) -> Result<Dfa, NotRegular> {
+fn avoiding(
+    excluded: &Dfa,
+    max: Option<u32>,
+    bytes: bool,
+    limit: usize,
+) -> Result<Dfa, NotRegular> {
     let characters = max.filter(|_| !bytes);
     let text = regular::automaton(&Expr::repeat(spell_utf8(&SCALARS), 0, characters), &[], limit)?;
     let any = Dfa::counted(&BYTES, 0, None, limit)?;
@@ -210,10 +223,12 @@ impl Lowering<'_> {
             None if self.broken.contains(name) => Expr::Never,
             None => {
                 self.unknown += 1;
-                let mut diagnostic = Diagnostic::error(span.clone(), format!("there is no rule `{name}`"));
+                let mut diagnostic =
+                    Diagnostic::error(span.clone(), format!("there is no rule `{name}`"));
                 if self.unknown <= MAX_SIMILAR {
                     let known = self.known.iter().map(String::as_str);
-                    diagnostic.help = similar(name, known).map(|name| format!("is `{name}` meant?"));
+                    diagnostic.help =
+                        similar(name, known).map(|name| format!("is `{name}` meant?"));
                 }
                 self.diagnostics.push(diagnostic);
                 Expr::Never
@@ -242,12 +257,16 @@ impl Lowering<'_> {
             Kind::Any => spell_utf8(&SCALARS),
             Kind::Token(token) => self.special(token),
             // Where dots may be names, one that is none is any character.
-            Kind::Ref(name) if &**name == "." && !self.names.contains_key(name) => spell_utf8(&SCALARS),
+            Kind::Ref(name) if &**name == "." && !self.names.contains_key(name) => {
+                spell_utf8(&SCALARS)
+            }
             Kind::Ref(name) => self.rule(name, &node.span),
             Kind::Import(name) => self.import(name, &node.span),
             Kind::Seq(parts) => Expr::Seq(parts.iter().map(|part| self.expr(part)).collect()),
             Kind::Alt(parts) => Expr::Alt(parts.iter().map(|part| self.expr(part)).collect()),
-            Kind::Repeat { body, min, max } => Expr::Repeat { body: Box::new(self.expr(body)), min: *min, max: *max },
+            Kind::Repeat { body, min, max } => {
+                Expr::Repeat { body: Box::new(self.expr(body)), min: *min, max: *max }
+            }
             Kind::Regex(regex) => self.regex(regex, &node.span),
             Kind::Substring(chunks) => substring(chunks),
             Kind::Except { excluded, max } => {
@@ -261,14 +280,23 @@ impl Lowering<'_> {
             Kind::Members(members) => self.members(members),
             Kind::Automaton(dfa) => Expr::Automaton(dfa.clone()),
             Kind::Graph { nodes, start, ends, edges } => {
-                let edges = edges.iter().map(|(from, expr, to)| (*from, self.expr(expr), *to)).collect();
-                Expr::Graph(Box::new(Graph { nodes: *nodes, start: *start, ends: ends.clone(), edges }))
+                let edges =
+                    edges.iter().map(|(from, expr, to)| (*from, self.expr(expr), *to)).collect();
+                Expr::Graph(Box::new(Graph {
+                    nodes: *nodes,
+                    start: *start,
+                    ends: ends.clone(),
+                    edges,
+                }))
             }
         }
     }
 
     fn members(&mut self, node: &MembersNode) -> Expr {
-        let once = node.once.iter().map(|(body, required)| Member { body: self.expr(body), required: *required });
+        let once = node
+            .once
+            .iter()
+            .map(|(body, required)| Member { body: self.expr(body), required: *required });
         let once = once.collect();
         let often = node.often.iter().map(|body| self.expr(body)).collect();
         let separator = self.expr(&node.separator);
@@ -294,20 +322,28 @@ impl Lowering<'_> {
     fn regex(&mut self, regex: &Regex, span: &Span) -> Expr {
         let limit = self.limits.automaton_states;
         let mut spell = |ranges: &[(u32, u32)]| {
-            if regex.json_string { spell_utf8(&without(ranges, &NOT_IN_JSON)) } else { spell_utf8(ranges) }
-        };
-        let lowered = Pattern::with_options(&regex.pattern, &regex.options, self.limits).and_then(|pattern| {
-            if regex.lazy {
-                return Ok(spell_dfa(&pattern.match_dfa(limit)?.shortest(), &mut spell));
+            if regex.json_string {
+                spell_utf8(&without(ranges, &NOT_IN_JSON))
+            } else {
+                spell_utf8(ranges)
             }
-            Ok(match pattern.branches(&mut spell) {
-                Some(branches) => Expr::alt(branches.into_iter().map(|b| b.body)),
-                None => spell_dfa(&pattern.match_dfa(limit)?, &mut spell),
-            })
-        });
+        };
+        let lowered = Pattern::with_options(&regex.pattern, &regex.options, self.limits).and_then(
+            |pattern| {
+                if regex.lazy {
+                    return Ok(spell_dfa(&pattern.match_dfa(limit)?.shortest(), &mut spell));
+                }
+                Ok(match pattern.branches(&mut spell) {
+                    Some(branches) => Expr::alt(branches.into_iter().map(|b| b.body)),
+                    None => spell_dfa(&pattern.match_dfa(limit)?, &mut spell),
+                })
+            },
+        );
         lowered.unwrap_or_else(|error| {
             let offset = match &error {
-                RegexError::Syntax { offset, .. } | RegexError::Unsupported { offset, .. } => Some(*offset),
+                RegexError::Syntax { offset, .. } | RegexError::Unsupported { offset, .. } => {
+                    Some(*offset)
+                }
                 _ => None,
             };
             let place = match (regex.verbatim, offset) {
@@ -323,7 +359,9 @@ impl Lowering<'_> {
         match trigger {
             TriggerNode::Text(text) => Trigger::Text(text.clone()),
             TriggerNode::Token(token) => Trigger::Special(self.builder.special(token.clone())),
-            TriggerNode::Led(text, token) => Trigger::Led(text.clone(), self.builder.special(token.clone())),
+            TriggerNode::Led(text, token) => {
+                Trigger::Led(text.clone(), self.builder.special(token.clone()))
+            }
         }
     }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::super::within::Within;
-use super::ast::{DispatchNode, Kind, MembersNode, Name, Node, Regex, Span, TokenDispatch, TriggerNode};
+use super::ast::{
+    DispatchNode, Kind, MembersNode, Name, Node, Regex, Span, TokenDispatch, TriggerNode,
+};
 use super::cursor::{Bytes, Reported, is_word};
 use super::parse::Parser;
 use crate::front::diagnostic::{Diagnostic, similar};
@@ -84,7 +86,8 @@ impl Parser<'_> {
         };
         let span = value.span.clone();
         self.cursor.error(
-            Diagnostic::error(span, format!("{message} does not fit here")).label(format!("expected {expected}")),
+            Diagnostic::error(span, format!("{message} does not fit here"))
+                .label(format!("expected {expected}")),
         )
     }
 
@@ -97,7 +100,9 @@ impl Parser<'_> {
                 self.cursor.next();
                 ValueKind::Text(self.cursor.quoted(quote, begin, Bytes::Text)?)
             }
-            Some('@') if self.cursor.eat("@\"") => ValueKind::Text(self.cursor.quoted('"', begin, Bytes::Raw)?),
+            Some('@') if self.cursor.eat("@\"") => {
+                ValueKind::Text(self.cursor.quoted('"', begin, Bytes::Raw)?)
+            }
             Some('<') => ValueKind::Token(self.token()?),
             Some('(') if depth < 4 => {
                 self.cursor.next();
@@ -116,7 +121,8 @@ impl Parser<'_> {
             }
             _ => match self.cursor.name()? {
                 Some(name)
-                    if self.cursor.rest().starts_with('(') && matches!(&*name.text, "Token" | "ExcludeToken") =>
+                    if self.cursor.rest().starts_with('(')
+                        && matches!(&*name.text, "Token" | "ExcludeToken") =>
                 {
                     let Kind::Token(token) = self.call(&name)? else { return Err(Reported) };
                     ValueKind::Token(token)
@@ -139,7 +145,9 @@ impl Parser<'_> {
             let value = self.value(0)?;
             self.cursor.skip()?;
             let argument = match value {
-                Value { kind: ValueKind::Word(key), span } if self.cursor.rest().starts_with('=') => {
+                Value { kind: ValueKind::Word(key), span }
+                    if self.cursor.rest().starts_with('=') =>
+                {
                     self.cursor.eat("=");
                     Argument { key: Some(Name { text: key, span }), value: self.value(0)? }
                 }
@@ -172,7 +180,9 @@ impl Parser<'_> {
                 ("capture", Some(value)) => out.attributes.capture = Some(self.text(value)?),
                 ("temperature", Some(value)) => {
                     let parsed = match &value.kind {
-                        ValueKind::Word(word) => word.parse::<f32>().ok().filter(|t| t.is_finite() && *t >= 0.0),
+                        ValueKind::Word(word) => {
+                            word.parse::<f32>().ok().filter(|t| t.is_finite() && *t >= 0.0)
+                        }
                         _ => None,
                     };
                     match parsed {
@@ -186,7 +196,9 @@ impl Parser<'_> {
                 ("name", None) => out.attributes.name = true,
                 ("lazy", None) => out.lazy = Some(key.span),
                 ("start", None) => out.start = Some(key.span),
-                ("label", Some(value)) => out.attributes.label = Some(Label::from_raw(self.integer(&value)?)),
+                ("label", Some(value)) => {
+                    out.attributes.label = Some(Label::from_raw(self.integer(&value)?))
+                }
                 ("spent", Some(Value { kind: ValueKind::Word(word), .. })) if word == "cut" => {
                     budget.spent = Spent::Cut
                 }
@@ -203,7 +215,9 @@ impl Parser<'_> {
                 (unknown, _) => {
                     let help = similar(unknown, OPTIONS).map(|name| format!("is `{name}` meant?"));
                     let message = format!("there is no option `{unknown}`");
-                    return self.cursor.error(Diagnostic { help, ..Diagnostic::error(key.span, message) });
+                    return self
+                        .cursor
+                        .error(Diagnostic { help, ..Diagnostic::error(key.span, message) });
                 }
             }
         }
@@ -281,13 +295,19 @@ impl Parser<'_> {
             "Regex" => self.regex(name, arguments),
             "Substring" => {
                 let chunks: Result<_, _> = positional(arguments)
-                    .map(|a| a.map_err(|k| self.no_key(&k, "Substring")).and_then(|value| self.bytes(value)))
+                    .map(|a| {
+                        a.map_err(|k| self.no_key(&k, "Substring"))
+                            .and_then(|value| self.bytes(value))
+                    })
                     .collect();
                 Ok(Kind::Substring(chunks?))
             }
             "Token" | "ExcludeToken" => {
                 let tokens: Result<Vec<SpecialToken>, _> = positional(arguments)
-                    .map(|a| a.map_err(|k| self.no_key(&k, &name.text)).and_then(|value| self.token_of(value)))
+                    .map(|a| {
+                        a.map_err(|k| self.no_key(&k, &name.text))
+                            .and_then(|value| self.token_of(value))
+                    })
                     .collect();
                 let mut tokens = tokens?;
                 Ok(Kind::Token(match (&*name.text, tokens.len()) {
@@ -317,7 +337,9 @@ impl Parser<'_> {
                     let span = value.span.clone();
                     let text = self.text(value)?;
                     // An escape in the string moves what follows it.
-                    let same = self.cursor.text[span.clone()].get(1..).is_some_and(|s| s.starts_with(&text));
+                    let same = self.cursor.text[span.clone()]
+                        .get(1..)
+                        .is_some_and(|s| s.starts_with(&text));
                     pattern = Some((text, same.then_some(span.start + 1)));
                 }
                 None => return self.wrong(&value, "one pattern"),
@@ -332,9 +354,10 @@ impl Parser<'_> {
                             'u' => {}
                             _ => {
                                 let message = format!("no flag `{}`", flag.escape_default());
-                                return self
-                                    .cursor
-                                    .error(Diagnostic::error(span, message).help("flags are `i`, `s` and `u`"));
+                                return self.cursor.error(
+                                    Diagnostic::error(span, message)
+                                        .help("flags are `i`, `s` and `u`"),
+                                );
                             }
                         }
                     }
@@ -343,10 +366,17 @@ impl Parser<'_> {
             }
         }
         match pattern {
-            Some((pattern, verbatim)) => {
-                Ok(Kind::Regex(Box::new(Regex { pattern, verbatim, options, json_string, lazy: false })))
-            }
-            None => self.cursor.error(Diagnostic::error(name.span.clone(), "a regular expression without a pattern")),
+            Some((pattern, verbatim)) => Ok(Kind::Regex(Box::new(Regex {
+                pattern,
+                verbatim,
+                options,
+                json_string,
+                lazy: false,
+            }))),
+            None => self.cursor.error(Diagnostic::error(
+                name.span.clone(),
+                "a regular expression without a pattern",
+            )),
         }
     }
 
@@ -362,10 +392,14 @@ impl Parser<'_> {
             let is_number = !self.cursor.rest()[digits..].starts_with(is_word);
             match self.cursor.peek() {
                 Some(')') => break,
-                Some('0'..='9') if is_number && max.is_none() && !parts.is_empty() => max = Some(self.cursor.number()?),
+                Some('0'..='9') if is_number && max.is_none() && !parts.is_empty() => {
+                    max = Some(self.cursor.number()?)
+                }
                 _ => match self.atom()? {
                     Some(part) => parts.push(part),
-                    None => return self.cursor.expected("a string, a rule or a regular expression"),
+                    None => {
+                        return self.cursor.expected("a string, a rule or a regular expression");
+                    }
                 },
             }
             self.cursor.skip()?;
@@ -376,7 +410,10 @@ impl Parser<'_> {
         self.close(')', begin)?;
         self.depth -= 1;
         if parts.is_empty() {
-            return self.cursor.error(Diagnostic::error(name.span.clone(), "`except!` needs a text to leave out"));
+            return self.cursor.error(Diagnostic::error(
+                name.span.clone(),
+                "`except!` needs a text to leave out",
+            ));
         }
         let excluded = match parts.len() {
             1 => parts.remove(0),
@@ -409,21 +446,30 @@ impl Parser<'_> {
                 }
                 "excludes" => {
                     for part in self.tuple(value) {
-                        let empty = matches!(&part.kind, ValueKind::Text(bytes) if bytes.is_empty());
+                        let empty =
+                            matches!(&part.kind, ValueKind::Text(bytes) if bytes.is_empty());
                         if empty {
                             return self.wrong(&part, "a text that is not empty");
                         }
                         out.excludes.push(self.bytes(part)?);
                     }
                 }
-                "loop_after_dispatch" => out.after = if self.boolean(&value)? { AfterTag::Loop } else { AfterTag::End },
+                "loop_after_dispatch" => {
+                    out.after = if self.boolean(&value)? { AfterTag::Loop } else { AfterTag::End }
+                }
                 "stop_eos" => {
-                    out.end = if self.boolean(&value)? { DispatchEnd::Anywhere } else { DispatchEnd::AtStop };
+                    out.end = if self.boolean(&value)? {
+                        DispatchEnd::Anywhere
+                    } else {
+                        DispatchEnd::AtStop
+                    };
                 }
                 "ends" => {
                     out.end = match &value.kind {
                         ValueKind::Word(word) if word == "anywhere" => DispatchEnd::Anywhere,
-                        ValueKind::Word(word) if word == "after_one_tag" => DispatchEnd::AfterOneTag,
+                        ValueKind::Word(word) if word == "after_one_tag" => {
+                            DispatchEnd::AfterOneTag
+                        }
                         ValueKind::Word(word) if word == "at_stop" => DispatchEnd::AtStop,
                         _ => return self.wrong(&value, "`anywhere`, `after_one_tag` or `at_stop`"),
                     };
@@ -445,9 +491,12 @@ impl Parser<'_> {
                 TriggerNode::Token(_) => continue,
             };
             if let Some(exclude) = excludes.find(before).map(|found| &dispatch.excludes[found]) {
-                let message = "this tag never fires: an excluded text is read before its trigger is complete";
+                let message =
+                    "this tag never fires: an excluded text is read before its trigger is complete";
                 let label = format!("{:?} is excluded", String::from_utf8_lossy(exclude));
-                self.cursor.diagnostics.push(Diagnostic::warning(span.clone(), message).label(label));
+                self.cursor
+                    .diagnostics
+                    .push(Diagnostic::warning(span.clone(), message).label(label));
             }
         }
     }
@@ -456,7 +505,9 @@ impl Parser<'_> {
     fn pair(&mut self, value: Value) -> Result<(Value, Name), Reported> {
         match value.kind {
             ValueKind::Tuple(mut parts) if parts.len() == 2 => {
-                let (Some(body), Some(trigger)) = (parts.pop(), parts.pop()) else { return Err(Reported) };
+                let (Some(body), Some(trigger)) = (parts.pop(), parts.pop()) else {
+                    return Err(Reported);
+                };
                 match body.kind {
                     ValueKind::Word(text) => Ok((trigger, Name { text, span: body.span })),
                     _ => self.wrong(&body, "the name of a rule"),
@@ -468,15 +519,16 @@ impl Parser<'_> {
 
     fn trigger(&mut self, value: Value) -> Result<TriggerNode, Reported> {
         match value.kind {
-            ValueKind::Text(ref bytes) if bytes.is_empty() => self.wrong(&value, "a text that is not empty"),
+            ValueKind::Text(ref bytes) if bytes.is_empty() => {
+                self.wrong(&value, "a text that is not empty")
+            }
             ValueKind::Text(bytes) => Ok(TriggerNode::Text(bytes)),
             ValueKind::Token(token) => Ok(TriggerNode::Token(token)),
             ValueKind::Tuple(ref parts) => match &parts[..] {
-                [Value { kind: ValueKind::Text(text), .. }, Value { kind: ValueKind::Token(token), .. }]
-                    if !text.is_empty() =>
-                {
-                    Ok(TriggerNode::Led(text.clone(), token.clone()))
-                }
+                [
+                    Value { kind: ValueKind::Text(text), .. },
+                    Value { kind: ValueKind::Token(token), .. },
+                ] if !text.is_empty() => Ok(TriggerNode::Led(text.clone(), token.clone())),
                 _ => self.wrong(&value, "a string and the token behind it"),
             },
             ValueKind::Word(_) => self.wrong(&value, "a string or a token"),
@@ -485,7 +537,8 @@ impl Parser<'_> {
 
     /// `TokenTagDispatch((id, rule), ..., loop_after_dispatch=bool, excludes=(id, ...))`.
     fn token_dispatch(&mut self, arguments: Vec<Argument>) -> Result<Kind, Reported> {
-        let mut out = TokenDispatch { tags: Vec::new(), excludes: Vec::new(), after: AfterTag::Loop };
+        let mut out =
+            TokenDispatch { tags: Vec::new(), excludes: Vec::new(), after: AfterTag::Loop };
         for Argument { key, value } in arguments {
             match key {
                 None => {
@@ -500,7 +553,9 @@ impl Parser<'_> {
                         let span = part.span.clone();
                         let token = self.token_of(part)?;
                         if out.tags.iter().any(|(trigger, _)| *trigger == token) {
-                            return self.cursor.error(Diagnostic::error(span, "this token is a trigger too"));
+                            return self
+                                .cursor
+                                .error(Diagnostic::error(span, "this token is a trigger too"));
                         }
                         out.excludes.push(token);
                     }
@@ -527,7 +582,9 @@ impl Parser<'_> {
             let span = value.span.clone();
             let mut parts = self.tuple(value).into_iter();
             let Some(is_final) = parts.next() else {
-                return self.cursor.error(Diagnostic::error(span, "a state without `true` or `false` in front"));
+                return self
+                    .cursor
+                    .error(Diagnostic::error(span, "a state without `true` or `false` in front"));
             };
             builder.set_final(state, self.boolean(&is_final)?);
             let mut edges = Vec::new();
@@ -536,17 +593,23 @@ impl Parser<'_> {
                 let parts = self.tuple(part);
                 let numbers: Result<Vec<u32>, _> = parts.iter().map(|n| self.integer(n)).collect();
                 match numbers?[..] {
-                    [lo, hi, to] if lo <= hi && hi <= 255 && (to as usize) < count => edges.push(Edge { lo, hi, to }),
+                    [lo, hi, to] if lo <= hi && hi <= 255 && (to as usize) < count => {
+                        edges.push(Edge { lo, hi, to })
+                    }
                     _ => {
                         return self.cursor.error(
-                            Diagnostic::error(span, "no edge").label("expected `(first byte, last byte, state)`"),
+                            Diagnostic::error(span, "no edge")
+                                .label("expected `(first byte, last byte, state)`"),
                         );
                     }
                 }
             }
             edges.sort_unstable();
             if edges.windows(2).any(|pair| pair[1].lo <= pair[0].hi) {
-                return self.cursor.error(Diagnostic::error(span, "two edges of this state have a byte in common"));
+                return self.cursor.error(Diagnostic::error(
+                    span,
+                    "two edges of this state have a byte in common",
+                ));
             }
             edges.iter().for_each(|e| builder.edge(state, e.lo, e.hi, e.to));
         }
@@ -556,7 +619,8 @@ impl Parser<'_> {
     /// `Members(separator, required(a), optional(b), repeated(c), min=n, max=n)` behind its `(`.
     fn members(&mut self, name: &Name) -> Result<Kind, Reported> {
         let separator = self.alternatives()?;
-        let mut out = MembersNode { separator, once: Vec::new(), often: Vec::new(), min: 0, max: None };
+        let mut out =
+            MembersNode { separator, once: Vec::new(), often: Vec::new(), min: 0, max: None };
         loop {
             self.cursor.skip()?;
             if self.cursor.eat(")") {
@@ -564,7 +628,8 @@ impl Parser<'_> {
             }
             self.comma()?;
             self.cursor.skip()?;
-            const EXPECTED: &str = "`required(...)`, `optional(...)`, `repeated(...)`, `min=...` or `max=...`";
+            const EXPECTED: &str =
+                "`required(...)`, `optional(...)`, `repeated(...)`, `min=...` or `max=...`";
             let open = self.cursor.at;
             let Some(kind) = self.cursor.name()? else { return self.cursor.expected(EXPECTED) };
             if matches!(&*kind.text, "min" | "max") && self.cursor.eat("=") {
@@ -576,7 +641,8 @@ impl Parser<'_> {
                 }
                 continue;
             }
-            if !matches!(&*kind.text, "required" | "optional" | "repeated") || !self.cursor.eat("(") {
+            if !matches!(&*kind.text, "required" | "optional" | "repeated") || !self.cursor.eat("(")
+            {
                 self.cursor.at = open;
                 return self.cursor.expected(EXPECTED);
             }
@@ -588,7 +654,8 @@ impl Parser<'_> {
             }
         }
         if out.once.len() > Members::MOST {
-            let message = format!("{} members; at most {} can be kept apart", out.once.len(), Members::MOST);
+            let message =
+                format!("{} members; at most {} can be kept apart", out.once.len(), Members::MOST);
             return self.cursor.error(Diagnostic::error(name.span.clone(), message));
         }
         Ok(Kind::Members(Box::new(out)))
@@ -625,7 +692,11 @@ impl Parser<'_> {
             self.close(')', open)?;
             edges.push((from, expr, to));
         }
-        let named = edges.iter().flat_map(|(from, _, to)| [*from, *to]).chain(ends.iter().copied()).chain([start]);
+        let named = edges
+            .iter()
+            .flat_map(|(from, _, to)| [*from, *to])
+            .chain(ends.iter().copied())
+            .chain([start]);
         if let Some(node) = named.into_iter().find(|&node| node >= nodes) {
             let message = format!("the graph has no node {node}");
             return self.cursor.error(Diagnostic::error(begin..self.cursor.at, message));

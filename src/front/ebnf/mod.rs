@@ -84,7 +84,8 @@ impl Default for EbnfOptions {
 pub fn lower(text: &str, options: &EbnfOptions, limits: &Limits) -> Result<Lowered, Diagnostics> {
     if text.len() > limits.source_bytes {
         let mut diagnostics = Diagnostics::new(&options.name, "");
-        let message = format!("the text has {} bytes; at most {} are read", text.len(), limits.source_bytes);
+        let message =
+            format!("the text has {} bytes; at most {} are read", text.len(), limits.source_bytes);
         diagnostics.push(Diagnostic::error(0..0, message));
         return Err(diagnostics);
     }

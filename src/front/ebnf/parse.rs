@@ -52,7 +52,9 @@ pub(super) fn parse(text: &str, options: &EbnfOptions, limits: &Limits) -> Text 
         let begin = parser.cursor.at;
         match parser.rule() {
             Ok(Some(rule)) => match heads.get(&rule.name.text) {
-                Some(&first) if options.dialect == Dialect::Kbnf => parser.alternative(&mut rules, first, rule),
+                Some(&first) if options.dialect == Dialect::Kbnf => {
+                    parser.alternative(&mut rules, first, rule)
+                }
                 _ => {
                     heads.entry(rule.name.text.clone()).or_insert(rules.len());
                     rules.push(rule);
@@ -91,14 +93,16 @@ impl Parser<'_> {
         };
         self.broken.push(name.text.clone());
         self.skip_in_head()?;
-        let mut options = if self.cursor.eat("[") { self.rule_options()? } else { Default::default() };
+        let mut options =
+            if self.cursor.eat("[") { self.rule_options()? } else { Default::default() };
         self.skip_in_head()?;
         if !self.cursor.eat("::=") {
             self.cursor.at = begin;
             if self.cursor.is_foreign_head() {
                 let span = name.span;
                 return self.cursor.error(
-                    Diagnostic::error(span, "a rule of another notation").help("rules are written `name ::= ...`"),
+                    Diagnostic::error(span, "a rule of another notation")
+                        .help("rules are written `name ::= ...`"),
                 );
             }
             self.cursor.at = name.span.end;
@@ -115,7 +119,13 @@ impl Parser<'_> {
             return self.stray();
         }
         self.broken.pop();
-        Ok(Some(RuleDef { name, attributes: options.attributes, lazy: options.lazy, start: options.start, body }))
+        Ok(Some(RuleDef {
+            name,
+            attributes: options.attributes,
+            lazy: options.lazy,
+            start: options.start,
+            body,
+        }))
     }
 
     /// Skips blanks within the head of a rule. In KBNF, where rules end with `;`, it may have
@@ -141,7 +151,10 @@ impl Parser<'_> {
         }
         let body = &mut rules[first].body;
         if !matches!(body.kind, Kind::Alt(_)) {
-            let one = Node { kind: std::mem::replace(&mut body.kind, Kind::Empty), span: body.span.clone() };
+            let one = Node {
+                kind: std::mem::replace(&mut body.kind, Kind::Empty),
+                span: body.span.clone(),
+            };
             body.kind = Kind::Alt(vec![one]);
         }
         if let Kind::Alt(parts) = &mut body.kind {
@@ -171,19 +184,20 @@ impl Parser<'_> {
                     .help("a repetition stands behind what it repeats, and only one: `(\"a\"+)?`"),
             ),
             Some(c @ ('=' | ':')) => self.cursor.error(
-                Diagnostic::error(at..at + 1, format!("unexpected `{c}`")).help("rules are written `name ::= ...`"),
+                Diagnostic::error(at..at + 1, format!("unexpected `{c}`"))
+                    .help("rules are written `name ::= ...`"),
             ),
             Some('/') => self.cursor.error(
                 Diagnostic::error(at..at + 1, "unexpected `/`")
                     .help("a regular expression is written `Regex(\"...\")`, a comment `# ...`"),
             ),
-            Some(',') => self.cursor.error(
-                Diagnostic::error(at..at + 1, "unexpected `,`")
-                    .help("expressions follow each other without a comma; the dialect `kbnf` reads one"),
-            ),
-            Some('-') => {
-                self.cursor.error(Diagnostic::error(at..at + 1, "a difference of two expressions is not supported"))
-            }
+            Some(',') => self.cursor.error(Diagnostic::error(at..at + 1, "unexpected `,`").help(
+                "expressions follow each other without a comma; the dialect `kbnf` reads one",
+            )),
+            Some('-') => self.cursor.error(Diagnostic::error(
+                at..at + 1,
+                "a difference of two expressions is not supported",
+            )),
             _ => self.cursor.expected("an expression"),
         }
     }
@@ -206,9 +220,10 @@ impl Parser<'_> {
         self.nodes += 1;
         if self.nodes > self.max_nodes {
             let limit = self.max_nodes;
-            return self
-                .cursor
-                .error(Diagnostic::error(span, format!("the grammar has more than {limit} expressions")));
+            return self.cursor.error(Diagnostic::error(
+                span,
+                format!("the grammar has more than {limit} expressions"),
+            ));
         }
         Ok(Node { kind, span })
     }
@@ -309,7 +324,8 @@ impl Parser<'_> {
     /// The inside of `{...}` behind a repeated expression.
     fn counts(&mut self, begin: usize) -> Result<(u32, Option<u32>), Reported> {
         self.cursor.skip()?;
-        let min = if self.cursor.rest().starts_with(',') { None } else { Some(self.cursor.number()?) };
+        let min =
+            if self.cursor.rest().starts_with(',') { None } else { Some(self.cursor.number()?) };
         self.cursor.skip()?;
         let max = if self.cursor.eat(",") {
             self.cursor.skip()?;
@@ -341,7 +357,9 @@ impl Parser<'_> {
                 Kind::Bytes(self.cursor.quoted(c, begin, Bytes::Text)?)
             }
             '[' if self.cursor.dialect == Dialect::Kbnf => return self.bracketed(']', 1).map(Some),
-            '{' if self.cursor.dialect == Dialect::Kbnf => return self.bracketed('}', u32::MAX).map(Some),
+            '{' if self.cursor.dialect == Dialect::Kbnf => {
+                return self.bracketed('}', u32::MAX).map(Some);
+            }
             '[' => {
                 self.cursor.next();
                 let (ranges, negated) = self.cursor.class(begin, Bytes::Text)?;
@@ -427,7 +445,8 @@ impl Parser<'_> {
         let end = begin + inside.len();
         if !self.cursor.text[end..].starts_with('>') || inside.len() < 2 {
             return self.cursor.error(
-                Diagnostic::error(begin..end, "a token without end").label("expected `<text>` or `<[id]>` in one line"),
+                Diagnostic::error(begin..end, "a token without end")
+                    .label("expected `<text>` or `<[id]>` in one line"),
             );
         }
         self.cursor.at = end + 1;
@@ -437,9 +456,9 @@ impl Parser<'_> {
             None => Ok(SpecialToken::Name(self.cursor.text[begin..=end].to_owned())),
             Some(id) => match id.trim().parse() {
                 Ok(id) => Ok(SpecialToken::Id(id)),
-                Err(_) => {
-                    self.cursor.error(Diagnostic::error(begin + 2..end - 1, "no token id").label("expected a number"))
-                }
+                Err(_) => self.cursor.error(
+                    Diagnostic::error(begin + 2..end - 1, "no token id").label("expected a number"),
+                ),
             },
         }
     }
@@ -461,7 +480,8 @@ impl Parser<'_> {
             let text = String::from_utf8(bytes).unwrap_or_default();
             return Ok(Kind::Substring(text.chars().map(|c| c.to_string().into_bytes()).collect()));
         }
-        let pattern = String::from_utf8(self.cursor.quoted(quote, begin, Bytes::Pattern)?).unwrap_or_default();
+        let pattern = String::from_utf8(self.cursor.quoted(quote, begin, Bytes::Pattern)?)
+            .unwrap_or_default();
         let verbatim = self.cursor.text[open + 1..self.cursor.at - 1] == *pattern;
         let options = RegexOptions {
             classes: Classes::Unicode,
@@ -486,7 +506,11 @@ impl Parser<'_> {
             return self.bang(&name);
         }
         let rest = self.cursor.rest().trim_start_matches([' ', '\t']);
-        if !quoted && rest.starts_with('(') && !rest.starts_with("(=") && super::macros::is_macro(&name.text) {
+        if !quoted
+            && rest.starts_with('(')
+            && !rest.starts_with("(=")
+            && super::macros::is_macro(&name.text)
+        {
             self.cursor.skip_blanks();
             return self.call(&name);
         }
@@ -509,7 +533,9 @@ impl Parser<'_> {
             _ => {
                 let span: Range<usize> = name.span.start..name.span.end + 1;
                 let message = format!("there is no terminal `{}!`", name.text);
-                self.cursor.error(Diagnostic::error(span, message).help("there are `any!` and `except!(...)`"))
+                self.cursor.error(
+                    Diagnostic::error(span, message).help("there are `any!` and `except!(...)`"),
+                )
             }
         }
     }

@@ -67,7 +67,10 @@ fn members_are_read_and_written() {
 #[test]
 fn token_dispatches_are_free_tokens_and_triggers() {
     let looped = grammar("root ::= TokenTagDispatch((5, a), (<b>, a), excludes=(9,))\na ::= \"x\"");
-    assert_eq!(looped.to_string(), "root ::= (ExcludeToken(<[5]>, <b>, <[9]>) | <[5]> a | <b> a)*\na ::= \"x\"\n");
+    assert_eq!(
+        looped.to_string(),
+        "root ::= (ExcludeToken(<[5]>, <b>, <[9]>) | <[5]> a | <b> a)*\na ::= \"x\"\n"
+    );
     let once = grammar("root ::= TokenTagDispatch((5, a), loop_after_dispatch=false)\na ::= \"x\"");
     assert_eq!(once.to_string(), "root ::= ExcludeToken(<[5]>)* (<[5]> a)?\na ::= \"x\"\n");
     assert!(read("root ::= TokenTagDispatch((5, root), excludes=(5,))").is_err());
@@ -79,7 +82,8 @@ fn options_become_attributes() {
         "root[capture] ::= a b c\na[capture=\"x y\", temperature=0.25, max_tokens=3] ::= \"a\"\n\
          b [ max_chars = 7 , spent = cut, label=4 ] ::= \"b\"\nc[max_tokens=0,max_chars=1,] ::= \"c\"",
     );
-    let attributes: Vec<Attributes> = read.rules.iter().map(|rule| rule.attributes.clone()).collect();
+    let attributes: Vec<Attributes> =
+        read.rules.iter().map(|rule| rule.attributes.clone()).collect();
     let budget = |tokens, chars, spent| Some(Budget { tokens, chars, spent });
     assert_eq!(attributes[0], Attributes { capture: Some("root".into()), ..Attributes::default() });
     let a = &attributes[1];
@@ -92,9 +96,12 @@ fn options_become_attributes() {
 
 #[test]
 fn options_without_effect_warn() {
-    let read = read("root[capture_hidden_suffix_bytes=3, stop_capture=\"m\"] ::= \"a\"").expect("a grammar");
-    let want =
-        ["1:6 the option `capture_hidden_suffix_bytes` has no effect", "1:37 the option `stop_capture` has no effect"];
+    let read = read("root[capture_hidden_suffix_bytes=3, stop_capture=\"m\"] ::= \"a\"")
+        .expect("a grammar");
+    let want = [
+        "1:6 the option `capture_hidden_suffix_bytes` has no effect",
+        "1:37 the option `stop_capture` has no effect",
+    ];
     assert_eq!(messages(&read.warnings), want);
 }
 
@@ -128,22 +135,37 @@ fn all_errors_of_a_text_are_reported_at_once() {
 #[test]
 fn imported_grammars_are_rules() {
     let number = Arc::new(grammar("root ::= [0-9]+ unit\nunit ::= \"%\""));
-    let options = EbnfOptions { grammars: BTreeMap::from([("number".to_owned(), number)]), ..EbnfOptions::default() };
-    let read = lower("root ::= @number (\",\" @number)*", &options, &Limits::default()).expect("a grammar").grammar;
-    assert_eq!(read.to_string(), "root-0[start] ::= root-1 (\",\" root-1)*\nroot-1 ::= [0-9]+ unit\nunit ::= \"%\"\n");
+    let options = EbnfOptions {
+        grammars: BTreeMap::from([("number".to_owned(), number)]),
+        ..EbnfOptions::default()
+    };
+    let read = lower("root ::= @number (\",\" @number)*", &options, &Limits::default())
+        .expect("a grammar")
+        .grammar;
+    assert_eq!(
+        read.to_string(),
+        "root-0[start] ::= root-1 (\",\" root-1)*\nroot-1 ::= [0-9]+ unit\nunit ::= \"%\"\n"
+    );
 }
 
 #[test]
 fn another_root() {
     let options = EbnfOptions { root: "start".to_owned(), ..EbnfOptions::default() };
-    let read = lower("a ::= \"a\"\nstart ::= a", &options, &Limits::default()).expect("a grammar").grammar;
+    let read =
+        lower("a ::= \"a\"\nstart ::= a", &options, &Limits::default()).expect("a grammar").grammar;
     assert_eq!(read.start.index(), 1);
     assert_eq!(grammar("a ::= \"a\"\nb[start] ::= a\nroot ::= b").start.index(), 1);
 }
 
 #[test]
 fn bounds_are_errors_with_places() {
-    let small = Limits { source_bytes: 100, depth: 10, nodes: 20, automaton_states: 50, ..Limits::default() };
+    let small = Limits {
+        source_bytes: 100,
+        depth: 10,
+        nodes: 20,
+        automaton_states: 50,
+        ..Limits::default()
+    };
     let read = |text: &str| lower(text, &EbnfOptions::default(), &small);
     let nested = |n: usize| format!("root ::= {}\"a\"{}", "(".repeat(n), ")".repeat(n));
     assert!(read(&nested(9)).is_ok());
@@ -155,7 +177,8 @@ fn bounds_are_errors_with_places() {
     let watching = Limits { dispatch_bytes: 8, ..small.clone() };
     let read_watching = |text: &str| lower(text, &EbnfOptions::default(), &watching);
     assert!(read_watching("root ::= TagDispatch(stops=(\"abcdef\",), excludes=(\"xy\",))").is_ok());
-    let error = read_watching("root ::= TagDispatch(stops=(\"abcdef\",), excludes=(\"xyz\",))").unwrap_err();
+    let error = read_watching("root ::= TagDispatch(stops=(\"abcdef\",), excludes=(\"xyz\",))")
+        .unwrap_err();
     assert_eq!(messages(&error), ["1:10 the triggers, stops and excludes have more than 8 bytes"]);
     assert!(read("root[lazy] ::= \"a\"{200}").unwrap_err().to_string().contains("cannot be lazy"));
     // Nothing recurses without bound, whatever the limits.
@@ -176,7 +199,8 @@ fn bounds_are_errors_with_places() {
 #[test]
 fn long_texts_are_read_in_linear_time() {
     let n = 40_000;
-    let rules: String = (0..n / 4).map(|i| format!("r{i} ::= \"a\" r{} | \"b\"\n", (i + 1) % (n / 4))).collect();
+    let rules: String =
+        (0..n / 4).map(|i| format!("r{i} ::= \"a\" r{} | \"b\"\n", (i + 1) % (n / 4))).collect();
     let texts = [
         (format!("root ::= r0\n{rules}"), true),
         (format!("root ::= {}", "\"a\" | ".repeat(n)), true),

@@ -26,8 +26,12 @@ pub(super) fn warnings(grammar: &Grammar, rules: &[RuleDef], diagnostics: &mut D
             diagnostics.push(Diagnostic::warning(span.clone(), message).label(label));
         }
         if is_doubly_recursive(&grammar.rules[i].body, RuleId::new(i)) {
-            let message = format!("the rule `{name}` begins and ends with itself: texts have very many derivations");
-            let help = format!("write what repeats as a repetition, as in `{name} ::= one (between one)*`");
+            let message = format!(
+                "the rule `{name}` begins and ends with itself: texts have very many derivations"
+            );
+            let help = format!(
+                "write what repeats as a repetition, as in `{name} ::= one (between one)*`"
+            );
             diagnostics.push(Diagnostic::warning(span, message).help(help));
         }
     }
@@ -42,7 +46,9 @@ fn references(expr: &Expr, out: &mut Vec<RuleId>) {
         Expr::Graph(graph) => graph.edges.iter().for_each(|(_, expr, _)| references(expr, out)),
         Expr::Members(members) => members.parts().for_each(|part| references(part, out)),
         Expr::Except(except) => out.extend([except.tail, except.other]),
-        Expr::Counted(counted) => counted.graph.edges.iter().for_each(|(_, expr, _)| references(expr, out)),
+        Expr::Counted(counted) => {
+            counted.graph.edges.iter().for_each(|(_, expr, _)| references(expr, out))
+        }
         Expr::Dispatch(dispatch) => out.extend(dispatch.tags.iter().map(|(_, rule)| *rule)),
         Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => {}
         Expr::Automaton(_) | Expr::Deferred(_) => {}
@@ -62,7 +68,9 @@ fn mark(grammar: &Grammar, from: RuleId, seen: &mut [bool], order: &mut Vec<Rule
     let mut stack = vec![(from, called(from))];
     while let Some((rule, todo)) = stack.last_mut() {
         match todo.pop() {
-            Some(next) if !std::mem::replace(&mut seen[next.index()], true) => stack.push((next, called(next))),
+            Some(next) if !std::mem::replace(&mut seen[next.index()], true) => {
+                stack.push((next, called(next)))
+            }
             Some(_) => {}
             None => {
                 order.push(*rule);

@@ -32,7 +32,10 @@ impl<'a> Lowering<'a, '_> {
             if let Some(values) = self.finite_elements(facets) {
                 let all: usize = values.iter().map(Vec::len).sum();
                 let most = facets.max.map_or(all, |max| max as usize);
-                if !facets.contains.is_empty() || !self.syntax.is_json() || super::unique::is_small(all, most) {
+                if !facets.contains.is_empty()
+                    || !self.syntax.is_json()
+                    || super::unique::is_small(all, most)
+                {
                     return self.distinct(facets, loc, &values);
                 }
             }
@@ -85,8 +88,10 @@ impl<'a> Lowering<'a, '_> {
         }
         if max > prefix {
             let bound = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-            let (mut min, mut max) =
-                (bound(min.saturating_sub(prefix)), facets.max.map(|m| m.saturating_sub(bound(prefix))));
+            let (mut min, mut max) = (
+                bound(min.saturating_sub(prefix)),
+                facets.max.map(|m| m.saturating_sub(bound(prefix))),
+            );
             let mut from = at;
             if prefix == 0 {
                 from = graph.node();
@@ -95,7 +100,10 @@ impl<'a> Lowering<'a, '_> {
             }
             graph.edge(
                 from,
-                Expr::seq([Expr::repeat(around(comma, rest, &Expr::Empty), min, max), close.clone()]),
+                Expr::seq([
+                    Expr::repeat(around(comma, rest, &Expr::Empty), min, max),
+                    close.clone(),
+                ]),
                 end,
             );
         }
@@ -105,16 +113,21 @@ impl<'a> Lowering<'a, '_> {
     /// Elements that satisfy some schemas are counted. An element may count for any of those it satisfies; it must be known
     /// not to satisfy one only where there is an upper bound.
     pub(super) fn containing(&mut self, facets: &ArrayFacets, mut compared: Compared<'_>) -> Expr {
-        let contains: Vec<&Contains> = facets.contains.iter().filter(|c| c.min > 0 || c.max.is_some()).collect();
+        let contains: Vec<&Contains> =
+            facets.contains.iter().filter(|c| c.min > 0 || c.max.is_some()).collect();
         if contains.is_empty() {
             let facets = ArrayFacets { contains: Vec::new(), unique: None, ..facets.clone() };
             return self.list(&facets, !matches!(compared, Compared::No));
         }
         if contains.len() > MAX_CONTAINS {
-            return self.too_many(contains[0].schema, format!("more than {MAX_CONTAINS} `contains` together"));
+            return self.too_many(
+                contains[0].schema,
+                format!("more than {MAX_CONTAINS} `contains` together"),
+            );
         }
         // Positions told apart; the first one has no comma before it.
-        let mut exact = facets.prefix().max(1).max(facets.min as usize).max(facets.max.unwrap_or(0) as usize);
+        let mut exact =
+            facets.prefix().max(1).max(facets.min as usize).max(facets.max.unwrap_or(0) as usize);
         exact = exact.max(contains.iter().map(|c| c.from as usize).max().unwrap_or(0));
         let marks = self.punctuation();
         let Frame { open, close, comma, empty } = &marks.brackets;
@@ -124,7 +137,9 @@ impl<'a> Lowering<'a, '_> {
                 let what = format!("counting elements needs more than {MAX_NODES} nodes");
                 return self.too_many(contains[0].schema, what);
             }
-            if position >= facets.min as usize && counts.iter().zip(&contains).all(|(count, c)| *count >= c.min) {
+            if position >= facets.min as usize
+                && counts.iter().zip(&contains).all(|(count, c)| *count >= c.min)
+            {
                 build.close(start, node, position, (empty, close));
             }
             if facets.max.is_some_and(|max| position >= max as usize) {
@@ -144,17 +159,20 @@ impl<'a> Lowering<'a, '_> {
                     let Contains { schema, min, max, .. } = *contains[k];
                     if hits >> bit & 1 == 1 {
                         possible &= max.is_none_or(|max| counts[k] < max);
-                        after[k] = if max.is_some() { counts[k] + 1 } else { (counts[k] + 1).min(min) };
+                        after[k] =
+                            if max.is_some() { counts[k] + 1 } else { (counts[k] + 1).min(min) };
                         locs.push(schema);
                     } else if max.is_some() {
                         locs.push(schema.negated());
                     }
                 }
                 if let (true, Compared::IfPlenty(few)) = (possible, &mut compared) {
-                    **few |= self.value(locs.clone()) != Expr::Never && !self.are_plenty(locs.clone());
+                    **few |=
+                        self.value(locs.clone()) != Expr::Never && !self.are_plenty(locs.clone());
                 }
                 let is_compared = !matches!(compared, Compared::No);
-                let element = if possible { self.array_element(locs, is_compared) } else { Expr::Never };
+                let element =
+                    if possible { self.array_element(locs, is_compared) } else { Expr::Never };
                 if element != Expr::Never {
                     let lead = if position == 0 { Expr::Empty } else { comma.clone() };
                     let behind = build.node((next, after));
@@ -201,7 +219,8 @@ impl<'a> Lowering<'a, '_> {
                         let spelt = self.whole_constant(value);
                         let spelt = Expr::Ref(self.rule("element".into(), spelt));
                         let hits = facets.contains.iter().map(|c| c.schema).collect::<Vec<_>>();
-                        let hits = hits.into_iter().map(|c| self.norm.satisfies(vec![c], value)).collect();
+                        let hits =
+                            hits.into_iter().map(|c| self.norm.satisfies(vec![c], value)).collect();
                         values.push((spelt, hits));
                         ids.insert(key, values.len() - 1);
                         values.len() - 1
@@ -243,7 +262,11 @@ impl<'a> Lowering<'a, '_> {
                 for (k, contains) in facets.contains.iter().enumerate() {
                     after[k] += u32::from(hits[k] && position >= contains.from as usize);
                 }
-                if after.iter().zip(&facets.contains).all(|(count, c)| c.max.is_none_or(|max| *count <= max)) {
+                if after
+                    .iter()
+                    .zip(&facets.contains)
+                    .all(|(count, c)| c.max.is_none_or(|max| *count <= max))
+                {
                     let lead = if position == 0 { Expr::Empty } else { comma.clone() };
                     let behind = build.node((taken | 1 << id, after));
                     build.graph.edge(node, Expr::seq([lead, spelt.clone()]), behind);
@@ -306,7 +329,9 @@ impl<'a> super::normalize::Normalizer<'a> {
         for facets in self.alternatives(&conj).iter() {
             let finite = Types::NULL.or(Types::BOOLEAN);
             match &facets.values {
-                Some(values) => out.extend(values.iter().filter(|value| self.accepts(facets, value))),
+                Some(values) => {
+                    out.extend(values.iter().filter(|value| self.accepts(facets, value)))
+                }
                 None if facets.types.minus(finite).is_none() => {
                     out.extend(SCALARS.iter().filter(|value| facets.types.meets(Types::of(value))));
                 }

@@ -107,7 +107,8 @@ impl Decimal {
             return None;
         }
         let (integer, _) = self.parts(10).unwrap_or_else(|| (vec![9; 20], Vec::new()));
-        let value = integer.iter().fold(0u64, |n, &d| n.saturating_mul(10).saturating_add(u64::from(d)));
+        let value =
+            integer.iter().fold(0u64, |n, &d| n.saturating_mul(10).saturating_add(u64::from(d)));
         Some(u32::try_from(value).unwrap_or(u32::MAX))
     }
 
@@ -123,8 +124,12 @@ impl Decimal {
             return Some(true);
         }
         // Scale both to integers; then schoolbook remainder in u128 while the unit fits.
-        let scale = (self.digits.len() as i64 - self.exponent).max(unit.digits.len() as i64 - unit.exponent).max(0);
-        let whole = |d: &Decimal| Decimal { exponent: d.exponent.saturating_add(scale), ..d.abs() }.parts(cap);
+        let scale = (self.digits.len() as i64 - self.exponent)
+            .max(unit.digits.len() as i64 - unit.exponent)
+            .max(0);
+        let whole = |d: &Decimal| {
+            Decimal { exponent: d.exponent.saturating_add(scale), ..d.abs() }.parts(cap)
+        };
         let (value, _) = whole(self)?;
         let (unit, _) = whole(unit)?;
         if unit.len() > 36 {
@@ -148,7 +153,8 @@ impl Ord for Decimal {
         if signs != Ordering::Equal {
             return signs;
         }
-        let magnitude = self.exponent.cmp(&other.exponent).then_with(|| self.digits.cmp(&other.digits));
+        let magnitude =
+            self.exponent.cmp(&other.exponent).then_with(|| self.digits.cmp(&other.digits));
         if self.negative { magnitude.reverse() } else { magnitude }
     }
 }
@@ -166,7 +172,9 @@ mod tests {
         for (a, b) in [("1", "1.0"), ("100", "1e2"), ("-0", "0.00"), ("0.5", "50e-2")] {
             assert_eq!(d(a), d(b));
         }
-        for (a, b) in [("-2", "-1"), ("-1", "0"), ("0.099", "0.1"), ("9", "10"), ("1", "1.5"), ("-1.5", "-1")] {
+        for (a, b) in
+            [("-2", "-1"), ("-1", "0"), ("0.099", "0.1"), ("9", "10"), ("1", "1.5"), ("-1.5", "-1")]
+        {
             assert!(d(a) < d(b), "{a} {b}");
         }
     }

@@ -80,16 +80,20 @@ impl Look<'_> {
         }
         let Some(types) = types(object) else { return false };
         object.iter().all(|(keyword, value)| match keyword {
-            "type" | "title" | "description" | "default" | "examples" | "example" | "$comment" | "deprecated"
-            | "readOnly" | "writeOnly" => true,
+            "type" | "title" | "description" | "default" | "examples" | "example" | "$comment"
+            | "deprecated" | "readOnly" | "writeOnly" => true,
             "$schema" => depth == 0 && value.as_str().is_some_and(is_dialect),
             "properties" => self.properties(value, depth),
             "required" => required(object, value),
             "items" => value.as_array().is_none() && self.is_plain(value, depth + 1),
-            "additionalProperties" => matches!(value, Json::Bool(_)) || self.is_plain(value, depth + 1),
+            "additionalProperties" => {
+                matches!(value, Json::Bool(_)) || self.is_plain(value, depth + 1)
+            }
             "enum" => self.listed(object, types, value),
             "format" => self.options.formats == Formats::Annotate,
-            "minimum" | "maximum" => (types == ["integer"] || types == ["number"]) && object.get("enum").is_none(),
+            "minimum" | "maximum" => {
+                (types == ["integer"] || types == ["number"]) && object.get("enum").is_none()
+            }
             "minLength" | "maxLength" => types == ["string"] && object.get("enum").is_none(),
             "minItems" | "maxItems" => types == ["array"],
             "anyOf" => is_alone(object) && self.alternatives(value, depth),
@@ -100,21 +104,32 @@ impl Look<'_> {
     }
 
     fn properties(&mut self, value: &Json, depth: usize) -> bool {
-        let Some(properties) = value.as_object().filter(|members| members.len() <= MAX_MEMBERS) else { return false };
+        let Some(properties) = value.as_object().filter(|members| members.len() <= MAX_MEMBERS)
+        else {
+            return false;
+        };
         properties.iter().all(|(_, schema)| self.is_plain(schema, depth + 1))
     }
 
     /// Whether an `enum` is a list of strings or one of whole numbers, none of them twice, where such are allowed.
     fn listed(&mut self, object: &Object, types: Types<'_>, value: &Json) -> bool {
-        let Some(values) = value.as_array().filter(|values| !values.is_empty() && self.take(values.len())) else {
+        let Some(values) =
+            value.as_array().filter(|values| !values.is_empty() && self.take(values.len()))
+        else {
             return false;
         };
-        let allows = |kinds: &[&str]| types.is_empty() || types.iter().any(|name| kinds.contains(name));
+        let allows =
+            |kinds: &[&str]| types.is_empty() || types.iter().any(|name| kinds.contains(name));
         if values[0].as_str().is_none() {
             return allows(&["integer", "number"])
-                && differ(values.iter().map(|value| whole(value).filter(|n| (-MAX_BOUND..=MAX_BOUND).contains(n))));
+                && differ(
+                    values
+                        .iter()
+                        .map(|value| whole(value).filter(|n| (-MAX_BOUND..=MAX_BOUND).contains(n))),
+                );
         }
-        let bounded = object.iter().any(|(keyword, _)| matches!(keyword, "minLength" | "maxLength"));
+        let bounded =
+            object.iter().any(|(keyword, _)| matches!(keyword, "minLength" | "maxLength"));
         allows(&["string"]) && !bounded && differ(values.iter().map(Json::as_str))
     }
 
@@ -134,7 +149,8 @@ fn differ<T: Ord>(values: impl Iterator<Item = Option<T>>) -> bool {
 /// Names of types; none: any.
 type Types<'a> = &'a [&'a str];
 
-const TYPES: [&[&str]; 7] = [&["string"], &["number"], &["integer"], &["boolean"], &["object"], &["array"], &["null"]];
+const TYPES: [&[&str]; 7] =
+    [&["string"], &["number"], &["integer"], &["boolean"], &["object"], &["array"], &["null"]];
 
 /// The type that a schema asks for, or none; `None` where it is anything else than a name.
 fn types(object: &Object) -> Option<Types<'static>> {
@@ -145,7 +161,10 @@ fn types(object: &Object) -> Option<Types<'static>> {
 
 fn is_dialect(uri: &str) -> bool {
     let uri = uri.strip_suffix('#').unwrap_or(uri);
-    matches!(uri, "http://json-schema.org/draft-07/schema" | "https://json-schema.org/draft/2020-12/schema")
+    matches!(
+        uri,
+        "http://json-schema.org/draft-07/schema" | "https://json-schema.org/draft/2020-12/schema"
+    )
 }
 
 /// Whether `required` lists declared members, each once.
@@ -160,11 +179,17 @@ fn required(object: &Object, value: &Json) -> bool {
 
 /// Whether nothing but annotations stands beside `anyOf`.
 fn is_alone(object: &Object) -> bool {
-    object.iter().all(|(keyword, _)| matches!(keyword, "anyOf" | "title" | "description" | "default" | "examples"))
+    object.iter().all(|(keyword, _)| {
+        matches!(keyword, "anyOf" | "title" | "description" | "default" | "examples")
+    })
 }
 
 /// Whether bounds are whole numbers of this range, the lower one not above the upper one.
-fn ordered(object: &Object, (low, high): (&str, &str), range: std::ops::RangeInclusive<i64>) -> bool {
+fn ordered(
+    object: &Object,
+    (low, high): (&str, &str),
+    range: std::ops::RangeInclusive<i64>,
+) -> bool {
     let bound = |name: &str, otherwise: i64| match object.get(name) {
         None => Some(otherwise),
         Some(value) => whole(value).filter(|bound| range.contains(bound)),

@@ -173,7 +173,12 @@ pub(super) fn resource_id(json: &Json, draft: Draft) -> Option<&str> {
 
 impl<'a> Doc<'a> {
     /// `dialect` is that of a document that declares none; `dynamic`: whether dynamic references occur.
-    pub(super) fn new(root: &'a Json, remotes: &'a Registry, dialect: Draft, dynamic: bool) -> Doc<'a> {
+    pub(super) fn new(
+        root: &'a Json,
+        remotes: &'a Registry,
+        dialect: Draft,
+        dynamic: bool,
+    ) -> Doc<'a> {
         let mut doc = Doc {
             locs: Vec::with_capacity(FIRST),
             by_address: HashMap::with_capacity_and_hasher(FIRST, Default::default()),
@@ -197,7 +202,17 @@ impl<'a> Doc<'a> {
             let kind = Kind::Schema(json);
             let reference = reference_of(json);
             let (path, base) = (Path::Root, LocId::ROOT);
-            doc.locs.push(Loc { kind, parent: id, path, reference, base, scope, draft, depth: 1, vocabularies });
+            doc.locs.push(Loc {
+                kind,
+                parent: id,
+                path,
+                reference,
+                base,
+                scope,
+                draft,
+                depth: 1,
+                vocabularies,
+            });
             doc.by_address.insert((address(json), scope), id);
         }
         doc
@@ -299,11 +314,27 @@ impl<'a> Doc<'a> {
         let id = LocId::new(self.locs.len());
         let Loc { base, scope, draft, depth, vocabularies, .. } = self.locs[parent.index()];
         let path = Path::Parent;
-        self.locs.push(Loc { kind, parent, path, reference: None, base, scope, draft, depth, vocabularies });
+        self.locs.push(Loc {
+            kind,
+            parent,
+            path,
+            reference: None,
+            base,
+            scope,
+            draft,
+            depth,
+            vocabularies,
+        });
         id
     }
 
-    pub(super) fn intern(&mut self, json: &'a Json, parent: LocId, path: Path<'a>, base: LocId) -> LocId {
+    pub(super) fn intern(
+        &mut self,
+        json: &'a Json,
+        parent: LocId,
+        path: Path<'a>,
+        base: LocId,
+    ) -> LocId {
         let Loc { mut scope, mut draft, mut vocabularies, .. } = self.locs[base.index()];
         if !self.dynamic
             && let Some(&known) = self.by_address.get(&(address(json), scope))
@@ -332,7 +363,17 @@ impl<'a> Doc<'a> {
         let reference = reference_of(json);
         let depth = path.depth(self.locs[parent.index()].depth);
         let kind = Kind::Schema(json);
-        self.locs.push(Loc { kind, parent, path, reference, base, scope, draft, depth, vocabularies });
+        self.locs.push(Loc {
+            kind,
+            parent,
+            path,
+            reference,
+            base,
+            scope,
+            draft,
+            depth,
+            vocabularies,
+        });
         self.by_address.insert((address(json), scope), id);
         id
     }
@@ -389,7 +430,9 @@ impl<'a> Doc<'a> {
                     push_token(&mut out, keyword);
                     push_token(&mut out, &index.to_string());
                 }
-                Path::Below(path) => path.split('/').for_each(|token| push_token(&mut out, &unescape_token(token))),
+                Path::Below(path) => {
+                    path.split('/').for_each(|token| push_token(&mut out, &unescape_token(token)))
+                }
                 Path::Root | Path::Parent | Path::Absolute(_) => {}
             }
         }

@@ -77,8 +77,12 @@ impl<'a> Lowering<'a, '_> {
         let conj = self.norm.conj(vec![LocId::ROOT]);
         let alternatives = self.norm.alternatives(&conj);
         let gap = self.gap();
-        let frame =
-            Frame { open: gap.clone(), close: gap.clone(), comma: gap.clone(), empty: Expr::seq([gap.clone(), gap]) };
+        let frame = Frame {
+            open: gap.clone(),
+            close: gap.clone(),
+            comma: gap.clone(),
+            empty: Expr::seq([gap.clone(), gap]),
+        };
         let mut parts = Vec::new();
         for facets in alternatives.iter().filter(|facets| facets.types.meets(Types::OBJECT)) {
             if facets.values.is_some() {
@@ -119,7 +123,11 @@ impl<'a> Lowering<'a, '_> {
             return Expr::seq([Expr::text(&elements.text), free]);
         }
         match self.raw_text(facets, &[close]) {
-            Some(dfa) => Expr::seq([Expr::text(&elements.text), spell_dfa(&dfa, &mut spell_utf8), Expr::bytes(close)]),
+            Some(dfa) => Expr::seq([
+                Expr::text(&elements.text),
+                spell_dfa(&dfa, &mut spell_utf8),
+                Expr::bytes(close),
+            ]),
             None => Expr::Never,
         }
     }

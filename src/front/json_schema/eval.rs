@@ -19,7 +19,9 @@ impl<'a> Normalizer<'a> {
         }
         let accepted = match value {
             Json::Null | Json::Bool(_) => true,
-            Json::Number(n) => facets.number.is_free() || facets.number.allow(&Decimal::parse(n.as_str())),
+            Json::Number(n) => {
+                facets.number.is_free() || facets.number.allow(&Decimal::parse(n.as_str()))
+            }
             Json::String(text) => self.accepts_text(&facets.string, text),
             Json::Array(items) => self.accepts_array(&facets.array, items),
             Json::Object(object) => self.accepts_object(&facets.object, object),
@@ -38,10 +40,10 @@ impl<'a> Normalizer<'a> {
         length >= facets.min as usize
             && facets.max.is_none_or(|max| length <= max as usize)
             && !facets.excluded.contains(&text)
-            && facets
-                .patterns
-                .iter()
-                .all(|p| self.pattern_dfa(p).is_none_or(|dfa| dfa.accepts(text.chars().map(u32::from)) != p.negated))
+            && facets.patterns.iter().all(|p| {
+                self.pattern_dfa(p)
+                    .is_none_or(|dfa| dfa.accepts(text.chars().map(u32::from)) != p.negated)
+            })
     }
 
     fn accepts_array(&mut self, facets: &ArrayFacets, items: &[Json]) -> bool {
@@ -50,7 +52,8 @@ impl<'a> Normalizer<'a> {
             && items.iter().enumerate().all(|(i, item)| self.satisfies(facets.element(i), item))
             && facets.contains.iter().all(|contains| {
                 let counted = items.iter().skip(contains.from as usize);
-                let hits = counted.filter(|item| self.satisfies(vec![contains.schema], item)).count();
+                let hits =
+                    counted.filter(|item| self.satisfies(vec![contains.schema], item)).count();
                 hits >= contains.min as usize && contains.max.is_none_or(|max| hits <= max as usize)
             })
             && (facets.unique.is_none() || {
@@ -69,9 +72,9 @@ impl<'a> Normalizer<'a> {
                 self.satisfies(locs, value) && self.accepts_name(facets, name)
             })
             && facets.some.iter().all(|some| {
-                object
-                    .iter()
-                    .any(|(name, value)| self.is_candidate(some, name) && self.satisfies(vec![some.schema], value))
+                object.iter().any(|(name, value)| {
+                    self.is_candidate(some, name) && self.satisfies(vec![some.schema], value)
+                })
             })
     }
 
@@ -79,15 +82,18 @@ impl<'a> Normalizer<'a> {
     pub(super) fn is_candidate(&mut self, some: &SomeMember<'a>, name: &str) -> bool {
         match &some.matching {
             Some(test) => self.is_named(test, name),
-            None => !some.not_named.contains(&name) && !some.not_matching.iter().any(|test| self.is_named(test, name)),
+            None => {
+                !some.not_named.contains(&name)
+                    && !some.not_matching.iter().any(|test| self.is_named(test, name))
+            }
         }
     }
 
     fn is_named(&mut self, test: &NameTest<'a>, name: &str) -> bool {
         match test {
-            NameTest::Pattern(pattern) => {
-                self.pattern_dfa(pattern).is_some_and(|dfa| dfa.accepts(name.chars().map(u32::from)))
-            }
+            NameTest::Pattern(pattern) => self
+                .pattern_dfa(pattern)
+                .is_some_and(|dfa| dfa.accepts(name.chars().map(u32::from))),
             NameTest::Schema(loc) => self.satisfies(vec![*loc], &Json::String(name.to_owned())),
         }
     }
@@ -110,7 +116,8 @@ impl<'a> Normalizer<'a> {
 
     /// Whether a member may have this name.
     pub(super) fn accepts_name(&mut self, facets: &ObjectFacets<'a>, name: &str) -> bool {
-        facets.names.is_empty() || self.satisfies(facets.names.clone(), &Json::String(name.to_owned()))
+        facets.names.is_empty()
+            || self.satisfies(facets.names.clone(), &Json::String(name.to_owned()))
     }
 
     /// Locations that constrain the member of this name.
@@ -126,7 +133,10 @@ impl<'a> Normalizer<'a> {
             let before = out.len();
             out.extend(part.property(name));
             for (pattern, schema) in &part.patterns {
-                if self.pattern_dfa(pattern).is_some_and(|dfa| dfa.accepts(name.chars().map(u32::from))) {
+                if self
+                    .pattern_dfa(pattern)
+                    .is_some_and(|dfa| dfa.accepts(name.chars().map(u32::from)))
+                {
                     out.push(*schema);
                 }
             }

@@ -18,7 +18,8 @@ pub(super) fn with_exponent(facets: &NumberFacets, types: Types) -> Dfa {
     }
     let zero = Decimal::parse("0");
     let low = facets.low.as_ref().is_none_or(|b| zero > b.value || !b.exclusive && zero == b.value);
-    let high = facets.high.as_ref().is_none_or(|b| zero < b.value || !b.exclusive && zero == b.value);
+    let high =
+        facets.high.as_ref().is_none_or(|b| zero < b.value || !b.exclusive && zero == b.value);
     let build = Build {
         magnitudes: [false, true].map(|negative| Magnitudes::of(facets, negative)),
         least: (!units.is_empty()).then(|| least(&units)),
@@ -80,7 +81,10 @@ impl Magnitudes {
             let inside = order == outside.reverse() || order == Ordering::Equal && !bound.exclusive;
             Some(bound.value.power() + if inside { 0 } else { away })
         };
-        Interval(bound(&self.low, low, Ordering::Less, 1), bound(&self.high, high, Ordering::Greater, -1))
+        Interval(
+            bound(&self.low, low, Ordering::Less, 1),
+            bound(&self.high, high, Ordering::Greater, -1),
+        )
     }
 }
 
@@ -224,8 +228,9 @@ impl Build {
             At::Zeros(Range(low, _)) => low == 0,
             At::Number(Range(low, high), n, [to_low, to_high]) => {
                 // How the number compares to one whose first digits it has been compared to.
-                let order =
-                    |bound: u64, order: Ordering| if digit_of(bound, n).is_some() { Ordering::Less } else { order };
+                let order = |bound: u64, order: Ordering| {
+                    if digit_of(bound, n).is_some() { Ordering::Less } else { order }
+                };
                 order(low, to_low) != Ordering::Less
                     && high.is_none_or(|high| order(high, to_high) != Ordering::Greater)
             }
@@ -260,7 +265,9 @@ impl Build {
         if self.zero {
             self.edge(from, b'0', At::Zero(Part::First));
         }
-        let Some(Magnitudes { low, high }) = self.magnitudes[usize::from(negative)].take() else { return };
+        let Some(Magnitudes { low, high }) = self.magnitudes[usize::from(negative)].take() else {
+            return;
+        };
         for digit in 1..=9u8 {
             let least = match &self.least {
                 None => None,
@@ -271,14 +278,21 @@ impl Build {
             };
             let tied = Track::Tied(0);
             let (low, high) = (tied.next(low.as_ref(), digit), tied.next(high.as_ref(), digit));
-            self.edge(from, b'0' + digit, At::Digits(Digits { negative, part: Part::First, low, high, least }));
+            self.edge(
+                from,
+                b'0' + digit,
+                At::Digits(Digits { negative, part: Part::First, low, high, least }),
+            );
         }
         self.magnitudes[usize::from(negative)] = Some(Magnitudes { low, high });
     }
 
     /// The edges behind a digit or the point.
     fn digits(&mut self, from: u32, digits: Digits) {
-        let Some(Magnitudes { low, high }) = self.magnitudes[usize::from(digits.negative)].take() else { return };
+        let Some(Magnitudes { low, high }) = self.magnitudes[usize::from(digits.negative)].take()
+        else {
+            return;
+        };
         self.point(from, digits.part, At::Digits(Digits { part: Part::Point, ..digits }));
         if digits.part != Part::First {
             for digit in 0..=if self.least.is_some() { 0 } else { 9 } {

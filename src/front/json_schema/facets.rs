@@ -337,7 +337,9 @@ impl<'a> Facets<'a> {
             && values.iter().any(|v| !self.types.meets(Types::of(v)))
         {
             let types = self.types;
-            self.values = Some(Rc::new(values.iter().copied().filter(|v| types.meets(Types::of(v))).collect()));
+            self.values = Some(Rc::new(
+                values.iter().copied().filter(|v| types.meets(Types::of(v))).collect(),
+            ));
         }
         if self.values.as_ref().is_some_and(|values| values.is_empty()) {
             self.types = Types::NONE;
@@ -371,8 +373,13 @@ impl<'a> Free for StringFacets<'a> {
 
 impl Free for ArrayFacets {
     fn free<'f>() -> &'f Self {
-        const FREE: &ArrayFacets =
-            &ArrayFacets { parts: Vec::new(), min: 0, max: None, contains: Vec::new(), unique: None };
+        const FREE: &ArrayFacets = &ArrayFacets {
+            parts: Vec::new(),
+            min: 0,
+            max: None,
+            contains: Vec::new(),
+            unique: None,
+        };
         FREE
     }
 }
@@ -410,7 +417,11 @@ impl NumberFacets {
 
     /// Adds a unit: one that stands for two where it can be tracked.
     pub(super) fn multiple_of(&mut self, unit: &Decimal) {
-        let both = self.multiples.iter().enumerate().find_map(|(i, known)| Some((i, joined(known, unit)?)));
+        let both = self
+            .multiples
+            .iter()
+            .enumerate()
+            .find_map(|(i, known)| Some((i, joined(known, unit)?)));
         match both {
             Some((i, both)) => self.multiples[i] = both,
             None if self.multiples.contains(unit) => {}
@@ -443,14 +454,16 @@ impl NumberFacets {
     /// Whether a lower bound is tighter than what is known.
     pub(super) fn is_raised_by(&self, bound: &Bound) -> bool {
         self.low.as_ref().is_none_or(|old| {
-            bound.value > old.value || (bound.value == old.value && bound.exclusive && !old.exclusive)
+            bound.value > old.value
+                || (bound.value == old.value && bound.exclusive && !old.exclusive)
         })
     }
 
     /// Whether an upper bound is tighter than what is known.
     pub(super) fn is_lowered_by(&self, bound: &Bound) -> bool {
         self.high.as_ref().is_none_or(|old| {
-            bound.value < old.value || (bound.value == old.value && bound.exclusive && !old.exclusive)
+            bound.value < old.value
+                || (bound.value == old.value && bound.exclusive && !old.exclusive)
         })
     }
 
@@ -471,16 +484,25 @@ impl NumberFacets {
             low.value > high.value || (low.value == high.value && (low.exclusive || high.exclusive))
         };
         self.low.as_ref().zip(self.high.as_ref()).is_some_and(apart)
-            || self.not_multiples.iter().any(|not| self.multiples.iter().any(|unit| divides(not, unit)))
+            || self
+                .not_multiples
+                .iter()
+                .any(|not| self.multiples.iter().any(|unit| divides(not, unit)))
     }
 
     /// Whether a number satisfies the bounds; multiples past the digit limit count as not satisfied.
     pub(super) fn allow(&self, value: &Decimal) -> bool {
         self.low.as_ref().is_none_or(|b| *value > b.value || (!b.exclusive && *value == b.value))
-            && self.high.as_ref().is_none_or(|b| *value < b.value || (!b.exclusive && *value == b.value))
+            && self
+                .high
+                .as_ref()
+                .is_none_or(|b| *value < b.value || (!b.exclusive && *value == b.value))
             && !self.excluded.contains(value)
             && self.multiples.iter().all(|unit| value.is_multiple_of(unit, 4_096) == Some(true))
-            && self.not_multiples.iter().all(|unit| value.is_multiple_of(unit, 4_096) == Some(false))
+            && self
+                .not_multiples
+                .iter()
+                .all(|unit| value.is_multiple_of(unit, 4_096) == Some(false))
     }
 }
 
@@ -536,8 +558,18 @@ const INDEXED: usize = 12;
 
 impl<'a> ObjectPart<'a> {
     pub(super) fn new(properties: Vec<(&'a str, LocId)>) -> ObjectPart<'a> {
-        let index = if properties.len() > INDEXED { properties.iter().copied().collect() } else { HashMap::default() };
-        ObjectPart { properties, index, patterns: Vec::new(), additional: None, covers: Covers::Named }
+        let index = if properties.len() > INDEXED {
+            properties.iter().copied().collect()
+        } else {
+            HashMap::default()
+        };
+        ObjectPart {
+            properties,
+            index,
+            patterns: Vec::new(),
+            additional: None,
+            covers: Covers::Named,
+        }
     }
 
     fn is_free(&self) -> bool {
@@ -664,10 +696,14 @@ pub(super) fn common<'a>(a: &[&'a Json], b: &[&'a Json]) -> Vec<&'a Json> {
 pub(super) fn canonical(json: &Json) -> String {
     match json {
         Json::Number(n) => Decimal::parse(n.as_str()).canonical(),
-        Json::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
+        Json::Array(items) => {
+            format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(","))
+        }
         Json::Object(object) => {
-            let mut members: Vec<String> =
-                object.iter().map(|(k, v)| format!("{}:{}", Json::String(k.to_owned()), canonical(v))).collect();
+            let mut members: Vec<String> = object
+                .iter()
+                .map(|(k, v)| format!("{}:{}", Json::String(k.to_owned()), canonical(v)))
+                .collect();
             members.sort_unstable();
             format!("{{{}}}", members.join(","))
         }

@@ -200,10 +200,12 @@ fn composed(name: &str) -> Option<&'static str> {
         ("idn-email", OnceLock::new()),
         ("regex", OnceLock::new()),
     ];
-    let wider = |pattern: &str| pattern.replace("[A-Za-z0-9._~!", &format!("[{UCSCHAR}A-Za-z0-9._~!"));
+    let wider =
+        |pattern: &str| pattern.replace("[A-Za-z0-9._~!", &format!("[{UCSCHAR}A-Za-z0-9._~!"));
     let idn = || {
         // Up to 18 letters stay below 63 octets in every encoding.
-        let label = format!(r"(?:{}|[a-z0-9{IDN_LETTERS}](?:-?[a-z0-9{IDN_LETTERS}]){{0,8}})", label!());
+        let label =
+            format!(r"(?:{}|[a-z0-9{IDN_LETTERS}](?:-?[a-z0-9{IDN_LETTERS}]){{0,8}})", label!());
         format!(r"{label}(?:\.{label}){{0,3}}")
     };
     let (name, cell) = KNOWN.iter().find(|(known, _)| *known == name)?;
@@ -248,28 +250,49 @@ mod tests {
 
     fn valid(format: &str, text: &str) -> bool {
         let Format::Pattern(source) = lookup(format) else { panic!("{format} has no pattern") };
-        let pattern = Pattern::parse(source, &Limits::default()).unwrap_or_else(|e| panic!("{format}: {e}"));
+        let pattern =
+            Pattern::parse(source, &Limits::default()).unwrap_or_else(|e| panic!("{format}: {e}"));
         pattern.search_dfa(100_000).unwrap().accepts(text.chars().map(u32::from))
     }
 
     #[test]
     fn formats_tell_right_from_wrong() {
         for (format, right, wrong) in [
-            ("date", &["2024-02-29", "1999-12-31", "2000-02-29"][..], &["2023-02-29", "1900-02-29", "2024-13-01"][..]),
+            (
+                "date",
+                &["2024-02-29", "1999-12-31", "2000-02-29"][..],
+                &["2023-02-29", "1900-02-29", "2024-13-01"][..],
+            ),
             ("time", &["23:59:59Z", "00:00:00.5+01:30"], &["24:00:00Z", "15:30:00", "1:00:00Z"]),
-            ("date-time", &["2024-12-31T23:59:59Z"], &["2024-12-31T23:59:59", "2024-12-31 23:59:59Z"]),
+            (
+                "date-time",
+                &["2024-12-31T23:59:59Z"],
+                &["2024-12-31T23:59:59", "2024-12-31 23:59:59Z"],
+            ),
             ("duration", &["P1Y2M3DT4H5M6S", "P4W", "PT36H"], &["P", "PT", "P1D2H", "P1YT"]),
-            ("email", &["a.b@example.com", "x+y@localhost"], &["a", "@b", ".a@b", "a..b@c", "a b@c"]),
+            (
+                "email",
+                &["a.b@example.com", "x+y@localhost"],
+                &["a", "@b", ".a@b", "a..b@c", "a b@c"],
+            ),
             ("hostname", &["example.com", "a-b.c"], &["-a", "a-", "a..b", "a_b", "", "a:80"]),
             ("ipv4", &["127.0.0.1", "255.255.255.255"], &["256.0.0.1", "1.2.3", "01.2.3.4"]),
-            ("ipv6", &["::", "::1", "1::", "fe80::1:2", "1:2:3:4:5:6:7:8"], &["1", ":::", "1::2::3", "12345::"]),
+            (
+                "ipv6",
+                &["::", "::1", "1::", "fe80::1:2", "1:2:3:4:5:6:7:8"],
+                &["1", ":::", "1::2::3", "12345::"],
+            ),
             (
                 "uri",
                 &["https://a.b/c?d#e", "urn:isbn:1", "mailto:a@b"],
                 &["/a", "a b:c", "http://a b", "://x", "bar,baz"],
             ),
             ("uri-reference", &["/a", "a/b", "#x", "", "//h/p"], &["\\\\x", "a b", "#a\\b"]),
-            ("uuid", &["2eb8aa08-aa98-11ea-b4aa-73b441d16380"], &["2eb8aa08aa9811eab4aa73b441d16380"]),
+            (
+                "uuid",
+                &["2eb8aa08-aa98-11ea-b4aa-73b441d16380"],
+                &["2eb8aa08aa9811eab4aa73b441d16380"],
+            ),
             (
                 "ipv6",
                 &["::ffff:1.2.3.4", "1:2:3:4:5:6:1.2.3.4", "1::2:3:4:5:1.2.3.4"],
@@ -282,7 +305,11 @@ mod tests {
             ("idn-hostname", &["실례.테스트", "münchen.de"], &["-a", "a..b", "a b", "〮a"]),
             ("idn-email", &["실례@실례.테스트"], &["2962", "@é"]),
             ("uri-template", &["http://a/{b}/{?c*,d:3}", "a%20b", ""], &["{a", "a b", "{}", "%2"]),
-            ("regex", &["^(a|[^b-]+)*$", "", r"\d{2,5}?", "((a)b)"], &["^(abc]", "*", "(", "[", r"\a", "a{"]),
+            (
+                "regex",
+                &["^(a|[^b-]+)*$", "", r"\d{2,5}?", "((a)b)"],
+                &["^(abc]", "*", "(", "[", r"\a", "a{"],
+            ),
             ("json-pointer", &["", "/a/~0~1"], &["a", "/~2", "/~"]),
             ("relative-json-pointer", &["0#", "1/a"], &["01", "/a", "-1"]),
         ] {

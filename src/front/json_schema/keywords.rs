@@ -6,7 +6,8 @@ use super::SchemaErrorReason as Reason;
 use super::decimal::Decimal;
 use super::doc::{LocId, Step};
 use super::facets::{
-    ArrayPart, Bound, Contains, Covers, Facets, ObjectPart, PatternUse, Types, Unenforced, common, least,
+    ArrayPart, Bound, Contains, Covers, Facets, ObjectPart, PatternUse, Types, Unenforced, common,
+    least,
 };
 use super::normalize::Normalizer;
 use super::resolve::Unresolved;
@@ -87,7 +88,13 @@ impl<'a> Normalizer<'a> {
         said
     }
 
-    fn keyword(&mut self, loc: LocId, object: &'a Object, (name, value): (&'a str, &'a Json), said: &mut Said<'a>) {
+    fn keyword(
+        &mut self,
+        loc: LocId,
+        object: &'a Object,
+        (name, value): (&'a str, &'a Json),
+        said: &mut Said<'a>,
+    ) {
         let facets = &mut said.facets;
         match name {
             "type" => {
@@ -103,13 +110,25 @@ impl<'a> Normalizer<'a> {
                 None => self.malformed(loc, "enum", "must be an array"),
             },
             "const" => self.values(loc, facets, vec![value]),
-            "minLength" => facets.string.min = facets.string.min.max(self.count(loc, "minLength", value)),
-            "maxLength" => facets.string.max = least(facets.string.max, Some(self.count(loc, "maxLength", value))),
-            "minItems" => facets.array.min = facets.array.min.max(self.count(loc, "minItems", value)),
-            "maxItems" => facets.array.max = least(facets.array.max, Some(self.count(loc, "maxItems", value))),
-            "minProperties" => facets.object.min = facets.object.min.max(self.count(loc, "minProperties", value)),
+            "minLength" => {
+                facets.string.min = facets.string.min.max(self.count(loc, "minLength", value))
+            }
+            "maxLength" => {
+                facets.string.max =
+                    least(facets.string.max, Some(self.count(loc, "maxLength", value)))
+            }
+            "minItems" => {
+                facets.array.min = facets.array.min.max(self.count(loc, "minItems", value))
+            }
+            "maxItems" => {
+                facets.array.max = least(facets.array.max, Some(self.count(loc, "maxItems", value)))
+            }
+            "minProperties" => {
+                facets.object.min = facets.object.min.max(self.count(loc, "minProperties", value))
+            }
             "maxProperties" => {
-                facets.object.max = least(facets.object.max, Some(self.count(loc, "maxProperties", value)));
+                facets.object.max =
+                    least(facets.object.max, Some(self.count(loc, "maxProperties", value)));
             }
             "pattern" => match value.as_str() {
                 Some(source) => {
@@ -117,7 +136,13 @@ impl<'a> Normalizer<'a> {
                     if self.pattern(&pattern).is_some() {
                         facets.string.patterns.push(pattern);
                     } else {
-                        unenforced(facets, Types::STRING, loc, "pattern", "not a regular expression of automata");
+                        unenforced(
+                            facets,
+                            Types::STRING,
+                            loc,
+                            "pattern",
+                            "not a regular expression of automata",
+                        );
                     }
                 }
                 None => self.malformed(loc, "pattern", "must be a string"),
@@ -160,7 +185,9 @@ impl<'a> Normalizer<'a> {
                 said.all.push(child.negated());
             }
             "if" => self.conditional(loc, object, value, said),
-            "dependentRequired" | "dependentSchemas" | "dependencies" => self.dependencies(loc, (name, value), said),
+            "dependentRequired" | "dependentSchemas" | "dependencies" => {
+                self.dependencies(loc, (name, value), said)
+            }
             "unevaluatedProperties" => {
                 self.needs.evaluation = true;
                 let child = self.doc.child(loc, Step::Keyword("unevaluatedProperties"), value);
@@ -168,7 +195,8 @@ impl<'a> Normalizer<'a> {
             }
             "unevaluatedItems" => {
                 self.needs.evaluation = true;
-                said.unevaluated_items = Some(self.doc.child(loc, Step::Keyword("unevaluatedItems"), value));
+                said.unevaluated_items =
+                    Some(self.doc.child(loc, Step::Keyword("unevaluatedItems"), value));
             }
             "$dynamicRef" | "$recursiveRef" => self.dynamic_reference(loc, name, value, said),
             "extends" => {
@@ -187,7 +215,10 @@ impl<'a> Normalizer<'a> {
 
     /// The types of a schema that says nothing else of its values.
     pub(super) fn types_alone(&self, loc: LocId) -> Option<Types> {
-        let object = self.doc.object(loc).filter(|_| !loc.is_negated() && self.doc.vocabularies(loc).have("type"))?;
+        let object = self
+            .doc
+            .object(loc)
+            .filter(|_| !loc.is_negated() && self.doc.vocabularies(loc).have("type"))?;
         let types = object.iter().try_fold(Types::ALL, |types, (name, value)| match name {
             "type" => types_of(value),
             _ => is_annotation(name).then_some(types),
@@ -201,12 +232,16 @@ impl<'a> Normalizer<'a> {
                 Json::Array(names) => &names[..],
                 name => std::slice::from_ref(name),
             };
-            let unknown = names.iter().filter_map(Json::as_str).find(|name| Types::named(name).is_none());
+            let unknown =
+                names.iter().filter_map(Json::as_str).find(|name| Types::named(name).is_none());
             let help = unknown.map(|name| {
                 let meant = similar(name, TYPES).map(|known| format!("; is `{known}` meant?"));
                 format!(": {name:?} is none{}", meant.unwrap_or_default())
             });
-            let what = format!("must be a type name or an array of type names{}", help.unwrap_or_default());
+            let what = format!(
+                "must be a type name or an array of type names{}",
+                help.unwrap_or_default()
+            );
             self.malformed(loc, "type", &what);
             Types::ALL
         })
@@ -238,7 +273,8 @@ impl<'a> Normalizer<'a> {
     }
 
     fn names(&self, value: &'a Json) -> Option<Vec<&'a str>> {
-        let mut names: Vec<&str> = value.as_array()?.iter().map(Json::as_str).collect::<Option<_>>()?;
+        let mut names: Vec<&str> =
+            value.as_array()?.iter().map(Json::as_str).collect::<Option<_>>()?;
         if names.len() > 1 {
             let mut seen = crate::hash::HashSet::default();
             names.retain(|name| seen.insert(*name));
@@ -268,11 +304,17 @@ impl<'a> Normalizer<'a> {
         };
         let flag = |name: &str| object.get(name) == Some(&Json::Bool(true));
         match keyword {
-            "minimum" => facets.number.raise(Bound { value: number, exclusive: flag("exclusiveMinimum") }),
+            "minimum" => {
+                facets.number.raise(Bound { value: number, exclusive: flag("exclusiveMinimum") })
+            }
             "exclusiveMinimum" => facets.number.raise(Bound { value: number, exclusive: true }),
-            "maximum" => facets.number.lower(Bound { value: number, exclusive: flag("exclusiveMaximum") }),
+            "maximum" => {
+                facets.number.lower(Bound { value: number, exclusive: flag("exclusiveMaximum") })
+            }
             "exclusiveMaximum" => facets.number.lower(Bound { value: number, exclusive: true }),
-            _ if number.is_zero() || number.is_negative() => self.malformed(loc, "multipleOf", "must be positive"),
+            _ if number.is_zero() || number.is_negative() => {
+                self.malformed(loc, "multipleOf", "must be positive")
+            }
             _ => facets.number.multiple_of(&number),
         }
     }
@@ -287,16 +329,35 @@ impl<'a> Normalizer<'a> {
         }
         match format::lookup(name) {
             format::Format::Pattern(source) => {
-                facets.string.patterns.push(PatternUse { source, negated: false, loc, keyword: "format" });
+                facets.string.patterns.push(PatternUse {
+                    source,
+                    negated: false,
+                    loc,
+                    keyword: "format",
+                });
             }
-            format::Format::Unknown if asserted || self.options.formats == Formats::RefuseUnknown => {
-                unenforced(facets, Types::STRING, loc, "format", "no specification defines this format");
+            format::Format::Unknown
+                if asserted || self.options.formats == Formats::RefuseUnknown =>
+            {
+                unenforced(
+                    facets,
+                    Types::STRING,
+                    loc,
+                    "format",
+                    "no specification defines this format",
+                );
             }
             format::Format::Unknown => {}
         }
     }
 
-    fn contains(&mut self, loc: LocId, object: &'a Object, value: &'a Json, facets: &mut Facets<'a>) {
+    fn contains(
+        &mut self,
+        loc: LocId,
+        object: &'a Object,
+        value: &'a Json,
+        facets: &mut Facets<'a>,
+    ) {
         let draft = self.doc.draft(loc);
         let counts = draft >= Draft::Draft201909 && self.doc.vocabularies(loc).have("minContains");
         let mut bound = |name: &'static str| match object.get(name) {
@@ -314,11 +375,19 @@ impl<'a> Normalizer<'a> {
         }
     }
 
-    fn dynamic_reference(&mut self, loc: LocId, keyword: &str, value: &'a Json, said: &mut Said<'a>) {
+    fn dynamic_reference(
+        &mut self,
+        loc: LocId,
+        keyword: &str,
+        value: &'a Json,
+        said: &mut Said<'a>,
+    ) {
         self.needs.dynamic = true;
         let (keyword, target) = match (keyword, value.as_str()) {
             (_, None) => return self.malformed(loc, "$dynamicRef", "must be a string"),
-            ("$dynamicRef", Some(reference)) => ("$dynamicRef", self.doc.resolve_dynamic(loc, reference)),
+            ("$dynamicRef", Some(reference)) => {
+                ("$dynamicRef", self.doc.resolve_dynamic(loc, reference))
+            }
             (_, Some(_)) => ("$recursiveRef", self.doc.resolve_recursive(loc)),
         };
         self.referred(loc, keyword, value.as_str().unwrap_or_default(), target, said);
@@ -355,9 +424,11 @@ impl<'a> Normalizer<'a> {
 
     fn list(&mut self, loc: LocId, keyword: &'static str, value: &'a Json) -> Vec<LocId> {
         match value.as_array() {
-            Some(items) if !items.is_empty() => {
-                items.iter().enumerate().map(|(i, v)| self.doc.child(loc, Step::Index(keyword, i), v)).collect()
-            }
+            Some(items) if !items.is_empty() => items
+                .iter()
+                .enumerate()
+                .map(|(i, v)| self.doc.child(loc, Step::Index(keyword, i), v))
+                .collect(),
             _ => {
                 self.malformed(loc, keyword, "must be a non-empty array of schemas");
                 Vec::new()
@@ -378,7 +449,10 @@ impl<'a> Normalizer<'a> {
             Some(Json::Object(map)) => {
                 named.reserve(map.len());
                 for (name, schema) in map.iter() {
-                    named.push((name, self.doc.child(loc, Step::Member("properties", name), schema)));
+                    named.push((
+                        name,
+                        self.doc.child(loc, Step::Member("properties", name), schema),
+                    ));
                 }
             }
             Some(_) => self.malformed(loc, "properties", "must be an object"),
@@ -389,7 +463,9 @@ impl<'a> Normalizer<'a> {
             Some(Json::Object(map)) => {
                 for (source, schema) in map.iter() {
                     let step = Step::Member("patternProperties", source);
-                    let declared = |name: &&str| properties.is_some_and(|properties| properties.get(name).is_some());
+                    let declared = |name: &&str| {
+                        properties.is_some_and(|properties| properties.get(name).is_some())
+                    };
                     if let Some(name) = only_name(source).filter(|name| !declared(name))
                         && self.options.order == MemberOrder::Declared
                         && named.len() < Members::MOST
@@ -397,7 +473,8 @@ impl<'a> Normalizer<'a> {
                         named.push((name, self.doc.child(loc, step, schema)));
                         continue;
                     }
-                    let pattern = PatternUse { source, negated: false, loc, keyword: "patternProperties" };
+                    let pattern =
+                        PatternUse { source, negated: false, loc, keyword: "patternProperties" };
                     if self.pattern(&pattern).is_some() {
                         matched.push((pattern, self.doc.child(loc, step, schema)));
                     } else {
@@ -420,12 +497,15 @@ impl<'a> Normalizer<'a> {
 
     /// `prefixItems` and `items`, or the older `items` list and `additionalItems`.
     fn elements(&mut self, loc: LocId, object: &'a Object, said: &mut Said<'a>) {
-        let prefix = object.get("prefixItems").filter(|_| self.doc.draft(loc) == Draft::Draft202012);
+        let prefix =
+            object.get("prefixItems").filter(|_| self.doc.draft(loc) == Draft::Draft202012);
         let (keyword, list, rest) = match (prefix, object.get("items")) {
             (None, None) => return,
-            (None, Some(items @ Json::Array(_))) => {
-                ("items", Some(items), object.get("additionalItems").map(|r| ("additionalItems", r)))
-            }
+            (None, Some(items @ Json::Array(_))) => (
+                "items",
+                Some(items),
+                object.get("additionalItems").map(|r| ("additionalItems", r)),
+            ),
             (list, items) => ("prefixItems", list, items.map(|r| ("items", r))),
         };
         let covers = if rest.is_some() { Covers::All } else { Covers::Named };
@@ -446,7 +526,13 @@ impl<'a> Normalizer<'a> {
     }
 
     /// `if` with `then` and `else`: both hold together, or neither does.
-    fn conditional(&mut self, loc: LocId, object: &'a Object, value: &'a Json, said: &mut Said<'a>) {
+    fn conditional(
+        &mut self,
+        loc: LocId,
+        object: &'a Object,
+        value: &'a Json,
+        said: &mut Said<'a>,
+    ) {
         let (then, otherwise) = (object.get("then"), object.get("else"));
         if then.is_none() && otherwise.is_none() && !self.evaluation {
             return;
@@ -458,7 +544,12 @@ impl<'a> Normalizer<'a> {
     }
 
     /// `dependentRequired`, `dependentSchemas`, `dependencies`: the member is absent, or it brings more with it.
-    fn dependencies(&mut self, loc: LocId, (name, value): (&'a str, &'a Json), said: &mut Said<'a>) {
+    fn dependencies(
+        &mut self,
+        loc: LocId,
+        (name, value): (&'a str, &'a Json),
+        said: &mut Said<'a>,
+    ) {
         let keyword = match name {
             "dependentRequired" => "dependentRequired",
             "dependentSchemas" => "dependentSchemas",
@@ -495,7 +586,8 @@ impl<'a> Normalizer<'a> {
 /// The name a pattern matches, if it is one and nothing in the pattern stands for anything else.
 fn only_name(pattern: &str) -> Option<&str> {
     let name = pattern.strip_prefix('^')?.strip_suffix('$')?;
-    (!name.contains(['\\', '^', '$', '.', '|', '?', '*', '+', '(', ')', '[', ']', '{', '}'])).then_some(name)
+    (!name.contains(['\\', '^', '$', '.', '|', '?', '*', '+', '(', ')', '[', ']', '{', '}']))
+        .then_some(name)
 }
 
 /// The types that `type` lists.
@@ -504,14 +596,20 @@ const TYPES: [&str; 7] = ["null", "boolean", "integer", "number", "string", "arr
 fn types_of(value: &Json) -> Option<Types> {
     match value {
         Json::String(name) => Types::named(name),
-        Json::Array(names) => {
-            names.iter().try_fold(Types::NONE, |types, name| Some(types.or(Types::named(name.as_str()?)?)))
-        }
+        Json::Array(names) => names
+            .iter()
+            .try_fold(Types::NONE, |types, name| Some(types.or(Types::named(name.as_str()?)?))),
         _ => None,
     }
 }
 
-fn unenforced(facets: &mut Facets<'_>, types: Types, loc: LocId, keyword: &'static str, why: &'static str) {
+fn unenforced(
+    facets: &mut Facets<'_>,
+    types: Types,
+    loc: LocId,
+    keyword: &'static str,
+    why: &'static str,
+) {
     facets.unenforced.push(Unenforced { types, loc, keyword, why });
 }
 

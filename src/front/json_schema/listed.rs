@@ -90,7 +90,11 @@ impl Trie {
         let exponents = spellings.exponents && (spellings.zero_fraction || !value.is_integer());
         if value.is_zero() {
             for text in ["0", "-0"] {
-                self.ends(text.as_bytes()).join(&Ends { plain: true, any: exponents, ..Ends::default() });
+                self.ends(text.as_bytes()).join(&Ends {
+                    plain: true,
+                    any: exponents,
+                    ..Ends::default()
+                });
             }
             return;
         }
@@ -143,7 +147,8 @@ impl Trie {
     fn dfa(mut self, spellings: Spellings) -> Dfa {
         self.add_zeros(spellings);
         let mut build = Build::default();
-        let states: Vec<u32> = self.nodes.iter().map(|node| build.builder.state(node.ends.plain)).collect();
+        let states: Vec<u32> =
+            self.nodes.iter().map(|node| build.builder.state(node.ends.plain)).collect();
         for (node, &state) in self.nodes.iter().zip(&states) {
             for &(byte, child) in &node.children {
                 build.builder.edge(state, u32::from(byte), u32::from(byte), states[child]);
@@ -207,7 +212,8 @@ impl Build {
     }
 
     fn any(&mut self) -> u32 {
-        let (state, sign, digits) = (self.builder.state(false), self.builder.state(false), self.builder.state(true));
+        let (state, sign, digits) =
+            (self.builder.state(false), self.builder.state(false), self.builder.state(true));
         for mark in [43, 45] {
             self.builder.edge(state, mark, mark, sign);
         }
@@ -219,8 +225,11 @@ impl Build {
 
     fn powers(&mut self, powers: &[i64]) -> u32 {
         let texts = |negative: bool| {
-            let of_sign = powers.iter().filter(move |&&power| power == 0 || (power < 0) == negative);
-            of_sign.map(|&power| if power == 0 { Vec::new() } else { power.unsigned_abs().to_string().into_bytes() })
+            let of_sign =
+                powers.iter().filter(move |&&power| power == 0 || (power < 0) == negative);
+            of_sign.map(|&power| {
+                if power == 0 { Vec::new() } else { power.unsigned_abs().to_string().into_bytes() }
+            })
         };
         let [above, below] = [false, true].map(|negative| {
             let mut texts: Vec<Vec<u8>> = texts(negative).collect();
@@ -258,8 +267,10 @@ impl Build {
             let to = if digit == b'0' && read != Read::More {
                 self.digits(texts.to_vec(), Read::Zeros)
             } else {
-                let rest: Vec<Vec<u8>> =
-                    texts.iter().filter_map(|text| text.strip_prefix(&[digit]).map(<[u8]>::to_vec)).collect();
+                let rest: Vec<Vec<u8>> = texts
+                    .iter()
+                    .filter_map(|text| text.strip_prefix(&[digit]).map(<[u8]>::to_vec))
+                    .collect();
                 if rest.is_empty() {
                     continue;
                 }
@@ -278,14 +289,17 @@ mod tests {
 
     /// All JSON numbers of up to `n` bytes with the digits 0, 1, 5.
     fn numbers(n: usize) -> Vec<String> {
-        let json = |text: &str| matches!(Json::parse(text, &Limits::default()), Ok(Json::Number(_)));
+        let json =
+            |text: &str| matches!(Json::parse(text, &Limits::default()), Ok(Json::Number(_)));
         let mut out = vec![String::new()];
         for from in 0.. {
             let Some(text) = out.get(from).cloned() else { break };
             if text.len() < n {
                 let longer = "-+015.e".chars().map(|c| format!("{text}{c}"));
                 // What one or two more bytes make a number.
-                out.extend(longer.filter(|text| ["", "0", "00"].iter().any(|end| json(&format!("{text}{end}")))));
+                out.extend(longer.filter(|text| {
+                    ["", "0", "00"].iter().any(|end| json(&format!("{text}{end}")))
+                }));
             }
         }
         out.retain(|text| json(text));
@@ -312,19 +326,28 @@ mod tests {
                     let mut accepted = 0;
                     for text in &texts {
                         let value = Decimal::parse(text);
-                        let (mantissa, power) = text.split_once('e').map_or((&text[..], None), |(m, e)| (m, Some(e)));
-                        let (whole, fraction) =
-                            mantissa.split_once('.').map_or((mantissa, None), |(w, f)| (w, Some(f)));
+                        let (mantissa, power) =
+                            text.split_once('e').map_or((&text[..], None), |(m, e)| (m, Some(e)));
+                        let (whole, fraction) = mantissa
+                            .split_once('.')
+                            .map_or((mantissa, None), |(w, f)| (w, Some(f)));
                         let digits = whole.trim_start_matches('-');
                         // The point is not further out than the digits are.
                         let near = value.is_zero()
                             || (digits != "0" || fraction.is_some_and(|f| !f.starts_with('0')))
                                 && (digits == "0"
-                                    || digits.len() as i64 <= (value.digits().len() as i64).max(value.power() + 1));
+                                    || digits.len() as i64
+                                        <= (value.digits().len() as i64).max(value.power() + 1));
                         let spelt = (power.is_none() || exponents && near)
-                            && (!value.is_integer() || zero_fraction || power.is_none() && fraction.is_none());
+                            && (!value.is_integer()
+                                || zero_fraction
+                                || power.is_none() && fraction.is_none());
                         let want = values.contains(&value) && spelt;
-                        assert_eq!(dfa.accepts(text.bytes().map(u32::from)), want, "{text} {list:?} {exponents}");
+                        assert_eq!(
+                            dfa.accepts(text.bytes().map(u32::from)),
+                            want,
+                            "{text} {list:?} {exponents}"
+                        );
                         accepted += usize::from(want);
                     }
                     assert!(list.is_empty() || accepted > 0);
@@ -335,11 +358,16 @@ mod tests {
 
     #[test]
     fn many_numbers_are_listed_at_once() {
-        let values: Vec<Decimal> = (0..2_000).map(|n| Decimal::parse(&(n * 7_919).to_string())).collect();
+        let values: Vec<Decimal> =
+            (0..2_000).map(|n| Decimal::parse(&(n * 7_919).to_string())).collect();
         let dfa = listed(&values, Spellings { zero_fraction: true, exponents: true });
         let accepts = |text: &str| dfa.accepts(text.bytes().map(u32::from));
         assert!(
-            accepts("7919") && accepts("7.919e3") && accepts("15830081.0") && !accepts("7920") && !accepts("7.919e2")
+            accepts("7919")
+                && accepts("7.919e3")
+                && accepts("15830081.0")
+                && !accepts("7920")
+                && !accepts("7.919e2")
         );
     }
 }

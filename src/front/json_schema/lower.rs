@@ -13,7 +13,9 @@ use super::normalize::{Conj, Locs, Needs, Normalizer};
 use super::punctuation::{Frame, Punctuation, around};
 use super::spelling::{Spelling, single};
 use super::syntax::Syntax;
-use super::{Registry, SchemaError, SchemaErrorReason as Reason, SchemaErrors, SchemaOptions, Undeclared};
+use super::{
+    Registry, SchemaError, SchemaErrorReason as Reason, SchemaErrors, SchemaOptions, Undeclared,
+};
 use crate::fsm::Dfa;
 use crate::hash::HashMap;
 use crate::ids::RuleId;
@@ -200,7 +202,9 @@ impl<'a, 'b> Lowering<'a, 'b> {
         loop {
             let mut changed = false;
             // Rules refer mostly to later ones.
-            for (rule, known_rule) in self.builder.rules().iter().enumerate().skip(self.foreign).rev() {
+            for (rule, known_rule) in
+                self.builder.rules().iter().enumerate().skip(self.foreign).rev()
+            {
                 if !known[rule] && derives(&known_rule.body, &mut |rule| known[rule.index()]) {
                     known[rule] = true;
                     changed = true;
@@ -220,7 +224,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
         derives(expr, &mut |rule| {
             if !known[rule.index()] && depth > 0 && *looks > 0 {
                 *looks -= 1;
-                known[rule.index()] = self.soon(&self.builder.rules()[rule.index()].body, known, looks, depth - 1);
+                known[rule.index()] =
+                    self.soon(&self.builder.rules()[rule.index()].body, known, looks, depth - 1);
             }
             known[rule.index()]
         })
@@ -303,12 +308,22 @@ impl<'a, 'b> Lowering<'a, 'b> {
         Expr::Ref(self.rule(name.to_owned(), out))
     }
 
-    pub(super) fn facets(&mut self, facets: &Facets<'a>, parts: &mut Vec<Expr>, scalars: &mut Vec<Literal>) {
+    pub(super) fn facets(
+        &mut self,
+        facets: &Facets<'a>,
+        parts: &mut Vec<Expr>,
+        scalars: &mut Vec<Literal>,
+    ) {
         if let Some(values) = &facets.values {
-            let kept: Vec<&Json> = values.iter().copied().filter(|value| self.norm.accepts(facets, value)).collect();
+            let kept: Vec<&Json> =
+                values.iter().copied().filter(|value| self.norm.accepts(facets, value)).collect();
             self.constants(&kept, facets.types, parts, scalars);
             if kept.is_empty() {
-                self.norm.conflict(self.at, "", "none of the listed values satisfies what else holds here");
+                self.norm.conflict(
+                    self.at,
+                    "",
+                    "none of the listed values satisfies what else holds here",
+                );
             }
             return;
         }
@@ -348,7 +363,9 @@ impl<'a, 'b> Lowering<'a, 'b> {
         if types.meets(Types::OBJECT) {
             parts.push(match self.plain_object(&facets.object) {
                 _ if facets.object.is_free() => Expr::Ref(self.any_object_rule()),
-                Some(plain) => self.shared(plain, "object ", || Task::Object(facets.object.clone())),
+                Some(plain) => {
+                    self.shared(plain, "object ", || Task::Object(facets.object.clone()))
+                }
                 None => self.later("object ", Task::Object(facets.object.clone())),
             });
         }
@@ -371,9 +388,12 @@ impl<'a, 'b> Lowering<'a, 'b> {
 
     fn plain_object(&self, facets: &ObjectFacets<'a>) -> Option<Plain> {
         let [part] = &facets.parts[..] else { return None };
-        let types = self.norm.types_alone(part.additional.filter(|_| part.properties.is_empty())?)?;
-        let said = facets.required.len() + facets.forbidden.len() + facets.names.len() + facets.some.len();
-        let plain = said == 0 && part.patterns.is_empty() && facets.min == 0 && facets.max.is_none();
+        let types =
+            self.norm.types_alone(part.additional.filter(|_| part.properties.is_empty())?)?;
+        let said =
+            facets.required.len() + facets.forbidden.len() + facets.names.len() + facets.some.len();
+        let plain =
+            said == 0 && part.patterns.is_empty() && facets.min == 0 && facets.max.is_none();
         plain.then_some(Plain::Object(types))
     }
 
@@ -394,7 +414,13 @@ impl<'a, 'b> Lowering<'a, 'b> {
     }
 
     /// Values of these types: their spellings.
-    fn constants(&mut self, values: &[&Json], types: Types, parts: &mut Vec<Expr>, scalars: &mut Vec<Literal>) {
+    fn constants(
+        &mut self,
+        values: &[&Json],
+        types: Types,
+        parts: &mut Vec<Expr>,
+        scalars: &mut Vec<Literal>,
+    ) {
         let mut numbers: Vec<(Decimal, &str)> = Vec::new();
         let mut texts: Vec<&str> = Vec::new();
         let spelling = self.spelling();
@@ -412,7 +438,9 @@ impl<'a, 'b> Lowering<'a, 'b> {
             }
         }
         if !texts.is_empty() {
-            let texts = Dfa::words(texts.iter().map(|text| text.chars().map(u32::from).collect::<Vec<_>>()));
+            let texts = Dfa::words(
+                texts.iter().map(|text| text.chars().map(u32::from).collect::<Vec<_>>()),
+            );
             match spelling.words(&texts, self.norm.limits.compiled_states) {
                 Ok(spelt) => parts.push(Expr::Automaton(Arc::new(spelt))),
                 Err(error) => parts.push(self.too_large(&error)),
@@ -472,7 +500,9 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let n = members.len();
         if n > Members::MOST {
             let first = |i: usize| if i == 0 { Expr::Empty } else { comma.clone() };
-            return Expr::seq(members.into_iter().enumerate().map(|(i, member)| Expr::seq([first(i), member])));
+            return Expr::seq(
+                members.into_iter().enumerate().map(|(i, member)| Expr::seq([first(i), member])),
+            );
         }
         if n > WRITTEN_OUT {
             let once = members.into_iter().map(|body| Member { body, required: true }).collect();
@@ -620,7 +650,8 @@ fn words(mut words: Vec<Literal>) -> Expr {
         words.dedup();
         return Expr::alt(words.into_iter().map(Expr::Bytes));
     }
-    let symbols = words.iter().map(|word| word.iter().map(|&byte| byte.into()).collect::<Vec<u32>>());
+    let symbols =
+        words.iter().map(|word| word.iter().map(|&byte| byte.into()).collect::<Vec<u32>>());
     Expr::Automaton(Arc::new(Dfa::words(symbols)))
 }
 

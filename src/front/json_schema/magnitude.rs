@@ -42,7 +42,9 @@ pub(super) static DOUBLE: LazyLock<Dfa> = LazyLock::new(|| {
     }
     let [one, many, one_fraction, many_fraction] = [0; 4].map(|_| b.state(true));
     [start, minus].into_iter().for_each(|from| b.edge(from, 48, 57, one));
-    for (from, fraction, [exponent, _]) in [(one, one_fraction, large), (many, many_fraction, small)] {
+    for (from, fraction, [exponent, _]) in
+        [(one, one_fraction, large), (many, many_fraction, small)]
+    {
         b.edge(from, 48, 57, many);
         b.edge(from, 46, 46, fraction);
         b.edge(fraction, 48, 57, fraction);
@@ -77,7 +79,9 @@ pub(super) fn capped(cap: u32, limit: usize) -> Result<Dfa, TooLarge> {
             digits.push(next);
         }
         let behind = b.state(false);
-        for (&mark, &digit) in marks.iter().flat_map(|mark| digits.iter().map(move |digit| (mark, digit))) {
+        for (&mark, &digit) in
+            marks.iter().flat_map(|mark| digits.iter().map(move |digit| (mark, digit)))
+        {
             b.edge(digit, u32::from(mark), u32::from(mark), behind);
         }
         (behind, digits)

@@ -120,7 +120,12 @@ impl Orders {
         };
         let optional = declared.iter().copied().filter(|&i| !members[i].required);
         let mut required_first: Vec<usize> = required.iter().copied().chain(optional).collect();
-        let same = declared.iter().rev().zip(required_first.iter().rev()).take_while(|(a, b)| a == b).count();
+        let same = declared
+            .iter()
+            .rev()
+            .zip(required_first.iter().rev())
+            .take_while(|(a, b)| a == b)
+            .count();
         let common = members.len() - same;
         if common == 0 {
             required_first.clear();
@@ -151,8 +156,12 @@ impl Orders {
     /// Whether none of those left is required.
     fn may_end(&self, left: Left, members: &[Member]) -> bool {
         match left {
-            Left::From(order, position) => position >= self.end[usize::from(order == Order::RequiredFirst)],
-            Left::Without(taken) => members.iter().enumerate().all(|(i, m)| !m.required || taken >> i & 1 == 1),
+            Left::From(order, position) => {
+                position >= self.end[usize::from(order == Order::RequiredFirst)]
+            }
+            Left::Without(taken) => {
+                members.iter().enumerate().all(|(i, m)| !m.required || taken >> i & 1 == 1)
+            }
         }
     }
 }
@@ -197,7 +206,8 @@ impl<'a> Lowering<'a, '_> {
             return Self::member_set((members, additional), (min, max), frame);
         }
         let orders = Orders::new(&members, if fixed { None } else { Some(required) });
-        let layers = (max.unwrap_or(0) as usize + 1).saturating_mul(min as usize + 1) << facets.some.len();
+        let layers =
+            (max.unwrap_or(0) as usize + 1).saturating_mul(min as usize + 1) << facets.some.len();
         let positions = if free { 1 << members.len() } else { 2 * members.len() + 1 };
         if layers.saturating_mul(positions) > MAX_NODES.max(2 * members.len() + 1) {
             let what = format!("counting members needs more than {MAX_NODES} nodes");
@@ -229,7 +239,12 @@ impl<'a> Lowering<'a, '_> {
         let (start, end) = (build.graph.node(), build.graph.node());
         build.graph.start = start;
         build.graph.ends.push(end);
-        let zero = Count { total: 0, distinct: 0, additional: false, missing: (1 << facets.some.len()) - 1 };
+        let zero = Count {
+            total: 0,
+            distinct: 0,
+            additional: false,
+            missing: (1 << facets.some.len()) - 1,
+        };
         if needed == 0 && min == 0 && zero.missing == 0 {
             build.graph.edge(start, empty.clone(), end);
         }
@@ -247,7 +262,10 @@ impl<'a> Lowering<'a, '_> {
                 Place::Before(left) => build.before(node, left, count),
                 Place::Declared(left) => build.declared(node, left, count),
                 Place::Behind(left) => {
-                    if build.orders.may_end(left, &members) && count.distinct >= min && count.missing == 0 {
+                    if build.orders.may_end(left, &members)
+                        && count.distinct >= min
+                        && count.missing == 0
+                    {
                         build.graph.edge(node, close.clone(), end);
                     }
                     if open_ended || build.orders.any(left) {
@@ -359,21 +377,36 @@ impl Build<'_> {
                 self.member(node, &members[i], (Place::Behind(next), count), false);
                 if !members[i].required {
                     // Without additional members both are the same.
-                    let place = if self.additional.is_empty() { Place::Before(next) } else { Place::Declared(next) };
+                    let place = if self.additional.is_empty() {
+                        Place::Before(next)
+                    } else {
+                        Place::Declared(next)
+                    };
                     let skip = self.node(place, count);
                     self.graph.edge(node, Expr::Empty, skip);
                 }
             }
             Left::Without(taken) => {
                 for (i, member) in members.iter().enumerate().filter(|(i, _)| taken >> i & 1 == 0) {
-                    self.member(node, member, (Place::Behind(Left::Without(taken | 1 << i)), count), false);
+                    self.member(
+                        node,
+                        member,
+                        (Place::Behind(Left::Without(taken | 1 << i)), count),
+                        false,
+                    );
                 }
             }
         }
     }
 
     /// A member's edges.
-    fn member(&mut self, from: u32, member: &Member, (place, count): (Place, Count), is_additional: bool) {
+    fn member(
+        &mut self,
+        from: u32,
+        member: &Member,
+        (place, count): (Place, Count),
+        is_additional: bool,
+    ) {
         let Some(next) = self.counted(count, is_additional) else { return };
         let mut reached: Vec<(u32, u32)> = Vec::new();
         for (found, body) in member.variants() {
@@ -394,7 +427,8 @@ impl Build<'_> {
             Some(_) => count.total + 1,
             None => 0,
         };
-        let distinct = count.distinct + u32::from(!is_additional || !count.additional || self.differ);
+        let distinct =
+            count.distinct + u32::from(!is_additional || !count.additional || self.differ);
         let additional = count.additional || (is_additional && self.min > 0 && !self.differ);
         Some(Count { total, distinct: distinct.min(self.min), additional, missing: count.missing })
     }

@@ -62,7 +62,9 @@ use crate::spec::json::Json;
 
 pub use deferred::defer;
 pub use elements::{Elements, lower_elements};
-pub use parameters::{Kinds, LoweredParameters, Parameters, Piece, Raw, Reading, lower_parameters, lower_syntax};
+pub use parameters::{
+    Kinds, LoweredParameters, Parameters, Piece, Raw, Reading, lower_parameters, lower_syntax,
+};
 pub use profile::{ProfileError, openai_strict};
 pub use registry::Registry;
 pub(crate) use same::SchemaKey;
@@ -188,7 +190,9 @@ pub enum UniqueItems {
 }
 
 /// The dialect of JSON Schema, for schemas without `$schema`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 pub enum Dialect {
     /// Draft 4.
     #[serde(rename = "draft4")]
@@ -377,7 +381,11 @@ pub struct Lowered {
 /// Lowers a schema to a grammar of the JSON texts it allows, without white space around the value. All errors of the
 /// schema are reported, not only the first. Nothing is relaxed, whatever the policy. Cost: close to linear in the schema,
 /// except for patterns.
-pub fn lower(schema: &Json, options: &SchemaOptions, limits: &Limits) -> Result<Grammar, SchemaErrors> {
+pub fn lower(
+    schema: &Json,
+    options: &SchemaOptions,
+    limits: &Limits,
+) -> Result<Grammar, SchemaErrors> {
     let options = SchemaOptions { policy: Policy::Strict, ..*options };
     lower_reported(schema, &Registry::default(), &options, limits).map(|lowered| lowered.grammar)
 }
@@ -442,7 +450,8 @@ pub fn lower_into(
     limits: &Limits,
 ) -> Result<RuleId, SchemaErrors> {
     let options = SchemaOptions { policy: Policy::Strict, ..*options };
-    lower_into_reported(builder, schema, &Registry::default(), &options, limits).map(|(rule, _)| rule)
+    lower_into_reported(builder, schema, &Registry::default(), &options, limits)
+        .map(|(rule, _)| rule)
 }
 
 /// As [`lower_reported`], adding the rules to a grammar under construction; returns the rule of the value and what was relaxed.
@@ -458,7 +467,9 @@ pub fn lower_into_reported(
         || {
             let mut needs = normalize::Needs::default();
             loop {
-                match lower::Lowering::new(builder, (schema, registry), *options, limits, needs).run() {
+                match lower::Lowering::new(builder, (schema, registry), *options, limits, needs)
+                    .run()
+                {
                     Ok(lowered) => return Ok(lowered),
                     Err(Ok(more)) => needs = more,
                     Err(Err(errors)) => return Err(errors),

@@ -11,7 +11,8 @@ pub(super) fn joined(a: &Decimal, b: &Decimal) -> Option<Decimal> {
     // Both as whole numbers of the finer one's last place.
     let place = a.place().min(b.place());
     let whole = |unit: &Decimal| {
-        let zeros = u32::try_from(unit.place() - place).ok().filter(|_| unit.digits().len() <= 18)?;
+        let zeros =
+            u32::try_from(unit.place() - place).ok().filter(|_| unit.digits().len() <= 18)?;
         let digits = unit.digits().iter().fold(0u64, |n, &digit| n * 10 + u64::from(digit));
         digits.checked_mul(10u64.checked_pow(zeros)?)
     };
@@ -34,13 +35,14 @@ fn remainders(unit: &Decimal) -> Option<(u64, usize)> {
         return None;
     }
     let modulus = integer.iter().chain(&fraction).fold(0u64, |n, &d| n * 10 + u64::from(d));
-    (modulus.saturating_mul(fraction.len() as u64 + 2) <= MAX_REMAINDERS).then_some((modulus, fraction.len()))
+    (modulus.saturating_mul(fraction.len() as u64 + 2) <= MAX_REMAINDERS)
+        .then_some((modulus, fraction.len()))
 }
 
 /// Decimal numbers (without exponent, syntax not checked) that are whole multiples of a positive unit.
 pub(super) fn multiples(unit: &Decimal) -> Result<Dfa, String> {
-    let (modulus, places) =
-        remainders(unit).ok_or_else(|| format!("multiples are tracked up to {MAX_REMAINDERS} remainders"))?;
+    let (modulus, places) = remainders(unit)
+        .ok_or_else(|| format!("multiples are tracked up to {MAX_REMAINDERS} remainders"))?;
     let scaled = |rest: u64, by: usize| (0..by).fold(rest, |r, _| r * 10 % modulus) == 0;
     let mut b = DfaBuilder::new();
     let start = b.state(false);
@@ -113,7 +115,11 @@ mod tests {
             let dfa = multiples(&unit).unwrap().combine(&syntax, Combine::And, 100_000).unwrap();
             for sample in SAMPLES.iter().filter(|s| !s.contains('e')) {
                 let want = Decimal::parse(sample).is_multiple_of(&unit, 100).unwrap();
-                assert_eq!(dfa.accepts(sample.bytes().map(u32::from)), want, "{sample} of {unit:?}");
+                assert_eq!(
+                    dfa.accepts(sample.bytes().map(u32::from)),
+                    want,
+                    "{sample} of {unit:?}"
+                );
             }
         }
         assert!(multiples(&Decimal::parse("123456789")).is_err());
@@ -121,12 +127,22 @@ mod tests {
 
     #[test]
     fn multiples_of_both_are_those_of_one() {
-        for (a, b, both) in
-            [("4", "6", "12"), ("0.5", "0.2", "1"), ("3", "24", "24"), ("1.5", "10", "30"), ("1e3", "7", "7e3")]
-        {
-            assert_eq!(joined(&Decimal::parse(a), &Decimal::parse(b)), Some(Decimal::parse(both)), "{a} {b}");
+        for (a, b, both) in [
+            ("4", "6", "12"),
+            ("0.5", "0.2", "1"),
+            ("3", "24", "24"),
+            ("1.5", "10", "30"),
+            ("1e3", "7", "7e3"),
+        ] {
+            assert_eq!(
+                joined(&Decimal::parse(a), &Decimal::parse(b)),
+                Some(Decimal::parse(both)),
+                "{a} {b}"
+            );
         }
-        for (a, b) in [("7919", "7927"), ("1e40", "3"), ("1e-40", "3"), ("123456789012345678901", "1")] {
+        for (a, b) in
+            [("7919", "7927"), ("1e40", "3"), ("1e-40", "3"), ("123456789012345678901", "1")]
+        {
             assert_eq!(joined(&Decimal::parse(a), &Decimal::parse(b)), None, "{a} {b}");
         }
     }

@@ -5,7 +5,9 @@ use std::rc::Rc;
 
 use super::decimal::Decimal;
 use super::doc::LocId;
-use super::facets::{ArrayPart, Bound, Contains, Covers, Facets, NameTest, ObjectPart, SomeMember, Types};
+use super::facets::{
+    ArrayPart, Bound, Contains, Covers, Facets, NameTest, ObjectPart, SomeMember, Types,
+};
 use super::keywords::{Case, Said};
 use super::normalize::{Alternatives, Locs, Normalizer};
 use crate::spec::json::{Json, Object};
@@ -31,9 +33,10 @@ impl<'a> Normalizer<'a> {
         for case in cases {
             self.not_case(case, &mut out);
         }
-        for (keyword, schema) in
-            [("unevaluatedProperties", unevaluated_properties), ("unevaluatedItems", unevaluated_items)]
-        {
+        for (keyword, schema) in [
+            ("unevaluatedProperties", unevaluated_properties),
+            ("unevaluatedItems", unevaluated_items),
+        ] {
             if schema.is_some_and(|schema| !self.doc.allows_all(schema)) {
                 self.cannot(plain, keyword, &mut out);
             }
@@ -48,7 +51,9 @@ impl<'a> Normalizer<'a> {
     fn not_case(&mut self, case: Case<'a>, out: &mut Vec<Facets<'a>>) {
         match case {
             Case::If { condition, then, otherwise } => {
-                for (condition, consequence) in [(condition, then), (condition.negated(), otherwise)] {
+                for (condition, consequence) in
+                    [(condition, then), (condition.negated(), otherwise)]
+                {
                     if let Some(consequence) = consequence {
                         let conj = self.conj(vec![condition, consequence.negated()]);
                         out.extend(self.alternatives(&conj).iter().cloned());
@@ -64,7 +69,9 @@ impl<'a> Normalizer<'a> {
                     out.push(f);
                 }
                 if let Some(schema) = schema {
-                    out.extend(self.expand(schema.negated()).iter().map(|f| present.clone().conjoin(f)));
+                    out.extend(
+                        self.expand(schema.negated()).iter().map(|f| present.clone().conjoin(f)),
+                    );
                 }
             }
         }
@@ -133,7 +140,9 @@ impl<'a> Normalizer<'a> {
         }
         for pattern in &string.patterns {
             let mut f = of(Types::STRING);
-            f.string.patterns.push(super::facets::PatternUse { negated: !pattern.negated, ..pattern.clone() });
+            f.string
+                .patterns
+                .push(super::facets::PatternUse { negated: !pattern.negated, ..pattern.clone() });
             out.push(f);
         }
         for (min, max) in lengths(array.min, array.max) {
@@ -149,7 +158,12 @@ impl<'a> Normalizer<'a> {
             let above = contains.max.filter(|&max| max < u32::MAX).map(|max| (max + 1, None));
             for (min, max) in below.into_iter().chain(above) {
                 let mut f = of(Types::ARRAY);
-                f.array.contains.push(Contains { min, max, covers: Covers::Nothing, ..contains.clone() });
+                f.array.contains.push(Contains {
+                    min,
+                    max,
+                    covers: Covers::Nothing,
+                    ..contains.clone()
+                });
                 out.push(f);
             }
         }
@@ -188,7 +202,11 @@ impl<'a> Normalizer<'a> {
                 let some = SomeMember {
                     matching: None,
                     not_named: part.properties.iter().map(|(name, _)| *name).collect(),
-                    not_matching: part.patterns.iter().map(|(p, _)| NameTest::Pattern(p.clone())).collect(),
+                    not_matching: part
+                        .patterns
+                        .iter()
+                        .map(|(p, _)| NameTest::Pattern(p.clone()))
+                        .collect(),
                     schema: schema.negated(),
                 };
                 out.push(with_some(some));
@@ -221,7 +239,11 @@ impl<'a> Normalizer<'a> {
         let booleans: Vec<&'a Json> = BOOLEANS.iter().filter(|b| !named(b)).collect();
         let mut out = vec![rest];
         if booleans.len() == 1 {
-            out.push(Facets { types: Types::BOOLEAN, values: Some(Rc::new(booleans)), ..Facets::any() });
+            out.push(Facets {
+                types: Types::BOOLEAN,
+                values: Some(Rc::new(booleans)),
+                ..Facets::any()
+            });
         }
         let mut out = Rc::new(out);
         for others in compound {
@@ -287,7 +309,13 @@ impl<'a> Normalizer<'a> {
         if let Some(rest) = part.rest {
             let mut f = Facets { types: Types::ARRAY, ..Facets::any() };
             let from = part.prefix.len() as u32;
-            let contains = Contains { schema: rest.negated(), min: 1, max: None, from, covers: Covers::Nothing };
+            let contains = Contains {
+                schema: rest.negated(),
+                min: 1,
+                max: None,
+                from,
+                covers: Covers::Nothing,
+            };
             f.array.contains.push(contains);
             out.push(f);
         }

@@ -10,7 +10,9 @@ use super::doc::{Doc, LocId};
 use super::facets::{ArrayPart, Covers, Facets, ObjectPart, PatternUse, Types};
 use super::keywords::{Case, Said};
 use super::same::is_annotation;
-use super::{Dialect as Draft, Policy, Registry, SchemaError, SchemaErrorReason as Reason, SchemaOptions};
+use super::{
+    Dialect as Draft, Policy, Registry, SchemaError, SchemaErrorReason as Reason, SchemaOptions,
+};
 use crate::front::regex::{Known, RegexError, known};
 use crate::fsm::Dfa;
 use crate::fuel;
@@ -140,8 +142,11 @@ impl<'a> Normalizer<'a> {
         if self.errors.len() >= MAX_ERRORS {
             return;
         }
-        let error =
-            SchemaError { pointer: self.doc.keyword_pointer(loc, keyword), keyword: keyword.to_owned(), reason };
+        let error = SchemaError {
+            pointer: self.doc.keyword_pointer(loc, keyword),
+            keyword: keyword.to_owned(),
+            reason,
+        };
         // Not supported: once a keyword, and not where something worse is wrong.
         let minor = matches!(error.reason, Reason::Unsupported(_));
         let known = |e: &SchemaError| *e == error || (minor && e.pointer == error.pointer);
@@ -157,7 +162,9 @@ impl<'a> Normalizer<'a> {
             return self.report(loc, keyword, Reason::Unsupported(what));
         }
         let pointer = self.doc.keyword_pointer(loc, keyword);
-        if self.relaxed.len() < MAX_ERRORS && !self.relaxed.iter().any(|known| known.pointer == pointer) {
+        if self.relaxed.len() < MAX_ERRORS
+            && !self.relaxed.iter().any(|known| known.pointer == pointer)
+        {
             let reason = Reason::Unsupported(what);
             self.relaxed.push(SchemaError { pointer, keyword: keyword.to_owned(), reason });
         }
@@ -181,13 +188,25 @@ impl<'a> Normalizer<'a> {
             return;
         }
         let place = self.doc.keyword_pointer(loc, "") + "/";
-        if self.conflicts.iter().any(|known| known.pointer.strip_suffix(&*known.keyword) == Some(&*place)) {
+        if self
+            .conflicts
+            .iter()
+            .any(|known| known.pointer.strip_suffix(&*known.keyword) == Some(&*place))
+        {
             return;
         }
-        let names = self.doc.object(loc).into_iter().flat_map(|object| object.iter().map(|(name, _)| name));
-        let names: Vec<String> =
-            names.filter(|name| !is_annotation(name)).take(8).map(|name| format!("`{name}`")).collect();
-        self.conflict(loc, "", &format!("its keywords contradict each other: {}", names.join(", ")));
+        let names =
+            self.doc.object(loc).into_iter().flat_map(|object| object.iter().map(|(name, _)| name));
+        let names: Vec<String> = names
+            .filter(|name| !is_annotation(name))
+            .take(8)
+            .map(|name| format!("`{name}`"))
+            .collect();
+        self.conflict(
+            loc,
+            "",
+            &format!("its keywords contradict each other: {}", names.join(", ")),
+        );
     }
 
     /// The canonical conjunction of locations: references followed, trivial ones dropped.
@@ -214,7 +233,9 @@ impl<'a> Normalizer<'a> {
                 return loc;
             }
             let Some(reference) = self.doc.locs[loc.index()].reference else { return loc };
-            if self.doc.draft(loc) > Draft::Draft7 && self.doc.object(loc).is_some_and(|object| object.len() > 1) {
+            if self.doc.draft(loc) > Draft::Draft7
+                && self.doc.object(loc).is_some_and(|object| object.len() > 1)
+            {
                 return loc;
             }
             match self.doc.resolve(loc, reference) {
@@ -261,7 +282,9 @@ impl<'a> Normalizer<'a> {
                 self.report(
                     loc,
                     "",
-                    Reason::Malformed("the schema refers to itself without an object or array between".into()),
+                    Reason::Malformed(
+                        "the schema refers to itself without an object or array between".into(),
+                    ),
                 );
                 return self.any.clone();
             }
@@ -269,7 +292,11 @@ impl<'a> Normalizer<'a> {
         }
         let around = std::mem::replace(&mut self.at, loc);
         let keywords = self.doc.object(loc).map_or(0, |object| object.len());
-        let out = if self.spend(LOCATION + keywords) { self.expand_unknown(loc) } else { self.any.clone() };
+        let out = if self.spend(LOCATION + keywords) {
+            self.expand_unknown(loc)
+        } else {
+            self.any.clone()
+        };
         self.at = around;
         out
     }
@@ -277,8 +304,11 @@ impl<'a> Normalizer<'a> {
     /// As [`Normalizer::expand`] of a location that nothing is known of.
     fn expand_unknown(&mut self, loc: LocId) -> Alternatives<'a> {
         if self.depth >= self.limits.depth || self.doc.len() > self.limits.nodes {
-            let what =
-                if self.depth >= self.limits.depth { "depth of references and applicators" } else { "schema nodes" };
+            let what = if self.depth >= self.limits.depth {
+                "depth of references and applicators"
+            } else {
+                "schema nodes"
+            };
             self.report(loc, "", Reason::Limit(what.into()));
             return self.any.clone();
         }
@@ -303,12 +333,17 @@ impl<'a> Normalizer<'a> {
                 self.combine(loc, said)
             }
             _ => {
-                self.report(loc, "", Reason::Malformed("a schema must be an object or a boolean".into()));
+                self.report(
+                    loc,
+                    "",
+                    Reason::Malformed("a schema must be an object or a boolean".into()),
+                );
                 self.any.clone()
             }
         };
         self.depth -= 1;
-        self.memo[loc.number()] = if self.unknown { Memo::Unknown } else { Memo::Done(out.clone()) };
+        self.memo[loc.number()] =
+            if self.unknown { Memo::Unknown } else { Memo::Done(out.clone()) };
         out
     }
 
@@ -369,7 +404,10 @@ impl<'a> Normalizer<'a> {
                     present.object.required.extend(names);
                     let conj = self.conj(schema.into_iter().collect::<Locs>());
                     let with = self.alternatives(&conj);
-                    [absent].into_iter().chain(with.iter().map(|f| present.clone().conjoin(f))).collect()
+                    [absent]
+                        .into_iter()
+                        .chain(with.iter().map(|f| present.clone().conjoin(f)))
+                        .collect()
                 }
             };
             out = self.product(out, union.into(), loc, "if");
@@ -427,7 +465,9 @@ impl<'a> Normalizer<'a> {
         // Declared elsewhere already, so their order here decides nothing; but it must not depend on a hash.
         names.sort_unstable();
         let mut part = ObjectPart::new(names.into_iter().map(|name| (name, LocId::TRUE)).collect());
-        part.patterns = seen().flat_map(|part| part.patterns.iter().map(|(p, _)| (p.clone(), LocId::TRUE))).collect();
+        part.patterns = seen()
+            .flat_map(|part| part.patterns.iter().map(|(p, _)| (p.clone(), LocId::TRUE)))
+            .collect();
         part.additional = Some(schema);
         part.covers = Covers::All;
         out.object.parts.push(Rc::new(part));
@@ -442,9 +482,11 @@ impl<'a> Normalizer<'a> {
             return out;
         }
         let prefix = vec![LocId::TRUE; seen().map(|part| part.prefix.len()).max().unwrap_or(0)];
-        let contained = facets.array.contains.iter().filter(|c| c.covers != Covers::Nothing).map(|c| c.schema);
+        let contained =
+            facets.array.contains.iter().filter(|c| c.covers != Covers::Nothing).map(|c| c.schema);
         let mut allowed: Vec<LocId> = [schema].into_iter().chain(contained).collect();
-        let rest = if allowed.len() == 1 { allowed.remove(0) } else { self.doc.any_of(loc, allowed) };
+        let rest =
+            if allowed.len() == 1 { allowed.remove(0) } else { self.doc.any_of(loc, allowed) };
         out.array.parts.push(Rc::new(ArrayPart { prefix, rest: Some(rest), covers: Covers::All }));
         out
     }
@@ -461,7 +503,11 @@ impl<'a> Normalizer<'a> {
             return self.given_up.clone();
         }
         if a.len() * b.len() > MAX_ALTERNATIVES {
-            self.report(loc, "", Reason::Limit(format!("more than {MAX_ALTERNATIVES} alternatives")));
+            self.report(
+                loc,
+                "",
+                Reason::Limit(format!("more than {MAX_ALTERNATIVES} alternatives")),
+            );
             return self.given_up.clone();
         }
         if Rc::ptr_eq(&a, &self.any) {
@@ -473,8 +519,11 @@ impl<'a> Normalizer<'a> {
         if !self.spend(before * CONJOINED + copied) {
             return self.given_up.clone();
         }
-        let out: Vec<Facets<'a>> =
-            a.iter().flat_map(|x| b.iter().map(move |y| x.clone().conjoin(y))).filter(|f| !f.types.is_none()).collect();
+        let out: Vec<Facets<'a>> = a
+            .iter()
+            .flat_map(|x| b.iter().map(move |y| x.clone().conjoin(y)))
+            .filter(|f| !f.types.is_none())
+            .collect();
         if out.is_empty() && before > 0 {
             self.conflict(loc, keyword, "contradicts what else holds here");
         }
@@ -568,7 +617,11 @@ impl<'a> Normalizer<'a> {
     pub(super) fn report_unenforced(&mut self, facets: &Facets<'a>, types: Types) {
         for item in &facets.unenforced {
             if item.types.meets(types) {
-                self.unsupported(item.loc, item.keyword, format!("`{}`: {}", item.keyword, item.why));
+                self.unsupported(
+                    item.loc,
+                    item.keyword,
+                    format!("`{}`: {}", item.keyword, item.why),
+                );
             }
         }
     }

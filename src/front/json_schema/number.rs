@@ -96,7 +96,8 @@ impl Plain {
 
 impl<'a> Lowering<'a, '_> {
     fn zero_fraction(&self) -> bool {
-        self.norm.options.integers == Integers::ZeroFraction && self.norm.doc.draft(LocId::ROOT) > Draft::Draft4
+        self.norm.options.integers == Integers::ZeroFraction
+            && self.norm.doc.draft(LocId::ROOT) > Draft::Draft4
     }
 
     /// Any integer.
@@ -114,7 +115,8 @@ impl<'a> Lowering<'a, '_> {
         let SchemaOptions { integers, exponents, max_digits, .. } = self.norm.options;
         let spellings = Spellings {
             // Where the dialect does not call `1.0` an integer, it is still the same number.
-            zero_fraction: integers == Integers::ZeroFraction && (self.zero_fraction() || types.meets(Types::FRACTION)),
+            zero_fraction: integers == Integers::ZeroFraction
+                && (self.zero_fraction() || types.meets(Types::FRACTION)),
             exponents: exponents == Exponents::Allowed,
         };
         self.listed += numbers.len();
@@ -122,7 +124,9 @@ impl<'a> Lowering<'a, '_> {
             for (value, text) in numbers {
                 let plain = value.plain(64);
                 if spellings.zero_fraction && value.is_integer() {
-                    scalars.extend(plain.iter().map(|plain| Literal::concat(&[plain.as_bytes(), b".0"])));
+                    scalars.extend(
+                        plain.iter().map(|plain| Literal::concat(&[plain.as_bytes(), b".0"])),
+                    );
                 }
                 scalars.extend(plain.map(|plain| plain.as_bytes().into()));
                 scalars.push(text.as_bytes().into());
@@ -141,7 +145,11 @@ impl<'a> Lowering<'a, '_> {
             }
         }
         let texts = numbers.iter().map(|(_, text)| text.as_bytes());
-        scalars.extend(texts.filter(|text| !dfa.accepts(text.iter().copied().map(u32::from))).map(Literal::from));
+        scalars.extend(
+            texts
+                .filter(|text| !dfa.accepts(text.iter().copied().map(u32::from)))
+                .map(Literal::from),
+        );
         if dfa.is_empty() { Expr::Never } else { Expr::Automaton(Arc::new(dfa)) }
     }
 
@@ -160,7 +168,11 @@ impl<'a> Lowering<'a, '_> {
             return known.clone();
         }
         let body = self.bounded(facets, types, at);
-        let out = if body == Expr::Never { Expr::Never } else { Expr::Ref(self.rule("number".into(), body)) };
+        let out = if body == Expr::Never {
+            Expr::Never
+        } else {
+            Expr::Ref(self.rule("number".into(), body))
+        };
         self.numbers.insert(key, out.clone());
         out
     }
@@ -189,7 +201,9 @@ impl<'a> Lowering<'a, '_> {
             Ok(dfa) => {
                 let dfa = Arc::new(dfa);
                 let mut known = KNOWN.lock();
-                if known.states + dfa.len() <= MAX_KNOWN_STATES && known.automata.insert(key, dfa.clone()).is_none() {
+                if known.states + dfa.len() <= MAX_KNOWN_STATES
+                    && known.automata.insert(key, dfa.clone()).is_none()
+                {
                     known.states += dfa.len();
                 }
                 Expr::Automaton(dfa)
@@ -217,7 +231,9 @@ fn number_dfa(
         }
         match cap {
             None => Ok(dfa),
-            Some(cap) => capped(cap, limit).and_then(|cap| dfa.combine(&cap, Combine::And, limit)).map_err(too_large),
+            Some(cap) => capped(cap, limit)
+                .and_then(|cap| dfa.combine(&cap, Combine::And, limit))
+                .map_err(too_large),
         }
     };
     let exponents = syntax.exponents != Exponents::Forbidden;
@@ -247,7 +263,9 @@ fn number_dfa(
         for value in &facets.excluded {
             let bound = || Some(Bound { value: value.clone(), exclusive: false });
             let only = NumberFacets { low: bound(), high: bound(), ..NumberFacets::default() };
-            powers = powers.combine(&with_exponent(&only, Types::NUMBER), Combine::Minus, limit).map_err(too_large)?;
+            powers = powers
+                .combine(&with_exponent(&only, Types::NUMBER), Combine::Minus, limit)
+                .map_err(too_large)?;
         }
         dfa = dfa.combine(&powers, Combine::Or, limit).map_err(too_large)?;
     }
@@ -322,7 +340,9 @@ fn compared(bound: &Bound, order: Ordering) -> Result<Dfa, String> {
     let magnitude = bound.value.abs();
     // For each sign: the wanted order of magnitudes, or all, or none of them.
     let (positive, negative) = match (order, bound.value.is_negative()) {
-        (Ordering::Greater, false) => (Wanted::only(Ordering::Greater, equal), Wanted::zero(&magnitude, equal)),
+        (Ordering::Greater, false) => {
+            (Wanted::only(Ordering::Greater, equal), Wanted::zero(&magnitude, equal))
+        }
         (Ordering::Greater, true) => (Wanted::ALL, Wanted::only(Ordering::Less, equal)),
         (_, false) => (Wanted::only(Ordering::Less, equal), Wanted::below_zero(&magnitude, equal)),
         (_, true) => (Wanted::NONE, Wanted::only(Ordering::Greater, equal)),
@@ -369,7 +389,12 @@ impl Wanted {
 
 /// Adds states behind `from` that read digits, perhaps a point and digits, and are final where the number compares to
 /// `bound` as wanted. Relies on the syntax having no leading zeros: then more digits mean a greater number.
-fn magnitudes(b: &mut DfaBuilder, from: u32, bound: &Decimal, wanted: Wanted) -> Result<(), String> {
+fn magnitudes(
+    b: &mut DfaBuilder,
+    from: u32,
+    bound: &Decimal,
+    wanted: Wanted,
+) -> Result<(), String> {
     let (mut integer, fraction) =
         bound.parts(MAX_DIGITS).ok_or(format!("a bound has more than {MAX_DIGITS} digits"))?;
     if integer.is_empty() {
@@ -385,7 +410,9 @@ fn magnitudes(b: &mut DfaBuilder, from: u32, bound: &Decimal, wanted: Wanted) ->
         b.edge(s, 48, 57, s);
     }
     let undecided: Vec<u32> = (0..=fraction.len())
-        .map(|j| b.state(wanted.of(if j < fraction.len() { Ordering::Less } else { Ordering::Equal })))
+        .map(|j| {
+            b.state(wanted.of(if j < fraction.len() { Ordering::Less } else { Ordering::Equal }))
+        })
         .collect();
     for (j, &s) in undecided.iter().enumerate() {
         let digit = fraction.get(j).copied().unwrap_or(0);
@@ -488,11 +515,26 @@ pub(super) mod tests {
     #[test]
     fn bounds_agree_with_comparison() {
         let syntax = Plain::Decimal.dfa();
-        for limit in ["0", "1", "-1", "10", "-10", "0.1", "-0.1", "1.5", "100", "12345678901234567890", "0.09"] {
+        for limit in [
+            "0",
+            "1",
+            "-1",
+            "10",
+            "-10",
+            "0.1",
+            "-0.1",
+            "1.5",
+            "100",
+            "12345678901234567890",
+            "0.09",
+        ] {
             for exclusive in [false, true] {
                 let b = bound(limit, exclusive);
                 for order in [Ordering::Less, Ordering::Greater] {
-                    let dfa = compared(&b, order).unwrap().combine(&syntax, Combine::And, 10_000).unwrap();
+                    let dfa = compared(&b, order)
+                        .unwrap()
+                        .combine(&syntax, Combine::And, 10_000)
+                        .unwrap();
                     for sample in SAMPLES.iter().filter(|s| !s.contains('e')) {
                         let value = Decimal::parse(sample);
                         let want = value.cmp(&b.value) == order || (!exclusive && value == b.value);
@@ -507,10 +549,22 @@ pub(super) mod tests {
     #[test]
     fn syntaxes() {
         let accepts = |s: Plain, text: &str| s.dfa().accepts(text.bytes().map(u32::from));
-        assert!(accepts(Plain::Digits, "-10") && !accepts(Plain::Digits, "1.0") && !accepts(Plain::Digits, "01"));
+        assert!(
+            accepts(Plain::Digits, "-10")
+                && !accepts(Plain::Digits, "1.0")
+                && !accepts(Plain::Digits, "01")
+        );
         assert!(accepts(Plain::ZeroFraction, "1.00") && !accepts(Plain::ZeroFraction, "1.01"));
-        assert!(accepts(Plain::Fraction, "0.50") && !accepts(Plain::Fraction, "5.0") && !accepts(Plain::Fraction, "5"));
-        assert!(accepts(Plain::Decimal, "0.50") && !accepts(Plain::Decimal, "1.") && !accepts(Plain::Decimal, ".5"));
+        assert!(
+            accepts(Plain::Fraction, "0.50")
+                && !accepts(Plain::Fraction, "5.0")
+                && !accepts(Plain::Fraction, "5")
+        );
+        assert!(
+            accepts(Plain::Decimal, "0.50")
+                && !accepts(Plain::Decimal, "1.")
+                && !accepts(Plain::Decimal, ".5")
+        );
     }
 
     /// All JSON numbers of up to `n` bytes with the digits 0, 1, 2, 5.
@@ -524,7 +578,10 @@ pub(super) mod tests {
             }
             if text.len() < n {
                 let symbols = "-+0125.e".chars();
-                stack.extend(symbols.filter_map(|c| Some((any.next(at, u32::from(c))?, format!("{text}{c}")))));
+                stack.extend(
+                    symbols
+                        .filter_map(|c| Some((any.next(at, u32::from(c))?, format!("{text}{c}")))),
+                );
             }
         }
         out
@@ -557,7 +614,16 @@ pub(super) mod tests {
             },
             exponents: Exponents::Allowed,
         };
-        let ends = [None, Some("0"), Some("-0.2"), Some("1"), Some("12.5"), Some("-150"), Some("2e10"), Some("5e-12")];
+        let ends = [
+            None,
+            Some("0"),
+            Some("-0.2"),
+            Some("1"),
+            Some("12.5"),
+            Some("-150"),
+            Some("2e10"),
+            Some("5e-12"),
+        ];
         let mut all = Vec::new();
         for (i, low) in ends.iter().enumerate() {
             for (j, high) in ends.iter().enumerate() {
@@ -569,14 +635,25 @@ pub(super) mod tests {
         }
         for units in [vec!["0.25"], vec!["20"], vec!["0.1", "0.2"], vec!["3"], vec!["1e3"]] {
             let multiples = units.into_iter().map(Decimal::parse).collect();
-            all.push(NumberFacets { multiples, low: Some(bound("-20", true)), ..NumberFacets::default() });
+            all.push(NumberFacets {
+                multiples,
+                low: Some(bound("-20", true)),
+                ..NumberFacets::default()
+            });
         }
         for excluded in [vec!["0"], vec!["20", "1.5"], vec!["0", "500"]] {
             let excluded = excluded.into_iter().map(Decimal::parse).collect();
-            all.push(NumberFacets { excluded, high: Some(bound("1e3", false)), ..NumberFacets::default() });
+            all.push(NumberFacets {
+                excluded,
+                high: Some(bound("1e3", false)),
+                ..NumberFacets::default()
+            });
         }
         all.push(NumberFacets { excluded: vec![Decimal::parse("0")], ..NumberFacets::default() });
-        all.push(NumberFacets { not_multiples: vec![Decimal::parse("0.5")], ..NumberFacets::default() });
+        all.push(NumberFacets {
+            not_multiples: vec![Decimal::parse("0.5")],
+            ..NumberFacets::default()
+        });
         let mut accepted = 0;
         for facets in &all {
             for types in [Types::INTEGER, Types::NUMBER, Types::FRACTION] {
@@ -584,13 +661,18 @@ pub(super) mod tests {
                     let dfa = number_dfa(facets, types, syntax(types), cap, 100_000).unwrap();
                     let divides = !facets.multiples.is_empty() || !facets.not_multiples.is_empty();
                     // Exponents of four digits the comparison does not divide.
-                    for text in texts.iter().filter(|text| !divides || !text.split('e').any(|part| part.len() > 3)) {
+                    for text in texts
+                        .iter()
+                        .filter(|text| !divides || !text.split('e').any(|part| part.len() > 3))
+                    {
                         let value = Decimal::parse(text);
-                        let of_type = if value.is_integer() { Types::INTEGER } else { Types::FRACTION };
-                        let fits =
-                            cap.is_none_or(|cap| text.split(['-', '+', '.', 'e']).all(|d| d.len() <= cap as usize));
-                        let spelt =
-                            is_spelt(text, facets, types) && (facets.not_multiples.is_empty() || !text.contains('e'));
+                        let of_type =
+                            if value.is_integer() { Types::INTEGER } else { Types::FRACTION };
+                        let fits = cap.is_none_or(|cap| {
+                            text.split(['-', '+', '.', 'e']).all(|d| d.len() <= cap as usize)
+                        });
+                        let spelt = is_spelt(text, facets, types)
+                            && (facets.not_multiples.is_empty() || !text.contains('e'));
                         let want = types.meets(of_type) && facets.allow(&value) && fits && spelt;
                         let got = dfa.accepts(text.bytes().map(u32::from));
                         assert_eq!(got, want, "{text} {facets:?} {types:?} {cap:?}");

@@ -62,7 +62,11 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// As [`Lowering::object`], in another frame than braces.
-    pub(super) fn framed_object(&mut self, facets: &ObjectFacets<'a>, frame: Option<&Frame>) -> Expr {
+    pub(super) fn framed_object(
+        &mut self,
+        facets: &ObjectFacets<'a>,
+        frame: Option<&Frame>,
+    ) -> Expr {
         if facets.some.len() > MAX_SOME {
             let what = format!("more than {MAX_SOME} members known only by a property");
             self.norm.report(self.at, "", Reason::Limit(what));
@@ -88,7 +92,8 @@ impl<'a> Lowering<'a, '_> {
                 self.norm.unsupported(self.at, "minProperties", what.into());
             }
         }
-        let names: Vec<&str> = declared.iter().copied().chain(few.iter().map(String::as_str)).collect();
+        let names: Vec<&str> =
+            declared.iter().copied().chain(few.iter().map(String::as_str)).collect();
         let Some((members, required)) = self.members(facets, &names) else { return Expr::Never };
         differ &= self.names_differ() || facets.min as usize > members.len() + 1;
         let is_open = others == Others::Open;
@@ -152,10 +157,18 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// The other names, where names must differ or are counted and there are so few that each can be a member of its own.
-    fn few_names(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Option<Vec<String>> {
+    fn few_names(
+        &mut self,
+        facets: &ObjectFacets<'a>,
+        declared: &[&'a str],
+    ) -> Option<Vec<String>> {
         let options = &self.norm.options;
         let needed = self.names_differ() || facets.min as usize > declared.len() + 1;
-        if !needed || !facets.some.is_empty() || options.order == MemberOrder::Fixed || !self.syntax.is_json() {
+        if !needed
+            || !facets.some.is_empty()
+            || options.order == MemberOrder::Fixed
+            || !self.syntax.is_json()
+        {
             return None;
         }
         let mut out = Vec::new();
@@ -176,15 +189,25 @@ impl<'a> Lowering<'a, '_> {
             return names;
         }
         let mut seen = crate::hash::HashSet::default();
-        let properties = facets.parts.iter().flat_map(|part| part.properties.iter().map(|(name, _)| *name));
+        let properties =
+            facets.parts.iter().flat_map(|part| part.properties.iter().map(|(name, _)| *name));
         let excepted = facets.some.iter().flat_map(|some| some.not_named.iter().copied());
-        names.extend(properties.chain(facets.required.iter().copied()).chain(excepted).filter(|n| seen.insert(*n)));
+        names.extend(
+            properties
+                .chain(facets.required.iter().copied())
+                .chain(excepted)
+                .filter(|n| seen.insert(*n)),
+        );
         names
     }
 
     /// The members that can be present, and which of them are required, in the order of `required`. `None` if a required one
     /// cannot be.
-    fn members(&mut self, facets: &ObjectFacets<'a>, declared: &[&str]) -> Option<(Vec<Member>, Vec<usize>)> {
+    fn members(
+        &mut self,
+        facets: &ObjectFacets<'a>,
+        declared: &[&str],
+    ) -> Option<(Vec<Member>, Vec<usize>)> {
         /// So many are looked through.
         const FEW: usize = 8;
         let ranks: HashMap<&str, usize> = match facets.required.len() {
@@ -226,11 +249,18 @@ impl<'a> Lowering<'a, '_> {
         mut qualifies: impl FnMut(&mut Normalizer<'a>, &SomeMember<'a>) -> bool,
     ) -> Vec<(u32, LocId)> {
         let some = facets.some.iter().enumerate();
-        some.filter(|(_, some)| qualifies(&mut self.norm, some)).map(|(i, some)| (1 << i, some.schema)).collect()
+        some.filter(|(_, some)| qualifies(&mut self.norm, some))
+            .map(|(i, some)| (1 << i, some.schema))
+            .collect()
     }
 
     /// A member with this name whose value satisfies all of the locations; `None` if nothing does.
-    fn member(&mut self, (name, locs): (Expr, Locs), qualifies: &[(u32, LocId)], required: bool) -> Option<Member> {
+    fn member(
+        &mut self,
+        (name, locs): (Expr, Locs),
+        qualifies: &[(u32, LocId)],
+        required: bool,
+    ) -> Option<Member> {
         if qualifies.is_empty() {
             let value = self.value(locs);
             if value == Expr::Never {
@@ -241,9 +271,17 @@ impl<'a> Lowering<'a, '_> {
         }
         let mut values: Vec<(u32, Expr)> = Vec::new();
         for choice in 0..1u32 << qualifies.len() {
-            let chosen = || qualifies.iter().enumerate().filter(|(i, _)| choice >> i & 1 == 1).map(|(_, some)| some);
+            let chosen = || {
+                qualifies
+                    .iter()
+                    .enumerate()
+                    .filter(|(i, _)| choice >> i & 1 == 1)
+                    .map(|(_, some)| some)
+            };
             let found: u32 = chosen().map(|(bit, _)| bit).sum();
-            let value = self.value(locs.iter().copied().chain(chosen().map(|(_, schema)| *schema)).collect::<Locs>());
+            let value = self.value(
+                locs.iter().copied().chain(chosen().map(|(_, schema)| *schema)).collect::<Locs>(),
+            );
             if value != Expr::Never {
                 // A value that always is more than it has to be.
                 values.retain(|(bits, other)| bits & !found != 0 || *other != value);
@@ -252,12 +290,18 @@ impl<'a> Lowering<'a, '_> {
         }
         values.sort_by_key(|(found, _)| found.count_ones());
         let marks = self.punctuation();
-        let mut variants = values.into_iter().map(|(found, value)| (found, named(name.clone(), &marks.colon, value)));
+        let mut variants = values
+            .into_iter()
+            .map(|(found, value)| (found, named(name.clone(), &marks.colon, value)));
         Some(Member { first: variants.next()?, more: variants.collect(), required })
     }
 
     /// Members with other names, and how many of these there are.
-    fn additional(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> (Vec<Member>, Others) {
+    fn additional(
+        &mut self,
+        facets: &ObjectFacets<'a>,
+        declared: &[&'a str],
+    ) -> (Vec<Member>, Others) {
         let tests = name_tests(facets);
         let all: Vec<&'a str> = declared.iter().chain(&facets.forbidden).copied().collect();
         if tests.is_empty() && facets.names.is_empty() {
@@ -267,9 +311,14 @@ impl<'a> Lowering<'a, '_> {
             }
             let names = self.names(Names::AllBut(all));
             let qualifies = self.candidates(facets, |_, _| true);
-            return (self.member((names, locs), &qualifies, false).into_iter().collect(), Others::Open);
+            return (
+                self.member((names, locs), &qualifies, false).into_iter().collect(),
+                Others::Open,
+            );
         }
-        let Some(classes) = self.name_classes(facets, &tests) else { return (Vec::new(), Others::Few) };
+        let Some(classes) = self.name_classes(facets, &tests) else {
+            return (Vec::new(), Others::Few);
+        };
         let all = name_words(&all);
         let (mut out, mut open, mut infinite) = (Vec::new(), true, false);
         for (names, matched) in classes {
@@ -301,13 +350,17 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// Classes of undeclared names, and what a member of such a name satisfies.
-    pub(super) fn undeclared(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Vec<(Dfa, Locs)> {
+    pub(super) fn undeclared(
+        &mut self,
+        facets: &ObjectFacets<'a>,
+        declared: &[&'a str],
+    ) -> Vec<(Dfa, Locs)> {
         let all: Vec<&'a str> = declared.iter().chain(&facets.forbidden).copied().collect();
         let classes = self.name_classes(facets, &name_tests(facets)).unwrap_or_default();
         let all = name_words(&all);
-        let located = classes
-            .into_iter()
-            .filter_map(|(names, matched)| Some((self.but(&names, &all)?, matched_locations(facets, &matched))));
+        let located = classes.into_iter().filter_map(|(names, matched)| {
+            Some((self.but(&names, &all)?, matched_locations(facets, &matched)))
+        });
         located.collect()
     }
 
@@ -320,7 +373,8 @@ impl<'a> Lowering<'a, '_> {
         let limit = self.norm.limits.automaton_states;
         let at = self.at;
         if let ([NameTest::Pattern(pattern)], []) = (tests, &facets.names[..]) {
-            let (inside, outside) = (self.norm.pattern_dfa(pattern)?, self.norm.pattern_complement(pattern)?);
+            let (inside, outside) =
+                (self.norm.pattern_dfa(pattern)?, self.norm.pattern_complement(pattern)?);
             let inside = (NameClass::Known(inside), tests.to_vec());
             return Some(vec![inside, (NameClass::Known(outside), Vec::new())]);
         }
@@ -344,9 +398,15 @@ impl<'a> Lowering<'a, '_> {
             self.norm.report(at, "patternProperties", Reason::Limit(what));
             return None;
         }
-        let matched =
-            |answers: Vec<bool>| tests.iter().zip(answers).filter(|(_, yes)| *yes).map(|(t, _)| t.clone()).collect();
-        Some(classes.into_iter().map(|(answers, class)| (NameClass::Part(class), matched(answers))).collect())
+        let matched = |answers: Vec<bool>| {
+            tests.iter().zip(answers).filter(|(_, yes)| *yes).map(|(t, _)| t.clone()).collect()
+        };
+        Some(
+            classes
+                .into_iter()
+                .map(|(answers, class)| (NameClass::Part(class), matched(answers)))
+                .collect(),
+        )
     }
 
     /// The names of a class but these; `None` if there are none.
@@ -388,8 +448,11 @@ impl<'a> Lowering<'a, '_> {
         self.norm.report_unenforced(facets, Types::STRING);
         if let Some(values) = &facets.values {
             let texts: Vec<&str> = values.iter().filter_map(|v| v.as_str()).collect();
-            let kept = texts.into_iter().filter(|text| self.norm.accepts_text(&facets.string, text));
-            return Some(Dfa::words(kept.map(|text| text.chars().map(u32::from).collect::<Vec<_>>())));
+            let kept =
+                texts.into_iter().filter(|text| self.norm.accepts_text(&facets.string, text));
+            return Some(Dfa::words(
+                kept.map(|text| text.chars().map(u32::from).collect::<Vec<_>>()),
+            ));
         }
         let free = StringFacets::default();
         let string = if facets.string.is_free() { &free } else { &facets.string };
@@ -467,7 +530,9 @@ impl<'a> Lowering<'a, '_> {
                 let Some(c) = first[read..].chars().next() else { break };
                 let same = rest.partition_point(|text| text[read..].starts_with(c));
                 let child = graph.node();
-                for symbol in self.spell_shared(&[(u32::from(c), u32::from(c))]).into_iter().filter(possible) {
+                for symbol in
+                    self.spell_shared(&[(u32::from(c), u32::from(c))]).into_iter().filter(possible)
+                {
                     graph.edge(node, symbol, child);
                 }
                 stack.push((child, &rest[..same], read + c.len_utf8()));
@@ -495,7 +560,8 @@ impl<'a> Lowering<'a, '_> {
         let mut ranges = Vec::new();
         for (lo, hi) in SCALARS {
             let mut from = lo;
-            let mut inside: Vec<u32> = children.iter().copied().filter(|c| (lo..=hi).contains(c)).collect();
+            let mut inside: Vec<u32> =
+                children.iter().copied().filter(|c| (lo..=hi).contains(c)).collect();
             inside.sort_unstable();
             for c in inside {
                 if c > from {
@@ -515,7 +581,8 @@ impl<'a> Lowering<'a, '_> {
 
 /// A name, a colon and a value.
 fn named(name: Expr, colon: &Expr, value: Expr) -> Expr {
-    let between = if let Expr::Seq(parts) = colon { &parts[..] } else { std::slice::from_ref(colon) };
+    let between =
+        if let Expr::Seq(parts) = colon { &parts[..] } else { std::slice::from_ref(colon) };
     let mut parts = Vec::with_capacity(between.len() + 2);
     match name {
         Expr::Seq(inner) => parts.extend(inner),
@@ -532,8 +599,12 @@ fn named(name: Expr, colon: &Expr, value: Expr) -> Expr {
 /// What names are told apart by.
 fn name_tests<'a>(facets: &ObjectFacets<'a>) -> Vec<NameTest<'a>> {
     let mut tests: Vec<NameTest<'a>> = Vec::new();
-    let own = facets.parts.iter().flat_map(|part| part.patterns.iter().map(|(p, _)| NameTest::Pattern(p.clone())));
-    let looked_for = facets.some.iter().flat_map(|some| some.matching.iter().chain(&some.not_matching).cloned());
+    let own = facets
+        .parts
+        .iter()
+        .flat_map(|part| part.patterns.iter().map(|(p, _)| NameTest::Pattern(p.clone())));
+    let looked_for =
+        facets.some.iter().flat_map(|some| some.matching.iter().chain(&some.not_matching).cloned());
     for test in own.chain(looked_for) {
         if !tests.contains(&test) {
             tests.push(test);
@@ -547,8 +618,9 @@ fn matched_locations<'a>(facets: &ObjectFacets<'a>, matched: &[NameTest<'a>]) ->
     let mut locs = Locs::new();
     for part in &facets.parts {
         let before = locs.len();
-        let matching =
-            |p: &PatternUse<'a>| matched.iter().any(|test| matches!(test, NameTest::Pattern(other) if other == p));
+        let matching = |p: &PatternUse<'a>| {
+            matched.iter().any(|test| matches!(test, NameTest::Pattern(other) if other == p))
+        };
         locs.extend(part.patterns.iter().filter(|(p, _)| matching(p)).map(|(_, schema)| *schema));
         if locs.len() == before {
             locs.extend(part.additional);

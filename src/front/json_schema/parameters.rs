@@ -78,7 +78,10 @@ impl Kinds {
             (Kinds::ARRAY, Types::ARRAY),
             (Kinds::OBJECT, Types::OBJECT),
         ];
-        pairs.iter().filter(|(kind, _)| self.meets(*kind)).fold(Types::NONE, |all, (_, types)| all.or(*types))
+        pairs
+            .iter()
+            .filter(|(kind, _)| self.meets(*kind))
+            .fold(Types::NONE, |all, (_, types)| all.or(*types))
     }
 
     /// Texts that a reader takes for a value of these types rather than for a string, as an anchored pattern; none for
@@ -91,7 +94,8 @@ impl Kinds {
             (Kinds::ARRAY, r"\[[^]*"),
             (Kinds::OBJECT, r"\{[^]*"),
         ];
-        let parts: Vec<&str> = words.iter().filter(|(kind, _)| self.meets(*kind)).map(|(_, text)| *text).collect();
+        let parts: Vec<&str> =
+            words.iter().filter(|(kind, _)| self.meets(*kind)).map(|(_, text)| *text).collect();
         (!parts.is_empty()).then(|| format!("^(?:{})$", parts.join("|")))
     }
 }
@@ -179,7 +183,9 @@ pub enum Reading {
 
 impl Raw {
     fn ends(&self) -> Expr {
-        let end = |(trigger, rest): &(Trigger, Expr)| Expr::seq([either(std::slice::from_ref(trigger)), rest.clone()]);
+        let end = |(trigger, rest): &(Trigger, Expr)| {
+            Expr::seq([either(std::slice::from_ref(trigger)), rest.clone()])
+        };
         Expr::alt(self.end.iter().map(end))
     }
 
@@ -210,13 +216,16 @@ pub fn lower_parameters(
             let alternatives: Vec<Facets<'_>> =
                 alternatives.iter().map(|facets| lowering.closed(facets).into_owned()).collect();
             known = lowering.kinds(&alternatives);
-            let parts: Vec<Expr> =
-                alternatives.iter().map(|facets| lowering.parameters(facets, &known, style)).collect();
+            let parts: Vec<Expr> = alternatives
+                .iter()
+                .map(|facets| lowering.parameters(facets, &known, style))
+                .collect();
             Expr::Ref(lowering.rule("parameters".into(), Expr::alt(parts)))
         })?;
         Ok((rule, known))
     })?;
-    let mut kinds: Vec<(String, Kinds)> = known.declared.into_iter().map(|(name, k)| (name.to_owned(), k)).collect();
+    let mut kinds: Vec<(String, Kinds)> =
+        known.declared.into_iter().map(|(name, k)| (name.to_owned(), k)).collect();
     kinds.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     Ok(LoweredParameters { rule, kinds, others: known.others })
 }
@@ -262,7 +271,11 @@ pub(super) fn with_needs<T>(
 impl<'a> Lowering<'a, '_> {
     fn kinds(&mut self, alternatives: &[Facets<'a>]) -> Known<'a> {
         let mut known = Known::default();
-        let objects: Vec<_> = alternatives.iter().filter(|f| f.types.meets(Types::OBJECT)).map(|f| &f.object).collect();
+        let objects: Vec<_> = alternatives
+            .iter()
+            .filter(|f| f.types.meets(Types::OBJECT))
+            .map(|f| &f.object)
+            .collect();
         for object in &objects {
             for name in self.declared(object) {
                 let locs = self.norm.member(object, name);
@@ -296,7 +309,12 @@ impl<'a> Lowering<'a, '_> {
         each_kind().filter(|kind| types.meets(kind.types())).fold(Kinds::default(), Kinds::with)
     }
 
-    fn parameters(&mut self, facets: &Facets<'a>, known: &Known<'a>, style: &Parameters<'_>) -> Expr {
+    fn parameters(
+        &mut self,
+        facets: &Facets<'a>,
+        known: &Known<'a>,
+        style: &Parameters<'_>,
+    ) -> Expr {
         if !facets.types.meets(Types::OBJECT) {
             return Expr::Never;
         }
@@ -367,38 +385,48 @@ impl<'a> Lowering<'a, '_> {
         (present, more): (Kinds, &[(Kinds, Vec<u8>)]),
         style: &Parameters<'_>,
     ) -> Expr {
-        let groups: Vec<(Kinds, Vec<u8>)> = match style.member.iter().find_map(|piece| match piece {
-            Piece::Kind(groups) => Some(groups.clone()),
-            _ => None,
-        }) {
-            Some(groups) => groups,
-            None => vec![(Kinds::ALL, Vec::new())],
-        };
+        let groups: Vec<(Kinds, Vec<u8>)> =
+            match style.member.iter().find_map(|piece| match piece {
+                Piece::Kind(groups) => Some(groups.clone()),
+                _ => None,
+            }) {
+                Some(groups) => groups,
+                None => vec![(Kinds::ALL, Vec::new())],
+            };
         let mut out = Vec::new();
         for (kinds, written) in groups.into_iter().chain(more.iter().cloned()) {
             let value = self.parameter_value(locs, kinds, present.within(kinds), style);
             if value != Expr::Never {
                 let at = style.member.iter().position(|piece| *piece == Piece::Name);
                 let behind = at.filter(|_| ended).map(|at| at + 1);
-                out.push(Expr::seq(style.member.iter().enumerate().map(|(at, piece)| match piece {
-                    Piece::Fixed(_) if behind == Some(at) => Expr::Empty,
-                    Piece::Fixed(expr) => expr.clone(),
-                    Piece::Name => name.clone(),
-                    Piece::Kind(_) => Expr::bytes(&written),
-                    Piece::Value => value.clone(),
-                })));
+                out.push(Expr::seq(style.member.iter().enumerate().map(
+                    |(at, piece)| match piece {
+                        Piece::Fixed(_) if behind == Some(at) => Expr::Empty,
+                        Piece::Fixed(expr) => expr.clone(),
+                        Piece::Name => name.clone(),
+                        Piece::Kind(_) => Expr::bytes(&written),
+                        Piece::Value => value.clone(),
+                    },
+                )));
             }
         }
         Expr::alt(out)
     }
 
     /// The values of these types that satisfy the locations, with what ends them.
-    fn parameter_value(&mut self, locs: &[LocId], kinds: Kinds, present: Kinds, style: &Parameters<'_>) -> Expr {
+    fn parameter_value(
+        &mut self,
+        locs: &[LocId],
+        kinds: Kinds,
+        present: Kinds,
+        style: &Parameters<'_>,
+    ) -> Expr {
         let conj = self.norm.conj(locs);
         let alternatives = self.norm.alternatives(&conj);
         let here = conj.first().copied().unwrap_or(self.at);
         let at = std::mem::replace(&mut self.at, here);
-        let within: Vec<Facets<'a>> = alternatives.iter().filter_map(|f| only(f, kinds.types())).collect();
+        let within: Vec<Facets<'a>> =
+            alternatives.iter().filter_map(|f| only(f, kinds.types())).collect();
         let mut parts = Vec::new();
         let mut ends = None;
         let present = match &style.raw {
@@ -414,7 +442,13 @@ impl<'a> Lowering<'a, '_> {
                 let mut plain = Vec::new();
                 self.plain(&rest, &mut plain);
                 let gap = if raw.spaced { self.gap() } else { Expr::Empty };
-                parts.push(Expr::seq([optional(&raw.lead), gap.clone(), Expr::alt(plain), gap, optional(&raw.trail)]));
+                parts.push(Expr::seq([
+                    optional(&raw.lead),
+                    gap.clone(),
+                    Expr::alt(plain),
+                    gap,
+                    optional(&raw.trail),
+                ]));
             }
             if let Some(text) = only(f, Types::STRING) {
                 self.norm.report_unenforced(&text, Types::STRING);
@@ -437,7 +471,13 @@ impl<'a> Lowering<'a, '_> {
                 }
             }
             let excludes = raw.excludes.clone();
-            let dispatch = Dispatch { tags, stops: bare, excludes, after: AfterTag::End, end: DispatchEnd::AtStop };
+            let dispatch = Dispatch {
+                tags,
+                stops: bare,
+                excludes,
+                after: AfterTag::End,
+                end: DispatchEnd::AtStop,
+            };
             let body = Expr::Dispatch(Box::new(dispatch));
             return Expr::Ref(self.rule("text".into(), body));
         }
@@ -498,10 +538,18 @@ impl<'a> Lowering<'a, '_> {
         expr
     }
 
-    fn raw_text_of(&mut self, string: &StringFacets<'a>, forbidden: &[&[u8]], kinds: Kinds, raw: &Raw) -> Expr {
+    fn raw_text_of(
+        &mut self,
+        string: &StringFacets<'a>,
+        forbidden: &[&[u8]],
+        kinds: Kinds,
+        raw: &Raw,
+    ) -> Expr {
         // Lengths last, as they multiply states.
         let lengths = (string.min, string.max);
-        let Some(texts) = self.raw_text(&StringFacets { min: 0, max: None, ..string.clone() }, forbidden) else {
+        let Some(texts) =
+            self.raw_text(&StringFacets { min: 0, max: None, ..string.clone() }, forbidden)
+        else {
             return Expr::Never;
         };
         match self.framed_text(texts, lengths, kinds, raw) {
@@ -519,7 +567,8 @@ impl<'a> Lowering<'a, '_> {
     ) -> Result<Expr, crate::fsm::TooLarge> {
         let limits = self.norm.limits;
         let limit = limits.automaton_states;
-        let minus = |a: &Dfa, b: &Dfa| a.combine(b, Combine::Minus, limit).map(|dfa| dfa.minimize());
+        let minus =
+            |a: &Dfa, b: &Dfa| a.combine(b, Combine::Minus, limit).map(|dfa| dfa.minimize());
         let mut texts = texts;
         if let Some(others) = lookalikes(kinds) {
             texts = minus(&texts, others)?;
@@ -545,7 +594,11 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// Those of an automaton's texts that have so many code points.
-    fn spell_of_length(&mut self, dfa: &Dfa, lengths: (u32, Option<u32>)) -> Result<Expr, crate::fsm::TooLarge> {
+    fn spell_of_length(
+        &mut self,
+        dfa: &Dfa,
+        lengths: (u32, Option<u32>),
+    ) -> Result<Expr, crate::fsm::TooLarge> {
         let edges = |_: &mut Self, graph: &mut Graph| {
             for from in 0..dfa.len() as u32 {
                 let edges = by_target(dfa, from).into_iter();
@@ -618,7 +671,8 @@ fn only<'a>(facets: &Facets<'a>, types: Types) -> Option<Facets<'a>> {
     let mut out = facets.clone();
     out.types = out.types.and(types);
     if let Some(values) = &facets.values {
-        let kept: Vec<&Json> = values.iter().copied().filter(|value| types.meets(Types::of(value))).collect();
+        let kept: Vec<&Json> =
+            values.iter().copied().filter(|value| types.meets(Types::of(value))).collect();
         if kept.is_empty() {
             return None;
         }

@@ -51,7 +51,8 @@ const NOT_PERMITTED: &[&str] = &[
 
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
 
-const FORMATS: [&str; 9] = ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
+const FORMATS: [&str; 9] =
+    ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
 
 /// One thing that strict mode would refuse.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,15 +78,31 @@ impl fmt::Display for ProfileError {
 /// What strict mode would refuse about a schema; empty if it would be taken. References are not followed: definitions are checked
 /// where they stand. Cost: linear.
 pub fn openai_strict(schema: &Json) -> Vec<ProfileError> {
-    let mut check =
-        Check { root: schema, errors: Vec::new(), pending: Vec::new(), properties: 0, characters: 0, values: 0 };
+    let mut check = Check {
+        root: schema,
+        errors: Vec::new(),
+        pending: Vec::new(),
+        properties: 0,
+        characters: 0,
+        values: 0,
+    };
     match schema.get("type").and_then(Json::as_str) {
-        _ if schema.get("anyOf").is_some() => check.error(&[], "root schema must not be 'anyOf'.".into()),
+        _ if schema.get("anyOf").is_some() => {
+            check.error(&[], "root schema must not be 'anyOf'.".into())
+        }
         Some("object") => {}
         Some(other) => {
-            check.error(&[], format!("schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{other}\"'."));
+            check.error(
+                &[],
+                format!(
+                    "schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{other}\"'."
+                ),
+            );
         }
-        None => check.error(&[], "schema must be a JSON Schema of 'type: \"object\"', got 'type: \"None\"'.".into()),
+        None => check.error(
+            &[],
+            "schema must be a JSON Schema of 'type: \"object\"', got 'type: \"None\"'.".into(),
+        ),
     }
     check.pending.push((schema, Vec::new(), 0));
     while let Some((schema, path, level)) = check.pending.pop() {
@@ -113,7 +130,8 @@ impl<'a> Check<'a> {
     }
 
     fn later(&mut self, schema: &'a Json, path: &[String], steps: &[&str], level: usize) {
-        let path = path.iter().cloned().chain(steps.iter().map(|step| (*step).to_owned())).collect();
+        let path =
+            path.iter().cloned().chain(steps.iter().map(|step| (*step).to_owned())).collect();
         self.pending.push((schema, path, level));
     }
 
@@ -124,7 +142,10 @@ impl<'a> Check<'a> {
         for keyword in NOT_PERMITTED.iter().filter(|keyword| object.get(keyword).is_some()) {
             self.error(path, format!("'{keyword}' is not permitted."));
         }
-        if !["type", "$ref", "anyOf", "enum", "const"].iter().any(|keyword| object.get(keyword).is_some()) {
+        if !["type", "$ref", "anyOf", "enum", "const"]
+            .iter()
+            .any(|keyword| object.get(keyword).is_some())
+        {
             self.error(path, "schema must have a 'type' key.".into());
         }
         self.reference(object, path);
@@ -151,15 +172,24 @@ impl<'a> Check<'a> {
         self.listed(object, path);
         let below = level + usize::from(nested);
         for keyword in ["properties", "$defs", "definitions"] {
-            for (name, schema) in object.get(keyword).and_then(Json::as_object).into_iter().flat_map(Object::iter) {
+            for (name, schema) in
+                object.get(keyword).and_then(Json::as_object).into_iter().flat_map(Object::iter)
+            {
                 self.characters += name.chars().count();
-                self.later(schema, path, &[keyword, name], if keyword == "properties" { below } else { 0 });
+                self.later(
+                    schema,
+                    path,
+                    &[keyword, name],
+                    if keyword == "properties" { below } else { 0 },
+                );
             }
         }
         if let Some(items) = object.get("items") {
             self.later(items, path, &["items"], below);
         }
-        for (i, branch) in object.get("anyOf").and_then(Json::as_array).unwrap_or_default().iter().enumerate() {
+        for (i, branch) in
+            object.get("anyOf").and_then(Json::as_array).unwrap_or_default().iter().enumerate()
+        {
             self.later(branch, path, &["anyOf", &i.to_string()], level);
         }
     }
@@ -167,15 +197,21 @@ impl<'a> Check<'a> {
     /// `$ref` stands alone, and leads into the schema.
     fn reference(&mut self, object: &'a Object, path: &[String]) {
         let Some(reference) = object.get("$ref") else { return };
-        let siblings: Vec<String> =
-            object.iter().filter(|(name, _)| *name != "$ref").map(|(name, _)| format!("'{name}'")).collect();
+        let siblings: Vec<String> = object
+            .iter()
+            .filter(|(name, _)| *name != "$ref")
+            .map(|(name, _)| format!("'{name}'"))
+            .collect();
         if !siblings.is_empty() {
             self.error(path, format!("$ref cannot have keywords {{{}}}.", siblings.join(", ")));
         }
         let target = reference.as_str().and_then(|text| text.strip_prefix('#'));
         if target.is_none_or(|pointer| self.root.pointer(pointer).is_none()) {
             let name = reference.as_str().map_or_else(|| reference.to_string(), str::to_owned);
-            self.error(path, format!("reference to component '{name}' which was not found in the schema."));
+            self.error(
+                path,
+                format!("reference to component '{name}' which was not found in the schema."),
+            );
         }
     }
 
@@ -194,7 +230,10 @@ impl<'a> Check<'a> {
 
     fn object(&mut self, object: &'a Object, path: &[String]) {
         if object.get("additionalProperties") != Some(&Json::Bool(false)) {
-            self.error(path, "'additionalProperties' is required to be supplied and to be false.".into());
+            self.error(
+                path,
+                "'additionalProperties' is required to be supplied and to be false.".into(),
+            );
         }
         let required: HashSet<&str> = object
             .get("required")
@@ -209,7 +248,8 @@ impl<'a> Check<'a> {
         for (name, _) in properties.iter().filter(|(name, _)| !required.contains(name)) {
             self.error(path, format!("{all} Missing '{name}'."));
         }
-        let mut extra: Vec<&str> = required.into_iter().filter(|name| properties.get(name).is_none()).collect();
+        let mut extra: Vec<&str> =
+            required.into_iter().filter(|name| properties.get(name).is_none()).collect();
         extra.sort_unstable();
         for name in extra {
             self.error(path, format!("{all} Extra required key '{name}' supplied."));
@@ -218,14 +258,21 @@ impl<'a> Check<'a> {
 
     /// `enum` and `const`.
     fn listed(&mut self, object: &'a Object, path: &[String]) {
-        let length = |value: &Json| value.as_str().map_or_else(|| value.to_string().len(), |text| text.chars().count());
+        let length = |value: &Json| {
+            value.as_str().map_or_else(|| value.to_string().len(), |text| text.chars().count())
+        };
         self.characters += object.get("const").map_or(0, length);
         let Some(values) = object.get("enum").and_then(Json::as_array) else { return };
         let characters: usize = values.iter().map(length).sum();
         self.values += values.len();
         self.characters += characters;
-        if values.len() > LONG_ENUM && values.iter().all(|v| v.as_str().is_some()) && characters > MAX_LONG_ENUM {
-            let what = format!("an enum of more than {LONG_ENUM} strings may have at most {MAX_LONG_ENUM} characters.");
+        if values.len() > LONG_ENUM
+            && values.iter().all(|v| v.as_str().is_some())
+            && characters > MAX_LONG_ENUM
+        {
+            let what = format!(
+                "an enum of more than {LONG_ENUM} strings may have at most {MAX_LONG_ENUM} characters."
+            );
             self.error(path, what);
         }
     }
@@ -237,7 +284,10 @@ impl<'a> Check<'a> {
             (self.values, MAX_ENUM_VALUES, "enum values"),
         ] {
             if count > most {
-                self.error(&[], format!("schema has {count} {what}; at most {most} are permitted."));
+                self.error(
+                    &[],
+                    format!("schema has {count} {what}; at most {most} are permitted."),
+                );
             }
         }
     }
@@ -250,6 +300,8 @@ fn looks_around(pattern: &str) -> bool {
         let plain = !escaped;
         escaped = plain && c == '\\';
         in_class = plain && c == '[' || in_class && !(plain && c == ']');
-        plain && !in_class && ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|group| pattern[at..].starts_with(group))
+        plain
+            && !in_class
+            && ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|group| pattern[at..].starts_with(group))
     })
 }

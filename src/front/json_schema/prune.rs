@@ -6,7 +6,8 @@ use std::rc::Rc;
 use super::MemberOrder;
 use super::doc::LocId;
 use super::facets::{
-    Among, Facets, NumberFacets, ObjectFacets, ObjectPart, PatternUse, SomeMember, StringFacets, Types,
+    Among, Facets, NumberFacets, ObjectFacets, ObjectPart, PatternUse, SomeMember, StringFacets,
+    Types,
 };
 use super::group::Group;
 use super::normalize::{Alternatives, MAX_ALTERNATIVES, Normalizer};
@@ -30,7 +31,12 @@ const LOOK: usize = 64;
 impl<'a> Normalizer<'a> {
     /// `oneOf`: each branch without the others. Where two branches cannot both hold (given `base`), nothing is to be done;
     /// otherwise the other branch is negated.
-    pub(super) fn exactly_one(&mut self, loc: LocId, base: &[Facets<'a>], branches: &[LocId]) -> Vec<Facets<'a>> {
+    pub(super) fn exactly_one(
+        &mut self,
+        loc: LocId,
+        base: &[Facets<'a>],
+        branches: &[LocId],
+    ) -> Vec<Facets<'a>> {
         let n = branches.len();
         if n > MAX_BRANCHES {
             self.report(loc, "oneOf", Reason::Limit(format!("more than {MAX_BRANCHES} branches")));
@@ -108,7 +114,12 @@ impl<'a> Normalizer<'a> {
     }
 
     /// Every pair of alternatives together, without what says nothing new. `None`: there are too many (reported).
-    pub(super) fn times(&mut self, loc: LocId, a: &[Facets<'a>], b: &[Facets<'a>]) -> Option<Vec<Facets<'a>>> {
+    pub(super) fn times(
+        &mut self,
+        loc: LocId,
+        a: &[Facets<'a>],
+        b: &[Facets<'a>],
+    ) -> Option<Vec<Facets<'a>>> {
         let mut out = Vec::new();
         for x in a {
             for y in b {
@@ -123,7 +134,11 @@ impl<'a> Normalizer<'a> {
             if out.len() > MAX_ALTERNATIVES {
                 out = self.thinned(out);
                 if out.len() > MAX_ALTERNATIVES {
-                    self.report(loc, "", Reason::Limit(format!("more than {MAX_ALTERNATIVES} alternatives")));
+                    self.report(
+                        loc,
+                        "",
+                        Reason::Limit(format!("more than {MAX_ALTERNATIVES} alternatives")),
+                    );
                     return None;
                 }
             }
@@ -139,7 +154,8 @@ impl<'a> Normalizer<'a> {
             let mut dropped = vec![false; list.len()];
             for i in 0..list.len() {
                 let absorbing = |j: usize| i != j && !dropped[j] && marks[j] & !marks[i] == 0;
-                dropped[i] = (0..list.len()).any(|j| absorbing(j) && self.absorbs(&list[j], &list[i]));
+                dropped[i] =
+                    (0..list.len()).any(|j| absorbing(j) && self.absorbs(&list[j], &list[i]));
             }
             let mut kept = dropped.into_iter().map(|dropped| !dropped);
             list.retain(|_| kept.next() == Some(true));
@@ -153,7 +169,8 @@ impl<'a> Normalizer<'a> {
     /// Takes the presence of a member out of alternatives of which others are the same without it. False if there are none.
     fn merge(&mut self, list: &mut Vec<Facets<'a>>) -> bool {
         let counts = |f: &Facets<'a>| (f.object.required.len(), f.object.forbidden.len());
-        let others = |f: &Facets<'a>| (f.object.parts.len(), f.object.names.len(), f.object.some.len());
+        let others =
+            |f: &Facets<'a>| (f.object.parts.len(), f.object.names.len(), f.object.some.len());
         let mut merged = false;
         let mut i = 0;
         while i < list.len() {
@@ -162,14 +179,19 @@ impl<'a> Normalizer<'a> {
             let other = (0..list.len()).find_map(|j| {
                 let objects = list[i].types.meets(Types::OBJECT) && list[j].types == Types::OBJECT;
                 let alike = others(&list[i]) == others(&list[j]);
-                if !objects || !alike || forbidden == 0 || counts(&list[j]) != (required + 1, forbidden - 1) {
+                if !objects
+                    || !alike
+                    || forbidden == 0
+                    || counts(&list[j]) != (required + 1, forbidden - 1)
+                {
                     return None;
                 }
                 let (with, without) = (&list[j].object.required, &list[i].object.forbidden);
                 let name = facets::shared(without, with)?;
                 // Where members are counted, what is not declared counts less.
                 let counted = list[i].object.min > 0 || list[i].object.max.is_some();
-                if counted && list[i].object.parts.iter().all(|part| part.property(name).is_none()) {
+                if counted && list[i].object.parts.iter().all(|part| part.property(name).is_none())
+                {
                     return None;
                 }
                 let name = *name;
@@ -180,7 +202,8 @@ impl<'a> Normalizer<'a> {
                 a.object.forbidden.retain(|other| *other != name);
                 b.object.required.retain(|other| *other != name);
                 let types = std::mem::replace(&mut a.types, Types::OBJECT);
-                let same = self.any_order(&b.object) && self.absorbs(&a, &b) && self.absorbs(&b, &a);
+                let same =
+                    self.any_order(&b.object) && self.absorbs(&a, &b) && self.absorbs(&b, &a);
                 same.then_some((j, Facets { types, ..a }))
             });
             match other {
@@ -201,7 +224,8 @@ impl<'a> Normalizer<'a> {
         if self.is_given_up(&list) {
             return list;
         }
-        let reduced: Vec<Facets<'a>> = list.iter().filter_map(|facets| self.reduced(facets.clone())).collect();
+        let reduced: Vec<Facets<'a>> =
+            list.iter().filter_map(|facets| self.reduced(facets.clone())).collect();
         Rc::new(self.thinned(reduced))
     }
 
@@ -211,7 +235,8 @@ impl<'a> Normalizer<'a> {
             if !facets.unenforced.is_empty() {
                 return Some(facets);
             }
-            let kept: Vec<&'a Json> = values.iter().copied().filter(|value| self.accepts(&facets, value)).collect();
+            let kept: Vec<&'a Json> =
+                values.iter().copied().filter(|value| self.accepts(&facets, value)).collect();
             if kept.is_empty() && !self.is_exhausted() {
                 return None;
             }
@@ -222,7 +247,10 @@ impl<'a> Normalizer<'a> {
             let reduced = Facets { types: facets.types, values: Some(values), ..Facets::any() };
             return Some(if self.evaluation { facets } else { reduced });
         }
-        if facets.types == Types::OBJECT && self.probing <= NESTED && !self.reduce_object(&mut facets.object) {
+        if facets.types == Types::OBJECT
+            && self.probing <= NESTED
+            && !self.reduce_object(&mut facets.object)
+        {
             return None;
         }
         Some(facets)
@@ -231,7 +259,8 @@ impl<'a> Normalizer<'a> {
     /// False if it is found that no object satisfies them.
     fn reduce_object(&mut self, facets: &mut Group<ObjectFacets<'a>>) -> bool {
         let required = Among::new(&facets.required, facets.parts.len());
-        let is_tested = |part: &Rc<ObjectPart<'a>>| tested(part).is_some_and(|(name, _)| required.has(&name));
+        let is_tested =
+            |part: &Rc<ObjectPart<'a>>| tested(part).is_some_and(|(name, _)| required.has(&name));
         if !facets.some.is_empty() || facets.parts.iter().any(is_tested) {
             return self.reduce_members(facets);
         }
@@ -241,7 +270,9 @@ impl<'a> Normalizer<'a> {
     fn reduce_members(&mut self, facets: &mut ObjectFacets<'a>) -> bool {
         let mut at = 0;
         while at < facets.parts.len() {
-            let Some((name, loc)) = tested(&facets.parts[at]).filter(|(name, _)| facets.required.contains(name)) else {
+            let Some((name, loc)) =
+                tested(&facets.parts[at]).filter(|(name, _)| facets.required.contains(name))
+            else {
                 at += 1;
                 continue;
             };
@@ -284,7 +315,9 @@ impl<'a> Normalizer<'a> {
                         facets.parts.push(Rc::new(ObjectPart::new(vec![(name, some.schema)])));
                     }
                 }
-                _ if self.doc.is_any(some.schema) && names.iter().any(|name| facets.required.contains(name)) => {
+                _ if self.doc.is_any(some.schema)
+                    && names.iter().any(|name| facets.required.contains(name)) =>
+                {
                     facets.some.remove(at);
                 }
                 _ => at += 1,
@@ -294,7 +327,11 @@ impl<'a> Normalizer<'a> {
     }
 
     /// Names of the members that a member looked for may be, where all names are known.
-    fn names_left(&mut self, facets: &ObjectFacets<'a>, some: &SomeMember<'a>) -> Option<Vec<&'a str>> {
+    fn names_left(
+        &mut self,
+        facets: &ObjectFacets<'a>,
+        some: &SomeMember<'a>,
+    ) -> Option<Vec<&'a str>> {
         if some.matching.is_some() || !some.not_matching.is_empty() {
             return None;
         }
@@ -306,7 +343,9 @@ impl<'a> Normalizer<'a> {
             }
         }
         let mut names: Vec<&'a str> = closed?.properties.iter().map(|(name, _)| *name).collect();
-        names.retain(|name| !some.not_named.contains(name) && !self.member(facets, name).contains(&LocId::FALSE));
+        names.retain(|name| {
+            !some.not_named.contains(name) && !self.member(facets, name).contains(&LocId::FALSE)
+        });
         Some(names)
     }
 
@@ -337,7 +376,9 @@ impl<'a> Normalizer<'a> {
         let types = part.types;
         let listed = match (&whole.values, &part.values) {
             (None, None) => true,
-            (Some(a), Some(b)) => Rc::ptr_eq(a, b) || b.iter().all(|v| a.iter().any(|w| std::ptr::eq(*v, *w))),
+            (Some(a), Some(b)) => {
+                Rc::ptr_eq(a, b) || b.iter().all(|v| a.iter().any(|w| std::ptr::eq(*v, *w)))
+            }
             // Listed values have spellings of their own.
             _ => false,
         };
@@ -372,7 +413,8 @@ impl<'a> Normalizer<'a> {
                 || simple && part.properties.iter().all(|&(name, loc)| everywhere((name, loc)))
         };
         let alike = || {
-            let parts = a.parts.len() == b.parts.len() && a.parts.iter().zip(&b.parts).all(|(a, b)| Rc::ptr_eq(a, b));
+            let parts = a.parts.len() == b.parts.len()
+                && a.parts.iter().zip(&b.parts).all(|(a, b)| Rc::ptr_eq(a, b));
             parts && a.required == b.required
         };
         a.min <= b.min
@@ -396,7 +438,11 @@ impl<'a> Normalizer<'a> {
 /// The property that a part is about, if it is about one and has come from a negation.
 fn tested<'a>(part: &ObjectPart<'a>) -> Option<(&'a str, LocId)> {
     match part.properties[..] {
-        [(name, loc)] if loc.is_negated() && part.patterns.is_empty() && part.additional.is_none() => Some((name, loc)),
+        [(name, loc)]
+            if loc.is_negated() && part.patterns.is_empty() && part.additional.is_none() =>
+        {
+            Some((name, loc))
+        }
         _ => None,
     }
 }
@@ -409,8 +455,12 @@ fn absorbs_numbers(a: &NumberFacets, b: &NumberFacets) -> bool {
     bounds
         && alike(&a.multiples, &b.multiples)
         && alike(&a.not_multiples, &b.not_multiples)
-        && a.multiples.iter().all(|unit| b.multiples.iter().any(|other| facets::divides(unit, other)))
-        && a.not_multiples.iter().all(|unit| b.not_multiples.iter().any(|other| facets::divides(other, unit)))
+        && a.multiples
+            .iter()
+            .all(|unit| b.multiples.iter().any(|other| facets::divides(unit, other)))
+        && a.not_multiples
+            .iter()
+            .all(|unit| b.not_multiples.iter().any(|other| facets::divides(other, unit)))
         && a.excluded.iter().all(|value| b.excluded.contains(value))
 }
 
@@ -429,7 +479,10 @@ fn marks<'a>(facets: &Facets<'a>, numbers: &mut HashMap<(&'a str, bool), u32>) -
         return u128::MAX;
     }
     let ObjectFacets { required, forbidden, .. } = &*facets.object;
-    let names = required.iter().map(|&name| (name, true)).chain(forbidden.iter().map(|&name| (name, false)));
+    let names = required
+        .iter()
+        .map(|&name| (name, true))
+        .chain(forbidden.iter().map(|&name| (name, false)));
     names.fold(0, |all, name| {
         let next = numbers.len() as u32;
         all | 1 << (*numbers.entry(name).or_insert(next) % u128::BITS)

@@ -36,7 +36,8 @@ impl Lowering<'_, '_> {
         if let Some(known) = &self.punctuation {
             return known.clone();
         }
-        let colon = if let Syntax::Elements(_) = self.syntax { Expr::Empty } else { self.between(":") };
+        let colon =
+            if let Syntax::Elements(_) = self.syntax { Expr::Empty } else { self.between(":") };
         let (braces, brackets) = (self.frame("{", "}"), self.frame("[", "]"));
         self.punctuation.insert(Rc::new(Punctuation { colon, braces, brackets })).clone()
     }
@@ -47,7 +48,9 @@ impl Lowering<'_, '_> {
             return Expr::Ref(rule);
         }
         let body = match self.norm.options.whitespace {
-            Whitespace::Flexible { max } if max > 0 => Expr::repeat(Expr::Class(ByteSet::WHITE_SPACE), 0, Some(max)),
+            Whitespace::Flexible { max } if max > 0 => {
+                Expr::repeat(Expr::Class(ByteSet::WHITE_SPACE), 0, Some(max))
+            }
             Whitespace::Pretty { indent } => {
                 let unit = Expr::text(&" ".repeat(indent as usize));
                 Expr::seq([Expr::text("\n"), Expr::repeat(unit, 0, Some(MAX_INDENTS))])
@@ -83,8 +86,11 @@ impl Lowering<'_, '_> {
         };
         if let Syntax::Elements(elements) = &self.syntax {
             // Members begin with their names, elements of arrays with the tag alone.
-            let (open, first) =
-                if open == "{" { (&elements.object, "") } else { (&elements.array, &elements.open[..]) };
+            let (open, first) = if open == "{" {
+                (&elements.object, "")
+            } else {
+                (&elements.array, &elements.open[..])
+            };
             let comma = Expr::seq([gap.clone(), Expr::text(first)]);
             return Frame {
                 empty: Expr::seq([Expr::text(open), inside, Expr::text(&elements.close)]),
@@ -112,7 +118,8 @@ pub(super) fn around(before: &Expr, inside: Expr, after: &Expr) -> Expr {
         inside => out.push(inside),
     }
     out.extend_from_slice(after);
-    let is_tidy = out.len() > 1 && !out.iter().any(|part| matches!(part, Expr::Empty | Expr::Never | Expr::Seq(_)));
+    let is_tidy = out.len() > 1
+        && !out.iter().any(|part| matches!(part, Expr::Empty | Expr::Never | Expr::Seq(_)));
     if is_tidy { Expr::Seq(out) } else { Expr::seq(out) }
 }
 

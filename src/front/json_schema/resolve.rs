@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use super::Dialect as Draft;
-use super::doc::{Doc, Kind, Loc, LocId, Path, Scope, address, draft_of, identifier, reference_of, resource_id};
+use super::doc::{
+    Doc, Kind, Loc, LocId, Path, Scope, address, draft_of, identifier, reference_of, resource_id,
+};
 use crate::hash::HashMap;
 use crate::spec::json::{Json, push_token, unescape_token};
 
@@ -41,7 +43,14 @@ pub(super) struct Names<'a> {
 const RECURSIVE: &str = "$recursiveAnchor";
 
 /// Keywords whose value is a map of schemas, a list of schemas, a schema.
-const MAPS: &[&str] = &["$defs", "definitions", "properties", "patternProperties", "dependentSchemas", "dependencies"];
+const MAPS: &[&str] = &[
+    "$defs",
+    "definitions",
+    "properties",
+    "patternProperties",
+    "dependentSchemas",
+    "dependencies",
+];
 const LISTS: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems", "items"];
 const SCHEMAS: &[&str] = &[
     "items",
@@ -69,7 +78,11 @@ impl<'a> Doc<'a> {
         Ok(found)
     }
 
-    fn look_up(&mut self, (base, scope): (LocId, Scope), reference: &'a str) -> Result<LocId, Unresolved> {
+    fn look_up(
+        &mut self,
+        (base, scope): (LocId, Scope),
+        reference: &'a str,
+    ) -> Result<LocId, Unresolved> {
         let (uri, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let named = if uri.is_empty() { None } else { Some(self.resource(base, uri)?) };
         let fragment = percent_decode(fragment).ok_or(Unresolved::Missing)?;
@@ -96,7 +109,9 @@ impl<'a> Doc<'a> {
         let first = named.map_or_else(|| self.pointer(base), |named| named.pointer);
         let below = |count: usize| {
             let mut pointer = first.clone();
-            path.split('/').take(count).for_each(|token| push_token(&mut pointer, &unescape_token(token)));
+            path.split('/')
+                .take(count)
+                .for_each(|token| push_token(&mut pointer, &unescape_token(token)));
             pointer
         };
         let (found, count) = resource.unwrap_or((start, 0));
@@ -106,7 +121,11 @@ impl<'a> Doc<'a> {
     }
 
     /// The location a `$dynamicRef` leads to (2020-12 core, 8.2.3.2).
-    pub(super) fn resolve_dynamic(&mut self, from: LocId, reference: &'a str) -> Result<LocId, Unresolved> {
+    pub(super) fn resolve_dynamic(
+        &mut self,
+        from: LocId,
+        reference: &'a str,
+    ) -> Result<LocId, Unresolved> {
         let target = self.resolve(from, reference)?;
         let anchor = reference.split_once('#').map_or("", |(_, fragment)| fragment);
         if self.json(target).get("$dynamicAnchor").and_then(Json::as_str) != Some(anchor) {
@@ -127,8 +146,11 @@ impl<'a> Doc<'a> {
     /// The anchor in the outermost resource that declares it.
     fn outermost(&mut self, from: LocId, target: LocId, anchor: &str) -> Result<LocId, Unresolved> {
         let Loc { base, scope, .. } = self.locs[from.index()];
-        let bound = self.scopes[scope as usize].iter().find(|(name, _)| *name == anchor).map(|(_, at)| *at);
-        let Some(named) = bound.and_then(|at| self.names.by_address.get(&at)).cloned() else { return Ok(target) };
+        let bound =
+            self.scopes[scope as usize].iter().find(|(name, _)| *name == anchor).map(|(_, at)| *at);
+        let Some(named) = bound.and_then(|at| self.names.by_address.get(&at)).cloned() else {
+            return Ok(target);
+        };
         let at = self.enter_resource(base, scope, &named);
         if anchor == RECURSIVE { Ok(at) } else { self.anchor(at, anchor) }
     }
@@ -163,7 +185,17 @@ impl<'a> Doc<'a> {
         let reference = reference_of(json);
         let depth = path.depth(1);
         let kind = Kind::Schema(json);
-        self.locs.push(Loc { kind, parent: id, path, reference, base: id, scope, draft, depth, vocabularies });
+        self.locs.push(Loc {
+            kind,
+            parent: id,
+            path,
+            reference,
+            base: id,
+            scope,
+            draft,
+            depth,
+            vocabularies,
+        });
         self.by_address.insert((address(json), scope), id);
         id
     }
@@ -220,12 +252,19 @@ impl<'a> Doc<'a> {
             }
             if draft >= Draft::Draft201909 {
                 let dynamic = object.get("$dynamicAnchor").and_then(Json::as_str);
-                for anchor in object.get("$anchor").and_then(Json::as_str).into_iter().chain(dynamic) {
+                for anchor in
+                    object.get("$anchor").and_then(Json::as_str).into_iter().chain(dynamic)
+                {
                     let named = Named { json, pointer: pointer.clone() };
                     names.anchors.entry((resource, anchor)).or_insert(named);
                 }
-                let recursive = (object.get(RECURSIVE) == Some(&Json::Bool(true))).then_some(RECURSIVE);
-                names.dynamic.entry(resource).or_default().extend(dynamic.into_iter().chain(recursive));
+                let recursive =
+                    (object.get(RECURSIVE) == Some(&Json::Bool(true))).then_some(RECURSIVE);
+                names
+                    .dynamic
+                    .entry(resource)
+                    .or_default()
+                    .extend(dynamic.into_iter().chain(recursive));
             }
             let mut push = |path: &[&str], value: &'a Json| {
                 let mut pointer = pointer.clone();
@@ -239,7 +278,10 @@ impl<'a> Doc<'a> {
                         members.iter().for_each(|(name, schema)| push(&[keyword, name], schema));
                     }
                     Json::Array(items) if LISTS.contains(&keyword) => {
-                        items.iter().enumerate().for_each(|(i, schema)| push(&[keyword, &i.to_string()], schema));
+                        items
+                            .iter()
+                            .enumerate()
+                            .for_each(|(i, schema)| push(&[keyword, &i.to_string()], schema));
                     }
                     schema if SCHEMAS.contains(&keyword) => push(&[keyword], schema),
                     _ => {}
@@ -252,7 +294,8 @@ impl<'a> Doc<'a> {
 /// RFC 3986 reference resolution (section 5.2).
 fn join(base: &str, reference: &str) -> String {
     let has_scheme = reference.split_once(':').is_some_and(|(scheme, _)| {
-        !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+        !scheme.is_empty()
+            && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
     });
     if has_scheme || base.is_empty() {
         return reference.to_owned();

@@ -9,7 +9,14 @@ use crate::spec::json::Json;
 pub(super) fn is_annotation(keyword: &str) -> bool {
     matches!(
         keyword,
-        "$comment" | "title" | "description" | "examples" | "default" | "deprecated" | "readOnly" | "writeOnly"
+        "$comment"
+            | "title"
+            | "description"
+            | "examples"
+            | "default"
+            | "deprecated"
+            | "readOnly"
+            | "writeOnly"
     )
 }
 
@@ -60,7 +67,9 @@ impl SchemaKey {
 impl PartialEq for SchemaKey {
     fn eq(&self, other: &Self) -> bool {
         let SchemaKey { schema, options, apart } = self;
-        *apart == other.apart && *options == other.options && same(schema, &other.schema, self.root())
+        *apart == other.apart
+            && *options == other.options
+            && same(schema, &other.schema, self.root())
     }
 }
 
@@ -91,9 +100,8 @@ fn below(place: Place, name: &str) -> Option<Place> {
             | "unevaluatedItems"
             | "unevaluatedProperties" => Place::Schema,
             "allOf" | "anyOf" | "oneOf" | "prefixItems" | "items" => Place::Schemas,
-            "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" | "dependencies" => {
-                Place::Named
-            }
+            "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
+            | "dependencies" => Place::Named,
             _ => Place::Data,
         },
     })
@@ -118,7 +126,8 @@ fn same(a: &Json, b: &Json, place: Place) -> bool {
             loop {
                 match (a.next(), b.next()) {
                     (None, None) => return true,
-                    (Some((name, a, place)), Some((other, b, _))) if name == other && same(a, b, place) => {}
+                    (Some((name, a, place)), Some((other, b, _)))
+                        if name == other && same(a, b, place) => {}
                     _ => return false,
                 }
             }
@@ -164,7 +173,9 @@ fn refers_simply(json: &Json, place: Place) -> bool {
             members.iter().all(|(name, value)| match (place, name) {
                 (Place::Schema, "$ref") => value.as_str().is_some_and(is_simple),
                 (Place::Schema, "$dynamicRef" | "$recursiveRef") => false,
-                _ => below(place, name).is_none_or(|place| matches!(place, Place::Data) || refers_simply(value, place)),
+                _ => below(place, name).is_none_or(|place| {
+                    matches!(place, Place::Data) || refers_simply(value, place)
+                }),
             })
         }
         _ => true,
@@ -172,7 +183,8 @@ fn refers_simply(json: &Json, place: Place) -> bool {
 }
 
 fn is_simple(reference: &str) -> bool {
-    let name = reference.strip_prefix("#/$defs/").or_else(|| reference.strip_prefix("#/definitions/"));
+    let name =
+        reference.strip_prefix("#/$defs/").or_else(|| reference.strip_prefix("#/definitions/"));
     reference == "#" || name.is_some_and(|name| !name.contains(['/', '%']))
 }
 
@@ -204,7 +216,10 @@ mod tests {
             r#"{"properties": {"a": {"type": "null", "default": {"enum": [1]}}}}"#,
             r#"{"properties": {"a": {"type": "null"}}}"#,
         ],
-        [r#"{"items": [{"title": "x"}, {"type": "null"}]}"#, r#"{"items": [{}, {"readOnly": true, "type": "null"}]}"#],
+        [
+            r#"{"items": [{"title": "x"}, {"type": "null"}]}"#,
+            r#"{"items": [{}, {"readOnly": true, "type": "null"}]}"#,
+        ],
         [r#"{"items": {"title": "x", "type": "null"}}"#, r#"{"items": {"type": "null"}}"#],
         [
             r#"{"anyOf": [{"title": "x", "type": "null"}, {"const": 2}]}"#,
@@ -227,8 +242,14 @@ mod tests {
         [r#"{"type": "string"}"#, r#"{"type": "number"}"#],
         [r#"{"properties": {"a": {}, "b": {}}}"#, r#"{"properties": {"b": {}, "a": {}}}"#],
         [r#"{"properties": {"title": {"type": "null"}}}"#, r#"{"properties": {}}"#],
-        [r#"{"properties": {"title": {"type": "null"}}}"#, r#"{"properties": {"title": {"type": "string"}}}"#],
-        [r#"{"patternProperties": {"default": {"const": 1}}}"#, r#"{"patternProperties": {"default": {"const": 2}}}"#],
+        [
+            r#"{"properties": {"title": {"type": "null"}}}"#,
+            r#"{"properties": {"title": {"type": "string"}}}"#,
+        ],
+        [
+            r#"{"patternProperties": {"default": {"const": 1}}}"#,
+            r#"{"patternProperties": {"default": {"const": 2}}}"#,
+        ],
         [r#"{"dependencies": {"default": ["a"]}}"#, r#"{"dependencies": {"default": ["b"]}}"#],
         [r#"{"const": {"title": "a"}}"#, r#"{"const": {"title": "b"}}"#],
         [r#"{"const": {"title": "a"}}"#, r#"{"const": {}}"#],
@@ -269,12 +290,17 @@ mod tests {
     #[test]
     fn schemas_that_say_the_same_have_equal_keys() {
         let limits = Limits::default();
-        let lowered = |key: &SchemaKey| lower(key.schema(), key.options(), &limits).map(|grammar| grammar.to_string());
+        let lowered = |key: &SchemaKey| {
+            lower(key.schema(), key.options(), &limits).map(|grammar| grammar.to_string())
+        };
         for [a, b] in SAME {
             let (x, y) = (key(a), key(b));
             assert!(x == y && hashed(&x) == hashed(&y), "{a} and {b}");
             assert_eq!(lowered(&x), lowered(&y), "{a} and {b}");
-            let compact = SchemaOptions { whitespace: crate::front::json_schema::Whitespace::Compact, ..*x.options() };
+            let compact = SchemaOptions {
+                whitespace: crate::front::json_schema::Whitespace::Compact,
+                ..*x.options()
+            };
             assert!(SchemaKey { options: compact, ..key(a) } != y, "{a} with other options");
         }
         for [a, b] in DIFFERENT {

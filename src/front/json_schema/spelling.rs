@@ -50,7 +50,8 @@ fn built(of: fn(NonAscii) -> Expr, all: &'static [OnceLock<Expr>; 3], other: Non
     };
     let build = || {
         let written = of(other);
-        regular::automaton(&written, &[], MAX_STATES).map_or(written, |dfa| Expr::Automaton(dfa.minimize().into()))
+        regular::automaton(&written, &[], MAX_STATES)
+            .map_or(written, |dfa| Expr::Automaton(dfa.minimize().into()))
     };
     all[index].get_or_init(build).clone()
 }
@@ -71,8 +72,13 @@ fn any_char_written(other: NonAscii) -> Expr {
         Expr::seq([Expr::Class(ByteSet::of(b"dD")), hex(0, 7), hex(0, 15), hex(0, 15)]),
         Expr::seq([surrogate(false), Expr::text("\\u"), surrogate(true)]),
     ]);
-    let escape = Expr::alt([Expr::Class(ByteSet::of(b"\"\\/bfnrt")), Expr::seq([Expr::text("u"), unit])]);
-    let raw = if other == NonAscii::Escaped { Expr::Never } else { Expr::code_points('\u{80}', char::MAX) };
+    let escape =
+        Expr::alt([Expr::Class(ByteSet::of(b"\"\\/bfnrt")), Expr::seq([Expr::text("u"), unit])]);
+    let raw = if other == NonAscii::Escaped {
+        Expr::Never
+    } else {
+        Expr::code_points('\u{80}', char::MAX)
+    };
     Expr::alt([Expr::Class(plain_ascii()), raw, Expr::seq([Expr::text("\\"), escape])])
 }
 
@@ -110,13 +116,18 @@ impl Spelling {
     /// What may follow an opening quote or any part of a text that is free from there on: characters, then the quote.
     pub(super) fn free_tail(self) -> Expr {
         static BUILT: [OnceLock<Expr>; 3] = [const { OnceLock::new() }; 3];
-        built(|other| Expr::seq([Expr::star(any_char_written(other)), Expr::text("\"")]), &BUILT, self.non_ascii)
+        built(
+            |other| Expr::seq([Expr::star(any_char_written(other)), Expr::text("\"")]),
+            &BUILT,
+            self.non_ascii,
+        )
     }
 
     /// A character that is not plain ASCII, escaped only where required, and what may follow any part of a text that is free from there on.
     pub(super) fn special_tail(self) -> Expr {
         static BUILT: [OnceLock<Expr>; 3] = [const { OnceLock::new() }; 3];
-        const RANGES: [(u32, u32); 5] = [(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x80, 0xD7FF), (0xE000, 0x10FFFF)];
+        const RANGES: [(u32, u32); 5] =
+            [(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x80, 0xD7FF), (0xE000, 0x10FFFF)];
         let written = |non_ascii| {
             let first = Spelling { non_ascii, escapes: Escapes::Required }.spell(&RANGES);
             Expr::seq([first, Expr::star(any_char_written(non_ascii)), Expr::text("\"")])
@@ -133,7 +144,9 @@ impl Spelling {
     /// As [`Spelling::spell`]: what is plain ASCII, and all other spellings.
     pub(super) fn parts(self, ranges: &[(u32, u32)]) -> (ByteSet, Expr) {
         let (mut ascii, mut short, mut rest) = (ByteSet::EMPTY, ByteSet::EMPTY, Vec::new());
-        if self.escapes == Escapes::Required && ranges.iter().all(|&(lo, hi)| lo >= 0x20 && hi < 0x80) {
+        if self.escapes == Escapes::Required
+            && ranges.iter().all(|&(lo, hi)| lo >= 0x20 && hi < 0x80)
+        {
             ranges.iter().for_each(|&(lo, hi)| ascii.insert_range(lo as u8, hi as u8));
             let plain = ascii.intersect(&plain_ascii());
             if plain == ascii {
@@ -162,7 +175,9 @@ impl Spelling {
             if any && lo < 0x80 {
                 escaped(lo, hi.min(0x7F), &mut rest);
             }
-            if let (true, Some(lo), Some(hi)) = (hi >= 0x80, scalar_from(lo.max(0x80)), scalar_until(hi)) {
+            if let (true, Some(lo), Some(hi)) =
+                (hi >= 0x80, scalar_from(lo.max(0x80)), scalar_until(hi))
+            {
                 if self.non_ascii != NonAscii::Escaped {
                     rest.push(Expr::code_points(lo, hi));
                 }
@@ -171,8 +186,10 @@ impl Spelling {
                 }
             }
         }
-        let rows =
-            controls.iter().zip(["u000", "u001"]).map(|(set, text)| Expr::seq([Expr::text(text), Expr::class(*set)]));
+        let rows = controls
+            .iter()
+            .zip(["u000", "u001"])
+            .map(|(set, text)| Expr::seq([Expr::text(text), Expr::class(*set)]));
         let escape = Expr::alt([Expr::class(short)].into_iter().chain(rows));
         (ascii, Expr::alt(rest.into_iter().chain([Expr::seq([Expr::text("\\"), escape])])))
     }
@@ -183,7 +200,9 @@ impl Spelling {
         let start = b.state(false);
         let states: Vec<u32> = (0..texts.len()).map(|_| b.state(false)).collect();
         let end = b.state(true);
-        let edge = |b: &mut DfaBuilder, from, byte: u8, to| b.edge(from, u32::from(byte), u32::from(byte), to);
+        let edge = |b: &mut DfaBuilder, from, byte: u8, to| {
+            b.edge(from, u32::from(byte), u32::from(byte), to)
+        };
         edge(&mut b, start, b'"', states[0]);
         // Beginnings of characters, of one state.
         let mut begun: HashMap<(u32, u8), u32> = HashMap::default();
@@ -220,18 +239,26 @@ impl Spelling {
     /// The spellings of one character; none begins like another whole one.
     fn spellings(self, c: char, out: &mut Vec<Vec<Symbol>>) {
         out.clear();
-        let raw = if c.is_ascii() { plain_ascii().contains(c as u8) } else { self.non_ascii != NonAscii::Escaped };
+        let raw = if c.is_ascii() {
+            plain_ascii().contains(c as u8)
+        } else {
+            self.non_ascii != NonAscii::Escaped
+        };
         if raw {
             out.push(c.encode_utf8(&mut [0; 4]).bytes().map(Symbol::Byte).collect());
         }
         let any = self.escapes == Escapes::Any;
         let short = short_escape(c).or((c == '/' && any).then_some("\\/"));
         out.extend(short.map(|text| text.bytes().map(Symbol::Byte).collect()));
-        let escaped = if c.is_ascii() { any || u32::from(c) < 0x20 } else { self.non_ascii != NonAscii::Raw };
+        let escaped =
+            if c.is_ascii() { any || u32::from(c) < 0x20 } else { self.non_ascii != NonAscii::Raw };
         if escaped {
             let unit = |unit: &u16| {
                 let digits = [12, 8, 4, 0].map(|shift| Symbol::Hex((unit >> shift & 15) as u8));
-                [Symbol::Byte(b'\\'), Symbol::Byte(b'u')].into_iter().chain(digits).collect::<Vec<_>>()
+                [Symbol::Byte(b'\\'), Symbol::Byte(b'u')]
+                    .into_iter()
+                    .chain(digits)
+                    .collect::<Vec<_>>()
             };
             out.push(c.encode_utf16(&mut [0; 2]).iter().flat_map(unit).collect());
         }
@@ -274,7 +301,8 @@ impl Symbol {
 
 /// Spellings of `lo..=hi` as `\uXXXX`, surrogate pairs past the first plane.
 fn escaped(lo: u32, hi: u32, out: &mut Vec<Expr>) {
-    let units = |lo, hi| Expr::alt(hex_range(lo, hi, 4).into_iter().map(|digits| prefixed("\\u", digits)));
+    let units =
+        |lo, hi| Expr::alt(hex_range(lo, hi, 4).into_iter().map(|digits| prefixed("\\u", digits)));
     if lo < 0xD800 {
         out.push(units(lo, hi.min(0xD7FF)));
     }
@@ -312,7 +340,9 @@ fn hex_range(lo: u32, hi: u32, width: u32) -> Vec<Vec<Expr>> {
     let (first, last) = (lo / unit, hi / unit);
     let digit = |from: u32, to: u32| hex(from as u8, to as u8);
     let part = |from: u32, to: u32, lo: u32, hi: u32| {
-        hex_range(lo, hi, width - 1).into_iter().map(move |rest| [digit(from, to)].into_iter().chain(rest).collect())
+        hex_range(lo, hi, width - 1)
+            .into_iter()
+            .map(move |rest| [digit(from, to)].into_iter().chain(rest).collect())
     };
     if first == last {
         return part(first, first, lo % unit, hi % unit).collect();

@@ -36,7 +36,11 @@ impl<'a> Lowering<'a, '_> {
         } else {
             self.matched_string(facets)
         };
-        let out = if body == Expr::Never { Expr::Never } else { Expr::Ref(self.rule("text".into(), body)) };
+        let out = if body == Expr::Never {
+            Expr::Never
+        } else {
+            Expr::Ref(self.rule("text".into(), body))
+        };
         self.strings.insert(key, out.clone());
         out
     }
@@ -44,12 +48,18 @@ impl<'a> Lowering<'a, '_> {
     fn counted_string(&mut self, facets: &StringFacets<'a>) -> Expr {
         let quote = Expr::text("\"");
         match facets.max {
-            Some(max) => {
-                Expr::seq([quote.clone(), Expr::repeat(self.spelling().any_char(), facets.min, Some(max)), quote])
-            }
+            Some(max) => Expr::seq([
+                quote.clone(),
+                Expr::repeat(self.spelling().any_char(), facets.min, Some(max)),
+                quote,
+            ]),
             None => {
                 let tail = Expr::Ref(self.tail_rule());
-                Expr::seq([quote, Expr::repeat(self.spelling().any_char(), facets.min, Some(facets.min)), tail])
+                Expr::seq([
+                    quote,
+                    Expr::repeat(self.spelling().any_char(), facets.min, Some(facets.min)),
+                    tail,
+                ])
             }
         }
     }
@@ -70,7 +80,9 @@ impl<'a> Lowering<'a, '_> {
             if most.is_some_and(|most| facets.max.is_some_and(|max| most <= max)) {
                 facets.max = None;
             }
-            if let Some(body) = pattern.of_length(facets.min, facets.max, &mut |ranges| spelling.spell(ranges)) {
+            if let Some(body) =
+                pattern.of_length(facets.min, facets.max, &mut |ranges| spelling.spell(ranges))
+            {
                 let quote = || Expr::text("\"");
                 if body == Expr::Never {
                     self.norm.conflict(
@@ -82,25 +94,34 @@ impl<'a> Lowering<'a, '_> {
                 return Expr::seq([quote(), body, quote()]);
             }
             // An automaton is better where it is worth what it takes: instead of what looks for a pattern, and of counters of texts.
-            let has_automaton = |states: usize| known.search_dfa(self.norm.limits.automaton_states.min(states)).is_ok();
+            let has_automaton = |states: usize| {
+                known.search_dfa(self.norm.limits.automaton_states.min(states)).is_ok()
+            };
             if facets.min == 0
                 && facets.max.is_none()
                 && let Some(anchored) = pattern.is_anchored()
-                && !(!anchored && has_automaton(4_096) || anchored && pattern.counts_texts() && has_automaton(1_024))
+                && !(!anchored && has_automaton(4_096)
+                    || anchored && pattern.counts_texts() && has_automaton(1_024))
                 && let Some(branches) = pattern.branches(&mut |ranges| spelling.spell(ranges))
             {
                 let tail = if anchored { Expr::Never } else { Expr::Ref(self.tail_rule()) };
                 let bodies = branches.into_iter().map(|b| {
-                    let before = if b.at_start { Expr::Empty } else { Expr::star(self.spelling().any_char()) };
+                    let before = if b.at_start {
+                        Expr::Empty
+                    } else {
+                        Expr::star(self.spelling().any_char())
+                    };
                     let after = if b.at_end { Expr::text("\"") } else { tail.clone() };
                     Expr::seq([before, b.body, after])
                 });
                 return Expr::seq([Expr::text("\""), Expr::alt(bodies)]);
             }
         }
-        if let ([only], true, true) =
-            (&facets.patterns[..], facets.excluded.is_empty(), facets.min > 0 || facets.max.is_some())
-            && !only.negated
+        if let ([only], true, true) = (
+            &facets.patterns[..],
+            facets.excluded.is_empty(),
+            facets.min > 0 || facets.max.is_some(),
+        ) && !only.negated
         {
             let Some(dfa) = self.norm.pattern_dfa(only) else { return Expr::Never };
             if let Some((first, looped)) = chain(&dfa)
@@ -108,10 +129,18 @@ impl<'a> Lowering<'a, '_> {
             {
                 // One code point a step: the bounds are counters, not an automaton of as many states.
                 let spelling = self.spelling();
-                let (min, steps) = (facets.min.saturating_sub(first.len() as u32), first.len() as u32);
-                let rest = Expr::repeat(spelling.spell(&looped), min, facets.max.map(|max| max - steps));
-                let parts = first.iter().map(|ranges| spelling.spell(ranges)).chain([rest]).collect::<Vec<_>>();
-                return Expr::seq([Expr::text("\"")].into_iter().chain(parts).chain([Expr::text("\"")]));
+                let (min, steps) =
+                    (facets.min.saturating_sub(first.len() as u32), first.len() as u32);
+                let rest =
+                    Expr::repeat(spelling.spell(&looped), min, facets.max.map(|max| max - steps));
+                let parts = first
+                    .iter()
+                    .map(|ranges| spelling.spell(ranges))
+                    .chain([rest])
+                    .collect::<Vec<_>>();
+                return Expr::seq(
+                    [Expr::text("\"")].into_iter().chain(parts).chain([Expr::text("\"")]),
+                );
             }
         }
         let lengths = (facets.min, facets.max);
@@ -119,7 +148,9 @@ impl<'a> Lowering<'a, '_> {
         (facets.min, facets.max) = (0, None);
         let Some(mut dfa) = self.norm.text_dfa(&facets) else { return Expr::Never };
         if counted {
-            let edges = |lowering: &mut Self, graph: &mut Graph| lowering.spelt_edges(&dfa, |_| false, graph);
+            let edges = |lowering: &mut Self, graph: &mut Graph| {
+                lowering.spelt_edges(&dfa, |_| false, graph)
+            };
             if let Some(texts) = self.counted_texts(&dfa, lengths, edges) {
                 return Expr::seq([Expr::text("\""), texts, Expr::text("\"")]);
             }
@@ -129,7 +160,11 @@ impl<'a> Lowering<'a, '_> {
         }
         if dfa.is_empty() {
             if let Some(p) = facets.patterns.first() {
-                self.norm.conflict(p.loc, p.keyword, "no text matches all patterns and lengths that hold here");
+                self.norm.conflict(
+                    p.loc,
+                    p.keyword,
+                    "no text matches all patterns and lengths that hold here",
+                );
             }
             return Expr::Never;
         }
@@ -174,8 +209,10 @@ impl<'a> Lowering<'a, '_> {
             Escapes::Required => {
                 let plain = plain_ascii();
                 let ascii = ranges.iter().flat_map(|&(lo, hi)| lo..=hi.min(0x7F));
-                let ascii = ascii.filter(|&code| !plain.contains(code as u8)).map(|code| (code, code));
-                let rest = ranges.iter().filter(|(_, hi)| *hi >= 0x80).map(|&(lo, hi)| (lo.max(0x80), hi));
+                let ascii =
+                    ascii.filter(|&code| !plain.contains(code as u8)).map(|code| (code, code));
+                let rest =
+                    ranges.iter().filter(|(_, hi)| *hi >= 0x80).map(|&(lo, hi)| (lo.max(0x80), hi));
                 ascii.chain(rest).collect()
             }
         };
@@ -227,7 +264,9 @@ impl<'a> Lowering<'a, '_> {
             for same in edges.chunk_by(|a, b| a.to == b.to) {
                 ranges.clear();
                 ranges.extend(same.iter().map(|e| (e.lo, e.hi)));
-                for symbol in self.spell_shared(&ranges).into_iter().filter(|symbol| *symbol != Expr::Never) {
+                for symbol in
+                    self.spell_shared(&ranges).into_iter().filter(|symbol| *symbol != Expr::Never)
+                {
                     graph.edge(state, symbol, same[0].to);
                 }
             }
@@ -281,12 +320,16 @@ impl<'a> Normalizer<'a> {
                 }
                 [(only, true)] => only.clone(),
                 parts => {
-                    let parts: Vec<(&Dfa, bool)> = parts.iter().map(|(dfa, within)| (&**dfa, *within)).collect();
+                    let parts: Vec<(&Dfa, bool)> =
+                        parts.iter().map(|(dfa, within)| (&**dfa, *within)).collect();
                     Arc::new(Dfa::all_of(&parts, &SCALARS, limit)?)
                 }
             };
             if !facets.excluded.is_empty() {
-                let words = facets.excluded.iter().map(|text| text.chars().map(u32::from).collect::<Vec<_>>());
+                let words = facets
+                    .excluded
+                    .iter()
+                    .map(|text| text.chars().map(u32::from).collect::<Vec<_>>());
                 out = Arc::new(out.without(&Dfa::words(words), limit)?);
             }
             if counted {
@@ -299,7 +342,8 @@ impl<'a> Normalizer<'a> {
             Ok(dfa) => Some(dfa),
             Err(_) => {
                 if let Some(p) = facets.patterns.first() {
-                    let what = format!("patterns and lengths together need more than {limit} states");
+                    let what =
+                        format!("patterns and lengths together need more than {limit} states");
                     self.report(p.loc, p.keyword, Reason::Limit(what));
                 }
                 None

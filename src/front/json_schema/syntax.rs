@@ -39,7 +39,9 @@ impl Syntax {
     pub(super) fn words(&self) -> [&'static [u8]; 3] {
         match self {
             Syntax::Python => [b"None", b"True", b"False"],
-            Syntax::Json | Syntax::Delimited(_) | Syntax::Elements(_) => [b"null", b"true", b"false"],
+            Syntax::Json | Syntax::Delimited(_) | Syntax::Elements(_) => {
+                [b"null", b"true", b"false"]
+            }
         }
     }
 
@@ -60,7 +62,9 @@ impl Syntax {
                 let chars = text.chars().map(u32::from).map(|c| python_spell(&[(c, c)], quote));
                 Expr::seq([quoted(quote)].into_iter().chain(chars).chain([quoted(quote)]))
             })),
-            Syntax::Delimited(marks) if spelled(marks).any(|mark| contains(text, mark)) => Expr::Never,
+            Syntax::Delimited(marks) if spelled(marks).any(|mark| contains(text, mark)) => {
+                Expr::Never
+            }
             Syntax::Delimited(marks) => Expr::seq([either(marks), Expr::text(text), either(marks)]),
             Syntax::Elements(elements) => elements.constant(text),
         }
@@ -69,7 +73,9 @@ impl Syntax {
     /// One member's name; none if it cannot be written.
     pub(super) fn name(&self, name: &str, spelling: Spelling) -> Expr {
         match self {
-            Syntax::Delimited(_) if name.is_empty() || name.contains([':', ',', '{', '}', '[', ']', '<', '"']) => {
+            Syntax::Delimited(_)
+                if name.is_empty() || name.contains([':', ',', '{', '}', '[', ']', '<', '"']) =>
+            {
                 Expr::Never
             }
             Syntax::Delimited(_) => Expr::text(name),
@@ -116,9 +122,16 @@ fn python_char(quote: u8) -> Expr {
     };
     let any = ByteSet::of(b"0123456789abcdefABCDEF");
     let scalar = Expr::alt([unit(not_d, any), unit(ByteSet::of(b"dD"), ByteSet::of(b"01234567"))]);
-    let escape =
-        Expr::alt([Expr::Class(ByteSet::of(b"\\\"'nrtbf")), Expr::seq([Expr::text("x"), hex(), hex()]), scalar]);
-    Expr::alt([Expr::Class(plain), Expr::code_points('\u{80}', char::MAX), Expr::seq([Expr::text("\\"), escape])])
+    let escape = Expr::alt([
+        Expr::Class(ByteSet::of(b"\\\"'nrtbf")),
+        Expr::seq([Expr::text("x"), hex(), hex()]),
+        scalar,
+    ]);
+    Expr::alt([
+        Expr::Class(plain),
+        Expr::code_points('\u{80}', char::MAX),
+        Expr::seq([Expr::text("\\"), escape]),
+    ])
 }
 
 /// Code points of a Python string, escaped only where they must be.
@@ -140,20 +153,30 @@ fn python_spell(ranges: &[(u32, u32)], quote: u8) -> Expr {
                 _ => hex.push(Expr::text(&format!("x{byte:02x}"))),
             }
         }
-        if let (true, Some(lo), Some(hi)) = (hi >= 0x80, scalar_from(lo.max(0x80)), scalar_until(hi)) {
+        if let (true, Some(lo), Some(hi)) =
+            (hi >= 0x80, scalar_from(lo.max(0x80)), scalar_until(hi))
+        {
             rest.push(Expr::code_points(lo, hi));
         }
     }
     let escape = Expr::alt([Expr::class(short)].into_iter().chain(hex));
-    Expr::alt([Expr::class(plain)].into_iter().chain(rest).chain([Expr::seq([Expr::text("\\"), escape])]))
+    Expr::alt(
+        [Expr::class(plain)].into_iter().chain(rest).chain([Expr::seq([Expr::text("\\"), escape])]),
+    )
 }
 
 /// `before` anything, then the text, then `after` anything (each if set).
-pub(super) fn around(before: bool, text: &[u8], after: bool, limit: usize) -> Result<Dfa, TooLarge> {
+pub(super) fn around(
+    before: bool,
+    text: &[u8],
+    after: bool,
+    limit: usize,
+) -> Result<Dfa, TooLarge> {
     let mut nfa = Nfa::new();
     let start = nfa.state();
     nfa.set_start(start);
-    let any = |nfa: &mut Nfa, state| SCALARS.iter().for_each(|&(lo, hi)| nfa.edge(state, lo, hi, state));
+    let any =
+        |nfa: &mut Nfa, state| SCALARS.iter().for_each(|&(lo, hi)| nfa.edge(state, lo, hi, state));
     if before {
         any(&mut nfa, start);
     }
@@ -182,13 +205,16 @@ fn bare_name() -> &'static Dfa {
 /// Texts that would be read as values of these types; none for strings alone.
 pub(super) fn lookalikes(kinds: Kinds) -> Option<&'static Dfa> {
     static KNOWN: [OnceLock<Option<Dfa>>; 64] = [const { OnceLock::new() }; 64];
-    KNOWN[usize::from(kinds.bits())].get_or_init(|| kinds.lookalikes().map(|source| own_pattern(&source))).as_ref()
+    KNOWN[usize::from(kinds.bits())]
+        .get_or_init(|| kinds.lookalikes().map(|source| own_pattern(&source)))
+        .as_ref()
 }
 
 /// The texts that match a pattern of our own as a whole.
 fn own_pattern(source: &str) -> Dfa {
     let limits = Limits::default();
-    let dfa = Pattern::parse(source, &limits).map(|pattern| pattern.match_dfa(limits.automaton_states));
+    let dfa =
+        Pattern::parse(source, &limits).map(|pattern| pattern.match_dfa(limits.automaton_states));
     match dfa {
         Ok(Ok(dfa)) => dfa,
         Ok(Err(error)) => unreachable!("{source} is small: {error}"),
@@ -212,7 +238,11 @@ impl<'a> Lowering<'a, '_> {
             Syntax::Delimited(marks) => {
                 let forbidden: Vec<&[u8]> = spelled(&marks).collect();
                 match self.raw_text(facets, &forbidden) {
-                    Some(dfa) => Expr::seq([either(&marks), spell_dfa(&dfa, &mut spell_utf8), either(&marks)]),
+                    Some(dfa) => Expr::seq([
+                        either(&marks),
+                        spell_dfa(&dfa, &mut spell_utf8),
+                        either(&marks),
+                    ]),
                     None => Expr::Never,
                 }
             }
@@ -244,7 +274,8 @@ impl<'a> Lowering<'a, '_> {
 
     /// All texts but these.
     pub(super) fn all_but(&mut self, excluded: &[&str]) -> Option<Dfa> {
-        let words = Dfa::words(excluded.iter().map(|text| text.chars().map(u32::from).collect::<Vec<_>>()));
+        let words =
+            Dfa::words(excluded.iter().map(|text| text.chars().map(u32::from).collect::<Vec<_>>()));
         match words.complement(&SCALARS, self.norm.limits.automaton_states) {
             Ok(dfa) => Some(dfa),
             Err(error) => {
@@ -255,11 +286,17 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// Texts with these facets that contain none of the marks, as an automaton over code points.
-    pub(super) fn raw_text(&mut self, facets: &StringFacets<'a>, forbidden: &[&[u8]]) -> Option<Dfa> {
+    pub(super) fn raw_text(
+        &mut self,
+        facets: &StringFacets<'a>,
+        forbidden: &[&[u8]],
+    ) -> Option<Dfa> {
         let limit = self.norm.limits.automaton_states;
         let mut dfa = (*self.norm.text_dfa(facets)?).clone();
         for mark in forbidden {
-            match around(true, mark, true, limit).and_then(|with| dfa.combine(&with, Combine::Minus, limit)) {
+            match around(true, mark, true, limit)
+                .and_then(|with| dfa.combine(&with, Combine::Minus, limit))
+            {
                 Ok(without) => dfa = without.minimize(),
                 Err(error) => {
                     self.too_large(&error);

@@ -22,7 +22,9 @@ fn recognizer_with(schema: &str, options: &SchemaOptions) -> Recognizer {
     let limits = Limits::default();
     let json = Json::parse(schema, &limits).unwrap();
     let grammar = lower(&json, options, &limits).unwrap_or_else(|e| panic!("{schema}: {e}"));
-    Recognizer::new(Arc::new(Compiled::new(&grammar, &limits).unwrap_or_else(|e| panic!("{schema}: {e}"))))
+    Recognizer::new(Arc::new(
+        Compiled::new(&grammar, &limits).unwrap_or_else(|e| panic!("{schema}: {e}")),
+    ))
 }
 
 fn accepts(recognizer: &mut Recognizer, text: &str) -> bool {
@@ -59,7 +61,11 @@ fn check_any(schema: &str, valid: &[&str], invalid: &[&str]) {
 
 #[test]
 fn any_value_is_json_and_nothing_else() {
-    for schema in ["true", "{}", r#"{"title":"x","description":"y","default":1,"x-custom":{"type":"string"}}"#] {
+    for schema in [
+        "true",
+        "{}",
+        r#"{"title":"x","description":"y","default":1,"x-custom":{"type":"string"}}"#,
+    ] {
         check(
             schema,
             &[
@@ -107,7 +113,11 @@ fn types() {
     check_any(r#"{"type":["string","null"]}"#, &["\"a\"", "null"], &["1", "[]"]);
     check_any(r#"{"type":["object","array"]}"#, &["{}", "[1]", r#"{"a":1}"#], &["1", "\"\""]);
     check_any(r#"{"type":["integer","number"]}"#, &["1", "1.5"], &["true"]);
-    check_any(r#"{"$schema":"http://json-schema.org/draft-04/schema#","type":"integer"}"#, &["1"], &["1.0"]);
+    check_any(
+        r#"{"$schema":"http://json-schema.org/draft-04/schema#","type":"integer"}"#,
+        &["1"],
+        &["1.0"],
+    );
 }
 
 #[test]
@@ -147,7 +157,8 @@ fn members_come_in_any_order_and_many_as_declared_or_required_first() {
         r#"{"b":"","\u0062":""}"#,
         r#"{"b":"",}"#,
     ];
-    let ordered = [r#"{"b":""}"#, r#"{"x":1,"b":"","y":2,"a":1,"c":null,"z":3}"#, r#"{"a":1,"b":"","c":2}"#];
+    let ordered =
+        [r#"{"b":""}"#, r#"{"x":1,"b":"","y":2,"a":1,"c":null,"z":3}"#, r#"{"a":1,"b":"","c":2}"#];
     let free = [r#"{"c":1,"b":"","a":1}"#, r#"{"b":"","c":1,"a":1}"#];
     check(schema, &ordered, twice);
     check(schema, &free, &[]);
@@ -155,12 +166,17 @@ fn members_come_in_any_order_and_many_as_declared_or_required_first() {
     check_with(schema, &any, &ordered, twice);
     check_with(schema, &any, &free, &[]);
     let small = r#"{"properties":{"a":{"type":"integer"},"b":{}},"required":["b"]}"#;
-    check(small, &[r#"{"b":1,"a":1}"#, r#"{"a":1,"b":1}"#], &[r#"{"a":1,"b":1,"a":1}"#, r#"{"a":1}"#]);
+    check(
+        small,
+        &[r#"{"b":1,"a":1}"#, r#"{"a":1,"b":1}"#],
+        &[r#"{"a":1,"b":1,"a":1}"#, r#"{"a":1}"#],
+    );
     let many = |count: usize| {
         let many: Vec<String> = (0..count).map(|i| format!("\"p{i}\":{{}}")).collect();
         format!("{{\"properties\":{{{}}},\"required\":[\"p9\",\"p3\"]}}", many.join(","))
     };
-    let (ordered, free) = ([r#"{"p3":1,"p9":1}"#, r#"{"p9":1,"p3":1,"p1":2}"#], [r#"{"p9":1,"p1":2,"p3":1}"#]);
+    let (ordered, free) =
+        ([r#"{"p3":1,"p9":1}"#, r#"{"p9":1,"p3":1,"p1":2}"#], [r#"{"p9":1,"p1":2,"p3":1}"#]);
     let twice = [r#"{"p3":1,"p9":1,"p3":1}"#, r#"{"p3":1}"#];
     check(&many(64), &ordered, &twice);
     check(&many(64), &free, &[]);
@@ -174,16 +190,28 @@ fn members_come_in_any_order_and_many_as_declared_or_required_first() {
     check(constant, &[r#"{"e":5,"b":2,"a":1,"c":3,"d":4}"#], &[r#"{"e":5,"b":2,"a":1,"c":3}"#]);
     let counted = r#"{"properties":{"a":{},"b":{},"c":{},"d":{},"e":{}},"minProperties":3,"maxProperties":4}"#;
     let counts = [r#"{"e":5,"b":2,"x":1}"#, r#"{"x":5,"c":2,"y":1,"a":1}"#];
-    check(counted, &counts, &[r#"{"a":1,"b":1}"#, r#"{"e":1,"d":1,"c":1,"b":1,"a":1}"#, r#"{"x":1,"y":1,"z":1}"#]);
+    check(
+        counted,
+        &counts,
+        &[r#"{"a":1,"b":1}"#, r#"{"e":1,"d":1,"c":1,"b":1,"a":1}"#, r#"{"x":1,"y":1,"z":1}"#],
+    );
 }
 
 #[test]
 fn keywords_constrain_their_own_type_only() {
     check(r#"{"minLength":3}"#, &["1", "[]", "\"abc\"", "null"], &["\"ab\""]);
-    check(r#"{"required":["a"]}"#, &["1", "[]", r#"{"a":1}"#, r#"{"a":1,"b":2}"#], &["{}", r#"{"b":1}"#]);
+    check(
+        r#"{"required":["a"]}"#,
+        &["1", "[]", r#"{"a":1}"#, r#"{"a":1,"b":2}"#],
+        &["{}", r#"{"b":1}"#],
+    );
     check(r#"{"items":{"type":"integer"}}"#, &["\"x\"", "[1,2]", "{}"], &["[\"x\"]"]);
     check(r#"{"minimum":5}"#, &["\"x\"", "5", "5.5", "null"], &["4", "4.99"]);
-    check(r#"{"properties":{"a":{"type":"null"}}}"#, &["3", "{}", r#"{"a":null}"#], &[r#"{"a":1}"#]);
+    check(
+        r#"{"properties":{"a":{"type":"null"}}}"#,
+        &["3", "{}", r#"{"a":null}"#],
+        &[r#"{"a":1}"#],
+    );
 }
 
 #[test]
@@ -223,7 +251,14 @@ fn additional_members() {
             r#"{"n\u0000":1}"#,
             r#"{"ée":1}"#,
         ],
-        &[r#"{"\"q":1}"#, r#"{"é":1}"#, r#"{"\u00e9":1}"#, r#"{"n\n":1}"#, r#"{"n\u000a":1}"#, r#"{"n\u000A":1}"#],
+        &[
+            r#"{"\"q":1}"#,
+            r#"{"é":1}"#,
+            r#"{"\u00e9":1}"#,
+            r#"{"n\n":1}"#,
+            r#"{"n\u000a":1}"#,
+            r#"{"n\u000A":1}"#,
+        ],
     );
     check(
         r#"{"type":"object","required":["z"],"additionalProperties":{"type":"integer"}}"#,
@@ -238,14 +273,25 @@ fn pattern_properties_and_names() {
     check(
         schema,
         &["{}", r#"{"xa":6}"#, r#"{"xb":1}"#, r#"{"y":"s"}"#, r#"{"xy":3}"#, r#"{"by":2,"x":100}"#],
-        &[r#"{"xa":4}"#, r#"{"xb":""}"#, r#"{"xy":4}"#, r#"{"y":4}"#, r#"{"b":1}"#, r#"{"\u0078a":1}"#],
+        &[
+            r#"{"xa":4}"#,
+            r#"{"xb":""}"#,
+            r#"{"xy":4}"#,
+            r#"{"y":4}"#,
+            r#"{"b":1}"#,
+            r#"{"\u0078a":1}"#,
+        ],
     );
     check(
         r#"{"type":"object","propertyNames":{"maxLength":2,"pattern":"^[a-z]"},"properties":{"abc":{},"ab":{}}}"#,
         &["{}", r#"{"ab":1}"#, r#"{"b":1}"#, r#"{"ab":1,"cd":2}"#],
         &[r#"{"abc":1}"#, r#"{"A":1}"#, r#"{"":1}"#, r#"{"bcd":1}"#],
     );
-    check(r#"{"type":"object","propertyNames":{"enum":["a","b"]}}"#, &["{}", r#"{"b":1}"#], &[r#"{"c":1}"#]);
+    check(
+        r#"{"type":"object","propertyNames":{"enum":["a","b"]}}"#,
+        &["{}", r#"{"b":1}"#],
+        &[r#"{"c":1}"#],
+    );
 }
 
 #[test]
@@ -253,7 +299,11 @@ fn member_counts() {
     check(r#"{"type":"object","minProperties":1}"#, &[r#"{"a":1}"#, r#"{"a":1,"b":1}"#], &["{}"]);
     check(r#"{"type":"object","maxProperties":1}"#, &["{}", r#"{"a":1}"#], &[r#"{"a":1,"b":1}"#]);
     let schema = r#"{"type":"object","properties":{"a":{},"b":{},"c":{}},"additionalProperties":false,"minProperties":2,"maxProperties":2}"#;
-    check(schema, &[r#"{"a":1,"c":1}"#, r#"{"b":1,"c":1}"#], &["{}", r#"{"a":1}"#, r#"{"a":1,"b":1,"c":1}"#]);
+    check(
+        schema,
+        &[r#"{"a":1,"c":1}"#, r#"{"b":1,"c":1}"#],
+        &["{}", r#"{"a":1}"#, r#"{"a":1,"b":1,"c":1}"#],
+    );
     check(
         r#"{"type":"object","properties":{"a":{}},"minProperties":2}"#,
         &[r#"{"a":1,"b":2}"#],
@@ -282,10 +332,18 @@ fn enumerations() {
     );
     check_any(r#"{"const":"a"}"#, &["\"a\""], &["\"b\"", "null"]);
     check_any(r#"{"type":"string","enum":["a",1,null]}"#, &["\"a\""], &["1", "null"]);
-    check_any(r#"{"enum":["a","bb","ccc"],"minLength":2,"pattern":"b|c"}"#, &["\"bb\"", "\"ccc\""], &["\"a\""]);
+    check_any(
+        r#"{"enum":["a","bb","ccc"],"minLength":2,"pattern":"b|c"}"#,
+        &["\"bb\"", "\"ccc\""],
+        &["\"a\""],
+    );
     check_any(r#"{"enum":[1,5,9.5],"minimum":4,"type":"integer"}"#, &["5"], &["1", "9.5"]);
     check_any(r#"{"enum":[1,2],"const":1.0}"#, &["1"], &["2"]);
-    check_any(r#"{"enum":[{"a":1},{"a":2}],"properties":{"a":{"minimum":2}}}"#, &[r#"{"a":2}"#], &[r#"{"a":1}"#]);
+    check_any(
+        r#"{"enum":[{"a":1},{"a":2}],"properties":{"a":{"minimum":2}}}"#,
+        &[r#"{"a":2}"#],
+        &[r#"{"a":1}"#],
+    );
 }
 
 #[test]
@@ -295,7 +353,11 @@ fn arrays() {
         &["[]", "[1]", "[ 1 ,2 ]"],
         &["[1,]", "[,1]", "[\"\"]", "[1 2]"],
     );
-    check(r#"{"type":"array","minItems":2,"maxItems":3}"#, &["[1,2]", "[1,2,3]"], &["[]", "[1]", "[1,2,3,4]"]);
+    check(
+        r#"{"type":"array","minItems":2,"maxItems":3}"#,
+        &["[1,2]", "[1,2,3]"],
+        &["[]", "[1]", "[1,2,3,4]"],
+    );
     check(r#"{"type":"array","minItems":1}"#, &["[1]", "[1,2,3]"], &["[]"]);
     check(r#"{"type":"array","maxItems":0}"#, &["[]", "[ ]"], &["[1]"]);
     check(
@@ -303,13 +365,21 @@ fn arrays() {
         &["[1]", "[1,\"a\"]", "[1,\"a\",null,null]"],
         &["[]", "[\"a\"]", "[1,null]", "[1,\"a\",1]"],
     );
-    check(r#"{"type":"array","prefixItems":[{"type":"integer"}],"items":false}"#, &["[]", "[1]"], &["[1,2]", "[\"\"]"]);
+    check(
+        r#"{"type":"array","prefixItems":[{"type":"integer"}],"items":false}"#,
+        &["[]", "[1]"],
+        &["[1,2]", "[\"\"]"],
+    );
     check(
         r#"{"type":"array","items":[{"type":"integer"}],"additionalItems":{"type":"string"},"maxItems":2}"#,
         &["[]", "[1]", "[1,\"\"]"],
         &["[\"\"]", "[1,2]", "[1,\"\",\"\"]"],
     );
-    check(r#"{"type":"array","prefixItems":[{"type":"integer"},false]}"#, &["[]", "[1]"], &["[1,2]"]);
+    check(
+        r#"{"type":"array","prefixItems":[{"type":"integer"},false]}"#,
+        &["[]", "[1]"],
+        &["[1,2]"],
+    );
     check(r#"{"type":"array","items":false}"#, &["[]"], &["[1]"]);
     check(r#"{"type":"array","contains":{"const":1}}"#, &["[1]", "[2,1,3]"], &["[]", "[2]"]);
     check(
@@ -326,7 +396,11 @@ fn number_bounds() {
         &["-5", "0", "-0", "99", "120", "7.0"],
         &["-6", "121", "1000", "-10", "007"],
     );
-    check_any(r#"{"type":"integer","exclusiveMinimum":0}"#, &["1", "10", "99999999999999999999"], &["0", "-1", "-0"]);
+    check_any(
+        r#"{"type":"integer","exclusiveMinimum":0}"#,
+        &["1", "10", "99999999999999999999"],
+        &["0", "-1", "-0"],
+    );
     check_any(
         r#"{"type":"integer","minimum":123456789012345678901234567890}"#,
         &["123456789012345678901234567890", "123456789012345678901234567891"],
@@ -338,10 +412,18 @@ fn number_bounds() {
         &["1.01", "-0.1", "2"],
     );
     check_any(r#"{"type":"number","minimum":0}"#, &["0", "1e5", "2.5e-7"], &["-1", "-1e-9"]);
-    check_any(r#"{"type":"number","exclusiveMaximum":-1.5}"#, &["-1.51", "-2"], &["-1.5", "-1", "0"]);
+    check_any(
+        r#"{"type":"number","exclusiveMaximum":-1.5}"#,
+        &["-1.51", "-2"],
+        &["-1.5", "-1", "0"],
+    );
     check_any(r#"{"type":"integer","minimum":1.2,"maximum":3.7}"#, &["2", "3"], &["1", "4"]);
     check_any(r#"{"type":"integer","multipleOf":5}"#, &["0", "-10", "15"], &["1", "12"]);
-    check_any(r#"{"type":"number","multipleOf":0.25,"maximum":1}"#, &["0.75", "1", "-3.5", "0.250"], &["0.3", "1.25"]);
+    check_any(
+        r#"{"type":"number","multipleOf":0.25,"maximum":1}"#,
+        &["0.75", "1", "-3.5", "0.250"],
+        &["0.3", "1.25"],
+    );
     check_any(
         r#"{"$schema":"http://json-schema.org/draft-04/schema#","type":"integer","minimum":0,"exclusiveMinimum":true}"#,
         &["1"],
@@ -377,12 +459,20 @@ fn references() {
         &["null"],
         &["\"\""],
     );
-    check(r##"{"$ref":"#name","$defs":{"x":{"$anchor":"name","type":"null"}}}"##, &["null"], &["1"]);
+    check(
+        r##"{"$ref":"#name","$defs":{"x":{"$anchor":"name","type":"null"}}}"##,
+        &["null"],
+        &["1"],
+    );
 }
 
 #[test]
 fn combinators() {
-    check(r#"{"anyOf":[{"type":"string"},{"type":"integer","minimum":3}]}"#, &["\"\"", "3"], &["2", "null"]);
+    check(
+        r#"{"anyOf":[{"type":"string"},{"type":"integer","minimum":3}]}"#,
+        &["\"\"", "3"],
+        &["2", "null"],
+    );
     check(
         r#"{"type":"object","properties":{"a":{"type":"integer"}},"anyOf":[{"required":["a"]},{"required":["b"]}],"additionalProperties":{"type":"null"}}"#,
         &[r#"{"a":1}"#, r#"{"b":null}"#, r#"{"a":1,"b":null}"#],
@@ -409,7 +499,11 @@ fn combinators() {
 #[test]
 fn negation() {
     check(r#"{"not":{"type":"string"}}"#, &["1", "null"], &["\"\""]);
-    check(r#"{"type":"string","not":{"enum":["a","b"]}}"#, &["\"c\"", "\"ab\"", "\"\""], &["\"a\"", "\"b\"", "1"]);
+    check(
+        r#"{"type":"string","not":{"enum":["a","b"]}}"#,
+        &["\"c\"", "\"ab\"", "\"\""],
+        &["\"a\"", "\"b\"", "1"],
+    );
     check(r#"{"type":"string","not":{"pattern":"^x"}}"#, &["\"a\"", "\"\""], &["\"x\"", "\"xa\""]);
     check(r#"{"type":"number","not":{"type":"integer"}}"#, &["1.5"], &["1", "1.0"]);
     check(r#"{"not":{"const":null}}"#, &["1", "\"\"", "{}"], &["null"]);
@@ -430,11 +524,31 @@ fn negation() {
         &[r#"{"x":""}"#, r#"{"a":1,"x":1,"xy":""}"#],
         &["{}", r#"{"a":""}"#, r#"{"x":1}"#],
     );
-    check(r#"{"type":"integer","not":{"enum":[1,20,-3.0]}}"#, &["0", "2", "-1", "200", "3"], &["1", "1.0", "20", "-3"]);
-    check(r#"{"type":"integer","not":{"multipleOf":3}}"#, &["1", "-2", "10"], &["0", "3", "-6", "9.0"]);
-    check(r#"{"not":{"oneOf":[{"type":"integer"},{"minimum":5}]}}"#, &["7", "1.5"], &["1", "5.5", "\"x\""]);
-    check(r#"{"type":"array","not":{"items":{"type":"integer"}}}"#, &["[\"\"]", "[1,null]"], &["[]", "[1]"]);
-    check(r#"{"type":"array","not":{"contains":{"type":"integer"}}}"#, &["[]", "[\"\"]"], &["[1]", "[\"\",1]"]);
+    check(
+        r#"{"type":"integer","not":{"enum":[1,20,-3.0]}}"#,
+        &["0", "2", "-1", "200", "3"],
+        &["1", "1.0", "20", "-3"],
+    );
+    check(
+        r#"{"type":"integer","not":{"multipleOf":3}}"#,
+        &["1", "-2", "10"],
+        &["0", "3", "-6", "9.0"],
+    );
+    check(
+        r#"{"not":{"oneOf":[{"type":"integer"},{"minimum":5}]}}"#,
+        &["7", "1.5"],
+        &["1", "5.5", "\"x\""],
+    );
+    check(
+        r#"{"type":"array","not":{"items":{"type":"integer"}}}"#,
+        &["[\"\"]", "[1,null]"],
+        &["[]", "[1]"],
+    );
+    check(
+        r#"{"type":"array","not":{"contains":{"type":"integer"}}}"#,
+        &["[]", "[\"\"]"],
+        &["[1]", "[\"\",1]"],
+    );
 }
 
 #[test]
@@ -457,16 +571,31 @@ fn whitespace_policies() {
     let (compact, python) = (r#"{"a":[1,2],"b":{"c":1}}"#, r#"{"a": [1, 2], "b": {"c": 1}}"#);
     let spread = "{\n  \"a\" :\t[ 1 ,\r\n2 ] , \"b\": {}\n}";
     check_with(schema, &options(Whitespace::Compact), &[compact, "{}"], &[python, spread, "{ }"]);
-    check_with(schema, &options(Whitespace::PythonLike), &[python, "{}", "{\"a\": []}"], &[compact, spread, "{ }"]);
+    check_with(
+        schema,
+        &options(Whitespace::PythonLike),
+        &[python, "{}", "{\"a\": []}"],
+        &[compact, spread, "{ }"],
+    );
     let wide = format!("{{\"a\":{}[]}}", " ".repeat(40));
     let wider = format!("{{\"a\":{}[]}}", " ".repeat(41));
     check(schema, &[compact, python, spread, "{ }", &wide], &[&wider, "{\u{b}}"]);
     check_with(schema, &options(Whitespace::Flexible { max: 0 }), &[compact], &[python]);
     let exact = Whitespace::Exact { after_comma: 1, after_colon: 0 };
-    check_with(schema, &options(exact), &[r#"{"a":[1, 2], "b":{"c":1}}"#, "{}"], &[compact, python, spread]);
+    check_with(
+        schema,
+        &options(exact),
+        &[r#"{"a":[1, 2], "b":{"c":1}}"#, "{}"],
+        &[compact, python, spread],
+    );
     let lines = "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"b\": {}\n}";
     let odd = "{\n \"a\": []\n}";
-    check_with(schema, &options(Whitespace::Pretty { indent: 2 }), &[lines], &[compact, python, spread, odd]);
+    check_with(
+        schema,
+        &options(Whitespace::Pretty { indent: 2 }),
+        &[lines],
+        &[compact, python, spread, odd],
+    );
 }
 
 #[test]
@@ -478,7 +607,12 @@ fn policies_relax_and_report() {
         let options = SchemaOptions { policy, ..SchemaOptions::default() };
         lower_reported(&json, &Registry::new(), &options, &limits)
     };
-    let mut pointers = vec!["/$ref", "/not/not/unevaluatedItems", "/properties/a/uniqueItems", "/properties/b/pattern"];
+    let mut pointers = vec![
+        "/$ref",
+        "/not/not/unevaluatedItems",
+        "/properties/a/uniqueItems",
+        "/properties/b/pattern",
+    ];
     pointers.remove(1); // Negated twice it is enforced.
     let sorted = |errors: &[SchemaError]| {
         let mut out: Vec<String> = errors.iter().map(|e| e.pointer.clone()).collect();
@@ -493,7 +627,14 @@ fn policies_relax_and_report() {
         assert!(accepts(&mut recognizer, r#"{"a":[1,1],"b":"x"}"#));
         assert!(!accepts(&mut recognizer, r#"{"a":1}"#));
     }
-    assert!(lower(&json, &SchemaOptions { policy: Policy::BestEffort, ..SchemaOptions::default() }, &limits).is_err());
+    assert!(
+        lower(
+            &json,
+            &SchemaOptions { policy: Policy::BestEffort, ..SchemaOptions::default() },
+            &limits
+        )
+        .is_err()
+    );
 }
 
 #[test]
@@ -507,15 +648,18 @@ fn references_lead_into_the_registry() {
     );
     registry.insert("http://x/b.json", parse(r##"{"$ref":"a.json#n"}"##));
     let check = |schema: &str, valid: &[&str], invalid: &[&str]| {
-        let lowered = lower_reported(&parse(schema), &registry, &SchemaOptions::default(), &limits).unwrap();
-        let mut recognizer = Recognizer::new(Arc::new(Compiled::new(&lowered.grammar, &limits).unwrap()));
+        let lowered =
+            lower_reported(&parse(schema), &registry, &SchemaOptions::default(), &limits).unwrap();
+        let mut recognizer =
+            Recognizer::new(Arc::new(Compiled::new(&lowered.grammar, &limits).unwrap()));
         valid.iter().for_each(|text| assert!(accepts(&mut recognizer, text), "{schema} {text}"));
         invalid.iter().for_each(|text| assert!(!accepts(&mut recognizer, text), "{schema} {text}"));
     };
     check(r#"{"$ref":"http://x/a.json"}"#, &["[1,2]", "\"\""], &["[null]"]);
     check(r#"{"$id":"http://x/y/z","$ref":"../a.json#/$defs/n"}"#, &["1"], &["[]"]);
     let broken = parse(r#"{"items":{"$ref":"http://x/c.json"}}"#);
-    let errors = lower_reported(&broken, &registry, &SchemaOptions::default(), &limits).unwrap_err();
+    let errors =
+        lower_reported(&broken, &registry, &SchemaOptions::default(), &limits).unwrap_err();
     assert_eq!(errors.0[0].pointer, "/items/$ref");
 }
 
@@ -530,9 +674,14 @@ fn unsatisfiable_optional_members_are_left_out() {
 
 #[test]
 fn large_schemas_are_linear() {
-    let members: Vec<String> = (0..400).map(|i| format!("\"property_{i}\":{{\"type\":\"string\"}}")).collect();
+    let members: Vec<String> =
+        (0..400).map(|i| format!("\"property_{i}\":{{\"type\":\"string\"}}")).collect();
     let schema = format!("{{\"type\":\"object\",\"properties\":{{{}}}}}", members.join(","));
-    check(&schema, &[r#"{"property_3":"","property_399":"","x":1}"#], &[r#"{"property_399":"","property_3":""}"#]);
+    check(
+        &schema,
+        &[r#"{"property_3":"","property_399":"","x":1}"#],
+        &[r#"{"property_399":"","property_3":""}"#],
+    );
     let words: Vec<String> = (0..10_000).map(|i| format!("\"word{i}\"")).collect();
     check(
         &format!("{{\"enum\":[{}]}}", words.join(",")),
@@ -549,8 +698,10 @@ fn embeds_into_a_grammar_under_construction() {
     let first = lower_into(&mut builder, &schema, &SchemaOptions::default(), &limits).unwrap();
     let schema = Json::parse(r#"{"const":"x"}"#, &limits).unwrap();
     let second = lower_into(&mut builder, &schema, &SchemaOptions::default(), &limits).unwrap();
-    let start =
-        builder.rule("both", crate::ir::Expr::Seq(vec![crate::ir::Expr::Ref(first), crate::ir::Expr::Ref(second)]));
+    let start = builder.rule(
+        "both",
+        crate::ir::Expr::Seq(vec![crate::ir::Expr::Ref(first), crate::ir::Expr::Ref(second)]),
+    );
     let grammar = builder.finish(start).unwrap();
     let mut recognizer = Recognizer::new(Arc::new(Compiled::new(&grammar, &limits).unwrap()));
     assert!(accepts(&mut recognizer, "12\"x\""));
@@ -578,7 +729,11 @@ fn rules_of_alternatives_that_are_multiplied_are_made_one() {
     assert!(one * 4 < as_made, "{one} of {as_made}");
     check(
         text,
-        &[r#"{"leaf":"a"}"#, r#"{"not":{"leaf":"a","x":1}}"#, r#"{"all":[{"not":{"any":[]}},{"leaf":""}]}"#],
+        &[
+            r#"{"leaf":"a"}"#,
+            r#"{"not":{"leaf":"a","x":1}}"#,
+            r#"{"all":[{"not":{"any":[]}},{"leaf":""}]}"#,
+        ],
         &[
             r#"{}"#,
             r#"{"leaf":1}"#,

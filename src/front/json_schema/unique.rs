@@ -37,7 +37,10 @@ impl Count {
 
     /// Of values of different types.
     fn and(self, other: Count) -> Count {
-        Count { least: self.least.saturating_add(other.least), most: self.most.saturating_add(other.most) }
+        Count {
+            least: self.least.saturating_add(other.least),
+            most: self.most.saturating_add(other.most),
+        }
     }
 
     /// Of values that may be the same.
@@ -60,7 +63,9 @@ impl<'a> Lowering<'a, '_> {
     /// Elements that are compared as they are read. `Err` says why not.
     pub(super) fn compared(&mut self, facets: &ArrayFacets) -> Result<Expr, &'static str> {
         if !self.syntax.is_json() {
-            return Err("elements that are not written as JSON are compared only where they come from a small set");
+            return Err(
+                "elements that are not written as JSON are compared only where they come from a small set",
+            );
         }
         let prefix = facets.prefix();
         let max = facets.max.map_or(usize::MAX, |max| max as usize);
@@ -76,7 +81,9 @@ impl<'a> Lowering<'a, '_> {
                 break;
             }
             if i > 0 && count.least <= i as u64 {
-                return Err("a position has no more values, as far as is known, than there are elements before it");
+                return Err(
+                    "a position has no more values, as far as is known, than there are elements before it",
+                );
             }
         }
         let mut facets = ArrayFacets { unique: None, ..facets.clone() };
@@ -111,11 +118,16 @@ impl<'a> Lowering<'a, '_> {
         // several kinds share positions, or what is of none of them must be written, that is not enough.
         let mut enough = true;
         for contains in &facets.contains {
-            let needed = if contains.min > 0 { u64::from(contains.min) + u64::from(contains.from) } else { 0 };
+            let needed = if contains.min > 0 {
+                u64::from(contains.min) + u64::from(contains.from)
+            } else {
+                0
+            };
             enough &= self.count(with(contains.schema), DEPTH).least >= needed;
             enough &= contains.max.is_none() || self.are_plenty(with(contains.schema.negated()));
         }
-        let unbounded = facets.max.is_none() && facets.contains.iter().all(|contains| contains.max.is_none());
+        let unbounded =
+            facets.max.is_none() && facets.contains.iter().all(|contains| contains.max.is_none());
         if enough && (unbounded || facets.contains.len() == 1 && facets.prefix() == 0) {
             return Ok(self.containing(facets, Compared::Yes));
         }
@@ -159,14 +171,16 @@ impl<'a> Lowering<'a, '_> {
     fn count(&mut self, locs: Locs, depth: u32) -> Count {
         let conj = self.norm.conj(locs);
         let alternatives = self.norm.alternatives(&conj);
-        let counts: Vec<Count> = alternatives.iter().map(|facets| self.count_of(facets, depth)).collect();
+        let counts: Vec<Count> =
+            alternatives.iter().map(|facets| self.count_of(facets, depth)).collect();
         counts.into_iter().fold(Count::exactly(0), Count::or)
     }
 
     fn count_of(&mut self, facets: &Facets<'a>, depth: u32) -> Count {
         if let Some(values) = &facets.values {
             let accepted = values.iter().filter(|value| self.norm.accepts(facets, value));
-            let mut distinct: Vec<String> = accepted.map(|value| super::facets::canonical(value)).collect();
+            let mut distinct: Vec<String> =
+                accepted.map(|value| super::facets::canonical(value)).collect();
             distinct.sort_unstable();
             distinct.dedup();
             return Count::exactly(distinct.len() as u64);
@@ -175,7 +189,9 @@ impl<'a> Lowering<'a, '_> {
             return Count::exactly(0);
         }
         let types = facets.types;
-        let mut all = Count::exactly(u64::from(types.meets(Types::NULL)) + 2 * u64::from(types.meets(Types::BOOLEAN)));
+        let mut all = Count::exactly(
+            u64::from(types.meets(Types::NULL)) + 2 * u64::from(types.meets(Types::BOOLEAN)),
+        );
         if types.meets(Types::NUMBER) {
             all = all.and(count_numbers(&facets.number, types.meets(Types::FRACTION)));
         }
@@ -193,7 +209,10 @@ impl<'a> Lowering<'a, '_> {
     }
 
     fn count_strings(&mut self, facets: &StringFacets<'a>) -> Count {
-        if facets.patterns.is_empty() && facets.excluded.len() < 1_000 && facets.max.is_none_or(|max| max > 1) {
+        if facets.patterns.is_empty()
+            && facets.excluded.len() < 1_000
+            && facets.max.is_none_or(|max| max > 1)
+        {
             return Count::plenty();
         }
         // Lengths are counted here, so the automaton need not.
@@ -226,11 +245,13 @@ impl<'a> Lowering<'a, '_> {
         let needed = facets.required.len() + facets.some.len();
         let more = facets.max.is_none_or(|max| max as usize > needed);
         let additional: Locs = facets.parts.iter().filter_map(|part| part.additional).collect();
-        let named = !facets.names.is_empty() || facets.parts.iter().any(|part| !part.patterns.is_empty());
+        let named =
+            !facets.names.is_empty() || facets.parts.iter().any(|part| !part.patterns.is_empty());
         if more && !named && self.value(additional) != Expr::Never {
             return Count::plenty();
         }
-        let (mut least, mut exact) = (1u64, facets.some.is_empty() && facets.max.is_none() && facets.min == 0);
+        let (mut least, mut exact) =
+            (1u64, facets.some.is_empty() && facets.max.is_none() && facets.min == 0);
         let declared = self.declared(facets);
         let must = Among::new(&facets.required, declared.len());
         for &name in &declared {
@@ -244,8 +265,11 @@ impl<'a> Lowering<'a, '_> {
             exact &= count.least == count.most;
             least = least.saturating_mul(count.least.saturating_add(u64::from(!required)));
         }
-        exact =
-            exact && self.undeclared(facets, &declared).into_iter().all(|(_, locs)| self.value(locs) == Expr::Never);
+        exact = exact
+            && self
+                .undeclared(facets, &declared)
+                .into_iter()
+                .all(|(_, locs)| self.value(locs) == Expr::Never);
         if exact { Count::exactly(least) } else { Count::UNKNOWN }
     }
 }
@@ -285,7 +309,8 @@ fn count_words(dfa: &Dfa, min: u32, max: Option<u32>) -> Count {
     let mut total = 0u64;
     for length in 0..=max.unwrap_or(u32::MAX) {
         if length >= min {
-            let ended = (0..states).filter(|&state| dfa.is_final(state as u32)).map(|state| ways[state]);
+            let ended =
+                (0..states).filter(|&state| dfa.is_final(state as u32)).map(|state| ways[state]);
             total = ended.fold(total, u64::saturating_add);
         }
         if total >= PLENTY {

@@ -17,7 +17,8 @@ const ASSERTION: u8 = 16;
 
 impl Vocabularies {
     /// Those of a dialect of JSON Schema itself.
-    pub(super) const STANDARD: Vocabularies = Vocabularies(APPLICATOR | UNEVALUATED | VALIDATION | FORMAT);
+    pub(super) const STANDARD: Vocabularies =
+        Vocabularies(APPLICATOR | UNEVALUATED | VALIDATION | FORMAT);
 
     /// Whether a keyword has its meaning.
     pub(super) fn have(self, keyword: &str) -> bool {
@@ -37,11 +38,10 @@ impl Vocabularies {
             | "oneOf"
             | "not" => APPLICATOR,
             "unevaluatedItems" | "unevaluatedProperties" => UNEVALUATED,
-            "type" | "enum" | "const" | "multipleOf" | "maximum" | "exclusiveMaximum" | "minimum"
-            | "exclusiveMinimum" | "maxLength" | "minLength" | "pattern" | "maxItems" | "minItems" | "uniqueItems"
-            | "maxContains" | "minContains" | "maxProperties" | "minProperties" | "required" | "dependentRequired" => {
-                VALIDATION
-            }
+            "type" | "enum" | "const" | "multipleOf" | "maximum" | "exclusiveMaximum"
+            | "minimum" | "exclusiveMinimum" | "maxLength" | "minLength" | "pattern"
+            | "maxItems" | "minItems" | "uniqueItems" | "maxContains" | "minContains"
+            | "maxProperties" | "minProperties" | "required" | "dependentRequired" => VALIDATION,
             "format" => FORMAT | ASSERTION,
             _ => return true,
         };
@@ -56,7 +56,8 @@ impl Vocabularies {
 
 /// What a vocabulary of JSON Schema's has; `None` for one that is not known.
 fn known(uri: &str) -> Option<u8> {
-    let (draft, name) = uri.strip_prefix("https://json-schema.org/draft/")?.split_once("/vocab/")?;
+    let (draft, name) =
+        uri.strip_prefix("https://json-schema.org/draft/")?.split_once("/vocab/")?;
     Some(match (draft, name) {
         ("2019-09" | "2020-12", "core" | "meta-data" | "content") => 0,
         ("2019-09", "applicator") => APPLICATOR | UNEVALUATED,
@@ -78,12 +79,17 @@ impl<'a> Doc<'a> {
     }
 
     /// The vocabularies of a resource of this dialect.
-    pub(super) fn vocabularies_of(&self, json: &Json, draft: Draft, inherited: Vocabularies) -> Vocabularies {
+    pub(super) fn vocabularies_of(
+        &self,
+        json: &Json,
+        draft: Draft,
+        inherited: Vocabularies,
+    ) -> Vocabularies {
         let Some(uri) = json.get("$schema") else { return inherited };
         match self.declared(uri).and_then(Json::as_object) {
-            Some(declared) if draft >= Draft::Draft201909 => {
-                Vocabularies(declared.iter().filter_map(|(uri, _)| known(uri)).fold(0, |all, one| all | one))
-            }
+            Some(declared) if draft >= Draft::Draft201909 => Vocabularies(
+                declared.iter().filter_map(|(uri, _)| known(uri)).fold(0, |all, one| all | one),
+            ),
             _ => Vocabularies::STANDARD,
         }
     }
@@ -99,7 +105,8 @@ impl Normalizer<'_> {
             .map(|(u, _)| u)
             .collect();
         for vocabulary in unknown {
-            let what = format!("the metaschema requires the vocabulary {vocabulary}, which is not known");
+            let what =
+                format!("the metaschema requires the vocabulary {vocabulary}, which is not known");
             self.unsupported(loc, "$schema", what);
         }
     }

@@ -19,7 +19,8 @@ impl Rewritten {
 
 /// The pattern with `\0`, `\cX`, `\uD83D\uDE00`, and in classes `\b` and `[`, as Rust writes them; and `[^]` and `[]`. Linear.
 pub(super) fn rewrite(pattern: &str) -> Rewritten {
-    let mut out = Rewritten { text: String::with_capacity(pattern.len() + 16), offsets: Vec::new() };
+    let mut out =
+        Rewritten { text: String::with_capacity(pattern.len() + 16), offsets: Vec::new() };
     let mut in_class = false;
     let mut at = 0;
     while let Some(c) = pattern[at..].chars().next() {
@@ -58,7 +59,8 @@ pub(super) fn rewrite(pattern: &str) -> Rewritten {
 /// Writes the escape at the beginning of a text; returns its length.
 fn escape(rest: &str, in_class: bool, out: &mut String) -> usize {
     let next = rest[1..].chars().next();
-    let code = |digits: Option<&str>| digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+    let code =
+        |digits: Option<&str>| digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
     match next {
         Some('0') if !rest[2..].starts_with(|c: char| c.is_ascii_digit()) => {
             out.push_str("\\x00");
@@ -78,16 +80,22 @@ fn escape(rest: &str, in_class: bool, out: &mut String) -> usize {
                 2
             }
         },
-        Some('u') if rest.get(6..8) == Some("\\u") => match (code(rest.get(2..6)), code(rest.get(8..12))) {
-            (Some(high @ 0xD800..0xDC00), Some(low @ 0xDC00..0xE000)) => {
-                let _ = write!(out, "\\x{{{:X}}}", 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00));
-                12
+        Some('u') if rest.get(6..8) == Some("\\u") => {
+            match (code(rest.get(2..6)), code(rest.get(8..12))) {
+                (Some(high @ 0xD800..0xDC00), Some(low @ 0xDC00..0xE000)) => {
+                    let _ = write!(
+                        out,
+                        "\\x{{{:X}}}",
+                        0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00)
+                    );
+                    12
+                }
+                _ => {
+                    out.push_str("\\u");
+                    2
+                }
             }
-            _ => {
-                out.push_str("\\u");
-                2
-            }
-        },
+        }
         Some(c) => {
             out.push('\\');
             out.push(c);

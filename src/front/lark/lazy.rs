@@ -34,7 +34,11 @@ struct Tool<'a, 't> {
 
 impl<'a, 't> Scope<'_, '_, 'a, 't> {
     /// The body of a lazy rule, one with a marker, or both. Only matches of `within` count, if it is given.
-    pub(super) fn shortest(&mut self, definition: &'a Definition<'t>, within: Option<&Dfa>) -> Expr {
+    pub(super) fn shortest(
+        &mut self,
+        definition: &'a Definition<'t>,
+        within: Option<&Dfa>,
+    ) -> Expr {
         if definition.attributes.marker.is_none()
             && let NodeKind::Seq(items) = &definition.body.kind
             && let Some((token, text)) = items.split_last()
@@ -61,19 +65,28 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
     }
 
     /// A text and its marker, each with its capture.
-    fn marked(&mut self, definition: &'a Definition<'t>, said: &Marker<'t>, found: &Match, marker: &Dfa) -> Expr {
+    fn marked(
+        &mut self,
+        definition: &'a Definition<'t>,
+        said: &Marker<'t>,
+        found: &Match,
+        marker: &Dfa,
+    ) -> Expr {
         let attributes = &definition.attributes;
         let stop_capture = attributes.stop_capture.as_ref().map(|name| name.value.clone());
-        if attributes.capture.is_none() && stop_capture.is_none() && said.kind == MarkerKind::Suffix {
+        if attributes.capture.is_none() && stop_capture.is_none() && said.kind == MarkerKind::Suffix
+        {
             return Expr::Automaton(found.whole.clone().into());
         }
         let limit = self.session.states();
         let split = regular::split(&found.whole, &found.body, marker, limit);
-        let size = |pairs: &Vec<(Dfa, Dfa)>| pairs.iter().map(|(a, b)| a.len() + b.len()).sum::<usize>();
+        let size =
+            |pairs: &Vec<(Dfa, Dfa)>| pairs.iter().map(|(a, b)| a.len() + b.len()).sum::<usize>();
         let split = self.session.built(split, limit, size);
         let Some(pairs) = self.bounded(split, &said.node) else { return Expr::Never };
         if pairs.len() > MAX_SPLITS {
-            let message = format!("more than {MAX_SPLITS} ways to tell the marker from the text before it");
+            let message =
+                format!("more than {MAX_SPLITS} ways to tell the marker from the text before it");
             self.session.report(Diagnostic::error(said.node.span.clone(), message));
             return Expr::Never;
         }
@@ -87,7 +100,8 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
                 body = Expr::Ref(rule);
             }
             let marker = builder.rule("marker", Expr::Automaton(after.into()));
-            *builder.attributes(marker) = Attributes { capture: stop_capture.clone(), hidden, ..Attributes::default() };
+            *builder.attributes(marker) =
+                Attributes { capture: stop_capture.clone(), hidden, ..Attributes::default() };
             Expr::seq([body, Expr::Ref(marker)])
         });
         Expr::alt(parts.collect::<Vec<_>>())
@@ -125,7 +139,8 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
             return any.clone();
         }
         let all = pattern::lower(".*", "s", &Limits::default(), &mut { usize::MAX });
-        let any = regular::automaton(&all.expect("a well-formed pattern"), &[], 1_000).expect("a few states");
+        let any = regular::automaton(&all.expect("a well-formed pattern"), &[], 1_000)
+            .expect("a few states");
         self.session.any.insert(any).clone()
     }
 
@@ -204,10 +219,13 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         let head = |node: &Node<'t>| {
             let NodeKind::Name(name) = node.kind else { return None };
             let definition = &this.file.definitions[*this.index.get(name)?];
-            (definition.attributes.is_shortest() && this.is_text(&definition.body)).then_some(definition)
+            (definition.attributes.is_shortest() && this.is_text(&definition.body))
+                .then_some(definition)
         };
         match &node.kind {
-            NodeKind::Alt(list) => list.iter().try_for_each(|part| self.alternatives(part, steps + 1, tools, texts)),
+            NodeKind::Alt(list) => {
+                list.iter().try_for_each(|part| self.alternatives(part, steps + 1, tools, texts))
+            }
             NodeKind::Seq(items) if items.first().is_some_and(|first| head(first).is_some()) => {
                 let (first, rest) = items.split_first()?;
                 tools.push(Tool { head: head(first)?, rest });
@@ -313,7 +331,8 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         let mut triggers = BTreeMap::new();
         for tool in tools {
             let said = &tool.head.attributes;
-            let is_stop = said.marker.as_ref().is_some_and(|marker| marker.kind == MarkerKind::Stop);
+            let is_stop =
+                said.marker.as_ref().is_some_and(|marker| marker.kind == MarkerKind::Stop);
             let is_plain = said.capture.is_none() && said.stop_capture.is_none() && !is_stop;
             if !is_plain || !attributes(tool.head).is_empty() {
                 return None;
@@ -330,7 +349,12 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         Some(triggers)
     }
 
-    fn dispatch(&mut self, tools: &[Tool<'a, 't>], triggers: &BTreeMap<&'t str, Vec<u8>>, min: u32) -> Expr {
+    fn dispatch(
+        &mut self,
+        tools: &[Tool<'a, 't>],
+        triggers: &BTreeMap<&'t str, Vec<u8>>,
+        min: u32,
+    ) -> Expr {
         let mut tags = Vec::new();
         let (mut bytes, most) = (0, self.session.limits.dispatch_bytes);
         for tool in tools {
@@ -357,9 +381,13 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
 /// Whether nothing but text and names stands in an expression.
 fn has_no_tokens(node: &Node<'_>) -> bool {
     match &node.kind {
-        NodeKind::Seq(parts) | NodeKind::Alt(parts) | NodeKind::And(parts) => parts.iter().all(has_no_tokens),
+        NodeKind::Seq(parts) | NodeKind::Alt(parts) | NodeKind::And(parts) => {
+            parts.iter().all(has_no_tokens)
+        }
         NodeKind::Repeat(body, ..) | NodeKind::Not(body) => has_no_tokens(body),
-        NodeKind::Special(_) | NodeKind::Grammar(_) | NodeKind::Json(_) | NodeKind::Lark(_) => false,
+        NodeKind::Special(_) | NodeKind::Grammar(_) | NodeKind::Json(_) | NodeKind::Lark(_) => {
+            false
+        }
         NodeKind::Name(_)
         | NodeKind::Text(..)
         | NodeKind::Range(..)

@@ -45,7 +45,11 @@ pub(super) struct Session<'o> {
 }
 
 impl<'o> Session<'o> {
-    pub(super) fn new(diagnostics: Diagnostics, options: &'o LarkOptions, limits: &'o Limits) -> Self {
+    pub(super) fn new(
+        diagnostics: Diagnostics,
+        options: &'o LarkOptions,
+        limits: &'o Limits,
+    ) -> Self {
         Session {
             builder: GrammarBuilder::new(),
             diagnostics,
@@ -65,7 +69,10 @@ impl<'o> Session<'o> {
         let enough = nodes <= self.nodes;
         self.nodes = self.nodes.saturating_sub(nodes);
         if !enough {
-            let message = format!("the grammar comes to more than {} nodes", self.limits.nodes.saturating_mul(NODES));
+            let message = format!(
+                "the grammar comes to more than {} nodes",
+                self.limits.nodes.saturating_mul(NODES)
+            );
             self.report(Diagnostic::error(span.clone(), message));
         }
         match fuel::spend(nodes) {
@@ -128,7 +135,8 @@ impl<'o> Session<'o> {
     /// Reads a named grammar. What is wrong with it is reported at `span` of the text that names it.
     fn named(&mut self, name: &str, text: &str, rule: RuleId, span: &std::ops::Range<usize>) {
         if text.len() > self.limits.source_bytes {
-            let message = format!("grammar `@{name}` is longer than {} bytes", self.limits.source_bytes);
+            let message =
+                format!("grammar `@{name}` is longer than {} bytes", self.limits.source_bytes);
             return self.report(Diagnostic::error(span.clone(), message));
         }
         let mut inner = Diagnostics::new(name, text);
@@ -143,7 +151,10 @@ impl<'o> Session<'o> {
         self.builder.define(rule, Expr::Ref(start));
         for diagnostic in inner.list().iter().filter(|d| d.severity == Severity::Error) {
             let (line, column) = inner.place(diagnostic.span.start);
-            let message = format!("in grammar `@{name}`, line {line}, column {column}: {}", diagnostic.message);
+            let message = format!(
+                "in grammar `@{name}`, line {line}, column {column}: {}",
+                diagnostic.message
+            );
             self.report(Diagnostic {
                 related: None,
                 ..Diagnostic { message, span: span.clone(), ..diagnostic.clone() }
@@ -184,12 +195,20 @@ impl<'o> Session<'o> {
         }
         let rule = match Json::parse(text.value, self.limits) {
             Err(error) => {
-                self.report(Diagnostic::error(text.span.clone(), format!("the schema is not JSON: {error}")));
+                self.report(Diagnostic::error(
+                    text.span.clone(),
+                    format!("the schema is not JSON: {error}"),
+                ));
                 return Expr::Never;
             }
             Ok(schema) => {
                 let before = self.builder.len();
-                let rule = json_schema::lower_into(&mut self.builder, &schema, &self.options.schema, self.limits);
+                let rule = json_schema::lower_into(
+                    &mut self.builder,
+                    &schema,
+                    &self.options.schema,
+                    self.limits,
+                );
                 let nodes = (self.builder.len() - before).saturating_mul(NODES_OF_A_RULE);
                 if !self.spend(nodes, &text.span) {
                     return Expr::Never;
@@ -245,10 +264,21 @@ pub(super) struct Scope<'s, 'o, 'a, 't> {
 
 impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
     fn new(session: &'s mut Session<'o>, file: &'a File<'t>) -> Self {
-        let rules = file.definitions.iter().map(|d| session.builder.declare(d.name.value)).collect();
+        let rules =
+            file.definitions.iter().map(|d| session.builder.declare(d.name.value)).collect();
         let texts = vec![Text::New; file.definitions.len()];
         let (index, imports, patterns) = Default::default();
-        Scope { session, file, index, imports, patterns, rules, texts, ignore: None, plain: Vec::new() }
+        Scope {
+            session,
+            file,
+            index,
+            imports,
+            patterns,
+            rules,
+            texts,
+            ignore: None,
+            plain: Vec::new(),
+        }
     }
 
     fn run(mut self) -> RuleId {
@@ -256,8 +286,11 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
         self.find_plain();
         self.ignored();
         for i in 0..self.file.definitions.len() {
-            let body =
-                if is_terminal(self.file.definitions[i].name.value) { self.definition_text(i) } else { self.rule(i) };
+            let body = if is_terminal(self.file.definitions[i].name.value) {
+                self.definition_text(i)
+            } else {
+                self.rule(i)
+            };
             self.session.builder.define(self.rules[i], body);
         }
         let Some(&start) = self.index.get("start") else {
@@ -268,7 +301,9 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
         self.unreachable(start);
         let rule = self.rules[start];
         match self.ignore.filter(|_| self.file.options.initial_skip) {
-            Some(ignore) => self.session.builder.rule("start", Expr::seq([Expr::Ref(ignore), Expr::Ref(rule)])),
+            Some(ignore) => {
+                self.session.builder.rule("start", Expr::seq([Expr::Ref(ignore), Expr::Ref(rule)]))
+            }
             None => rule,
         }
     }
@@ -284,7 +319,8 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
                     None => format!("it has {}", common::names().collect::<Vec<_>>().join(", ")),
                 };
                 let message = format!("`common` has no terminal `{}`", import.name.value);
-                self.session.report(Diagnostic::error(import.name.span.clone(), message).help(help));
+                self.session
+                    .report(Diagnostic::error(import.name.span.clone(), message).help(help));
                 continue;
             };
             let mut left = usize::MAX;
@@ -293,7 +329,10 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
             self.declare(&mut first, &import.alias);
             if !is_terminal(import.alias.value) {
                 let message = format!("a terminal cannot be called `{}`", import.alias.value);
-                self.session.report(Diagnostic::error(import.alias.span.clone(), message).help("write it in capitals"));
+                self.session.report(
+                    Diagnostic::error(import.alias.span.clone(), message)
+                        .help("write it in capitals"),
+                );
             }
             let rule = self.session.builder.rule(import.alias.value, body.clone());
             self.imports.insert(import.alias.value, (body, rule));
@@ -306,10 +345,15 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
     }
 
     /// Whether a name is new; reports it otherwise.
-    fn declare(&mut self, first: &mut HashMap<&'t str, std::ops::Range<usize>>, name: &Spanned<&'t str>) -> bool {
+    fn declare(
+        &mut self,
+        first: &mut HashMap<&'t str, std::ops::Range<usize>>,
+        name: &Spanned<&'t str>,
+    ) -> bool {
         if let Some(place) = first.get(name.value) {
             let message = format!("`{}` is defined twice", name.value);
-            let diagnostic = Diagnostic::error(name.span.clone(), message).related(place.clone(), "first defined here");
+            let diagnostic = Diagnostic::error(name.span.clone(), message)
+                .related(place.clone(), "first defined here");
             self.session.report(diagnostic);
             return false;
         }
@@ -334,7 +378,10 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
         let mut seen = vec![false; file.definitions.len()];
         let mut stack = vec![start];
         seen[start] = true;
-        let visit = |node: &Node<'t>, seen: &mut Vec<bool>, stack: &mut Vec<usize>, index: &HashMap<&'t str, usize>| {
+        let visit = |node: &Node<'t>,
+                     seen: &mut Vec<bool>,
+                     stack: &mut Vec<usize>,
+                     index: &HashMap<&'t str, usize>| {
             super::terminal::names(node, &mut |name, _| {
                 if let Some(&i) = index.get(name)
                     && !std::mem::replace(&mut seen[i], true)
@@ -406,7 +453,10 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
             NodeKind::Repeat(body, min, max) => Expr::repeat(self.node(body), *min, *max),
             NodeKind::And(_) | NodeKind::Not(_) => {
                 let message = "`&` and `~` are for terminals";
-                self.session.report(Diagnostic::error(node.span.clone(), message).help("define a terminal for this"));
+                self.session.report(
+                    Diagnostic::error(node.span.clone(), message)
+                        .help("define a terminal for this"),
+                );
                 Expr::Never
             }
             _ => {
@@ -485,13 +535,15 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
 
     /// The JSON of `%regex` to text.
     pub(super) fn structured(&mut self, json: &Spanned<&str>) -> Expr {
-        let lowered = Json::parse(json.value, self.session.limits).map_err(|error| error.to_string());
+        let lowered =
+            Json::parse(json.value, self.session.limits).map_err(|error| error.to_string());
         match lowered.and_then(|object| substring::lower(&object, self.session.limits)) {
             // At most three edges a chunk, and one chunk takes a byte at least.
             Ok(expr) if self.session.spend(json.value.len(), &json.span) => expr,
             Ok(_) => Expr::Never,
             Err(message) => {
-                self.session.report(Diagnostic::error(json.span.clone(), format!("`%regex`: {message}")));
+                self.session
+                    .report(Diagnostic::error(json.span.clone(), format!("`%regex`: {message}")));
                 Expr::Never
             }
         }
@@ -555,7 +607,11 @@ fn token_ids(text: &str, left: &mut usize) -> Result<SpecialToken, String> {
 fn is_lexeme(node: &Node<'_>) -> bool {
     match &node.kind {
         NodeKind::Name(name) => is_terminal(name),
-        NodeKind::Seq(_) | NodeKind::Alt(_) | NodeKind::Repeat(..) | NodeKind::And(_) | NodeKind::Not(_) => false,
+        NodeKind::Seq(_)
+        | NodeKind::Alt(_)
+        | NodeKind::Repeat(..)
+        | NodeKind::And(_)
+        | NodeKind::Not(_) => false,
         _ => true,
     }
 }

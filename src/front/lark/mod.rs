@@ -65,7 +65,10 @@ pub enum NamedGrammar {
 pub fn lower(text: &str, options: &LarkOptions, limits: &Limits) -> Result<Lowered, Diagnostics> {
     let mut diagnostics = Diagnostics::new("grammar", text);
     if text.len() > limits.source_bytes {
-        diagnostics.push(Diagnostic::error(0..0, format!("the text is longer than {} bytes", limits.source_bytes)));
+        diagnostics.push(Diagnostic::error(
+            0..0,
+            format!("the text is longer than {} bytes", limits.source_bytes),
+        ));
         return Err(diagnostics);
     }
     within_fuel(text, limits, || {

@@ -4,7 +4,9 @@ mod expression;
 
 use std::ops::Range;
 
-use super::ast::{Attributes, Definition, File, Import, Marker, MarkerKind, NodeKind, Options, Spanned};
+use super::ast::{
+    Attributes, Definition, File, Import, Marker, MarkerKind, NodeKind, Options, Spanned,
+};
 use super::token::{Kind, Token};
 use crate::front::diagnostic::{Diagnostic, Diagnostics};
 use crate::limits::Limits;
@@ -16,7 +18,11 @@ struct GivenUp;
 type Parsed<T> = Result<T, GivenUp>;
 
 /// Reads a whole text. Errors are pushed to `diagnostics`. Linear.
-pub(super) fn parse<'t>(tokens: &[Token<'t>], diagnostics: &mut Diagnostics, limits: &Limits) -> File<'t> {
+pub(super) fn parse<'t>(
+    tokens: &[Token<'t>],
+    diagnostics: &mut Diagnostics,
+    limits: &Limits,
+) -> File<'t> {
     let mut parser = Parser { tokens, at: 0, depth: 0, diagnostics, limits };
     parser.file(false)
 }
@@ -90,8 +96,8 @@ impl<'t> Parser<'t, '_> {
             Kind::Arrow => "`->`".to_owned(),
             Kind::Parameter => "`::`".to_owned(),
         };
-        let diagnostic =
-            Diagnostic::error(self.span(), format!("unexpected {found}")).label(format!("expected {what}"));
+        let diagnostic = Diagnostic::error(self.span(), format!("unexpected {found}"))
+            .label(format!("expected {what}"));
         self.fail(diagnostic)
     }
 
@@ -145,7 +151,11 @@ impl<'t> Parser<'t, '_> {
 
     /// Whether behind this line end a directive stands, or a name with `:` or `[` behind it.
     fn begins_statement(&self) -> bool {
-        let mut rest = self.tokens[self.at..].iter().map(|t| &t.kind).skip_while(|k| **k == Kind::Newline).peekable();
+        let mut rest = self.tokens[self.at..]
+            .iter()
+            .map(|t| &t.kind)
+            .skip_while(|k| **k == Kind::Newline)
+            .peekable();
         while rest.next_if(|k| matches!(k, Kind::Sign('?' | '!'))).is_some() {}
         match rest.next() {
             Some(Kind::Directive(word)) => !matches!(*word, "json" | "regex" | "lark"),
@@ -174,7 +184,8 @@ impl<'t> Parser<'t, '_> {
         let span = self.span();
         self.bump();
         let refuse = |reason: &str, help: &str| {
-            Diagnostic::error(span.clone(), format!("`%{word}` is not supported: {reason}")).help(help)
+            Diagnostic::error(span.clone(), format!("`%{word}` is not supported: {reason}"))
+                .help(help)
         };
         match word {
             "ignore" => {
@@ -185,17 +196,22 @@ impl<'t> Parser<'t, '_> {
             "import" => self.import(file),
             "llguidance" | "grammar_options" => self.options(&mut file.options),
             "declare" => self.fail(refuse("a terminal needs a definition", "define the terminal")),
-            "override" | "extend" => {
-                self.fail(refuse("nothing imported can be changed", "define a terminal with a name of its own"))
-            }
+            "override" | "extend" => self.fail(refuse(
+                "nothing imported can be changed",
+                "define a terminal with a name of its own",
+            )),
             "if" => self.fail(refuse("rules have no parameters", "write one rule for each case")),
             _ => {
                 let known = ["ignore", "import", "llguidance", "grammar_options"];
                 let help = match crate::front::diagnostic::similar(word, known) {
                     Some(name) => format!("is `%{name}` meant?"),
-                    None => "known are %ignore, %import, %llguidance and %grammar_options".to_owned(),
+                    None => {
+                        "known are %ignore, %import, %llguidance and %grammar_options".to_owned()
+                    }
                 };
-                self.fail(Diagnostic::error(span, format!("`%{word}` begins no statement")).help(help))
+                self.fail(
+                    Diagnostic::error(span, format!("`%{word}` begins no statement")).help(help),
+                )
             }
         }
     }
@@ -204,13 +220,19 @@ impl<'t> Parser<'t, '_> {
         let start = self.span();
         if let Kind::Grammar(name) = *self.kind() {
             let message = format!("`@{name}` cannot be imported");
-            return self.fail(Diagnostic::error(start, message).help(format!("write `@{name}` where it is meant")));
+            return self.fail(
+                Diagnostic::error(start, message)
+                    .help(format!("write `@{name}` where it is meant")),
+            );
         }
         let dotted = self.eat('.');
         let library = self.name("`common`")?;
         if dotted || library.value != "common" {
             let message = format!("only `common` can be imported, not `{}`", library.value);
-            return self.fail(Diagnostic::error(library.span, message).help("write its terminals into this grammar"));
+            return self.fail(
+                Diagnostic::error(library.span, message)
+                    .help("write its terminals into this grammar"),
+            );
         }
         if self.eat('.') {
             let name = self.name("a terminal of `common`")?;
@@ -246,7 +268,10 @@ impl<'t> Parser<'t, '_> {
         self.bump();
         let json = match Json::parse(text, self.limits) {
             Ok(json) => json,
-            Err(error) => return self.fail(Diagnostic::error(span, format!("the options are not JSON: {error}"))),
+            Err(error) => {
+                return self
+                    .fail(Diagnostic::error(span, format!("the options are not JSON: {error}")));
+            }
         };
         for (key, value) in json.as_object().into_iter().flat_map(|object| object.iter()) {
             let wrong = match (key, value) {
@@ -257,7 +282,9 @@ impl<'t> Parser<'t, '_> {
                 // How tokens are forced changes no mask.
                 ("no_forcing", Json::Bool(_)) => continue,
                 ("allow_invalid_utf8", Json::Bool(false)) => continue,
-                ("allow_invalid_utf8", Json::Bool(true)) => "regular expressions match UTF-8 only".to_owned(),
+                ("allow_invalid_utf8", Json::Bool(true)) => {
+                    "regular expressions match UTF-8 only".to_owned()
+                }
                 ("skip_repetition", Json::String(text)) if text == "once" => {
                     options.skip_once = true;
                     continue;
@@ -266,11 +293,14 @@ impl<'t> Parser<'t, '_> {
                     options.skip_once = false;
                     continue;
                 }
-                ("allow_initial_skip" | "no_forcing" | "allow_invalid_utf8", _) => "expected true or false".to_owned(),
+                ("allow_initial_skip" | "no_forcing" | "allow_invalid_utf8", _) => {
+                    "expected true or false".to_owned()
+                }
                 ("skip_repetition", _) => "expected \"once\" or \"repeat\"".to_owned(),
                 _ => "there is no such option".to_owned(),
             };
-            self.diagnostics.push(Diagnostic::error(span.clone(), format!("option `{key}`: {wrong}")));
+            self.diagnostics
+                .push(Diagnostic::error(span.clone(), format!("option `{key}`: {wrong}")));
         }
         Ok(())
     }
@@ -283,27 +313,36 @@ impl<'t> Parser<'t, '_> {
         match self.kind() {
             Kind::Sign('{') => {
                 let message = "templates are not supported";
-                return self.fail(Diagnostic::error(span, message).help("write one rule for each use"));
+                return self
+                    .fail(Diagnostic::error(span, message).help("write one rule for each use"));
             }
             Kind::Parameter => {
                 let message = "rules with parameters are not supported";
-                return self.fail(Diagnostic::error(span, message).help("write one rule for each value"));
+                return self
+                    .fail(Diagnostic::error(span, message).help("write one rule for each value"));
             }
             _ => {}
         }
-        let attributes = if self.is('[') { self.attributes(name.value)? } else { Attributes::default() };
+        let attributes =
+            if self.is('[') { self.attributes(name.value)? } else { Attributes::default() };
         if super::ast::is_terminal(name.value) && !attributes.is_empty() {
             let message = format!("terminal `{}` cannot have attributes", name.value);
-            self.diagnostics.push(Diagnostic::error(span, message).help("give them to a rule that is this terminal"));
+            self.diagnostics.push(
+                Diagnostic::error(span, message).help("give them to a rule that is this terminal"),
+            );
         }
         if self.is('.') {
-            let message = "priorities are not supported: all ways to read a text are followed at once";
-            return self.fail(Diagnostic::error(self.span(), message).help("leave the priority out"));
+            let message =
+                "priorities are not supported: all ways to read a text are followed at once";
+            return self
+                .fail(Diagnostic::error(self.span(), message).help("leave the priority out"));
         }
         self.sign(':', "`:`")?;
         if *self.kind() == Kind::Newline && self.goes_on() {
             let message = format!("`{}` begins with `|`, so it may be empty", name.value);
-            self.diagnostics.push(Diagnostic::warning(name.span.clone(), message).help("begin with an alternative"));
+            self.diagnostics.push(
+                Diagnostic::warning(name.span.clone(), message).help("begin with an alternative"),
+            );
         }
         let body = self.alternatives()?;
         Ok(Definition { name, attributes, body })
@@ -331,10 +370,24 @@ impl<'t> Parser<'t, '_> {
         Ok(out)
     }
 
-    fn attribute(&mut self, rule: &str, key: &Spanned<&'t str>, out: &mut Attributes<'t>) -> Parsed<()> {
+    fn attribute(
+        &mut self,
+        rule: &str,
+        key: &Spanned<&'t str>,
+        out: &mut Attributes<'t>,
+    ) -> Parsed<()> {
         let valued = self.eat('=');
         if !valued && !matches!(key.value, "lazy" | "capture") {
-            let known = ["lazy", "suffix", "stop", "stop_capture", "max_tokens", "max_chars", "capture", "temperature"];
+            let known = [
+                "lazy",
+                "suffix",
+                "stop",
+                "stop_capture",
+                "max_tokens",
+                "max_chars",
+                "capture",
+                "temperature",
+            ];
             if known.contains(&key.value) {
                 return self.expected("`=` and a value");
             }
@@ -368,15 +421,25 @@ impl<'t> Parser<'t, '_> {
                     Kind::Text(..) | Kind::Regex(..) | Kind::Name(_) => self.atom()?,
                     _ => return self.expected("a string, a regular expression or a terminal"),
                 };
-                if kind == MarkerKind::Stop && matches!(&node.kind, NodeKind::Text(text, _) if text.is_empty()) {
+                if kind == MarkerKind::Stop
+                    && matches!(&node.kind, NodeKind::Text(text, _) if text.is_empty())
+                {
                     let message = "`stop=\"\"` stands for the end of the sequence, after which nothing can follow";
                     return self.fail(Diagnostic::error(node.span, message).help("leave it out"));
                 }
                 out.marker = Some(Marker { kind, node });
             }
             _ => {
-                let known =
-                    ["lazy", "suffix", "stop", "stop_capture", "max_tokens", "max_chars", "capture", "temperature"];
+                let known = [
+                    "lazy",
+                    "suffix",
+                    "stop",
+                    "stop_capture",
+                    "max_tokens",
+                    "max_chars",
+                    "capture",
+                    "temperature",
+                ];
                 let help = match crate::front::diagnostic::similar(key.value, known) {
                     Some(name) => format!("is `{name}` meant?"),
                     None => format!("known are {}", known.join(", ")),

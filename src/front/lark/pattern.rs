@@ -36,7 +36,12 @@ struct Edges {
 
 /// The texts a pattern matches as a whole. Linear, counted repeats stay counted. `left` is how many ranges of code points there may
 /// still be; those of the pattern are taken off.
-pub(super) fn lower(pattern: &str, flags: &str, limits: &Limits, left: &mut usize) -> Result<Expr, PatternError> {
+pub(super) fn lower(
+    pattern: &str,
+    flags: &str,
+    limits: &Limits,
+    left: &mut usize,
+) -> Result<Expr, PatternError> {
     let mut known = Flags::default();
     for (i, flag) in flags.char_indices() {
         match flag {
@@ -64,7 +69,8 @@ pub(super) fn lower(pattern: &str, flags: &str, limits: &Limits, left: &mut usiz
     }
     // Perhaps it is written as elsewhere.
     let rewritten = escapes::rewrite(pattern);
-    let lowered = parse(&rewritten.text).and_then(|ast| Walk { flags: known, left }.expr(&ast, edges));
+    let lowered =
+        parse(&rewritten.text).and_then(|ast| Walk { flags: known, left }.expr(&ast, edges));
     lowered.map_err(|PatternError { span, message }| {
         let start = rewritten.source(span.start);
         PatternError { span: start..rewritten.source(span.end).max(start), message }
@@ -94,8 +100,13 @@ pub(super) fn folded(mut class: ClassUnicode) -> ClassUnicode {
         for (first, last) in [('a', 'z'), ('A', 'Z')] {
             let (lo, hi) = (range.start().max(first), range.end().min(last));
             if lo <= hi {
-                let other =
-                    |c: char| if c.is_ascii_lowercase() { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() };
+                let other = |c: char| {
+                    if c.is_ascii_lowercase() {
+                        c.to_ascii_uppercase()
+                    } else {
+                        c.to_ascii_lowercase()
+                    }
+                };
                 more.push(ClassUnicodeRange::new(other(lo), other(hi)));
             }
         }
@@ -105,7 +116,8 @@ pub(super) fn folded(mut class: ClassUnicode) -> ClassUnicode {
 }
 
 fn spelled(class: &ClassUnicode) -> Expr {
-    let ranges: Vec<(u32, u32)> = class.ranges().iter().map(|r| (r.start().into(), r.end().into())).collect();
+    let ranges: Vec<(u32, u32)> =
+        class.ranges().iter().map(|r| (r.start().into(), r.end().into())).collect();
     spell_utf8(&ranges)
 }
 
@@ -140,7 +152,9 @@ impl Walk<'_> {
                 self.set(&set.flags)?;
                 Expr::Empty
             }
-            Ast::Literal(literal) if !self.flags.fold => Expr::text(literal.c.encode_utf8(&mut [0; 4])),
+            Ast::Literal(literal) if !self.flags.fold => {
+                Expr::text(literal.c.encode_utf8(&mut [0; 4]))
+            }
             Ast::Literal(literal) => self.spelled(&folded(one(literal.c)), &literal.span)?,
             Ast::Dot(at) if self.flags.dot_all => self.spelled(&of(&[('\0', char::MAX)]), at)?,
             Ast::Dot(at) => self.spelled(&of(&[('\0', '\u{9}'), ('\u{B}', char::MAX)]), at)?,
@@ -180,7 +194,8 @@ impl Walk<'_> {
                 let first = concat.asts.iter().position(wide).unwrap_or(count);
                 let last = concat.asts.iter().rposition(wide).unwrap_or(0);
                 for (i, part) in concat.asts.iter().enumerate() {
-                    let edges = Edges { start: edges.start && i <= first, end: edges.end && i >= last };
+                    let edges =
+                        Edges { start: edges.start && i <= first, end: edges.end && i >= last };
                     parts.push(self.expr(part, edges)?);
                 }
                 Expr::seq(parts)
@@ -214,8 +229,12 @@ impl Walk<'_> {
             WordBoundaryEndAngle => Ok(Expr::text(">")),
             StartLine | StartText if edges.start => Ok(Expr::Empty),
             EndLine | EndText if edges.end => Ok(Expr::Empty),
-            StartLine | StartText => error(&assertion.span, "nothing can match before the beginning of a terminal"),
-            EndLine | EndText => error(&assertion.span, "nothing can match behind the end of a terminal"),
+            StartLine | StartText => {
+                error(&assertion.span, "nothing can match before the beginning of a terminal")
+            }
+            EndLine | EndText => {
+                error(&assertion.span, "nothing can match behind the end of a terminal")
+            }
             _ => error(&assertion.span, "word boundaries are not supported"),
         }
     }
@@ -255,7 +274,9 @@ impl Walk<'_> {
                 match op.kind {
                     ast::ClassSetBinaryOpKind::Intersection => left.intersect(&right),
                     ast::ClassSetBinaryOpKind::Difference => left.difference(&right),
-                    ast::ClassSetBinaryOpKind::SymmetricDifference => left.symmetric_difference(&right),
+                    ast::ClassSetBinaryOpKind::SymmetricDifference => {
+                        left.symmetric_difference(&right)
+                    }
                 }
                 Ok(left)
             }
@@ -269,7 +290,10 @@ impl Walk<'_> {
             ClassSetItem::Range(range) => self.folded(of(&[(range.start.c, range.end.c)])),
             ClassSetItem::Ascii(class) => {
                 let text = if class.negated { "[[:^" } else { "[[:" };
-                self.folded(translated(&format!("{text}{}:]]", ascii_name(&class.kind)), &class.span)?)
+                self.folded(translated(
+                    &format!("{text}{}:]]", ascii_name(&class.kind)),
+                    &class.span,
+                )?)
             }
             ClassSetItem::Unicode(class) => self.folded(property(class)?),
             ClassSetItem::Perl(class) => perl(class),
@@ -319,10 +343,12 @@ fn translated(class: &str, at: &ast::Span) -> Result<ClassUnicode, PatternError>
     match hir.as_ref().map(regex_syntax::hir::Hir::kind) {
         Ok(HirKind::Class(regex_syntax::hir::Class::Unicode(class))) => Ok(class.clone()),
         // A class of one code point.
-        Ok(HirKind::Literal(literal)) => match std::str::from_utf8(&literal.0).ok().and_then(|s| s.chars().next()) {
-            Some(c) => Ok(one(c)),
-            None => error(at, "this class is not about code points"),
-        },
+        Ok(HirKind::Literal(literal)) => {
+            match std::str::from_utf8(&literal.0).ok().and_then(|s| s.chars().next()) {
+                Some(c) => Ok(one(c)),
+                None => error(at, "this class is not about code points"),
+            }
+        }
         _ => error(at, "there is no such class of code points"),
     }
 }

@@ -8,9 +8,12 @@ use crate::spec::json::Json;
 /// The runs of consecutive chunks, none of them included, of what the object says; or what is wrong with it. Linear in the
 /// number of chunks.
 pub(super) fn lower(object: &Json, limits: &Limits) -> Result<Expr, String> {
-    let members: Vec<(&str, &Json)> = object.as_object().map(|o| o.iter().collect()).unwrap_or_default();
+    let members: Vec<(&str, &Json)> =
+        object.as_object().map(|o| o.iter().collect()).unwrap_or_default();
     let [(key, value)] = members[..] else {
-        return Err("expected one member: substring_chunks, substring_chars or substring_words".to_owned());
+        return Err(
+            "expected one member: substring_chunks, substring_chars or substring_words".to_owned()
+        );
     };
     let chunks: Vec<&str> = match (key, value) {
         ("substring_chars", Json::String(text)) => {
@@ -21,8 +24,12 @@ pub(super) fn lower(object: &Json, limits: &Limits) -> Result<Expr, String> {
             let texts: Option<Vec<&str>> = list.iter().map(Json::as_str).collect();
             texts.ok_or("`substring_chunks` must be an array of strings")?
         }
-        ("substring_chars" | "substring_words", _) => return Err(format!("`{key}` must be a string")),
-        ("substring_chunks", _) => return Err("`substring_chunks` must be an array of strings".to_owned()),
+        ("substring_chars" | "substring_words", _) => {
+            return Err(format!("`{key}` must be a string"));
+        }
+        ("substring_chunks", _) => {
+            return Err("`substring_chunks` must be an array of strings".to_owned());
+        }
         _ => {
             return Err(format!(
                 "there is no `{key}`; known are substring_chunks, substring_chars and substring_words"

@@ -31,7 +31,9 @@ pub(super) fn names<'t>(node: &Node<'t>, visit: &mut dyn FnMut(&'t str, &Range<u
 
 fn has_large_count(expr: &Expr) -> bool {
     match expr {
-        Expr::Repeat { body, min, max } => max.unwrap_or(*min) > COMPACT_COUNT || has_large_count(body),
+        Expr::Repeat { body, min, max } => {
+            max.unwrap_or(*min) > COMPACT_COUNT || has_large_count(body)
+        }
         Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().any(has_large_count),
         Expr::Graph(graph) => graph.edges.iter().any(|(_, e, _)| has_large_count(e)),
         _ => false,
@@ -42,7 +44,12 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
     /// The automaton of a text, if it is small; the expression itself otherwise.
     pub(super) fn compact(&mut self, expr: Expr) -> Expr {
         match &expr {
-            Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Automaton(_) | Expr::Ref(_) => expr,
+            Expr::Empty
+            | Expr::Never
+            | Expr::Bytes(_)
+            | Expr::Class(_)
+            | Expr::Automaton(_)
+            | Expr::Ref(_) => expr,
             _ if has_large_count(&expr) => expr,
             _ => {
                 let limit = self.session.states().min(COMPACT_STATES);
@@ -62,7 +69,10 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         match self.session.built(dfa, limit, Dfa::len) {
             Ok(dfa) => Some(dfa),
             Err(error) => {
-                self.session.report(Diagnostic::error(span.clone(), format!("this has no automaton: {error}")));
+                self.session.report(Diagnostic::error(
+                    span.clone(),
+                    format!("this has no automaton: {error}"),
+                ));
                 None
             }
         }
@@ -101,8 +111,8 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
                         let name = self.file.definitions[need].name.value;
                         let what = if is_terminal(name) { "terminal" } else { "rule" };
                         let message = format!("{what} `{name}` leads back to itself");
-                        let diagnostic =
-                            Diagnostic::error(span, message).help("only rules can be recursive, outside of terminals");
+                        let diagnostic = Diagnostic::error(span, message)
+                            .help("only rules can be recursive, outside of terminals");
                         self.session.report(diagnostic);
                         self.texts[need] = Text::Failed;
                     }
@@ -146,7 +156,11 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         }
         self.texts[i] = Text::Done(match body {
             Expr::Bytes(bytes) if bytes.len() <= SHORT => Expr::Bytes(bytes),
-            small @ (Expr::Empty | Expr::Never | Expr::Class(_) | Expr::Automaton(_) | Expr::Ref(_)) => small,
+            small @ (Expr::Empty
+            | Expr::Never
+            | Expr::Class(_)
+            | Expr::Automaton(_)
+            | Expr::Ref(_)) => small,
             body if is_terminal(definition.name.value) => {
                 self.session.builder.define(self.rules[i], body);
                 Expr::Ref(self.rules[i])
@@ -172,13 +186,16 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
     /// As [`Scope::text`], all that it names being read.
     fn node_text(&mut self, node: &'a Node<'t>) -> Expr {
         let not_text = |what: &str| {
-            let message = format!("{what} cannot stand in a terminal or a lazy rule: it is not plain text");
+            let message =
+                format!("{what} cannot stand in a terminal or a lazy rule: it is not plain text");
             Diagnostic::error(node.span.clone(), message)
         };
         match &node.kind {
             NodeKind::Name(name) => self.named_text(name, &node.span),
             NodeKind::Text(text, false) => Expr::text(text),
-            NodeKind::Text(text, true) if self.session.spend(text.len(), &node.span) => pattern::folded_text(text),
+            NodeKind::Text(text, true) if self.session.spend(text.len(), &node.span) => {
+                pattern::folded_text(text)
+            }
             NodeKind::Text(..) => Expr::Never,
             NodeKind::Range(low, high) => pattern::range(*low, *high),
             NodeKind::Regex(source, flags) => {
@@ -227,7 +244,9 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
             Text::Done(expr) => expr.clone(),
             // A rule with attributes is never read as text.
             Text::New => {
-                let message = format!("rule `{name}` has attributes, which would be lost in a terminal or a lazy rule");
+                let message = format!(
+                    "rule `{name}` has attributes, which would be lost in a terminal or a lazy rule"
+                );
                 self.refuse(Diagnostic::error(span.clone(), message))
             }
             Text::Open | Text::Failed => Expr::Never,
@@ -246,7 +265,9 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
             };
             match self.session.built(both, limit, Dfa::len) {
                 Ok(both) => all = Some(both),
-                Err(error) => return self.refuse(Diagnostic::error(span.clone(), error.to_string())),
+                Err(error) => {
+                    return self.refuse(Diagnostic::error(span.clone(), error.to_string()));
+                }
             }
         }
         all.map_or(Expr::Never, |dfa| Expr::Automaton(dfa.into()))

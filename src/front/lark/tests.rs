@@ -30,8 +30,7 @@ fn rules_with(lowered: &Lowered, fits: impl Fn(&Attributes) -> bool) -> Vec<&Rul
 
 #[test]
 fn all_errors_have_their_places() {
-    let text =
-        "start: a b\na: \"x\" )\n%import common.INTT\nB: /[/ | /a(?=b)/\nc[lasy]: \"\\q\"\nstart: %regex {\"x\": 1}\n";
+    let text = "start: a b\na: \"x\" )\n%import common.INTT\nB: /[/ | /a(?=b)/\nc[lasy]: \"\\q\"\nstart: %regex {\"x\": 1}\n";
     let want = [(1, 10), (2, 8), (3, 16), (4, 5), (4, 12), (5, 3), (5, 11), (6, 1), (6, 15)];
     assert_eq!(places(text), want);
     assert_eq!(places("start: %lark {\n  start: x\n  y: @z\n}"), [(2, 10), (3, 6)]);
@@ -46,8 +45,9 @@ fn warnings_are_kept() {
 
 #[test]
 fn attributes_are_set() {
-    let lowered =
-        ok("start: v w\nv[capture, temperature=0.5, max_chars=7]: /[0-9]+/\nw[capture=\"x\", max_tokens=3]: v v");
+    let lowered = ok(
+        "start: v w\nv[capture, temperature=0.5, max_chars=7]: /[0-9]+/\nw[capture=\"x\", max_tokens=3]: v v",
+    );
     let budget = |tokens, chars, spent| Some(Budget { tokens, chars, spent });
     let v = rules_with(&lowered, |a| a.capture.as_deref() == Some("v"));
     assert_eq!((v.len(), v[0].attributes.temperature), (1, Some(0.5)));
@@ -56,7 +56,9 @@ fn attributes_are_set() {
     let w = rules_with(&lowered, |a| a.capture.as_deref() == Some("x"));
     assert_eq!(w[0].attributes.budget, budget(Some(3), None, Spent::Finish));
     // With a marker, the text before it is captured, and the rule is cut.
-    let lowered = ok("start: r\nr[capture, suffix=\"!\", stop_capture=\"m\", max_tokens=3]: /[a-z]*/\n%ignore \" \"");
+    let lowered = ok(
+        "start: r\nr[capture, suffix=\"!\", stop_capture=\"m\", max_tokens=3]: /[a-z]*/\n%ignore \" \"",
+    );
     let text = rules_with(&lowered, |a| a.capture.as_deref() == Some("r"));
     let marker = rules_with(&lowered, |a| a.capture.as_deref() == Some("m"));
     let cut = rules_with(&lowered, |a| a.budget == budget(Some(3), None, Spent::Cut));
@@ -74,20 +76,29 @@ fn attributes_are_set() {
 
 #[test]
 fn plain_tools_are_a_dispatch() {
-    let tools =
-        "start: (a | b)* TEXT\nha[lazy]: TEXT \"<a>\"\nhb[suffix=\"<b>\"]: TEXT\na: ha \"1\"\nb: hb \"2\" | hb \"3\"\n";
+    let tools = "start: (a | b)* TEXT\nha[lazy]: TEXT \"<a>\"\nhb[suffix=\"<b>\"]: TEXT\na: ha \"1\"\nb: hb \"2\" | hb \"3\"\n";
     let dispatches = |text: &str| {
         let lowered = ok(&format!("{text}TEXT: /(.|\\n)*/\n"));
-        let is_dispatch = |rule: &Rule| matches!(&rule.body, Expr::Dispatch(d) if d.tags.len() == 3);
+        let is_dispatch =
+            |rule: &Rule| matches!(&rule.body, Expr::Dispatch(d) if d.tags.len() == 3);
         lowered.grammar.rules.iter().filter(|rule| is_dispatch(rule)).count()
     };
     assert_eq!(dispatches(tools), 1);
     // Many tools with one beginning.
     let many: String = (0..3_000).map(|i| format!("t{i}: ha \"{i}\"\n")).collect();
     let list: Vec<String> = (0..3_000).map(|i| format!("t{i}")).collect();
-    let text = format!("start: ({})* TEXT\nTEXT: /(.|\\n)*/\nha[lazy]: TEXT \"<a>\"\n{many}", list.join(" | "));
+    let text = format!(
+        "start: ({})* TEXT\nTEXT: /(.|\\n)*/\nha[lazy]: TEXT \"<a>\"\n{many}",
+        list.join(" | ")
+    );
     let lowered = ok(&text);
-    assert!(lowered.grammar.rules.iter().any(|r| matches!(&r.body, Expr::Dispatch(d) if d.tags.len() == 3_000)));
+    assert!(
+        lowered
+            .grammar
+            .rules
+            .iter()
+            .any(|r| matches!(&r.body, Expr::Dispatch(d) if d.tags.len() == 3_000))
+    );
     // What a dispatch could not report is lowered otherwise.
     assert_eq!(dispatches(&tools.replace("[lazy]", "[lazy, capture]")), 0);
     assert_eq!(dispatches(&tools.replace("ha[lazy]: TEXT", "ha[lazy]: /[a-z]*/")), 0);
@@ -106,7 +117,9 @@ fn special_tokens() {
         SpecialToken::Name("<think>".into()),
     ];
     assert_eq!(lowered.grammar.specials, want);
-    for wrong in ["<[]>", "<[3-1]>", "<[a]>", "<[1,]>", "<[-1]>", "<[99999999999]>", "<[0-4294967295]>"] {
+    for wrong in
+        ["<[]>", "<[3-1]>", "<[a]>", "<[1,]>", "<[-1]>", "<[99999999999]>", "<[0-4294967295]>"]
+    {
         assert_eq!(places(&format!("start: {wrong}")), [(1, 8)], "{wrong}");
     }
 }
@@ -155,14 +168,16 @@ fn large_and_deep_texts_end() {
     let limits = Limits { nodes: 10_000, ..Limits::default() };
     assert!(lower(&format!("start: A0\n{classes}"), &LarkOptions::default(), &limits).is_err());
     // Rules that name each other many times are not walked path by path.
-    let mut fans: String = (0..40).map(|i| format!("r{i}: {}\n", format!("| r{} ", i + 1).repeat(50))).collect();
+    let mut fans: String =
+        (0..40).map(|i| format!("r{i}: {}\n", format!("| r{} ", i + 1).repeat(50))).collect();
     fans.push_str("r40: <|x|>\nstart: r0* /(.|\\n)*/\n");
     let _ = read(&fans);
 }
 
 #[test]
 fn a_grammar_of_many_rules_is_read_quickly() {
-    let mut text: String = (0..3_000).map(|i| format!("r{i}: \"k{i}\" N (r{} | \";\")\n", (i + 1) % 3_000)).collect();
+    let mut text: String =
+        (0..3_000).map(|i| format!("r{i}: \"k{i}\" N (r{} | \";\")\n", (i + 1) % 3_000)).collect();
     text.push_str("start: r0\nN: /[0-9]+/\n%ignore /[ \\t]+/\n");
     assert!(ok(&text).grammar.rules.len() >= 3_000);
 }

@@ -137,8 +137,8 @@ impl<'t> Lexer<'t, '_> {
                 self.push(Kind::Name(name), start);
             }
             c if c.is_ascii_digit() => self.number(start),
-            ':' | ',' | '.' | '(' | ')' | '[' | ']' | '{' | '}' | '|' | '~' | '?' | '*' | '+' | '&' | '=' | '!'
-            | '-' => {
+            ':' | ',' | '.' | '(' | ')' | '[' | ']' | '{' | '}' | '|' | '~' | '?' | '*' | '+'
+            | '&' | '=' | '!' | '-' => {
                 self.at += 1;
                 self.push(Kind::Sign(c), start);
             }
@@ -194,7 +194,11 @@ impl<'t> Lexer<'t, '_> {
         }
         let Some(end) = end else {
             self.take(|c| c != '\n');
-            return self.error(start, "a regular expression without end", "expected `/` on this line");
+            return self.error(
+                start,
+                "a regular expression without end",
+                "expected `/` on this line",
+            );
         };
         let pattern = &self.text[start + 1..start + end];
         self.at = start + end + 1;
@@ -228,8 +232,11 @@ impl<'t> Lexer<'t, '_> {
 
     /// An escape behind its backslash.
     fn escape(&mut self) -> Result<char, &'static str> {
-        const EXPECTED: &str = "known are \\n \\r \\t \\b \\f \\v \\a \\0 \\\\ \\\" \\' \\/ \\xHH \\uHHHH \\UHHHHHHHH";
-        let Some(c) = self.rest().chars().next().filter(|&c| c != '\n') else { return Err(EXPECTED) };
+        const EXPECTED: &str =
+            "known are \\n \\r \\t \\b \\f \\v \\a \\0 \\\\ \\\" \\' \\/ \\xHH \\uHHHH \\UHHHHHHHH";
+        let Some(c) = self.rest().chars().next().filter(|&c| c != '\n') else {
+            return Err(EXPECTED);
+        };
         self.at += c.len_utf8();
         Ok(match c {
             'n' => '\n',
@@ -268,7 +275,9 @@ impl<'t> Lexer<'t, '_> {
 
     fn hex(&mut self, digits: usize) -> Result<u32, &'static str> {
         let found = self.rest().get(..digits).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
-        let code = found.and_then(|d| u32::from_str_radix(d, 16).ok()).ok_or("expected hexadecimal digits")?;
+        let code = found
+            .and_then(|d| u32::from_str_radix(d, 16).ok())
+            .ok_or("expected hexadecimal digits")?;
         self.at += digits;
         Ok(code)
     }
@@ -276,7 +285,8 @@ impl<'t> Lexer<'t, '_> {
     fn special(&mut self) {
         let start = self.at;
         let rest = self.rest();
-        let end = rest[1..].find(|c: char| c == '>' || c == '<' || c.is_whitespace()).map(|n| n + 1);
+        let end =
+            rest[1..].find(|c: char| c == '>' || c == '<' || c.is_whitespace()).map(|n| n + 1);
         match end.filter(|&end| rest[end..].starts_with('>') && end > 1) {
             Some(end) => {
                 self.at += end + 1;
@@ -307,8 +317,10 @@ impl<'t> Lexer<'t, '_> {
                 }
                 None => {
                     self.at = self.text.len();
-                    self.diagnostics
-                        .push(Diagnostic::error(json..json + 1, "a JSON value without end").label("opened here"));
+                    self.diagnostics.push(
+                        Diagnostic::error(json..json + 1, "a JSON value without end")
+                            .label("opened here"),
+                    );
                 }
             }
         }

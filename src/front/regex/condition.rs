@@ -38,7 +38,11 @@ struct Way {
 }
 
 /// The texts without marks. Minimal. Fails past `limit` states.
-pub(super) fn checked(marked: &Dfa, conditions: &[Condition], limit: usize) -> Result<Dfa, TooLarge> {
+pub(super) fn checked(
+    marked: &Dfa,
+    conditions: &[Condition],
+    limit: usize,
+) -> Result<Dfa, TooLarge> {
     let begins_with_word = begins_with_word();
     let others = begins_with_word.complement(&SCALARS, limit)?;
     // The first two are for boundaries.
@@ -53,7 +57,10 @@ pub(super) fn checked(marked: &Dfa, conditions: &[Condition], limit: usize) -> R
             }
         });
     }
-    let free = rests.iter().map(|dfa| (0..dfa.len() as u32).map(|state| is_free(dfa, state)).collect()).collect();
+    let free = rests
+        .iter()
+        .map(|dfa| (0..dfa.len() as u32).map(|state| is_free(dfa, state)).collect())
+        .collect();
     let boundaries = asked.iter().any(|asked| matches!(asked, Asked::Boundary(_)));
     Check { marked, rests, asked, free, boundaries, limit }.run()
 }
@@ -97,7 +104,8 @@ impl Check<'_> {
                 if next.is_empty() {
                     continue;
                 }
-                let word = self.boundaries && WORD.iter().any(|&(first, last)| (first..=last).contains(&lo));
+                let word = self.boundaries
+                    && WORD.iter().any(|&(first, last)| (first..=last).contains(&lo));
                 let key = (word, self.closed(next, word)?);
                 let to = match known.get(&key) {
                     Some(&to) => to,
@@ -129,18 +137,26 @@ impl Check<'_> {
         cuts.sort_unstable();
         cuts.dedup();
         let ranges = cuts.windows(2).map(|pair| (pair[0], pair[1] - 1));
-        ranges.filter(|&(lo, _)| SCALARS.iter().any(|&(first, last)| (first..=last).contains(&lo))).collect()
+        ranges
+            .filter(|&(lo, _)| SCALARS.iter().any(|&(first, last)| (first..=last).contains(&lo)))
+            .collect()
     }
 
     fn is_final(&self, ways: &[Way]) -> bool {
         ways.iter().any(|way| {
             self.marked.is_final(way.state)
-                && way.rests.iter().all(|&(which, state)| self.rests[which as usize].is_final(state))
+                && way
+                    .rests
+                    .iter()
+                    .all(|&(which, state)| self.rests[which as usize].is_final(state))
         })
     }
 
     fn step(&self, way: &Way, symbol: u32) -> Option<Way> {
-        let mut next = Way { state: self.marked.next(way.state, symbol)?, rests: Vec::with_capacity(way.rests.len()) };
+        let mut next = Way {
+            state: self.marked.next(way.state, symbol)?,
+            rests: Vec::with_capacity(way.rests.len()),
+        };
         for &(which, state) in &way.rests {
             let state = self.rests[which as usize].next(state, symbol)?;
             if !self.free[which as usize][state as usize] {
@@ -158,12 +174,16 @@ impl Check<'_> {
         let mut pending = ways;
         while let Some(way) = pending.pop() {
             fuel::spend(2 + out.len() * (1 + way.rests.len()))?;
-            let implies = |a: &Way, b: &Way| a.state == b.state && a.rests.iter().all(|rest| b.rests.contains(rest));
+            let implies = |a: &Way, b: &Way| {
+                a.state == b.state && a.rests.iter().all(|rest| b.rests.contains(rest))
+            };
             if out.iter().any(|other| implies(other, &way)) {
                 continue;
             }
             out.retain(|other| !implies(&way, other));
-            for e in self.marked.edges(way.state).iter().filter(|e| (FIRST_MARK..0xE000).contains(&e.lo)) {
+            for e in
+                self.marked.edges(way.state).iter().filter(|e| (FIRST_MARK..0xE000).contains(&e.lo))
+            {
                 for mark in e.lo..=e.hi.min(FIRST_MARK + self.asked.len() as u32 - 1) {
                     let which = match self.asked[(mark - FIRST_MARK) as usize] {
                         Asked::Rest(which) => which,

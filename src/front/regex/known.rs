@@ -56,7 +56,14 @@ pub(crate) fn known(source: &str, limits: &Limits) -> Result<Arc<Known>, RegexEr
     let pattern = Pattern::parse(source, limits)?;
     let bytes = AtomicUsize::new(2 * source.len() + NODE * size(&pattern.hir, limits.nodes));
     let (search, complement) = (Mutex::default(), Mutex::default());
-    let known = Arc::new(Known { source: source.into(), limits: within, pattern, search, complement, bytes });
+    let known = Arc::new(Known {
+        source: source.into(),
+        limits: within,
+        pattern,
+        search,
+        complement,
+        bytes,
+    });
     known.charge(0);
     Ok(known)
 }
@@ -129,7 +136,8 @@ mod tests {
         assert!(pattern.search_dfa(8).is_err(), "what was built under another limit");
         assert!(known("^a{30}$", &Limits { source_bytes: 3, ..limits.clone() }).is_err());
         assert!(
-            known("^(((a{30})))$", &limits).is_ok() && known("^(((a{30})))$", &Limits { depth: 2, ..limits }).is_err()
+            known("^(((a{30})))$", &limits).is_ok()
+                && known("^(((a{30})))$", &Limits { depth: 2, ..limits }).is_err()
         );
     }
 }

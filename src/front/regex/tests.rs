@@ -90,16 +90,27 @@ fn ecma_meanings() {
 
 #[test]
 fn refusals_name_the_position() {
-    for (source, offset) in
-        [("é(?<=a)", 2), (r"(a)\1", 3), (r"\k<x>", 0), ("(?m)a", 2), (r"\ud800", 0), ("a++", 1), (r"a\Z", 1)]
-    {
+    for (source, offset) in [
+        ("é(?<=a)", 2),
+        (r"(a)\1", 3),
+        (r"\k<x>", 0),
+        ("(?m)a", 2),
+        (r"\ud800", 0),
+        ("a++", 1),
+        (r"a\Z", 1),
+    ] {
         match Pattern::parse(source, &Limits::default()) {
             Err(RegexError::Unsupported { offset: at, .. }) => assert_eq!(at, offset, "{source}"),
             other => panic!("{source}: {other:?}"),
         }
     }
-    for source in ["a**", "*", "a{3,2}", "(", ")", "[b-a]", "[a", "^*", r"\xZZ", r"\p{Nonsense}", "(?:", "\\"] {
-        assert!(matches!(Pattern::parse(source, &Limits::default()), Err(RegexError::Syntax { .. })), "{source}");
+    for source in
+        ["a**", "*", "a{3,2}", "(", ")", "[b-a]", "[a", "^*", r"\xZZ", r"\p{Nonsense}", "(?:", "\\"]
+    {
+        assert!(
+            matches!(Pattern::parse(source, &Limits::default()), Err(RegexError::Syntax { .. })),
+            "{source}"
+        );
     }
 }
 
@@ -206,15 +217,24 @@ fn one_syntax_for_both_scopes() {
     ] {
         for options in [RegexOptions::default(), RegexOptions::ECMA] {
             match Pattern::with_options(source, &options, &Limits::default()) {
-                Err(RegexError::Unsupported { offset: at, .. }) => assert_eq!(at, offset, "{source}"),
+                Err(RegexError::Unsupported { offset: at, .. }) => {
+                    assert_eq!(at, offset, "{source}")
+                }
                 other => panic!("{source}: {other:?}"),
             }
         }
     }
-    for (source, text) in
-        [(r"^\a$", "\u{7}"), (r"\Aa\z", "a"), ("^(?i)a$", "A"), ("^(?P<x>a)$", "a"), (r"(?=.*b)^ab$", "ab")]
-    {
-        assert!(pattern(source).search_dfa(1_000).unwrap().accepts(text.chars().map(u32::from)), "{source}");
+    for (source, text) in [
+        (r"^\a$", "\u{7}"),
+        (r"\Aa\z", "a"),
+        ("^(?i)a$", "A"),
+        ("^(?P<x>a)$", "a"),
+        (r"(?=.*b)^ab$", "ab"),
+    ] {
+        assert!(
+            pattern(source).search_dfa(1_000).unwrap().accepts(text.chars().map(u32::from)),
+            "{source}"
+        );
         assert!(reads(source, RegexOptions::default(), text), "{source}");
     }
     let terminal = RegexOptions { look_around: LookAround::Refused, ..RegexOptions::default() };
@@ -224,13 +244,18 @@ fn one_syntax_for_both_scopes() {
     }
     // Nothing to repeat, also behind flags and anchors; flags without an end.
     for source in ["(?i)*", r"\A*", "(?i", "(?", "(?i-)a", "(?ii)a"] {
-        assert!(Pattern::with_options(source, &RegexOptions::default(), &Limits::default()).is_err(), "{source}");
+        assert!(
+            Pattern::with_options(source, &RegexOptions::default(), &Limits::default()).is_err(),
+            "{source}"
+        );
     }
 }
 
 #[test]
 fn counts_are_not_copies() {
-    for source in ["a{100000}", "(?:[ab]c?){0,100000}", r"^\p{L}{99999,100000}$", "(?:a{1000}b){1000}"] {
+    for source in
+        ["a{100000}", "(?:[ab]c?){0,100000}", r"^\p{L}{99999,100000}$", "(?:a{1000}b){1000}"]
+    {
         let grammar = lower(source, &RegexOptions::default(), &Limits::default()).unwrap();
         assert!(grammar.size() < 5_000, "{source}: {}", grammar.size());
     }
@@ -239,7 +264,9 @@ fn counts_are_not_copies() {
 #[test]
 fn tables_are_bounded() {
     let limits = Limits { nodes: 20_000, ..Limits::default() };
-    for source in [r"\p{L}".repeat(1_000), r"\P{L}".repeat(30), "[a-cé]".repeat(20_000), "abc".repeat(10_000)] {
+    for source in
+        [r"\p{L}".repeat(1_000), r"\P{L}".repeat(30), "[a-cé]".repeat(20_000), "abc".repeat(10_000)]
+    {
         let refused = Pattern::with_options(&source, &RegexOptions::default(), &limits);
         assert!(matches!(refused, Err(RegexError::TooLarge(_))), "{}", &source[..5]);
     }
@@ -253,7 +280,10 @@ fn errors_are_shown_in_the_pattern() {
     assert!(shown.contains("pattern:1:3") && shown.contains("  ^ look-behind"), "{shown}");
     let error = lower("é[b-a]", &RegexOptions::default(), &Limits::default()).unwrap_err();
     let shown = error.diagnostics("pattern", "é[b-a]").to_string();
-    assert!(shown.contains("pattern:1:5") && shown.contains("a class range out of order"), "{shown}");
+    assert!(
+        shown.contains("pattern:1:5") && shown.contains("a class range out of order"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -304,14 +334,19 @@ fn conditions_are_what_another_engine_says() {
 
 #[test]
 fn conditions_that_are_refused() {
-    for (source, at) in [("ab(?=c^)", 5), (r"(?!\ba)", 3), ("a(?<=b)", 1), ("a(?=(?<!b))", 4), (r"(?=(?!\b))", 6)] {
+    for (source, at) in
+        [("ab(?=c^)", 5), (r"(?!\ba)", 3), ("a(?<=b)", 1), ("a(?=(?<!b))", 4), (r"(?=(?!\b))", 6)]
+    {
         match Pattern::parse(source, &Limits::default()) {
             Err(RegexError::Unsupported { offset, .. }) => assert_eq!(offset, at, "{source}"),
             other => panic!("{source}: {other:?}"),
         }
     }
     for source in ["(?=a", "(?=a)*", "(?=(a)", "a(?=[)"] {
-        assert!(matches!(Pattern::parse(source, &Limits::default()), Err(RegexError::Syntax { .. })), "{source}");
+        assert!(
+            matches!(Pattern::parse(source, &Limits::default()), Err(RegexError::Syntax { .. })),
+            "{source}"
+        );
     }
     // Deep, many, and with many states.
     let deep = format!("{}a{}", "(?=".repeat(5_000), ")".repeat(5_000));

@@ -37,7 +37,8 @@ pub(super) enum Mark {
 }
 
 /// Why look-around is refused in a terminal.
-const TERMINAL: &str = "look-ahead or a word boundary in a terminal, where it would depend on the text around it";
+const TERMINAL: &str =
+    "look-ahead or a word boundary in a terminal, where it would depend on the text around it";
 
 /// Groups that other engines have, by how they begin behind their `(`.
 const FOREIGN_GROUPS: [(&str, &str); 10] = [
@@ -84,10 +85,15 @@ impl Translated {
 /// beside it. Refuses look-behind, backreferences, lone surrogates, other flags and spellings that
 /// other engines read otherwise. Of the options, the scope and the case are the caller's matter.
 pub fn translate(source: &str, options: &RegexOptions) -> Result<Translated, RegexError> {
-    let out =
-        Translated { text: String::with_capacity(source.len() + 8), offsets: Vec::new(), tables: 0, marks: Vec::new() };
+    let out = Translated {
+        text: String::with_capacity(source.len() + 8),
+        offsets: Vec::new(),
+        tables: 0,
+        marks: Vec::new(),
+    };
     let chars = source.char_indices().peekable();
-    let mut shim = Shim { source, chars, out, base: options.dot, options: *options, outer: Vec::new() };
+    let mut shim =
+        Shim { source, chars, out, base: options.dot, options: *options, outer: Vec::new() };
     shim.pattern()?;
     Ok(shim.out)
 }
@@ -259,7 +265,8 @@ impl Shim<'_> {
         let rest = self.rest();
         let Some(end) = rest.find('}') else { return Ok(None) };
         let inside = &rest[..end];
-        let (min, max) = inside.split_once(',').map_or((inside, None), |(min, max)| (min, Some(max)));
+        let (min, max) =
+            inside.split_once(',').map_or((inside, None), |(min, max)| (min, Some(max)));
         let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
         if min.is_empty() || !digits(min) || !max.is_none_or(digits) {
             return Ok(None);
@@ -282,7 +289,10 @@ impl Shim<'_> {
 
     fn group(&mut self, at: usize) -> Result<(), RegexError> {
         let rest = self.rest();
-        let named = ["?<", "?P<"].iter().find_map(|open| rest.strip_prefix(open)).and_then(|name| name.find('>'));
+        let named = ["?<", "?P<"]
+            .iter()
+            .find_map(|open| rest.strip_prefix(open))
+            .and_then(|name| name.find('>'));
         if let Some((_, what)) = FOREIGN_GROUPS.iter().find(|(open, _)| rest.starts_with(open)) {
             return Err(RegexError::Unsupported { offset: at, what });
         }
@@ -343,9 +353,17 @@ impl Shim<'_> {
                     return Err(RegexError::Unsupported { offset: place, what });
                 }
                 Some((place, 'x' | 'U' | 'u' | 'R' | 'a' | 'L')) => {
-                    return Err(RegexError::Unsupported { offset: place, what: "a flag other than i and s" });
+                    return Err(RegexError::Unsupported {
+                        offset: place,
+                        what: "a flag other than i and s",
+                    });
                 }
-                _ => return Err(RegexError::Unsupported { offset: at, what: "an unknown kind of group" }),
+                _ => {
+                    return Err(RegexError::Unsupported {
+                        offset: at,
+                        what: "an unknown kind of group",
+                    });
+                }
             }
             any = true;
         }
@@ -372,7 +390,9 @@ impl Shim<'_> {
                     return self.syntax(at, r"a property escape needs braces: `\p{L}`");
                 };
                 let name = &rest[1..end];
-                if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '=') {
+                if name.is_empty()
+                    || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '=')
+                {
                     return self.syntax(at, "invalid property name");
                 }
                 let inside = format!("\\p{{{name}}}");
@@ -382,7 +402,9 @@ impl Shim<'_> {
             }
             'b' if in_class => Escape::Char(8),
             'b' | 'B' if !in_class => match self.options {
-                RegexOptions { look_around: LookAround::Refused, .. } => return unsupported(TERMINAL),
+                RegexOptions { look_around: LookAround::Refused, .. } => {
+                    return unsupported(TERMINAL);
+                }
                 RegexOptions { case: Case::Insensitive, .. } => {
                     return unsupported("a word boundary where case makes no difference");
                 }
@@ -397,13 +419,17 @@ impl Shim<'_> {
             'f' => Escape::Char(12),
             'r' => Escape::Char(13),
             'c' => match self.chars.next() {
-                Some((_, letter)) if letter.is_ascii_alphabetic() => Escape::Char(u32::from(letter) % 32),
+                Some((_, letter)) if letter.is_ascii_alphabetic() => {
+                    Escape::Char(u32::from(letter) % 32)
+                }
                 _ => return self.syntax(at, "\\c needs a letter"),
             },
             '0' if !self.rest().starts_with(|c: char| c.is_ascii_digit()) => Escape::Char(0),
             '0'..='9' => return unsupported("backreference or octal escape"),
             'k' => return unsupported("backreference"),
-            'x' if self.rest().starts_with('{') => return unsupported(r"`\x{...}`: write `\u{...}`"),
+            'x' if self.rest().starts_with('{') => {
+                return unsupported(r"`\x{...}`: write `\u{...}`");
+            }
             'x' => match self.hex(2) {
                 Some(code) => Escape::Char(code),
                 None => return self.syntax(at, "\\x needs two hexadecimal digits"),
@@ -485,7 +511,11 @@ impl Shim<'_> {
         if self.rest().starts_with(']') {
             self.skip(1);
             // `[]` matches nothing, `[^]` any code point.
-            self.out.text.push_str(if negated { r"[\x{0}-\x{10FFFF}]" } else { r"[^\x{0}-\x{10FFFF}]" });
+            self.out.text.push_str(if negated {
+                r"[\x{0}-\x{10FFFF}]"
+            } else {
+                r"[^\x{0}-\x{10FFFF}]"
+            });
             return Ok(());
         }
         self.out.text.push_str(if negated { "[^" } else { "[" });
@@ -521,7 +551,9 @@ impl Shim<'_> {
                 return self.syntax(at, "an unclosed class");
             };
             match self.class_atom(begin, c)? {
-                Escape::Char(high) if high < low => return self.syntax(begin, "a class range out of order"),
+                Escape::Char(high) if high < low => {
+                    return self.syntax(begin, "a class range out of order");
+                }
                 Escape::Char(high) => {
                     self.out.text.push('-');
                     self.literal(high);

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::model::{Begin, End, Format, GrammarSyntax, JsonSchema, StructuralTag, Style, Tag, TagCount};
+use super::model::{
+    Begin, End, Format, GrammarSyntax, JsonSchema, StructuralTag, Style, Tag, TagCount,
+};
 use super::read::below;
 use super::{
-    StructuralTagError, StructuralTagErrorReason as Reason, StructuralTagErrors, StructuralTagOptions, styles,
+    StructuralTagError, StructuralTagErrorReason as Reason, StructuralTagErrors,
+    StructuralTagOptions, styles,
 };
 use crate::front::diagnostic::Diagnostics;
 use crate::front::ebnf::{self, Dialect, EbnfOptions};
@@ -18,7 +21,9 @@ use crate::fsm::ByteSet;
 use crate::fuel;
 use crate::hash::{HashMap, HashSet};
 use crate::ids::RuleId;
-use crate::ir::{AfterTag, Budget, Dispatch, DispatchEnd, Expr, GrammarBuilder, SpecialToken, Spent, Trigger};
+use crate::ir::{
+    AfterTag, Budget, Dispatch, DispatchEnd, Expr, GrammarBuilder, SpecialToken, Spent, Trigger,
+};
 use crate::limits::Limits;
 
 /// How the format reads regular expressions: as a whole, `.` is any character, classes are ASCII.
@@ -32,7 +37,11 @@ const REGEX: RegexOptions = RegexOptions {
 
 impl StructuralTag {
     /// The grammar of the texts it allows. All errors are reported. Cost: linear, but for the schemas and regular expressions inside.
-    pub fn lower(&self, options: &StructuralTagOptions, limits: &Limits) -> Result<Lowered, StructuralTagErrors> {
+    pub fn lower(
+        &self,
+        options: &StructuralTagOptions,
+        limits: &Limits,
+    ) -> Result<Lowered, StructuralTagErrors> {
         let mut lowering = Lowering {
             builder: GrammarBuilder::new(),
             options,
@@ -86,7 +95,12 @@ impl Lowering<'_> {
         None
     }
 
-    pub(super) fn format(&mut self, format: &Format, pointer: &str, around: &Around) -> Option<Expr> {
+    pub(super) fn format(
+        &mut self,
+        format: &Format,
+        pointer: &str,
+        around: &Around,
+    ) -> Option<Expr> {
         if self.depth >= self.limits.depth {
             let what = format!("nested deeper than {}", self.limits.depth);
             return self.fail(pointer, Reason::Limit(what));
@@ -100,14 +114,22 @@ impl Lowering<'_> {
     fn body(&mut self, format: &Format, pointer: &str, around: &Around) -> Option<Expr> {
         match format {
             Format::ConstString { value } => Some(self.literal(value)),
-            Format::JsonSchema(_) | Format::Regex { .. } | Format::Grammar { .. } => self.closed(format, pointer),
+            Format::JsonSchema(_) | Format::Regex { .. } | Format::Grammar { .. } => {
+                self.closed(format, pointer)
+            }
             Format::AnyText { excludes, max_tokens, max_chars } => {
                 self.any_text(excludes, (*max_tokens, *max_chars), (pointer, around))
             }
-            Format::Sequence { elements } => self.elements(elements, pointer, around).map(Expr::seq),
+            Format::Sequence { elements } => {
+                self.elements(elements, pointer, around).map(Expr::seq)
+            }
             Format::Or { elements } => self.elements(elements, pointer, around).map(Expr::alt),
-            Format::Optional { content } => self.content(content, pointer, around).map(Expr::optional),
-            Format::Plus { content } => Some(Expr::repeat(self.content(content, pointer, around)?, 1, None)),
+            Format::Optional { content } => {
+                self.content(content, pointer, around).map(Expr::optional)
+            }
+            Format::Plus { content } => {
+                Some(Expr::repeat(self.content(content, pointer, around)?, 1, None))
+            }
             Format::Star { content } => self.content(content, pointer, around).map(Expr::star),
             Format::Repeat { min, max, content } => {
                 Some(Expr::repeat(self.content(content, pointer, around)?, *min, *max))
@@ -134,24 +156,36 @@ impl Lowering<'_> {
                 self.dispatch(rules, *repeats, excludes, (pointer, around))
             }
             Format::Token(token) => Some(self.special(tokens::special(token))),
-            Format::ExcludeToken { exclude_tokens } => Some(self.free_token(exclude_tokens, &[], around)),
+            Format::ExcludeToken { exclude_tokens } => {
+                Some(self.free_token(exclude_tokens, &[], around))
+            }
             Format::AnyTokens { exclude_tokens, max_tokens } => {
                 Some(Expr::repeat(self.free_token(exclude_tokens, &[], around), 0, *max_tokens))
             }
-            Format::TokenTriggeredTags { trigger_tokens, tags, exclude_tokens, count } => {
-                self.token_triggered_tags((trigger_tokens, tags), exclude_tokens, *count, (pointer, around))
-            }
+            Format::TokenTriggeredTags { trigger_tokens, tags, exclude_tokens, count } => self
+                .token_triggered_tags(
+                    (trigger_tokens, tags),
+                    exclude_tokens,
+                    *count,
+                    (pointer, around),
+                ),
             Format::TokenDispatch { rules, repeats, exclude_tokens } => {
                 self.token_dispatch(rules, *repeats, exclude_tokens, (pointer, around))
             }
         }
     }
 
-    fn elements(&mut self, elements: &[Format], pointer: &str, around: &Around) -> Option<Vec<Expr>> {
+    fn elements(
+        &mut self,
+        elements: &[Format],
+        pointer: &str,
+        around: &Around,
+    ) -> Option<Vec<Expr>> {
         let elements = elements.iter().enumerate();
         // All of them, so that all errors are found.
-        let all: Vec<Option<Expr>> =
-            elements.map(|(i, element)| self.format(element, &format!("{pointer}/elements/{i}"), around)).collect();
+        let all: Vec<Option<Expr>> = elements
+            .map(|(i, element)| self.format(element, &format!("{pointer}/elements/{i}"), around))
+            .collect();
         all.into_iter().collect()
     }
 
@@ -213,14 +247,19 @@ impl Lowering<'_> {
             Format::Grammar { grammar, syntax } => {
                 let lowered = match syntax {
                     GrammarSyntax::Ebnf => {
-                        let options = EbnfOptions { dialect: Dialect::Xgrammar, ..EbnfOptions::default() };
+                        let options =
+                            EbnfOptions { dialect: Dialect::Xgrammar, ..EbnfOptions::default() };
                         ebnf::lower(grammar, &options, self.limits)
                     }
-                    GrammarSyntax::Lark => lark::lower(grammar, &LarkOptions::default(), self.limits),
+                    GrammarSyntax::Lark => {
+                        lark::lower(grammar, &LarkOptions::default(), self.limits)
+                    }
                 };
                 match lowered {
                     Ok(lowered) => self.builder.import(&lowered.grammar),
-                    Err(errors) => return self.fail(&below(pointer, "grammar"), Reason::Grammar(errors)),
+                    Err(errors) => {
+                        return self.fail(&below(pointer, "grammar"), Reason::Grammar(errors));
+                    }
                 }
             }
             _ => return None,
@@ -238,7 +277,9 @@ impl Lowering<'_> {
             options.whitespace = Whitespace::Flexible { max };
         }
         let lowered = match format.style {
-            Style::Json => json_schema::lower_into(&mut self.builder, &format.schema, &options, self.limits),
+            Style::Json => {
+                json_schema::lower_into(&mut self.builder, &format.schema, &options, self.limits)
+            }
             style => styles::lower(self, style, &format.schema, &options),
         };
         match lowered {
@@ -273,7 +314,8 @@ impl Lowering<'_> {
         };
         let rule = self.builder.rule("text", text);
         if tokens.is_some() || chars.is_some() {
-            self.builder.attributes(rule).budget = Some(Budget { tokens, chars, spent: Spent::Cut });
+            self.builder.attributes(rule).budget =
+                Some(Budget { tokens, chars, spent: Spent::Cut });
         }
         Some(Expr::Ref(rule))
     }
@@ -286,7 +328,9 @@ impl Lowering<'_> {
         }
         self.fail(
             pointer,
-            Reason::Limit(format!("the texts that end or interrupt free text have more than {most} bytes")),
+            Reason::Limit(format!(
+                "the texts that end or interrupt free text have more than {most} bytes"
+            )),
         )
     }
 
@@ -313,7 +357,9 @@ impl Lowering<'_> {
         if let Format::AnyText { excludes, max_tokens: None, max_chars: None } = &tag.content
             && around.token.is_none()
             && whole
-            && !excludes.iter().any(|exclude| around.ends.iter().any(|end| end.contains(exclude.as_str())))
+            && !excludes
+                .iter()
+                .any(|exclude| around.ends.iter().any(|end| end.contains(exclude.as_str())))
         {
             self.bounded(around.ends.iter().chain(excludes).map(String::len), pointer)?;
             let rest = self.text_until(&around.ends, excludes);
@@ -321,7 +367,8 @@ impl Lowering<'_> {
         }
         let content = self.content(&tag.content, pointer, &around)?;
         if !ends.is_empty() && around.ends.is_empty() && unbounded(&tag.content) {
-            let what = "without a text the tag has no end: what is inside goes on as long as it likes";
+            let what =
+                "without a text the tag has no end: what is inside goes on as long as it likes";
             return self.fail(&below(pointer, "end"), Reason::Contradictory(what.into()));
         }
         let end = match &around.token {
@@ -341,7 +388,8 @@ impl Lowering<'_> {
             }
         }
         let excludes = excludes.iter().map(|text| text.clone().into_bytes()).collect();
-        let body = Dispatch { tags, stops, excludes, after: AfterTag::End, end: DispatchEnd::AtStop };
+        let body =
+            Dispatch { tags, stops, excludes, after: AfterTag::End, end: DispatchEnd::AtStop };
         Expr::Ref(self.builder.rule("text", Expr::Dispatch(Box::new(body))))
     }
 
@@ -372,9 +420,13 @@ impl Lowering<'_> {
         (pointer, around): (&str, &Around),
     ) -> Option<Expr> {
         let known = Triggers::new(triggers);
-        let bodies = self.each_tag(tags, pointer, |this, tag, pointer| this.triggered_tag(&known, tag, pointer));
+        let bodies = self
+            .each_tag(tags, pointer, |this, tag, pointer| this.triggered_tag(&known, tag, pointer));
         let mut excludes = excluded(excludes, around);
-        self.bounded(excludes.iter().map(Vec::len).chain(triggers.iter().map(String::len)), pointer)?;
+        self.bounded(
+            excludes.iter().map(Vec::len).chain(triggers.iter().map(String::len)),
+            pointer,
+        )?;
         self.check_excludes(triggers, "triggers", &excludes, pointer)?;
         let bodies: Vec<Triggered<'_>> = bodies?;
         // Nothing follows a trigger that no tag begins with.
@@ -382,8 +434,10 @@ impl Lowering<'_> {
         let idle = triggers.iter().filter(|trigger| !begun.contains(trigger.as_str()));
         excludes.extend(idle.map(|trigger| trigger.clone().into_bytes()));
         let begins = bodies.iter().flat_map(|tag| [Some((tag.trigger, tag.body)), tag.across]);
-        let whole: Vec<Expr> =
-            begins.flatten().map(|(begin, body)| Expr::seq([self.literal(begin), Expr::Ref(body)])).collect();
+        let whole: Vec<Expr> = begins
+            .flatten()
+            .map(|(begin, body)| Expr::seq([self.literal(begin), Expr::Ref(body)]))
+            .collect();
         let whole = Expr::alt(whole);
         if count == TagCount::One {
             return Some(whole);
@@ -393,13 +447,23 @@ impl Lowering<'_> {
         let across: Vec<(&str, RuleId)> = bodies.iter().filter_map(|tag| tag.across).collect();
         let mut watched = self.watched(&plain);
         // As text, they are watched for already.
-        watched.extend(self.watched(&across).into_iter().filter(|(trigger, _)| !matches!(trigger, Trigger::Text(_))));
-        let text = Expr::Ref(self.builder.rule("text-and-tags", dispatch(watched, excludes, after)));
+        watched.extend(
+            self.watched(&across)
+                .into_iter()
+                .filter(|(trigger, _)| !matches!(trigger, Trigger::Text(_))),
+        );
+        let text =
+            Expr::Ref(self.builder.rule("text-and-tags", dispatch(watched, excludes, after)));
         Some(if count == TagCount::AtLeastOne { Expr::seq([whole, text]) } else { text })
     }
 
     /// The one trigger a tag begins with, and the rule of the rest.
-    fn triggered_tag<'t>(&mut self, triggers: &Triggers<'t>, tag: &'t Tag, pointer: &str) -> Option<Triggered<'t>> {
+    fn triggered_tag<'t>(
+        &mut self,
+        triggers: &Triggers<'t>,
+        tag: &'t Tag,
+        pointer: &str,
+    ) -> Option<Triggered<'t>> {
         let at = below(pointer, "begin");
         let Begin::Text(begin) = &tag.begin else {
             let what = "must be a text: it begins with one of the triggers";
@@ -408,7 +472,10 @@ impl Lowering<'_> {
         let mut found = triggers.before(begin);
         let first = match (found.next(), found.next()) {
             (Some(first), None) => first,
-            (None, _) => return self.fail(&at, Reason::Contradictory("begins with none of the triggers".into())),
+            (None, _) => {
+                return self
+                    .fail(&at, Reason::Contradictory("begins with none of the triggers".into()));
+            }
             (Some(first), Some(second)) => {
                 let what = format!("begins with more than one trigger: {first:?} and {second:?}");
                 return self.fail(&at, Reason::Contradictory(what));
@@ -418,7 +485,10 @@ impl Lowering<'_> {
         let body = self.tag(rest, tag, pointer)?;
         let body = self.builder.rule(format!("tag {begin}"), body);
         let specials = self.literals.specials(begin);
-        let across = match specials.iter().find(|(at, name)| (at + 1..at + name.len()).contains(&first.len())) {
+        let across = match specials
+            .iter()
+            .find(|(at, name)| (at + 1..at + name.len()).contains(&first.len()))
+        {
             Some((at, name)) => {
                 let end = at + name.len();
                 let rest = self.literal(&begin[end..]);
@@ -437,7 +507,9 @@ impl Lowering<'_> {
             for (trigger, rest) in self.triggers(trigger) {
                 out.push(match rest {
                     Expr::Empty => (trigger, *body),
-                    rest => (trigger, self.builder.rule("rest", Expr::seq([rest, Expr::Ref(*body)]))),
+                    rest => {
+                        (trigger, self.builder.rule("rest", Expr::seq([rest, Expr::Ref(*body)])))
+                    }
                 });
             }
         }
@@ -445,15 +517,23 @@ impl Lowering<'_> {
     }
 
     /// Complains of triggers that cannot be read to their end.
-    fn check_excludes(&mut self, triggers: &[String], name: &str, excludes: &[Vec<u8>], at: &str) -> Option<()> {
+    fn check_excludes(
+        &mut self,
+        triggers: &[String],
+        name: &str,
+        excludes: &[Vec<u8>],
+        at: &str,
+    ) -> Option<()> {
         let before = self.errors.len();
-        let (whole, within): (HashSet<&[u8]>, _) = (excludes.iter().map(|e| &e[..]).collect(), Within::new(excludes));
+        let (whole, within): (HashSet<&[u8]>, _) =
+            (excludes.iter().map(|e| &e[..]).collect(), Within::new(excludes));
         for (i, trigger) in triggers.iter().enumerate() {
             let bytes = trigger.as_bytes();
             let inside = within.find(&bytes[..bytes.len() - 1]).map(|found| &excludes[found][..]);
             if let Some(text) = inside.or_else(|| whole.get(bytes).copied()) {
                 let text = String::from_utf8_lossy(text);
-                let what = format!("{trigger:?} never comes: the text before it may not contain {text:?}");
+                let what =
+                    format!("{trigger:?} never comes: the text before it may not contain {text:?}");
                 self.fail::<()>(&format!("{at}/{name}/{i}"), Reason::Contradictory(what));
             }
         }
@@ -470,11 +550,16 @@ impl Lowering<'_> {
         let mut all = Vec::with_capacity(rules.len());
         for (i, (pattern, format)) in rules.iter().enumerate() {
             let body = self.format(format, &format!("{pointer}/rules/{i}/1"), around);
-            all.push(body.map(|body| (pattern.as_str(), self.builder.rule(format!("behind {pattern}"), body))));
+            all.push(body.map(|body| {
+                (pattern.as_str(), self.builder.rule(format!("behind {pattern}"), body))
+            }));
         }
         let excludes = excluded(excludes, &Around::default());
         let patterns: Vec<String> = rules.iter().map(|(pattern, _)| pattern.clone()).collect();
-        self.bounded(excludes.iter().map(Vec::len).chain(patterns.iter().map(String::len)), pointer)?;
+        self.bounded(
+            excludes.iter().map(Vec::len).chain(patterns.iter().map(String::len)),
+            pointer,
+        )?;
         self.check_excludes(&patterns, "rules", &excludes, pointer)?;
         let bodies = all.into_iter().collect::<Option<Vec<_>>>()?;
         let after = if repeats { AfterTag::Loop } else { AfterTag::End };
@@ -485,7 +570,8 @@ impl Lowering<'_> {
 
 /// Free text that may end anywhere.
 fn dispatch(tags: Vec<(Trigger, RuleId)>, excludes: Vec<Vec<u8>>, after: AfterTag) -> Expr {
-    let dispatch = Dispatch { tags, stops: Vec::new(), excludes, after, end: DispatchEnd::Anywhere };
+    let dispatch =
+        Dispatch { tags, stops: Vec::new(), excludes, after, end: DispatchEnd::Anywhere };
     Expr::Dispatch(Box::new(dispatch))
 }
 
@@ -502,9 +588,13 @@ fn unbounded(format: &Format) -> bool {
         Format::AnyText { excludes, max_tokens, max_chars } => {
             excludes.is_empty() && max_tokens.is_none() && max_chars.is_none()
         }
-        Format::TriggeredTags { excludes, count, .. } => excludes.is_empty() && *count != TagCount::One,
+        Format::TriggeredTags { excludes, count, .. } => {
+            excludes.is_empty() && *count != TagCount::One
+        }
         Format::Dispatch { excludes, .. } => excludes.is_empty(),
-        Format::AnyTokens { exclude_tokens, max_tokens } => exclude_tokens.is_empty() && max_tokens.is_none(),
+        Format::AnyTokens { exclude_tokens, max_tokens } => {
+            exclude_tokens.is_empty() && max_tokens.is_none()
+        }
         Format::TokenTriggeredTags { count, .. } => *count != TagCount::One,
         Format::TokenDispatch { .. } => true,
         Format::Sequence { elements } => elements.last().is_some_and(unbounded),

@@ -29,7 +29,9 @@ use crate::fuel;
 use crate::limits::Limits;
 use crate::spec::json::JsonError;
 
-pub use model::{Begin, End, Format, GrammarSyntax, JsonSchema, StructuralTag, Style, Tag, TagCount, Token};
+pub use model::{
+    Begin, End, Format, GrammarSyntax, JsonSchema, StructuralTag, Style, Tag, TagCount, Token,
+};
 
 /// How structural tags are lowered.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,7 +113,11 @@ impl fmt::Display for StructuralTagErrors {
 
 /// Reads a document and lowers it to a grammar of the texts it allows. All errors of the document and of the schemas in it are
 /// reported, each with a JSON pointer. Cost: linear, but for the schemas and regular expressions inside.
-pub fn lower(text: &str, options: &StructuralTagOptions, limits: &Limits) -> Result<Lowered, StructuralTagErrors> {
+pub fn lower(
+    text: &str,
+    options: &StructuralTagOptions,
+    limits: &Limits,
+) -> Result<Lowered, StructuralTagErrors> {
     fuel::with_default_budget(
         || limits.compile_budget(text.len()),
         || StructuralTag::parse(text, limits)?.lower(options, limits),

@@ -17,7 +17,10 @@ impl StructuralTag {
     /// * `{"type": "text"}`: any text.
     ///
     /// Cost: linear.
-    pub fn from_response_format(value: &Json, limits: &Limits) -> Result<StructuralTag, StructuralTagErrors> {
+    pub fn from_response_format(
+        value: &Json,
+        limits: &Limits,
+    ) -> Result<StructuralTag, StructuralTagErrors> {
         let mut reader = Reader::new(limits);
         let (value, pointer) = match value.get("response_format") {
             Some(inner) => (inner, "/response_format"),
@@ -35,10 +38,14 @@ impl StructuralTag {
 
 impl Reader {
     fn response_format(&mut self, value: &Json, pointer: &str) -> Option<Format> {
-        let Some(members) = value.as_object() else { return self.wrong(pointer, "must be an object") };
+        let Some(members) = value.as_object() else {
+            return self.wrong(pointer, "must be an object");
+        };
         let at = below(pointer, "type");
         match members.get("type").and_then(Json::as_str) {
-            Some("structural_tag") if members.get("structures").is_some() => self.structures(members, pointer),
+            Some("structural_tag") if members.get("structures").is_some() => {
+                self.structures(members, pointer)
+            }
             Some("structural_tag") => {
                 self.known(members, pointer, &["type", "format"]);
                 match members.get("format") {
@@ -55,7 +62,10 @@ impl Reader {
                 self.known(members, pointer, &["type"]);
                 Some(Format::AnyText { excludes: Vec::new(), max_tokens: None, max_chars: None })
             }
-            _ => self.wrong(&at, "must be \"structural_tag\", \"json_schema\", \"json_object\" or \"text\""),
+            _ => self.wrong(
+                &at,
+                "must be \"structural_tag\", \"json_schema\", \"json_object\" or \"text\"",
+            ),
         }
     }
 
@@ -89,22 +99,38 @@ impl Reader {
             };
             self.known(structure, &at, &["begin", "schema", "end"]);
             let string = |name: &str| structure.get(name).and_then(Json::as_str).map(str::to_owned);
-            let schema = structure.get("schema").filter(|s| matches!(s, Json::Object(_) | Json::Bool(_))).cloned();
+            let schema = structure
+                .get("schema")
+                .filter(|s| matches!(s, Json::Object(_) | Json::Bool(_)))
+                .cloned();
             tags.push(match (string("begin"), schema, string("end")) {
-                (Some(begin), Some(schema), Some(end)) => {
-                    Some(Tag { begin: Begin::Text(begin), content: schema_format(schema), end: End::Text(end) })
+                (Some(begin), Some(schema), Some(end)) => Some(Tag {
+                    begin: Begin::Text(begin),
+                    content: schema_format(schema),
+                    end: End::Text(end),
+                }),
+                _ => {
+                    self.wrong(&at, "must have the strings `begin` and `end` and a schema `schema`")
                 }
-                _ => self.wrong(&at, "must have the strings `begin` and `end` and a schema `schema`"),
             });
         }
         let triggers = members.get("triggers").and_then(Json::as_array).unwrap_or_default();
-        let texts = triggers.iter().map(|t| t.as_str().filter(|t| !t.is_empty()).map(str::to_owned));
+        let texts =
+            triggers.iter().map(|t| t.as_str().filter(|t| !t.is_empty()).map(str::to_owned));
         let triggers = match texts.collect::<Option<Vec<String>>>() {
             Some(texts) if !texts.is_empty() => Some(texts),
-            _ => self.wrong(&below(pointer, "triggers"), "must be a list of strings, neither it nor they empty"),
+            _ => self.wrong(
+                &below(pointer, "triggers"),
+                "must be a list of strings, neither it nor they empty",
+            ),
         };
         let tags = tags.into_iter().collect::<Option<Vec<Tag>>>()?;
-        Some(Format::TriggeredTags { triggers: triggers?, tags, excludes: Vec::new(), count: TagCount::Any })
+        Some(Format::TriggeredTags {
+            triggers: triggers?,
+            tags,
+            excludes: Vec::new(),
+            count: TagCount::Any,
+        })
     }
 }
 

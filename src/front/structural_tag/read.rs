@@ -1,6 +1,8 @@
 //! JSON to structural tags. Unknown types and members are errors; all errors of a document are found at once.
 
-use super::model::{Begin, End, Format, GrammarSyntax, JsonSchema, StructuralTag, Style, Tag, TagCount, Token};
+use super::model::{
+    Begin, End, Format, GrammarSyntax, JsonSchema, StructuralTag, Style, Tag, TagCount, Token,
+};
 use super::{StructuralTagError, StructuralTagErrorReason as Reason, StructuralTagErrors};
 use crate::front::diagnostic::similar;
 use crate::limits::Limits;
@@ -33,7 +35,11 @@ const KINDS: [Kind; 21] = [
     ("token", &["token"], &[]),
     ("exclude_token", &[], &["exclude_tokens"]),
     ("any_tokens", &[], &["exclude_tokens", "max_tokens"]),
-    ("token_triggered_tags", &["trigger_tokens", "tags"], &["exclude_tokens", "at_least_one", "stop_after_first"]),
+    (
+        "token_triggered_tags",
+        &["trigger_tokens", "tags"],
+        &["exclude_tokens", "at_least_one", "stop_after_first"],
+    ),
 ];
 /// How many of [`KINDS`], from the first on, are known by their members alone.
 const GUESSED: usize = 14;
@@ -64,7 +70,8 @@ impl StructuralTag {
 impl<'de> serde::Deserialize<'de> for StructuralTag {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = serde_json::Value::deserialize(deserializer)?;
-        StructuralTag::read(&Json::from(&value), &Limits::default()).map_err(serde::de::Error::custom)
+        StructuralTag::read(&Json::from(&value), &Limits::default())
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -97,7 +104,10 @@ impl Reader {
     }
 
     pub(super) fn wrong<T>(&mut self, pointer: &str, what: impl Into<String>) -> Option<T> {
-        self.errors.push(StructuralTagError { pointer: pointer.to_owned(), reason: Reason::Malformed(what.into()) });
+        self.errors.push(StructuralTagError {
+            pointer: pointer.to_owned(),
+            reason: Reason::Malformed(what.into()),
+        });
         None
     }
 
@@ -118,7 +128,8 @@ impl Reader {
     /// Complains of members that are none of these.
     pub(super) fn known(&mut self, object: &Object, pointer: &str, names: &[&str]) {
         for (name, _) in object.iter().filter(|(name, _)| !names.contains(name)) {
-            let help = similar(name, names.iter().copied()).map(|known| format!("; is `{known}` meant?"));
+            let help =
+                similar(name, names.iter().copied()).map(|known| format!("; is `{known}` meant?"));
             let what = format!("no such member here{}", help.unwrap_or_default());
             self.wrong::<()>(&below(pointer, name), what);
         }
@@ -127,23 +138,35 @@ impl Reader {
     pub(super) fn format(&mut self, value: &Json, pointer: &str, depth: usize) -> Option<Format> {
         if depth > self.depth {
             let what = format!("nested deeper than {}", self.depth);
-            self.errors.push(StructuralTagError { pointer: pointer.to_owned(), reason: Reason::Limit(what) });
+            self.errors.push(StructuralTagError {
+                pointer: pointer.to_owned(),
+                reason: Reason::Limit(what),
+            });
             return None;
         }
-        let Some(object) = value.as_object() else { return self.wrong(pointer, "a format must be an object") };
+        let Some(object) = value.as_object() else {
+            return self.wrong(pointer, "a format must be an object");
+        };
         let kind = match object.get("type") {
             Some(Json::String(name)) => match KINDS.iter().find(|(known, ..)| known == name) {
                 Some(kind) => kind,
                 None => {
                     let help = similar(name, KINDS.iter().map(|(known, ..)| *known));
-                    let help = help.map(|known| format!("; is `{known}` meant?")).unwrap_or_default();
-                    return self.wrong(&below(pointer, "type"), format!("there is no format {name:?}{help}"));
+                    let help =
+                        help.map(|known| format!("; is `{known}` meant?")).unwrap_or_default();
+                    return self.wrong(
+                        &below(pointer, "type"),
+                        format!("there is no format {name:?}{help}"),
+                    );
                 }
             },
             Some(_) => return self.wrong(&below(pointer, "type"), "must be a string"),
             None => match guess(object) {
                 Some(kind) => kind,
-                None => return self.wrong(pointer, "has no `type`, and its members are those of no format"),
+                None => {
+                    return self
+                        .wrong(pointer, "has no `type`, and its members are those of no format");
+                }
             },
         };
         let (name, needed, more) = *kind;
@@ -152,10 +175,16 @@ impl Reader {
     }
 
     /// Whether the members are those needed; unknown ones are complained of.
-    fn members(&mut self, object: &Object, pointer: &str, (needed, more): (&[&str], &[&str])) -> Option<()> {
+    fn members(
+        &mut self,
+        object: &Object,
+        pointer: &str,
+        (needed, more): (&[&str], &[&str]),
+    ) -> Option<()> {
         let names: Vec<&str> = ["type"].iter().chain(needed).chain(more).copied().collect();
         self.known(object, pointer, &names);
-        let missing: Vec<&str> = needed.iter().copied().filter(|name| object.get(name).is_none()).collect();
+        let missing: Vec<&str> =
+            needed.iter().copied().filter(|name| object.get(name).is_none()).collect();
         for name in &missing {
             self.wrong::<()>(pointer, format!("lacks `{name}`"));
         }
@@ -168,8 +197,10 @@ impl Reader {
             "json_schema" | "qwen_xml_parameter" => self.json_schema(kind, object, pointer)?,
             "any_text" => {
                 let excludes = self.excludes(object, pointer);
-                let (tokens, chars) =
-                    (self.budget(object, "max_tokens", pointer), self.budget(object, "max_chars", pointer));
+                let (tokens, chars) = (
+                    self.budget(object, "max_tokens", pointer),
+                    self.budget(object, "max_chars", pointer),
+                );
                 Format::AnyText { excludes: excludes?, max_tokens: tokens?, max_chars: chars? }
             }
             "grammar" => {
@@ -187,23 +218,31 @@ impl Reader {
             "triggered_tags" => {
                 let triggers = self.texts(object, "triggers", pointer, Least::One);
                 let tags = self.tags(object, pointer, depth);
-                let (excludes, count) = (self.excludes(object, pointer), self.count(object, pointer));
-                Format::TriggeredTags { triggers: triggers?, tags: tags?, excludes: excludes?, count: count? }
+                let (excludes, count) =
+                    (self.excludes(object, pointer), self.count(object, pointer));
+                Format::TriggeredTags {
+                    triggers: triggers?,
+                    tags: tags?,
+                    excludes: excludes?,
+                    count: count?,
+                }
             }
             "tags_with_separator" => {
                 let tags = self.tags(object, pointer, depth);
-                let (separator, count) = (self.text(object, "separator", pointer), self.count(object, pointer));
+                let (separator, count) =
+                    (self.text(object, "separator", pointer), self.count(object, pointer));
                 Format::TagsWithSeparator { tags: tags?, separator: separator?, count: count? }
             }
             "dispatch" => {
                 let rules = self.rules(object, pointer, depth, Reader::pattern);
-                let (repeats, excludes) = (self.flag(object, "loop", pointer, true), self.excludes(object, pointer));
+                let (repeats, excludes) =
+                    (self.flag(object, "loop", pointer, true), self.excludes(object, pointer));
                 Format::Dispatch { rules: rules?, repeats: repeats?, excludes: excludes? }
             }
             "token" => Format::Token(self.token(object.get("token")?, &below(pointer, "token"))?),
-            "exclude_token" => {
-                Format::ExcludeToken { exclude_tokens: self.tokens(object, "exclude_tokens", pointer, Least::None)? }
-            }
+            "exclude_token" => Format::ExcludeToken {
+                exclude_tokens: self.tokens(object, "exclude_tokens", pointer, Least::None)?,
+            },
             "any_tokens" => {
                 let exclude_tokens = self.tokens(object, "exclude_tokens", pointer, Least::None);
                 let max_tokens = self.budget(object, "max_tokens", pointer);
@@ -225,7 +264,11 @@ impl Reader {
                 let rules = self.rules(object, pointer, depth, Reader::token);
                 let repeats = self.flag(object, "loop", pointer, true);
                 let exclude_tokens = self.tokens(object, "exclude_tokens", pointer, Least::None);
-                Format::TokenDispatch { rules: rules?, repeats: repeats?, exclude_tokens: exclude_tokens? }
+                Format::TokenDispatch {
+                    rules: rules?,
+                    repeats: repeats?,
+                    exclude_tokens: exclude_tokens?,
+                }
             }
         })
     }
@@ -240,9 +283,14 @@ impl Reader {
             None if older_name => Some(Style::QwenXml),
             None => Some(Style::Json),
             Some(value) => {
-                let known = Style::ALL.iter().find(|(_, name)| value.as_str() == Some(name)).map(|(style, _)| *style);
+                let known = Style::ALL
+                    .iter()
+                    .find(|(_, name)| value.as_str() == Some(name))
+                    .map(|(style, _)| *style);
                 let names = Style::ALL.map(|(_, name)| name).join(", ");
-                known.or_else(|| self.wrong(&below(pointer, "style"), format!("must be one of {names}")))
+                known.or_else(|| {
+                    self.wrong(&below(pointer, "style"), format!("must be one of {names}"))
+                })
             }
         };
         let any_order = self.flag(object, "any_order", pointer, false);
@@ -273,13 +321,17 @@ impl Reader {
     pub(super) fn tag(&mut self, object: &Object, pointer: &str, depth: usize) -> Option<Tag> {
         let begin = match object.get("begin")? {
             Json::String(begin) => Some(Begin::Text(begin.clone())),
-            value => self.token_format(value, &below(pointer, "begin"), "a string or a token").map(Begin::Token),
+            value => self
+                .token_format(value, &below(pointer, "begin"), "a string or a token")
+                .map(Begin::Token),
         };
         let end_at = below(pointer, "end");
         let end = match object.get("end")? {
             Json::String(end) => Some(End::Text(end.clone())),
             Json::Array(_) => self.texts(object, "end", pointer, Least::One).map(End::Texts),
-            value => self.token_format(value, &end_at, "a string, a list of strings or a token").map(End::Token),
+            value => self
+                .token_format(value, &end_at, "a string, a list of strings or a token")
+                .map(End::Token),
         };
         let content = self.format(object.get("content")?, &below(pointer, "content"), depth + 1);
         Some(Tag { begin: begin?, content: content?, end: end? })
@@ -293,7 +345,8 @@ impl Reader {
             let pointer = at(&pointer, i);
             let tag = match item.as_object() {
                 Some(tag) if tag.get("type").is_none_or(|kind| kind.as_str() == Some("tag")) => {
-                    self.members(tag, &pointer, (TAG.1, TAG.2)).and_then(|()| self.tag(tag, &pointer, depth + 1))
+                    self.members(tag, &pointer, (TAG.1, TAG.2))
+                        .and_then(|()| self.tag(tag, &pointer, depth + 1))
                 }
                 _ => self.wrong(&pointer, "must be a tag"),
             };
@@ -320,7 +373,10 @@ impl Reader {
                     let second = self.format(second, &at(&pointer, 1), depth + 1);
                     first.zip(second)
                 }
-                _ => self.wrong(&pointer, "must be a list of two: what is looked for, and the format behind it"),
+                _ => self.wrong(
+                    &pointer,
+                    "must be a list of two: what is looked for, and the format behind it",
+                ),
             });
         }
         out.into_iter().collect()
@@ -337,8 +393,11 @@ impl Reader {
     fn elements(&mut self, object: &Object, pointer: &str, depth: usize) -> Option<Vec<Format>> {
         let pointer = below(pointer, "elements");
         let items = self.list(object.get("elements")?, &pointer, Least::One)?;
-        let read: Vec<Option<Format>> =
-            items.iter().enumerate().map(|(i, item)| self.format(item, &at(&pointer, i), depth + 1)).collect();
+        let read: Vec<Option<Format>> = items
+            .iter()
+            .enumerate()
+            .map(|(i, item)| self.format(item, &at(&pointer, i), depth + 1))
+            .collect();
         read.into_iter().collect()
     }
 
@@ -369,7 +428,13 @@ impl Reader {
         }
     }
 
-    fn texts(&mut self, object: &Object, name: &str, pointer: &str, least: Least) -> Option<Vec<String>> {
+    fn texts(
+        &mut self,
+        object: &Object,
+        name: &str,
+        pointer: &str,
+        least: Least,
+    ) -> Option<Vec<String>> {
         let Some(value) = object.get(name) else { return Some(Vec::new()) };
         let pointer = below(pointer, name);
         let items = self.list(value, &pointer, least)?;
@@ -388,7 +453,13 @@ impl Reader {
         self.texts(object, "excludes", pointer, Least::None)
     }
 
-    fn flag(&mut self, object: &Object, name: &str, pointer: &str, otherwise: bool) -> Option<bool> {
+    fn flag(
+        &mut self,
+        object: &Object,
+        name: &str,
+        pointer: &str,
+        otherwise: bool,
+    ) -> Option<bool> {
         match object.get(name) {
             None => Some(otherwise),
             Some(Json::Bool(flag)) => Some(*flag),
@@ -403,8 +474,11 @@ impl Reader {
     }
 
     fn number(&mut self, value: &Json, pointer: &str) -> Option<u32> {
-        let number = if let Json::Number(number) = value { number.as_str().parse().ok() } else { None };
-        number.or_else(|| self.wrong(pointer, format!("must be a whole number from 0 to {}", u32::MAX)))
+        let number =
+            if let Json::Number(number) = value { number.as_str().parse().ok() } else { None };
+        number.or_else(|| {
+            self.wrong(pointer, format!("must be a whole number from 0 to {}", u32::MAX))
+        })
     }
 
     /// A number, or none where there is no member or `null`.
@@ -424,7 +498,13 @@ impl Reader {
         }
     }
 
-    fn tokens(&mut self, object: &Object, name: &str, pointer: &str, least: Least) -> Option<Vec<Token>> {
+    fn tokens(
+        &mut self,
+        object: &Object,
+        name: &str,
+        pointer: &str,
+        least: Least,
+    ) -> Option<Vec<Token>> {
         let Some(value) = object.get(name) else { return Some(Vec::new()) };
         let pointer = below(pointer, name);
         let items = self.list(value, &pointer, least)?;
@@ -436,7 +516,9 @@ impl Reader {
     /// `{"type": "token", "token": ...}` at a tag's edge.
     fn token_format(&mut self, value: &Json, pointer: &str, expected: &str) -> Option<Token> {
         match value.as_object() {
-            Some(object) if object.get("type").is_none_or(|kind| kind.as_str() == Some("token")) => {
+            Some(object)
+                if object.get("type").is_none_or(|kind| kind.as_str() == Some("token")) =>
+            {
                 self.members(object, pointer, (&["token"], &[]))?;
                 self.token(object.get("token")?, &below(pointer, "token"))
             }
@@ -463,7 +545,10 @@ fn guess(object: &Object) -> Option<&'static Kind> {
     }
     let kind = KINDS[..GUESSED].iter().find(fits)?;
     // Ids are no patterns.
-    let first = object.get("rules").and_then(Json::as_array).and_then(|rules| rules.first()?.as_array()?.first());
+    let first = object
+        .get("rules")
+        .and_then(Json::as_array)
+        .and_then(|rules| rules.first()?.as_array()?.first());
     match (kind.0, first) {
         ("dispatch", Some(Json::Number(_))) if object.get("excludes").is_none() => {
             KINDS.iter().find(|(name, ..)| *name == "token_dispatch")

@@ -3,7 +3,8 @@
 use super::lower::Lowering;
 use super::model::Style;
 use crate::front::json_schema::{
-    self, Elements, Kinds, Parameters, Piece, Raw, Reading, SchemaErrors, SchemaOptions, Syntax, Whitespace,
+    self, Elements, Kinds, Parameters, Piece, Raw, Reading, SchemaErrors, SchemaOptions, Syntax,
+    Whitespace,
 };
 use crate::fsm::ByteSet;
 use crate::ids::RuleId;
@@ -44,7 +45,8 @@ const PLAIN: Member = Member {
     close: "</parameter>",
 };
 
-const STRING_OR_NOT: Words = &[(Kinds::STRING, "true"), (Kinds::from_bits(!Kinds::STRING.bits()), "false")];
+const STRING_OR_NOT: Words =
+    &[(Kinds::STRING, "true"), (Kinds::from_bits(!Kinds::STRING.bits()), "false")];
 
 const TYPES: Words = &[
     (Kinds::STRING, "string"),
@@ -59,7 +61,9 @@ fn member(style: Style) -> Option<Member> {
     Some(match style {
         Style::Json | Style::CohereXml => return None,
         Style::QwenXml => PLAIN,
-        Style::MinimaxXml => Member { open: "<parameter name=\"", no_name: "\"", behind_name: "\">", ..PLAIN },
+        Style::MinimaxXml => {
+            Member { open: "<parameter name=\"", no_name: "\"", behind_name: "\">", ..PLAIN }
+        }
         Style::DeepseekXml => Member {
             open: "<｜DSML｜parameter name=\"",
             no_name: "\"",
@@ -98,10 +102,18 @@ pub(super) fn lower(
 ) -> Result<RuleId, SchemaErrors> {
     let limits = lowering.limits;
     let Some(member) = member(style) else {
-        return json_schema::lower_elements(&mut lowering.builder, schema, options, limits, &cohere());
+        return json_schema::lower_elements(
+            &mut lowering.builder,
+            schema,
+            options,
+            limits,
+            &cohere(),
+        );
     };
     let gap = gap(lowering, options);
-    let words = |words: Words| words.iter().map(|(kinds, word)| (*kinds, word.as_bytes().to_vec())).collect::<Vec<_>>();
+    let words = |words: Words| {
+        words.iter().map(|(kinds, word)| (*kinds, word.as_bytes().to_vec())).collect::<Vec<_>>()
+    };
     let mut pieces = vec![Piece::Fixed(lowering.literal(member.open)), Piece::Name];
     pieces.push(Piece::Fixed(lowering.literal(member.behind_name)));
     if let Some((kinds, behind)) = member.kinds {
@@ -128,7 +140,11 @@ pub(super) fn lower(
         syntax: Syntax::Json,
         other_kinds: words(member.other_kinds),
         name: &|name| {
-            let written = if member.escaped { name.replace('&', "&amp;").replace('"', "&quot;") } else { name.into() };
+            let written = if member.escaped {
+                name.replace('&', "&amp;").replace('"', "&quot;")
+            } else {
+                name.into()
+            };
             (!written.is_empty() && !written.contains(member.no_name)).then_some(written)
         },
     };

@@ -16,9 +16,16 @@ pub(super) fn special(token: &Token) -> SpecialToken {
 
 impl Lowering<'_> {
     /// One token that is none of these and does not end the tag around it.
-    pub(super) fn free_token(&mut self, excluded: &[Token], more: &[&Token], around: &Around) -> Expr {
+    pub(super) fn free_token(
+        &mut self,
+        excluded: &[Token],
+        more: &[&Token],
+        around: &Around,
+    ) -> Expr {
         let mut list: Vec<SpecialToken> = Vec::new();
-        for token in excluded.iter().chain(more.iter().copied()).map(special).chain(around.token.clone()) {
+        for token in
+            excluded.iter().chain(more.iter().copied()).map(special).chain(around.token.clone())
+        {
             if !list.contains(&token) {
                 list.push(token);
             }
@@ -33,17 +40,20 @@ impl Lowering<'_> {
         count: TagCount,
         (pointer, around): (&str, &Around),
     ) -> Option<Expr> {
-        let tags = self.each_tag(tags, pointer, |this, tag, pointer| {
-            let at = below(pointer, "begin");
-            match &tag.begin {
-                Begin::Token(token) if triggers.contains(token) => {
-                    let begin = this.begin(&tag.begin);
-                    this.tag(begin, tag, pointer)
+        let tags =
+            self.each_tag(tags, pointer, |this, tag, pointer| {
+                let at = below(pointer, "begin");
+                match &tag.begin {
+                    Begin::Token(token) if triggers.contains(token) => {
+                        let begin = this.begin(&tag.begin);
+                        this.tag(begin, tag, pointer)
+                    }
+                    Begin::Token(_) => this
+                        .fail(&at, Reason::Contradictory("is none of the trigger tokens".into())),
+                    Begin::Text(_) => this
+                        .fail(&at, Reason::Malformed("must be one of the trigger tokens".into())),
                 }
-                Begin::Token(_) => this.fail(&at, Reason::Contradictory("is none of the trigger tokens".into())),
-                Begin::Text(_) => this.fail(&at, Reason::Malformed("must be one of the trigger tokens".into())),
-            }
-        });
+            });
         let disjoint = self.disjoint(triggers.iter(), excluded, &below(pointer, "trigger_tokens"));
         let tags: Vec<Expr> = tags?;
         disjoint?;
@@ -70,7 +80,8 @@ impl Lowering<'_> {
             let token = self.special(special(token));
             all.push(body.map(|body| Expr::seq([token, body])));
         }
-        let disjoint = self.disjoint(rules.iter().map(|(token, _)| token), excluded, &below(pointer, "rules"));
+        let disjoint =
+            self.disjoint(rules.iter().map(|(token, _)| token), excluded, &below(pointer, "rules"));
         let bodies = all.into_iter().collect::<Option<Vec<Expr>>>()?;
         disjoint?;
         let body = self.shared("behind-token", Expr::alt(bodies));

@@ -4,7 +4,9 @@ use std::fmt;
 
 use serde::ser::Error as _;
 
-use super::model::{Begin, End, Format, GrammarSyntax, JsonSchema, StructuralTag, Tag, TagCount, Token};
+use super::model::{
+    Begin, End, Format, GrammarSyntax, JsonSchema, StructuralTag, Tag, TagCount, Token,
+};
 use crate::spec::json::{Json, Object};
 
 impl StructuralTag {
@@ -24,7 +26,8 @@ impl fmt::Display for StructuralTag {
 /// As [`StructuralTag::to_json`], numbers of schemas as serde has them.
 impl serde::Serialize for StructuralTag {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let value: serde_json::Value = serde_json::from_str(&self.to_string()).map_err(S::Error::custom)?;
+        let value: serde_json::Value =
+            serde_json::from_str(&self.to_string()).map_err(S::Error::custom)?;
         value.serialize(serializer)
     }
 }
@@ -49,7 +52,10 @@ impl Format {
             }
             Format::Regex { pattern } => members.push(("pattern", text(pattern))),
             Format::Sequence { elements } | Format::Or { elements } => {
-                members.push(("elements", Json::Array(elements.iter().map(Format::to_json).collect())));
+                members.push((
+                    "elements",
+                    Json::Array(elements.iter().map(Format::to_json).collect()),
+                ));
             }
             Format::Optional { content } | Format::Plus { content } | Format::Star { content } => {
                 members.push(("content", content.to_json()));
@@ -72,25 +78,36 @@ impl Format {
                 count(*how_many, &mut members);
             }
             Format::Dispatch { rules, repeats, excludes } => {
-                let pair = |(pattern, format): &(String, Format)| Json::Array(vec![text(pattern), format.to_json()]);
+                let pair = |(pattern, format): &(String, Format)| {
+                    Json::Array(vec![text(pattern), format.to_json()])
+                };
                 members.push(("rules", Json::Array(rules.iter().map(pair).collect())));
                 members.push(("loop", Json::Bool(*repeats)));
                 members.push(("excludes", texts(excludes)));
             }
             Format::Token(token) => members.push(("token", token.to_json())),
-            Format::ExcludeToken { exclude_tokens } => members.push(("exclude_tokens", tokens(exclude_tokens))),
+            Format::ExcludeToken { exclude_tokens } => {
+                members.push(("exclude_tokens", tokens(exclude_tokens)))
+            }
             Format::AnyTokens { exclude_tokens, max_tokens } => {
                 members.push(("exclude_tokens", tokens(exclude_tokens)));
                 members.push(("max_tokens", maybe(*max_tokens)));
             }
-            Format::TokenTriggeredTags { trigger_tokens, tags, exclude_tokens, count: how_many } => {
+            Format::TokenTriggeredTags {
+                trigger_tokens,
+                tags,
+                exclude_tokens,
+                count: how_many,
+            } => {
                 members.push(("trigger_tokens", tokens(trigger_tokens)));
                 members.push(("tags", all_tags(tags)));
                 members.push(("exclude_tokens", tokens(exclude_tokens)));
                 count(*how_many, &mut members);
             }
             Format::TokenDispatch { rules, repeats, exclude_tokens } => {
-                let pair = |(token, format): &(Token, Format)| Json::Array(vec![token.to_json(), format.to_json()]);
+                let pair = |(token, format): &(Token, Format)| {
+                    Json::Array(vec![token.to_json(), format.to_json()])
+                };
                 members.push(("rules", Json::Array(rules.iter().map(pair).collect())));
                 members.push(("loop", Json::Bool(*repeats)));
                 members.push(("exclude_tokens", tokens(exclude_tokens)));

@@ -23,8 +23,12 @@ fn accepts(dfa: &Dfa, text: &str) -> bool {
 
 #[test]
 fn expressions_become_their_automata() {
-    let rules = [rule(Expr::alt([Expr::text("ab"), Expr::Ref(RuleId::new(1))])), rule(Expr::text("c"))];
-    let body = Expr::seq([Expr::repeat(Expr::Ref(RuleId::new(0)), 1, Some(2)), Expr::optional(Expr::text("!"))]);
+    let rules =
+        [rule(Expr::alt([Expr::text("ab"), Expr::Ref(RuleId::new(1))])), rule(Expr::text("c"))];
+    let body = Expr::seq([
+        Expr::repeat(Expr::Ref(RuleId::new(0)), 1, Some(2)),
+        Expr::optional(Expr::text("!")),
+    ]);
     let dfa = automaton(&body, &rules, LIMIT).unwrap();
     for yes in ["ab", "c", "abc", "cab", "cc!", "ab!"] {
         assert!(accepts(&dfa, yes), "{yes}");
@@ -37,18 +41,35 @@ fn expressions_become_their_automata() {
 
 #[test]
 fn what_is_not_regular_is_refused() {
-    let recursive = [rule(Expr::optional(Expr::seq([Expr::text("("), Expr::Ref(RuleId::new(0)), Expr::text(")")])))];
+    let recursive = [rule(Expr::optional(Expr::seq([
+        Expr::text("("),
+        Expr::Ref(RuleId::new(0)),
+        Expr::text(")"),
+    ])))];
     let body = Expr::Ref(RuleId::new(0));
-    assert_eq!(automaton(&body, &recursive, LIMIT), Err(NotRegular::Recursive { rule: RuleId::new(0) }));
+    assert_eq!(
+        automaton(&body, &recursive, LIMIT),
+        Err(NotRegular::Recursive { rule: RuleId::new(0) })
+    );
     assert_eq!(automaton(&Expr::Special(SpecialId::new(0)), &[], LIMIT), Err(NotRegular::Special));
-    let captured =
-        [Rule { attributes: Attributes { capture: Some("x".into()), ..Attributes::default() }, ..rule(any()) }];
-    assert_eq!(automaton(&body, &captured, LIMIT), Err(NotRegular::Attributes { rule: RuleId::new(0) }));
+    let captured = [Rule {
+        attributes: Attributes { capture: Some("x".into()), ..Attributes::default() },
+        ..rule(any())
+    }];
+    assert_eq!(
+        automaton(&body, &captured, LIMIT),
+        Err(NotRegular::Attributes { rule: RuleId::new(0) })
+    );
     let large = Expr::repeat(Expr::text("ab"), 2, Some(1_000_000));
-    assert_eq!(automaton(&large, &[], LIMIT), Err(NotRegular::TooLarge(TooLarge::States { limit: LIMIT })));
+    assert_eq!(
+        automaton(&large, &[], LIMIT),
+        Err(NotRegular::TooLarge(TooLarge::States { limit: LIMIT }))
+    );
     // A chain of rules, each twice the next: neither deep recursion nor exponential work.
     let chain: Vec<Rule> = (1..=5000)
-        .map(|i| rule(Expr::seq([Expr::Ref(RuleId::new(i % 5000)), Expr::Ref(RuleId::new(i % 5000))])))
+        .map(|i| {
+            rule(Expr::seq([Expr::Ref(RuleId::new(i % 5000)), Expr::Ref(RuleId::new(i % 5000))]))
+        })
         .collect();
     assert_eq!(automaton(&body, &chain, LIMIT), Err(NotRegular::TooDeep));
 }
@@ -61,7 +82,12 @@ fn shortest_matches_end_at_the_first_end() {
     assert_eq!(lazy.shortest_word(), Some(b"ab".iter().map(|&b| u32::from(b)).collect()));
     assert_eq!(dfa(&any()).shortest(), Dfa::epsilon());
     let free = dfa(&any()).without_prefix(&lazy, &BYTES, LIMIT).unwrap();
-    assert!(accepts(&free, "") && accepts(&free, "ba") && !accepts(&free, "zab") && !accepts(&free, "abz"));
+    assert!(
+        accepts(&free, "")
+            && accepts(&free, "ba")
+            && !accepts(&free, "zab")
+            && !accepts(&free, "abz")
+    );
 }
 
 #[test]
@@ -72,15 +98,23 @@ fn bodies_and_markers_are_told_apart() {
     let pairs = split(&whole, &body, &marker, LIMIT).unwrap();
     let [(before, after)] = &pairs[..] else { panic!("{} pairs", pairs.len()) };
     assert_eq!(*after, marker);
-    assert!(accepts(before, "") && accepts(before, "en") && accepts(before, "enen") && !accepts(before, "end"));
+    assert!(
+        accepts(before, "")
+            && accepts(before, "en")
+            && accepts(before, "enen")
+            && !accepts(before, "end")
+    );
     assert_eq!(before.concat(after, LIMIT).unwrap(), whole);
     // `b` before `b?a`: the shortest match is `ba`, whose marker is `a`.
-    let (body, marker) = (dfa(&Expr::text("b")), dfa(&Expr::seq([Expr::optional(Expr::text("b")), Expr::text("a")])));
+    let (body, marker) = (
+        dfa(&Expr::text("b")),
+        dfa(&Expr::seq([Expr::optional(Expr::text("b")), Expr::text("a")])),
+    );
     let whole = body.concat(&marker, LIMIT).unwrap().shortest();
     let pairs = split(&whole, &body, &marker, LIMIT).unwrap();
-    let union = pairs
-        .iter()
-        .fold(Dfa::never(), |all, (a, b)| all.combine(&a.concat(b, LIMIT).unwrap(), Combine::Or, LIMIT).unwrap());
+    let union = pairs.iter().fold(Dfa::never(), |all, (a, b)| {
+        all.combine(&a.concat(b, LIMIT).unwrap(), Combine::Or, LIMIT).unwrap()
+    });
     assert_eq!(union, whole);
     assert!(accepts(&whole, "ba") && accepts(&whole, "bba"));
 }

@@ -11,7 +11,8 @@ pub(super) struct Calls {
 
 impl Calls {
     pub(super) fn of(grammar: &Grammar) -> Calls {
-        let mut calls = Calls { offsets: Vec::with_capacity(grammar.rules.len() + 1), targets: Vec::new() };
+        let mut calls =
+            Calls { offsets: Vec::with_capacity(grammar.rules.len() + 1), targets: Vec::new() };
         calls.offsets.push(0);
         for rule in &grammar.rules {
             rule.body.each_ref(&mut |target| calls.targets.push(target.raw()));
@@ -25,7 +26,8 @@ impl Calls {
     }
 
     pub(super) fn from(&self, rule: u32) -> &[u32] {
-        &self.targets[self.offsets[rule as usize] as usize..self.offsets[rule as usize + 1] as usize]
+        &self.targets
+            [self.offsets[rule as usize] as usize..self.offsets[rule as usize + 1] as usize]
     }
 
     /// The rules that the roots reach, callees before callers except along cycles.
@@ -88,10 +90,12 @@ impl Calls {
         let mut left = vec![true; self.len()];
         // Who calls none that is left goes, over and over; then who is called by none.
         for (forth, back) in [(self, &back), (&back, self)] {
-            let mut open: Vec<usize> =
-                (0..self.len() as u32).map(|r| forth.from(r).iter().filter(|&&c| left[c as usize]).count()).collect();
-            let mut queue: Vec<u32> =
-                (0..self.len() as u32).filter(|&r| left[r as usize] && open[r as usize] == 0).collect();
+            let mut open: Vec<usize> = (0..self.len() as u32)
+                .map(|r| forth.from(r).iter().filter(|&&c| left[c as usize]).count())
+                .collect();
+            let mut queue: Vec<u32> = (0..self.len() as u32)
+                .filter(|&r| left[r as usize] && open[r as usize] == 0)
+                .collect();
             while let Some(rule) = queue.pop() {
                 left[rule as usize] = false;
                 for &caller in back.from(rule) {

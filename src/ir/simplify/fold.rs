@@ -29,7 +29,9 @@ pub(super) fn fold(expr: &mut Expr) -> bool {
     let folded = match expr {
         Expr::Bytes(bytes) if bytes.is_empty() => Some(Expr::Empty),
         Expr::Class(set) => class(set),
-        Expr::Automaton(dfa) if dfa.edge_count() == 0 => Some(if dfa.is_final(0) { Expr::Empty } else { Expr::Never }),
+        Expr::Automaton(dfa) if dfa.edge_count() == 0 => {
+            Some(if dfa.is_final(0) { Expr::Empty } else { Expr::Never })
+        }
         Expr::Seq(parts) => seq(parts),
         Expr::Alt(parts) => alt(parts),
         Expr::Repeat { body, min, max } => repeat(body, min, max, &mut changed),
@@ -169,7 +171,10 @@ fn glance(expr: &Expr) -> u64 {
             Expr::Ref(rule) => rule.hash(hasher),
             Expr::Seq(parts) | Expr::Alt(parts) => {
                 parts.len().hash(hasher);
-                parts.iter().take(if depth > 0 { FEW } else { 0 }).for_each(|p| look(p, depth - 1, hasher));
+                parts
+                    .iter()
+                    .take(if depth > 0 { FEW } else { 0 })
+                    .for_each(|p| look(p, depth - 1, hasher));
             }
             Expr::Repeat { body, min, max } => {
                 (min, max).hash(hasher);
@@ -185,7 +190,9 @@ fn glance(expr: &Expr) -> u64 {
                 first.for_each(|part| look(part, depth - 1, hasher));
             }
             Expr::Except(except) => except.hash(hasher),
-            Expr::Counted(counted) => (counted.min, counted.max, counted.graph.edges.len()).hash(hasher),
+            Expr::Counted(counted) => {
+                (counted.min, counted.max, counted.graph.edges.len()).hash(hasher)
+            }
             Expr::Empty | Expr::Never | Expr::Dispatch(_) | Expr::Deferred(_) => {}
         }
     }
@@ -195,7 +202,12 @@ fn glance(expr: &Expr) -> u64 {
 }
 
 /// Bounds are changed in place (and `changed` set); what is no repeat any more is returned.
-fn repeat(body: &mut Expr, min: &mut u32, max: &mut Option<u32>, changed: &mut bool) -> Option<Expr> {
+fn repeat(
+    body: &mut Expr,
+    min: &mut u32,
+    max: &mut Option<u32>,
+    changed: &mut bool,
+) -> Option<Expr> {
     if max.is_some_and(|max| max < *min) {
         return Some(Expr::Never);
     }
@@ -235,7 +247,9 @@ fn nest((a, b): (u32, Option<u32>), (c, d): (u32, Option<u32>)) -> Option<(u32, 
     // which holds for all later k once it holds for the first one.
     let several = d != Some(c);
     let first = c.max(1);
-    let joins = |k: u32| b.is_none_or(|b| u64::from(k + 1) * u64::from(a) <= u64::from(k) * u64::from(b) + 1);
+    let joins = |k: u32| {
+        b.is_none_or(|b| u64::from(k + 1) * u64::from(a) <= u64::from(k) * u64::from(b) + 1)
+    };
     let dense = !several || ((c > 0 || a <= 1) && (d == Some(1) || joins(first)));
     let low = bounded(c.checked_mul(a))?;
     let high = match (b, d) {
@@ -275,17 +289,23 @@ fn trim(graph: &mut Graph, changed: &mut bool) -> Option<Expr> {
     }
     let edges = graph.edges.len();
     let mut passes = passes.into_iter();
-    graph.edges.retain(|(from, _, to)| passes.next() == Some(true) && reached[*from as usize] && live[*to as usize]);
+    graph.edges.retain(|(from, _, to)| {
+        passes.next() == Some(true) && reached[*from as usize] && live[*to as usize]
+    });
     let mut ends = graph.ends.clone();
     ends.sort_unstable();
     ends.dedup();
     ends.retain(|&end| reached[end as usize]);
     *changed |= edges != graph.edges.len() || ends != graph.ends;
     graph.ends = ends;
-    let kept: Vec<u32> = (0..graph.nodes).filter(|&n| reached[n as usize] && live[n as usize]).collect();
+    let kept: Vec<u32> =
+        (0..graph.nodes).filter(|&n| reached[n as usize] && live[n as usize]).collect();
     if kept.len() < graph.nodes as usize {
         let number = |node: u32| kept.partition_point(|&k| k < node) as u32;
-        graph.edges.iter_mut().for_each(|(from, _, to)| (*from, *to) = (number(*from), number(*to)));
+        graph
+            .edges
+            .iter_mut()
+            .for_each(|(from, _, to)| (*from, *to) = (number(*from), number(*to)));
         graph.ends.iter_mut().for_each(|end| *end = number(*end));
         graph.start = number(graph.start);
         graph.nodes = kept.len() as u32;

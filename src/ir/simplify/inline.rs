@@ -25,7 +25,12 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
     let calls = Calls::of(grammar);
     let (uses, recursive) = (calls.uses(), calls.recursive());
     let budget = grammar.size() / 16 + 8;
-    let mut inliner = Inliner { shapes: vec![None; grammar.rules.len()], uses, budget, rules: &mut grammar.rules };
+    let mut inliner = Inliner {
+        shapes: vec![None; grammar.rules.len()],
+        uses,
+        budget,
+        rules: &mut grammar.rules,
+    };
     let mut tags = vec![false; inliner.rules.len()];
     inliner.rules.iter().for_each(|rule| mark_tags(&rule.body, &mut tags));
     let mut changed = false;
@@ -40,7 +45,10 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
             }
             inliner.rules[i].body = body;
         }
-        let fixed = !inliner.rules[i].attributes.is_empty() || recursive[i] || tags[i] || grammar.start.index() == i;
+        let fixed = !inliner.rules[i].attributes.is_empty()
+            || recursive[i]
+            || tags[i]
+            || grammar.start.index() == i;
         if fixed || inliner.uses[i] == 0 {
             continue;
         }
@@ -94,16 +102,17 @@ pub(super) fn has_text(expr: &Expr, repeated: bool) -> bool {
         Expr::Repeat { body, max, .. } => has_text(body, repeated || max.is_none_or(|max| max > 1)),
         Expr::Graph(graph) => graph.edges.iter().any(|(_, e, _)| has_text(e, true)),
         Expr::Members(members) => members.parts().any(|part| has_text(part, true)),
-        Expr::Automaton(dfa) => {
-            (0..dfa.len() as u32).any(|s| dfa.edges(s).iter().map(|e| e.hi - e.lo + 1).sum::<u32>() as usize >= WIDE)
-        }
+        Expr::Automaton(dfa) => (0..dfa.len() as u32)
+            .any(|s| dfa.edges(s).iter().map(|e| e.hi - e.lo + 1).sum::<u32>() as usize >= WIDE),
         _ => false,
     }
 }
 
 fn mark_tags(expr: &Expr, tags: &mut [bool]) {
     match expr {
-        Expr::Dispatch(dispatch) => dispatch.tags.iter().for_each(|(_, rule)| tags[rule.index()] = true),
+        Expr::Dispatch(dispatch) => {
+            dispatch.tags.iter().for_each(|(_, rule)| tags[rule.index()] = true)
+        }
         Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().for_each(|part| mark_tags(part, tags)),
         Expr::Repeat { body, .. } => mark_tags(body, tags),
         Expr::Graph(graph) => graph.edges.iter().for_each(|(_, e, _)| mark_tags(e, tags)),
@@ -125,7 +134,9 @@ struct Inliner<'g> {
 impl Inliner<'_> {
     /// Writes callees out; `shape` is that of the whole rule. Returns whether anything changed.
     fn substitute(&mut self, expr: &mut Expr, shape: &mut Shape) -> bool {
-        let mut all = |parts: &mut dyn Iterator<Item = &mut Expr>| each(parts, |part| self.substitute(part, shape));
+        let mut all = |parts: &mut dyn Iterator<Item = &mut Expr>| {
+            each(parts, |part| self.substitute(part, shape))
+        };
         match expr {
             Expr::Seq(parts) | Expr::Alt(parts) => all(&mut parts.iter_mut()),
             Expr::Graph(graph) => all(&mut graph.edges.iter_mut().map(|(_, e, _)| e)),
@@ -136,7 +147,8 @@ impl Inliner<'_> {
                 let Some(inner) = self.shapes[i] else { return false };
                 let once = self.uses[i] == 1;
                 let growth = if once { 0 } else { inner.size - 1 };
-                let grown = Shape { size: shape.size + inner.size, depth: shape.depth + inner.depth };
+                let grown =
+                    Shape { size: shape.size + inner.size, depth: shape.depth + inner.depth };
                 if growth > self.budget || grown.size > LARGEST || grown.depth > DEEPEST {
                     return false;
                 }

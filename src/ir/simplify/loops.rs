@@ -64,6 +64,7 @@ fn unwound(parts: Vec<Expr>, own: RuleId) -> Expr {
             _ => bases.push(part),
         }
     }
-    let repeated = |list: Vec<Expr>| if list.is_empty() { Expr::Empty } else { Expr::star(Expr::alt(list)) };
+    let repeated =
+        |list: Vec<Expr>| if list.is_empty() { Expr::Empty } else { Expr::star(Expr::alt(list)) };
     Expr::seq([repeated(before), Expr::alt(bases), repeated(behind)])
 }

@@ -25,7 +25,8 @@ pub(super) fn plan(grammar: &Grammar) -> Option<Vec<RuleId>> {
         return None;
     }
     let mut count = vec![0u32; sorted.len()];
-    let place: Vec<usize> = hashes.iter().map(|hash| sorted.partition_point(|h| h < hash)).collect();
+    let place: Vec<usize> =
+        hashes.iter().map(|hash| sorted.partition_point(|h| h < hash)).collect();
     place.iter().for_each(|&at| count[at] += 1);
     let mut text = Text::default();
     let mut known: hashbrown::HashMap<Box<[u64]>, u32, Seeded> = hashbrown::HashMap::default();
@@ -56,16 +57,21 @@ pub(super) fn plan(grammar: &Grammar) -> Option<Vec<RuleId>> {
     let class = coarsest(&keys, &tail, &position, &head);
     // The first of a class stands for all.
     let mut first: Vec<Option<RuleId>> = vec![None; rules];
-    let stands: Vec<RuleId> =
-        (0..rules).map(|rule| *first[class[rule] as usize].get_or_insert(RuleId::new(rule))).collect();
+    let stands: Vec<RuleId> = (0..rules)
+        .map(|rule| *first[class[rule] as usize].get_or_insert(RuleId::new(rule)))
+        .collect();
     let all = stands.iter().enumerate().all(|(rule, &stand)| stand.index() == rule);
     (!all).then_some(stands)
 }
 
 pub(super) fn apply(grammar: &mut Grammar, stands: &[RuleId]) {
-    grammar.rules.iter_mut().for_each(|rule| rule.body.remap(&|target| stands[target.index()], &|special| special));
+    grammar
+        .rules
+        .iter_mut()
+        .for_each(|rule| rule.body.remap(&|target| stands[target.index()], &|special| special));
     grammar.start = stands[grammar.start.index()];
-    let keep: Vec<bool> = stands.iter().enumerate().map(|(rule, &stand)| stand.index() == rule).collect();
+    let keep: Vec<bool> =
+        stands.iter().enumerate().map(|(rule, &stand)| stand.index() == rule).collect();
     reach::retain(grammar, &keep);
 }
 
@@ -116,7 +122,9 @@ impl<'g> Sink<'g> for Text<'g> {
     }
 
     fn bytes(&mut self, bytes: &[u8]) {
-        self.words.extend(bytes.chunks(8).map(|chunk| chunk.iter().fold(0, |word, &b| word << 8 | u64::from(b))));
+        self.words.extend(
+            bytes.chunks(8).map(|chunk| chunk.iter().fold(0, |word, &b| word << 8 | u64::from(b))),
+        );
     }
 
     fn reference(&mut self, rule: RuleId) {
@@ -130,14 +138,20 @@ impl<'g> Sink<'g> for Text<'g> {
 }
 
 fn write_rule<'g>(rule: &'g Rule, out: &mut impl Sink<'g>) {
-    let Attributes { label, capture, hidden, temperature, budget, scope, element, name } = &rule.attributes;
-    out.word([*hidden, *scope, *element, *name].into_iter().fold(0, |flags, said| flags << 1 | u64::from(said)));
+    let Attributes { label, capture, hidden, temperature, budget, scope, element, name } =
+        &rule.attributes;
+    out.word(
+        [*hidden, *scope, *element, *name]
+            .into_iter()
+            .fold(0, |flags, said| flags << 1 | u64::from(said)),
+    );
     out.word(label.map_or(0, |label| u64::from(label.raw()) + 1));
     for byte in capture.iter().flat_map(|name| name.bytes()) {
         out.word(u64::from(byte) + 1);
     }
     out.word(temperature.map_or(u64::MAX, |t| u64::from(t.to_bits())));
-    let (tokens, chars, spent) = budget.map_or((None, None, 0), |b| (b.tokens, b.chars, b.spent as u64 + 1));
+    let (tokens, chars, spent) =
+        budget.map_or((None, None, 0), |b| (b.tokens, b.chars, b.spent as u64 + 1));
     for bound in [tokens, chars] {
         out.word(bound.map_or(u64::MAX, u64::from));
     }
@@ -199,7 +213,9 @@ fn write<'g>(expr: &'g Expr, out: &mut impl Sink<'g>) {
             mark(out, 12, members.often.len());
             mark(out, 12, members.min as usize);
             out.word(members.max.map_or(0, |max| u64::from(max) + 1));
-            out.word(members.once.iter().fold(0, |bits, member| bits << 1 | u64::from(member.required)));
+            out.word(
+                members.once.iter().fold(0, |bits, member| bits << 1 | u64::from(member.required)),
+            );
             members.parts().for_each(|part| write(part, out));
         }
         Expr::Dispatch(dispatch) => write_dispatch(dispatch, out),

@@ -137,8 +137,12 @@ impl Pass {
     /// As [`Pass::run`], copying the grammar only where that is needed.
     fn run_on(self, grammar: &mut Cow<'_, Grammar>) -> bool {
         match self {
-            Pass::Merge => merge::plan(grammar).map(|plan| merge::apply(grammar.to_mut(), &plan)).is_some(),
-            Pass::Reach => reach::plan(grammar).map(|plan| reach::retain(grammar.to_mut(), &plan)).is_some(),
+            Pass::Merge => {
+                merge::plan(grammar).map(|plan| merge::apply(grammar.to_mut(), &plan)).is_some()
+            }
+            Pass::Reach => {
+                reach::plan(grammar).map(|plan| reach::retain(grammar.to_mut(), &plan)).is_some()
+            }
             _ => self.run(grammar.to_mut()),
         }
     }
@@ -186,16 +190,27 @@ impl Expr {
     /// Nodes, bytes and edges.
     pub(in crate::ir) fn size(&self) -> usize {
         match self {
-            Expr::Empty | Expr::Never | Expr::Class(_) | Expr::Special(_) | Expr::Ref(_) | Expr::Deferred(_) => 1,
+            Expr::Empty
+            | Expr::Never
+            | Expr::Class(_)
+            | Expr::Special(_)
+            | Expr::Ref(_)
+            | Expr::Deferred(_) => 1,
             Expr::Bytes(bytes) => bytes.len().max(1),
             Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().map(Expr::size).sum::<usize>() + 1,
             Expr::Repeat { body, .. } => body.size() + 1,
             Expr::Automaton(dfa) => dfa.edge_count().max(1),
-            Expr::Graph(graph) => graph.nodes as usize + graph.edges.iter().map(|(_, e, _)| e.size()).sum::<usize>(),
-            Expr::Members(members) => members.parts().map(Expr::size).sum::<usize>() + members.once.len() + 1,
+            Expr::Graph(graph) => {
+                graph.nodes as usize + graph.edges.iter().map(|(_, e, _)| e.size()).sum::<usize>()
+            }
+            Expr::Members(members) => {
+                members.parts().map(Expr::size).sum::<usize>() + members.once.len() + 1
+            }
             Expr::Except(except) => except.written_out().size(),
             Expr::Counted(counted) => counted.written_out().size(),
-            Expr::Dispatch(dispatch) => dispatch.tags.len() + dispatch.stops.len() + dispatch.excludes.len() + 1,
+            Expr::Dispatch(dispatch) => {
+                dispatch.tags.len() + dispatch.stops.len() + dispatch.excludes.len() + 1
+            }
         }
     }
 
@@ -238,7 +253,9 @@ impl Expr {
             Expr::Graph(graph) => graph.edges.iter().for_each(|(_, e, _)| e.each_ref(f)),
             Expr::Members(members) => members.parts().for_each(|part| part.each_ref(f)),
             Expr::Except(except) => [except.tail, except.other].into_iter().for_each(f),
-            Expr::Counted(counted) => counted.graph.edges.iter().for_each(|(_, e, _)| e.each_ref(f)),
+            Expr::Counted(counted) => {
+                counted.graph.edges.iter().for_each(|(_, e, _)| e.each_ref(f))
+            }
             Expr::Dispatch(dispatch) => dispatch.tags.iter().for_each(|&(_, rule)| f(rule)),
         }
     }

@@ -6,7 +6,8 @@ use super::{each, fold};
 use crate::ir::{Expr, Grammar};
 
 pub(super) fn run(grammar: &mut Grammar) -> bool {
-    let Some(ranks) = least(grammar, |body, ranks| nullable(body, &Known { ranks, below: NEVER })) else {
+    let Some(ranks) = least(grammar, |body, ranks| nullable(body, &Known { ranks, below: NEVER }))
+    else {
         return false;
     };
     let mut changed = false;
@@ -33,7 +34,9 @@ fn nullable(expr: &Expr, known: &Known<'_>) -> bool {
         Expr::Dispatch(_) | Expr::Deferred(_) => false,
         Expr::Automaton(dfa) => dfa.is_final(0),
         Expr::Ref(rule) => known.ranks[rule.index()] < known.below,
-        Expr::Counted(counted) => counted.min == 0 && counted.graph.ends.contains(&counted.graph.start),
+        Expr::Counted(counted) => {
+            counted.min == 0 && counted.graph.ends.contains(&counted.graph.start)
+        }
         Expr::Except(except) => known.ranks[except.other.index()] < known.below,
         Expr::Seq(parts) => parts.iter().all(|part| nullable(part, known)),
         Expr::Alt(parts) => parts.iter().any(|part| nullable(part, known)),
@@ -41,7 +44,8 @@ fn nullable(expr: &Expr, known: &Known<'_>) -> bool {
         Expr::Repeat { body, min, .. } => *min == 0 || nullable(body, known),
         Expr::Members(members) => members.nullable(),
         Expr::Graph(graph) => {
-            let passes: Vec<bool> = graph.edges.iter().map(|(_, e, _)| nullable(e, known)).collect();
+            let passes: Vec<bool> =
+                graph.edges.iter().map(|(_, e, _)| nullable(e, known)).collect();
             ends(graph, &passes)
         }
     }

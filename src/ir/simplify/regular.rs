@@ -28,7 +28,9 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
     let order = calls.callees_first([grammar.start]);
     for &rule in &order {
         let callees = calls.from(rule);
-        let written = callees.iter().all(|&c| regular[c as usize] && grammar.rules[c as usize].attributes.is_empty());
+        let written = callees
+            .iter()
+            .all(|&c| regular[c as usize] && grammar.rules[c as usize].attributes.is_empty());
         let body = &grammar.rules[rule as usize].body;
         regular[rule as usize] = written && !recursive[rule as usize] && is_plain(body);
         named[rule as usize] = callees.iter().any(|&c| named[c as usize]) || has_name(body);
@@ -37,8 +39,14 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
     let mut changed = false;
     for rule in order {
         let i = rule as usize;
-        let part = callers.from(rule).iter().all(|&caller| regular[caller as usize] && uses[caller as usize] > 0);
-        if !(regular[i] && named[i]) || calls.from(rule).is_empty() || part && grammar.start.index() != i {
+        let part = callers
+            .from(rule)
+            .iter()
+            .all(|&caller| regular[caller as usize] && uses[caller as usize] > 0);
+        if !(regular[i] && named[i])
+            || calls.from(rule).is_empty()
+            || part && grammar.start.index() != i
+        {
             continue;
         }
         let Some(dfa) = whole(&grammar.rules, i) else { continue };
@@ -86,15 +94,24 @@ fn has_name(expr: &Expr) -> bool {
 
 /// Bytes that the state with the most of them reads.
 fn widest(dfa: &Dfa) -> u32 {
-    (0..dfa.len() as u32).map(|s| dfa.edges(s).iter().map(|e| e.hi - e.lo + 1).sum()).max().unwrap_or(0)
+    (0..dfa.len() as u32)
+        .map(|s| dfa.edges(s).iter().map(|e| e.hi - e.lo + 1).sum())
+        .max()
+        .unwrap_or(0)
 }
 
 /// Whether an expression, but for what it calls, is regular, without free text and without long counts.
 fn is_plain(expr: &Expr) -> bool {
     match expr {
-        Expr::Special(_) | Expr::Dispatch(_) | Expr::Members(_) | Expr::Except(_) | Expr::Counted(_) => false,
+        Expr::Special(_)
+        | Expr::Dispatch(_)
+        | Expr::Members(_)
+        | Expr::Except(_)
+        | Expr::Counted(_) => false,
         Expr::Deferred(_) => false,
-        Expr::Repeat { body, min, max } => *min <= MAX_RUNS && max.is_none_or(|max| max <= MAX_RUNS) && is_plain(body),
+        Expr::Repeat { body, min, max } => {
+            *min <= MAX_RUNS && max.is_none_or(|max| max <= MAX_RUNS) && is_plain(body)
+        }
         Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().all(is_plain),
         Expr::Graph(graph) => graph.edges.iter().all(|(_, e, _)| is_plain(e)),
         Expr::Automaton(_) => !has_text(expr, false),

@@ -31,7 +31,8 @@ pub(super) const NEVER: u32 = u32::MAX;
 /// set. Linear for grammars that are not recursive.
 pub(super) fn least(grammar: &Grammar, holds: impl Fn(&Expr, &[u32]) -> bool) -> Option<Vec<u32>> {
     let mut ranks = vec![NEVER; grammar.rules.len()];
-    let mut open: Vec<u32> = Calls::of(grammar).callees_first((0..grammar.rules.len()).map(RuleId::new));
+    let mut open: Vec<u32> =
+        Calls::of(grammar).callees_first((0..grammar.rules.len()).map(RuleId::new));
     let mut budget = MAX_EVALUATIONS * grammar.rules.len();
     let mut next = 0;
     loop {
@@ -55,7 +56,9 @@ pub(super) fn least(grammar: &Grammar, holds: impl Fn(&Expr, &[u32]) -> bool) ->
 fn derives(expr: &Expr, ranks: &[u32]) -> bool {
     match expr {
         Expr::Never => false,
-        Expr::Empty | Expr::Bytes(_) | Expr::Special(_) | Expr::Dispatch(_) | Expr::Deferred(_) => true,
+        Expr::Empty | Expr::Bytes(_) | Expr::Special(_) | Expr::Dispatch(_) | Expr::Deferred(_) => {
+            true
+        }
         Expr::Class(set) => !set.is_empty(),
         Expr::Automaton(dfa) => !dfa.is_empty(),
         Expr::Ref(rule) => ranks[rule.index()] != NEVER,

@@ -23,7 +23,11 @@ impl Parser {
     /// Prediction: gives every called rule its frame and adds where it begins; then interns the configuration.
     pub(super) fn predict(&mut self, done: Done) -> Result<ConfigId, ParserLimit> {
         self.collect_calls();
-        fuel::charge(self.scratch.kernel.len() + 4 * self.scratch.called.len() + 2 * self.scratch.outer.len());
+        fuel::charge(
+            self.scratch.kernel.len()
+                + 4 * self.scratch.called.len()
+                + 2 * self.scratch.outer.len(),
+        );
         if self.program.lacks_rules() {
             return Err(ParserLimit::Deferred);
         }
@@ -44,7 +48,11 @@ impl Parser {
                 self.scratch.slot[called.rule as usize] = UNKNOWN;
                 if called.frame != NOWHERE {
                     let heads = self.program.heads(called.rule);
-                    out.extend(heads.iter().map(|&state| Item { state, count: 0, frame: called.frame }));
+                    out.extend(heads.iter().map(|&state| Item {
+                        state,
+                        count: 0,
+                        frame: called.frame,
+                    }));
                 }
             }
         }
@@ -133,21 +141,28 @@ impl Parser {
                     && callee == slot
                 {
                     let frame = match &group {
-                        Some(g) if g.contains(&caller) => Store::member((caller - g.start) as usize),
+                        Some(g) if g.contains(&caller) => {
+                            Store::member((caller - g.start) as usize)
+                        }
                         _ => self.scratch.called[caller as usize].frame,
                     };
                     if frame == NOWHERE {
                         n += 1;
                         continue;
                     }
-                    entries.push(Item { state: to, count: self.program.count_behind(to, 0), frame });
+                    entries.push(Item {
+                        state: to,
+                        count: self.program.count_behind(to, 0),
+                        frame,
+                    });
                     n += 1;
                 }
                 if group.is_none() {
                     if self.compiled().scopes.role(first.rule) == Some(Role::Element) {
                         self.begin_element(&mut entries);
                     }
-                    let frame = if entries.is_empty() { NOWHERE } else { self.frame_of(&mut entries) };
+                    let frame =
+                        if entries.is_empty() { NOWHERE } else { self.frame_of(&mut entries) };
                     self.scratch.called[at].frame = frame;
                 } else {
                     self.splice(&mut entries);
@@ -246,7 +261,8 @@ impl Parser {
         candidates.dedup();
         candidates.into_iter().find(|&outer| {
             let returns = self.store.returns(outer);
-            let read = |e: &Item| if Store::is_member(e.frame) { Item { frame: outer, ..*e } } else { *e };
+            let read =
+                |e: &Item| if Store::is_member(e.frame) { Item { frame: outer, ..*e } } else { *e };
             fuel::charge(1);
             // Most candidates fail at the first entry.
             if !entries.iter().all(|e| returns.binary_search(&read(e)).is_ok()) {

@@ -98,7 +98,9 @@ fn symbols(text: &str) -> Vec<u32> {
 /// A text that all texts of a value have in common: members by name, and numbers by what they are.
 fn canonical(value: &Value, node: u32) -> String {
     match &value.nodes[node as usize] {
-        Node::Array(items) => format!("[{:?}]", items.iter().map(|&item| canonical(value, item)).collect::<Vec<_>>()),
+        Node::Array(items) => {
+            format!("[{:?}]", items.iter().map(|&item| canonical(value, item)).collect::<Vec<_>>())
+        }
         Node::Object(members) => {
             let members = members.iter().map(|(name, node)| (name, canonical(value, *node)));
             format!("{{{:?}}}", members.collect::<Vec<_>>())
@@ -109,11 +111,14 @@ fn canonical(value: &Value, node: u32) -> String {
 
 /// Follows a text: how it may go on before each symbol and at its end, and whether it says the value. It ends where it cannot.
 fn follow(places: &mut Places, value: &Value, text: &[u32]) -> (Vec<ByteSet>, bool) {
-    let number = |read: usize| LazyCell::new(move || Number::behind(text[..read].iter().rev().copied()));
+    let number =
+        |read: usize| LazyCell::new(move || Number::behind(text[..read].iter().rev().copied()));
     let mut place = Places::begin(value);
     let mut next = vec![places.next(value, place, &number(0))];
     for (read, &symbol) in text.iter().enumerate() {
-        let Some(to) = places.step(value, place, symbol, &number(read)) else { return (next, false) };
+        let Some(to) = places.step(value, place, symbol, &number(read)) else {
+            return (next, false);
+        };
         place = to;
         next.push(places.next(value, place, &number(read + 1)));
         if next[read + 1].is_empty() {

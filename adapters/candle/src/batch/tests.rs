@@ -31,7 +31,8 @@ fn words(batch: &MaskBatch, row: usize) -> &[u32] {
 #[test]
 fn equal_rows_share_a_mask_and_rows_are_the_matchers() {
     let engine = engine();
-    let (yes, any) = (schema(&engine, r#"{"const": true}"#), schema(&engine, r#"{"type": "boolean"}"#));
+    let (yes, any) =
+        (schema(&engine, r#"{"const": true}"#), schema(&engine, r#"{"type": "boolean"}"#));
     let mut matchers = [yes.matcher(), any.matcher(), yes.matcher(), yes.matcher()];
     let mut batch = MaskBatch::for_vocabulary(engine.vocab());
     batch.fill(&engine, &mut matchers).expect("filled");
@@ -98,13 +99,22 @@ fn errors_say_what_is_wrong_and_change_nothing() {
     let mut matcher = any.matcher();
     let mut narrow = MaskBatch::new(7);
     let width = engine.vocab().width();
-    assert_eq!(narrow.fill(&engine, [&mut matcher]), Err(MaskError::Width { engine: width, batch: 7 }));
+    assert_eq!(
+        narrow.fill(&engine, [&mut matcher]),
+        Err(MaskError::Width { engine: width, batch: 7 })
+    );
     let mut batch = MaskBatch::for_vocabulary(engine.vocab());
     batch.fill(&engine, [&mut matcher]).expect("filled");
     let before = words(&batch, 0).to_vec();
-    assert_eq!(batch.refill(&engine, &[1], [&mut matcher]), Err(MaskError::Row { row: 1, rows: 1 }));
+    assert_eq!(
+        batch.refill(&engine, &[1], [&mut matcher]),
+        Err(MaskError::Row { row: 1, rows: 1 })
+    );
     assert_eq!(batch.refill(&engine, &[0, 0], [None, None]), Err(MaskError::Repeated { row: 0 }));
-    assert_eq!(batch.refill(&engine, &[0], [None, None]), Err(MaskError::Matchers { rows: 1, matchers: 2 }));
+    assert_eq!(
+        batch.refill(&engine, &[0], [None, None]),
+        Err(MaskError::Matchers { rows: 1, matchers: 2 })
+    );
     assert_eq!(batch.set(0, &[1]), Err(MaskError::Words { words: width.div_ceil(32), got: 1 }));
     assert_eq!(batch.set(3, &[1]), Err(MaskError::Row { row: 3, rows: 1 }));
     assert_eq!(batch.share(0, 3), Err(MaskError::Row { row: 3, rows: 1 }));

@@ -41,7 +41,10 @@ pub(crate) fn check(geometry: &Geometry, masks: &MaskBatch) -> std::result::Resu
 }
 
 /// Starts to send what has changed.
-pub(crate) fn upload(device: &CudaDevice, masks: &MaskBatch) -> std::result::Result<(), ApplyError> {
+pub(crate) fn upload(
+    device: &CudaDevice,
+    masks: &MaskBatch,
+) -> std::result::Result<(), ApplyError> {
     let mut held = masks.device.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     Upload::of(&mut held, device, masks)?;
     Ok(())
@@ -56,9 +59,15 @@ pub(crate) fn apply(
 ) -> Result<()> {
     let device = storage.device.clone();
     match &mut storage.slice {
-        CudaStorageSlice::F32(logits) => apply_to::<f32>(&device, logits, "louver_apply_f32", geometry, masks, rows),
-        CudaStorageSlice::F16(logits) => apply_to::<f16>(&device, logits, "louver_apply_f16", geometry, masks, rows),
-        CudaStorageSlice::BF16(logits) => apply_to::<bf16>(&device, logits, "louver_apply_bf16", geometry, masks, rows),
+        CudaStorageSlice::F32(logits) => {
+            apply_to::<f32>(&device, logits, "louver_apply_f32", geometry, masks, rows)
+        }
+        CudaStorageSlice::F16(logits) => {
+            apply_to::<f16>(&device, logits, "louver_apply_f16", geometry, masks, rows)
+        }
+        CudaStorageSlice::BF16(logits) => {
+            apply_to::<bf16>(&device, logits, "louver_apply_bf16", geometry, masks, rows)
+        }
         _ => candle_core::bail!("logits are f32, f16 or bf16"),
     }
 }
@@ -140,7 +149,11 @@ struct Choose<'a> {
 }
 
 impl Choose<'_> {
-    fn run<T: Logit + CudaDType>(&self, logits: &CudaSlice<T>, name: &str) -> Result<CudaSlice<u32>> {
+    fn run<T: Logit + CudaDType>(
+        &self,
+        logits: &CudaSlice<T>,
+        name: &str,
+    ) -> Result<CudaSlice<u32>> {
         let Self { device, geometry, masks, .. } = self;
         let mut held = masks.device.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let upload = Upload::of(&mut held, device, masks)?;
@@ -149,7 +162,8 @@ impl Choose<'_> {
         upload.reserve_scratch(masks.len())?;
         upload.arrive()?;
         // Every block ends in an atomic, so a row has no more of them than fill the device.
-        let blocks = vectors::<T>(geometry.ids).div_ceil(THREADS).min(ENOUGH_BLOCKS.div_ceil(masks.len()));
+        let blocks =
+            vectors::<T>(geometry.ids).div_ceil(THREADS).min(ENOUGH_BLOCKS.div_ceil(masks.len()));
         let (stride, ids) = (geometry.stride as u64, geometry.ids as u32);
         let (row_words, width) = (masks.row_words() as u32, masks.width() as u32);
         let each = u32::from(self.temperatures.len() > 1);

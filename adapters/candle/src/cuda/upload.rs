@@ -66,7 +66,12 @@ impl CopyStream {
         // copies wait for `read`, after which no kernel reads `to`.
         #[allow(unsafe_code, reason = "copies on a stream of our own")]
         unsafe {
-            stream::wait_event(self.raw, self.read.cu_event(), sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT).w()?;
+            stream::wait_event(
+                self.raw,
+                self.read.cu_event(),
+                sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT,
+            )
+            .w()?;
             for part in parts {
                 let at = begin + (part.start * size_of::<u32>()) as u64;
                 memcpy_htod_async(at, &from[part], self.raw).w()?;
@@ -135,7 +140,11 @@ impl std::fmt::Debug for Upload {
 
 impl Upload {
     /// What this device has of the batch, after what has changed is on its way.
-    pub(crate) fn of<'u>(held: &'u mut Option<Self>, device: &CudaDevice, masks: &MaskBatch) -> Result<&'u mut Self> {
+    pub(crate) fn of<'u>(
+        held: &'u mut Option<Self>,
+        device: &CudaDevice,
+        masks: &MaskBatch,
+    ) -> Result<&'u mut Self> {
         let fits = |upload: &Self| {
             upload.device.id() == device.id()
                 && masks.len() <= upload.index_room
@@ -161,7 +170,8 @@ impl Upload {
         let buffer = device.alloc_zeros::<u32>(room)?;
         // SAFETY: the memory is zeroed before anything reads it.
         #[allow(unsafe_code, reason = "cudarc hands out pinned memory as it is")]
-        let mut pinned = unsafe { copies.compute.context().alloc_pinned_with_flags::<u32>(room, 0) }.w()?;
+        let mut pinned =
+            unsafe { copies.compute.context().alloc_pinned_with_flags::<u32>(room, 0) }.w()?;
         pinned.as_mut_slice().w()?.fill(0);
         // The buffer is there once the device's stream has come to its allocation.
         copies.used()?;
@@ -198,7 +208,8 @@ impl Upload {
             }
             let words = part.start.max(self.index_room)..part.end.max(self.index_room);
             if !words.is_empty() {
-                let source = &masks.words()[words.start - self.index_room..words.end - self.index_room];
+                let source =
+                    &masks.words()[words.start - self.index_room..words.end - self.index_room];
                 pinned[words].copy_from_slice(source);
             }
         }
@@ -220,7 +231,8 @@ impl Upload {
     pub(crate) fn reserve_scratch(&mut self, rows: usize) -> Result<()> {
         if self.scratch.as_ref().is_none_or(|&(_, _, room)| room < rows) {
             let room = rows.next_power_of_two();
-            self.scratch = Some((self.device.alloc_zeros(room)?, self.device.alloc_zeros(room)?, room));
+            self.scratch =
+                Some((self.device.alloc_zeros(room)?, self.device.alloc_zeros(room)?, room));
         }
         Ok(())
     }

@@ -44,7 +44,8 @@ struct Random(u64);
 
 impl Random {
     fn next(&mut self) -> u32 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as u32
     }
 }
@@ -72,7 +73,8 @@ fn compare<T: Bits>() {
         for &words in if cfg!(miri) { &words[..1] } else { &words } {
             for mask in masks(&mut random, words) {
                 let bits = |row: &[T]| row.iter().map(|x| x.bits()).collect::<Vec<_>>();
-                let (mut slow, mut fast, mut plain, mut checked) = (row.clone(), row.clone(), row.clone(), row.clone());
+                let (mut slow, mut fast, mut plain, mut checked) =
+                    (row.clone(), row.clone(), row.clone(), row.clone());
                 scalar::mask_row(&mut slow, &mask);
                 mask_row(&mut fast, &mask);
                 super::mask(&mut plain, &mask);

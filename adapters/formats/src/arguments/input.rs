@@ -123,7 +123,8 @@ pub(crate) fn write_input(
 
 /// The input in the JSON text of arguments that stand for it.
 pub(crate) fn read_input(arguments: &str) -> Option<String> {
-    let value = louver::spec::json::Json::parse(arguments, &louver::limits::Limits::default()).ok()?;
+    let value =
+        louver::spec::json::Json::parse(arguments, &louver::limits::Limits::default()).ok()?;
     value.get(INPUT).and_then(|input| input.as_str()).map(str::to_owned)
 }
 
@@ -135,7 +136,8 @@ impl Lowering<'_> {
         }
         let lowered = match custom.grammar(&self.request.limits) {
             Ok(None) => {
-                let Lowered { rule, reader } = self.lower_arguments(&CustomTool::schema(), &custom.definition())?;
+                let Lowered { rule, reader } =
+                    self.lower_arguments(&CustomTool::schema(), &custom.definition())?;
                 Ok((rule, reader))
             }
             Ok(Some((grammar, warnings))) => {
@@ -147,7 +149,11 @@ impl Lowering<'_> {
         match lowered {
             Ok((rule, reader)) => {
                 let reader = Reader::Input(Box::new(reader), InputReader::default());
-                Some(self.as_arguments(self.request.tools.len() + k, &custom.name, Lowered { rule, reader }))
+                Some(self.as_arguments(
+                    self.request.tools.len() + k,
+                    &custom.name,
+                    Lowered { rule, reader },
+                ))
             }
             Err(reason) => {
                 self.parts.customs.push(CustomError { pointer: custom.definition(), reason });
@@ -157,7 +163,10 @@ impl Lowering<'_> {
     }
 
     /// Arguments whose one string is a sentence of a grammar.
-    fn input(&mut self, grammar: &louver::ir::Grammar) -> Result<(RuleId, Reader), CustomErrorReason> {
+    fn input(
+        &mut self,
+        grammar: &louver::ir::Grammar,
+    ) -> Result<(RuleId, Reader), CustomErrorReason> {
         let (format, limits) = (self.format, &self.request.limits);
         let at = (&*format.name, limits);
         let quoted = |map: &Homomorphism| -> Result<_, CustomErrorReason> {
@@ -165,13 +174,21 @@ impl Lowering<'_> {
         };
         Ok(match self.style {
             ArgumentStyle::Json => {
-                let text = self.builder.import(&quoted(&Homomorphism::quoted(louver::spec::json::write_string))?);
+                let text = self
+                    .builder
+                    .import(&quoted(&Homomorphism::quoted(louver::spec::json::write_string))?);
                 let body = self.json_object(text);
                 (self.builder.rule("input", body), Reader::default())
             }
             ArgumentStyle::Keywords => {
-                let text = self.builder.import(&quoted(&Homomorphism::quoted(super::write::python_string))?);
-                let body = Expr::seq([Expr::text(&format!("{INPUT}=\"")), Expr::Ref(text), Expr::text("\"")]);
+                let text = self
+                    .builder
+                    .import(&quoted(&Homomorphism::quoted(super::write::python_string))?);
+                let body = Expr::seq([
+                    Expr::text(&format!("{INPUT}=\"")),
+                    Expr::Ref(text),
+                    Expr::text("\""),
+                ]);
                 (self.builder.rule("input", body), Reader::Literal(LiteralReader::keywords()))
             }
             ArgumentStyle::Delimited(mark) => {
@@ -180,7 +197,10 @@ impl Lowering<'_> {
                 let mark_expr = self.marker(mark);
                 let (open, close) = (Expr::text(&format!("{{{INPUT}:")), Expr::text("}"));
                 let body = Expr::seq([open, mark_expr.clone(), Expr::Ref(text), mark_expr, close]);
-                (self.builder.rule("input", body), Reader::Literal(LiteralReader::delimited(&mark.write())))
+                (
+                    self.builder.rule("input", body),
+                    Reader::Literal(LiteralReader::delimited(&mark.write())),
+                )
             }
             ArgumentStyle::Tagged(style) => self.tagged_input(style, grammar, at)?,
         })
@@ -195,7 +215,10 @@ impl Lowering<'_> {
                 (Expr::Empty, Expr::Empty, Expr::text(&" ".repeat(after_colon as usize)))
             }
             Whitespace::Pretty { indent } => {
-                let body = Expr::seq([Expr::text("\n"), Expr::repeat(Expr::text(" "), 0, indent.checked_mul(64))]);
+                let body = Expr::seq([
+                    Expr::text("\n"),
+                    Expr::repeat(Expr::text(" "), 0, indent.checked_mul(64)),
+                ]);
                 (Expr::Ref(self.builder.rule("ws", body)), Expr::Empty, Expr::text(" "))
             }
             Whitespace::Flexible { max } => {
@@ -208,7 +231,8 @@ impl Lowering<'_> {
             }
         };
         let name = Expr::text(&format!("\"{INPUT}\""));
-        let (open, colon, quote, close) = (Expr::text("{"), Expr::text(":"), Expr::text("\""), Expr::text("}"));
+        let (open, colon, quote, close) =
+            (Expr::text("{"), Expr::text(":"), Expr::text("\""), Expr::text("}"));
         let value = [quote.clone(), Expr::Ref(text), quote];
         let before = [open, inner.clone(), name, before_colon, colon, behind_colon];
         Expr::seq(before.into_iter().chain(value).chain([inner, close]))
@@ -220,8 +244,13 @@ impl Lowering<'_> {
         grammar: &louver::ir::Grammar,
         (format, limits): (&str, &louver::limits::Limits),
     ) -> Result<(RuleId, Reader), CustomErrorReason> {
-        let excludes = self.format.excluded_values(style).into_iter().map(String::into_bytes).collect();
-        let frame = Frame { trail: style.trail.clone().into_bytes(), ends: spelled(&style.close), excludes };
+        let excludes =
+            self.format.excluded_values(style).into_iter().map(String::into_bytes).collect();
+        let frame = Frame {
+            trail: style.trail.clone().into_bytes(),
+            ends: spelled(&style.close),
+            excludes,
+        };
         let text = self.builder.import(&CustomTool::framed(grammar, &frame, (format, limits))?);
         let mut parts = vec![self.glue(&style.before)];
         for part in &style.open {
@@ -286,7 +315,8 @@ mod tests {
             let chars: Vec<String> = json.chars().map(String::from).collect();
             for size in 1..=chars.len() {
                 let mut reader = InputReader::default();
-                let read: String = chars.chunks(size).map(|chunk| reader.push(&chunk.concat())).collect();
+                let read: String =
+                    chars.chunks(size).map(|chunk| reader.push(&chunk.concat())).collect();
                 assert_eq!(read + &reader.cut(), text, "{json} by {size}");
             }
         }

@@ -22,11 +22,19 @@ pub fn python_json(value: &Value) -> String {
 struct PythonStyle;
 
 impl Formatter for PythonStyle {
-    fn begin_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+    fn begin_array_value<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
         if first { Ok(()) } else { writer.write_all(b", ") }
     }
 
-    fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+    fn begin_object_key<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
         if first { Ok(()) } else { writer.write_all(b", ") }
     }
 
@@ -42,7 +50,9 @@ impl Formatter for PythonStyle {
 /// Python's `repr` of a float: shortest digits that read back the same, with an exponent below 1e-4 and from 1e16 on.
 fn python_float(value: f64) -> String {
     let scientific = format!("{value:e}");
-    let exponent = scientific.split_once('e').and_then(|(mantissa, e)| Some((mantissa, e.parse::<i32>().ok()?)));
+    let exponent = scientific
+        .split_once('e')
+        .and_then(|(mantissa, e)| Some((mantissa, e.parse::<i32>().ok()?)));
     match exponent {
         Some((mantissa, e)) if !(-4..16).contains(&e) && value != 0.0 => {
             let sign = if e < 0 { '-' } else { '+' };
@@ -65,7 +75,8 @@ mod tests {
 
     #[test]
     fn as_python_writes_it() {
-        let value = json!({"a": [1, 2.0, "é\n\u{7f}\"/"], "b": {}, "c": [], "d": {"e": null, "f": true}});
+        let value =
+            json!({"a": [1, 2.0, "é\n\u{7f}\"/"], "b": {}, "c": [], "d": {"e": null, "f": true}});
         let want = "{\"a\": [1, 2.0, \"é\\n\u{7f}\\\"/\"], \"b\": {}, \"c\": [], \"d\": {\"e\": null, \"f\": true}}";
         assert_eq!(python_json(&value), want);
     }

@@ -177,9 +177,13 @@ impl LiteralReader {
         }
         self.state = State::Quoted(quote);
         match begun[0] {
-            letter @ (b'n' | b't' | b'r' | b'b' | b'f') => self.out.extend_from_slice(&[b'\\', letter]),
+            letter @ (b'n' | b't' | b'r' | b'b' | b'f') => {
+                self.out.extend_from_slice(&[b'\\', letter])
+            }
             b'x' | b'u' => {
-                let digits = std::str::from_utf8(&begun[1..]).ok().and_then(|hex| u32::from_str_radix(hex, 16).ok());
+                let digits = std::str::from_utf8(&begun[1..])
+                    .ok()
+                    .and_then(|hex| u32::from_str_radix(hex, 16).ok());
                 let c = digits.and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
                 c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| self.char_byte(byte));
             }
@@ -195,7 +199,8 @@ impl LiteralReader {
             return;
         }
         // What cannot be the beginning of the end is text.
-        let from = (0..held.len()).find(|&from| mark.starts_with(&held[from..])).unwrap_or(held.len());
+        let from =
+            (0..held.len()).find(|&from| mark.starts_with(&held[from..])).unwrap_or(held.len());
         let rest = held.split_off(from);
         held.into_iter().for_each(|byte| self.char_byte(byte));
         self.state = State::Marked(rest);
@@ -223,7 +228,11 @@ mod tests {
     fn every_cut(make: impl Fn() -> LiteralReader, text: &str, want: &str) {
         for cut in 0..=text.len() {
             let mut reader = make();
-            let parts = [reader.push(&text.as_bytes()[..cut]), reader.push(&text.as_bytes()[cut..]), reader.close()];
+            let parts = [
+                reader.push(&text.as_bytes()[..cut]),
+                reader.push(&text.as_bytes()[cut..]),
+                reader.close(),
+            ];
             assert_eq!(parts.concat(), want, "{text} cut at {cut}");
         }
     }
@@ -233,8 +242,14 @@ mod tests {
         for (text, want) in [
             ("", "{}"),
             ("a=1", r#"{"a": 1}"#),
-            ("a=True, b=[None, False],c={'x': 1.5e3}", r#"{"a": true, "b": [null, false], "c": {"x": 1.5e3}}"#),
-            (r#"s='it"s \'\\\n\x7f\u00e9é', t="""#, "{\"s\": \"it\\\"s '\\\\\\n\u{7f}éé\", \"t\": \"\"}"),
+            (
+                "a=True, b=[None, False],c={'x': 1.5e3}",
+                r#"{"a": true, "b": [null, false], "c": {"x": 1.5e3}}"#,
+            ),
+            (
+                r#"s='it"s \'\\\n\x7f\u00e9é', t="""#,
+                "{\"s\": \"it\\\"s '\\\\\\n\u{7f}éé\", \"t\": \"\"}",
+            ),
             ("a={}, b=[[], {}]", r#"{"a": {}, "b": [[], {}]}"#),
             ("n=-1", r#"{"n": -1}"#),
             ("s='None, x=1'", r#"{"s": "None, x=1"}"#),
@@ -248,7 +263,10 @@ mod tests {
         for (text, want) in [
             ("{}", "{}"),
             (r#"{a:1,b:<|"|>x<|"|>}"#, r#"{"a": 1, "b": "x"}"#),
-            (r#"{a:<|"|><|<|"|>,o:{k:[<|"|>é"\<|"|>,true]}}"#, r#"{"a": "<|", "o": {"k": ["é\"\\", true]}}"#),
+            (
+                r#"{a:<|"|><|<|"|>,o:{k:[<|"|>é"\<|"|>,true]}}"#,
+                r#"{"a": "<|", "o": {"k": ["é\"\\", true]}}"#,
+            ),
         ] {
             every_cut(|| LiteralReader::delimited("<|\"|>"), text, want);
         }

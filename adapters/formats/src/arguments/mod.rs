@@ -17,7 +17,8 @@ pub use write::RenderError;
 pub(crate) use write::{arguments as write, code};
 
 use louver::front::json_schema::{
-    self, LoweredParameters, Parameters, Piece, Raw, Reading, Registry, SchemaError, SchemaErrors, Syntax, Whitespace,
+    self, LoweredParameters, Parameters, Piece, Raw, Reading, Registry, SchemaError, SchemaErrors,
+    Syntax, Whitespace,
 };
 use louver::ids::RuleId;
 use louver::ir::Expr;
@@ -131,7 +132,13 @@ impl Lowering<'_> {
     pub(crate) fn json(&mut self, schema: &Json, pointer: &str) -> Option<RuleId> {
         let (options, limits) = (self.request.schema_options, &self.request.limits);
         let registry = Registry::default();
-        let lowered = json_schema::lower_into_reported(&mut self.builder, schema, &registry, &options, limits);
+        let lowered = json_schema::lower_into_reported(
+            &mut self.builder,
+            schema,
+            &registry,
+            &options,
+            limits,
+        );
         let (rule, relaxed) = self.settle(lowered, pointer)?;
         self.relaxed.extend(relaxed.into_iter().map(|error| rebased(error, pointer)));
         Some(rule)
@@ -143,7 +150,8 @@ impl Lowering<'_> {
         if self.request.tools.len() < tools {
             return None;
         }
-        let deferred = json_schema::defer(schema, &self.request.schema_options, &self.request.limits)?;
+        let deferred =
+            json_schema::defer(schema, &self.request.schema_options, &self.request.limits)?;
         Some(self.builder.rule("value", Expr::Deferred(deferred)))
     }
 
@@ -151,7 +159,9 @@ impl Lowering<'_> {
         match lowered {
             Ok(lowered) => Some(lowered),
             Err(errors) => {
-                self.parts.schemas.extend(errors.0.into_iter().map(|error| rebased(error, pointer)));
+                self.parts
+                    .schemas
+                    .extend(errors.0.into_iter().map(|error| rebased(error, pointer)));
                 None
             }
         }
@@ -163,7 +173,12 @@ impl Lowering<'_> {
     }
 
     /// The same in any style. Arguments are an object, whatever the schema leaves out.
-    pub(crate) fn lower_in(&mut self, style: &ArgumentStyle, schema: &Json, pointer: &str) -> Option<Lowered> {
+    pub(crate) fn lower_in(
+        &mut self,
+        style: &ArgumentStyle,
+        schema: &Json,
+        pointer: &str,
+    ) -> Option<Lowered> {
         let (mut options, limits) = (self.request.schema_options, &self.request.limits);
         let schema = &*self.settle(object::and_object(schema, options.dialect), pointer)?;
         match style {
@@ -183,16 +198,26 @@ impl Lowering<'_> {
                     other_kinds: Vec::new(),
                     name: &|name| keyword(name).then(|| name.to_owned()),
                 };
-                let lowered = json_schema::lower_parameters(&mut self.builder, schema, &options, limits, &style);
+                let lowered = json_schema::lower_parameters(
+                    &mut self.builder,
+                    schema,
+                    &options,
+                    limits,
+                    &style,
+                );
                 let rule = self.settle(lowered, pointer)?.rule;
                 Some(Lowered { rule, reader: Reader::Literal(LiteralReader::keywords()) })
             }
             ArgumentStyle::Delimited(marker) => {
                 let syntax = Syntax::Delimited(self.triggers(marker));
                 options.whitespace = Whitespace::Compact;
-                let lowered = json_schema::lower_syntax(&mut self.builder, schema, &options, limits, &syntax);
+                let lowered =
+                    json_schema::lower_syntax(&mut self.builder, schema, &options, limits, &syntax);
                 let rule = self.settle(lowered, pointer)?;
-                Some(Lowered { rule, reader: Reader::Literal(LiteralReader::delimited(&marker.write())) })
+                Some(Lowered {
+                    rule,
+                    reader: Reader::Literal(LiteralReader::delimited(&marker.write())),
+                })
             }
             ArgumentStyle::Tagged(style) => {
                 let lowered = self.tagged(style, schema, pointer)?;
@@ -202,7 +227,12 @@ impl Lowering<'_> {
         }
     }
 
-    fn tagged(&mut self, style: &TaggedStyle, schema: &Json, pointer: &str) -> Option<LoweredParameters> {
+    fn tagged(
+        &mut self,
+        style: &TaggedStyle,
+        schema: &Json,
+        pointer: &str,
+    ) -> Option<LoweredParameters> {
         let mut member = Vec::new();
         let mut key = None;
         for part in &style.open {
@@ -220,7 +250,8 @@ impl Lowering<'_> {
         member.push(Piece::Value);
         let end = self.heads(&style.close);
         let behind_name = tagged::text_behind_name(style);
-        let excludes = self.format.excluded_values(style).into_iter().map(String::into_bytes).collect();
+        let excludes =
+            self.format.excluded_values(style).into_iter().map(String::into_bytes).collect();
         let style = Parameters {
             open: self.glue(&style.before),
             between: self.glue(&style.between),
@@ -242,7 +273,8 @@ impl Lowering<'_> {
             },
         };
         let (options, limits) = (self.request.schema_options, &self.request.limits);
-        let lowered = json_schema::lower_parameters(&mut self.builder, schema, &options, limits, &style);
+        let lowered =
+            json_schema::lower_parameters(&mut self.builder, schema, &options, limits, &style);
         self.settle(lowered, pointer)
     }
 }
@@ -253,5 +285,7 @@ fn rebased(error: SchemaError, pointer: &str) -> SchemaError {
 
 /// Whether a name can stand before `=`.
 pub(crate) fn keyword(name: &str) -> bool {
-    !name.is_empty() && !name.contains(['=', ',', '(', ')', '"', '\'']) && !name.contains(char::is_whitespace)
+    !name.is_empty()
+        && !name.contains(['=', ',', '(', ')', '"', '\''])
+        && !name.contains(char::is_whitespace)
 }

@@ -19,7 +19,9 @@ pub(crate) fn and_object(schema: &Json, dialect: Dialect) -> Result<Cow<'_, Json
     let names: Option<Vec<&str>> = match members.get("type") {
         None => None,
         Some(Json::String(name)) => Some(vec![name]),
-        Some(Json::Array(names)) => Some(names.iter().map(|name| name.as_str().unwrap_or_default()).collect()),
+        Some(Json::Array(names)) => {
+            Some(names.iter().map(|name| name.as_str().unwrap_or_default()).collect())
+        }
         Some(_) => return Ok(Cow::Borrowed(schema)),
     };
     let old_reference = old_reference(members, dialect);
@@ -29,16 +31,20 @@ pub(crate) fn and_object(schema: &Json, dialect: Dialect) -> Result<Cow<'_, Json
         return Ok(Cow::Borrowed(schema));
     }
     if names.is_some_and(|names| !names.contains(&"object")) {
-        let reason = SchemaErrorReason::Unsatisfiable("arguments are an object, which this type excludes".into());
+        let reason = SchemaErrorReason::Unsatisfiable(
+            "arguments are an object, which this type excludes".into(),
+        );
         let error = SchemaError { pointer: "/type".into(), keyword: "type".into(), reason };
         return Err(SchemaErrors(vec![error]));
     }
     let mut out = vec![("type".to_owned(), Json::String("object".to_owned()))];
-    let replaced = |name: &str| name == "type" || old_reference.is_some() && ["$ref", "allOf"].contains(&name);
+    let replaced =
+        |name: &str| name == "type" || old_reference.is_some() && ["$ref", "allOf"].contains(&name);
     let kept = members.iter().filter(|(name, _)| !replaced(name));
     out.extend(kept.map(|(name, value)| (name.to_owned(), value.clone())));
     if let Some(reference) = old_reference {
-        let reference = Object::new(vec![("$ref".to_owned(), reference.clone())]).unwrap_or_default();
+        let reference =
+            Object::new(vec![("$ref".to_owned(), reference.clone())]).unwrap_or_default();
         out.push(("allOf".to_owned(), Json::Array(vec![Json::Object(reference)])));
     }
     Ok(Cow::Owned(Json::Object(Object::new(out).unwrap_or_default())))

@@ -230,7 +230,10 @@ impl TaggedReader {
             Some(Piece::Kind(words)) => {
                 let Some(Piece::Text(behind)) = self.pieces.get(k + 1) else { return false };
                 let Some(at) = find(&self.buffer, behind) else { return false };
-                let Some((kinds, _)) = words.iter().find(|(_, word)| self.buffer[..at] == **word) else { return false };
+                let Some((kinds, _)) = words.iter().find(|(_, word)| self.buffer[..at] == **word)
+                else {
+                    return false;
+                };
                 self.value = *kinds;
                 self.buffer.drain(..at);
                 self.state = State::Open(k + 1);
@@ -319,8 +322,12 @@ impl TaggedReader {
         }
         match self.buffer.first() {
             None => false,
-            Some(b'[') if self.value.meets(Kinds::ARRAY) => self.decide(State::Json { seen: 0, string: None }),
-            Some(b'{') if self.value.meets(Kinds::OBJECT) => self.decide(State::Json { seen: 0, string: None }),
+            Some(b'[') if self.value.meets(Kinds::ARRAY) => {
+                self.decide(State::Json { seen: 0, string: None })
+            }
+            Some(b'{') if self.value.meets(Kinds::OBJECT) => {
+                self.decide(State::Json { seen: 0, string: None })
+            }
             Some(_) if self.may_be_scalar() => false,
             Some(_) => {
                 self.out.push('"');
@@ -340,11 +347,13 @@ impl TaggedReader {
             return false;
         }
         let text = &self.buffer[..self.buffer.len() - self.held()];
-        let word =
-            |kind, words: &[&str]| self.value.meets(kind) && words.iter().any(|word| word.as_bytes().starts_with(text));
+        let word = |kind, words: &[&str]| {
+            self.value.meets(kind) && words.iter().any(|word| word.as_bytes().starts_with(text))
+        };
         word(Kinds::NULL, &["null"])
             || word(Kinds::BOOLEAN, &["true", "false"])
-            || self.value.meets(Kinds::NUMBER) && text.iter().all(|b| b"0123456789+-.eE".contains(b))
+            || self.value.meets(Kinds::NUMBER)
+                && text.iter().all(|b| b"0123456789+-.eE".contains(b))
     }
 }
 

@@ -50,7 +50,8 @@ pub(crate) fn arguments(
     if *style == ArgumentStyle::Json {
         return Ok(text.to_owned());
     }
-    let value = Json::parse(text, &Limits::default()).map_err(|error| RenderError::NotJson { call, error })?;
+    let value = Json::parse(text, &Limits::default())
+        .map_err(|error| RenderError::NotJson { call, error })?;
     let Json::Object(members) = &value else { return Err(RenderError::NoObject { call }) };
     let mut out = String::new();
     let written = match style {
@@ -67,7 +68,8 @@ pub(crate) fn arguments(
 
 /// The code in a call of a tool that is called with code.
 pub(crate) fn code(call: usize, text: &str) -> Result<String, RenderError> {
-    let value = Json::parse(text, &Limits::default()).map_err(|error| RenderError::NotJson { call, error })?;
+    let value = Json::parse(text, &Limits::default())
+        .map_err(|error| RenderError::NotJson { call, error })?;
     match value.get("code") {
         Some(Json::String(code)) => Ok(code.clone()),
         _ => Err(RenderError::NoObject { call }),
@@ -138,7 +140,11 @@ fn delimited(out: &mut String, value: &Json, mark: &str) -> Result<(), Unwritabl
     Ok(())
 }
 
-fn tagged(out: &mut String, members: &Object, (style, excludes): (&TaggedStyle, &[String])) -> Result<(), Unwritable> {
+fn tagged(
+    out: &mut String,
+    members: &Object,
+    (style, excludes): (&TaggedStyle, &[String]),
+) -> Result<(), Unwritable> {
     let close = style.close.write();
     out.push_str(&style.before.write());
     for (i, (name, value)) in members.iter().enumerate() {
@@ -156,7 +162,9 @@ fn tagged(out: &mut String, members: &Object, (style, excludes): (&TaggedStyle, 
         }
         out.push_str(&style.lead);
         match value {
-            Json::String(text) if text.contains(&close) || excludes.iter().any(|e| text.contains(e)) => {
+            Json::String(text)
+                if text.contains(&close) || excludes.iter().any(|e| text.contains(e)) =>
+            {
                 return Err(Unwritable(text.clone()));
             }
             Json::String(text) => out.push_str(text),

@@ -20,11 +20,20 @@ static MEMORY: PeakAlloc = PeakAlloc;
 /// Long enough to get through a call's header and into its arguments.
 const STEPS: usize = 80;
 /// Formats of each argument style, for inputs that need not be tried in all of them.
-const STYLES: &[&str] =
-    &["qwen3", "harmony", "qwen3_coder", "glm4_5", "llama3", "mistral_v11", "kimi_k2", "cohere_xml"];
+const STYLES: &[&str] = &[
+    "qwen3",
+    "harmony",
+    "qwen3_coder",
+    "glm4_5",
+    "llama3",
+    "mistral_v11",
+    "kimi_k2",
+    "cohere_xml",
+];
 
 fn refused(error: &dyn std::error::Error, faults: &[RequestFault]) -> Refused {
-    let place = faults.first().map(|fault| format!("pointer {:?}", fault.pointer)).unwrap_or_default();
+    let place =
+        faults.first().map(|fault| format!("pointer {:?}", fault.pointer)).unwrap_or_default();
     Refused::new(error, place)
 }
 
@@ -36,7 +45,9 @@ fn compile(format: &WireFormat, engine: &Engine, body: &str) -> Result<Constrain
     match request.compile(engine, format) {
         Ok((_, constraint)) => Ok(constraint),
         Err(ConstraintError::Lower(error)) => Err(refused(&error, &error.faults())),
-        Err(ConstraintError::Compile(error)) => Err(Refused::new(&error, refusals::of_compiling(&error))),
+        Err(ConstraintError::Compile(error)) => {
+            Err(Refused::new(&error, refusals::of_compiling(&error)))
+        }
     }
 }
 
@@ -69,11 +80,18 @@ fn named(name: &str) -> Value {
 }
 
 /// A request in some formats.
-fn add(all: &mut Vec<Input>, name: &str, formats: &[&str], sizes: &[usize], body: impl Fn(usize) -> Value) {
+fn add(
+    all: &mut Vec<Input>,
+    name: &str,
+    formats: &[&str],
+    sizes: &[usize],
+    body: impl Fn(usize) -> Value,
+) {
     for format in formats {
         let spelled = Catalog::builtin().get(format).expect("a format").spelled();
         let compile = move |engine: &Engine, body: &str| compile(&spelled, engine, body);
-        let made = family(&format!("tools/{name}/{format}"), sizes, |n| body(n).to_string(), compile);
+        let made =
+            family(&format!("tools/{name}/{format}"), sizes, |n| body(n).to_string(), compile);
         all.extend(made.into_iter().map(|input| Input { steps: STEPS, ..input }));
     }
 }
@@ -87,10 +105,15 @@ fn inputs() -> Vec<Input> {
         for part in ["call", "text", "reasoning", "section", "frame", "messages", "builtin"] {
             value.get(part).iter().for_each(|part| delimiters(part, &mut names));
         }
-        names.extend(["\"", "\\", "\"}", "{\"name\": \"", "</", "<|", "a", "aa", "a\"", "\u{2581}"].map(str::to_owned));
+        names.extend(
+            ["\"", "\\", "\"}", "{\"name\": \"", "</", "<|", "a", "aa", "a\"", "\u{2581}"]
+                .map(str::to_owned),
+        );
         let name = |choice: &'static str| {
-            let tools: Vec<Value> =
-                names.iter().map(|name| function(name.as_str(), json!({"properties": {"a": {}}}))).collect();
+            let tools: Vec<Value> = names
+                .iter()
+                .map(|name| function(name.as_str(), json!({"properties": {"a": {}}})))
+                .collect();
             json!({"tools": tools, "tool_choice": choice})
         };
         add(&mut all, "delimiters-auto", &[&format.name], &[1], |_| name("auto"));
@@ -139,8 +162,7 @@ fn inputs() -> Vec<Input> {
 /// Schemas and grammars that are bombs, in the places that a request has for them.
 fn bombs(all: &mut Vec<Input>) {
     let product = |n: usize| format!("^{}", r"([^\p{L}]*\P{Greek}{1,500})".repeat(n));
-    let pattern =
-        move |n: usize| json!({"properties": {"a": {"type": "string", "pattern": product(n)}}, "required": ["a"]});
+    let pattern = move |n: usize| json!({"properties": {"a": {"type": "string", "pattern": product(n)}}, "required": ["a"]});
     add(
         all,
         "arguments",
@@ -169,7 +191,13 @@ fn bombs(all: &mut Vec<Input>) {
         &[8, 20],
         move |n| json!({"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": pattern(n)}}}),
     );
-    add(all, "custom-pattern", STYLES, &[8, 20], move |n| json!({"tools": [custom("regex", &product(n))]}));
+    add(
+        all,
+        "custom-pattern",
+        STYLES,
+        &[8, 20],
+        move |n| json!({"tools": [custom("regex", &product(n))]}),
+    );
     add(
         all,
         "custom-counts",
@@ -193,11 +221,13 @@ fn bombs(all: &mut Vec<Input>) {
     );
     add(all, "custom-patterns", &["qwen3", "qwen3_coder"], &[300], |n| {
         let names = (0..n).map(|i| format!("T{i}")).collect::<Vec<_>>().join(" | ");
-        let lines: String = (0..n).map(|i| format!("T{i}: /[a-z]*k{i}[^a-z]{{1,{}}}/\n", 20 + i)).collect();
+        let lines: String =
+            (0..n).map(|i| format!("T{i}: /[a-z]*k{i}[^a-z]{{1,{}}}/\n", 20 + i)).collect();
         json!({"tools": [custom("lark", &format!("start: {names}\n{lines}"))]})
     });
     add(all, "custom-intersections", &["qwen3", "glm4_5"], &[4, 12], |n| {
-        let parts = (0..n).map(|i| format!("/(.*a.{{{}}}b.*)/", i + 2)).collect::<Vec<_>>().join(" & ");
+        let parts =
+            (0..n).map(|i| format!("/(.*a.{{{}}}b.*)/", i + 2)).collect::<Vec<_>>().join(" & ");
         json!({"tools": [custom("lark", &format!("start: T\nT: {parts}\n"))]})
     });
 }

@@ -44,7 +44,8 @@ fn answers_obey_the_tag() {
                 ("<b>\"yes\"</b>", false),
                 ("vote: <b>\"yes\"", false),
             ] {
-                let turn = Turn { text: text.into(), reasoning: reasoning.into(), ..Turn::default() };
+                let turn =
+                    Turn { text: text.into(), reasoning: reasoning.into(), ..Turn::default() };
                 let wire = rig.format.render(&turn).expect("writable");
                 let units = rig.units(&wire);
                 let session = rig.session(&plan, &units, &[0]);
@@ -70,7 +71,8 @@ fn what_a_tag_does_not_go_with() {
         let request = ToolRequest::parse(&Json::from(body)).expect("a request");
         Catalog::builtin().get("qwen3").expect("format").lower(&request)
     };
-    for refused in [body("auto", json!([])), body("required", json!([])), body("none", json!("x"))] {
+    for refused in [body("auto", json!([])), body("required", json!([])), body("none", json!("x"))]
+    {
         assert!(matches!(lower(refused.clone()), Err(LowerError::Combination { .. })), "{refused}");
     }
     lower(body("none", json!([]))).expect("a plan");
@@ -81,14 +83,22 @@ fn errors_have_places_in_the_request() {
     let places = |format: Value| -> Vec<String> {
         let faults = match parse(format) {
             Err(error) => error.faults(),
-            Ok(request) => Catalog::builtin().get("qwen3").expect("format").lower(&request).unwrap_err().faults(),
+            Ok(request) => Catalog::builtin()
+                .get("qwen3")
+                .expect("format")
+                .lower(&request)
+                .unwrap_err()
+                .faults(),
         };
         faults.into_iter().map(|fault| fault.pointer).collect()
     };
     let schema = json!({"type": "objet"});
     for (format, want) in [
         (json!({"type": "structural_tag"}), "/response_format"),
-        (json!({"type": "structural_tag", "format": {"type": "nothing"}}), "/response_format/format/type"),
+        (
+            json!({"type": "structural_tag", "format": {"type": "nothing"}}),
+            "/response_format/format/type",
+        ),
         (
             json!({"type": "structural_tag", "format": {"type": "json_schema", "json_schema": schema}}),
             "/response_format/format/json_schema/type",

@@ -1,7 +1,9 @@
 //! Reasoning within a budget, in every family that reasons: so much and no more, then the end of the block.
 
 use louver::ids::TokenId;
-use louver_formats::{Catalog, Reasoning, ReasoningBudget, ReasoningFormat, RenderOptions, ToolRequest, Turn};
+use louver_formats::{
+    Catalog, Reasoning, ReasoningBudget, ReasoningFormat, RenderOptions, ToolRequest, Turn,
+};
 
 use crate::rig::{BOTH, Rig};
 
@@ -36,11 +38,16 @@ fn every_family_keeps_a_budget() {
                 let session = rig.session(&plan, &[], &[]);
                 let run = |wire: &str| session.run(&session.tokens(&rig.units(wire), 0), 1);
                 let (ReasoningBudget::Tokens(most) | ReasoningBudget::Characters(most)) = budget;
-                for (n, text) in ["", "a", "ab", "abc", "abcd", "abcdefghi"].into_iter().enumerate() {
+                for (n, text) in ["", "a", "ab", "abc", "abcd", "abcdefghi"].into_iter().enumerate()
+                {
                     let whole = run(&format!("{text}{behind}"));
                     if n <= most as usize {
                         assert!(whole.complete, "{at}: {text:?} {:?}", whole.taken);
-                        assert_eq!((whole.turn.reasoning.as_str(), whole.turn.text.as_str()), (text, "Hi"), "{at}");
+                        assert_eq!(
+                            (whole.turn.reasoning.as_str(), whole.turn.text.as_str()),
+                            (text, "Hi"),
+                            "{at}"
+                        );
                     } else {
                         assert_eq!(whole.taken, Err(most as usize), "{at}: {text:?}");
                     }
@@ -53,7 +60,9 @@ fn every_family_keeps_a_budget() {
                 // With nothing left, the end marker is all that can follow.
                 let mut matcher = session.matcher();
                 for byte in b"abc".iter().take(most as usize) {
-                    matcher.advance(TokenId::from_raw(u32::from(*byte))).expect("within the budget");
+                    matcher
+                        .advance(TokenId::from_raw(u32::from(*byte)))
+                        .expect("within the budget");
                 }
                 for token in 0..257 + rig.specials.len() {
                     let token = TokenId::new(token);
@@ -82,15 +91,21 @@ fn messages_share_a_budget() {
         (Reasoning::Optional, [(0, true), (1, true), (2, false)]),
         (Reasoning::Required, [(0, false), (1, true), (2, false)]),
     ] {
-        let request =
-            ToolRequest { reasoning, reasoning_budget: Some(ReasoningBudget::Tokens(3)), ..ToolRequest::default() };
+        let request = ToolRequest {
+            reasoning,
+            reasoning_budget: Some(ReasoningBudget::Tokens(3)),
+            ..ToolRequest::default()
+        };
         let plan = rig.format.lower(&request).expect("lowers");
         let session = rig.session(&plan, &[], &[]);
         for (blocks, whole) in rows {
             for wire in [
                 analysis.repeat(blocks) + answer,
                 analysis.repeat(blocks) + preamble + answer,
-                analysis.repeat(blocks.min(1)) + preamble + &analysis.repeat(blocks.saturating_sub(1)) + answer,
+                analysis.repeat(blocks.min(1))
+                    + preamble
+                    + &analysis.repeat(blocks.saturating_sub(1))
+                    + answer,
             ] {
                 let run = session.run(&session.tokens(&rig.units(&wire), 0), 1);
                 assert_eq!(run.complete, whole, "{reasoning:?} {wire:?} {:?}", run.taken);
@@ -104,8 +119,17 @@ fn messages_share_a_budget() {
 /// comes behind the last token of the budget.
 #[test]
 fn nothing_is_cut_inside_a_code_point() {
-    let pieces: [&[u8]; 9] =
-        [b"\xe5\xa4", b"\xa9", b"\xa9\xe5", b"\xa9a", b"\xf0\x9f", b"\x98\x80", b"\x98\x80\xe5\xa4", b"\xc3", b"a\xc3"];
+    let pieces: [&[u8]; 9] = [
+        b"\xe5\xa4",
+        b"\xa9",
+        b"\xa9\xe5",
+        b"\xa9a",
+        b"\xf0\x9f",
+        b"\x98\x80",
+        b"\x98\x80\xe5\xa4",
+        b"\xc3",
+        b"a\xc3",
+    ];
     let mut checked = 0;
     for name in ["qwen3", "deepseek_v3_1", "mistral_v11", "harmony"] {
         for which in BOTH {
@@ -132,10 +156,15 @@ fn nothing_is_cut_inside_a_code_point() {
                     for piece in pieces.iter().copied().chain([&b"a"[..]]) {
                         let mut next = matcher.clone();
                         let allowed = next.advance(token(piece)).is_ok();
-                        assert_eq!(allowed, louver::mask::bit(&mask, token(piece)), "{at}: the mask, {piece:02x?}");
+                        assert_eq!(
+                            allowed,
+                            louver::mask::bit(&mask, token(piece)),
+                            "{at}: the mask, {piece:02x?}"
+                        );
                         let lacks = missing(&text[text.len() - rest..]);
                         let text = [&text, piece].concat();
-                        let good = std::str::from_utf8(&text).map_or_else(|e| e.error_len().is_none(), |_| true);
+                        let good = std::str::from_utf8(&text)
+                            .map_or_else(|e| e.error_len().is_none(), |_| true);
                         // Within the budget, or of the last code point and nothing else.
                         let within = taken < most || piece.len() <= lacks;
                         assert_eq!(allowed, good && within, "{at}: {piece:02x?}");

@@ -2,7 +2,9 @@
 
 use louver::spec::json::Json;
 use louver::spec::tools::{ToolChoice, ToolChoiceError};
-use louver_formats::{Catalog, FormatError, LowerError, Parallel, Reasoning, RequestError, ToolRequest, WireFormat};
+use louver_formats::{
+    Catalog, FormatError, LowerError, Parallel, Reasoning, RequestError, ToolRequest, WireFormat,
+};
 use serde_json::json;
 
 use crate::harness::{as_text, bytes, extract, request};
@@ -10,8 +12,11 @@ use crate::harness::{as_text, bytes, extract, request};
 #[test]
 fn an_unknown_tool_is_refused_with_the_known_ones() {
     let named = json!({"type": "function", "name": "h"});
-    let error = as_text("qwen3").lower(&request(r#"[{"name": "f"}, {"name": "g"}]"#, &named)).unwrap_err();
-    let LowerError::Choice(ToolChoiceError::UnknownTool { name, known }) = error else { panic!("{error}") };
+    let error =
+        as_text("qwen3").lower(&request(r#"[{"name": "f"}, {"name": "g"}]"#, &named)).unwrap_err();
+    let LowerError::Choice(ToolChoiceError::UnknownTool { name, known }) = error else {
+        panic!("{error}")
+    };
     assert_eq!((name.as_str(), known), ("h", vec!["f".to_owned(), "g".to_owned()]));
 }
 
@@ -49,7 +54,8 @@ fn tools_that_cannot_be_called_are_not_lowered() {
     let tools = r#"[{"name": "f"}, {"name": "g", "parameters": {"type": "strin"}}]"#;
     let format = as_text("qwen3");
     for choice in [json!("none"), json!({"type": "function", "name": "f"})] {
-        let plan = format.lower(&request(tools, &choice)).unwrap_or_else(|e| panic!("{choice}: {e}"));
+        let plan =
+            format.lower(&request(tools, &choice)).unwrap_or_else(|e| panic!("{choice}: {e}"));
         assert_eq!(plan.tools()[0].arguments.is_some(), choice.is_object());
         assert_eq!(plan.tools()[1].arguments, None);
     }
@@ -64,7 +70,9 @@ fn reasoning_needs_a_family_that_has_it() {
         assert!(as_text("qwen3").lower(&request).is_ok());
     }
     for reasoning in [Reasoning::Optional, Reasoning::Off] {
-        assert!(as_text("hermes").lower(&ToolRequest { reasoning, ..ToolRequest::default() }).is_ok());
+        assert!(
+            as_text("hermes").lower(&ToolRequest { reasoning, ..ToolRequest::default() }).is_ok()
+        );
     }
 }
 
@@ -92,16 +100,23 @@ fn request_bodies() {
     assert_eq!((request.tools.len(), request.parallel), (1, Parallel::One));
     assert_eq!(request.tool_choice, ToolChoice::Named("f".to_owned()));
     assert_eq!(request.response_format, Some(Json::from(json!({"type": "integer"}))));
-    let request = parse(json!({"tools": null, "response_format": {"type": "json_object"}})).expect("reads");
+    let request =
+        parse(json!({"tools": null, "response_format": {"type": "json_object"}})).expect("reads");
     assert_eq!((request.tool_choice, request.parallel), (ToolChoice::Auto, Parallel::Any));
     assert_eq!(request.response_format, Some(Json::from(json!({"type": "object"}))));
-    assert_eq!(parse(json!({"response_format": {"type": "text"}})).expect("reads").response_format, None);
+    assert_eq!(
+        parse(json!({"response_format": {"type": "text"}})).expect("reads").response_format,
+        None
+    );
     for (body, pointer) in [
         (json!([]), ""),
         (json!({"parallel_tool_calls": "no"}), "/parallel_tool_calls"),
         (json!({"response_format": {"type": "xml"}}), "/response_format/type"),
         (json!({"response_format": {}}), "/response_format/type"),
-        (json!({"response_format": {"type": "json_schema"}}), "/response_format/json_schema/schema"),
+        (
+            json!({"response_format": {"type": "json_schema"}}),
+            "/response_format/json_schema/schema",
+        ),
     ] {
         match parse(body.clone()) {
             Err(RequestError::Malformed { pointer: found, .. }) => assert_eq!(found, pointer),
@@ -132,15 +147,23 @@ fn descriptions_without_sense_are_refused() {
             other => panic!("{pointer}: {other:?}"),
         }
     }
-    for (from, to) in [("name = \"json\"", "name = \"yaml\""), ("place =", "plaice ="), ("{ either =", "{ neither =")] {
+    for (from, to) in [
+        ("name = \"json\"", "name = \"yaml\""),
+        ("place =", "plaice ="),
+        ("{ either =", "{ neither ="),
+    ] {
         let error = WireFormat::from_toml(&good.replacen(from, to, 1)).unwrap_err();
-        assert!(matches!(error, FormatError::Parse(_)) && error.to_string().contains("line"), "{error}");
+        assert!(
+            matches!(error, FormatError::Parse(_)) && error.to_string().contains("line"),
+            "{error}"
+        );
     }
 }
 
 #[test]
 fn call_ids_depend_on_seed_and_number_alone() {
-    let plan = as_text("qwen3").lower(&request(r#"[{"name": "f"}]"#, &json!("auto"))).expect("lowers");
+    let plan =
+        as_text("qwen3").lower(&request(r#"[{"name": "f"}]"#, &json!("auto"))).expect("lowers");
     let call = "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>";
     let ids = |wire: &str| -> Vec<String> {
         extract(&plan, &bytes(wire), 1).expect("taken").0.calls.into_iter().map(|c| c.id).collect()

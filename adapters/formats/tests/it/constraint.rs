@@ -7,8 +7,8 @@ use louver::spec::json::Json;
 use louver::spec::tools::{ToolChoice, ToolChoiceError};
 use louver::vocab::Vocabulary;
 use louver_formats::{
-    Catalog, ConstraintError, LowerError, Parallel, Reasoning, ReasoningBudget, RequestError, Strictness,
-    ToolConstraint, ToolRequest,
+    Catalog, ConstraintError, LowerError, Parallel, Reasoning, ReasoningBudget, RequestError,
+    Strictness, ToolConstraint, ToolRequest,
 };
 use serde_json::{Value, json};
 
@@ -45,11 +45,16 @@ fn allowed_tools_in_both_forms() {
         json!({"type": "allowed_tools", "mode": "auto"}),
         json!({"type": "allowed_tools", "mode": "auto", "tools": [1]}),
     ] {
-        assert!(matches!(body(json!({"tools": tools(), "tool_choice": bad})), Err(RequestError::Malformed { .. })));
+        assert!(matches!(
+            body(json!({"tools": tools(), "tool_choice": bad})),
+            Err(RequestError::Malformed { .. })
+        ));
     }
     let unknown = json!({"type": "allowed_tools", "mode": "auto", "tools": [{"name": "h"}]});
     let error = body(json!({"tools": tools(), "tool_choice": unknown}));
-    assert!(matches!(error, Err(RequestError::Choice(ToolChoiceError::UnknownTool { name, .. })) if name == "h"));
+    assert!(
+        matches!(error, Err(RequestError::Choice(ToolChoiceError::UnknownTool { name, .. })) if name == "h")
+    );
     let none = json!({"type": "allowed_tools", "mode": "required", "tools": []});
     let error = body(json!({"tools": tools(), "tool_choice": none}));
     assert!(matches!(error, Err(RequestError::Choice(ToolChoiceError::NoTools))));
@@ -68,18 +73,30 @@ fn tools_of_the_models_own() {
     assert!(matches!(lower(&request.clone().into(), "qwen3"), Err(LowerError::NoBuiltins { .. })));
     // Pointers count all the tools of the request.
     let request = ToolRequest { tool_choice: ToolChoice::Auto, ..request };
-    let Err(LowerError::Schemas(errors)) = lower(&request.into(), "harmony") else { panic!("lowers") };
+    let Err(LowerError::Schemas(errors)) = lower(&request.into(), "harmony") else {
+        panic!("lowers")
+    };
     let pointers: Vec<&str> = errors.iter().map(|error| error.pointer.as_str()).collect();
     assert_eq!(pointers, ["/tools/1/function/parameters/type", "/tools/2/parameters/type"]);
     // Llama's code does not say which tool is to run it.
-    let request = body(json!({"tools": [{"type": "code_interpreter"}, {"type": "brave_search"}]})).expect("parses");
+    let request = body(json!({"tools": [{"type": "code_interpreter"}, {"type": "brave_search"}]}))
+        .expect("parses");
     assert_eq!(lower(&request.into(), "llama3").expect("lowers"), [true, true]);
-    let request = body(json!({"tools": [{"type": "code_interpreter"}, {"type": "python"}]})).expect("parses");
-    assert!(matches!(lower(&request.clone().into(), "llama3"), Err(LowerError::Combination { .. })));
+    let request =
+        body(json!({"tools": [{"type": "code_interpreter"}, {"type": "python"}]})).expect("parses");
+    assert!(matches!(
+        lower(&request.clone().into(), "llama3"),
+        Err(LowerError::Combination { .. })
+    ));
     assert!(lower(&request.into(), "harmony").is_ok());
-    let error = body(json!({"tools": [{"type": "python"}, {"type": "function", "function": {}}]})).unwrap_err();
+    let error = body(json!({"tools": [{"type": "python"}, {"type": "function", "function": {}}]}))
+        .unwrap_err();
     assert!(error.to_string().contains("/tools/1/function"), "{error}");
-    for bad in [json!([{"type": "x", "name": 1}]), json!([{"type": ""}]), json!([{"type": "x", "parameters": 1}])] {
+    for bad in [
+        json!([{"type": "x", "name": 1}]),
+        json!([{"type": ""}]),
+        json!([{"type": "x", "parameters": 1}]),
+    ] {
         assert!(matches!(body(json!({"tools": bad})), Err(RequestError::Builtin { .. })), "{bad}");
     }
 }
@@ -93,7 +110,11 @@ fn what_does_not_go_together_is_an_error() {
             constraint().reasoning(Reasoning::Off).reasoning_budget(ReasoningBudget::Tokens(5)),
             "qwen3",
         ),
-        ("a budget in a family without", constraint().reasoning_budget(ReasoningBudget::Tokens(5)), "llama3"),
+        (
+            "a budget in a family without",
+            constraint().reasoning_budget(ReasoningBudget::Tokens(5)),
+            "llama3",
+        ),
         ("stop strings and an answer", constraint().stop("x").response_format(schema()), "qwen3"),
         ("an empty stop string", constraint().stop(""), "qwen3"),
         ("an empty ban", constraint().ban(""), "qwen3"),
@@ -105,7 +126,10 @@ fn what_does_not_go_together_is_an_error() {
         assert!(lower(&constraint, format).is_err(), "{what}");
     }
     let most = Parallel::AtMost(1_000.try_into().expect("positive"));
-    assert!(matches!(lower(&constraint().parallel(most), "qwen3"), Err(LowerError::TooManyCalls { .. })));
+    assert!(matches!(
+        lower(&constraint().parallel(most), "qwen3"),
+        Err(LowerError::TooManyCalls { .. })
+    ));
     assert!(lower(&constraint().parallel(most).required(), "qwen3").is_ok());
 }
 
@@ -115,7 +139,9 @@ fn texts_that_end_free_text_are_bounded() {
         let mut request = ToolRequest::parse(&body.into()).expect("parses");
         request.limits.dispatch_bytes = 200;
         match Catalog::builtin().get(format).expect("format").lower(&request) {
-            Err(error @ LowerError::TooMuchText { limit: 200, .. }) => error.faults()[0].pointer.clone(),
+            Err(error @ LowerError::TooMuchText { limit: 200, .. }) => {
+                error.faults()[0].pointer.clone()
+            }
             Err(error) => panic!("{error}"),
             Ok(_) => "fits".to_owned(),
         }
@@ -131,7 +157,9 @@ fn texts_that_end_free_text_are_bounded() {
         lower(&request.into(), "qwen3")
     };
     assert!(banned(200).is_ok());
-    assert!(matches!(banned(199), Err(LowerError::TooMuchText { pointer, limit: 199 }) if pointer.is_empty()));
+    assert!(
+        matches!(banned(199), Err(LowerError::TooMuchText { pointer, limit: 199 }) if pointer.is_empty())
+    );
 }
 
 #[test]
@@ -163,14 +191,19 @@ fn a_users_own_file_is_read() {
 
 #[test]
 fn requests_that_come_again_are_compiled_once() {
-    let engine = Engine::new(Arc::new(Vocabulary::toy(&[b"<tool_call>"])), EngineOptions::default());
+    let engine =
+        Engine::new(Arc::new(Vocabulary::toy(&[b"<tool_call>"])), EngineOptions::default());
     let catalog = Catalog::builtin();
-    let (qwen3, hermes) = (catalog.get("qwen3").expect("format"), catalog.get("hermes").expect("format"));
+    let (qwen3, hermes) =
+        (catalog.get("qwen3").expect("format"), catalog.get("hermes").expect("format"));
     let compile = |constraint: ToolConstraint, format| {
         let before = engine.stats().grammars;
         let (plan, _) = constraint.compile(&engine, format).expect("compiles");
         let after = engine.stats().grammars;
-        assert_eq!((after.hits + after.misses, plan.tools().len()), (before.hits + before.misses + 1, 2));
+        assert_eq!(
+            (after.hits + after.misses, plan.tools().len()),
+            (before.hits + before.misses + 1, 2)
+        );
         (plan.to_owned(), after.hits > before.hits)
     };
     let (first, known) = compile(constraint(), qwen3);

@@ -3,7 +3,8 @@
 use louver::spec::json::Json;
 use louver::spec::tools::ToolChoice;
 use louver_formats::{
-    Call, CallKind, Catalog, Cut, Difference, LowerError, RenderOptions, RequestError, ToolRequest, Turn, WireFormat,
+    Call, CallKind, Catalog, Cut, Difference, LowerError, RenderOptions, RequestError, ToolRequest,
+    Turn, WireFormat,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -48,7 +49,12 @@ impl Case {
 }
 
 fn custom(input: &str) -> Call {
-    Call { id: String::new(), name: "write".to_owned(), arguments: input.to_owned(), kind: CallKind::Custom }
+    Call {
+        id: String::new(),
+        name: "write".to_owned(),
+        arguments: input.to_owned(),
+        kind: CallKind::Custom,
+    }
 }
 
 fn turn(calls: Vec<Call>) -> Turn {
@@ -132,10 +138,17 @@ fn beside_functions() {
     for format in formats() {
         let rig = Rig::new(format, BOTH[1]);
         let plan = rig.format.lower(&case.request(json!("required"))).expect("a plan");
-        let kinds: Vec<(&str, CallKind)> = plan.tools().iter().map(|tool| (&*tool.name, tool.kind)).collect();
+        let kinds: Vec<(&str, CallKind)> =
+            plan.tools().iter().map(|tool| (&*tool.name, tool.kind)).collect();
         let (function_kind, custom_kind) = (CallKind::Function, CallKind::Custom);
-        assert_eq!(kinds, [("weather", function_kind), ("writer", function_kind), ("write", custom_kind)]);
-        for calls in [vec![function("Rome"), custom("1+1")], vec![custom("(2)"), function("Ω"), custom("3*4")]] {
+        assert_eq!(
+            kinds,
+            [("weather", function_kind), ("writer", function_kind), ("write", custom_kind)]
+        );
+        for calls in [
+            vec![function("Rome"), custom("1+1")],
+            vec![custom("(2)"), function("Ω"), custom("3*4")],
+        ] {
             let wire = written(&rig.format, calls.clone()).expect("writable");
             let units = rig.units(&wire);
             let session = rig.session(&plan, &units, &[0]);
@@ -165,7 +178,10 @@ fn cut_inside_the_input() {
     assert_eq!(run.taken, Ok(()));
     let incomplete = run.turn.incomplete.expect("cut off");
     let call = incomplete.call.expect("a call");
-    assert_eq!((incomplete.why, &*call.arguments, call.kind), (Cut::CallArguments, "a\nb\"c", CallKind::Custom));
+    assert_eq!(
+        (incomplete.why, &*call.arguments, call.kind),
+        (Cut::CallArguments, "a\nb\"c", CallKind::Custom)
+    );
     assert!(run.turn.calls.is_empty());
 }
 
@@ -249,8 +265,10 @@ fn grammars_that_cannot_be_enforced() {
     of(5, "");
     of(6, "");
     assert!(!faults.iter().any(|fault| fault.pointer.starts_with("/tools/7")), "{faults:?}");
-    let schema =
-        faults.iter().find(|fault| fault.pointer == "/tools/1/function/parameters/type").expect("the schema's");
+    let schema = faults
+        .iter()
+        .find(|fault| fault.pointer == "/tools/1/function/parameters/type")
+        .expect("the schema's");
     assert_eq!(schema.keyword.as_deref(), Some("type"));
     // What cannot be called is not looked at.
     let request = ToolRequest { tool_choice: ToolChoice::Named("fine".to_owned()), ..request };
@@ -259,15 +277,26 @@ fn grammars_that_cannot_be_enforced() {
 
 #[test]
 fn choices_name_custom_tools() {
-    let tools = json!([{"type": "custom", "custom": {"name": "w"}}, {"type": "function", "name": "f"}]);
-    let parse = |choice: Value| ToolRequest::parse(&Json::from(json!({"tools": tools, "tool_choice": choice})));
-    for choice in [json!({"type": "custom", "custom": {"name": "w"}}), json!({"type": "custom", "name": "w"})] {
-        assert_eq!(parse(choice).expect("a request").tool_choice, ToolChoice::Named("w".to_owned()));
+    let tools =
+        json!([{"type": "custom", "custom": {"name": "w"}}, {"type": "function", "name": "f"}]);
+    let parse = |choice: Value| {
+        ToolRequest::parse(&Json::from(json!({"tools": tools, "tool_choice": choice})))
+    };
+    for choice in
+        [json!({"type": "custom", "custom": {"name": "w"}}), json!({"type": "custom", "name": "w"})]
+    {
+        assert_eq!(
+            parse(choice).expect("a request").tool_choice,
+            ToolChoice::Named("w".to_owned())
+        );
     }
     let nested = json!({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [
         {"type": "custom", "custom": {"name": "w"}}, {"type": "function", "function": {"name": "f"}}]}});
     let flat = json!({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "custom", "name": "w"}]});
-    assert_eq!(parse(nested).expect("a request").allowed, Some(vec!["w".to_owned(), "f".to_owned()]));
+    assert_eq!(
+        parse(nested).expect("a request").allowed,
+        Some(vec!["w".to_owned(), "f".to_owned()])
+    );
     assert_eq!(parse(flat).expect("a request").allowed, Some(vec!["w".to_owned()]));
     for choice in [json!({"type": "custom"}), json!({"type": "custom", "name": "x"})] {
         let faults = parse(choice).unwrap_err().faults();
@@ -290,8 +319,12 @@ fn what_templates_are_shown() {
         if let Some(format) = &case.format {
             let format: Value = serde_json::from_str(format).expect("JSON");
             let definition = format.pointer("/grammar/definition").or(format.get("definition"));
-            let description = schema["properties"]["input"]["description"].as_str().unwrap_or_default();
-            assert!(definition.is_none_or(|text| description.contains(text.as_str().expect("text"))), "{shown}");
+            let description =
+                schema["properties"]["input"]["description"].as_str().unwrap_or_default();
+            assert!(
+                definition.is_none_or(|text| description.contains(text.as_str().expect("text"))),
+                "{shown}"
+            );
         }
     }
 }
@@ -299,11 +332,15 @@ fn what_templates_are_shown() {
 /// Without a constraint, a call of a custom tool is read all the same, and what is wrong with its input is said.
 #[test]
 fn unconstrained_output_is_read() {
-    let format = Some(r#"{"type": "grammar", "grammar": {"syntax": "regex", "definition": "[0-9]+"}}"#.to_owned());
+    let format = Some(
+        r#"{"type": "grammar", "grammar": {"syntax": "regex", "definition": "[0-9]+"}}"#.to_owned(),
+    );
     let case = Case { name: String::new(), format, accepts: Vec::new(), refuses: Vec::new() };
     let request = case.request(json!("auto"));
     let read = |arguments: &str| {
-        let text = format!("<tool_call>\n{{\"name\": \"write\", \"arguments\":   {arguments}}}\n</tool_call>");
+        let text = format!(
+            "<tool_call>\n{{\"name\": \"write\", \"arguments\":   {arguments}}}\n</tool_call>"
+        );
         Catalog::builtin().get("qwen3").expect("format").read(&request, &text).expect("readable")
     };
     let reading = read(r#"{"input": "12"}"#);
@@ -315,8 +352,16 @@ fn unconstrained_output_is_read() {
     );
     let reading = read(r#"{"input": "1x"}"#);
     assert_eq!(without_ids(reading.turn), turn(vec![custom("1x")]));
-    assert!(reading.differences.contains(&Difference::Arguments { call: 0, at: 1 }), "{:?}", reading.differences);
+    assert!(
+        reading.differences.contains(&Difference::Arguments { call: 0, at: 1 }),
+        "{:?}",
+        reading.differences
+    );
     let reading = read(r#"{"text": "1"}"#);
     assert_eq!(reading.turn.calls[0].kind, CallKind::Function);
-    assert!(reading.differences.contains(&Difference::Arguments { call: 0, at: 0 }), "{:?}", reading.differences);
+    assert!(
+        reading.differences.contains(&Difference::Arguments { call: 0, at: 0 }),
+        "{:?}",
+        reading.differences
+    );
 }

@@ -2,19 +2,23 @@
 
 use louver::matcher::Tracer;
 use louver::spec::json::Json;
-use louver_formats::{Call, CallKind, Catalog, Cut, Event, LowerError, RenderOptions, ToolRequest, Turn};
+use louver_formats::{
+    Call, CallKind, Catalog, Cut, Event, LowerError, RenderOptions, ToolRequest, Turn,
+};
 use serde_json::{Value, json};
 
 use crate::harness::{SEED, joined};
 use crate::rig::{BOTH, Rig, Unit};
 
 fn offering(tool: Value) -> ToolRequest {
-    ToolRequest::parse(&Json::from(json!({"tools": [tool], "tool_choice": "required"}))).expect("a request")
+    ToolRequest::parse(&Json::from(json!({"tools": [tool], "tool_choice": "required"})))
+        .expect("a request")
 }
 
 fn call(name: &str, arguments: &Value) -> Turn {
     let arguments = arguments.to_string();
-    let call = Call { id: String::new(), name: name.to_owned(), arguments, kind: CallKind::Function };
+    let call =
+        Call { id: String::new(), name: name.to_owned(), arguments, kind: CallKind::Function };
     Turn { calls: vec![call], ..Turn::default() }
 }
 
@@ -36,7 +40,8 @@ fn events(rig: &Rig, request: &ToolRequest, turn: &Turn, behind: usize) -> Optio
     let tokens = session.tokens(&units, 0);
     Some([true, false].map(|cut| {
         let mut matcher = session.matcher();
-        let (mut tracer, mut extractor, mut events) = (Tracer::new(), plan.extractor(SEED), Vec::new());
+        let (mut tracer, mut extractor, mut events) =
+            (Tracer::new(), plan.extractor(SEED), Vec::new());
         for (at, &token) in tokens.iter().enumerate() {
             if cut && at + behind == tokens.len() {
                 extractor.cut_off();
@@ -55,23 +60,32 @@ fn events(rig: &Rig, request: &ToolRequest, turn: &Turn, behind: usize) -> Optio
 
 #[test]
 fn code_that_is_cut_off_is_no_call() {
-    let (request, turn) = (offering(json!({"type": "python"})), call("python", &json!({"code": "x = 1\nprint(x"})));
+    let (request, turn) =
+        (offering(json!({"type": "python"})), call("python", &json!({"code": "x = 1\nprint(x"})));
     let mut tried = 0;
-    for (format, which) in Catalog::builtin().formats().iter().flat_map(|format| BOTH.map(|which| (format, which))) {
+    for (format, which) in
+        Catalog::builtin().formats().iter().flat_map(|format| BOTH.map(|which| (format, which)))
+    {
         let rig = Rig::new(format, which);
         // What a length limit leaves is one token: a marker that is one.
-        let ends_with_a_token = || matches!(rig.units(&written(&rig, &turn)).last(), Some(Unit::Special(_)));
+        let ends_with_a_token =
+            || matches!(rig.units(&written(&rig, &turn)).last(), Some(Unit::Special(_)));
         if rig.format.builtin.is_none() || !ends_with_a_token() {
             continue;
         }
         let Some([cut, whole]) = events(&rig, &request, &turn, 1) else { continue };
-        assert!(matches!(whole[..], [.., Event::CallEnd { index: 0 }, Event::End]), "{}: {whole:?}", format.name);
+        assert!(
+            matches!(whole[..], [.., Event::CallEnd { index: 0 }, Event::End]),
+            "{}: {whole:?}",
+            format.name
+        );
         let said = cut.iter().filter_map(|event| match event {
             Event::ArgumentsDelta { delta, .. } => Some(delta.as_str()),
             _ => None,
         });
         assert_eq!(said.collect::<String>(), "{\"code\": \"x = 1\\nprint(x", "{}", format.name);
-        let incomplete = Event::Incomplete { why: Cut::CallArguments, call: Some(0), partial: String::new() };
+        let incomplete =
+            Event::Incomplete { why: Cut::CallArguments, call: Some(0), partial: String::new() };
         assert_eq!(cut[cut.len() - 2..], [incomplete, Event::End], "{}", format.name);
         tried += 1;
     }

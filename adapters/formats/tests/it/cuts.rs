@@ -81,7 +81,11 @@ fn check(rig: &Rig, plan: &Plan, wire: &str, amount: &Amount, chunked: bool, cou
     if chunked {
         for at in 0..tokens.len() {
             let cut = session.run_when(&tokens, |n| n == at);
-            assert_eq!(cut.events, whole.events, "{}: {wire:?} chunks cut at {at}", rig.format.name);
+            assert_eq!(
+                cut.events, whole.events,
+                "{}: {wire:?} chunks cut at {at}",
+                rig.format.name
+            );
             count.chunked += 1;
         }
     }
@@ -100,7 +104,8 @@ fn check(rig: &Rig, plan: &Plan, wire: &str, amount: &Amount, chunked: bool, cou
         assert_eq!(cut.events, whole.events, "{}: {wire:?} cut at {at}", rig.format.name);
         count.single += 1;
     }
-    let seeds: Vec<u64> = (1..=amount.random).map(|seed| seed + 1_000 * count.renderings as u64).collect();
+    let seeds: Vec<u64> =
+        (1..=amount.random).map(|seed| seed + 1_000 * count.renderings as u64).collect();
     let session = rig.session(plan, &units, &seeds);
     for &seed in &seeds {
         let cut = session.run(&session.tokens(&units, seed), 1 + seed as usize % 5);
@@ -114,7 +119,8 @@ fn check(rig: &Rig, plan: &Plan, wire: &str, amount: &Amount, chunked: bool, cou
 fn cuts_do_not_matter() {
     let amount = if all_cases() { ALL } else { FEW };
     let file = shared("toolcalls-dev.jsonl").unwrap_or_default();
-    let cases: Vec<Value> = file.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let cases: Vec<Value> =
+        file.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let mut total = Count::default();
     for (k, format) in Catalog::builtin().formats().iter().enumerate() {
         let rig = Rig::new(format, Specials::Most);
@@ -123,8 +129,10 @@ fn cuts_do_not_matter() {
         // Where the matrix has fewer than asked for, more real cases.
         let real = amount.matrix + amount.real - renderings.len();
         let from = k % (cases.len() / real.max(1)).max(1);
-        renderings
-            .extend(of_real_cases(&rig, &spread(cases.iter().skip(from).cloned().collect(), real).collect::<Vec<_>>()));
+        renderings.extend(of_real_cases(
+            &rig,
+            &spread(cases.iter().skip(from).cloned().collect(), real).collect::<Vec<_>>(),
+        ));
         for (n, (plan, wire)) in renderings.iter().enumerate() {
             check(&rig, plan, wire, &amount, n < amount.chunked, &mut count);
         }
@@ -140,5 +148,8 @@ fn cuts_do_not_matter() {
     }
     let Count { renderings, single, random, chunked } = total;
     println!("{renderings} renderings, {} runs", single + random + chunked);
-    assert!(renderings >= 29 * amount.matrix.min(40) && single > 50 * renderings, "{renderings} {single}");
+    assert!(
+        renderings >= 29 * amount.matrix.min(40) && single > 50 * renderings,
+        "{renderings} {single}"
+    );
 }

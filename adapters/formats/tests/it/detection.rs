@@ -15,7 +15,8 @@ fn detect(template: &str) -> Result<String, DetectError> {
 fn templates() {
     let calls = "{{- '<tool_call>\\n{\"name\": \"' + tool_call.name + '\", \"arguments\": ' }}";
     assert_eq!(detect(calls).as_deref(), Ok("hermes"));
-    let escaped = "{{- \"<tool_call>\\n{\\\"name\\\": <function-name>, \\\"arguments\\\": <args-dict>}\" }}";
+    let escaped =
+        "{{- \"<tool_call>\\n{\\\"name\\\": <function-name>, \\\"arguments\\\": <args-dict>}\" }}";
     assert_eq!(detect(escaped).as_deref(), Ok("hermes"));
     assert_eq!(detect(&format!("{calls} '</think>'")).as_deref(), Ok("qwen3"));
     for other in ["{{ messages }}", "<tool_call>\\n<function=f>", &format!("{calls}<function=f>")] {
@@ -37,21 +38,32 @@ fn two_families_that_fit_are_named() {
         }
         other => panic!("{other:?}"),
     }
-    let by_token = catalog.detect(ModelHints { tokens: &["<s>", "<twin>"], ..ModelHints::default() }).expect("found");
-    assert_eq!((by_token.name.as_str(), by_token.reason.as_str()), ("twin", "the tokenizer has \"<twin>\""));
+    let by_token = catalog
+        .detect(ModelHints { tokens: &["<s>", "<twin>"], ..ModelHints::default() })
+        .expect("found");
+    assert_eq!(
+        (by_token.name.as_str(), by_token.reason.as_str()),
+        ("twin", "the tokenizer has \"<twin>\"")
+    );
     let none = catalog.detect(ModelHints::default()).unwrap_err().to_string();
     assert!(none.contains("missing chat template"), "{none}");
 }
 
 #[test]
 fn real_templates() {
-    for (model, want) in
-        [("qwen3", Some("qwen3")), ("llama3_1", None), ("deepseek_v3", Some("deepseek_v3")), ("llama2", None)]
-    {
-        let Some(config) = shared(&format!("tokenizers/{model}/tokenizer_config.json")) else { continue };
+    for (model, want) in [
+        ("qwen3", Some("qwen3")),
+        ("llama3_1", None),
+        ("deepseek_v3", Some("deepseek_v3")),
+        ("llama2", None),
+    ] {
+        let Some(config) = shared(&format!("tokenizers/{model}/tokenizer_config.json")) else {
+            continue;
+        };
         let config: serde_json::Value = serde_json::from_str(&config).expect("JSON");
         let template = config["chat_template"].as_str();
-        let found = Catalog::builtin().detect(ModelHints { chat_template: template, ..ModelHints::default() });
+        let found = Catalog::builtin()
+            .detect(ModelHints { chat_template: template, ..ModelHints::default() });
         assert_eq!(found.as_ref().map(|f| f.name.as_str()).ok(), want, "{model}: {found:?}");
     }
 }
@@ -94,14 +106,21 @@ fn every_family_is_found() {
                 assert!(found.name == *family && !found.reason.is_empty(), "{family}: {found:?}");
             }
             (None, Err(DetectError::Ambiguous { candidates })) => {
-                assert!(candidates.iter().all(|candidate| !candidate.reason.is_empty()), "{candidates:?}");
-                let names: Vec<String> = candidates.into_iter().map(|candidate| candidate.name).collect();
+                assert!(
+                    candidates.iter().all(|candidate| !candidate.reason.is_empty()),
+                    "{candidates:?}"
+                );
+                let names: Vec<String> =
+                    candidates.into_iter().map(|candidate| candidate.name).collect();
                 assert_eq!(names, case.candidates);
             }
             (family, found) => panic!("{family:?}: {found:?}"),
         }
     }
     for name in catalog.names() {
-        assert!(file.case.iter().any(|case| case.family.as_ref() == Some(&name)), "{name} has no case");
+        assert!(
+            file.case.iter().any(|case| case.family.as_ref() == Some(&name)),
+            "{name} has no case"
+        );
     }
 }

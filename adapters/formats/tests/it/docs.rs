@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use louver_formats::{
-    ArgumentStyle, Call, CallKind, Catalog, Opener, RenderError, RenderOptions, TextPlace, Turn, WireFormat,
+    ArgumentStyle, Call, CallKind, Catalog, Opener, RenderError, RenderOptions, TextPlace, Turn,
+    WireFormat,
 };
 
 const HEAD: &str = "# Wire formats
@@ -32,8 +33,15 @@ fn example(format: &WireFormat) -> Turn {
     };
     Turn {
         text: "Let me look.".to_owned(),
-        reasoning: format.reasoning.as_ref().map(|_| "They ask for Oslo.".to_owned()).unwrap_or_default(),
-        calls: vec![call("get_weather", "{\"city\": \"Oslo\", \"days\": 3}"), call("get_time", "{\"zone\": \"CET\"}")],
+        reasoning: format
+            .reasoning
+            .as_ref()
+            .map(|_| "They ask for Oslo.".to_owned())
+            .unwrap_or_default(),
+        calls: vec![
+            call("get_weather", "{\"city\": \"Oslo\", \"days\": 3}"),
+            call("get_time", "{\"zone\": \"CET\"}"),
+        ],
         ..Turn::default()
     }
 }
@@ -62,7 +70,8 @@ fn own(format: &WireFormat) -> String {
         format.render_with(&Turn { calls, ..Turn::default() }, options).expect("renders")
     };
     let searches = builtin.known.keys().find(|name| name.contains("search")).expect("a search");
-    let (search, code) = (call(searches, "{\"query\": \"Oslo\"}"), call("python", "{\"code\": \"1 + 1\"}"));
+    let (search, code) =
+        (call(searches, "{\"query\": \"Oslo\"}"), call("python", "{\"code\": \"1 + 1\"}"));
     format!(
         "\n\nThe model's own tools, where a request offers them: {known} (`{search}`); others are called with code (`{code}`)."
     )
@@ -71,9 +80,14 @@ fn own(format: &WireFormat) -> String {
 /// What else begins calls.
 fn spellings(format: &WireFormat) -> String {
     let begin = |spelling: &louver_formats::CallSpelling| {
-        let named = if spelling.text_unless.is_some() { " with the name of an offered tool" } else { "" };
+        let named =
+            if spelling.text_unless.is_some() { " with the name of an offered tool" } else { "" };
         let begin = spelling.begin.write();
-        let begin = if begin.contains('`') { format!("`` {} ``", begin.trim()) } else { format!("`{begin}`") };
+        let begin = if begin.contains('`') {
+            format!("`` {} ``", begin.trim())
+        } else {
+            format!("`{begin}`")
+        };
         begin + named
     };
     let mut begins: Vec<String> = format.spellings.iter().map(begin).collect();

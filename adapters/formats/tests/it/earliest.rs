@@ -10,7 +10,8 @@ use louver::limits::Limits;
 use louver::matcher::{Recognizer, Rejected};
 use louver::spec::tools::ToolChoice;
 use louver_formats::{
-    Call, CallKind, Catalog, Parallel, Reasoning, RenderError, RenderOptions, ToolRequest, Turn, WireFormat,
+    Call, CallKind, Catalog, Parallel, Reasoning, RenderError, RenderOptions, ToolRequest, Turn,
+    WireFormat,
 };
 use serde_json::json;
 
@@ -21,7 +22,12 @@ use crate::oracle::{Demand, Read, TOOLS, turns};
 const SHOWN: usize = 3;
 
 fn call((name, arguments): &(&str, &str)) -> Call {
-    Call { id: String::new(), name: (*name).to_owned(), arguments: (*arguments).to_owned(), kind: CallKind::Function }
+    Call {
+        id: String::new(),
+        name: (*name).to_owned(),
+        arguments: (*arguments).to_owned(),
+        kind: CallKind::Function,
+    }
 }
 
 fn requests(format: &WireFormat) -> Vec<(Demand, ToolRequest)> {
@@ -39,7 +45,12 @@ fn requests(format: &WireFormat) -> Vec<(Demand, ToolRequest)> {
         for &reasoning in reasonings {
             for parallel in [Parallel::Any, Parallel::One] {
                 let named = matches!(choice, ToolChoice::Named(_));
-                let demand = Demand { tools, forced, several: parallel == Parallel::Any && !named, reasoning };
+                let demand = Demand {
+                    tools,
+                    forced,
+                    several: parallel == Parallel::Any && !named,
+                    reasoning,
+                };
                 let request = ToolRequest {
                     tool_choice: choice.clone(),
                     parallel,
@@ -74,11 +85,16 @@ fn written(format: &WireFormat, demand: Demand) -> Vec<String> {
         for text in texts {
             let turn = Turn {
                 text: (*text).to_owned(),
-                reasoning: if format.reasoning.is_some() && k != 2 { "Hm,\n<i>".to_owned() } else { String::new() },
+                reasoning: if format.reasoning.is_some() && k != 2 {
+                    "Hm,\n<i>".to_owned()
+                } else {
+                    String::new()
+                },
                 calls: calls.iter().map(call).collect(),
                 ..Turn::default()
             };
-            let options = RenderOptions { opened: demand.reasoning == Reasoning::Opened, builtins: &[] };
+            let options =
+                RenderOptions { opened: demand.reasoning == Reasoning::Opened, builtins: &[] };
             match format.render_with(&turn, options) {
                 Ok(wire) => out.push(wire),
                 Err(RenderError::TextBesideCalls) => {}
@@ -93,7 +109,8 @@ fn written(format: &WireFormat, demand: Demand) -> Vec<String> {
 /// repeated or left out, and behind it more.
 fn corruptions(wire: &str, round: usize, out: &mut impl FnMut(&str)) {
     let chars: Vec<(usize, char)> = wire.char_indices().collect();
-    let others = ['"', '}', '<', '0', ' ', '\n', 'o', '\\', '>', '[', ']', '\'', '1', ',', '|', '{'];
+    let others =
+        ['"', '}', '<', '0', ' ', '\n', 'o', '\\', '>', '[', ']', '\'', '1', ',', '|', '{'];
     out(wire);
     for tail in [" and", "\n", "}", "]", "\"", "<"] {
         out(&format!("{wire}{tail}"));
@@ -112,7 +129,8 @@ fn corruptions(wire: &str, round: usize, out: &mut impl FnMut(&str)) {
         }
         // A piece from elsewhere: a marker where it does not belong, a call's end twice.
         let (from, _) = chars[(k * 31 + 17 * round) % chars.len()];
-        let to = chars.get((k * 31 + 17 * round) % chars.len() + 12).map_or(wire.len(), |(at, _)| *at);
+        let to =
+            chars.get((k * 31 + 17 * round) % chars.len() + 12).map_or(wire.len(), |(at, _)| *at);
         out(&format!("{before}{}{c}{after}", &wire[from..to]));
         out(&format!("{before}{}", &wire[from..]));
     }
@@ -142,7 +160,8 @@ fn every_corruption_is_refused_at_the_earliest_byte() {
             }
             let at = format!("{}, {demand:?}", format.name);
             let plan = format.lower(&request).unwrap_or_else(|e| panic!("{at}: {e}"));
-            let compiled = Compiled::new(plan.grammar().clone(), &Limits::default()).expect("compiles");
+            let compiled =
+                Compiled::new(plan.grammar().clone(), &Limits::default()).expect("compiles");
             let mut recognizer = Recognizer::new(Arc::new(compiled));
             let oracle = turns(&format, demand);
             for (round, wire) in written(&format, demand).iter().enumerate() {
@@ -154,13 +173,16 @@ fn every_corruption_is_refused_at_the_earliest_byte() {
                     checked += 1;
                     refused += usize::from(want.viable < text.len());
                     if got != want && wrong.len() < shown {
-                        wrong.push(format!("{at}: {text:?}\n    taken {got:?}, should be {want:?}"));
+                        wrong
+                            .push(format!("{at}: {text:?}\n    taken {got:?}, should be {want:?}"));
                     }
                 });
             }
         }
     }
-    println!("{families} families, {checked} texts, {refused} of them refused, each at the earliest byte");
+    println!(
+        "{families} families, {checked} texts, {refused} of them refused, each at the earliest byte"
+    );
     assert!(wrong.is_empty(), "{} shown\n{}", wrong.len(), wrong.join("\n"));
     assert!(refused > 2_000 * families && checked > refused, "{checked} {refused}");
 }

@@ -8,7 +8,8 @@ mod targets;
 
 use replay::Corpus;
 
-const CORPUS: Corpus = Corpus { fuzz: concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz"), bounded: targets::bounded };
+const CORPUS: Corpus =
+    Corpus { fuzz: concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz"), bounded: targets::bounded };
 
 #[test]
 fn fuzz_regressions_of_formats_are_replayed() {

@@ -15,15 +15,25 @@ use crate::mutation::{tools, validators};
 const SEEDS: u64 = 40;
 const MAX_TOKENS: usize = 160;
 /// Longer tokens than bytes, some of them across markers.
-const EXTRA: [&[u8]; 8] =
-    [b"<tool_call>", b"\n</tool_call>", b"}\n<", b"\": ", b"{\"", b"</think>\n\n", b"\"}}\n", b"arguments"];
+const EXTRA: [&[u8]; 8] = [
+    b"<tool_call>",
+    b"\n</tool_call>",
+    b"}\n<",
+    b"\": ",
+    b"{\"",
+    b"</think>\n\n",
+    b"\"}}\n",
+    b"arguments",
+];
 
 /// Tokens the mask allows, one of them chosen by the state.
 fn choose(matcher: &mut Matcher, vocab: &Vocabulary, state: &mut u64) -> TokenId {
     let mut mask = vec![0u32; vocab.mask_words()];
     matcher.fill_mask(&mut mask);
-    let allowed: Vec<TokenId> =
-        (0..vocab.width()).filter(|t| mask[t / 32] >> (t % 32) & 1 == 1).map(TokenId::new).collect();
+    let allowed: Vec<TokenId> = (0..vocab.width())
+        .filter(|t| mask[t / 32] >> (t % 32) & 1 == 1)
+        .map(TokenId::new)
+        .collect();
     assert!(!allowed.is_empty(), "dead end");
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -84,11 +94,14 @@ fn noise_makes_valid_calls() {
                 cut_turns += usize::from(turn.incomplete.is_some());
             }
             for call in &turn.calls {
-                let value: Value = serde_json::from_str(&call.arguments).expect("arguments are JSON");
+                let value: Value =
+                    serde_json::from_str(&call.arguments).expect("arguments are JSON");
                 assert!(schemas[call.name.as_str()].is_valid(&value), "{choice} {seed}: {call:?}");
             }
         }
-        println!("{choice} after {prefix:?}: {ended_turns} of {SEEDS} ended, {cut_turns} were cut off");
+        println!(
+            "{choice} after {prefix:?}: {ended_turns} of {SEEDS} ended, {cut_turns} were cut off"
+        );
         assert!(ended_turns > 0 || prefix == "<think>", "{choice}: no turn ended");
     }
 }

@@ -11,7 +11,9 @@ use louver::matcher::{Recognizer, Tracer};
 use louver::spec::json::Json;
 use louver::spec::tools::{Tool, ToolChoice};
 use louver::vocab::Vocabulary;
-use louver_formats::{Catalog, Event, LazyTools, Parallel, Plan, Reasoning, ToolRequest, Turn, WireFormat};
+use louver_formats::{
+    Catalog, Event, LazyTools, Parallel, Plan, Reasoning, ToolRequest, Turn, WireFormat,
+};
 use serde_json::Value;
 
 pub(crate) const SEED: u64 = 7;
@@ -26,7 +28,12 @@ pub(crate) fn request(tools: &str, choice: &Value) -> ToolRequest {
     }
 }
 
-pub(crate) fn with(mut request: ToolRequest, parallel: &str, reasoning: &str, response: Option<&str>) -> ToolRequest {
+pub(crate) fn with(
+    mut request: ToolRequest,
+    parallel: &str,
+    reasoning: &str,
+    response: Option<&str>,
+) -> ToolRequest {
     request.parallel = match parallel {
         "any" => Parallel::Any,
         "one" => Parallel::One,
@@ -39,7 +46,8 @@ pub(crate) fn with(mut request: ToolRequest, parallel: &str, reasoning: &str, re
         "opened" => Reasoning::Opened,
         other => panic!("reasoning {other}"),
     };
-    request.response_format = response.map(|text| Json::parse(text, &Limits::default()).expect("response_format"));
+    request.response_format =
+        response.map(|text| Json::parse(text, &Limits::default()).expect("response_format"));
     request
 }
 
@@ -60,7 +68,11 @@ pub(crate) fn accepts(recognizer: &mut Recognizer, wire: &str) -> bool {
 }
 
 /// What the model said, in pieces: the turn and the events, or how many pieces were taken before one was refused.
-pub(crate) fn extract(plan: &Plan, pieces: &[&[u8]], chunk: usize) -> Result<(Turn, Vec<Event>), usize> {
+pub(crate) fn extract(
+    plan: &Plan,
+    pieces: &[&[u8]],
+    chunk: usize,
+) -> Result<(Turn, Vec<Event>), usize> {
     let constraint = bind(plan, pieces);
     let mut matcher = constraint.matcher();
     let (mut tracer, mut extractor, mut events) = (Tracer::new(), plan.extractor(SEED), Vec::new());
@@ -111,10 +123,13 @@ pub(crate) fn joined(events: Vec<Event>) -> Vec<Event> {
     for event in events {
         match (out.last_mut(), &event) {
             (Some(Event::TextDelta { delta: a }), Event::TextDelta { delta: b })
-            | (Some(Event::ReasoningDelta { delta: a }), Event::ReasoningDelta { delta: b }) => a.push_str(b),
-            (Some(Event::ArgumentsDelta { index: i, delta: a }), Event::ArgumentsDelta { index: j, delta: b })
-                if i == j =>
-            {
+            | (Some(Event::ReasoningDelta { delta: a }), Event::ReasoningDelta { delta: b }) => {
+                a.push_str(b)
+            }
+            (
+                Some(Event::ArgumentsDelta { index: i, delta: a }),
+                Event::ArgumentsDelta { index: j, delta: b },
+            ) if i == j => {
                 a.push_str(b);
             }
             _ => out.push(event),

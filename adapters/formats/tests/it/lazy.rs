@@ -45,11 +45,15 @@ fn turns() -> Vec<Turn> {
         arguments: arguments.to_owned(),
         kind: CallKind::Function,
     };
-    let turn = |text: &str, calls: Vec<Call>| Turn { text: text.to_owned(), calls, ..Turn::default() };
+    let turn =
+        |text: &str, calls: Vec<Call>| Turn { text: text.to_owned(), calls, ..Turn::default() };
     let weather = call("get_weather", r#"{"city": "São \"Paulo\"", "unit": "kelvin", "days": 3}"#);
     let time = call("get_time", r#"{"zones": ["UTC", "CET"]}"#);
     let stock = call("get_stock", r#"{"symbol": "ABC"}"#);
-    let plan = call("plan", r#"{"steps": [{"what": "a", "hours": 0.5}, {"what": "b"}], "more": {"x": [1, null]}}"#);
+    let plan = call(
+        "plan",
+        r#"{"steps": [{"what": "a", "hours": 0.5}, {"what": "b"}], "more": {"x": [1, null]}}"#,
+    );
     vec![
         turn("Nothing to do.", vec![]),
         turn("", vec![weather.clone()]),
@@ -77,16 +81,20 @@ fn mask(matcher: &mut Matcher, vocab: &Vocabulary) -> Vec<u32> {
 #[test]
 fn put_off_or_not_masks_are_the_same() {
     let text = tools().to_string();
-    let words =
-        ["{\"", "\": ", "\", \"", "\"}", "city", "get_", "weather", ": \"", "}}", "[{\"", "ABC", ", \"", "0.", "steps"];
+    let words = [
+        "{\"", "\": ", "\", \"", "\"}", "city", "get_", "weather", ": \"", "}}", "[{\"", "ABC",
+        ", \"", "0.", "steps",
+    ];
     let words: Vec<&[u8]> = words.iter().map(|w| w.as_bytes()).collect();
     let vocab = Arc::new(Vocabulary::toy(&words));
     let (mut families, mut read) = (0, 0);
     for format in Catalog::builtin().formats() {
         // Markers that are special tokens are text here.
         let format = format.spelled();
-        let eager =
-            format.lower(&louver_formats::ToolRequest { lazy: LazyTools::Never, ..request(&text, &json!("auto")) });
+        let eager = format.lower(&louver_formats::ToolRequest {
+            lazy: LazyTools::Never,
+            ..request(&text, &json!("auto"))
+        });
         let eager = match eager {
             Ok(plan) => plan,
             Err(LowerError::Parts(_)) => continue,
@@ -105,9 +113,13 @@ fn put_off_or_not_masks_are_the_same() {
             assert!(all == 0 || all == 3, "{}: {all} of 4 are put off", format.name);
             families += usize::from(all > 0);
             for direct_walk in [0, 1024] {
-                let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, ..EngineOptions::default() });
-                let [mut one, mut other] =
-                    [&lazy, &eager].map(|plan| engine.compile(plan.grammar().clone()).expect("compiles").matcher());
+                let engine = Engine::new(
+                    vocab.clone(),
+                    EngineOptions { direct_walk, ..EngineOptions::default() },
+                );
+                let [mut one, mut other] = [&lazy, &eager].map(|plan| {
+                    engine.compile(plan.grammar().clone()).expect("compiles").matcher()
+                });
                 for (at, &byte) in wire.as_bytes().iter().enumerate() {
                     let said = &wire.as_bytes()[..at];
                     assert_eq!(
@@ -135,7 +147,10 @@ fn put_off_or_not_masks_are_the_same() {
             }
         }
     }
-    assert!(families >= 10 && read > 5_000, "{families} families with JSON arguments, {read} bytes");
+    assert!(
+        families >= 10 && read > 5_000,
+        "{families} families with JSON arguments, {read} bytes"
+    );
 }
 
 /// Faults are found with the request, whatever is put off.
@@ -145,10 +160,15 @@ fn faults_are_found_with_the_request() {
     tools[1]["function"]["parameters"]["properties"]["zones"]["minItems"] = json!(-1);
     tools[3]["function"]["parameters"]["properties"]["steps"]["type"] = json!("list");
     let format = Catalog::builtin().get("hermes").expect("hermes").spelled();
-    let Err(LowerError::Schemas(errors)) = format.lower(&request(&tools.to_string(), &json!("auto"))) else {
+    let Err(LowerError::Schemas(errors)) =
+        format.lower(&request(&tools.to_string(), &json!("auto")))
+    else {
         panic!("schemas with faults");
     };
     let pointers: Vec<&str> = errors.iter().map(|error| &*error.pointer).collect();
     assert_eq!(pointers.len(), 2, "{pointers:?}");
-    assert!(pointers[0].starts_with("/tools/1/") && pointers[1].starts_with("/tools/3/"), "{pointers:?}");
+    assert!(
+        pointers[0].starts_with("/tools/1/") && pointers[1].starts_with("/tools/3/"),
+        "{pointers:?}"
+    );
 }

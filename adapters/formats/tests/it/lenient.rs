@@ -50,9 +50,11 @@ fn unconstrained_outputs() {
             reasoning: if case.opened { Reasoning::Opened } else { Reasoning::Optional },
             ..request(&file.tools, &serde_json::from_str(choice).unwrap_or_else(|_| choice.into()))
         };
-        let reading = catalog.get(&case.format).expect("format").read(&request, &case.wire).expect("reads");
+        let reading =
+            catalog.get(&case.format).expect("format").read(&request, &case.wire).expect("reads");
         let turn = &reading.turn;
-        let calls: Vec<(String, String)> = turn.calls.iter().map(|c| (c.name.clone(), c.arguments.clone())).collect();
+        let calls: Vec<(String, String)> =
+            turn.calls.iter().map(|c| (c.name.clone(), c.arguments.clone())).collect();
         let got = (&turn.text, &turn.reasoning, &calls, &reading.differences);
         if got != (&case.text, &case.reasoning, &case.calls, &case.differences) {
             wrong.push(format!("{}: {:?}\n    {got:?}", case.format, case.wire));
@@ -68,13 +70,17 @@ fn any_text_can_be_read() {
     let file: File = toml::from_str(&data("lenient.toml")).expect("lenient.toml");
     let request = request(&file.tools, &"auto".into());
     for format in Catalog::builtin().formats() {
-        let wires: Vec<&str> = file.case.iter().filter(|c| c.format == format.name).map(|c| c.wire.as_str()).collect();
+        let wires: Vec<&str> =
+            file.case.iter().filter(|c| c.format == format.name).map(|c| c.wire.as_str()).collect();
         for wire in wires {
             for at in (0..=wire.len()).filter(|&at| wire.is_char_boundary(at)).step_by(3) {
                 for text in [&wire[..at], &wire[at..]] {
                     let reading = format.read(&request, text).expect("reads");
                     for call in &reading.turn.calls {
-                        assert!(serde_json::from_str::<serde_json::Value>(&call.arguments).is_ok(), "{text:?}");
+                        assert!(
+                            serde_json::from_str::<serde_json::Value>(&call.arguments).is_ok(),
+                            "{text:?}"
+                        );
                     }
                 }
             }
@@ -97,7 +103,8 @@ fn many_beginnings() {
         ("llama3", "{\"name\": \""),
     ] {
         let text = piece.repeat(40_000 / piece.len());
-        let reading = Catalog::builtin().get(format).expect("format").read(&request, &text).expect("reads");
+        let reading =
+            Catalog::builtin().get(format).expect("format").read(&request, &text).expect("reads");
         assert!(!reading.differences.is_empty(), "{format}");
     }
 }

@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 
 use louver::spec::tools::ToolChoice;
 use louver_formats::{
-    ArgumentStyle, Call, CallKind, Catalog, Parallel, Plan, Reasoning, RenderError, RenderOptions, Strictness,
-    ToolRequest, Turn,
+    ArgumentStyle, Call, CallKind, Catalog, Parallel, Plan, Reasoning, RenderError, RenderOptions,
+    Strictness, ToolRequest, Turn,
 };
 use serde_json::json;
 
@@ -30,12 +30,18 @@ pub(crate) enum Choice {
     Allowed,
 }
 
-const CHOICES: [Choice; 5] = [Choice::Auto, Choice::Required, Choice::Named, Choice::None, Choice::Allowed];
+const CHOICES: [Choice; 5] =
+    [Choice::Auto, Choice::Required, Choice::Named, Choice::None, Choice::Allowed];
 const PARALLEL: [Parallel; 2] = [Parallel::Any, Parallel::One];
 const STRICT: [Strictness; 2] = [Strictness::All, Strictness::AsFlagged];
 
 pub(crate) fn call(name: &str, arguments: &str) -> Call {
-    Call { id: String::new(), name: name.to_owned(), arguments: arguments.to_owned(), kind: CallKind::Function }
+    Call {
+        id: String::new(),
+        name: name.to_owned(),
+        arguments: arguments.to_owned(),
+        kind: CallKind::Function,
+    }
 }
 
 fn weather() -> Call {
@@ -85,7 +91,8 @@ impl Cell<'_> {
     }
 
     fn turn(&self, text: &str, calls: Vec<Call>) -> Turn {
-        let reasoning = if self.has_reasoning() { "Hm, so:\n{it} is <b>.".to_owned() } else { String::new() };
+        let reasoning =
+            if self.has_reasoning() { "Hm, so:\n{it} is <b>.".to_owned() } else { String::new() };
         Turn { text: text.to_owned(), reasoning, calls, ..Turn::default() }
     }
 
@@ -122,7 +129,9 @@ impl Cell<'_> {
         let mut wrong = |what, calls: Vec<Call>, marked: &str| {
             if let Some(wire) = self.render(&self.turn("", calls)) {
                 // What follows the mark must not be taken.
-                let upto = (!marked.is_empty()).then(|| wire.rfind(marked).map(|at| at + marked.len())).flatten();
+                let upto = (!marked.is_empty())
+                    .then(|| wire.rfind(marked).map(|at| at + marked.len()))
+                    .flatten();
                 out.push((what, wire, upto));
             }
         };
@@ -135,8 +144,16 @@ impl Cell<'_> {
         // follows it.
         let bare = self.rig.format.name == "llama3" && !self.forced();
         let by = |name: &'static str| if bare { "\"parameters\"" } else { name };
-        wrong("a name too short", vec![call("get_weathe", r#"{"city": "x", "days": 3}"#)], by("get_weathe"));
-        wrong("a name too long", vec![call("get_weathers", r#"{"city": "x", "days": 3}"#)], by("get_weathers"));
+        wrong(
+            "a name too short",
+            vec![call("get_weathe", r#"{"city": "x", "days": 3}"#)],
+            by("get_weathe"),
+        );
+        wrong(
+            "a name too long",
+            vec![call("get_weathers", r#"{"city": "x", "days": 3}"#)],
+            by("get_weathers"),
+        );
         wrong("another name", vec![call("set_weather", r#"{"city": "x", "days": 3}"#)], "s");
         wrong("a required argument missing", args(r#"{"city": "x"}"#), "");
         wrong("no arguments", args("{}"), "");
@@ -146,9 +163,19 @@ impl Cell<'_> {
         wrong("an integer of two digits", args(r#"{"city": "x", "days": 33}"#), "33");
         wrong("not in the list", args(r#"{"city": "x", "days": 3, "unit": "K"}"#), "K");
         wrong("null for an integer", args(r#"{"city": "x", "days": null}"#), "");
-        wrong("an argument that is not declared", args(r#"{"city": "x", "days": 3, "zzz": 1}"#), "zzz");
-        if self.strictness == Strictness::All && !matches!(self.choice, Choice::Named | Choice::Allowed) {
-            wrong("another tool's wrong argument", vec![call("get_time", r#"{"zone": "PST"}"#)], "PST");
+        wrong(
+            "an argument that is not declared",
+            args(r#"{"city": "x", "days": 3, "zzz": 1}"#),
+            "zzz",
+        );
+        if self.strictness == Strictness::All
+            && !matches!(self.choice, Choice::Named | Choice::Allowed)
+        {
+            wrong(
+                "another tool's wrong argument",
+                vec![call("get_time", r#"{"zone": "PST"}"#)],
+                "PST",
+            );
         }
         if matches!(self.choice, Choice::Named | Choice::Allowed) {
             wrong("a tool that may not be called", vec![time()], "");
@@ -160,7 +187,11 @@ impl Cell<'_> {
         let at = good.rfind("get_weather").expect("name");
         let cut = (at..good.len()).filter(|&n| good.is_char_boundary(n));
         for (k, n) in cut.enumerate().filter(|(k, _)| k % 9 == 0) {
-            out.push((if k == 0 { "cut off before the name" } else { "cut off" }, good[..n].to_owned(), None));
+            out.push((
+                if k == 0 { "cut off before the name" } else { "cut off" },
+                good[..n].to_owned(),
+                None,
+            ));
         }
         let style = &self.rig.format.call.arguments;
         if matches!(style, ArgumentStyle::Json) {
@@ -174,13 +205,20 @@ impl Cell<'_> {
         }
         if self.forced() {
             out.push(("text behind a forced call", format!("{good} and"), None));
-            out.extend(self.render(&self.turn("Text.", Vec::new())).map(|wire| ("no call", wire, None)));
+            out.extend(
+                self.render(&self.turn("Text.", Vec::new())).map(|wire| ("no call", wire, None)),
+            );
         }
         out
     }
 }
 
-fn check(cell: &Cell<'_>, session: &Session<'_>, at: &str, wrong: &mut Vec<String>) -> (usize, usize) {
+fn check(
+    cell: &Cell<'_>,
+    session: &Session<'_>,
+    at: &str,
+    wrong: &mut Vec<String>,
+) -> (usize, usize) {
     let (turns, corruptions) = (cell.turns(), cell.corruptions());
     for (want, wire) in &turns {
         let run = session.run(&session.tokens(&cell.rig.units(wire), 0), 7);
@@ -242,7 +280,8 @@ fn every_family_and_request() {
                 "{}, {:?}, reasoning {:?}, parallel {:?}, strict {:?}",
                 format.name, cell.choice, cell.reasoning, cell.parallel, cell.strictness
             );
-            let plan: Plan = rig.format.lower(&cell.request()).unwrap_or_else(|e| panic!("{at}: {e}"));
+            let plan: Plan =
+                rig.format.lower(&cell.request()).unwrap_or_else(|e| panic!("{at}: {e}"));
             let session = rig.session(&plan, &[], &[]);
             let (accepted, refused) = check(&cell, &session, &at, &mut wrong);
             turns += accepted;
@@ -250,7 +289,9 @@ fn every_family_and_request() {
             count += 1;
         }
     }
-    println!("{count} requests, {turns} turns accepted and read back, {corruptions} corruptions refused");
+    println!(
+        "{count} requests, {turns} turns accepted and read back, {corruptions} corruptions refused"
+    );
     assert!(wrong.is_empty(), "{} wrong\n{}", wrong.len(), wrong.join("\n"));
     assert!(turns > 3_000 && corruptions > 20_000);
 }
@@ -266,13 +307,19 @@ fn at_most_so_many_calls() {
                 reasoning: Reasoning::Off,
                 ..request(TOOLS, &json!(choice))
             };
-            let plan = rig.format.lower(&request).unwrap_or_else(|e| panic!("{}: {e}", format.name));
+            let plan =
+                rig.format.lower(&request).unwrap_or_else(|e| panic!("{}: {e}", format.name));
             let session = rig.session(&plan, &[], &[]);
             for (calls, taken) in [(1, true), (2, true), (3, false)] {
                 let turn = Turn { calls: vec![weather(); calls], ..Turn::default() };
                 let wire = rig.format.render(&turn).expect("renders");
                 let run = session.run(&session.tokens(&rig.units(&wire), 0), 1_000);
-                assert_eq!(run.taken.is_ok() && run.complete, taken, "{}, {choice}: {calls} calls", format.name);
+                assert_eq!(
+                    run.taken.is_ok() && run.complete,
+                    taken,
+                    "{}, {choice}: {calls} calls",
+                    format.name
+                );
             }
         }
     }

@@ -26,7 +26,12 @@ pub(crate) fn tools() -> Value {
 pub(crate) fn validators(tools: &Value) -> HashMap<&str, jsonschema::Validator> {
     (tools.as_array().expect("array").iter())
         .map(|t| &t["function"])
-        .map(|f| (f["name"].as_str().expect("name"), jsonschema::validator_for(&f["parameters"]).expect("schema")))
+        .map(|f| {
+            (
+                f["name"].as_str().expect("name"),
+                jsonschema::validator_for(&f["parameters"]).expect("schema"),
+            )
+        })
         .collect()
 }
 
@@ -41,7 +46,8 @@ fn corruptions_never_make_a_bad_call() {
     );
     let (mut refused, mut taken) = (0, 0);
     for name in ["qwen3", "hermes"] {
-        let plan = as_text(name).lower(&request(&tools.to_string(), &json!("auto"))).expect("lowers");
+        let plan =
+            as_text(name).lower(&request(&tools.to_string(), &json!("auto"))).expect("lowers");
         let mut recognizer = recognizer(&plan);
         assert!(accepts(&mut recognizer, &wire));
         for mutant in mutants(&wire) {
@@ -50,10 +56,12 @@ fn corruptions_never_make_a_bad_call() {
                 continue;
             }
             taken += 1;
-            let (turn, _) = extract(&plan, &bytes(&mutant), 1).expect("what is recognised is taken");
+            let (turn, _) =
+                extract(&plan, &bytes(&mutant), 1).expect("what is recognised is taken");
             assert_eq!(turn.incomplete, None, "{mutant:?}");
             for call in &turn.calls {
-                let value: Value = serde_json::from_str(&call.arguments).unwrap_or_else(|e| panic!("{mutant:?}: {e}"));
+                let value: Value = serde_json::from_str(&call.arguments)
+                    .unwrap_or_else(|e| panic!("{mutant:?}: {e}"));
                 assert!(schemas[call.name.as_str()].is_valid(&value), "{mutant:?}: {call:?}");
             }
         }
@@ -66,7 +74,8 @@ fn mutants(wire: &str) -> Vec<String> {
     let chars: Vec<char> = wire.chars().collect();
     let mut out = Vec::new();
     for i in 0..chars.len() {
-        let (before, after): (String, String) = (chars[..i].iter().collect(), chars[i + 1..].iter().collect());
+        let (before, after): (String, String) =
+            (chars[..i].iter().collect(), chars[i + 1..].iter().collect());
         out.push(format!("{before}{after}"));
         out.push(format!("{before}{0}{0}{after}", chars[i]));
         out.push(before.clone());

@@ -19,8 +19,11 @@ use crate::harness::{SEED, all_cases, request, shared};
 const ORDINARY: u32 = 199_998;
 
 fn vocabulary(bpe: &CoreBPE) -> Vocabulary {
-    let specials: Vec<(u32, &str)> =
-        bpe.special_tokens().into_iter().map(|name| (bpe.encode_with_special_tokens(name)[0], name)).collect();
+    let specials: Vec<(u32, &str)> = bpe
+        .special_tokens()
+        .into_iter()
+        .map(|name| (bpe.encode_with_special_tokens(name)[0], name))
+        .collect();
     let width = specials.iter().map(|(id, _)| id + 1).max().expect("special tokens");
     let mut builder = Vocabulary::builder(width as usize);
     for (id, bytes) in (0..ORDINARY).zip(bpe._decode_native_and_split((0..ORDINARY).collect())) {
@@ -65,7 +68,8 @@ fn real_calls_on_the_models_vocabulary() {
         let mut matcher = engine.compile(plan.grammar().clone()).expect("compiles").matcher();
         matchers.push(begin.elapsed());
         let mut first = true;
-        let (mut tracer, mut extractor, mut events) = (Tracer::new(), plan.extractor(SEED), Vec::new());
+        let (mut tracer, mut extractor, mut events) =
+            (Tracer::new(), plan.extractor(SEED), Vec::new());
         for token in bpe.encode_with_special_tokens(&format.render(&want).expect("renders")) {
             let token = TokenId::from_raw(token);
             let begin = Instant::now();
@@ -86,7 +90,11 @@ fn real_calls_on_the_models_vocabulary() {
         assert_eq!(turn, want, "{}", case["id"]);
     }
     println!("{} cases, {} tokens", matchers.len(), masks.len());
-    for (what, times) in [("to a matcher", &mut matchers), ("first mask", &mut firsts), ("mask, advance", &mut masks)] {
+    for (what, times) in [
+        ("to a matcher", &mut matchers),
+        ("first mask", &mut firsts),
+        ("mask, advance", &mut masks),
+    ] {
         times.sort_unstable();
         let sum: Duration = times.iter().sum();
         let at = |p: usize| times[(times.len() * p / 100).min(times.len() - 1)];
@@ -104,7 +112,9 @@ fn spelled_out_markers_are_text() {
     let plan = format.lower(&request(r#"[{"name": "f"}]"#, &json!("auto"))).expect("lowers");
     let mut matcher = engine.compile(plan.grammar().clone()).expect("compiles").matcher();
     let begin = bpe.encode_with_special_tokens("<|channel|>final<|message|>");
-    let spelled = bpe.encode_ordinary("a <|return|> b <|channel|>commentary to=functions.f<|message|>{}<|call|>");
+    let spelled = bpe.encode_ordinary(
+        "a <|return|> b <|channel|>commentary to=functions.f<|message|>{}<|call|>",
+    );
     let end = bpe.encode_with_special_tokens("<|return|>");
     for &token in begin.iter().chain(&spelled) {
         matcher.advance(TokenId::from_raw(token)).expect("text");

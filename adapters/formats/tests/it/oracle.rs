@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use louver_formats::{
-    ArgumentStyle, CallSpelling, Glue, IdStyle, MAX_GAP, Marker, NameStyle, Part, Reasoning, Step, TagPart, TextPlace,
-    WireFormat,
+    ArgumentStyle, CallSpelling, Glue, IdStyle, MAX_GAP, Marker, NameStyle, Part, Reasoning, Step,
+    TagPart, TextPlace, WireFormat,
 };
 
 /// A set of texts, none of whose prefixes is a dead end: every pattern has a text.
@@ -53,7 +53,9 @@ fn going(text: &[u8]) -> Going {
     let Ok(text) = std::str::from_utf8(text) else { return Going::Off };
     let space = [' ', '\t', '\r', '\n'];
     let text = text.trim_start_matches(space);
-    let Some(text) = text.strip_prefix(',') else { return if text.is_empty() { Going::On } else { Going::Off } };
+    let Some(text) = text.strip_prefix(',') else {
+        return if text.is_empty() { Going::On } else { Going::Off };
+    };
     let text = text.trim_start_matches(space);
     for key in ["\"arguments\"", "\"parameters\""] {
         if let Some(rest) = text.strip_prefix(key) {
@@ -82,7 +84,8 @@ fn other_name(text: &[u8], names: &[String], watched: &[String]) -> (usize, Opti
             return (known, None);
         }
         let behind = &name[known + 1..];
-        let clean = (0..=behind.len()).take_while(|&n| !has_any(&behind[..n], watched)).last().unwrap_or(0);
+        let clean =
+            (0..=behind.len()).take_while(|&n| !has_any(&behind[..n], watched)).last().unwrap_or(0);
         if clean < behind.len() {
             return (known + 1 + clean, None);
         }
@@ -100,7 +103,9 @@ fn other_name(text: &[u8], names: &[String], watched: &[String]) -> (usize, Opti
         match going(behind) {
             Going::On => {}
             Going::Whole => return (to - 1, None),
-            Going::Off if has_any(behind, watched) || has_begun(behind, watched) => return (to - 1, None),
+            Going::Off if has_any(behind, watched) || has_begun(behind, watched) => {
+                return (to - 1, None);
+            }
             Going::Off => return (to, Some(to)),
         }
     }
@@ -115,7 +120,11 @@ fn departs(text: &[u8], known: &[String], watched: &[String]) -> (usize, Option<
             return (to - 1, None);
         }
         if !known.iter().any(|known| known.as_bytes().starts_with(read)) {
-            return if has_any(read, watched) || has_begun(read, watched) { (to - 1, None) } else { (to, Some(to)) };
+            return if has_any(read, watched) || has_begun(read, watched) {
+                (to - 1, None)
+            } else {
+                (to, Some(to))
+            };
         }
     }
     (text.len(), None)
@@ -185,13 +194,18 @@ impl Pattern {
             }
             Pattern::Run(bytes, least, most) => {
                 for &at in from {
-                    let run = input[at..].iter().take(*most).take_while(|b| bytes.contains(b)).count();
+                    let run =
+                        input[at..].iter().take(*most).take_while(|b| bytes.contains(b)).count();
                     *far = (*far).max(at + run);
                     out.extend((*least..=run).map(|n| at + n));
                 }
             }
-            Pattern::All(parts) => return parts.iter().fold(from.clone(), |from, part| part.ends(input, &from, far)),
-            Pattern::Any(parts) => parts.iter().for_each(|part| out.extend(part.ends(input, from, far))),
+            Pattern::All(parts) => {
+                return parts.iter().fold(from.clone(), |from, part| part.ends(input, &from, far));
+            }
+            Pattern::Any(parts) => {
+                parts.iter().for_each(|part| out.extend(part.ends(input, from, far)))
+            }
             Pattern::Upto(most, body) => {
                 out.clone_from(from);
                 let (mut last, mut n) = (from.clone(), 0);
@@ -212,7 +226,8 @@ impl Pattern {
             }
             Pattern::OtherName(known, watched) | Pattern::Departs(known, watched) => {
                 for &at in from {
-                    let read = if matches!(self, Pattern::OtherName(..)) { other_name } else { departs };
+                    let read =
+                        if matches!(self, Pattern::OtherName(..)) { other_name } else { departs };
                     let (viable, end) = read(&input[at..], known, watched);
                     *far = (*far).max(at + viable);
                     out.extend(end.map(|end| at + end));
@@ -226,7 +241,13 @@ impl Pattern {
 impl Free {
     /// Text that begins here: where it may stop goes to `out`; returned is where text goes on
     /// behind its ends.
-    fn ends(&self, input: &[u8], from: usize, far: &mut usize, out: &mut BTreeSet<usize>) -> BTreeSet<usize> {
+    fn ends(
+        &self,
+        input: &[u8],
+        from: usize,
+        far: &mut usize,
+        out: &mut BTreeSet<usize>,
+    ) -> BTreeSet<usize> {
         for at in from..=input.len() {
             let seen = &input[from..at];
             let longest = |texts: &mut dyn Iterator<Item = &String>| {
@@ -271,7 +292,10 @@ fn spellings(marker: &Marker) -> Vec<String> {
                 Step::Text(text) => vec![text.clone()],
                 Step::Marker(marker) => spellings(marker),
             };
-            heads.iter().flat_map(|head| tails.iter().map(move |tail| format!("{head}{tail}"))).collect()
+            heads
+                .iter()
+                .flat_map(|head| tails.iter().map(move |tail| format!("{head}{tail}")))
+                .collect()
         }),
     }
 }
@@ -315,8 +339,10 @@ pub(crate) const TOOLS: &str = r#"[
   {"name": "set_all", "parameters": {"type": "object", "properties": {}, "additionalProperties": false}}
 ]"#;
 
-const KNOWN: [Tool; 2] =
-    [("set", &[("mode", &["on", "only"], true), ("level", &["1", "2", "13"], false)]), ("set_all", &[])];
+const KNOWN: [Tool; 2] = [
+    ("set", &[("mode", &["on", "only"], true), ("level", &["1", "2", "13"], false)]),
+    ("set_all", &[]),
+];
 
 fn arguments(format: &WireFormat, tool: &Tool) -> Pattern {
     arguments_in(&format.call.arguments, tool)
@@ -324,16 +350,24 @@ fn arguments(format: &WireFormat, tool: &Tool) -> Pattern {
 
 fn arguments_in(style: &ArgumentStyle, (_, known): &Tool) -> Pattern {
     let any = |values: &[&str], quotes: &[&str]| {
-        let quoted = |value: &&str| quotes.iter().map(|q| text(format!("{q}{value}{q}"))).collect::<Vec<_>>();
+        let quoted = |value: &&str| {
+            quotes.iter().map(|q| text(format!("{q}{value}{q}"))).collect::<Vec<_>>()
+        };
         Pattern::Any(values.iter().flat_map(quoted).collect())
     };
     // Few arguments come in any order.
-    let list = |open: &str, member: &dyn Fn(&str, &[&str], bool) -> Pattern, between: Pattern, close: &str| {
+    let list = |open: &str,
+                member: &dyn Fn(&str, &[&str], bool) -> Pattern,
+                between: Pattern,
+                close: &str| {
         let members: Vec<Pattern> =
             known.iter().map(|(name, values, is_text)| member(name, values, *is_text)).collect();
         let inner = match &members[..] {
             [required, other] => Pattern::Any(vec![
-                Pattern::All(vec![required.clone(), maybe(Pattern::All(vec![between.clone(), other.clone()]))]),
+                Pattern::All(vec![
+                    required.clone(),
+                    maybe(Pattern::All(vec![between.clone(), other.clone()])),
+                ]),
                 Pattern::All(vec![other.clone(), between, required.clone()]),
             ]),
             members => Pattern::All(members.to_vec()),
@@ -344,7 +378,10 @@ fn arguments_in(style: &ArgumentStyle, (_, known): &Tool) -> Pattern {
         // As Python's `json.dumps` writes it: the requests of these tests ask for one spelling.
         ArgumentStyle::Json => {
             let member = |name: &str, values: &[&str], is_text: bool| {
-                Pattern::All(vec![text(format!("\"{name}\": ")), any(values, if is_text { &["\""] } else { &[""] })])
+                Pattern::All(vec![
+                    text(format!("\"{name}\": ")),
+                    any(values, if is_text { &["\""] } else { &[""] }),
+                ])
             };
             list("{", &member, text(", "), "}")
         }
@@ -359,7 +396,10 @@ fn arguments_in(style: &ArgumentStyle, (_, known): &Tool) -> Pattern {
             let quotes = spellings(quote);
             let quotes: Vec<&str> = quotes.iter().map(String::as_str).collect();
             let member = |name: &str, values: &[&str], is_text: bool| {
-                Pattern::All(vec![text(format!("{name}:")), any(values, if is_text { &quotes } else { &[""] })])
+                Pattern::All(vec![
+                    text(format!("{name}:")),
+                    any(values, if is_text { &quotes } else { &[""] }),
+                ])
             };
             list("{", &member, text(","), "}")
         }
@@ -368,16 +408,26 @@ fn arguments_in(style: &ArgumentStyle, (_, known): &Tool) -> Pattern {
                 let open = style.open.iter().map(|part| match part {
                     TagPart::Text(t) => text(t),
                     TagPart::Key(_) => text(name),
-                    TagPart::Kind(part) => text(if is_text { &part.kind.string } else { &part.kind.number }),
+                    TagPart::Kind(part) => {
+                        text(if is_text { &part.kind.string } else { &part.kind.number })
+                    }
                     TagPart::Gap(_) => gap(),
                     TagPart::Marker(m) => marker(m),
                 });
-                let lead =
-                    [maybe(text(&style.lead)), any(values, &[""]), maybe(text(&style.trail)), marker(&style.close)];
+                let lead = [
+                    maybe(text(&style.lead)),
+                    any(values, &[""]),
+                    maybe(text(&style.trail)),
+                    marker(&style.close),
+                ];
                 Pattern::All(open.chain(lead).collect())
             };
             let inner = list("", &member, glue(&style.between), "");
-            let inner = if known.is_empty() { inner } else { Pattern::All(vec![glue(&style.before), inner]) };
+            let inner = if known.is_empty() {
+                inner
+            } else {
+                Pattern::All(vec![glue(&style.before), inner])
+            };
             Pattern::All(vec![inner, glue(&style.behind)])
         }
     }
@@ -414,7 +464,10 @@ pub(crate) fn turns(format: &WireFormat, demand: Demand) -> Pattern {
 impl Turn<'_> {
     fn reasoning(&self) -> Pattern {
         let Some(format) = &self.format.reasoning else { return text("") };
-        let inside = Pattern::All(vec![self.until(&format.end, &self.reasoning_excludes()), text(&format.after)]);
+        let inside = Pattern::All(vec![
+            self.until(&format.end, &self.reasoning_excludes()),
+            text(&format.after),
+        ]);
         let whole = Pattern::All(vec![marker(&format.begin), inside.clone()]);
         match self.demand.reasoning {
             Reasoning::Off => text(""),
@@ -425,8 +478,16 @@ impl Turn<'_> {
     }
 
     fn until(&self, end: &Marker, excludes: &[String]) -> Pattern {
-        let ends = spellings(end).into_iter().map(|end| End { text: end, rest: text(""), again: false }).collect();
-        Pattern::Free(Box::new(Free { excludes: excludes.to_vec(), ends, last: Vec::new(), stops_anywhere: false }))
+        let ends = spellings(end)
+            .into_iter()
+            .map(|end| End { text: end, rest: text(""), again: false })
+            .collect();
+        Pattern::Free(Box::new(Free {
+            excludes: excludes.to_vec(),
+            ends,
+            last: Vec::new(),
+            stops_anywhere: false,
+        }))
     }
 
     /// Beginnings of calls: the template's and the model's own, and those of other spellings; those
@@ -434,15 +495,24 @@ impl Turn<'_> {
     fn begins(&self) -> (Vec<String>, Vec<String>) {
         let is_sure = |spelling: &&CallSpelling| spelling.text_unless.is_none();
         let (sure, unsure): (Vec<_>, Vec<_>) = self.format.spellings.iter().partition(is_sure);
-        let all = |of: Vec<&CallSpelling>| of.iter().flat_map(|s| spellings(&s.begin)).collect::<Vec<String>>();
+        let all = |of: Vec<&CallSpelling>| {
+            of.iter().flat_map(|s| spellings(&s.begin)).collect::<Vec<String>>()
+        };
         let (mut sure, unsure) = (all(sure), all(unsure));
-        let own = self.format.builtin.iter().filter_map(|own| own.begin.as_ref()).flat_map(spellings);
-        sure.extend(self.heads().into_iter().chain(own).filter(|head| !unsure.iter().any(|u| head.starts_with(u))));
+        let own =
+            self.format.builtin.iter().filter_map(|own| own.begin.as_ref()).flat_map(spellings);
+        sure.extend(
+            self.heads()
+                .into_iter()
+                .chain(own)
+                .filter(|head| !unsure.iter().any(|u| head.starts_with(u))),
+        );
         (sure, unsure)
     }
 
     fn reasoning_excludes(&self) -> Vec<String> {
-        let excludes = self.format.reasoning.iter().flat_map(|reasoning| reasoning.excludes.clone());
+        let excludes =
+            self.format.reasoning.iter().flat_map(|reasoning| reasoning.excludes.clone());
         excludes.chain(self.begins().0).collect()
     }
 
@@ -459,24 +529,35 @@ impl Turn<'_> {
         for spelling in &self.format.spellings {
             let style = spelling.arguments.as_ref().unwrap_or(&self.format.call.arguments);
             let calls = KNOWN[..self.demand.tools].iter().map(|tool| {
-                let (header, trailer) = (parts(&spelling.header, tool.0), parts(&spelling.trailer, tool.0));
+                let (header, trailer) =
+                    (parts(&spelling.header, tool.0), parts(&spelling.trailer, tool.0));
                 Pattern::All(vec![header, arguments_in(style, tool), trailer])
             });
             let call = Pattern::Any(calls.collect());
-            let more = spelling
-                .separator
-                .as_ref()
-                .filter(|_| self.demand.several)
-                .map(|separator| Pattern::Upto(None, Box::new(Pattern::All(vec![glue(separator), call.clone()]))));
-            let rest = [Some(call), more, spelling.end.as_ref().map(marker)].into_iter().flatten().collect();
+            let more =
+                spelling.separator.as_ref().filter(|_| self.demand.several).map(|separator| {
+                    Pattern::Upto(None, Box::new(Pattern::All(vec![glue(separator), call.clone()])))
+                });
+            let rest = [Some(call), more, spelling.end.as_ref().map(marker)]
+                .into_iter()
+                .flatten()
+                .collect();
             let rest = Pattern::All(rest);
             for text in spellings(&spelling.begin) {
                 if self.demand.tools > 0 {
-                    out.push(End { text: text.clone(), rest: rest.clone(), again: self.demand.several });
+                    out.push(End {
+                        text: text.clone(),
+                        rest: rest.clone(),
+                        again: self.demand.several,
+                    });
                 }
                 if let Some(unless) = &spelling.text_unless {
                     assert_eq!(unless, UNLESS);
-                    out.push(End { text, rest: Pattern::OtherName(names.clone(), self.watched()), again: true });
+                    out.push(End {
+                        text,
+                        rest: Pattern::OtherName(names.clone(), self.watched()),
+                        again: true,
+                    });
                 }
             }
         }
@@ -487,8 +568,16 @@ impl Turn<'_> {
     fn call(&self) -> Pattern {
         let call = &self.format.call;
         let bodies = KNOWN[..self.demand.tools].iter().map(|tool| {
-            let headers = [&call.header].into_iter().chain(&call.also).map(|header| parts(header, tool.0)).collect();
-            let mut all = vec![Pattern::Any(headers), arguments(self.format, tool), parts(&call.trailer, tool.0)];
+            let headers = [&call.header]
+                .into_iter()
+                .chain(&call.also)
+                .map(|header| parts(header, tool.0))
+                .collect();
+            let mut all = vec![
+                Pattern::Any(headers),
+                arguments(self.format, tool),
+                parts(&call.trailer, tool.0),
+            ];
             all.extend(call.end.as_ref().map(marker));
             Pattern::All(all)
         });
@@ -514,9 +603,11 @@ impl Turn<'_> {
 
     fn calls(&self) -> Pattern {
         match &self.format.section {
-            Some(section) => {
-                Pattern::All(vec![maybe(text(&section.before)), marker(&section.begin), self.in_section()])
-            }
+            Some(section) => Pattern::All(vec![
+                maybe(text(&section.before)),
+                marker(&section.begin),
+                self.in_section(),
+            ]),
             None => self.in_section(),
         }
     }
@@ -528,7 +619,8 @@ impl Turn<'_> {
 
     fn rest(&self) -> Pattern {
         let Some(frame) = &self.format.frame else { return self.unframed(&[]) };
-        let framed = Pattern::All(vec![marker(&frame.begin), self.unframed(&spellings(&frame.end))]);
+        let framed =
+            Pattern::All(vec![marker(&frame.begin), self.unframed(&spellings(&frame.end))]);
         Pattern::Any(vec![self.unframed(&[]), framed])
     }
 
@@ -549,7 +641,9 @@ impl Turn<'_> {
                 (_, _, false) => Pattern::All(vec![text, maybe(self.calls())]),
             };
         }
-        let closing = || if close.is_empty() { text("") } else { Pattern::Any(close.iter().map(text).collect()) };
+        let closing = || {
+            if close.is_empty() { text("") } else { Pattern::Any(close.iter().map(text).collect()) }
+        };
         if self.demand.forced {
             return Pattern::All(vec![self.calls(), closing()]);
         }
@@ -558,7 +652,8 @@ impl Turn<'_> {
         let free = |begin: Option<(Vec<String>, Pattern)>, again: bool| {
             let mut ends = self.spelled();
             let (heads, body) = begin.unwrap_or((Vec::new(), text("")));
-            let heads = heads.into_iter().filter(|head| !unsure.iter().any(|u| head.starts_with(u)));
+            let heads =
+                heads.into_iter().filter(|head| !unsure.iter().any(|u| head.starts_with(u)));
             ends.extend(heads.map(|text| End { text, rest: body.clone(), again }));
             ends.iter_mut().filter(|end| !end.again).for_each(|end| {
                 end.rest = Pattern::All(vec![end.rest.clone(), closing()]);
@@ -581,12 +676,15 @@ impl Turn<'_> {
             if !single || place != TextPlace::InsteadOfCalls || self.demand.tools == 0 {
                 return Pattern::Any(calls.into_iter().chain([text]).collect());
             }
-            let first = Pattern::All(vec![Pattern::Departs(self.watched(), self.watched()), text.clone()]);
+            let first =
+                Pattern::All(vec![Pattern::Departs(self.watched(), self.watched()), text.clone()]);
             let spelled = self.spelled().into_iter().map(|end| {
                 let rest = if end.again { vec![end.rest, text.clone()] } else { vec![end.rest] };
                 Pattern::All([vec![self::text(end.text)], rest].concat())
             });
-            return Pattern::Any(calls.into_iter().chain([self::text(""), first]).chain(spelled).collect());
+            return Pattern::Any(
+                calls.into_iter().chain([self::text(""), first]).chain(spelled).collect(),
+            );
         }
         let anywhere = place == TextPlace::Anywhere && self.demand.several;
         let body = match &self.format.section {
@@ -602,27 +700,45 @@ impl Turn<'_> {
         let Some(messages) = &self.format.messages else { return text("") };
         let (separator, demand) = (marker(&messages.separator), self.demand);
         let mut others = Vec::new();
-        if let (Some(reasoning), true) = (&self.format.reasoning, demand.reasoning != Reasoning::Off) {
-            others.push(Pattern::All(vec![marker(&reasoning.begin), self.until(&reasoning.end, &reasoning.excludes)]));
+        if let (Some(reasoning), true) =
+            (&self.format.reasoning, demand.reasoning != Reasoning::Off)
+        {
+            others.push(Pattern::All(vec![
+                marker(&reasoning.begin),
+                self.until(&reasoning.end, &reasoning.excludes),
+            ]));
         }
         let reasoning = others.first().cloned();
         if let Some(block) = &messages.preamble {
             let inside = self.until(&block.end, &self.format.text.excludes);
             others.push(Pattern::All(vec![marker(&block.begin), inside]));
         }
-        let others = Pattern::Upto(None, Box::new(Pattern::All(vec![Pattern::Any(others), separator.clone()])));
+        let others = Pattern::Upto(
+            None,
+            Box::new(Pattern::All(vec![Pattern::Any(others), separator.clone()])),
+        );
         let mut last = if demand.tools > 0 { vec![self.begun_call()] } else { Vec::new() };
-        if let (Some(begin), Some(end), false) = (&self.format.text.begin, &self.format.text.end, demand.forced) {
-            last.push(Pattern::All(vec![marker(begin), self.until(end, &self.format.text.excludes)]));
+        if let (Some(begin), Some(end), false) =
+            (&self.format.text.begin, &self.format.text.end, demand.forced)
+        {
+            last.push(Pattern::All(vec![
+                marker(begin),
+                self.until(end, &self.format.text.excludes),
+            ]));
         }
         let mut row = match (demand.reasoning, reasoning, &self.format.reasoning) {
             (Reasoning::Required, Some(reasoning), _) => vec![reasoning, separator.clone()],
-            (Reasoning::Opened, _, Some(format)) => vec![self.until(&format.end, &format.excludes), separator.clone()],
+            (Reasoning::Opened, _, Some(format)) => {
+                vec![self.until(&format.end, &format.excludes), separator.clone()]
+            }
             _ => Vec::new(),
         };
         row.extend([others.clone(), Pattern::Any(last)]);
         if demand.several && demand.tools > 0 {
-            row.push(Pattern::Upto(None, Box::new(Pattern::All(vec![separator, others, self.begun_call()]))));
+            row.push(Pattern::Upto(
+                None,
+                Box::new(Pattern::All(vec![separator, others, self.begun_call()])),
+            ));
         }
         Pattern::All(row)
     }

@@ -2,7 +2,9 @@
 //! unique.
 
 use louver::limits::Limits;
-use louver_formats::{ArgumentStyle, Call, CallKind, Catalog, LowerError, Strictness, ToolRequest, Turn, WireId};
+use louver_formats::{
+    ArgumentStyle, Call, CallKind, Catalog, LowerError, Strictness, ToolRequest, Turn, WireId,
+};
 use serde_json::json;
 
 use crate::harness::{SEED, request};
@@ -58,13 +60,17 @@ fn arguments_are_an_object_in_every_format() {
     let (mut wrong, mut taken, mut refused) = (Vec::new(), 0, 0);
     for format in Catalog::builtin().formats() {
         let rig = Rig::new(format, Specials::Fewest);
-        for (schema, choice) in LOOSE.iter().flat_map(|schema| ["auto", "required"].map(|choice| (schema, choice))) {
+        for (schema, choice) in
+            LOOSE.iter().flat_map(|schema| ["auto", "required"].map(|choice| (schema, choice)))
+        {
             for strictness in [Strictness::All, Strictness::AsFlagged] {
                 let at = format!("{}, {choice}, {strictness:?}, {schema}", format.name);
                 let plan = match rig.format.lower(&with(schema, choice, strictness)) {
                     Ok(plan) => plan,
                     // Styles that are not JSON refuse what they cannot write.
-                    Err(LowerError::Schemas(_)) if format.call.arguments != ArgumentStyle::Json => continue,
+                    Err(LowerError::Schemas(_)) if format.call.arguments != ArgumentStyle::Json => {
+                        continue;
+                    }
                     Err(error) => panic!("{at}: {error}"),
                 };
                 let session = rig.session(&plan, &[], &[]);
@@ -104,17 +110,22 @@ fn arguments_are_an_object_in_every_format() {
 #[test]
 fn ids_are_unique() {
     let mut written = Vec::new();
-    for (format, specials) in Catalog::builtin().formats().iter().flat_map(|f| BOTH.map(|specials| (f, specials))) {
+    for (format, specials) in
+        Catalog::builtin().formats().iter().flat_map(|f| BOTH.map(|specials| (f, specials)))
+    {
         let rig = Rig::new(format, specials);
-        let plan = rig.format.lower(&request(r#"[{"name": "ping"}]"#, &json!("required"))).expect("lowers");
+        let plan = rig
+            .format
+            .lower(&request(r#"[{"name": "ping"}]"#, &json!("required")))
+            .expect("lowers");
         let wire = rig.format.render(&calls(&["{}", "{}", "{}"])).expect("renders");
         // Every call numbered as the first.
         let same = ["ping:N", "tool_call_id\": \"N", "<cofl:tool_call id=\"N", "index=\"N"];
         let same = same.iter().fold(wire.clone(), |wire, place| {
             let first = if place.starts_with("index") { "1" } else { "0" };
-            ["0", "1", "2", "3"]
-                .iter()
-                .fold(wire, |wire, n| wire.replace(&place.replace('N', n), &place.replace('N', first)))
+            ["0", "1", "2", "3"].iter().fold(wire, |wire, n| {
+                wire.replace(&place.replace('N', n), &place.replace('N', first))
+            })
         });
         let units = rig.units(&same);
         let session = rig.session(&plan, &units, &[]);
@@ -140,7 +151,12 @@ fn ids_are_unique() {
         events.extend(extractor.push(tracer.finish()));
         events.extend(extractor.finish(true));
         let later = Turn::collect(&events);
-        assert!(later.calls.iter().all(|call| !ids.contains(&call.id)), "{}: {:?}", format.name, later.calls);
+        assert!(
+            later.calls.iter().all(|call| !ids.contains(&call.id)),
+            "{}: {:?}",
+            format.name,
+            later.calls
+        );
     }
     written.sort();
     written.dedup();
@@ -159,7 +175,13 @@ const IN_VALUES: [(&str, &[&str], &[&str]); 8] = [
     ("glm4_7", &["<arg_key>", "<tool_call>", "</tool_call>"], &["<arg_", "<key>", "</arg_values>"]),
     (
         "minimax_m2",
-        &["<parameter name=\"", "</invoke>", "<invoke name=\"", "<minimax:tool_call>", "</minimax:tool_call>"],
+        &[
+            "<parameter name=\"",
+            "</invoke>",
+            "<invoke name=\"",
+            "<minimax:tool_call>",
+            "</minimax:tool_call>",
+        ],
         &["<parameter value=\"", "<parameters>", "</parameters>", "<invoke>"],
     ),
     (
@@ -186,12 +208,23 @@ const IN_VALUES: [(&str, &[&str], &[&str]); 8] = [
     ),
     (
         "cohere_xml",
-        &["<cofl:value name=\"", "<cofl:value ", "</cofl:tool_call>", "</cofl:tool_calls>", "<cofl:tool_call id=\""],
+        &[
+            "<cofl:value name=\"",
+            "<cofl:value ",
+            "</cofl:tool_call>",
+            "</cofl:tool_calls>",
+            "<cofl:tool_call id=\"",
+        ],
         &["<cofl:val", "<value name=\"", "</cofl:"],
     ),
     (
         "kimi_k3",
-        &["<|open|>argument key=\"", "<|open|>call tool=\"", "<|close|>call<|sep|>", "<|close|>tools<|sep|>"],
+        &[
+            "<|open|>argument key=\"",
+            "<|open|>call tool=\"",
+            "<|close|>call<|sep|>",
+            "<|close|>tools<|sep|>",
+        ],
         &["<|open", "argument key=\"b\""],
     ),
 ];
@@ -210,21 +243,29 @@ fn markers_stand_in_no_value() {
             continue;
         }
         tagged.push(format.name.clone());
-        let (_, markers, others) = IN_VALUES.iter().find(|(name, ..)| *name == format.name).expect("in the table");
-        for (specials, name) in BOTH.iter().flat_map(|s| ["free", "either", "short", "other"].map(|name| (*s, name))) {
+        let (_, markers, others) =
+            IN_VALUES.iter().find(|(name, ..)| *name == format.name).expect("in the table");
+        for (specials, name) in
+            BOTH.iter().flat_map(|s| ["free", "either", "short", "other"].map(|name| (*s, name)))
+        {
             let rig = Rig::new(format, specials);
             let plan = rig.format.lower(&request(tools, &json!("required"))).expect("lowers");
             let mut turn = calls(&[r#"{"a": "x VALUE y"}"#]);
             turn.calls[0].name = name.to_owned();
             let wire = rig.format.render(&turn).expect("renders");
-            for (text, right) in markers.iter().map(|m| (m, false)).chain(others.iter().map(|o| (o, true))) {
+            for (text, right) in
+                markers.iter().map(|m| (m, false)).chain(others.iter().map(|o| (o, true)))
+            {
                 // Spelled out, whatever the vocabulary has.
                 let wire = wire.replace("VALUE", &format!("\0{text}"));
                 let units = rig.units(&wire);
                 let session = rig.session(&plan, &units, &[]);
                 let run = session.run(&session.tokens(&units, 0), 1);
                 if (run.taken.is_ok() && run.complete) != right {
-                    wrong.push(format!("{}, {specials:?}, {name}: {wire:?} is taken: {}", format.name, !right));
+                    wrong.push(format!(
+                        "{}, {specials:?}, {name}: {wire:?} is taken: {}",
+                        format.name, !right
+                    ));
                 }
                 checked += 1;
             }
@@ -245,6 +286,7 @@ fn a_custom_format_file_is_read_within_a_budget() {
     costly.spellings[0].text_unless = Some("(a|b)*a(a|b){40}".to_owned());
     let error = costly.check().expect_err("too large");
     assert!(error.to_string().contains("/spellings/text_unless"), "{error}");
-    let request = ToolRequest { limits: Limits { compile_fuel: 10, ..Limits::default() }, ..request };
+    let request =
+        ToolRequest { limits: Limits { compile_fuel: 10, ..Limits::default() }, ..request };
     assert!(format.read(&request, "Hello").is_err());
 }

@@ -46,17 +46,24 @@ fn json(text: &str) -> Value {
 fn tool_lists() {
     let (schema, examples) = (schema("tool-list.schema.json"), examples().tool_list);
     for text in &examples.good {
-        assert!(schema.is_valid(&json(text)) && Tool::parse_text(text, &Limits::default()).is_ok(), "{text}");
+        assert!(
+            schema.is_valid(&json(text)) && Tool::parse_text(text, &Limits::default()).is_ok(),
+            "{text}"
+        );
     }
     for text in &examples.bad {
-        assert!(!schema.is_valid(&json(text)) && Tool::parse_text(text, &Limits::default()).is_err(), "{text}");
+        assert!(
+            !schema.is_valid(&json(text)) && Tool::parse_text(text, &Limits::default()).is_err(),
+            "{text}"
+        );
     }
 }
 
 #[test]
 fn wire_formats() {
     let (schema, examples) = (schema("wire-format.schema.json"), examples().wire_format);
-    let value = |text: &str| -> Value { toml::from_str(text).unwrap_or_else(|e| panic!("{text}: {e}")) };
+    let value =
+        |text: &str| -> Value { toml::from_str(text).unwrap_or_else(|e| panic!("{text}: {e}")) };
     for text in &examples.good {
         WireFormat::from_toml(text).unwrap_or_else(|e| panic!("{text}: {e}"));
         assert!(schema.is_valid(&value(text)), "{text}");
@@ -68,10 +75,13 @@ fn wire_formats() {
     let catalog = Catalog::builtin();
     assert!(catalog.formats().len() >= 2);
     for format in catalog.formats() {
-        let errors: Vec<String> =
-            schema.iter_errors(&serde_json::to_value(format).expect("JSON")).map(|e| e.to_string()).collect();
+        let errors: Vec<String> = schema
+            .iter_errors(&serde_json::to_value(format).expect("JSON"))
+            .map(|e| e.to_string())
+            .collect();
         assert!(errors.is_empty(), "{}: {errors:?}", format.name);
-        let again = WireFormat::from_toml(&toml::to_string(format).expect("TOML")).expect("reads back");
+        let again =
+            WireFormat::from_toml(&toml::to_string(format).expect("TOML")).expect("reads back");
         assert_eq!(&again, format);
     }
 }

@@ -1,6 +1,8 @@
 //! Real function-calling cases, where this machine has them: rendered in every family, accepted, and read back.
 
-use louver_formats::{ArgumentStyle, Call, CallKind, Catalog, LowerError, RenderError, Turn, python_json};
+use louver_formats::{
+    ArgumentStyle, Call, CallKind, Catalog, LowerError, RenderError, Turn, python_json,
+};
 use serde_json::{Value, json};
 
 use crate::harness::{all_cases, request, shared};
@@ -35,11 +37,14 @@ fn by_value(turn: &Turn) -> Vec<(String, Value)> {
 fn same(rig: &Rig, got: &[(String, Value)], want: &[(String, Value)]) -> bool {
     let open = matches!(rig.format.call.arguments, ArgumentStyle::Tagged(_));
     let spelled = |got: &Value, want: &Value| {
-        open && want.as_str().is_some_and(|text| serde_json::from_str::<Value>(text).is_ok_and(|value| value == *got))
+        open && want.as_str().is_some_and(|text| {
+            serde_json::from_str::<Value>(text).is_ok_and(|value| value == *got)
+        })
     };
     let values = |got: &Value, want: &Value| match (got.as_object(), want.as_object()) {
         (Some(a), Some(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|((k, v), (l, w))| k == l && (v == w || spelled(v, w)))
+            a.len() == b.len()
+                && a.iter().zip(b).all(|((k, v), (l, w))| k == l && (v == w || spelled(v, w)))
         }
         _ => got == want,
     };
@@ -51,7 +56,8 @@ fn rendered_calls_are_accepted_and_read_back() {
     let Some(file) = shared("toolcalls-dev.jsonl") else { return };
     let stride = if all_cases() { 1 } else { STRIDE };
     let (mut taken, mut refused, mut wrong) = (0, Vec::new(), Vec::new());
-    let rigs: Vec<Rig> = Catalog::builtin().formats().iter().map(|f| Rig::new(f, Specials::Fewest)).collect();
+    let rigs: Vec<Rig> =
+        Catalog::builtin().formats().iter().map(|f| Rig::new(f, Specials::Fewest)).collect();
     for (n, line) in file.lines().enumerate().step_by(stride) {
         let case: Value = serde_json::from_str(line).expect("JSON");
         let request = request(&case["tools"].to_string(), &json!("auto"));
@@ -81,9 +87,12 @@ fn rendered_calls_are_accepted_and_read_back() {
             let session = rig.session(&plan, &units, &[0]);
             let run = session.run(&session.tokens(&units, 0), 64);
             if run.taken.is_err() || !run.complete {
-                let upto: String = wire.chars().take(run.taken.err().unwrap_or(usize::MAX)).collect();
+                let upto: String =
+                    wire.chars().take(run.taken.err().unwrap_or(usize::MAX)).collect();
                 wrong.push(format!("{at}: refused behind {upto:?}"));
-            } else if run.turn.text != want.text || !same(rig, &by_value(&run.turn), &by_value(&want)) {
+            } else if run.turn.text != want.text
+                || !same(rig, &by_value(&run.turn), &by_value(&want))
+            {
                 wrong.push(format!("{at}: read as {:?} from {wire:?}", run.turn));
             }
             taken += 1;

@@ -122,12 +122,24 @@ impl Rig {
     }
 
     /// Ready to run these units, cut as the seeds say (seed 0: byte by byte).
-    pub(crate) fn session<'a>(&'a self, plan: &'a Plan, units: &[Unit<'_>], seeds: &[u64]) -> Session<'a> {
-        self.session_of(plan, seeds.iter().flat_map(|&seed| units.iter().flat_map(move |unit| cut(unit, seed))))
+    pub(crate) fn session<'a>(
+        &'a self,
+        plan: &'a Plan,
+        units: &[Unit<'_>],
+        seeds: &[u64],
+    ) -> Session<'a> {
+        self.session_of(
+            plan,
+            seeds.iter().flat_map(|&seed| units.iter().flat_map(move |unit| cut(unit, seed))),
+        )
     }
 
     /// Ready to run what is made of these pieces and of single bytes.
-    pub(crate) fn session_of<'a>(&'a self, plan: &'a Plan, pieces: impl Iterator<Item = Vec<u8>>) -> Session<'a> {
+    pub(crate) fn session_of<'a>(
+        &'a self,
+        plan: &'a Plan,
+        pieces: impl Iterator<Item = Vec<u8>>,
+    ) -> Session<'a> {
         let mut known: HashMap<Vec<u8>, TokenId> = HashMap::new();
         let mut extra: Vec<Vec<u8>> = Vec::new();
         let first = 257 + self.specials.len();
@@ -157,7 +169,10 @@ fn cut(unit: &Unit<'_>, seed: u64) -> Vec<Vec<u8>> {
     let Unit::Bytes(bytes) = unit else { return Vec::new() };
     match seed {
         0 => bytes.chunks(1).map(<[u8]>::to_vec).collect(),
-        seed => pieces(bytes, seed, 1 + (3 * seed % 23) as usize).into_iter().map(<[u8]>::to_vec).collect(),
+        seed => pieces(bytes, seed, 1 + (3 * seed % 23) as usize)
+            .into_iter()
+            .map(<[u8]>::to_vec)
+            .collect(),
     }
 }
 
@@ -201,7 +216,11 @@ impl Session<'_> {
         self.tokens_of(units, |unit, from| split(unit, from, place))
     }
 
-    fn tokens_of(&self, units: &[Unit<'_>], cut: impl Fn(&Unit<'_>, usize) -> Vec<Vec<u8>>) -> Vec<TokenId> {
+    fn tokens_of(
+        &self,
+        units: &[Unit<'_>],
+        cut: impl Fn(&Unit<'_>, usize) -> Vec<Vec<u8>>,
+    ) -> Vec<TokenId> {
         let (mut out, mut from) = (Vec::new(), 0);
         for unit in units {
             match unit {
@@ -226,7 +245,8 @@ impl Session<'_> {
     /// As [`Session::run`]; `when` says behind which tokens.
     pub(crate) fn run_when(&self, tokens: &[TokenId], when: impl Fn(usize) -> bool) -> Run {
         let mut matcher = self.matcher();
-        let (mut tracer, mut extractor, mut events) = (Tracer::new(), self.plan.extractor(SEED), Vec::new());
+        let (mut tracer, mut extractor, mut events) =
+            (Tracer::new(), self.plan.extractor(SEED), Vec::new());
         let mut taken = Ok(());
         for (n, &token) in tokens.iter().enumerate() {
             if matcher.advance_traced(token, &mut tracer).is_err() {

@@ -48,7 +48,8 @@ struct Setting {
 impl Setting {
     /// Byte by byte, and in two at every place: all must read the same.
     fn run(&self, wire: &str) -> Run {
-        let plan = self.rig.format.lower(&self.request).unwrap_or_else(|e| panic!("{}: {e}", self.at));
+        let plan =
+            self.rig.format.lower(&self.request).unwrap_or_else(|e| panic!("{}: {e}", self.at));
         let units = self.rig.units(wire);
         let session = self.rig.session(&plan, &units, &[]);
         let mut whole = session.run(&session.tokens(&units, 0), 1);
@@ -58,13 +59,19 @@ impl Setting {
             *from += unit.bytes();
             Some((unit, start))
         });
-        let pieces =
-            starts.flat_map(|(unit, from)| (from..from + unit.bytes()).flat_map(move |at| split(unit, from, at)));
+        let pieces = starts.flat_map(|(unit, from)| {
+            (from..from + unit.bytes()).flat_map(move |at| split(unit, from, at))
+        });
         let session = self.rig.session_of(&plan, pieces);
         for at in 0..len.max(1) {
             let cut = session.run(&session.tokens_split(&units, at), 1);
-            let same = cut.taken.is_err() == whole.taken.is_err() && (cut.taken.is_err() || cut.events == whole.events);
-            assert!(same, "{}: {wire:?} cut at {at}: {:?}\nnot {:?}", self.at, cut.turn, whole.turn);
+            let same = cut.taken.is_err() == whole.taken.is_err()
+                && (cut.taken.is_err() || cut.events == whole.events);
+            assert!(
+                same,
+                "{}: {wire:?} cut at {at}: {:?}\nnot {:?}",
+                self.at, cut.turn, whole.turn
+            );
         }
         whole.turn.calls.iter_mut().for_each(|call| call.id.clear());
         whole
@@ -75,7 +82,9 @@ fn settings(name: &str, reasoning: Reasoning) -> Vec<Setting> {
     let catalog = Catalog::builtin();
     let format = catalog.get(name).expect("format");
     let mut out = Vec::new();
-    for (specials, parallel) in BOTH.iter().flat_map(|s| [Parallel::Any, Parallel::One].map(|p| (*s, p))) {
+    for (specials, parallel) in
+        BOTH.iter().flat_map(|s| [Parallel::Any, Parallel::One].map(|p| (*s, p)))
+    {
         let request = ToolRequest { parallel, reasoning, ..request(TOOLS, &json!("auto")) };
         let rig = Rig::new(format, specials);
         out.push(Setting { request, rig, at: format!("{name}, {specials:?}, {parallel:?}") });
@@ -87,7 +96,9 @@ fn settings(name: &str, reasoning: Reasoning) -> Vec<Setting> {
 fn every_spelling_is_a_call_or_cannot_be_written() {
     let file: File = toml::from_str(&data("spellings.toml")).expect("spellings.toml");
     let (mut wrong, mut checked) = (Vec::new(), 0);
-    for (family, name) in file.family.iter().flat_map(|family| family.formats.iter().map(move |name| (family, name))) {
+    for (family, name) in
+        file.family.iter().flat_map(|family| family.formats.iter().map(move |name| (family, name)))
+    {
         for setting in settings(name, Reasoning::Off) {
             let mut check = |wire: &str, right: &dyn Fn(&Run) -> bool, what: &str| {
                 let run = setting.run(wire);
@@ -99,12 +110,28 @@ fn every_spelling_is_a_call_or_cannot_be_written() {
             let written = |run: &Run| run.taken.is_ok() && run.complete;
             for (wire, text) in &family.calls {
                 // Behind the only call there is no more text.
-                let wire = if setting.request.parallel == Parallel::Any { wire } else { &up_to_call(wire) };
-                let text = if setting.request.parallel == Parallel::Any { text } else { up_to_text(wire, text) };
+                let wire = if setting.request.parallel == Parallel::Any {
+                    wire
+                } else {
+                    &up_to_call(wire)
+                };
+                let text = if setting.request.parallel == Parallel::Any {
+                    text
+                } else {
+                    up_to_text(wire, text)
+                };
                 let turn = Turn { text: text.to_owned(), calls: weather(), ..Turn::default() };
                 check(wire, &|run| written(run) && run.turn == turn, "is not the call");
-                check(&wire.replace("get_weather", "get_wether"), &|run| !written(run), "has a name of no tool");
-                check(&wire.replace("get_weather", "get_weather_"), &|run| !written(run), "has a name of no tool");
+                check(
+                    &wire.replace("get_weather", "get_wether"),
+                    &|run| !written(run),
+                    "has a name of no tool",
+                );
+                check(
+                    &wire.replace("get_weather", "get_weather_"),
+                    &|run| !written(run),
+                    "has a name of no tool",
+                );
                 check(
                     &wire.replace("{\"city\": \"Oslo\"}", "5"),
                     &|run| wire.find("{\"city\"").is_none() || !written(run),
@@ -116,7 +143,11 @@ fn every_spelling_is_a_call_or_cannot_be_written() {
                 check(wire, &|run| !written(run), "is taken");
             }
             for wire in &family.text {
-                check(wire, &|run| written(run) && run.turn.text == *wire && run.turn.calls.is_empty(), "is not text");
+                check(
+                    wire,
+                    &|run| written(run) && run.turn.text == *wire && run.turn.calls.is_empty(),
+                    "is not text",
+                );
             }
         }
     }
@@ -124,7 +155,8 @@ fn every_spelling_is_a_call_or_cannot_be_written() {
     assert!(checked > 1_000, "{checked}");
     // Families whose calls only special tokens begin have nothing to list.
     let listed: HashSet<&String> = file.family.iter().flat_map(|family| &family.formats).collect();
-    let missing: Vec<String> = Catalog::builtin().names().into_iter().filter(|name| !listed.contains(name)).collect();
+    let missing: Vec<String> =
+        Catalog::builtin().names().into_iter().filter(|name| !listed.contains(name)).collect();
     assert_eq!(missing, ["harmony", "kimi_k3"]);
 }
 
@@ -132,7 +164,10 @@ fn every_spelling_is_a_call_or_cannot_be_written() {
 #[test]
 fn without_tools_other_spellings_are_text() {
     for (name, text) in [
-        ("llama3", r#"{"type": "function", "function": {"name": "get_weather", "parameters": {}}}"#),
+        (
+            "llama3",
+            r#"{"type": "function", "function": {"name": "get_weather", "parameters": {}}}"#,
+        ),
         ("llama3", r#"{"name": "get_weather", "parameters": {}}"#),
         ("qwen3_coder", "<function=f>\n<parameter=x>\n</parameter>"),
         ("phi4_mini", "functools[0]"),
@@ -140,7 +175,10 @@ fn without_tools_other_spellings_are_text() {
         let mut setting = settings(name, Reasoning::Off).remove(0);
         setting.request.tools.clear();
         let run = setting.run(text);
-        assert!(run.taken.is_ok() && run.complete && run.turn.text == text, "{name}: {text}: {run:?}");
+        assert!(
+            run.taken.is_ok() && run.complete && run.turn.text == text,
+            "{name}: {text}: {run:?}"
+        );
     }
 }
 
@@ -150,15 +188,21 @@ fn calls_stand_in_no_reasoning() {
     let file: File = toml::from_str(&data("spellings.toml")).expect("spellings.toml");
     let (mut wrong, mut checked) = (Vec::new(), 0);
     let catalog = Catalog::builtin();
-    for (family, name) in file.family.iter().flat_map(|family| family.formats.iter().map(move |name| (family, name))) {
+    for (family, name) in
+        file.family.iter().flat_map(|family| family.formats.iter().map(move |name| (family, name)))
+    {
         if catalog.get(name).expect("format").reasoning.is_none() {
             continue;
         }
         let begins = ["{", "[{", "<tools>", "```json"];
-        let calls =
-            family.calls.iter().map(|(wire, _)| wire.trim_start()).filter(|w| !begins.iter().any(|b| w.starts_with(b)));
-        for (setting, wire) in
-            settings(name, Reasoning::Opened).iter().flat_map(|s| calls.clone().map(move |wire| (s, wire)))
+        let calls = family
+            .calls
+            .iter()
+            .map(|(wire, _)| wire.trim_start())
+            .filter(|w| !begins.iter().any(|b| w.starts_with(b)));
+        for (setting, wire) in settings(name, Reasoning::Opened)
+            .iter()
+            .flat_map(|s| calls.clone().map(move |wire| (s, wire)))
         {
             checked += 1;
             let run = setting.run(&format!("Hm, {wire}"));
@@ -173,8 +217,9 @@ fn calls_stand_in_no_reasoning() {
 
 /// The wire text up to the end of what is beyond doubt the call.
 fn up_to_call(wire: &str) -> String {
-    let tail =
-        ["\n```", "\n</tools>", "]"].iter().find(|tail| wire.starts_with(tail_head(tail)) && wire.ends_with(**tail));
+    let tail = ["\n```", "\n</tools>", "]"]
+        .iter()
+        .find(|tail| wire.starts_with(tail_head(tail)) && wire.ends_with(**tail));
     tail.map_or(wire, |tail| wire.strip_suffix(tail).unwrap_or(wire)).trim_end().to_owned()
 }
 
@@ -188,5 +233,6 @@ fn tail_head(tail: &str) -> &'static str {
 
 fn up_to_text<'t>(wire: &str, text: &'t str) -> &'t str {
     let head = text.find("\n\n```").map(|at| at + 1).or(text.find("\n</tools>")).or(text.find(']'));
-    head.filter(|_| !wire.ends_with("```") || wire.starts_with("```json")).map_or(text, |at| &text[..at])
+    head.filter(|_| !wire.ends_with("```") || wire.starts_with("```json"))
+        .map_or(text, |at| &text[..at])
 }

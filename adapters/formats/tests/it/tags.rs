@@ -51,7 +51,8 @@ impl Draw {
     }
 
     fn text(&mut self) -> String {
-        let pieces = ["", "Hi", "5 < 7 & so", "天 😀", "a\n\nb", "{\"a\": [1]}", "`x`", "</b>", "to=f"];
+        let pieces =
+            ["", "Hi", "5 < 7 & so", "天 😀", "a\n\nb", "{\"a\": [1]}", "`x`", "</b>", "to=f"];
         (0..self.below(3)).map(|_| *self.one(&pieces)).collect()
     }
 
@@ -65,8 +66,13 @@ impl Draw {
             "sequence" => {
                 let elements = list("elements");
                 // What the prompt writes, and line feeds once more.
-                let constant = elements.first().is_some_and(|first| first["value"] == "\n</think>\n\n");
-                elements.iter().skip(if constant { 2 } else { 0 }).map(|element| self.sentence(element)).collect()
+                let constant =
+                    elements.first().is_some_and(|first| first["value"] == "\n</think>\n\n");
+                elements
+                    .iter()
+                    .skip(if constant { 2 } else { 0 })
+                    .map(|element| self.sentence(element))
+                    .collect()
             }
             "optional" => match self.below(2) {
                 0 => String::new(),
@@ -75,7 +81,8 @@ impl Draw {
             "tag" => self.tag(format),
             "triggered_tags" => {
                 let tags = list("tags");
-                let mut out = if format["at_least_one"] == true { String::new() } else { self.text() };
+                let mut out =
+                    if format["at_least_one"] == true { String::new() } else { self.text() };
                 let least = usize::from(format["at_least_one"] == true);
                 for k in 0..least + self.below(3) {
                     if k > 0 {
@@ -96,7 +103,8 @@ impl Draw {
             }
             "tags_with_separator" if self.model == "harmony" => self.harmony(&list("tags")),
             "tags_with_separator" => {
-                let (tags, separator) = (list("tags"), format["separator"].as_str().unwrap_or_default());
+                let (tags, separator) =
+                    (list("tags"), format["separator"].as_str().unwrap_or_default());
                 let calls: Vec<String> = (0..1 + self.below(3))
                     .map(|_| {
                         let tag = self.one(&tags).clone();
@@ -113,7 +121,9 @@ impl Draw {
     fn tag(&mut self, tag: &Value) -> String {
         let begin = tag["begin"].as_str().expect("begin").to_owned();
         let end = match &tag["end"] {
-            Value::Array(ends) if begin.contains("final") => self.one(ends).as_str().expect("end").to_owned(),
+            Value::Array(ends) if begin.contains("final") => {
+                self.one(ends).as_str().expect("end").to_owned()
+            }
             Value::Array(ends) => ends[0].as_str().expect("end").to_owned(),
             end => end.as_str().expect("end").to_owned(),
         };
@@ -121,8 +131,11 @@ impl Draw {
     }
 
     fn harmony(&mut self, tags: &[Value]) -> String {
-        let has = |tag: &Value, what: &str| tag["begin"].as_str().is_some_and(|begin| begin.contains(what));
-        let (analysis, last): (Vec<Value>, Vec<Value>) = tags.iter().cloned().partition(|tag| has(tag, "analysis<"));
+        let has = |tag: &Value, what: &str| {
+            tag["begin"].as_str().is_some_and(|begin| begin.contains(what))
+        };
+        let (analysis, last): (Vec<Value>, Vec<Value>) =
+            tags.iter().cloned().partition(|tag| has(tag, "analysis<"));
         let mut out = Vec::new();
         for tag in &analysis {
             for _ in 0..self.below(3) {
@@ -193,11 +206,13 @@ fn sentences_of_structural_tags_are_turns() {
         let document: Value = serde_json::from_str(line).expect("JSON");
         let model = document["model"].as_str().expect("model");
         let reasoning = document["reasoning"] == true;
-        let family = FAMILIES.iter().find(|(theirs, _)| *theirs == model).map_or(model, |(_, ours)| ours);
+        let family =
+            FAMILIES.iter().find(|(theirs, _)| *theirs == model).map_or(model, |(_, ours)| ours);
         let rig = Rig::new(Catalog::builtin().get(family).expect("family"), Specials::Fewest);
         let choice = &document["tool_choice"];
         let tools = document["tools"].as_array().expect("tools");
-        let (functions, builtins): (Vec<&Value>, Vec<&Value>) = tools.iter().partition(|t| t["type"] == "function");
+        let (functions, builtins): (Vec<&Value>, Vec<&Value>) =
+            tools.iter().partition(|t| t["type"] == "function");
         let asked = ToolRequest::parse(&louver::spec::json::Json::from(&serde_json::json!({
             "tools": builtins, "tool_choice": "auto"
         })))
@@ -215,7 +230,8 @@ fn sentences_of_structural_tags_are_turns() {
         let plan = rig.format.lower(&request).unwrap_or_else(|e| panic!("{at}: {e}"));
         let session = rig.session(&plan, &[], &[]);
         let forced = choice.is_object() || choice == "required";
-        let mut draw = Draw { state: 0x9e37_79b9_7f4a_7c15 ^ n as u64, model: model.to_owned(), forced };
+        let mut draw =
+            Draw { state: 0x9e37_79b9_7f4a_7c15 ^ n as u64, model: model.to_owned(), forced };
         for _ in 0..60 {
             let wire = draw.sentence(&document["structural_tag"]["format"]);
             let run = session.run(&session.tokens(&rig.units(&wire), 0), 1_000);

@@ -33,8 +33,7 @@ fn render(template: &str, messages: &Value, generation: bool) -> String {
         minijinja::Value::from_safe_string(louver_formats::python_json(&value))
     });
     let tools: Value = serde_json::from_str(TOOLS).expect("tools");
-    let context =
-        json!({"messages": messages, "tools": tools, "add_generation_prompt": generation, "bos_token": "<bos>"});
+    let context = json!({"messages": messages, "tools": tools, "add_generation_prompt": generation, "bos_token": "<bos>"});
     environment.render_str(template, context).expect("the template renders")
 }
 
@@ -46,12 +45,19 @@ fn call(name: &str, arguments: &Value, as_text: bool) -> Value {
 #[test]
 fn turns_of_real_templates() {
     for (model, detected, family, stop) in MODELS {
-        let Some(config) = shared(&format!("tokenizers/{model}/tokenizer_config.json")) else { continue };
+        let Some(config) = shared(&format!("tokenizers/{model}/tokenizer_config.json")) else {
+            continue;
+        };
         let config: Value = serde_json::from_str(&config).expect("JSON");
         let template = config["chat_template"].as_str().expect("template");
         let catalog = Catalog::builtin();
-        let found = catalog.detect(ModelHints { chat_template: Some(template), ..ModelHints::default() });
-        assert_eq!(found.as_ref().map(|found| found.name.as_str()).ok(), detected, "{model}: {found:?}");
+        let found =
+            catalog.detect(ModelHints { chat_template: Some(template), ..ModelHints::default() });
+        assert_eq!(
+            found.as_ref().map(|found| found.name.as_str()).ok(),
+            detected,
+            "{model}: {found:?}"
+        );
         let rig = Rig::new(catalog.get(family).expect("family"), Specials::Most);
         let weather = json!({"city": "São <b> \"Paulo\"", "days": 3});
         let ask = json!({"role": "user", "content": "Weather and time?"});
@@ -62,12 +68,18 @@ fn turns_of_real_templates() {
             arguments: arguments.to_owned(),
             kind: CallKind::Function,
         };
-        let calls = vec![of("get_weather", &louver_formats::python_json(&weather)), of("get_time", "{}")];
+        let calls =
+            vec![of("get_weather", &louver_formats::python_json(&weather)), of("get_time", "{}")];
         match model {
             "qwen3" => {
                 let message = json!({"role": "assistant", "content": "So:", "reasoning_content": "Hm, {x}",
                     "tool_calls": [call("get_weather", &weather, false), call("get_time", &json!({}), false)]});
-                let turn = Turn { text: "So:".into(), reasoning: "Hm, {x}".into(), calls, ..Turn::default() };
+                let turn = Turn {
+                    text: "So:".into(),
+                    reasoning: "Hm, {x}".into(),
+                    calls,
+                    ..Turn::default()
+                };
                 turns.push((message, turn));
             }
             "deepseek_v3" => {
@@ -90,10 +102,12 @@ fn turns_of_real_templates() {
             let prompt = render(template, &json!([ask]), true);
             let whole = render(template, &json!([ask, message]), false);
             let wire = whole.strip_prefix(&prompt).expect("the turn follows the prompt");
-            let wire = wire.strip_suffix(stop).unwrap_or_else(|| panic!("{model}: {wire:?} has no end"));
+            let wire =
+                wire.strip_suffix(stop).unwrap_or_else(|| panic!("{model}: {wire:?} has no end"));
             let opened = rig.format.prompt_opens_reasoning(&prompt);
             assert!(!opened, "{model}");
-            let request = ToolRequest { reasoning: Reasoning::Optional, ..request(TOOLS, &json!("auto")) };
+            let request =
+                ToolRequest { reasoning: Reasoning::Optional, ..request(TOOLS, &json!("auto")) };
             let plan = rig.format.lower(&request).expect("lowers");
             let units = rig.units(wire);
             let session = rig.session(&plan, &units, &[0, 1, 2]);
@@ -111,7 +125,9 @@ fn turns_of_real_templates() {
 #[test]
 fn prompts_that_open_reasoning() {
     let catalog = Catalog::builtin();
-    let opens = |name: &str, prompt: &str| catalog.get(name).expect("format").prompt_opens_reasoning(prompt);
+    let opens = |name: &str, prompt: &str| {
+        catalog.get(name).expect("format").prompt_opens_reasoning(prompt)
+    };
     assert!(opens("qwen3", "<|im_start|>assistant\n<think>\n"));
     assert!(opens("deepseek_r1", "<｜Assistant｜><think>\n"));
     assert!(opens("kimi_k3", "<|open|>think<|sep|>"));

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use louver::limits::Limits;
 use louver::spec::json::Json;
-use louver_formats::{Builtin, Call, CallKind, Catalog, Cut, Incomplete, Plan, ReasoningBudget, RenderOptions, Turn};
+use louver_formats::{
+    Builtin, Call, CallKind, Catalog, Cut, Incomplete, Plan, ReasoningBudget, RenderOptions, Turn,
+};
 use serde::Deserialize;
 
 use crate::harness::{data, request, with};
@@ -103,7 +105,12 @@ struct CutOff {
 }
 
 fn call((name, arguments): &(String, String)) -> Call {
-    Call { id: String::new(), name: name.clone(), arguments: arguments.clone(), kind: CallKind::Function }
+    Call {
+        id: String::new(),
+        name: name.clone(),
+        arguments: arguments.clone(),
+        kind: CallKind::Function,
+    }
 }
 
 impl Accept {
@@ -140,12 +147,16 @@ fn run(name: &str, vocabularies: &[Specials], wrong: &mut Vec<String>) -> usize 
     let mut checked = 0;
     for case in &file.case {
         let choice = serde_json::from_str(&case.tool_choice).expect("tool_choice");
-        let settings = case.formats.iter().flat_map(|name| vocabularies.iter().map(move |which| (name, *which)));
+        let settings = case
+            .formats
+            .iter()
+            .flat_map(|name| vocabularies.iter().map(move |which| (name, *which)));
         for (format_name, which) in settings {
             let at = format!("{} in {format_name}, {which:?}", case.name);
             let rig = Rig::new(catalog.get(format_name).expect("format"), which);
             let request = request(&file.tools[&case.tools], &choice);
-            let mut request = with(request, &case.parallel, &case.reasoning, case.response_format.as_deref());
+            let mut request =
+                with(request, &case.parallel, &case.reasoning, case.response_format.as_deref());
             (request.stop, request.bans) = (case.stop.clone(), case.bans.clone());
             request.reasoning_budget = case.reasoning_budget.map(Most::budget);
             request.builtins = case.builtins.iter().map(builtin).collect();
@@ -200,11 +211,13 @@ fn accepted(rig: &Rig, plan: &Plan, accept: &Accept, options: RenderOptions<'_>)
         }
     }
     let rendered = rig.format.render_with(&want, options);
-    (accept.rendered && rendered.as_ref() != Ok(wire)).then(|| format!("is written as {rendered:?}"))
+    (accept.rendered && rendered.as_ref() != Ok(wire))
+        .then(|| format!("is written as {rendered:?}"))
 }
 
 fn builtin((name, parameters): &(String, String)) -> Builtin {
-    let parameters = (!parameters.is_empty()).then(|| Json::parse(parameters, &Limits::default()).expect("schema"));
+    let parameters = (!parameters.is_empty())
+        .then(|| Json::parse(parameters, &Limits::default()).expect("schema"));
     Builtin { name: name.clone(), parameters, pointer: String::new() }
 }
 

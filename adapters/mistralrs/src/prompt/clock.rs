@@ -18,7 +18,8 @@ const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
-const DAYS: [&str; 7] = ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"];
+const DAYS: [&str; 7] =
+    ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"];
 
 /// The present time in a `strftime` format.
 pub(crate) fn format_now(format: &str) -> Result<String, Error> {
@@ -52,7 +53,10 @@ fn format_time(format: &str, seconds: u64) -> Result<String, Error> {
             Some('S') => out.push_str(&format!("{:02}", of_day % 60)),
             Some('%') => out.push('%'),
             other => {
-                let what = format!("strftime_now: %{} is not supported", other.map_or(String::new(), String::from));
+                let what = format!(
+                    "strftime_now: %{} is not supported",
+                    other.map_or(String::new(), String::from)
+                );
                 return Err(Error::new(ErrorKind::InvalidOperation, what));
             }
         }
@@ -62,7 +66,9 @@ fn format_time(format: &str, seconds: u64) -> Result<String, Error> {
 
 /// Days since 1970-01-01 -> year, month, day in the Gregorian calendar.
 fn civil(mut days: u64) -> (u64, usize, u64) {
-    let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
     let mut year = 1970;
     loop {
         let length = if leap(year) { 366 } else { 365 };
@@ -88,8 +94,14 @@ mod tests {
     #[test]
     fn known_dates() {
         let all = "%d %b %Y|%A %a %B %y-%m|%H:%M:%S %%";
-        assert_eq!(format_time(all, 0).unwrap(), "01 Jan 1970|Thursday Thu January 70-01|00:00:00 %");
-        assert_eq!(format_time(all, 951_827_696).unwrap(), "29 Feb 2000|Tuesday Tue February 00-02|12:34:56 %");
+        assert_eq!(
+            format_time(all, 0).unwrap(),
+            "01 Jan 1970|Thursday Thu January 70-01|00:00:00 %"
+        );
+        assert_eq!(
+            format_time(all, 951_827_696).unwrap(),
+            "29 Feb 2000|Tuesday Tue February 00-02|12:34:56 %"
+        );
         assert_eq!(format_time("%Y-%m-%d", 4_102_444_799).unwrap(), "2099-12-31");
         assert!(format_time("%Q", 0).is_err());
     }

@@ -10,7 +10,9 @@ use serde_json::ser::{PrettyFormatter, Serializer};
 /// A JSON value as a template value.
 pub(crate) fn to_template(json: &serde_json::Value) -> Value {
     match json {
-        serde_json::Value::Array(_) | serde_json::Value::Object(_) => Value::from_object(Json(json.clone())),
+        serde_json::Value::Array(_) | serde_json::Value::Object(_) => {
+            Value::from_object(Json(json.clone()))
+        }
         leaf => Value::from_serialize(leaf),
     }
 }
@@ -45,15 +47,18 @@ impl Object for Json {
 
 /// The `tojson` filter. `indent` is respected; Python's other options are taken and change nothing.
 pub(crate) fn tojson(value: &Value, options: Kwargs) -> Result<Value, minijinja::Error> {
-    let failed = |error: String| minijinja::Error::new(minijinja::ErrorKind::BadSerialization, error);
-    let indent: Option<usize> = options.get::<Option<Value>>("indent")?.and_then(|indent| indent.as_usize());
+    let failed =
+        |error: String| minijinja::Error::new(minijinja::ErrorKind::BadSerialization, error);
+    let indent: Option<usize> =
+        options.get::<Option<Value>>("indent")?.and_then(|indent| indent.as_usize());
     let plain = to_json(value).map_err(|error| failed(error.to_string()))?;
     let text = match indent {
         None => louver_formats::python_json(&plain),
         Some(width) => {
             let indent = b" ".repeat(width.min(16));
             let mut out = Vec::new();
-            let mut serializer = Serializer::with_formatter(&mut out, PrettyFormatter::with_indent(&indent));
+            let mut serializer =
+                Serializer::with_formatter(&mut out, PrettyFormatter::with_indent(&indent));
             plain.serialize(&mut serializer).map_err(|error| failed(error.to_string()))?;
             String::from_utf8(out).map_err(|error| failed(error.to_string()))?
         }
@@ -67,13 +72,19 @@ fn to_json(value: &Value) -> Result<serde_json::Value, serde_json::Error> {
         return Ok(json.0.clone());
     }
     match value.kind() {
-        ValueKind::Seq | ValueKind::Iterable => {
-            value.try_iter().map(|items| items.map(|item| to_json(&item)).collect()).unwrap_or(Ok(().into()))
-        }
+        ValueKind::Seq | ValueKind::Iterable => value
+            .try_iter()
+            .map(|items| items.map(|item| to_json(&item)).collect())
+            .unwrap_or(Ok(().into())),
         ValueKind::Map => {
             let keys: Vec<Value> = value.try_iter().map(Iterator::collect).unwrap_or_default();
-            let member = |key: &Value| Ok((key.to_string(), to_json(&value.get_item(key).unwrap_or_default())?));
-            keys.iter().map(member).collect::<Result<serde_json::Map<_, _>, _>>().map(serde_json::Value::Object)
+            let member = |key: &Value| {
+                Ok((key.to_string(), to_json(&value.get_item(key).unwrap_or_default())?))
+            };
+            keys.iter()
+                .map(member)
+                .collect::<Result<serde_json::Map<_, _>, _>>()
+                .map(serde_json::Value::Object)
         }
         _ => serde_json::to_value(value),
     }

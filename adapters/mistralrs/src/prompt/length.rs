@@ -33,7 +33,8 @@ fn factor(step: Option<&Value>) -> Option<usize> {
     let text = |name: &str| step[name].as_str();
     match text("type")? {
         "Sequence" => {
-            let steps = step.get("normalizers").or_else(|| step.get("pretokenizers"))?.as_array()?;
+            let steps =
+                step.get("normalizers").or_else(|| step.get("pretokenizers"))?.as_array()?;
             steps.iter().try_fold(1_usize, |all, step| all.checked_mul(factor(Some(step))?))
         }
         "NFC" | "NFD" | "NFKC" | "NFKD" => Some(NORMAL_FORM),
@@ -58,8 +59,10 @@ fn is_covering(tokenizer: &Tokenizer) -> bool {
     if falls_back {
         return (0..=u8::MAX).all(|byte| has(format!("<0x{byte:02X}>")));
     }
-    let is_bytes = |step: Option<&Value>| step.is_some_and(|step| step.to_string().contains("\"ByteLevel\""));
-    let pre_tokenizer = tokenizer.get_pre_tokenizer().and_then(|step| serde_json::to_value(step).ok());
+    let is_bytes =
+        |step: Option<&Value>| step.is_some_and(|step| step.to_string().contains("\"ByteLevel\""));
+    let pre_tokenizer =
+        tokenizer.get_pre_tokenizer().and_then(|step| serde_json::to_value(step).ok());
     let normalizer = tokenizer.get_normalizer().and_then(|step| serde_json::to_value(step).ok());
     (is_bytes(pre_tokenizer.as_ref()) || is_bytes(normalizer.as_ref()))
         && ByteLevel::alphabet().into_iter().all(|letter| has(letter.to_string()))

@@ -66,10 +66,16 @@ impl ChatTemplate {
         let named = |wanted: &str| {
             let list = value.as_ref().right()?;
             let by_name = list.iter().find(|t| t.get("name").is_some_and(|name| name == wanted));
-            by_name.and_then(|t| t.get("template")).or_else(|| list.iter().find_map(|t| t.get(wanted)))
+            by_name
+                .and_then(|t| t.get("template"))
+                .or_else(|| list.iter().find_map(|t| t.get(wanted)))
         };
         let (default, tool_use) = (named(DEFAULT), named(TOOL_USE));
-        ChatTemplate::from_sources(default.map(String::as_str), tool_use.map(String::as_str), tokens)
+        ChatTemplate::from_sources(
+            default.map(String::as_str),
+            tool_use.map(String::as_str),
+            tokens,
+        )
     }
 
     /// A template by its sources: the usual one, and the one for tools. One of them must be there.
@@ -87,13 +93,17 @@ impl ChatTemplate {
         env.set_lstrip_blocks(true);
         env.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         env.add_filter("tojson", json::tojson);
-        env.add_function("raise_exception", |message: String| -> Result<String, minijinja::Error> {
-            Err(minijinja::Error::new(ErrorKind::InvalidOperation, message))
-        });
+        env.add_function(
+            "raise_exception",
+            |message: String| -> Result<String, minijinja::Error> {
+                Err(minijinja::Error::new(ErrorKind::InvalidOperation, message))
+            },
+        );
         env.add_function("strftime_now", |format: String| clock::format_now(&format));
         for (name, source) in [(DEFAULT, default), (TOOL_USE, tool_use)] {
             if let Some(source) = source {
-                let source = source.replace("{% generation %}", "").replace("{% endgeneration %}", "");
+                let source =
+                    source.replace("{% generation %}", "").replace("{% endgeneration %}", "");
                 env.add_template_owned(name, source).map_err(render_error)?;
             }
         }
@@ -111,7 +121,9 @@ impl ChatTemplate {
         let no_tools = parts.tools.is_empty() && parts.builtin_tools.is_empty();
         let for_tools = if no_tools { self.default.is_none() } else { self.tool_use.is_some() };
         let name = if for_tools { TOOL_USE } else { DEFAULT };
-        let list = |items: &[serde_json::Value]| -> Value { items.iter().map(json::to_template).collect() };
+        let list = |items: &[serde_json::Value]| -> Value {
+            items.iter().map(json::to_template).collect()
+        };
         let [bos, eos, unk] = &self.tokens;
         let mut values = context! {
             messages => list(parts.messages),
@@ -130,7 +142,10 @@ impl ChatTemplate {
         if let Some(enable_thinking) = parts.enable_thinking {
             values = context! { enable_thinking => enable_thinking, ..values };
         }
-        self.env.get_template(name).and_then(|template| template.render(values)).map_err(render_error)
+        self.env
+            .get_template(name)
+            .and_then(|template| template.render(values))
+            .map_err(render_error)
     }
 }
 
@@ -141,14 +156,17 @@ fn render_error(error: minijinja::Error) -> TemplateError {
 
 /// A message as the SDK's request holds it -> OpenAI's JSON form. What `RequestBuilder::add_message_with_tool_call` puts
 /// under `function` becomes `tool_calls`, its arguments an object.
-pub(crate) fn message<'a>(members: impl IntoIterator<Item = (&'a String, &'a MessageContent)>) -> serde_json::Value {
+pub(crate) fn message<'a>(
+    members: impl IntoIterator<Item = (&'a String, &'a MessageContent)>,
+) -> serde_json::Value {
     let mut out = serde_json::Map::new();
     for (key, content) in members {
         if let Some(text) = content.as_ref().left() {
             out.insert(key.clone(), text.as_str().into());
         } else if let Some(parts) = content.as_ref().right() {
             let objects = parts.iter().map(|part| {
-                let mut object: serde_json::Map<_, _> = part.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+                let mut object: serde_json::Map<_, _> =
+                    part.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
                 if key == "function" || key == "tool_calls" {
                     parse_arguments(&mut object);
                 }
@@ -168,7 +186,8 @@ pub(crate) fn openai_message(message: &serde_json::Value) -> serde_json::Value {
         calls.iter_mut().filter_map(serde_json::Value::as_object_mut).for_each(parse_arguments);
     }
     let parts = message.get("content").and_then(serde_json::Value::as_array);
-    let texts: Option<Vec<&str>> = parts.map(|parts| parts.iter().filter_map(|part| part["text"].as_str()).collect());
+    let texts: Option<Vec<&str>> =
+        parts.map(|parts| parts.iter().filter_map(|part| part["text"].as_str()).collect());
     if let Some(texts) = texts {
         message["content"] = texts.concat().into();
     }

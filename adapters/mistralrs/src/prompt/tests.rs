@@ -8,7 +8,8 @@ fn render(source: &str, parts: &PromptParts<'_>) -> String {
 
 #[test]
 fn tools_keep_their_order_and_are_not_escaped() {
-    let tools = [json!({"type": "function", "function": {"name": "z", "description": "a < b & 'c'",
+    let tools =
+        [json!({"type": "function", "function": {"name": "z", "description": "a < b & 'c'",
         "parameters": {"type": "object", "properties": {"y": {}, "a": {"minimum": 1}}}}})];
     let parts = PromptParts { tools: &tools, ..PromptParts::default() };
     let source = "{{ bos_token }}{% for tool in tools %}{{ tool | tojson }}|{{ tool.function.name }}|\
@@ -16,13 +17,20 @@ fn tools_keep_their_order_and_are_not_escaped() {
     let expected = "<s>{\"type\": \"function\", \"function\": {\"name\": \"z\", \"description\": \"a < b & 'c'\", \
                     \"parameters\": {\"type\": \"object\", \"properties\": {\"y\": {}, \"a\": {\"minimum\": 1}}}}}|z|y,a";
     assert_eq!(render(source, &parts), expected);
-    assert_eq!(render("{{ tools[0].function.parameters | tojson(indent=2) }}", &parts).lines().count(), 9);
-    assert_eq!(render("{{ {'a': [1, tools]} | tojson }}", &parts).find("{\"a\": [1, [{\"type\""), Some(0));
+    assert_eq!(
+        render("{{ tools[0].function.parameters | tojson(indent=2) }}", &parts).lines().count(),
+        9
+    );
+    assert_eq!(
+        render("{{ {'a': [1, tools]} | tojson }}", &parts).find("{\"a\": [1, [{\"type\""),
+        Some(0)
+    );
 }
 
 #[test]
 fn undefined_unless_given() {
-    let source = "{{ tools is defined }} {{ enable_thinking is defined }} {{ enable_thinking is false }}";
+    let source =
+        "{{ tools is defined }} {{ enable_thinking is defined }} {{ enable_thinking is false }}";
     assert_eq!(render(source, &PromptParts::default()), "False False False");
     let parts = PromptParts { enable_thinking: Some(false), ..PromptParts::default() };
     assert_eq!(render(source, &parts), "False True True");
@@ -41,21 +49,31 @@ fn python_methods_and_refusals() {
     let source = "{{ messages[0].content.split('</think>')[-1].strip() }}{{ messages[0]['role'].startswith('us') }}";
     assert_eq!(render(source, &parts), "yTrue");
     assert_eq!(render("{% for m in messages[::-1] %}{{ m.role }}{% endfor %}", &parts), "user");
-    let template = ChatTemplate::new("{{ raise_exception('no ' ~ messages[0].role) }}", Default::default()).unwrap();
-    assert!(matches!(template.render(&parts), Err(TemplateError::Render(text)) if text.contains("no user")));
-    assert!(matches!(ChatTemplate::new("{% for %}", Default::default()), Err(TemplateError::Render(_))));
+    let template =
+        ChatTemplate::new("{{ raise_exception('no ' ~ messages[0].role) }}", Default::default())
+            .unwrap();
+    assert!(
+        matches!(template.render(&parts), Err(TemplateError::Render(text)) if text.contains("no user"))
+    );
+    assert!(matches!(
+        ChatTemplate::new("{% for %}", Default::default()),
+        Err(TemplateError::Render(_))
+    ));
 }
 
 /// Real templates: `../shared/data/tokenizers/*/tokenizer_config.json`.
 #[test]
 fn real_templates_render() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/tokenizers");
+    let root =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/tokenizers");
     let Ok(entries) = std::fs::read_dir(&root) else {
         println!("skipped: {} is not there", root.display());
         return;
     };
-    let tools = [json!({"type": "function", "function": {"name": "f", "description": "it's", "parameters": {
-        "type": "object", "properties": {"x": {"type": "string"}}}}})];
+    let tools = [
+        json!({"type": "function", "function": {"name": "f", "description": "it's", "parameters": {
+        "type": "object", "properties": {"x": {"type": "string"}}}}}),
+    ];
     let conversation = [
         json!({"role": "user", "content": "question"}),
         json!({"role": "assistant", "content": "", "tool_calls": [{"id": "1", "type": "function",
@@ -64,7 +82,9 @@ fn real_templates_render() {
     ];
     let mut rendered = 0;
     for entry in entries.flatten() {
-        let Ok(text) = std::fs::read_to_string(entry.path().join("tokenizer_config.json")) else { continue };
+        let Ok(text) = std::fs::read_to_string(entry.path().join("tokenizer_config.json")) else {
+            continue;
+        };
         let config: serde_json::Value = serde_json::from_str(&text).unwrap();
         let Some(source) = config["chat_template"].as_str() else { continue };
         let template = ChatTemplate::new(source, Default::default()).unwrap();
@@ -81,7 +101,9 @@ fn real_templates_render() {
             let text = template.render(&parts).unwrap();
             assert!(text.contains("\"description\": \"it's\""), "{text}");
             assert!(
-                text.contains("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": \"<&>\"}}\n</tool_call>"),
+                text.contains(
+                    "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": \"<&>\"}}\n</tool_call>"
+                ),
                 "{text}"
             );
             assert!(text.ends_with("<|im_start|>assistant\n<think>\n\n</think>\n\n"), "{text}");

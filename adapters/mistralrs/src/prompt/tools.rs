@@ -25,7 +25,9 @@ impl TemplateInput {
                 None | Some("function") => input.tools.push(function(tool.clone())),
                 Some("custom") => {
                     let custom = CustomTool::parse(k, &Json::from(tool));
-                    input.tools.push(custom.map_or_else(|_| tool.clone(), |custom| custom.as_function()));
+                    input
+                        .tools
+                        .push(custom.map_or_else(|_| tool.clone(), |custom| custom.as_function()));
                 }
                 Some(_) => match Builtin::parse(k, &Json::from(tool)) {
                     Ok(Some(builtin)) => input.add_builtin(&builtin.name),
@@ -98,7 +100,8 @@ mod tests {
             (input.builtin_tools, input.enable_thinking),
             (vec!["browser".to_owned(), "python".to_owned()], Some(true))
         );
-        let order: Vec<_> = input.tools[0]["function"]["parameters"].as_object().unwrap().keys().cloned().collect();
+        let order: Vec<_> =
+            input.tools[0]["function"]["parameters"].as_object().unwrap().keys().cloned().collect();
         assert_eq!(order, ["z", "a"]);
     }
 }

@@ -53,20 +53,29 @@ impl<'s> Meter<'s> {
 
     /// Looks at what a validator would look at. Without a value, at every subschema once, and at references that lead back to
     /// where they are not at all.
-    fn walk(&mut self, schema: &'s Value, value: Option<&Value>, depth: usize) -> Result<(), TooMuch> {
+    fn walk(
+        &mut self,
+        schema: &'s Value,
+        value: Option<&Value>,
+        depth: usize,
+    ) -> Result<(), TooMuch> {
         self.spend(1)?;
         if depth > MOST_DEPTH {
             return Err(TooMuch::Depth);
         }
         let Value::Object(members) = schema else { return Ok(()) };
         if depth > 0
-            && let Some(name) = ["$id", "id"].into_iter().find(|name| members.get(*name).is_some_and(Value::is_string))
+            && let Some(name) = ["$id", "id"]
+                .into_iter()
+                .find(|name| members.get(*name).is_some_and(Value::is_string))
         {
             return Err(TooMuch::Reference(format!("a nested {name:?}")));
         }
         self.scalars(members, value)?;
         // What is not evaluated is found by evaluating the rest again.
-        let unevaluated = ["unevaluatedProperties", "unevaluatedItems"].iter().any(|name| members.contains_key(*name));
+        let unevaluated = ["unevaluatedProperties", "unevaluatedItems"]
+            .iter()
+            .any(|name| members.contains_key(*name));
         let again = if unevaluated { 1 + value.map_or(1, children) } else { 0 };
         for _ in 0..=again {
             self.in_place(members, value, depth)?;
@@ -74,13 +83,19 @@ impl<'s> Meter<'s> {
         self.below(members, value, depth)
     }
 
-    fn scalars(&mut self, members: &'s Map<String, Value>, value: Option<&Value>) -> Result<(), TooMuch> {
+    fn scalars(
+        &mut self,
+        members: &'s Map<String, Value>,
+        value: Option<&Value>,
+    ) -> Result<(), TooMuch> {
         let list = |name: &str| members.get(name).and_then(Value::as_array).map_or(0, Vec::len);
         self.spend(members.len() + list("enum") + list("required"))?;
         if members.contains_key("pattern") || members.contains_key("format") {
             self.spend(PATTERN as usize + value.and_then(Value::as_str).map_or(0, str::len))?;
         }
-        if let (Some(Value::Bool(true)), Some(Value::Array(items))) = (members.get("uniqueItems"), value) {
+        if let (Some(Value::Bool(true)), Some(Value::Array(items))) =
+            (members.get("uniqueItems"), value)
+        {
             self.spend(items.len().saturating_mul(items.len()))?;
         }
         Ok(())
@@ -96,7 +111,9 @@ impl<'s> Meter<'s> {
         for (name, inner) in members {
             match (name.as_str(), inner) {
                 ("$ref", Value::String(reference)) => self.follow(reference, value, depth)?,
-                ("$dynamicRef" | "$recursiveRef", _) => return Err(TooMuch::Reference(name.clone())),
+                ("$dynamicRef" | "$recursiveRef", _) => {
+                    return Err(TooMuch::Reference(name.clone()));
+                }
                 ("allOf" | "anyOf" | "oneOf", Value::Array(all)) => {
                     all.iter().try_for_each(|inner| self.walk(inner, value, depth + 1))?;
                 }
@@ -110,12 +127,18 @@ impl<'s> Meter<'s> {
         Ok(())
     }
 
-    fn follow(&mut self, reference: &'s str, value: Option<&Value>, depth: usize) -> Result<(), TooMuch> {
+    fn follow(
+        &mut self,
+        reference: &'s str,
+        value: Option<&Value>,
+        depth: usize,
+    ) -> Result<(), TooMuch> {
         if value.is_none() && self.open.contains(&reference) {
             return Ok(());
         }
         let target = reference.strip_prefix('#').and_then(|fragment| self.root.pointer(fragment));
-        let target = target.ok_or_else(|| TooMuch::Reference(format!("the reference {reference:?}")))?;
+        let target =
+            target.ok_or_else(|| TooMuch::Reference(format!("the reference {reference:?}")))?;
         self.open.push(reference);
         self.walk(target, value, depth + 1)?;
         self.open.pop();
@@ -123,7 +146,12 @@ impl<'s> Meter<'s> {
     }
 
     /// Subschemas of what is in the value.
-    fn below(&mut self, members: &'s Map<String, Value>, value: Option<&Value>, depth: usize) -> Result<(), TooMuch> {
+    fn below(
+        &mut self,
+        members: &'s Map<String, Value>,
+        value: Option<&Value>,
+        depth: usize,
+    ) -> Result<(), TooMuch> {
         for (name, inner) in members {
             match (name.as_str(), inner) {
                 ("properties", Value::Object(all)) => {
@@ -176,11 +204,20 @@ impl<'s> Meter<'s> {
     }
 
     /// A subschema of each member or element.
-    fn each(&mut self, inner: &'s Value, value: Option<&Value>, depth: usize) -> Result<(), TooMuch> {
+    fn each(
+        &mut self,
+        inner: &'s Value,
+        value: Option<&Value>,
+        depth: usize,
+    ) -> Result<(), TooMuch> {
         match value {
             None => self.walk(inner, None, depth + 1),
-            Some(Value::Object(all)) => all.values().try_for_each(|value| self.walk(inner, Some(value), depth + 1)),
-            Some(Value::Array(all)) => all.iter().try_for_each(|value| self.walk(inner, Some(value), depth + 1)),
+            Some(Value::Object(all)) => {
+                all.values().try_for_each(|value| self.walk(inner, Some(value), depth + 1))
+            }
+            Some(Value::Array(all)) => {
+                all.iter().try_for_each(|value| self.walk(inner, Some(value), depth + 1))
+            }
             Some(_) => Ok(()),
         }
     }

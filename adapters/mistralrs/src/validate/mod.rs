@@ -56,12 +56,16 @@ impl Checks {
         for check in &self.0 {
             match &check.tool {
                 Some(tool) => {
-                    for (index, call) in turn.calls.iter().enumerate().filter(|(_, call)| call.name == *tool) {
+                    for (index, call) in
+                        turn.calls.iter().enumerate().filter(|(_, call)| call.name == *tool)
+                    {
                         let part = Part::Call { index, tool: tool.clone() };
                         check.text(&call.arguments, &part, &mut found);
                     }
                 }
-                None if is_whole && turn.calls.is_empty() => check.text(&turn.text, &Part::ResponseFormat, &mut found),
+                None if is_whole && turn.calls.is_empty() => {
+                    check.text(&turn.text, &Part::ResponseFormat, &mut found)
+                }
                 None => {}
             }
         }
@@ -82,17 +86,23 @@ impl Check {
         };
         let value: Value = match serde_json::from_str(text) {
             Ok(value) => value,
-            Err(error) => return add(unknown, String::new(), &format!("the text cannot be read: {error}")),
+            Err(error) => {
+                return add(unknown, String::new(), &format!("the text cannot be read: {error}"));
+            }
         };
         if let Err(error) = meter::text(&schema.value, &value) {
             return add(unknown, String::new(), &error.to_string());
         }
         let errors = apart(|| {
             let errors = schema.validator.iter_errors(&value).take(MOST_VIOLATIONS);
-            errors.map(|error| (error.instance_path.to_string(), error.to_string())).collect::<Vec<_>>()
+            errors
+                .map(|error| (error.instance_path.to_string(), error.to_string()))
+                .collect::<Vec<_>>()
         });
         match errors {
-            Ok(errors) => errors.into_iter().for_each(|(at, message)| add(ViolationKind::Violated, at, &message)),
+            Ok(errors) => errors
+                .into_iter()
+                .for_each(|(at, message)| add(ViolationKind::Violated, at, &message)),
             Err(why) => add(unknown, String::new(), &why),
         }
     }
@@ -103,7 +113,9 @@ impl Schema {
         let unread = |error: serde_json::Error| format!("the schema cannot be read: {error}");
         let value: Value = serde_json::from_str(&schema.to_string()).map_err(unread)?;
         meter::schema(&value).map_err(|error| error.to_string())?;
-        let patterns = jsonschema::PatternOptions::fancy_regex().backtrack_limit(BACKTRACKS).size_limit(REGEX_BYTES);
+        let patterns = jsonschema::PatternOptions::fancy_regex()
+            .backtrack_limit(BACKTRACKS)
+            .size_limit(REGEX_BYTES);
         let mut building = jsonschema::options()
             .should_validate_formats(options.formats != Formats::Annotate)
             .with_pattern_options(patterns);
@@ -116,7 +128,9 @@ impl Schema {
                 Dialect::Draft202012 => jsonschema::Draft::Draft202012,
             });
         }
-        let built = apart(|| building.build(&value).map_err(|error| format!("the schema has no validator: {error}")))?;
+        let built = apart(|| {
+            building.build(&value).map_err(|error| format!("the schema has no validator: {error}"))
+        })?;
         Ok(Schema { validator: built?, value })
     }
 }

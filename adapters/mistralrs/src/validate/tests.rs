@@ -7,13 +7,19 @@ use super::*;
 
 fn lowered(constraint: ToolConstraint) -> Plan {
     // Elements that may be arrays are not compared, so there is something to validate.
-    let options =
-        SchemaOptions { policy: Policy::Validate, unique_items: UniqueItems::Scalars, ..SchemaOptions::default() };
+    let options = SchemaOptions {
+        policy: Policy::Validate,
+        unique_items: UniqueItems::Scalars,
+        ..SchemaOptions::default()
+    };
     constraint.schema_options(options).lower(Catalog::builtin().get("qwen3").unwrap()).unwrap()
 }
 
 fn answer(schema: Value) -> Checks {
-    Checks::new(&lowered(ToolConstraint::new().response_format(Json::from(schema))), &SchemaOptions::default())
+    Checks::new(
+        &lowered(ToolConstraint::new().response_format(Json::from(schema))),
+        &SchemaOptions::default(),
+    )
 }
 
 fn said(text: &str) -> Turn {
@@ -22,15 +28,23 @@ fn said(text: &str) -> Turn {
 
 /// What is found, as (kind, pointer, message).
 fn found(checks: &Checks, text: &str) -> Vec<(ViolationKind, String, String)> {
-    checks.violations(&said(text), true).into_iter().map(|v| (v.kind, v.pointer, v.message)).collect()
+    checks
+        .violations(&said(text), true)
+        .into_iter()
+        .map(|v| (v.kind, v.pointer, v.message))
+        .collect()
 }
 
 #[test]
 fn answers_in_both_directions() {
-    let list = json!({"type": "array", "items": {"type": ["integer", "array"]}, "uniqueItems": true});
-    let checks = answer(json!({"type": "object", "properties": {"list": list}, "required": ["list"]}));
+    let list =
+        json!({"type": "array", "items": {"type": ["integer", "array"]}, "uniqueItems": true});
+    let checks =
+        answer(json!({"type": "object", "properties": {"list": list}, "required": ["list"]}));
     assert_eq!(found(&checks, r#"{"list": [1, 2, 3]}"#), []);
-    let [(kind, pointer, message)] = &found(&checks, r#"{"list": [1, 2, 1]}"#)[..] else { panic!() };
+    let [(kind, pointer, message)] = &found(&checks, r#"{"list": [1, 2, 1]}"#)[..] else {
+        panic!()
+    };
     assert_eq!((*kind, pointer.as_str()), (ViolationKind::Violated, "/list"));
     assert!(message.contains("non-unique"), "{message}");
     // Cut off, or no answer at all: there is nothing to say of it.
@@ -44,7 +58,8 @@ fn answers_in_both_directions() {
 
 #[test]
 fn calls_in_both_directions() {
-    let ids = json!({"type": "array", "items": {"type": ["integer", "array"]}, "uniqueItems": true});
+    let ids =
+        json!({"type": "array", "items": {"type": ["integer", "array"]}, "uniqueItems": true});
     let loose = json!({"type": "object", "properties": {"ids": ids}});
     let tools = json!([{"name": "first", "parameters": {"type": "object"}}, {"name": "pick", "parameters": loose}]);
     let plan = lowered(ToolConstraint::new().tools(&Json::from(tools)).unwrap());
@@ -68,21 +83,29 @@ fn calls_in_both_directions() {
     assert_eq!(violation.part, Part::Call { index: 2, tool: "pick".to_owned() });
     assert_eq!((violation.kind, violation.pointer.as_str()), (ViolationKind::Violated, "/ids"));
     let json = serde_json::to_value(violation).unwrap();
-    assert_eq!((&json["part"], &json["index"], &json["tool"]), (&json!("call"), &json!(2), &json!("pick")));
+    assert_eq!(
+        (&json["part"], &json["index"], &json["tool"]),
+        (&json!("call"), &json!(2), &json!("pick"))
+    );
     assert_eq!(serde_json::from_value::<Violation>(json).unwrap(), *violation);
 }
 
 /// Tools that are not flagged strict are called with any object: what their schema says is validated.
 #[test]
 fn what_is_not_flagged_is_validated() {
-    let parameters = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    let parameters =
+        json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     let tools = json!([
         {"type": "function", "function": {"name": "strict", "parameters": parameters, "strict": true}},
         {"type": "function", "function": {"name": "loose", "parameters": parameters}},
     ]);
-    let constraint = ToolConstraint::new().tools(&Json::from(tools)).unwrap().strictness(Strictness::AsFlagged);
+    let constraint =
+        ToolConstraint::new().tools(&Json::from(tools)).unwrap().strictness(Strictness::AsFlagged);
     let checks = Checks::new(&lowered(constraint), &SchemaOptions::default());
-    assert_eq!(checks.0.iter().map(|check| check.tool.as_deref()).collect::<Vec<_>>(), [Some("loose")]);
+    assert_eq!(
+        checks.0.iter().map(|check| check.tool.as_deref()).collect::<Vec<_>>(),
+        [Some("loose")]
+    );
     let calls = |arguments: &str| {
         let call = Call {
             id: String::new(),
@@ -110,7 +133,10 @@ fn hostile_schemas_are_not_validated() {
     let many = |n: usize, each: Value| vec![each; n];
     let mut doubling = serde_json::Map::new();
     for n in 0..64 {
-        doubling.insert(format!("d{n}"), json!({"allOf": many(2, json!({"$ref": format!("#/$defs/d{}", n + 1)}))}));
+        doubling.insert(
+            format!("d{n}"),
+            json!({"allOf": many(2, json!({"$ref": format!("#/$defs/d{}", n + 1)}))}),
+        );
     }
     doubling.insert("d64".to_owned(), json!({"uniqueItems": true}));
     let mut deep = json!({"uniqueItems": true});
@@ -131,7 +157,10 @@ fn hostile_schemas_are_not_validated() {
         (json!({"allOf": many(2, twice)}), nested(60)),
         (json!({"$ref": "http://127.0.0.1:1/schema.json"}), "1".to_owned()),
         (json!({"$dynamicRef": "#a"}), "1".to_owned()),
-        (json!({"items": {"$id": "http://x/", "$ref": "#/$defs/a"}, "$defs": {"a": {}}}), "[1]".to_owned()),
+        (
+            json!({"items": {"$id": "http://x/", "$ref": "#/$defs/a"}, "$defs": {"a": {}}}),
+            "[1]".to_owned(),
+        ),
         (json!({"uniqueItems": true, "type": "array"}), format!("[{}1]", "1,".repeat(5000))),
         (json!({"type": "strange"}), "1".to_owned()),
     ] {
@@ -140,7 +169,10 @@ fn hostile_schemas_are_not_validated() {
         let check = Check { tool: None, schema };
         let mut found = Vec::new();
         check.text(&text, &Part::ResponseFormat, &mut found);
-        assert!(found.len() == 1 && found[0].kind == ViolationKind::Unchecked, "{shown}: {found:?}");
+        assert!(
+            found.len() == 1 && found[0].kind == ViolationKind::Unchecked,
+            "{shown}: {found:?}"
+        );
     }
 }
 
@@ -155,11 +187,16 @@ fn recursive_and_deep_schemas_are_validated() {
     // As deep as it gets, with references.
     let mut chain = serde_json::Map::new();
     for n in 0..90 {
-        chain.insert(format!("d{n}"), json!({"anyOf": [{"$ref": format!("#/$defs/d{}", n + 1)}, {"const": 0}]}));
+        chain.insert(
+            format!("d{n}"),
+            json!({"anyOf": [{"$ref": format!("#/$defs/d{}", n + 1)}, {"const": 0}]}),
+        );
     }
     chain.insert("d90".to_owned(), json!({"uniqueItems": true}));
     let chain = json!({"$defs": chain, "$ref": "#/$defs/d0"});
-    let wrap = |inner: &str, depth: usize| format!("{}{inner}{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
+    let wrap = |inner: &str, depth: usize| {
+        format!("{}{inner}{}", r#"{"a":"#.repeat(depth), "}".repeat(depth))
+    };
     for (schema, good, bad) in [
         (tree, wrap(r#"{"l": [1, 2]}"#, 60), wrap(r#"{"l": [1, 1]}"#, 60)),
         (deep, "[1, 2]".to_owned(), "[1, 1]".to_owned()),
@@ -171,6 +208,9 @@ fn recursive_and_deep_schemas_are_validated() {
         check.text(&good, &Part::ResponseFormat, &mut found);
         assert_eq!(found, []);
         check.text(&bad, &Part::ResponseFormat, &mut found);
-        assert!(!found.is_empty() && found.iter().all(|v| v.kind == ViolationKind::Violated), "{found:?}");
+        assert!(
+            !found.is_empty() && found.iter().all(|v| v.kind == ViolationKind::Violated),
+            "{found:?}"
+        );
     }
 }

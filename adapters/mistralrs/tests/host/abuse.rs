@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use candle_core::{DType, Device, Tensor};
-use louver_mistralrs::{Fault, Finish, GenerationError, Reasoning, SchemaOptions, ToolChoice, Whitespace};
+use louver_mistralrs::{
+    Fault, Finish, GenerationError, Reasoning, SchemaOptions, ToolChoice, Whitespace,
+};
 use serde_json::json;
 
 use crate::support::{answer, ask, check_calls, check_json, host, plan, run, seeded, stops, tools};
@@ -27,9 +29,14 @@ async fn rows_of_every_width_and_kind() {
         let processor = plan.processor();
         let row = Tensor::from_vec(vec![value; len], len, &Device::Cpu).unwrap();
         let left = finite(&processor.apply(&row, &[1, 2, 3]).unwrap());
-        assert!(!left.is_empty() && left.len() < 40 && left.iter().all(|id| *id < len), "{len} {value} {left:?}");
+        assert!(
+            !left.is_empty() && left.len() < 40 && left.iter().all(|id| *id < len),
+            "{len} {value} {left:?}"
+        );
         if len >= width {
-            assert!(left.iter().all(|id| *id < width && !stops(&host.louver).contains(&(*id as u32))));
+            assert!(
+                left.iter().all(|id| *id < width && !stops(&host.louver).contains(&(*id as u32)))
+            );
         }
     }
     for row in [
@@ -39,7 +46,9 @@ async fn rows_of_every_width_and_kind() {
     ] {
         assert!(!finite(&plan.processor().apply(&row, &[1]).unwrap()).is_empty());
     }
-    assert!(plan.processor().apply(&Tensor::zeros(0, DType::F32, &Device::Cpu).unwrap(), &[]).is_ok());
+    assert!(
+        plan.processor().apply(&Tensor::zeros(0, DType::F32, &Device::Cpu).unwrap(), &[]).is_ok()
+    );
 }
 
 /// State follows the context's tokens: calls may repeat, go back, and belong to other sequences.
@@ -55,7 +64,8 @@ async fn contexts_in_any_order() {
         finite(&processor.apply(&row, &[&prompt[..], tokens].concat()).unwrap())
     };
     let straight = plan.processor();
-    let masks: Vec<Vec<usize>> = (0..=whole.len()).map(|n| allowed(&straight, &whole[..n])).collect();
+    let masks: Vec<Vec<usize>> =
+        (0..=whole.len()).map(|n| allowed(&straight, &whole[..n])).collect();
     for (n, token) in whole.iter().enumerate() {
         assert!(masks[n].contains(&(*token as usize)));
     }
@@ -87,7 +97,9 @@ async fn narrow_rows_in_the_host() {
     let host = host().await;
     let plan = plan(&host.louver, ToolChoice::Required);
     let narrow = |logits: &Tensor, _: &[u32]| logits.narrow(0, 0, 2)?.contiguous();
-    let stream = plan.stream(&host.model, ask("x").add_logits_processor(Arc::new(narrow)).set_sampler_max_len(4)).await;
+    let stream = plan
+        .stream(&host.model, ask("x").add_logits_processor(Arc::new(narrow)).set_sampler_max_len(4))
+        .await;
     let error = stream.unwrap().finish().await.unwrap_err();
     assert_eq!(error, GenerationError::Fault(Fault::NothingAllowed { width: 2 }));
     check_calls(&run(host, &plan, ask("x"), seeded(0)).await.turn, &tools());
@@ -126,13 +138,22 @@ async fn no_dead_ends() {
         "$defs": {"node": {"anyOf": [{"type": "null"}, {"type": "integer", "minimum": -12, "maximum": 12},
             {"type": "array", "items": {"type": "boolean"}, "maxItems": 3}]}},
     });
-    let options = SchemaOptions { whitespace: Whitespace::Flexible { max: 2 }, ..SchemaOptions::default() };
-    let plan = host.louver.answer(&schema).reasoning(Reasoning::Off).schema_options(options).build().unwrap();
+    let options =
+        SchemaOptions { whitespace: Whitespace::Flexible { max: 2 }, ..SchemaOptions::default() };
+    let plan = host
+        .louver
+        .answer(&schema)
+        .reasoning(Reasoning::Off)
+        .schema_options(options)
+        .build()
+        .unwrap();
     for taste in 0..24u64 {
         // An order of preference over all tokens, so strong that nothing else counts.
         let strange = move |logits: &Tensor, _: &[u32]| {
             let width = logits.elem_count();
-            let liking = |id: usize| ((id as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15 + 2 * taste) >> 40) as f32;
+            let liking = |id: usize| {
+                ((id as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15 + 2 * taste) >> 40) as f32
+            };
             Tensor::from_vec((0..width).map(liking).collect::<Vec<f32>>(), width, &Device::Cpu)
         };
         let request = ask("x").add_logits_processor(Arc::new(strange)).set_sampler_temperature(0.0);

@@ -2,7 +2,9 @@
 
 use louver_mistralrs::{Cut, Event, Finish, ToolChoice};
 
-use crate::support::{Cache, ask, check_calls, cut_off, host, load, plan, run, seeded, tools, wishing};
+use crate::support::{
+    Cache, ask, check_calls, cut_off, host, load, plan, run, seeded, tools, wishing,
+};
 
 /// Cut at every length: exactly so many tokens, all of them known, the last one too; a call that was cut off is
 /// reported as such and is no call.
@@ -20,7 +22,9 @@ async fn length_limit_in_a_call() {
         assert_eq!(part.finish, Finish::Length);
         check_calls(&part.turn, &tools());
         assert!(part.turn.calls.len() <= whole.turn.calls.len());
-        assert!(whole.turn.calls.iter().zip(&part.turn.calls).all(|(a, b)| a.arguments == b.arguments));
+        assert!(
+            whole.turn.calls.iter().zip(&part.turn.calls).all(|(a, b)| a.arguments == b.arguments)
+        );
         match &part.turn.incomplete {
             Some(incomplete) => cuts.push(incomplete.why),
             None => assert!(!part.turn.calls.is_empty(), "neither a call nor a cut at {limit}"),
@@ -44,7 +48,10 @@ async fn cut_call_is_an_event() {
     while let Some(event) = stream.next().await {
         events.push(event);
     }
-    assert!(matches!(events[..], [.., Event::Incomplete { call: Some(0), .. }, Event::End]), "{events:?}");
+    assert!(
+        matches!(events[..], [.., Event::Incomplete { call: Some(0), .. }, Event::End]),
+        "{events:?}"
+    );
     assert!(!events.iter().any(|event| matches!(event, Event::CallEnd { .. })));
     assert_eq!(stream.finish().await.unwrap().turn.calls, []);
 }
@@ -56,7 +63,9 @@ async fn cancelled_and_dropped() {
     let verbose = || {
         let vocab = host.louver.engine().vocab();
         let letters = (0..vocab.width() as u32).filter(|id| {
-            vocab.bytes(louver::ids::TokenId::from_raw(*id)).is_some_and(|b| b.iter().all(u8::is_ascii_alphabetic))
+            vocab
+                .bytes(louver::ids::TokenId::from_raw(*id))
+                .is_some_and(|b| b.iter().all(u8::is_ascii_alphabetic))
         });
         ask("Talk!").add_logits_processor(wishing(letters.collect(), 50.0))
     };
@@ -77,8 +86,10 @@ async fn cancelled_and_dropped() {
 async fn end_inside_a_character() {
     let host = host().await;
     let vocab = host.louver.engine().vocab();
-    let lead = (0..vocab.width() as u32).find(|id| vocab.bytes(louver::ids::TokenId::from_raw(*id)) == Some(&[0xe4]));
-    let request = ask("Tear!").add_logits_processor(wishing(vec![lead.unwrap()], 1e6)).set_sampler_max_len(3);
+    let lead = (0..vocab.width() as u32)
+        .find(|id| vocab.bytes(louver::ids::TokenId::from_raw(*id)) == Some(&[0xe4]));
+    let request =
+        ask("Tear!").add_logits_processor(wishing(vec![lead.unwrap()], 1e6)).set_sampler_max_len(3);
     let generation = run(host, &host.louver.unconstrained(tools()), request, seeded(1)).await;
     assert_eq!((generation.finish, generation.tokens.len()), (Finish::Length, 3));
     assert_eq!(generation.turn.text, "\u{fffd}\u{fffd}\u{fffd}");

@@ -1,8 +1,8 @@
 //! A running turn that goes on under another plan.
 
 use louver_mistralrs::{
-    Event, EventStream, ExtendError, Parallel, Plan, Reasoning, RunOptions, SchemaOptions, ToolChoice, Truncation,
-    Whitespace,
+    Event, EventStream, ExtendError, Parallel, Plan, Reasoning, RunOptions, SchemaOptions,
+    ToolChoice, Truncation, Whitespace,
 };
 use serde_json::{Value, json};
 
@@ -23,7 +23,8 @@ fn plan(host: &Host, tools: Value) -> Plan {
 async fn calling(host: &Host, plan: &Plan, seed: u64) -> EventStream {
     let eager = wishing(vec![id(&host.louver, "<tool_call>"), id(&host.louver, "\n")], 8.0);
     let request = ask("Go!").set_sampler_max_len(400).add_logits_processor(eager);
-    let options = RunOptions { seed: Some(seed), truncation: Truncation::Safe, ..RunOptions::default() };
+    let options =
+        RunOptions { seed: Some(seed), truncation: Truncation::Safe, ..RunOptions::default() };
     plan.stream_with(&host.model, request, options).await.unwrap()
 }
 
@@ -49,14 +50,19 @@ async fn tools_join_a_running_turn() {
         let generation = stream.finish().await.unwrap();
         assert_eq!(before, ["weather"]);
         check_calls(&generation.turn, &tools());
-        let names: Vec<String> = generation.turn.calls.iter().map(|call| call.name.clone()).collect();
+        let names: Vec<String> =
+            generation.turn.calls.iter().map(|call| call.name.clone()).collect();
         assert!([before, after].concat().starts_with(&names));
         joined += names.iter().filter(|name| *name == "book").count();
         // The tokens are a turn of the wider plan, read at once to the same.
         let whole = both.read(&generation.tokens);
-        let arguments =
-            |turn: &louver_mistralrs::Turn| turn.calls.iter().map(|c| c.arguments.clone()).collect::<Vec<_>>();
-        assert_eq!((arguments(&whole), &whole.text), (arguments(&generation.turn), &generation.turn.text));
+        let arguments = |turn: &louver_mistralrs::Turn| {
+            turn.calls.iter().map(|c| c.arguments.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (arguments(&whole), &whole.text),
+            (arguments(&generation.turn), &generation.turn.text)
+        );
     }
     assert!(joined > 0, "no call of a tool that joined");
 }
@@ -82,8 +88,12 @@ async fn what_does_not_fit_changes_nothing() {
     }
     assert_eq!(stream.extend(&both).await, Err(ExtendError::Over));
     assert_eq!(stream.finish().await.unwrap().tokens, alone.tokens);
-    let mut free =
-        host.louver.unconstrained(Value::Null).stream(&host.model, ask("x").set_sampler_max_len(3)).await.unwrap();
+    let mut free = host
+        .louver
+        .unconstrained(Value::Null)
+        .stream(&host.model, ask("x").set_sampler_max_len(3))
+        .await
+        .unwrap();
     assert_eq!(free.extend(&both).await, Err(ExtendError::Unconstrained));
 }
 
@@ -98,7 +108,9 @@ async fn nobody_waits_for_a_turn_that_is_over() {
         let options = RunOptions { truncation: Truncation::Off, ..RunOptions::default() };
         let mut stream = plan.stream_with(&host.model, request, options).await.unwrap();
         for _ in 0..length {
-            let extended = tokio::time::timeout(std::time::Duration::from_secs(20), stream.extend(&plan)).await;
+            let extended =
+                tokio::time::timeout(std::time::Duration::from_secs(20), stream.extend(&plan))
+                    .await;
             assert!(matches!(extended.expect("an answer"), Ok(_) | Err(ExtendError::Over)));
         }
     }

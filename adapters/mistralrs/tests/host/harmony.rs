@@ -29,11 +29,19 @@ fn harmony() {
     write_encoding(&folder, &bytes);
     write_tokenizer(&folder, &bpe, &bytes);
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "harmony::in_the_host", "--ignored", "--nocapture", "--test-threads", "1"])
+        .args([
+            "--exact",
+            "harmony::in_the_host",
+            "--ignored",
+            "--nocapture",
+            "--test-threads",
+            "1",
+        ])
         .env(ENCODINGS, &folder)
         .output()
         .unwrap();
-    let (out, err) = (String::from_utf8_lossy(&child.stdout), String::from_utf8_lossy(&child.stderr));
+    let (out, err) =
+        (String::from_utf8_lossy(&child.stdout), String::from_utf8_lossy(&child.stderr));
     assert!(child.status.success() && out.contains("1 passed"), "{out}\n{err}");
 }
 
@@ -48,7 +56,8 @@ fn write_encoding(folder: &Path, bytes: &[Vec<u8>]) {
 
 /// The same vocabulary as a `tokenizer.json`: bytes as byte-level BPE writes them, merges found by merging.
 fn write_tokenizer(folder: &Path, bpe: &CoreBPE, bytes: &[Vec<u8>]) {
-    let ranks: HashMap<&[u8], usize> = bytes.iter().enumerate().map(|(rank, b)| (b.as_slice(), rank)).collect();
+    let ranks: HashMap<&[u8], usize> =
+        bytes.iter().enumerate().map(|(rank, b)| (b.as_slice(), rank)).collect();
     let shown = |bytes: &[u8]| -> String { bytes.iter().map(|b| letter(*b)).collect() };
     let mut merges = Vec::new();
     for (rank, token) in bytes.iter().enumerate().filter(|(_, token)| token.len() > 1) {
@@ -57,7 +66,12 @@ fn write_tokenizer(folder: &Path, bpe: &CoreBPE, bytes: &[Vec<u8>]) {
         while parts.len() > 2 {
             let start = |at: usize| if at == 0 { 0 } else { ends[at - 1] };
             let best = (0..parts.len() - 1)
-                .filter_map(|at| ranks.get(&token[start(at)..ends[at + 1]]).filter(|r| **r < rank).map(|r| (*r, at)))
+                .filter_map(|at| {
+                    ranks
+                        .get(&token[start(at)..ends[at + 1]])
+                        .filter(|r| **r < rank)
+                        .map(|r| (*r, at))
+                })
                 .min();
             let Some((_, at)) = best else { break };
             let from = start(at);
@@ -113,7 +127,8 @@ async fn load(folder: &Path) -> Host {
     let text = "{#- <|channel|> -#}{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|end|>\
         {% endfor %}<|start|>assistant";
     std::fs::write(&template, text).unwrap();
-    let builder = TextModelBuilder::new(tiny.dir.display()).with_force_cpu().with_dtype(ModelDType::F32);
+    let builder =
+        TextModelBuilder::new(tiny.dir.display()).with_force_cpu().with_dtype(ModelDType::F32);
     let builder = builder.with_jinja_explicit(template.display().to_string());
     let (model, louver) = Louver::load(builder).await.unwrap();
     Host { model, louver }
@@ -130,10 +145,21 @@ async fn in_the_host() {
     let ends = || wishing(vec![end, id(louver, "<|call|>"), id(louver, "<|return|>")], 30.0);
 
     // A call, straight away.
-    let plan = louver.tools(tools()).choice(ToolChoice::Required).reasoning(Reasoning::Off).build().unwrap();
+    let plan = louver
+        .tools(tools())
+        .choice(ToolChoice::Required)
+        .reasoning(Reasoning::Off)
+        .build()
+        .unwrap();
     for seed in 0..5 {
-        let generation = run(&host, &plan, ask("Book!").add_logits_processor(ends()), seeded(seed)).await;
-        assert_eq!((generation.finish, generation.turn.calls.len()), (Finish::Stop, 1), "{:?}", generation.turn);
+        let generation =
+            run(&host, &plan, ask("Book!").add_logits_processor(ends()), seeded(seed)).await;
+        assert_eq!(
+            (generation.finish, generation.turn.calls.len()),
+            (Finish::Stop, 1),
+            "{:?}",
+            generation.turn
+        );
         check_calls(&generation.turn, &tools());
     }
     // Reasoning on its own channel, then the answer on the final one.
@@ -142,7 +168,8 @@ async fn in_the_host() {
     assert_eq!(generation.report.completion, Completion::Complete);
     check_json(&generation.turn.text, &answer());
     // Free text goes on behind the markers that the host takes for the end.
-    let plan = louver.tools(tools()).choice(ToolChoice::None).reasoning(Reasoning::Off).build().unwrap();
+    let plan =
+        louver.tools(tools()).choice(ToolChoice::None).reasoning(Reasoning::Off).build().unwrap();
     let generation = run(&host, &plan, ask("Talk!").set_sampler_max_len(40), seeded(1)).await;
     assert_eq!((generation.tokens.len(), generation.finish), (40, Finish::Length));
     assert!(generation.turn.text.chars().count() > 40);

@@ -3,15 +3,18 @@
 use std::sync::{Arc, Mutex};
 
 use candle_core::Tensor;
-use louver_mistralrs::{Event, Finish, Louver, Plan, PlanError, Reasoning, RequestError, ToolChoice, Turn};
+use louver_mistralrs::{
+    Event, Finish, Louver, Plan, PlanError, Reasoning, RequestError, ToolChoice, Turn,
+};
 use mistralrs::{
-    Constraint, CustomLogitsProcessor, Function, RequestBuilder, StopTokens, TextMessageRole, Tool, ToolType,
+    Constraint, CustomLogitsProcessor, Function, RequestBuilder, StopTokens, TextMessageRole, Tool,
+    ToolType,
 };
 use serde_json::json;
 
 use crate::support::{
-    Cache, Host, answer, ask, check_calls, check_json, host, id, load, load_with_template, plan, run, seeded, stops,
-    tools, wishing,
+    Cache, Host, answer, ask, check_calls, check_json, host, id, load, load_with_template, plan,
+    run, seeded, stops, tools, wishing,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -28,7 +31,10 @@ async fn events_add_up_to_the_turn() {
     }
     let generation = stream.finish().await.unwrap();
     assert_eq!(events.last(), Some(&Event::End));
-    assert!(events.iter().filter(|e| matches!(e, Event::ArgumentsDelta { .. })).count() > 1, "arguments stream");
+    assert!(
+        events.iter().filter(|e| matches!(e, Event::ArgumentsDelta { .. })).count() > 1,
+        "arguments stream"
+    );
     assert_eq!(Turn::collect(&events), generation.turn);
     assert_eq!((generation.turn.calls.len(), generation.finish), (1, Finish::Stop));
     check_calls(&generation.turn, &tools());
@@ -88,16 +94,30 @@ async fn mixed(count: usize) {
         (louver.answer(&answer()).reasoning(Reasoning::Off).build().unwrap(), "answer"),
         (plan(louver, ToolChoice::Named("book".to_owned())), "book"),
         (plan(louver, ToolChoice::Named("weather".to_owned())), "weather"),
-        (louver.answer(&json!({"type": "integer", "minimum": 10, "maximum": 99})).build().unwrap(), "number"),
+        (
+            louver
+                .answer(&json!({"type": "integer", "minimum": 10, "maximum": 99}))
+                .build()
+                .unwrap(),
+            "number",
+        ),
         (plan(louver, ToolChoice::None), "text"),
-        (louver.answer(&json!({"enum": ["yes", "no"]})).reasoning(Reasoning::Off).build().unwrap(), "yes"),
+        (
+            louver
+                .answer(&json!({"enum": ["yes", "no"]}))
+                .reasoning(Reasoning::Off)
+                .build()
+                .unwrap(),
+            "yes",
+        ),
         (plan(louver, ToolChoice::Auto), "auto"),
     ];
     let mut running = Vec::new();
     for (at, (plan, kind)) in plans.iter().take(count).enumerate() {
         // Of one length all, so that the host puts them into one batch, except where tools are not shown.
         let request = ask("Well?").set_sampler_max_len(300);
-        running.push((plan.stream_with(&host.model, request, seeded(at as u64)).await.unwrap(), kind));
+        running
+            .push((plan.stream_with(&host.model, request, seeded(at as u64)).await.unwrap(), kind));
     }
     for (stream, kind) in running {
         let generation = stream.finish().await.unwrap();
@@ -105,7 +125,9 @@ async fn mixed(count: usize) {
         check_calls(turn, &tools());
         match *kind {
             "calls" => assert!(!turn.calls.is_empty()),
-            "book" | "weather" => assert_eq!(turn.calls.iter().map(|c| &*c.name).collect::<Vec<_>>(), [*kind]),
+            "book" | "weather" => {
+                assert_eq!(turn.calls.iter().map(|c| &*c.name).collect::<Vec<_>>(), [*kind])
+            }
             "answer" => check_json(&turn.text, &answer()),
             // Reasoning may come first here, and may take all there is.
             "number" if turn.incomplete.is_none() => {
@@ -168,7 +190,10 @@ async fn end_of_turn_proposed_first() {
     // Where an empty turn is allowed, it is empty: the host goes on after a stop token at the first position, Louver does not.
     let plan = plan(&host.louver, ToolChoice::Auto);
     let generation = run(host, &plan, ask("Stop!").add_logits_processor(eager), seeded(1)).await;
-    assert_eq!((generation.turn, generation.finish, generation.tokens.len()), (Turn::default(), Finish::Stop, 0));
+    assert_eq!(
+        (generation.turn, generation.finish, generation.tokens.len()),
+        (Turn::default(), Finish::Stop, 0)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -181,7 +206,10 @@ async fn a_conversation_with_results() {
         index: 0,
         id: call.id.clone(),
         tp: mistralrs::ToolCallType::Function,
-        function: mistralrs::CalledFunction { name: call.name.clone(), arguments: call.arguments.clone() },
+        function: mistralrs::CalledFunction {
+            name: call.name.clone(),
+            arguments: call.arguments.clone(),
+        },
     };
     let request = ask("How is Oslo?")
         .add_message_with_tool_call(TextMessageRole::Assistant, "", vec![response])
@@ -200,9 +228,13 @@ async fn template_that_opens_reasoning() {
     let Host { model, louver } = load_with_template("<think>\n").await;
     let plan = louver.tools(tools()).choice(ToolChoice::Named("book".to_owned())).build().unwrap();
     let close = wishing(vec![id(&louver, "</think>")], 4.0);
-    let stream = plan.stream_with(&model, ask("x").add_logits_processor(close), seeded(1)).await.unwrap();
+    let stream =
+        plan.stream_with(&model, ask("x").add_logits_processor(close), seeded(1)).await.unwrap();
     let turn = stream.finish().await.unwrap().turn;
-    assert!(!turn.reasoning.is_empty() && turn.calls.len() == 1 && turn.text.is_empty(), "{turn:?}");
+    assert!(
+        !turn.reasoning.is_empty() && turn.calls.len() == 1 && turn.text.is_empty(),
+        "{turn:?}"
+    );
     check_calls(&turn, &tools());
     let off = louver.tools(tools()).reasoning(Reasoning::Off).build();
     assert!(matches!(off, Err(PlanError::AlwaysReasons)));
@@ -213,11 +245,21 @@ async fn tools_of_the_sdk() {
     let host = host().await;
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1, "maximum": 3}},
         "required": ["n"], "additionalProperties": false});
-    let parameters = schema.as_object().unwrap().iter().map(|(k, v)| (k.clone(), v.clone())).collect();
-    let function =
-        Function { description: Some("Rolls.".to_owned()), name: "roll".to_owned(), parameters: Some(parameters) };
+    let parameters =
+        schema.as_object().unwrap().iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+    let function = Function {
+        description: Some("Rolls.".to_owned()),
+        name: "roll".to_owned(),
+        parameters: Some(parameters),
+    };
     let tools = vec![Tool { tp: ToolType::Function, function }];
-    let plan = host.louver.tools(&tools).choice(ToolChoice::Required).reasoning(Reasoning::Off).build().unwrap();
+    let plan = host
+        .louver
+        .tools(&tools)
+        .choice(ToolChoice::Required)
+        .reasoning(Reasoning::Off)
+        .build()
+        .unwrap();
     let generation = run(host, &plan, ask("Roll!"), seeded(1)).await;
     assert!(!generation.turn.calls.is_empty());
     generation.turn.calls.iter().for_each(|call| check_json(&call.arguments, &schema));

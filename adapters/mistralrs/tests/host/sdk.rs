@@ -3,35 +3,50 @@
 use louver::limits::Limits;
 use louver::spec::json::Json;
 use louver_mistralrs::{
-    Completion, Finish, Level, LoadError, Louver, LouverOptions, Overlap, Parallel, Phase, Prefetch, Reasoning, Record,
-    RequestError, RequestExt, RunOptions, Strictness, ToolChoice, Truncation,
+    Completion, Finish, Level, LoadError, Louver, LouverOptions, Overlap, Parallel, Phase,
+    Prefetch, Reasoning, Record, RequestError, RequestExt, RunOptions, Strictness, ToolChoice,
+    Truncation,
 };
 use mistralrs::{Function, RequestBuilder, TextMessageRole, Tool, ToolType};
 use serde_json::json;
 
-use crate::support::{answer, ask, builder, check_calls, check_json, host, plan, run, seeded, tools};
+use crate::support::{
+    answer, ask, builder, check_calls, check_json, host, plan, run, seeded, tools,
+};
 
 fn sdk_tool() -> Tool {
     let parameters = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1, "maximum": 9}},
         "required": ["n"], "additionalProperties": false});
     let parameters = serde_json::from_value(parameters).unwrap();
-    let function = Function { name: "count".into(), description: None, parameters: Some(parameters) };
+    let function =
+        Function { name: "count".into(), description: None, parameters: Some(parameters) };
     Tool { tp: ToolType::Function, function }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chat_in_a_few_lines() {
     let host = host().await;
-    let request = RequestBuilder::new().add_message(TextMessageRole::User, "Count.").set_tools(vec![sdk_tool()]);
+    let request = RequestBuilder::new()
+        .add_message(TextMessageRole::User, "Count.")
+        .set_tools(vec![sdk_tool()]);
     let request = request.set_sampler_max_len(400);
-    let chat = request.louver(&host.louver).required().reasoning(Reasoning::Off).parallel(Parallel::One).seed(7);
+    let chat = request
+        .louver(&host.louver)
+        .required()
+        .reasoning(Reasoning::Off)
+        .parallel(Parallel::One)
+        .seed(7);
     let generation = chat.send().await.unwrap();
     let [call] = &generation.turn.calls[..] else { panic!("{:?}", generation.turn) };
     assert_eq!(call.name, "count");
     // An integer may be written as 3.0.
-    let n = serde_json::from_str::<serde_json::Value>(&call.arguments).unwrap()["n"].as_f64().unwrap();
+    let n =
+        serde_json::from_str::<serde_json::Value>(&call.arguments).unwrap()["n"].as_f64().unwrap();
     assert!((1.0..=9.0).contains(&n) && n.fract() == 0.0);
-    assert_eq!((generation.report.level, generation.report.completion), (Level::Full, Completion::Complete));
+    assert_eq!(
+        (generation.report.level, generation.report.completion),
+        (Level::Full, Completion::Complete)
+    );
     assert!(generation.report.forced_tokens > 0 && generation.report.refused_tokens > 0);
 }
 
@@ -42,15 +57,20 @@ async fn a_model_that_is_loaded_already() {
     assert_eq!(louver.format().unwrap(), "qwen3");
     assert_eq!(louver.engine().vocab().fingerprint(), host.louver.engine().vocab().fingerprint());
     assert_eq!(louver.max_context(), host.louver.max_context());
-    let of = |louver: &Louver| louver.chat(ask("Well?")).tools(tools()).required().reasoning(Reasoning::Off).seed(3);
+    let of = |louver: &Louver| {
+        louver.chat(ask("Well?")).tools(tools()).required().reasoning(Reasoning::Off).seed(3)
+    };
     let (a, b) = (of(&louver).send().await.unwrap(), of(&host.louver).send().await.unwrap());
     assert_eq!((a.turn, a.tokens, a.prompt_tokens), (b.turn, b.tokens, b.prompt_tokens));
     // Without a model, a chat has nowhere to go; a model of other files is not guessed at.
-    let (pipeline, ..) = mistralrs::AnyModelBuilder::from(builder()).build_pipeline().await.unwrap();
+    let (pipeline, ..) =
+        mistralrs::AnyModelBuilder::from(builder()).build_pipeline().await.unwrap();
     let unbound = Louver::for_pipeline(&pipeline, LouverOptions::default()).await.unwrap();
     assert!(matches!(unbound.chat(ask("Well?")).stream().await, Err(RequestError::NoModel)));
-    let unknown =
-        Louver::for_model_with(&host.model, LouverOptions { format: Some("nope".into()), ..Default::default() });
+    let unknown = Louver::for_model_with(
+        &host.model,
+        LouverOptions { format: Some("nope".into()), ..Default::default() },
+    );
     assert!(matches!(unknown.await, Err(LoadError::Format(_))));
 }
 
@@ -91,7 +111,8 @@ async fn steps_are_recorded() {
     let host = host().await;
     let plan = host.louver.tools(tools()).choice(ToolChoice::Required).parallel(Parallel::One);
     let plan = plan.reasoning(Reasoning::Off).build().unwrap();
-    let options = RunOptions { record: Record::Trace { top: 3, bytes: 1 << 20, then: None }, ..seeded(11) };
+    let options =
+        RunOptions { record: Record::Trace { top: 3, bytes: 1 << 20, then: None }, ..seeded(11) };
     let mut stream = plan.stream_with(&host.model, ask("Well?"), options).await.unwrap();
     let (mut steps, mut last) = (Vec::new(), 0);
     while stream.next().await.is_some() {
@@ -114,11 +135,17 @@ async fn steps_are_recorded() {
         assert!(step.refused.iter().all(|c| c.reason.as_ref().is_some_and(|why| !why.is_empty())));
         assert!(!step.refused.iter().any(|c| c.token == step.token));
         if step.forced {
-            assert!(step.logprob.abs() < 1e-4 && step.top.len() == 1 && step.top[0].token == step.token);
+            assert!(
+                step.logprob.abs() < 1e-4 && step.top.len() == 1 && step.top[0].token == step.token
+            );
         }
     }
     let phases: std::collections::HashSet<Phase> = steps.iter().map(|step| step.phase).collect();
-    assert!(phases.contains(&Phase::Header) && phases.contains(&Phase::Arguments) && phases.contains(&Phase::Marker));
+    assert!(
+        phases.contains(&Phase::Header)
+            && phases.contains(&Phase::Arguments)
+            && phases.contains(&Phase::Marker)
+    );
     assert!(!phases.contains(&Phase::Free));
     assert_eq!(generation.report.forced_tokens, steps.iter().filter(|step| step.forced).count());
     // Recording and looking ahead change nothing.
@@ -169,6 +196,7 @@ async fn one_token_is_left_by_top_k() {
     assert_eq!(greedy.tokens, nucleus.tokens);
     check_json(&greedy.turn.text, &answer());
     // The host's own greedy draw agrees.
-    let hosts = run(host, &plan, ask("Well?").set_sampler_temperature(0.0), RunOptions::default()).await;
+    let hosts =
+        run(host, &plan, ask("Well?").set_sampler_temperature(0.0), RunOptions::default()).await;
     assert_eq!(greedy.tokens, hosts.tokens);
 }

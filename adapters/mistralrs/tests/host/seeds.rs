@@ -2,7 +2,9 @@
 
 use louver_mistralrs::{Finish, Generation, ToolChoice};
 
-use crate::support::{ask, check_calls, first_then, id, load_with_template, plan, run, seeded, stops, tools};
+use crate::support::{
+    ask, check_calls, first_then, id, load_with_template, plan, run, seeded, stops, tools,
+};
 
 const SEEDS: u64 = 200;
 
@@ -14,7 +16,8 @@ async fn sweep(choice: ToolChoice, check: impl Fn(&Generation)) {
     let call = id(&host.louver, "<tool_call>");
     let ends = stops(&host.louver);
     for seed in 0..SEEDS {
-        let mut request = ask(&format!("Book room {seed:03} in Oslo, and how will the weather be?"));
+        let mut request =
+            ask(&format!("Book room {seed:03} in Oslo, and how will the weather be?"));
         if choice == ToolChoice::Auto {
             request = request.add_logits_processor(first_then(call, ends.clone(), 8.0));
         }
@@ -35,7 +38,8 @@ async fn required() {
 #[tokio::test(flavor = "multi_thread")]
 async fn named() {
     sweep(ToolChoice::Named("book".to_owned()), |generation| {
-        let names: Vec<&str> = generation.turn.calls.iter().map(|call| call.name.as_str()).collect();
+        let names: Vec<&str> =
+            generation.turn.calls.iter().map(|call| call.name.as_str()).collect();
         assert_eq!(names, ["book"]);
     })
     .await;

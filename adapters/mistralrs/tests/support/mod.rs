@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use candle_core::{Device, Result, Tensor};
 use louver_mistralrs::{
-    Generation, Louver, Plan, Reasoning, RunOptions, SchemaOptions, ToolChoice, Truncation, Turn, Whitespace,
+    Generation, Louver, Plan, Reasoning, RunOptions, SchemaOptions, ToolChoice, Truncation, Turn,
+    Whitespace,
 };
 use mistralrs::{
-    CustomLogitsProcessor, Model, ModelDType, RequestBuilder, SamplingParams, TextMessageRole, TextModelBuilder,
+    CustomLogitsProcessor, Model, ModelDType, RequestBuilder, SamplingParams, TextMessageRole,
+    TextModelBuilder,
 };
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
@@ -48,10 +50,15 @@ pub(crate) async fn load_with_template(generation_prompt: &str) -> Host {
          {generation_prompt}"
     );
     static COUNT: AtomicUsize = AtomicUsize::new(0);
-    let name = format!("louver-tests-{}-{}.jinja", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let name = format!(
+        "louver-tests-{}-{}.jinja",
+        std::process::id(),
+        COUNT.fetch_add(1, Ordering::Relaxed)
+    );
     let file = std::env::temp_dir().join(name);
     std::fs::write(&file, template).unwrap();
-    let (model, louver) = Louver::load(builder().with_jinja_explicit(file.display().to_string())).await.unwrap();
+    let (model, louver) =
+        Louver::load(builder().with_jinja_explicit(file.display().to_string())).await.unwrap();
     std::fs::remove_file(&file).unwrap();
     Host { model, louver }
 }
@@ -110,7 +117,13 @@ pub(crate) fn answer() -> Value {
 /// A plan for the tools, in one spelling of JSON so that noise is not mostly white space.
 pub(crate) fn plan(louver: &Louver, choice: ToolChoice) -> Plan {
     let options = SchemaOptions { whitespace: Whitespace::PythonLike, ..SchemaOptions::default() };
-    louver.tools(tools()).choice(choice).reasoning(Reasoning::Off).schema_options(options).build().unwrap()
+    louver
+        .tools(tools())
+        .choice(choice)
+        .reasoning(Reasoning::Off)
+        .schema_options(options)
+        .build()
+        .unwrap()
 }
 
 /// Temperature 1 and nothing cut off; the SDK's default would take the likeliest token.
@@ -129,7 +142,12 @@ pub(crate) fn cut_off(seed: u64) -> RunOptions {
 }
 
 /// Runs one request to its end.
-pub(crate) async fn run(host: &Host, plan: &Plan, request: RequestBuilder, options: RunOptions) -> Generation {
+pub(crate) async fn run(
+    host: &Host,
+    plan: &Plan,
+    request: RequestBuilder,
+    options: RunOptions,
+) -> Generation {
     plan.stream_with(&host.model, request, options).await.unwrap().finish().await.unwrap()
 }
 
@@ -144,7 +162,8 @@ pub(crate) fn check_calls(turn: &Turn, tools: &Value) {
 
 /// The text is JSON that matches the schema.
 pub(crate) fn check_json(text: &str, schema: &Value) {
-    let value: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text:?}"));
+    let value: Value =
+        serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text:?}"));
     if let Err(error) = jsonschema::validate(schema, &value) {
         panic!("{error} in {text}");
     }
@@ -156,10 +175,18 @@ pub(crate) fn wishing(tokens: Vec<u32>, strength: f32) -> Arc<dyn CustomLogitsPr
 }
 
 /// Forces a token at the first step, and then leans towards others.
-pub(crate) fn first_then(first: u32, then: Vec<u32>, strength: f32) -> Arc<dyn CustomLogitsProcessor> {
+pub(crate) fn first_then(
+    first: u32,
+    then: Vec<u32>,
+    strength: f32,
+) -> Arc<dyn CustomLogitsProcessor> {
     let begun = AtomicBool::new(false);
     Arc::new(move |logits: &Tensor, _: &[u32]| {
-        if begun.swap(true, Ordering::Relaxed) { raise(logits, &then, strength) } else { raise(logits, &[first], 1e9) }
+        if begun.swap(true, Ordering::Relaxed) {
+            raise(logits, &then, strength)
+        } else {
+            raise(logits, &[first], 1e9)
+        }
     })
 }
 
@@ -174,7 +201,9 @@ fn raise(logits: &Tensor, tokens: &[u32], strength: f32) -> Result<Tensor> {
 pub(crate) fn id(louver: &Louver, text: &str) -> u32 {
     let vocab = louver.engine().vocab();
     let mut ids = (0..vocab.width() as u32).map(louver::ids::TokenId::from_raw);
-    let found = ids.find(|id| vocab.special_name(*id) == Some(text) || vocab.bytes(*id) == Some(text.as_bytes()));
+    let found = ids.find(|id| {
+        vocab.special_name(*id) == Some(text) || vocab.bytes(*id) == Some(text.as_bytes())
+    });
     found.unwrap_or_else(|| panic!("no token {text}")).raw()
 }
 

@@ -67,7 +67,11 @@ fn tag_grammar(tools: &Tools) -> String {
         let header = serde_json::Value::from(format!("{}>", tool.name));
         // Writing to a string cannot fail.
         let _ = writeln!(lark, "{call}_text[lazy]: TEXT \"<function=\"");
-        let _ = writeln!(lark, "{call}: {call}_text {header} %json {} \"</function>\"", tool.parameters);
+        let _ = writeln!(
+            lark,
+            "{call}: {call}_text {header} %json {} \"</function>\"",
+            tool.parameters
+        );
     }
     lark
 }
@@ -86,7 +90,9 @@ impl super::Engine for Llguidance {
 
     fn compile(&self, task: &Task) -> Compiled {
         let (ttfm_ns, matcher) = self.matcher(task);
-        let outcome = matcher.map(|matcher| -> Box<dyn super::Constraint> { Box::new(Ready(RefCell::new(matcher))) });
+        let outcome = matcher.map(|matcher| -> Box<dyn super::Constraint> {
+            Box::new(Ready(RefCell::new(matcher)))
+        });
         Compiled { ttfm_ns, prepare_ns: None, outcome }
     }
 }

@@ -85,14 +85,18 @@ impl Louver {
     }
 
     fn schema(&self, schema: &Json) -> Result<Constraint, String> {
-        let grammar = json_schema::lower(schema, &SchemaOptions::default(), &self.engine.options().limits);
+        let grammar =
+            json_schema::lower(schema, &SchemaOptions::default(), &self.engine.options().limits);
         self.grammar(grammar.map_err(text)?)
     }
 
     fn tools(&self, tools: &Json) -> Result<Constraint, String> {
         let tools = Tool::parse_list(tools).map_err(text)?;
         let limits = self.engine.options().limits.clone();
-        let plan = self.format.lower(&ToolRequest { tools, limits, ..ToolRequest::default() }).map_err(text)?;
+        let plan = self
+            .format
+            .lower(&ToolRequest { tools, limits, ..ToolRequest::default() })
+            .map_err(text)?;
         self.grammar(plan.grammar().clone())
     }
 
@@ -110,7 +114,10 @@ fn ambiguous(grammar: Ambiguous) -> Result<Grammar, String> {
     let start = match grammar {
         Ambiguous::Concatenation => {
             let rule = builder.declare("s");
-            builder.define(rule, Expr::alt([Expr::seq([Expr::Ref(rule), Expr::Ref(rule)]), Expr::text("a")]));
+            builder.define(
+                rule,
+                Expr::alt([Expr::seq([Expr::Ref(rule), Expr::Ref(rule)]), Expr::text("a")]),
+            );
             rule
         }
         Ambiguous::Optionals => {

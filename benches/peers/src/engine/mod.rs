@@ -37,7 +37,10 @@ impl Kind {
     /// The name and the version that is built in, as the lock file has it.
     pub(crate) fn with_version(self) -> String {
         let entry = format!("name = \"{}\"\nversion = \"", self.name());
-        let version = include_str!("../../Cargo.lock").split(&entry).nth(1).and_then(|rest| rest.split('"').next());
+        let version = include_str!("../../Cargo.lock")
+            .split(&entry)
+            .nth(1)
+            .and_then(|rest| rest.split('"').next());
         let behind = if self == Kind::Xgrammar { " (the crate; xgrammar 0.2.8)" } else { "" };
         format!("{} {}{behind}", self.name(), version.unwrap_or("of unknown version"))
     }

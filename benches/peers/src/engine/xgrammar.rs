@@ -17,7 +17,8 @@ use crate::clock::Clock;
 
 /// The tokenizer as xgrammar takes it.
 pub(crate) fn tokenizer_info(tokenizer: &Path, vocab: &Vocabulary) -> Result<TokenizerInfo> {
-    let stops = vocab.stops().iter().map(|stop| Ok(i32::try_from(stop.raw())?)).collect::<Result<_>>()?;
+    let stops =
+        vocab.stops().iter().map(|stop| Ok(i32::try_from(stop.raw())?)).collect::<Result<_>>()?;
     Ok(TokenizerInfo::from_backend_str(&std::fs::read_to_string(tokenizer)?, None, stops)?)
 }
 
@@ -48,9 +49,15 @@ impl Xgrammar {
         };
         let clock = Clock::start();
         let compiled = match task {
-            Task::Schema(schema) => {
-                self.compiler.compile_json_schema(&schema.text, Some(true), None, None, Some(false), None, None)
-            }
+            Task::Schema(schema) => self.compiler.compile_json_schema(
+                &schema.text,
+                Some(true),
+                None,
+                None,
+                Some(false),
+                None,
+                None,
+            ),
             Task::Tools(_) => self.compiler.compile_structural_tag(&structural_tag),
             Task::Ambiguous(grammar) => Grammar::from_ebnf(ambiguous(*grammar), None)
                 .and_then(|grammar| self.compiler.compile_grammar(&grammar)),
@@ -78,7 +85,8 @@ fn structural_tag(tools: &Tools) -> String {
         let content = json!({"type": "json_schema", "json_schema": parameters});
         json!({"type": "tag", "begin": format!("<function={name}>"), "content": content, "end": "</function>"})
     };
-    let tags: Vec<Value> = tools.each.iter().map(|tool| tag(&tool.name, &tool.parameters)).collect();
+    let tags: Vec<Value> =
+        tools.each.iter().map(|tool| tag(&tool.name, &tool.parameters)).collect();
     let format = json!({"type": "triggered_tags", "triggers": ["<function="], "tags": tags});
     json!({"type": "structural_tag", "format": format}).to_string()
 }
@@ -97,8 +105,9 @@ impl super::Engine for Xgrammar {
 
     fn compile(&self, task: &Task) -> Compiled {
         let (ttfm_ns, compiled) = self.compiled(task);
-        let outcome = compiled
-            .map(|compiled| -> Box<dyn super::Constraint> { Box::new(Ready { compiled, mask: self.mask.clone() }) });
+        let outcome = compiled.map(|compiled| -> Box<dyn super::Constraint> {
+            Box::new(Ready { compiled, mask: self.mask.clone() })
+        });
         Compiled { ttfm_ns, prepare_ns: None, outcome }
     }
 }

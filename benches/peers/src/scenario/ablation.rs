@@ -26,18 +26,30 @@ const CONFIGURATIONS: &[Configuration] = &[
     ("no direct walks (direct_walk = 0)", |options| options.direct_walk = 0),
     ("smaller direct walks (direct_walk = 1024)", |options| options.direct_walk = 1024),
     ("duplicates merged (simplify = cheap)", |options| options.simplify = Simplify::Cheap),
-    ("grammars simplified throughout (simplify = full)", |options| options.simplify = Simplify::Full),
+    ("grammars simplified throughout (simplify = full)", |options| {
+        options.simplify = Simplify::Full
+    }),
     ("no entries kept (pool_bytes = 0)", |options| options.pool_bytes = 0),
     ("no entries shared between grammars (pool_scope = Constraint)", |options| {
         options.pool_scope = PoolScope::Constraint
     }),
-    ("transitions not kept (transitions = Off)", |options| options.switches.transitions = Switch::Off),
+    ("transitions not kept (transitions = Off)", |options| {
+        options.switches.transitions = Switch::Off
+    }),
     ("masks not kept (masks = Off)", |options| options.switches.masks = Switch::Off),
-    ("no configuration stands for others (stand_ins = Off)", |options| options.switches.stand_ins = Switch::Off),
-    ("masks that are alike held each (alike = Off)", |options| options.switches.alike = Switch::Off),
+    ("no configuration stands for others (stand_ins = Off)", |options| {
+        options.switches.stand_ins = Switch::Off
+    }),
+    ("masks that are alike held each (alike = Off)", |options| {
+        options.switches.alike = Switch::Off
+    }),
     ("lookahead not kept (lookahead = Off)", |options| options.switches.lookahead = Switch::Off),
-    ("counted repeats written out (counters = Off)", |options| options.switches.counters = Switch::Off),
-    ("all of these off", |options| (options.pool_scope, options.switches) = (PoolScope::Constraint, Switches::OFF)),
+    ("counted repeats written out (counters = Off)", |options| {
+        options.switches.counters = Switch::Off
+    }),
+    ("all of these off", |options| {
+        (options.pool_scope, options.switches) = (PoolScope::Constraint, Switches::OFF)
+    }),
 ];
 
 #[derive(Serialize)]
@@ -76,16 +88,26 @@ fn of_corpus(common: &Common, corpus: &Corpus) -> Result<()> {
         progress.tell(number);
     }
     output::heading(&format!("Switches: {}", corpus.title), &common.tokenizer, &[Kind::Louver]);
-    println!("{} cases, microseconds. Preprocessing is the time to the matcher.\n", records[0].len());
-    println!("| configuration | preprocessing avg | p99 | first mask avg | TBM avg | p50 | p99 | p99.9 | max |");
+    println!(
+        "{} cases, microseconds. Preprocessing is the time to the matcher.\n",
+        records[0].len()
+    );
+    println!(
+        "| configuration | preprocessing avg | p99 | first mask avg | TBM avg | p50 | p99 | p99.9 | max |"
+    );
     println!("|:--|--:|--:|--:|--:|--:|--:|--:|--:|");
     for ((name, _), records) in CONFIGURATIONS.iter().zip(&records) {
         println!("| {name} | {} |", figures(records).join(" | "));
     }
     let all = CONFIGURATIONS.iter().zip(&records);
-    let lines =
-        all.flat_map(|((configuration, _), records)| records.iter().map(|record| Line { configuration, record }));
-    output::write_lines(&common.out, &format!("ablation-{}.{}.jsonl", corpus.name, common.tokenizer), lines)
+    let lines = all.flat_map(|((configuration, _), records)| {
+        records.iter().map(|record| Line { configuration, record })
+    });
+    output::write_lines(
+        &common.out,
+        &format!("ablation-{}.{}.jsonl", corpus.name, common.tokenizer),
+        lines,
+    )
 }
 
 fn figures(records: &[Record]) -> [String; 8] {

@@ -53,17 +53,21 @@ pub(super) fn run(common: &Common, matchers: usize, threads: usize) -> Result<()
     let kinds = common.kinds();
     let Some(cases) = schemas(common, &setup, &kinds)? else { return Ok(()) };
     output::heading("A batch", &common.tokenizer, &kinds);
-    println!("{matchers} sequences on {} schemas, warm, {threads} threads; the whole batch's masks.", cases.len());
+    println!(
+        "{matchers} sequences on {} schemas, warm, {threads} threads; the whole batch's masks.",
+        cases.len()
+    );
     println!("Microseconds over {ROUNDS} fills.\n");
     println!("| engine | standing, least | median | max | moving, least | median | max |");
     println!("|:--|--:|--:|--:|--:|--:|--:|");
     let mut lines = Vec::new();
     for kind in kinds {
         let fill = measure(&setup, kind, &cases, matchers, threads)?;
-        let cells =
-            [&fill.standing, &fill.moving].map(|t| [0.0, 50.0, 100.0].map(|p| micros(t.percentile(p))).join(" | "));
+        let cells = [&fill.standing, &fill.moving]
+            .map(|t| [0.0, 50.0, 100.0].map(|p| micros(t.percentile(p))).join(" | "));
         println!("| {} | {} |", kind.name(), cells.join(" | "));
-        let (standing_ns, moving_ns) = (fill.standing.percentile(50.0), fill.moving.percentile(50.0));
+        let (standing_ns, moving_ns) =
+            (fill.standing.percentile(50.0), fill.moving.percentile(50.0));
         lines.push(Line { engine: kind.name(), matchers, threads, standing_ns, moving_ns });
     }
     output::write_lines(&common.out, &format!("batch.{}.jsonl", common.tokenizer), lines)
@@ -79,7 +83,9 @@ pub(super) fn schemas(common: &Common, setup: &Setup, kinds: &[Kind]) -> Result<
         let Ok(mut case) = cases::schema_case(&line?, &encoder) else { continue };
         case.instances.retain(|(tokens, valid)| *valid && tokens.len() > 20);
         case.instances.truncate(1);
-        let passes = |engine: &dyn Engine| crate::feed::run(engine, &case).wrong.is_some_and(|wrong| wrong.is_empty());
+        let passes = |engine: &dyn Engine| {
+            crate::feed::run(engine, &case).wrong.is_some_and(|wrong| wrong.is_empty())
+        };
         let Task::Schema(schema) = &case.task else { continue };
         if schema.text.len() < LARGEST
             && !case.instances.is_empty()
@@ -95,16 +101,24 @@ pub(super) fn schemas(common: &Common, setup: &Setup, kinds: &[Kind]) -> Result<
 }
 
 /// Fills of a batch, warm.
-pub(super) fn measure(setup: &Setup, kind: Kind, cases: &[Case], matchers: usize, threads: usize) -> Result<Fill> {
+pub(super) fn measure(
+    setup: &Setup,
+    kind: Kind,
+    cases: &[Case],
+    matchers: usize,
+    threads: usize,
+) -> Result<Fill> {
     match kind {
         Kind::Louver => louver_fills(setup, cases, matchers, threads),
         Kind::Llguidance => {
             let engine = Llguidance::new(setup.tok_env()?)?;
-            let fresh: Result<Vec<_>, String> = cases.iter().map(|c| engine.matcher(&c.task).1).collect();
+            let fresh: Result<Vec<_>, String> =
+                cases.iter().map(|c| engine.matcher(&c.task).1).collect();
             let fresh = fresh.map_err(anyhow::Error::msg)?;
             let seats = places(cases, matchers).map(|(c, tokens, at)| {
                 let matcher = fresh[c].deep_clone();
-                let mut seat = LlguidanceSeat { fresh: matcher.deep_clone(), matcher, tokens, at: 0 };
+                let mut seat =
+                    LlguidanceSeat { fresh: matcher.deep_clone(), matcher, tokens, at: 0 };
                 (0..at).for_each(|_| seat.step());
                 seat
             });
@@ -235,7 +249,8 @@ struct LouverSequences<'a> {
 fn louver_fills(setup: &Setup, cases: &[Case], matchers: usize, threads: usize) -> Result<Fill> {
     let options = EngineOptions { batch_threads: threads, ..EngineOptions::default() };
     let engine = Louver::new(&setup.vocab, options)?;
-    let constraints: Result<Vec<Constraint>, String> = cases.iter().map(|c| engine.constraint(&c.task)).collect();
+    let constraints: Result<Vec<Constraint>, String> =
+        cases.iter().map(|c| engine.constraint(&c.task)).collect();
     let constraints = constraints.map_err(anyhow::Error::msg)?;
     let places: Vec<_> = places(cases, matchers).collect();
     let mut all = Vec::new();
@@ -248,7 +263,8 @@ fn louver_fills(setup: &Setup, cases: &[Case], matchers: usize, threads: usize) 
     }
     let longest = places.iter().map(|(_, tokens, _)| tokens.len()).max().unwrap_or(0);
     let masks = vec![0; matchers * setup.vocab.mask_words()];
-    let mut sequences = LouverSequences { engine: engine.engine(), constraints: &constraints, all, places, masks };
+    let mut sequences =
+        LouverSequences { engine: engine.engine(), constraints: &constraints, all, places, masks };
     calls(&mut sequences, longest)
 }
 
@@ -289,9 +305,15 @@ mod xgrammar_batch {
         batch: BatchGrammarMatcher,
     }
 
-    pub(super) fn fills(setup: &Setup, cases: &[Case], matchers: usize, threads: usize) -> Result<Fill> {
+    pub(super) fn fills(
+        setup: &Setup,
+        cases: &[Case],
+        matchers: usize,
+        threads: usize,
+    ) -> Result<Fill> {
         let engine = Xgrammar::new(setup.tokenizer_info()?)?;
-        let compiled: Result<Vec<_>, String> = cases.iter().map(|case| engine.compiled(&case.task).1).collect();
+        let compiled: Result<Vec<_>, String> =
+            cases.iter().map(|case| engine.compiled(&case.task).1).collect();
         let compiled = compiled.map_err(anyhow::Error::msg)?;
         let (mut all, mut at) = (Vec::new(), Vec::new());
         for (case, tokens, place) in places(cases, matchers) {
@@ -310,7 +332,8 @@ mod xgrammar_batch {
 
     impl Batch for Sequences<'_> {
         fn fill(&mut self) -> Result<()> {
-            let filled = self.batch.batch_fill_next_token_bitmask(&mut self.all, &mut self.rows, None, None);
+            let filled =
+                self.batch.batch_fill_next_token_bitmask(&mut self.all, &mut self.rows, None, None);
             filled.context("xgrammar refused the batch")
         }
 

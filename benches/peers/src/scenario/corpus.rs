@@ -23,7 +23,12 @@ pub(crate) struct Corpus {
     pub(crate) bars: &'static [Bar],
 }
 
-const fn bar(quantity: Quantity, statistic: &'static str, share: f64, against: Option<Kind>) -> Bar {
+const fn bar(
+    quantity: Quantity,
+    statistic: &'static str,
+    share: f64,
+    against: Option<Kind>,
+) -> Bar {
     Bar { quantity, statistic, share, against }
 }
 
@@ -97,7 +102,11 @@ pub(crate) fn run(common: &Common, corpus: &Corpus, tokenizer: &str) -> Result<V
         let file = format!("{}.{tokenizer}.{}.jsonl", corpus.name, kind.name());
         output::write_lines(&common.out, &file, rows.iter().filter_map(|row| row[k].as_ref()))?;
     }
-    let title = if common.prepare { format!("{}, Louver prepared", corpus.title) } else { corpus.title.to_owned() };
+    let title = if common.prepare {
+        format!("{}, Louver prepared", corpus.title)
+    } else {
+        corpus.title.to_owned()
+    };
     output::heading(&title, tokenizer, &kinds);
     tables(&kinds, &rows, corpus.bars);
     rows.retain(|row| row.iter().all(Option::is_some));
@@ -111,7 +120,8 @@ pub(crate) type Row = Vec<Option<Record>>;
 fn tables(all_kinds: &[Kind], rows: &[Row], bars: &[Bar]) {
     let all: Vec<&Row> = rows.iter().collect();
     let shared: Vec<&Row> = rows.iter().filter(|row| row.iter().all(Option::is_some)).collect();
-    let taken = |row: &&Row| row.iter().all(|record| record.as_ref().is_some_and(|r| r.error.is_none()));
+    let taken =
+        |row: &&Row| row.iter().all(|record| record.as_ref().is_some_and(|r| r.error.is_none()));
     let accepted: Vec<&Row> = rows.iter().filter(taken).collect();
     let print = |title: &str, kinds: &[Kind], rows: &[&Row]| {
         let column = |&kind: &Kind| {
@@ -119,10 +129,14 @@ fn tables(all_kinds: &[Kind], rows: &[Row], bars: &[Bar]) {
             Column { kind, records: rows.iter().filter_map(|row| row[k?].as_ref()).collect() }
         };
         let columns: Vec<Column<'_>> = kinds.iter().map(column).collect();
-        println!("{title}, each engine's refusals left out of its times:\n\n{}", Table { columns: &columns, bars });
+        println!(
+            "{title}, each engine's refusals left out of its times:\n\n{}",
+            Table { columns: &columns, bars }
+        );
     };
     if shared.len() < all.len() {
-        let steady: Vec<Kind> = all_kinds.iter().copied().filter(|kind| *kind != Kind::Xgrammar).collect();
+        let steady: Vec<Kind> =
+            all_kinds.iter().copied().filter(|kind| *kind != Kind::Xgrammar).collect();
         print("All cases", &steady, &all);
         print("The cases xgrammar had too", all_kinds, &shared);
     } else {

@@ -52,13 +52,25 @@ pub(super) fn run(common: &Common, plots: &Path) -> Result<()> {
     let mut all = Vec::new();
 
     let cases = PROPERTIES.iter().map(|&n| Ok((n, schema_case(properties(n), &encoder)?)));
-    all.push(("properties", "properties", sweep("properties", &setup, &kinds, cases.collect::<Result<_>>()?)?));
+    all.push((
+        "properties",
+        "properties",
+        sweep("properties", &setup, &kinds, cases.collect::<Result<_>>()?)?,
+    ));
     let cases = DEPTHS.iter().map(|&n| Ok((n, schema_case(nested(n), &encoder)?)));
-    all.push(("depth", "nested objects", sweep("depth", &setup, &kinds, cases.collect::<Result<_>>()?)?));
+    all.push((
+        "depth",
+        "nested objects",
+        sweep("depth", &setup, &kinds, cases.collect::<Result<_>>()?)?,
+    ));
     let tools = hard::tools(common, &setup, TOOLS[TOOLS.len() - 1])?;
     let sizes = TOOLS.iter().filter(|&&n| n <= tools.len());
     let cases = sizes.map(|&n| Ok((n, hard::tools_case(&tools[..n], &encoder)?)));
-    all.push(("tools", "tools in one dispatch", sweep("tools", &setup, &kinds, cases.collect::<Result<_>>()?)?));
+    all.push((
+        "tools",
+        "tools in one dispatch",
+        sweep("tools", &setup, &kinds, cases.collect::<Result<_>>()?)?,
+    ));
     all.push(("vocabulary", "tokens in the vocabulary", vocabulary(common, &setup, &kinds)?));
     all.push(("batch", "sequences in the batch", batches(common, &setup, &kinds)?));
 
@@ -69,16 +81,26 @@ pub(super) fn run(common: &Common, plots: &Path) -> Result<()> {
     );
     for (name, x, points) in &all {
         for point in points {
-            let cells = [point.ready_ns, point.tbm_ns, point.warm_ns, point.batch_ns].map(micros).join(" | ");
+            let cells = [point.ready_ns, point.tbm_ns, point.warm_ns, point.batch_ns]
+                .map(micros)
+                .join(" | ");
             println!("| {} | {} | {} | {cells} |", point.dimension, point.x, point.engine);
         }
-        let chart =
-            |title, y, value: fn(&Point) -> Option<f64>| Chart { title, x, y, lines: lines(&kinds, points, value) };
+        let chart = |title, y, value: fn(&Point) -> Option<f64>| Chart {
+            title,
+            x,
+            y,
+            lines: lines(&kinds, points, value),
+        };
         let charts = [
             chart("compile to first mask", "microseconds", |point| point.ready_ns),
             chart("mask and advance, average, cold", "microseconds a token", |point| point.tbm_ns),
-            chart("mask and advance, average, seen before", "microseconds a token", |point| point.warm_ns),
-            chart("masks of the whole batch, warm, 2 threads", "microseconds", |point| point.batch_ns),
+            chart("mask and advance, average, seen before", "microseconds a token", |point| {
+                point.warm_ns
+            }),
+            chart("masks of the whole batch, warm, 2 threads", "microseconds", |point| {
+                point.batch_ns
+            }),
         ];
         plot::write(&plots.join(format!("growth-{name}.svg")), &charts)?;
     }
@@ -88,12 +110,22 @@ pub(super) fn run(common: &Common, plots: &Path) -> Result<()> {
 
 fn lines(kinds: &[Kind], points: &[Point], value: fn(&Point) -> Option<f64>) -> Vec<Line> {
     let of = |kind: Kind| points.iter().filter(move |point| point.kind == kind);
-    let line = |kind| of(kind).filter_map(|point| Some((point.x as f64, value(point)? / 1e3))).collect();
-    kinds.iter().map(|&kind| Line { kind, points: line(kind) }).filter(|line| !line.points.is_empty()).collect()
+    let line =
+        |kind| of(kind).filter_map(|point| Some((point.x as f64, value(point)? / 1e3))).collect();
+    kinds
+        .iter()
+        .map(|&kind| Line { kind, points: line(kind) })
+        .filter(|line| !line.points.is_empty())
+        .collect()
 }
 
 /// Each case with each engine; an engine that refuses a case, or does not read its text to the end, has no point there.
-fn sweep(dimension: &'static str, setup: &Setup, kinds: &[Kind], cases: Vec<(usize, Case)>) -> Result<Vec<Point>> {
+fn sweep(
+    dimension: &'static str,
+    setup: &Setup,
+    kinds: &[Kind],
+    cases: Vec<(usize, Case)>,
+) -> Result<Vec<Point>> {
     let mut points = Vec::new();
     for (x, case) in &cases {
         for &kind in kinds {
@@ -122,7 +154,16 @@ fn point(dimension: &'static str, x: usize, case: &Case, engines: &[&dyn Engine]
     }
     let median = |values: Vec<u64>| Times::new(values).percentile(50.0);
     let (ready_ns, tbm_ns, warm_ns) = (median(ready), median(tbm), median(warm));
-    Some(Point { dimension, engine: kind.name(), kind, x, ready_ns, tbm_ns, warm_ns, batch_ns: None })
+    Some(Point {
+        dimension,
+        engine: kind.name(),
+        kind,
+        x,
+        ready_ns,
+        tbm_ns,
+        warm_ns,
+        batch_ns: None,
+    })
 }
 
 fn schema_case((schema, instance): (Value, Value), encoder: &Encoder<'_>) -> Result<Case> {
@@ -180,10 +221,12 @@ fn vocabulary(common: &Common, setup: &Setup, kinds: &[Kind]) -> Result<Vec<Poin
 /// A BPE tokenizer cut down to its first tokens, and a stop token as the last.
 fn truncated(tokenizer: &str, width: usize) -> Result<String> {
     let mut tokenizer: Value = serde_json::from_str(tokenizer)?;
-    let vocab = tokenizer["model"]["vocab"].as_object_mut().context("the tokenizer has no vocabulary")?;
+    let vocab =
+        tokenizer["model"]["vocab"].as_object_mut().context("the tokenizer has no vocabulary")?;
     vocab.retain(|_, id| id.as_u64().is_some_and(|id| id < width as u64 - 1));
     let vocab = vocab.clone();
-    let merges = tokenizer["model"]["merges"].as_array_mut().context("the tokenizer has no merges")?;
+    let merges =
+        tokenizer["model"]["merges"].as_array_mut().context("the tokenizer has no merges")?;
     merges.retain(|merge| {
         let parts: Vec<&str> = match merge {
             Value::String(text) => text.split(' ').collect(),

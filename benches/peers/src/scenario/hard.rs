@@ -18,7 +18,11 @@ use crate::setup::Setup;
 const TOOLS: usize = 400;
 
 /// Tools of the corpus with different names that all the engines take alone, with a call that all of them read where there is one.
-pub(super) fn tools(common: &Common, setup: &Setup, most: usize) -> Result<Vec<(Tool, Option<String>)>> {
+pub(super) fn tools(
+    common: &Common,
+    setup: &Setup,
+    most: usize,
+) -> Result<Vec<(Tool, Option<String>)>> {
     let engines = setup.engines(&common.kinds())?;
     let encoder = setup.encoder();
     let all = common.unsampled();
@@ -34,13 +38,16 @@ pub(super) fn tools(common: &Common, setup: &Setup, most: usize) -> Result<Vec<(
             if out.len() == most || !seen.insert(tool.name.clone()) {
                 continue;
             }
-            let call = calls.iter().find(|(name, _)| *name == tool.name).map(|(_, text)| text.as_str());
+            let call =
+                calls.iter().find(|(name, _)| *name == tool.name).map(|(_, text)| text.as_str());
             let tokens = encoder.encode(call.unwrap_or("Nothing to do."))?;
             let task = Task::Tools(Tools::of(vec![tool.clone()]));
             let alone = Case { id: tool.name.clone(), task, instances: vec![(tokens, true)] };
-            let records: Vec<Record> = engines.iter().map(|engine| feed::run(engine.as_ref(), &alone)).collect();
+            let records: Vec<Record> =
+                engines.iter().map(|engine| feed::run(engine.as_ref(), &alone)).collect();
             if records.iter().all(|record| record.error.is_none()) {
-                let reads_call = records.iter().all(|record| record.wrong.as_ref().is_some_and(Vec::is_empty));
+                let reads_call =
+                    records.iter().all(|record| record.wrong.as_ref().is_some_and(Vec::is_empty));
                 out.push((tool, call.filter(|_| reads_call).map(str::to_owned)));
             }
         }
@@ -55,7 +62,11 @@ pub(super) fn tools_case(tools: &[(Tool, Option<String>)], encoder: &Encoder<'_>
     let text = spread.fold("I will look into all of this.\n".to_owned(), |text, call| text + call);
     let each = tools.iter().map(|(tool, _)| tool.clone()).collect();
     let task = Task::Tools(Tools::of(each));
-    Ok(Case { id: format!("{} tools", tools.len()), task, instances: vec![(encoder.encode(&text)?, true)] })
+    Ok(Case {
+        id: format!("{} tools", tools.len()),
+        task,
+        instances: vec![(encoder.encode(&text)?, true)],
+    })
 }
 
 pub(super) fn many_tools(common: &Common) -> Result<()> {
@@ -77,11 +88,20 @@ pub(super) fn repeats(common: &Common) -> Result<()> {
         Ok(Case { id: id.to_owned(), task, instances: vec![(tokens, true)] })
     };
     let strings: Vec<String> = (0..200).map(|i| prose(40 + i * 37 % 160)).collect();
-    let array = json!({"type": "array", "maxItems": 5000, "items": {"type": "string", "maxLength": 200}});
+    let array =
+        json!({"type": "array", "maxItems": 5000, "items": {"type": "string", "maxLength": 200}});
     let cases = [
         case("plain string, 6,000 characters", json!({"type": "string"}), json!(prose(6000)))?,
-        case("maxLength 65536, 6,000 characters", json!({"type": "string", "maxLength": 65536}), json!(prose(6000)))?,
-        case("array of at most 5,000 strings of maxLength 200, 200 strings", array, json!(strings))?,
+        case(
+            "maxLength 65536, 6,000 characters",
+            json!({"type": "string", "maxLength": 65536}),
+            json!(prose(6000)),
+        )?,
+        case(
+            "array of at most 5,000 strings of maxLength 200, 200 strings",
+            array,
+            json!(strings),
+        )?,
         case(
             "pattern ^[a-z ,.]{1,5000}$, 4,000 characters",
             json!({"type": "string", "pattern": "^[a-z ,.]{1,5000}$"}),

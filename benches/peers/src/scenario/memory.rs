@@ -37,14 +37,27 @@ pub(super) fn run(common: &Common) -> Result<()> {
     for kind in &kinds {
         let mut child = Command::new(&program);
         child.args(std::env::args_os().skip(1)).args(["--alone", kind.name()]);
-        let output = child.stderr(std::process::Stdio::inherit()).output().context("cannot start a process")?;
-        ensure!(output.status.success(), "the process of {} failed: {}", kind.name(), output.status);
-        let seen: Seen = serde_json::from_slice(&output.stdout).context("not what the process should print")?;
+        let output = child
+            .stderr(std::process::Stdio::inherit())
+            .output()
+            .context("cannot start a process")?;
+        ensure!(
+            output.status.success(),
+            "the process of {} failed: {}",
+            kind.name(),
+            output.status
+        );
+        let seen: Seen =
+            serde_json::from_slice(&output.stdout).context("not what the process should print")?;
         all.push(seen);
     }
     output::heading("Resident memory after all schemas", &common.tokenizer, &kinds);
-    println!("MiB, each engine in a process of its own; the tokenizer that cuts the texts is part of it.\n");
-    println!("| engine | cases | tokens | tokenizer and engine | after all cases | difference | peak |");
+    println!(
+        "MiB, each engine in a process of its own; the tokenizer that cuts the texts is part of it.\n"
+    );
+    println!(
+        "| engine | cases | tokens | tokenizer and engine | after all cases | difference | peak |"
+    );
     println!("|:--|--:|--:|--:|--:|--:|--:|");
     let mib = |kib: u64| kib / 1024;
     for seen in &all {
@@ -64,7 +77,9 @@ pub(super) fn alone(common: &Common, kind: Kind) -> Result<()> {
     let before_kib = status("VmRSS")?;
     let (mut cases, mut tokens) = (0, 0);
     let mut progress = Progress::new(kind.name());
-    for (number, line) in cases::lines(common, SCHEMAS.file)?.context("the cases are not there")?.enumerate() {
+    for (number, line) in
+        cases::lines(common, SCHEMAS.file)?.context("the cases are not there")?.enumerate()
+    {
         if kind == Kind::Xgrammar && number % common.xgr_every != 0 {
             continue;
         }
@@ -74,15 +89,25 @@ pub(super) fn alone(common: &Common, kind: Kind) -> Result<()> {
         progress.tell(cases);
     }
     let engine = kind.name().to_owned();
-    let seen = Seen { engine, cases, tokens, before_kib, after_kib: status("VmRSS")?, peak_kib: status("VmHWM")? };
+    let seen = Seen {
+        engine,
+        cases,
+        tokens,
+        before_kib,
+        after_kib: status("VmRSS")?,
+        peak_kib: status("VmHWM")?,
+    };
     println!("{}", serde_json::to_string(&seen)?);
     Ok(())
 }
 
 /// A field of `/proc/self/status`, in KiB.
 fn status(field: &str) -> Result<u64> {
-    let text = std::fs::read_to_string("/proc/self/status").context("resident memory is read from /proc")?;
+    let text = std::fs::read_to_string("/proc/self/status")
+        .context("resident memory is read from /proc")?;
     let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
-    let number = line.and_then(|line| line.split_whitespace().next()).with_context(|| format!("no {field}"))?;
+    let number = line
+        .and_then(|line| line.split_whitespace().next())
+        .with_context(|| format!("no {field}"))?;
     Ok(number.parse()?)
 }

@@ -41,7 +41,9 @@ pub(crate) fn run(
     }
     output::heading(title, &common.tokenizer, &kinds);
     println!("Fresh engines each round; medians of {rounds} rounds, in microseconds.\n");
-    println!("| case | engine | TTFM | first mask | both | TBM avg | TBM max | all masks | outcome |");
+    println!(
+        "| case | engine | TTFM | first mask | both | TBM avg | TBM max | all masks | outcome |"
+    );
     println!("|:--|:--|--:|--:|--:|--:|--:|--:|:--|");
     for (case, of_case) in cases.iter().zip(&measured) {
         for (kind, records) in kinds.iter().zip(of_case) {
@@ -51,7 +53,11 @@ pub(crate) fn run(
     for (k, kind) in kinds.iter().enumerate() {
         let records = measured.iter().flat_map(|of_case| of_case[k].iter().enumerate());
         let lines = records.map(|(round, record)| Measured { round, record: record.clone() });
-        output::write_lines(&common.out, &format!("{name}.{}.{}.jsonl", common.tokenizer, kind.name()), lines)?;
+        output::write_lines(
+            &common.out,
+            &format!("{name}.{}.{}.jsonl", common.tokenizer, kind.name()),
+            lines,
+        )?;
     }
     Ok(())
 }
@@ -62,7 +68,8 @@ fn figures(case: &Case, records: &[Record]) -> String {
         let values = Times::new(records.iter().filter_map(value).map(|nanos| nanos as u64));
         micros(values.percentile(50.0))
     };
-    let masks = |record: &Record| record.masks_ns.as_ref().map(|masks| Times::new(masks.iter().copied()));
+    let masks =
+        |record: &Record| record.masks_ns.as_ref().map(|masks| Times::new(masks.iter().copied()));
     let both = |record: &Record| Some((record.ttfm_ns + record.first_mask_ns?) as f64);
     let cells = [
         median(&|record| Some(record.ttfm_ns as f64)),
@@ -72,7 +79,11 @@ fn figures(case: &Case, records: &[Record]) -> String {
         median(&|record| masks(record)?.percentile(100.0)),
         median(&|record| Some(masks(record)?.sum())),
     ];
-    format!("{} | {}", cells.join(" | "), records.first().map_or(String::new(), |record| outcome(case, record)))
+    format!(
+        "{} | {}",
+        cells.join(" | "),
+        records.first().map_or(String::new(), |record| outcome(case, record))
+    )
 }
 
 fn outcome(case: &Case, record: &Record) -> String {

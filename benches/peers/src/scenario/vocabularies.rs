@@ -37,14 +37,24 @@ pub(super) fn run(common: &Common) -> Result<()> {
         }
     }
     println!("\n## Tokenizers side by side\n");
-    println!("Microseconds on the cases all engines had, and the ratio to the same engine on {}.\n", TOKENIZERS[0]);
-    let names: Vec<String> = FIGURES.iter().map(|(quantity, _, name)| format!("{} {name}", quantity.name())).collect();
+    println!(
+        "Microseconds on the cases all engines had, and the ratio to the same engine on {}.\n",
+        TOKENIZERS[0]
+    );
+    let names: Vec<String> =
+        FIGURES.iter().map(|(quantity, _, name)| format!("{} {name}", quantity.name())).collect();
     println!("| tokenizer | engine | {} |", names.join(" | "));
     println!("|:--|:--|{}", "--:|".repeat(FIGURES.len()));
     for (tokenizer, kind, values) in &figures {
-        let base = figures.iter().find(|(t, k, _)| *t == TOKENIZERS[0] && k == kind).map(|(_, _, base)| base);
-        let cell = |(i, value): (usize, &Option<f64>)| match (base.and_then(|base| base[i]), value) {
-            (Some(base), Some(value)) => format!("{} (x{})", micros(Some(*value)), ratio(value / base)),
+        let base = figures
+            .iter()
+            .find(|(t, k, _)| *t == TOKENIZERS[0] && k == kind)
+            .map(|(_, _, base)| base);
+        let cell = |(i, value): (usize, &Option<f64>)| match (base.and_then(|base| base[i]), value)
+        {
+            (Some(base), Some(value)) => {
+                format!("{} (x{})", micros(Some(*value)), ratio(value / base))
+            }
             (_, value) => micros(*value),
         };
         let cells: Vec<String> = values.iter().enumerate().map(cell).collect();

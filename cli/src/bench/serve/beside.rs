@@ -81,7 +81,9 @@ pub(super) async fn run(args: &BesideArgs, seed: u64) -> Result<Outcome> {
         .collect();
     let good = Good { client: world.client.fresh()?, demands, mix };
     good.ask("warm-up", MIX.len() * WARM_UP).await;
-    let chosen = |attack: &&Attack| args.attacks.is_empty() || args.attacks.iter().any(|name| name == attack.name);
+    let chosen = |attack: &&Attack| {
+        args.attacks.is_empty() || args.attacks.iter().any(|name| name == attack.name)
+    };
     let mut pairs = Vec::new();
     for attack in ATTACKS.iter().filter(chosen) {
         let quiet = good.ask(&format!("quiet, before {}", attack.name), args.requests).await;
@@ -152,10 +154,12 @@ impl Attack {
         let body = (self.body)(number);
         match self.way {
             Way::Ask(path) => Ok(client.post(path, body).await?.to_string()),
-            Way::Leave(after) => match timeout(after, client.post("/v1/chat/completions", body)).await {
-                Ok(status) => Ok(status?.to_string()),
-                Err(_) => Ok("left".to_owned()),
-            },
+            Way::Leave(after) => {
+                match timeout(after, client.post("/v1/chat/completions", body)).await {
+                    Ok(status) => Ok(status?.to_string()),
+                    Err(_) => Ok("left".to_owned()),
+                }
+            }
             Way::Hold { reads, at_most, .. } => {
                 let got = hold(address, &body, reads, at_most).await;
                 sleep(PAUSE).await;
@@ -187,19 +191,26 @@ async fn hold(address: SocketAddr, bytes: &[u8], reads: bool, at_most: Duration)
 /// The table, and whether every good answer was right.
 fn outcome(pairs: Vec<Pair>, health: u16) -> Outcome {
     let mut summary = vec![
-        "| attack | quiet p50 | p99 | beside p50 | p99 | ratio p50 | p99 | what the attack got |".to_owned(),
+        "| attack | quiet p50 | p99 | beside p50 | p99 | ratio p50 | p99 | what the attack got |"
+            .to_owned(),
         "|---|---|---|---|---|---|---|---|".to_owned(),
     ];
     summary.extend(pairs.iter().map(Pair::row));
     let crashed = pairs.iter().any(|pair| pair.seen.contains_key("500"));
-    let records: Vec<Record> = pairs.into_iter().flat_map(|pair| pair.quiet.into_iter().chain(pair.beside)).collect();
+    let records: Vec<Record> =
+        pairs.into_iter().flat_map(|pair| pair.quiet.into_iter().chain(pair.beside)).collect();
     let failed: Vec<&Record> = records.iter().filter(|record| record.error.is_some()).collect();
     summary.push(format!(
         "good requests: {}, wrong or failed: {}; health {health} afterwards",
         records.len(),
         failed.len()
     ));
-    summary.extend(failed.iter().take(10).map(|r| format!("  {}: {}", r.id, r.error.as_deref().unwrap_or_default())));
+    summary.extend(
+        failed
+            .iter()
+            .take(10)
+            .map(|r| format!("  {}: {}", r.id, r.error.as_deref().unwrap_or_default())),
+    );
     let good = failed.is_empty() && !records.is_empty() && health == 200 && !crashed;
     Outcome { records, summary, good }
 }
@@ -211,7 +222,8 @@ impl Pair {
             [0.5, 0.99].map(|share| quantile(&mut took, share) as f64 / 1e6)
         };
         let ([q50, q99], [b50, b99]) = (times(&self.quiet), times(&self.beside));
-        let seen: Vec<String> = self.seen.iter().map(|(what, count)| format!("{what}: {count}")).collect();
+        let seen: Vec<String> =
+            self.seen.iter().map(|(what, count)| format!("{what}: {count}")).collect();
         format!(
             "| {} | {q50:.0} ms | {q99:.0} ms | {b50:.0} ms | {b99:.0} ms | {:.1} | {:.1} | {} |",
             self.name,
@@ -228,8 +240,11 @@ mod tests {
 
     #[test]
     fn a_wrong_answer_is_a_failure_and_a_slow_one_is_not() {
-        let record =
-            |took_ns, error: Option<&str>| Record { took_ns, error: error.map(str::to_owned), ..Record::default() };
+        let record = |took_ns, error: Option<&str>| Record {
+            took_ns,
+            error: error.map(str::to_owned),
+            ..Record::default()
+        };
         let pair = |error, status: &str| Pair {
             name: "noise",
             quiet: vec![record(10_000_000, None)],
@@ -238,7 +253,10 @@ mod tests {
         };
         let slow = outcome(vec![pair(None, "400")], 200);
         assert!(slow.good);
-        assert_eq!(slow.summary[2], "| noise | 10 ms | 10 ms | 990 ms | 990 ms | 99.0 | 99.0 | 400: 3 |");
+        assert_eq!(
+            slow.summary[2],
+            "| noise | 10 ms | 10 ms | 990 ms | 990 ms | 99.0 | 99.0 | 400: 3 |"
+        );
         for (pairs, health) in [
             (vec![pair(Some("status 429"), "400")], 200),
             (vec![pair(None, "500")], 200),

@@ -23,8 +23,14 @@ pub(super) enum Choice {
 }
 
 impl Choice {
-    pub(super) const ALL: [Choice; 6] =
-        [Choice::Auto, Choice::Required, Choice::Named, Choice::Allowed, Choice::None, Choice::Answer];
+    pub(super) const ALL: [Choice; 6] = [
+        Choice::Auto,
+        Choice::Required,
+        Choice::Named,
+        Choice::Allowed,
+        Choice::None,
+        Choice::Answer,
+    ];
 }
 
 /// A set of tools with their validators.
@@ -64,7 +70,8 @@ impl Demand {
 }
 
 fn object(properties: Value) -> Value {
-    let required: Vec<&String> = properties.as_object().into_iter().flat_map(|members| members.keys()).collect();
+    let required: Vec<&String> =
+        properties.as_object().into_iter().flat_map(|members| members.keys()).collect();
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
@@ -73,7 +80,12 @@ fn sets() -> Vec<Vec<(&'static str, Value)>> {
     let city = json!({"enum": ["Oslo", "Lima", "Nairobi"]});
     vec![
         vec![
-            ("weather", object(json!({"city": city, "days": {"type": "integer", "minimum": 1, "maximum": 14}}))),
+            (
+                "weather",
+                object(
+                    json!({"city": city, "days": {"type": "integer", "minimum": 1, "maximum": 14}}),
+                ),
+            ),
             (
                 "book",
                 object(json!({
@@ -124,7 +136,8 @@ impl Demands {
             let validator = jsonschema::validator_for(&parameters)?;
             Ok(Tool { name: name.to_owned(), parameters, validator })
         };
-        let sets = sets().into_iter().map(|set| set.into_iter().map(tool).collect::<Result<Vec<_>>>());
+        let sets =
+            sets().into_iter().map(|set| set.into_iter().map(tool).collect::<Result<Vec<_>>>());
         let answer = object(json!({
             "city": {"enum": ["Oslo", "Lima"]},
             "score": {"type": "integer", "minimum": -3, "maximum": 120},
@@ -135,7 +148,13 @@ impl Demands {
     }
 
     /// A request to a model, for so many tokens. The same dice give the same one.
-    pub(super) fn demand(&self, model: &str, choice: Choice, most_tokens: u32, dice: &mut Dice) -> Demand {
+    pub(super) fn demand(
+        &self,
+        model: &str,
+        choice: Choice,
+        most_tokens: u32,
+        dice: &mut Dice,
+    ) -> Demand {
         let set = dice.below(self.sets.len());
         let tools = &self.sets[set];
         let one = &tools[dice.below(tools.len())].name;
@@ -182,17 +201,22 @@ impl Demands {
         if answer.status != 200 || answer.error.is_some() {
             return Some(format!("status {}: {:?}", answer.status, answer.error));
         }
-        let Some(finish) = answer.finish.as_deref() else { return Some("no finish reason".to_owned()) };
+        let Some(finish) = answer.finish.as_deref() else {
+            return Some("no finish reason".to_owned());
+        };
         let cut = finish == "length";
         if !cut && finish != "stop" && finish != "tool_calls" {
             return Some(format!("finish reason {finish}"));
         }
         if demand.choice == Choice::Answer {
-            return invalid(&self.answer.1, &answer.text).map(|fault| format!("the answer {:?}: {fault}", answer.text));
+            return invalid(&self.answer.1, &answer.text)
+                .map(|fault| format!("the answer {:?}: {fault}", answer.text));
         }
         for (index, call) in answer.calls.iter().enumerate() {
             let tools = &self.sets[demand.set];
-            let tool = tools.iter().find(|tool| tool.name == call.name && demand.callable.contains(&tool.name));
+            let tool = tools
+                .iter()
+                .find(|tool| tool.name == call.name && demand.callable.contains(&tool.name));
             let Some(tool) = tool else { return Some(format!("a call of {:?}", call.name)) };
             let last = index + 1 == answer.calls.len();
             if let Some(fault) = invalid(&tool.validator, &call.arguments)
@@ -225,16 +249,19 @@ fn invalid(validator: &Validator, text: &str) -> Option<String> {
 /// How a streamed answer differs from the whole one.
 pub(super) fn difference(whole: &Answer, stream: &Answer) -> Option<String> {
     // A call that was cut off is in the stream as far as it got, and no call in the whole answer.
-    let cut = whole.finish.as_deref() == Some("length") && stream.calls.len() == whole.calls.len() + 1;
+    let cut =
+        whole.finish.as_deref() == Some("length") && stream.calls.len() == whole.calls.len() + 1;
     let calls = &stream.calls[..stream.calls.len() - usize::from(cut)];
     if whole.calls != calls {
         return Some(format!("calls {:?} and {:?}", whole.calls, stream.calls));
     }
-    let parts = [("text", &whole.text, &stream.text), ("reasoning", &whole.reasoning, &stream.reasoning)];
+    let parts =
+        [("text", &whole.text, &stream.text), ("reasoning", &whole.reasoning, &stream.reasoning)];
     if let Some((what, one, other)) = parts.into_iter().find(|(_, one, other)| one != other) {
         return Some(format!("{what} {one:?} and {other:?}"));
     }
-    (whole.finish != stream.finish).then(|| format!("finish reasons {:?} and {:?}", whole.finish, stream.finish))
+    (whole.finish != stream.finish)
+        .then(|| format!("finish reasons {:?} and {:?}", whole.finish, stream.finish))
 }
 
 #[cfg(test)]
@@ -257,7 +284,8 @@ mod tests {
         assert_eq!(demands.fault(&demand, &good, false), None);
         let cut = answer("book", r#"{"code": "A"#, "length");
         assert_eq!(demands.fault(&demand, &cut, true), None);
-        let two = Answer { calls: [good.calls.clone(), good.calls.clone()].concat(), ..good.clone() };
+        let two =
+            Answer { calls: [good.calls.clone(), good.calls.clone()].concat(), ..good.clone() };
         for (bad, fault) in [
             (answer("book", r#"{"code": "AB-12", "breakfast": true}"#, "tool_calls"), "AB-12"),
             (answer("weather", r#"{"city": "Oslo", "days": 1}"#, "tool_calls"), "a call of"),
@@ -273,6 +301,10 @@ mod tests {
         }
         assert_eq!(difference(&Answer { calls: Vec::new(), ..cut.clone() }, &cut), None);
         assert!(difference(&good, &cut).is_some() && difference(&good, &good).is_none());
-        assert!(difference(&good, &Answer { text: "x".to_owned(), ..good.clone() }).unwrap().contains("text"));
+        assert!(
+            difference(&good, &Answer { text: "x".to_owned(), ..good.clone() })
+                .unwrap()
+                .contains("text")
+        );
     }
 }

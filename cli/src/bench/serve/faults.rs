@@ -55,8 +55,13 @@ pub(super) async fn run(args: &FaultsArgs, seed: u64) -> Result<Outcome> {
     let mut dice = Dice::new(seed);
     let watch = Watch::start(world.client.fresh()?);
     let (mut records, mut good) = (Vec::new(), true);
-    let phases = [("abuse", args.requests, MOST_TOKENS, Memory::Shown), ("soak", args.soak, SOAK_TOKENS, Memory::Flat)];
-    for (name, requests, most_tokens, memory) in phases.into_iter().filter(|(_, requests, ..)| *requests > 0) {
+    let phases = [
+        ("abuse", args.requests, MOST_TOKENS, Memory::Shown),
+        ("soak", args.soak, SOAK_TOKENS, Memory::Flat),
+    ];
+    for (name, requests, most_tokens, memory) in
+        phases.into_iter().filter(|(_, requests, ..)| *requests > 0)
+    {
         let stage = Arc::new(Stage::new(&world, args, most_tokens, &mut dice).await?);
         watch.begin(name, requests);
         let acts: Vec<Act> = (0..requests).map(|i| act(i, &mut dice)).collect();
@@ -76,23 +81,41 @@ pub(super) async fn run(args: &FaultsArgs, seed: u64) -> Result<Outcome> {
 
 impl Stage {
     /// Asks the good requests while nobody else asks anything.
-    async fn new(world: &World, args: &FaultsArgs, most_tokens: u32, dice: &mut Dice) -> Result<Stage> {
+    async fn new(
+        world: &World,
+        args: &FaultsArgs,
+        most_tokens: u32,
+        dice: &mut Dice,
+    ) -> Result<Stage> {
         let models = world.models.clone();
         let demands = Demands::new()?;
         let mut references = Vec::with_capacity(REFERENCES);
         for i in 0..REFERENCES {
             let model = &models[i % models.len()];
-            let demand = demands.demand(model, Choice::ALL[i % Choice::ALL.len()], most_tokens, dice);
+            let demand =
+                demands.demand(model, Choice::ALL[i % Choice::ALL.len()], most_tokens, dice);
             let answer = world.client.ask(&demand.body(false)).await?;
             let fault = demands.fault(&demand, &answer, false);
             ensure!(fault.is_none(), "a quiet server's answer: {fault:?}");
             references.push((demand, answer));
         }
         let exact = args.generations == 1;
-        Ok(Stage { client: world.client.clone(), address: world.address, models, demands, references, exact })
+        Ok(Stage {
+            client: world.client.clone(),
+            address: world.address,
+            models,
+            demands,
+            references,
+            exact,
+        })
     }
 
-    async fn play_all(self: &Arc<Self>, acts: Vec<Act>, at_once: usize, watch: &Watch) -> Result<Vec<Record>> {
+    async fn play_all(
+        self: &Arc<Self>,
+        acts: Vec<Act>,
+        at_once: usize,
+        watch: &Watch,
+    ) -> Result<Vec<Record>> {
         let playing = futures::stream::iter(acts.into_iter().map(|act| {
             let stage = self.clone();
             tokio::spawn(async move { stage.play(act).await })
@@ -131,7 +154,8 @@ impl Stage {
                 let answer = self.client.ask(&body).await?;
                 let mut fault = self.demands.fault(demand, &answer, false);
                 if self.exact && fault.is_none() {
-                    fault = difference(expected, &answer).map(|how| format!("not as when alone: {how}"));
+                    fault = difference(expected, &answer)
+                        .map(|how| format!("not as when alone: {how}"));
                 }
                 if traced && fault.is_none() {
                     fault = self.trace_fault(&answer).await?;
@@ -158,12 +182,14 @@ impl Stage {
             }
             Act::Malformed(which) => {
                 let answer = self.client.send(bodies::malformed(which)).await?;
-                let fault = (answer.status != 400 || answer.error.is_none()).then(|| format!("{:?}", answer.error));
+                let fault = (answer.status != 400 || answer.error.is_none())
+                    .then(|| format!("{:?}", answer.error));
                 Ok((Some(answer), fault))
             }
             Act::Large => match self.client.send(bodies::large()).await {
                 Ok(answer) => {
-                    let fault = (answer.status != 413).then(|| "a body of 10 MB was taken".to_owned());
+                    let fault =
+                        (answer.status != 413).then(|| "a body of 10 MB was taken".to_owned());
                     Ok((Some(answer), fault))
                 }
                 // The server may close the connection while the body is still being sent.
@@ -179,15 +205,18 @@ impl Stage {
             }
             Act::Odd { at, marker } => {
                 let mut demand = self.references[at].0.clone();
-                demand.body["messages"][0]["content"] = format!("{} Plan a day in Oslo.", marker.text()).into();
+                demand.body["messages"][0]["content"] =
+                    format!("{} Plan a day in Oslo.", marker.text()).into();
                 let answer = self.client.ask(&demand.body(false)).await?;
                 let fault = self.demands.fault(&demand, &answer, false);
                 Ok((Some(answer), fault))
             }
             Act::Fresh(number) => {
-                let answer = self.client.ask(&bodies::fresh(self.model(number as usize), number)).await?;
+                let answer =
+                    self.client.ask(&bodies::fresh(self.model(number as usize), number)).await?;
                 let expected = json!({"id": format!("{number:x}")});
-                let same = serde_json::from_str::<Value>(&answer.text).is_ok_and(|value| value == expected);
+                let same = serde_json::from_str::<Value>(&answer.text)
+                    .is_ok_and(|value| value == expected);
                 let fault = (!same).then(|| format!("{:?} {:?}", answer.text, answer.error));
                 Ok((Some(answer), fault))
             }
@@ -201,7 +230,9 @@ impl Stage {
     /// What is wrong with an answer's trace: it must have a step for every token, and one for the stop token where there was
     /// one. Newer traces may have taken its place.
     async fn trace_fault(&self, answer: &Answer) -> Result<Option<String>> {
-        let Some(id) = answer.louver["trace"].as_str() else { return Ok(Some("no trace".to_owned())) };
+        let Some(id) = answer.louver["trace"].as_str() else {
+            return Ok(Some("no trace".to_owned()));
+        };
         let (status, text) = self.client.get(&format!("/v1/louver/traces/{id}")).await?;
         if status == 404 {
             return Ok(None);
@@ -209,7 +240,9 @@ impl Stage {
         let trace: Value = serde_json::from_str(&text).context("a trace is not JSON")?;
         let steps = trace["steps"].as_array().map_or(0, |steps| steps.len() as u64);
         let right = status == 200 && (answer.tokens..=answer.tokens + 1).contains(&steps);
-        Ok((!right).then(|| format!("a trace of {steps} steps for {} tokens, status {status}", answer.tokens)))
+        Ok((!right).then(|| {
+            format!("a trace of {steps} steps for {} tokens, status {status}", answer.tokens)
+        }))
     }
 
     /// Sends a request, half of it or all, and closes the connection.
@@ -233,8 +266,10 @@ pub(super) async fn settle(client: &Client) -> bool {
     let end = Instant::now() + Duration::from_secs(30);
     while Instant::now() < end {
         if let Ok((200, text)) = client.get("/metrics").await {
-            let running = text.lines().filter(|line| line.starts_with("louver_running_generations"));
-            let running: f64 = running.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum();
+            let running =
+                text.lines().filter(|line| line.starts_with("louver_running_generations"));
+            let running: f64 =
+                running.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum();
             if running == 0.0 {
                 return true;
             }

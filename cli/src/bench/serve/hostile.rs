@@ -26,11 +26,18 @@ impl Marker {
 /// The processors. A marker is one of the model's tokens for each of its bytes: no merge of the embedded tokenizer has them.
 pub(super) fn processors(vocab: &louver::vocab::Vocabulary) -> Vec<Arc<dyn CustomLogitsProcessor>> {
     let bytes = |marker: Marker| -> Vec<u32> {
-        marker.text().bytes().filter_map(|byte| vocab.find(&[byte])).map(|token| token.raw()).collect()
+        marker
+            .text()
+            .bytes()
+            .filter_map(|byte| vocab.find(&[byte]))
+            .map(|token| token.raw())
+            .collect()
     };
     let (nan, end) = (bytes(Marker::Nan), bytes(Marker::EndFirst));
     let stops: Vec<usize> = vocab.stops().iter().map(|stop| stop.raw() as usize).collect();
-    let has = |context: &[u32], marker: &[u32]| context.windows(marker.len()).any(|window| window == marker);
+    let has = |context: &[u32], marker: &[u32]| {
+        context.windows(marker.len()).any(|window| window == marker)
+    };
     let odd = move |logits: &Tensor, context: &[u32]| {
         let width = logits.elem_count();
         if has(context, &nan) && context.len().is_multiple_of(2) {

@@ -74,7 +74,10 @@ impl Client {
 
     /// Posts a body to a route, and reads the answer without looking at it. Its status.
     pub(super) async fn post(&self, path: &str, body: Vec<u8>) -> Result<u16> {
-        let request = self.http.post(format!("{}{path}", self.root)).header("content-type", "application/json");
+        let request = self
+            .http
+            .post(format!("{}{path}", self.root))
+            .header("content-type", "application/json");
         let response = request.body(body).send().await?;
         let status = response.status().as_u16();
         response.bytes().await?;
@@ -86,7 +89,11 @@ impl Client {
         let request = self.http.post(format!("{}/v1/chat/completions", self.root));
         let response = request.header("content-type", "application/json").body(body).send().await?;
         let mut answer = Answer { status: response.status().as_u16(), ..Answer::default() };
-        let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let kind = response
+            .headers()
+            .get("content-type")
+            .and_then(|kind| kind.to_str().ok())
+            .unwrap_or_default();
         if kind.starts_with("text/event-stream") {
             let mut bytes = response.bytes_stream();
             let mut events = Events::default();
@@ -107,7 +114,8 @@ impl Client {
             }
         } else {
             let text = response.text().await?;
-            let value: Value = serde_json::from_str(&text).with_context(|| format!("not JSON: {text}"))?;
+            let value: Value =
+                serde_json::from_str(&text).with_context(|| format!("not JSON: {text}"))?;
             answer.take_whole(&value);
         }
         answer.took = begun.elapsed();
@@ -126,7 +134,10 @@ impl Answer {
         self.reasoning = string(&message["reasoning_content"]);
         for call in message["tool_calls"].as_array().into_iter().flatten() {
             let function = &call["function"];
-            self.calls.push(Called { name: string(&function["name"]), arguments: string(&function["arguments"]) });
+            self.calls.push(Called {
+                name: string(&function["name"]),
+                arguments: string(&function["arguments"]),
+            });
         }
     }
 
@@ -146,7 +157,8 @@ impl Answer {
             let index = call["index"].as_u64().unwrap_or(0) as usize;
             let function = &call["function"];
             if index == self.calls.len() {
-                self.calls.push(Called { name: string(&function["name"]), arguments: String::new() });
+                self.calls
+                    .push(Called { name: string(&function["name"]), arguments: String::new() });
             }
             if let Some(known) = self.calls.get_mut(index) {
                 known.arguments.push_str(function["arguments"].as_str().unwrap_or_default());
@@ -184,7 +196,11 @@ impl Events {
         while let Some(end) = self.0.windows(2).position(|pair| pair == b"\n\n") {
             let event: Vec<u8> = self.0.drain(..end + 2).collect();
             let event = String::from_utf8_lossy(&event).into_owned();
-            let data: Vec<&str> = event.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim).collect();
+            let data: Vec<&str> = event
+                .lines()
+                .filter_map(|line| line.strip_prefix("data:"))
+                .map(str::trim)
+                .collect();
             if !data.is_empty() {
                 found.push(data.join("\n"));
             }

@@ -38,7 +38,13 @@ pub(super) async fn run(args: &LoadArgs, seed: u64) -> Result<Outcome> {
 }
 
 /// One connection: request after request.
-async fn one(client: &Client, demands: &Demands, mut dice: Dice, number: usize, end: Instant) -> Vec<Record> {
+async fn one(
+    client: &Client,
+    demands: &Demands,
+    mut dice: Dice,
+    number: usize,
+    end: Instant,
+) -> Vec<Record> {
     let mut records = Vec::new();
     while Instant::now() < end {
         let choice = Choice::ALL[dice.below(Choice::ALL.len())];
@@ -57,14 +63,17 @@ fn sum(records: Vec<Record>, connections: usize, took: Duration, health: u16) ->
         let status = record.status.map_or("no answer".to_owned(), |status| status.to_string());
         *statuses.entry(status).or_default() += 1;
     }
-    let statuses: Vec<String> = statuses.into_iter().map(|(status, count)| format!("{status}: {count}")).collect();
+    let statuses: Vec<String> =
+        statuses.into_iter().map(|(status, count)| format!("{status}: {count}")).collect();
     let faulty = records.iter().filter(|record| record.error.is_some());
     let failed: Vec<&Record> = faulty.collect();
     let tokens: u64 = records.iter().filter_map(|record| record.tokens).sum();
     let seconds = took.as_secs_f64();
     let overhead = |record: &Record| Some(record.louver_ns? + record.compile_ns.unwrap_or(0));
-    let (louver, steps): (u64, u64) =
-        records.iter().filter_map(|r| Some((r.louver_ns?, r.steps_ns?))).fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
+    let (louver, steps): (u64, u64) = records
+        .iter()
+        .filter_map(|r| Some((r.louver_ns?, r.steps_ns?)))
+        .fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
     let mut summary = vec![
         format!(
             "requests   {} over {connections} connections in {seconds:.0} s: {:.1} a second, {:.0} tokens a second",
@@ -76,17 +85,28 @@ fn sum(records: Vec<Record>, connections: usize, took: Duration, health: u16) ->
         figures("latency", records.iter().map(|record| record.took_ns).collect()),
         figures("Louver", records.iter().filter_map(overhead).collect()),
         figures("compile", records.iter().filter_map(|record| record.compile_ns).collect()),
-        format!("share      {:.2} % of the step time is Louver's", 100.0 * louver as f64 / steps.max(1) as f64),
+        format!(
+            "share      {:.2} % of the step time is Louver's",
+            100.0 * louver as f64 / steps.max(1) as f64
+        ),
         format!("health     {health} afterwards"),
         format!("faulty     {}", failed.len()),
     ];
-    summary.extend(failed.iter().take(10).map(|r| format!("  {}: {}", r.id, r.error.as_deref().unwrap_or_default())));
+    summary.extend(
+        failed
+            .iter()
+            .take(10)
+            .map(|r| format!("  {}: {}", r.id, r.error.as_deref().unwrap_or_default())),
+    );
     let good = failed.is_empty() && !records.is_empty() && health == 200;
     Outcome { records, summary, good }
 }
 
 /// A line of quantiles, in milliseconds.
 fn figures(name: &str, mut values: Vec<u64>) -> String {
-    let [p50, p90, p99, max] = [0.5, 0.9, 0.99, 1.0].map(|share| quantile(&mut values, share) as f64 / 1e6);
-    format!("{name:<10} p50 {p50:.3} ms, p90 {p90:.3} ms, p99 {p99:.3} ms, max {max:.3} ms a request")
+    let [p50, p90, p99, max] =
+        [0.5, 0.9, 0.99, 1.0].map(|share| quantile(&mut values, share) as f64 / 1e6);
+    format!(
+        "{name:<10} p50 {p50:.3} ms, p90 {p90:.3} ms, p99 {p99:.3} ms, max {max:.3} ms a request"
+    )
 }

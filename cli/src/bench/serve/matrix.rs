@@ -20,7 +20,8 @@ pub(super) async fn run(args: &MatrixArgs, seed: u64) -> Result<Outcome> {
     if let Some(name) = formats.iter().find(|name| left_out.contains(name)) {
         bail!("{name} has markers that the embedded model's vocabulary cannot spell");
     }
-    let models = formats.iter().map(|name| world::model(name, Some(name))).collect::<Result<_>>()?;
+    let models =
+        formats.iter().map(|name| world::model(name, Some(name))).collect::<Result<_>>()?;
     let world = World::start(Config { models, ..Config::default() }).await?;
     let demands = Arc::new(Demands::new()?);
     let mut dice = Dice::new(seed);
@@ -55,7 +56,8 @@ pub(super) async fn run(args: &MatrixArgs, seed: u64) -> Result<Outcome> {
 
 /// A demand asked whole and streamed.
 async fn pair(client: &Client, demands: &Demands, id: String, demand: &Demand) -> [Record; 2] {
-    let (whole, stream) = (client.ask(&demand.body(false)).await, client.ask(&demand.body(true)).await);
+    let (whole, stream) =
+        (client.ask(&demand.body(false)).await, client.ask(&demand.body(true)).await);
     let differs = match (&whole, &stream) {
         (Ok(whole), Ok(stream)) => difference(whole, stream),
         _ => None,
@@ -74,17 +76,35 @@ async fn pair(client: &Client, demands: &Demands, id: String, demand: &Demand) -
 fn sum(records: Vec<Record>, formats: &[String], left_out: &[String]) -> Outcome {
     let faulty: Vec<&Record> = records.iter().filter(|record| record.error.is_some()).collect();
     let mut ends: BTreeMap<String, usize> = BTreeMap::new();
-    records.iter().filter_map(|record| record.finish.clone()).for_each(|reason| *ends.entry(reason).or_default() += 1);
+    records
+        .iter()
+        .filter_map(|record| record.finish.clone())
+        .for_each(|reason| *ends.entry(reason).or_default() += 1);
     let calls: u64 = records.iter().filter_map(|record| record.calls).sum();
-    let ends: Vec<String> = ends.into_iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+    let ends: Vec<String> =
+        ends.into_iter().map(|(reason, count)| format!("{reason} {count}")).collect();
     let mut summary = vec![
-        format!("requests   {} in {} wire formats: {}", records.len(), formats.len(), formats.join(" ")),
-        format!("left out   {} whose markers must be special tokens: {}", left_out.len(), left_out.join(" ")),
+        format!(
+            "requests   {} in {} wire formats: {}",
+            records.len(),
+            formats.len(),
+            formats.join(" ")
+        ),
+        format!(
+            "left out   {} whose markers must be special tokens: {}",
+            left_out.len(),
+            left_out.join(" ")
+        ),
         format!("ended      {}", ends.join(", ")),
         format!("calls      {calls}"),
         format!("faulty     {} of {}", faulty.len(), records.len()),
     ];
-    summary.extend(faulty.iter().take(10).map(|r| format!("  {}: {}", r.id, r.error.as_deref().unwrap_or_default())));
+    summary.extend(
+        faulty
+            .iter()
+            .take(10)
+            .map(|r| format!("  {}: {}", r.id, r.error.as_deref().unwrap_or_default())),
+    );
     let good = faulty.is_empty() && !records.is_empty();
     Outcome { records, summary, good }
 }

@@ -45,7 +45,11 @@ pub(super) struct Record {
 
 impl Record {
     /// What an answer gave, or that there was none. `fault`: what is wrong with an answer.
-    pub(super) fn of(id: String, answer: &Result<Answer>, fault: impl FnOnce(&Answer) -> Option<String>) -> Record {
+    pub(super) fn of(
+        id: String,
+        answer: &Result<Answer>,
+        fault: impl FnOnce(&Answer) -> Option<String>,
+    ) -> Record {
         match answer {
             Err(error) => Record { id, error: Some(format!("{error:#}")), ..Record::default() },
             Ok(answer) => Record {

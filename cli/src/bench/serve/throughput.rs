@@ -5,9 +5,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use louver_mistralrs::{
-    Louver, Overlap, Plan, Prefetch, Reasoning, RunOptions, SchemaOptions, Timing, Truncation, Whitespace,
+    Louver, Overlap, Plan, Prefetch, Reasoning, RunOptions, SchemaOptions, Timing, Truncation,
+    Whitespace,
 };
-use mistralrs::{Model, ModelDType, RequestBuilder, Response, SamplingParams, TextMessageRole, TextModelBuilder};
+use mistralrs::{
+    Model, ModelDType, RequestBuilder, Response, SamplingParams, TextMessageRole, TextModelBuilder,
+};
 use serde_json::{Value, json};
 
 use super::record::{Record, nanos};
@@ -71,12 +74,19 @@ pub(super) async fn run(args: &ThroughputArgs, seed: u64) -> Result<Outcome> {
             let plan = bench.plan(&schema)?;
             for at_once in AT_ONCE {
                 let case = format!("{name} {shape} {at_once}");
-                let rounds = bench.rounds(&plan, at_once, args.rounds).await.with_context(|| case.clone())?;
-                summary.push(format!("{case} at once: {} ids, {} tokens a generation", width, args.tokens));
+                let rounds = bench
+                    .rounds(&plan, at_once, args.rounds)
+                    .await
+                    .with_context(|| case.clone())?;
+                summary.push(format!(
+                    "{case} at once: {} ids, {} tokens a generation",
+                    width, args.tokens
+                ));
                 summary.extend(figures(&rounds));
                 for (way, runs) in WAYS.iter().zip(&rounds) {
                     good &= runs.iter().all(|run| run.tokens > 0);
-                    records.extend(runs.iter().enumerate().map(|(n, run)| run.record(&case, *way, n)));
+                    records
+                        .extend(runs.iter().enumerate().map(|(n, run)| run.record(&case, *way, n)));
                 }
             }
         }
@@ -104,7 +114,8 @@ fn shapes() -> [(&'static str, Value); 2] {
 
 impl Bench {
     async fn load(dir: &Path, tokens: usize, seed: u64) -> Result<Bench> {
-        let builder = TextModelBuilder::new(dir.display()).with_force_cpu().with_dtype(ModelDType::F32);
+        let builder =
+            TextModelBuilder::new(dir.display()).with_force_cpu().with_dtype(ModelDType::F32);
         let (model, louver) = Louver::load(builder.with_prefix_cache_n(None)).await?;
         let mut bench = Bench { model, louver, tokens, seeds: Vec::new() };
         let free = bench.louver.unconstrained(Value::Null);
@@ -124,7 +135,8 @@ impl Bench {
     }
 
     fn plan(&self, schema: &Value) -> Result<Plan> {
-        let options = SchemaOptions { whitespace: Whitespace::PythonLike, ..SchemaOptions::default() };
+        let options =
+            SchemaOptions { whitespace: Whitespace::PythonLike, ..SchemaOptions::default() };
         Ok(self.louver.answer(schema).reasoning(Reasoning::Off).schema_options(options).build()?)
     }
 
@@ -136,7 +148,8 @@ impl Bench {
             for step in 0..WAYS.len() {
                 let at = (round + step) % WAYS.len();
                 let way = WAYS[at];
-                let plan = if matches!(way, Way::Constrained | Way::NotAhead) { plan } else { &free };
+                let plan =
+                    if matches!(way, Way::Constrained | Way::NotAhead) { plan } else { &free };
                 let run = self.together(plan, way, at_once).await?;
                 if round > 0 {
                     runs[at].push(run);
@@ -148,10 +161,13 @@ impl Bench {
 
     async fn together(&self, plan: &Plan, way: Way, at_once: usize) -> Result<Run> {
         let begun = Instant::now();
-        let ran = futures::future::try_join_all(self.seeds[..at_once].iter().map(async |seed| match way {
-            Way::Host => self.host().await,
-            _ => self.one(plan, options(*seed, way)).await,
-        }));
+        let ran =
+            futures::future::try_join_all(self.seeds[..at_once].iter().map(
+                async |seed| match way {
+                    Way::Host => self.host().await,
+                    _ => self.one(plan, options(*seed, way)).await,
+                },
+            ));
         let ran = ran.await?;
         let took = begun.elapsed();
         let mut timing = Timing::default();
@@ -174,7 +190,8 @@ impl Bench {
     }
 
     async fn one(&self, plan: &Plan, options: RunOptions) -> Result<(usize, Timing)> {
-        let generation = plan.stream_with(&self.model, self.request(), options).await?.finish().await?;
+        let generation =
+            plan.stream_with(&self.model, self.request(), options).await?.finish().await?;
         Ok((generation.tokens.len(), generation.timing))
     }
 
@@ -219,8 +236,12 @@ impl Run {
 
 /// The lines of one arrangement.
 fn figures(rounds: &[Vec<Run>]) -> Vec<String> {
-    let of =
-        |way: Way| WAYS.iter().position(|w| *w == way).and_then(|at| rounds.get(at)).map_or(&[][..], Vec::as_slice);
+    let of = |way: Way| {
+        WAYS.iter()
+            .position(|w| *w == way)
+            .and_then(|at| rounds.get(at))
+            .map_or(&[][..], Vec::as_slice)
+    };
     let mut lines = Vec::new();
     for way in WAYS {
         let mut rates: Vec<f64> = of(way).iter().map(|run| run.rate).collect();
@@ -242,7 +263,8 @@ fn figures(rounds: &[Vec<Run>]) -> Vec<String> {
         ));
     }
     for (one, other) in RATIOS {
-        let mut ratios: Vec<f64> = of(one).iter().zip(of(other)).map(|(a, b)| a.rate / b.rate).collect();
+        let mut ratios: Vec<f64> =
+            of(one).iter().zip(of(other)).map(|(a, b)| a.rate / b.rate).collect();
         let (low, middle, high) = quartiles(&mut ratios);
         lines.push(format!("  {one:?} / {other:?}: {middle:.3} ({low:.3} to {high:.3})"));
     }
@@ -252,8 +274,12 @@ fn figures(rounds: &[Vec<Run>]) -> Vec<String> {
 /// The quartiles; zeros if there are no values.
 fn quartiles(values: &mut [f64]) -> (f64, f64, f64) {
     values.sort_by(f64::total_cmp);
-    let at =
-        |share: f64| values.get(((values.len().max(1) - 1) as f64 * share).round() as usize).copied().unwrap_or(0.0);
+    let at = |share: f64| {
+        values
+            .get(((values.len().max(1) - 1) as f64 * share).round() as usize)
+            .copied()
+            .unwrap_or(0.0)
+    };
     (at(0.25), at(0.5), at(0.75))
 }
 

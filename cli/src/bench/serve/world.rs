@@ -43,7 +43,8 @@ impl World {
         let mut all = Vec::with_capacity(models);
         for number in 0..models {
             let config = ModelConfig { batching, ..model(&format!("tiny{number}"), None)? };
-            let builder = TextModelBuilder::new(&config.model).with_force_cpu().with_dtype(ModelDType::F32);
+            let builder =
+                TextModelBuilder::new(&config.model).with_force_cpu().with_dtype(ModelDType::F32);
             let (host, louver) = Louver::load(builder.with_prefix_cache_n(None)).await?;
             let mut served = Served::new(&config, host, louver);
             served.processors.0 = hostile::processors(served.louver.engine().vocab());
@@ -61,8 +62,15 @@ impl World {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
         let (stop, stopped) = oneshot::channel::<()>();
-        let serving = tokio::spawn(louver_server::serve(listener, app, async move { drop(stopped.await) }));
-        Ok(World { client: Client::new(format!("http://{address}"))?, address, models, stop, serving })
+        let serving =
+            tokio::spawn(louver_server::serve(listener, app, async move { drop(stopped.await) }));
+        Ok(World {
+            client: Client::new(format!("http://{address}"))?,
+            address,
+            models,
+            stop,
+            serving,
+        })
     }
 
     /// Stops, and waits until it has.
@@ -93,7 +101,8 @@ pub(super) fn model(name: &str, format: Option<&str>) -> Result<ModelConfig> {
 /// The wire formats whose grammars the embedded model's vocabulary can spell; the others have markers that must be special
 /// tokens of their own.
 pub(super) fn formats() -> Result<(Vec<String>, Vec<String>)> {
-    let loaded = louver_hf_tokenizers::load(tiny()?.join("tokenizer.json"), &VocabOptions::default())?;
+    let loaded =
+        louver_hf_tokenizers::load(tiny()?.join("tokenizer.json"), &VocabOptions::default())?;
     let engine = Engine::new(Arc::new(loaded.vocab), EngineOptions::default());
     let tools = r#"{"tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]}"#;
     let request = ToolRequest::parse(&Json::parse(tools, &engine.options().limits)?)?;

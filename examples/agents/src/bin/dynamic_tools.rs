@@ -3,7 +3,9 @@
 
 use clap::Parser;
 use louver_examples::{Setup, Toolbox, desk, one_spelling, printable, remember, run_calls};
-use louver_mistralrs::{Event, EventStream, ExtendError, Louver, Parallel, Plan, Reasoning, ToolChoice, Turn};
+use louver_mistralrs::{
+    Event, EventStream, ExtendError, Louver, Parallel, Plan, Reasoning, ToolChoice, Turn,
+};
 use serde_json::{Value, json};
 
 /// Most turns.
@@ -25,10 +27,14 @@ async fn main() -> anyhow::Result<()> {
             return Ok(());
         }
         let mut results = run_calls(&turn.calls, &found).await;
-        for (call, result) in turn.calls.iter().zip(&mut results).filter(|(call, _)| call.name == "load_tools") {
+        for (call, result) in
+            turn.calls.iter().zip(&mut results).filter(|(call, _)| call.name == "load_tools")
+        {
             *result = json!({"loaded": found.names(), "for": call.arguments});
         }
-        for (call, result) in turn.calls.iter().zip(&results).filter(|(call, _)| call.name != "load_tools") {
+        for (call, result) in
+            turn.calls.iter().zip(&results).filter(|(call, _)| call.name != "load_tools")
+        {
             println!("result     {} -> {result}", call.name);
         }
         history = remember(history, turn, results);
@@ -54,7 +60,8 @@ fn loader() -> Value {
 fn plan(louver: &Louver, found: &Toolbox, choice: ToolChoice) -> anyhow::Result<Plan> {
     let mut tools = vec![loader()];
     tools.extend(found.definitions().as_array().cloned().unwrap_or_default());
-    let plan = louver.tools(Value::Array(tools)).choice(choice).parallel(Parallel::AtMost(4.try_into()?));
+    let plan =
+        louver.tools(Value::Array(tools)).choice(choice).parallel(Parallel::AtMost(4.try_into()?));
     Ok(plan.reasoning(Reasoning::Off).schema_options(one_spelling()).build()?)
 }
 
@@ -71,7 +78,11 @@ async fn listen(
             Event::CallStart { name: called, .. } => (name, arguments) = (called, String::new()),
             Event::ArgumentsDelta { delta, .. } => arguments.push_str(&delta),
             Event::CallEnd { .. } => {
-                println!("calls      {name}({}) up to token {}", printable(&arguments), stream.position());
+                println!(
+                    "calls      {name}({}) up to token {}",
+                    printable(&arguments),
+                    stream.position()
+                );
                 if at > 0 && name != "load_tools" {
                     println!("live       {name} joined this turn at token {at}");
                 }
@@ -79,11 +90,17 @@ async fn listen(
                     let more = plan(louver, found, choice.clone())?;
                     at = match stream.extend(&more).await {
                         Ok(token) => {
-                            println!("added      {} from token {token} on", found.names().join(", "));
+                            println!(
+                                "added      {} from token {token} on",
+                                found.names().join(", ")
+                            );
                             token
                         }
                         Err(ExtendError::Over) => {
-                            println!("added      {} for the next turn: this one is over", found.names().join(", "));
+                            println!(
+                                "added      {} for the next turn: this one is over",
+                                found.names().join(", ")
+                            );
                             0
                         }
                         Err(error) => return Err(error.into()),

@@ -20,7 +20,8 @@ async fn main() -> anyhow::Result<()> {
     let setup = Setup::parse();
     let (model, louver) = setup.load().await?;
     let tools = travel();
-    let mut history = setup.ask(&louver, "Where is it warmer next week, Oslo or Lima, and what are 50 euros there?");
+    let mut history = setup
+        .ask(&louver, "Where is it warmer next week, Oslo or Lima, and what are 50 euros there?");
     for step in 1..=STEPS {
         // The first turn has to look something up; later ones may answer.
         let choice = if step == 1 { ToolChoice::Required } else { ToolChoice::Auto };
@@ -43,7 +44,11 @@ fn plan(louver: &Louver, tools: &Toolbox, choice: ToolChoice) -> anyhow::Result<
 }
 
 /// Reads a turn, and runs its calls as they come. The results are in the order of the calls.
-async fn turn(step: u64, mut stream: EventStream, tools: &Toolbox) -> anyhow::Result<(Turn, Vec<Value>)> {
+async fn turn(
+    step: u64,
+    mut stream: EventStream,
+    tools: &Toolbox,
+) -> anyhow::Result<(Turn, Vec<Value>)> {
     let mut open: Option<(String, String)> = None;
     let mut running: Vec<JoinHandle<(Value, f64)>> = Vec::new();
     let begun = Instant::now();
@@ -78,13 +83,21 @@ async fn turn(step: u64, mut stream: EventStream, tools: &Toolbox) -> anyhow::Re
     }
     if results.len() > 1 {
         let together = begun.elapsed().as_secs_f64();
-        println!("step {step}     {} tools side by side: {alone:.2} s of work in {together:.2} s", results.len());
+        println!(
+            "step {step}     {} tools side by side: {alone:.2} s of work in {together:.2} s",
+            results.len()
+        );
     }
     Ok((turn, results))
 }
 
 /// The step limit is reached: a last turn in which nothing can be called.
-async fn answer(setup: &Setup, model: &Model, louver: &Louver, history: RequestBuilder) -> anyhow::Result<()> {
+async fn answer(
+    setup: &Setup,
+    model: &Model,
+    louver: &Louver,
+    history: RequestBuilder,
+) -> anyhow::Result<()> {
     println!("limit      {STEPS} steps: the last turn may call nothing");
     let tools = travel();
     let plan = plan(louver, &tools, ToolChoice::None)?;

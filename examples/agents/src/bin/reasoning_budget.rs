@@ -18,7 +18,10 @@ async fn main() -> anyhow::Result<()> {
     let history = setup.ask(&louver, "Is it warmer in Lima or in Tokyo, and by how much?");
 
     println!("turn 1     reasoning of at most {BUDGET} tokens, then calls");
-    let plan = louver.tools(tools.definitions()).choice(ToolChoice::Required).parallel(Parallel::AtMost(2.try_into()?));
+    let plan = louver
+        .tools(tools.definitions())
+        .choice(ToolChoice::Required)
+        .parallel(Parallel::AtMost(2.try_into()?));
     let generation = think(&setup, &model, plan, history.clone(), 1).await?;
     let history = act(history, generation, &tools).await?;
 
@@ -63,7 +66,11 @@ async fn think(
 }
 
 /// Runs the turn's calls.
-async fn act(history: RequestBuilder, generation: Generation, tools: &Toolbox) -> anyhow::Result<RequestBuilder> {
+async fn act(
+    history: RequestBuilder,
+    generation: Generation,
+    tools: &Toolbox,
+) -> anyhow::Result<RequestBuilder> {
     let results = run_calls(&generation.turn.calls, tools).await;
     for (call, result) in generation.turn.calls.iter().zip(&results) {
         println!("call       {}({}) -> {result}", call.name, printable(&call.arguments));

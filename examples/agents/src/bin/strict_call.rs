@@ -14,11 +14,14 @@ async fn main() -> anyhow::Result<()> {
         "properties": {"city": {"enum": ["Oslo", "Lima"]}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
         "required": ["city", "days"], "additionalProperties": false,
     });
-    let tools = json!([{"type": "function", "function": {"name": "weather", "parameters": parameters}}]);
+    let tools =
+        json!([{"type": "function", "function": {"name": "weather", "parameters": parameters}}]);
 
     let plan = louver.tools(&tools).choice(ToolChoice::Required).reasoning(Reasoning::Off);
     let plan = plan.schema_options(one_spelling()).build()?;
-    let stream = plan.stream_with(&model, setup.ask(&louver, "Will it rain in Oslo?"), setup.step(1)).await?;
+    let stream = plan
+        .stream_with(&model, setup.ask(&louver, "Will it rain in Oslo?"), setup.step(1))
+        .await?;
     for call in stream.finish().await?.turn.calls {
         println!("call       {}({})", call.name, call.arguments);
     }

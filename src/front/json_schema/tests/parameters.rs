@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::super::{Kinds, Parameters, Piece, Raw, Reading, SchemaOptions, Syntax, lower_parameters, lower_syntax};
+use super::super::{
+    Kinds, Parameters, Piece, Raw, Reading, SchemaOptions, Syntax, lower_parameters, lower_syntax,
+};
 use crate::compile::Compiled;
 use crate::ir::{Expr, GrammarBuilder, Trigger};
 use crate::limits::Limits;
@@ -30,7 +32,12 @@ fn tagged(schema: &str) -> (Recognizer, Vec<(String, Kinds)>, Kinds) {
         open: Expr::Empty,
         between: Expr::Empty,
         close: Expr::Empty,
-        member: vec![Piece::Fixed(Expr::text("<")), Piece::Name, Piece::Fixed(Expr::text(">")), Piece::Value],
+        member: vec![
+            Piece::Fixed(Expr::text("<")),
+            Piece::Name,
+            Piece::Fixed(Expr::text(">")),
+            Piece::Value,
+        ],
         raw: Some(Raw {
             end: vec![(Trigger::Text(b";".to_vec()), Expr::Empty)],
             lead: b" ".to_vec(),
@@ -43,8 +50,14 @@ fn tagged(schema: &str) -> (Recognizer, Vec<(String, Kinds)>, Kinds) {
         other_kinds: Vec::new(),
         name: &|name| (!name.contains('>')).then(|| name.to_owned()),
     };
-    let lowered =
-        lower_parameters(&mut builder, &json(schema), &SchemaOptions::default(), &Limits::default(), &style).unwrap();
+    let lowered = lower_parameters(
+        &mut builder,
+        &json(schema),
+        &SchemaOptions::default(),
+        &Limits::default(),
+        &style,
+    )
+    .unwrap();
     (recognizer(builder, lowered.rule), lowered.kinds, lowered.others)
 }
 
@@ -59,20 +72,38 @@ fn raw_strings_and_other_values() {
     assert_eq!(of("s"), Kinds::STRING);
     assert_eq!(of("n"), Kinds::STRING.with(Kinds::NUMBER).with(Kinds::NULL));
     assert_eq!(of("e"), Kinds::STRING.with(Kinds::NUMBER));
-    for good in ["<s>;", "<s>5;", "<s> a ;<n>5;", "<s>a;<n>five;", "<s>a;<n>null;", "<s>a;<e>on;<l>ab;", "<s>a;<e> 3 ;"]
-    {
+    for good in [
+        "<s>;",
+        "<s>5;",
+        "<s> a ;<n>5;",
+        "<s>a;<n>five;",
+        "<s>a;<n>null;",
+        "<s>a;<e>on;<l>ab;",
+        "<s>a;<e> 3 ;",
+    ] {
         assert!(takes(&mut recognizer, good), "{good}");
     }
     // A fraction is no integer, and no string either: it would be read as a number.
-    for bad in
-        ["", "<n>5;", "<s>a", "<s>a;;", "<s>a;<n>5.5;", "<s>a;<e>off;", "<s>a;<l>a;", "<s>a;<l>abcd;", "<s>a;<x>1;"]
-    {
+    for bad in [
+        "",
+        "<n>5;",
+        "<s>a",
+        "<s>a;;",
+        "<s>a;<n>5.5;",
+        "<s>a;<e>off;",
+        "<s>a;<l>a;",
+        "<s>a;<l>abcd;",
+        "<s>a;<x>1;",
+    ] {
         assert!(!takes(&mut recognizer, bad), "{bad}");
     }
     // With a space on either side of it, the text is what stands between.
-    for (text, taken) in
-        [("<s>a;<l> ab ;", true), ("<s>a;<l> a;", false), ("<s>a;<l>  a;", true), ("<s>a;<l>a ;", false)]
-    {
+    for (text, taken) in [
+        ("<s>a;<l> ab ;", true),
+        ("<s>a;<l> a;", false),
+        ("<s>a;<l>  a;", true),
+        ("<s>a;<l>a ;", false),
+    ] {
         assert_eq!(takes(&mut recognizer, text), taken, "{text}");
     }
 }
@@ -96,8 +127,13 @@ fn other_names_stand_bare() {
         "patternProperties": {"^n_": {"type": "number"}}}"#;
     let (mut recognizer, _, others) = tagged(schema);
     assert_eq!(others, Kinds::STRING.with(Kinds::NUMBER));
-    for (text, taken) in [("<b>x;", true), ("<n_x>5;", true), ("<n_x>x;", false), ("<a>x;", false), ("<b c>x;", false)]
-    {
+    for (text, taken) in [
+        ("<b>x;", true),
+        ("<n_x>5;", true),
+        ("<n_x>x;", false),
+        ("<a>x;", false),
+        ("<b c>x;", false),
+    ] {
         assert_eq!(takes(&mut recognizer, text), taken, "{text}");
     }
 }

@@ -31,9 +31,18 @@ fn refused(schema: &str, kind: &str, pointers: &[&str]) {
 #[test]
 fn unsupported_keywords() {
     for (schema, pointer) in [
-        (r#"{"type":"array","contains":{"const":1},"minContains":2,"uniqueItems":true}"#, "/uniqueItems"),
-        (r#"{"prefixItems":[{},{"type":"boolean"},{"type":"boolean"}],"uniqueItems":true}"#, "/uniqueItems"),
-        (r#"{"items":{"type":"integer","minimum":0,"maximum":99,"multipleOf":3},"uniqueItems":true}"#, "/uniqueItems"),
+        (
+            r#"{"type":"array","contains":{"const":1},"minContains":2,"uniqueItems":true}"#,
+            "/uniqueItems",
+        ),
+        (
+            r#"{"prefixItems":[{},{"type":"boolean"},{"type":"boolean"}],"uniqueItems":true}"#,
+            "/uniqueItems",
+        ),
+        (
+            r#"{"items":{"type":"integer","minimum":0,"maximum":99,"multipleOf":3},"uniqueItems":true}"#,
+            "/uniqueItems",
+        ),
         (r#"{"not":{"unevaluatedProperties":false}}"#, "/not/unevaluatedProperties"),
         (r#"{"not":{"uniqueItems":true}}"#, "/not/uniqueItems"),
         (r#"{"pattern":"(?<=a)"}"#, "/pattern"),
@@ -50,8 +59,16 @@ fn unsupported_keywords() {
 
 #[test]
 fn keywords_that_cannot_matter_are_no_refusal() {
-    check(r#"{"type":"string","uniqueItems":true,"unevaluatedProperties":false}"#, &["\"a\""], &["[]"]);
-    check(r#"{"type":"array","uniqueItems":false,"minItems":0,"unevaluatedItems":true}"#, &["[1,1]"], &["1"]);
+    check(
+        r#"{"type":"string","uniqueItems":true,"unevaluatedProperties":false}"#,
+        &["\"a\""],
+        &["[]"],
+    );
+    check(
+        r#"{"type":"array","uniqueItems":false,"minItems":0,"unevaluatedItems":true}"#,
+        &["[1,1]"],
+        &["1"],
+    );
     check(r#"{"type":"array","contains":{},"minContains":0}"#, &["[]"], &["1"]);
 }
 
@@ -104,17 +121,25 @@ fn unsatisfiable_schemas() {
         (r#"{"type":"array","items":false,"minItems":1}"#, ""),
     ] {
         let errors = errors(schema);
-        assert!(matches!(errors[0].reason, SchemaErrorReason::Unsatisfiable(_)), "{schema}: {errors:?}");
+        assert!(
+            matches!(errors[0].reason, SchemaErrorReason::Unsatisfiable(_)),
+            "{schema}: {errors:?}"
+        );
         assert!(errors.iter().any(|e| e.pointer == pointer), "{schema}: {errors:?}");
     }
 }
 
 #[test]
 fn limits_are_errors() {
-    let many: Vec<String> =
-        (0..60).map(|i| format!("{{\"anyOf\":[{{\"required\":[\"a{i}\"]}},{{\"required\":[\"b{i}\"]}}]}}")).collect();
+    let many: Vec<String> = (0..60)
+        .map(|i| format!("{{\"anyOf\":[{{\"required\":[\"a{i}\"]}},{{\"required\":[\"b{i}\"]}}]}}"))
+        .collect();
     refused(&format!("{{\"allOf\":[{}]}}", many.join(",")), "limit", &[""]);
-    refused(r#"{"type":"string","pattern":"^(?:a|b)*a(?:a|b){30}(?:a|bb)$","minLength":40}"#, "limit", &["/pattern"]);
+    refused(
+        r#"{"type":"string","pattern":"^(?:a|b)*a(?:a|b){30}(?:a|bb)$","minLength":40}"#,
+        "limit",
+        &["/pattern"],
+    );
     let deep = format!("{}true{}", "{\"items\":".repeat(500), "}".repeat(500));
     let limits = Limits { depth: 1_000, ..Limits::default() };
     let json = Json::parse(&deep, &limits).unwrap();
@@ -133,19 +158,32 @@ fn deep_applicators_do_not_exhaust_the_stack() {
             ("{\"anyOf\":[{\"type\":\"null\"},", "]}"),
             ("{\"oneOf\":[{\"type\":\"object\",\"required\":[\"a\"]},", "]}"),
             ("{\"not\":", "}"),
-            ("{\"properties\":{\"a\":{\"type\":\"integer\"}},\"if\":{\"required\":[\"a\"]},\"then\":", "}"),
+            (
+                "{\"properties\":{\"a\":{\"type\":\"integer\"}},\"if\":{\"required\":[\"a\"]},\"then\":",
+                "}",
+            ),
         ] {
             for depth in [20, 60, 200] {
-                let text = format!("{}{{\"type\":\"string\"}}{}", open.repeat(depth), close.repeat(depth));
-                let json = Json::parse(&text, &Limits { depth: 1_000, ..Limits::default() }).unwrap();
+                let text =
+                    format!("{}{{\"type\":\"string\"}}{}", open.repeat(depth), close.repeat(depth));
+                let json =
+                    Json::parse(&text, &Limits { depth: 1_000, ..Limits::default() }).unwrap();
                 // Refused or not: it comes back.
                 let _ = lower(&json, &SchemaOptions::default(), &limits);
                 let references: Vec<String> = (0..depth)
-                    .map(|i| format!("\"d{i}\":{{\"allOf\":[{{\"$ref\":\"#/$defs/d{}\"}}]}}", i + 1))
+                    .map(|i| {
+                        format!("\"d{i}\":{{\"allOf\":[{{\"$ref\":\"#/$defs/d{}\"}}]}}", i + 1)
+                    })
                     .collect();
-                let text =
-                    format!("{{\"$ref\":\"#/$defs/d0\",\"$defs\":{{{},\"d{depth}\":true}}}}", references.join(","));
-                let _ = lower(&Json::parse(&text, &limits).unwrap(), &SchemaOptions::default(), &limits);
+                let text = format!(
+                    "{{\"$ref\":\"#/$defs/d0\",\"$defs\":{{{},\"d{depth}\":true}}}}",
+                    references.join(",")
+                );
+                let _ = lower(
+                    &Json::parse(&text, &limits).unwrap(),
+                    &SchemaOptions::default(),
+                    &limits,
+                );
             }
         }
     };
@@ -155,8 +193,10 @@ fn deep_applicators_do_not_exhaust_the_stack() {
 
 #[test]
 fn large_combinations_are_refused_soon() {
-    let list = |n: usize, item: &dyn Fn(usize) -> String| (0..n).map(item).collect::<Vec<_>>().join(",");
-    let either = |i: usize| format!(r#"{{"anyOf":[{{"required":["a{i}"]}},{{"required":["b{i}"]}}]}}"#);
+    let list =
+        |n: usize, item: &dyn Fn(usize) -> String| (0..n).map(item).collect::<Vec<_>>().join(",");
+    let either =
+        |i: usize| format!(r#"{{"anyOf":[{{"required":["a{i}"]}},{{"required":["b{i}"]}}]}}"#);
     let object = |i: usize| format!(r#"{{"properties":{{"a{i}":{{"type":"null"}}}}}}"#);
     let pattern = |i: usize| format!(r#""^x{i}[0-9]*$":{{"maximum":{i}}}"#);
     let schemas = [
@@ -168,7 +208,8 @@ fn large_combinations_are_refused_soon() {
     ];
     for schema in schemas {
         let begin = std::time::Instant::now();
-        let limit = errors(&schema).iter().any(|error| matches!(error.reason, SchemaErrorReason::Limit(_)));
+        let limit =
+            errors(&schema).iter().any(|error| matches!(error.reason, SchemaErrorReason::Limit(_)));
         assert!(limit, "{schema:.80}");
         assert!(begin.elapsed().as_secs() < 60, "{schema:.80}: {:?}", begin.elapsed());
     }

@@ -14,7 +14,9 @@ fn spelt(text: &str, mut draw: impl FnMut(u32) -> u32) -> String {
             _ => {
                 for unit in c.encode_utf16(&mut [0; 2]) {
                     let digits = format!("{unit:04x}");
-                    let cased = digits.chars().map(|c| if draw(2) == 0 { c } else { c.to_ascii_uppercase() });
+                    let cased = digits
+                        .chars()
+                        .map(|c| if draw(2) == 0 { c } else { c.to_ascii_uppercase() });
                     out.push_str("\\u");
                     out.extend(cased);
                 }
@@ -30,11 +32,20 @@ const PLACES: [(&str, &str); 9] = [
     (r#"{"const":TEXT}"#, "TEXT"),
     (r#"{"enum":["a",TEXT,"ab/",1,"é"]}"#, "TEXT"),
     (r#"{"const":{"k":[TEXT]}}"#, r#"{"k":[TEXT]}"#),
-    (r#"{"properties":{TEXT:{"type":"null"}},"additionalProperties":false,"minProperties":1}"#, "{TEXT:null}"),
-    (r#"{"required":["o",TEXT],"additionalProperties":{"type":"null"}}"#, r#"{TEXT:null,"o":null}"#),
+    (
+        r#"{"properties":{TEXT:{"type":"null"}},"additionalProperties":false,"minProperties":1}"#,
+        "{TEXT:null}",
+    ),
+    (
+        r#"{"required":["o",TEXT],"additionalProperties":{"type":"null"}}"#,
+        r#"{TEXT:null,"o":null}"#,
+    ),
     (r#"{"type":"string","pattern":"^[ -0a-c/\"\\\\\n\u0001é😀]+$"}"#, "TEXT"),
     (r#"{"pattern":"[^z]$","minLength":1,"maxLength":9}"#, "TEXT"),
-    (r#"{"patternProperties":{"^.[^z]*$":{"type":"null"}},"additionalProperties":false}"#, "{TEXT:null}"),
+    (
+        r#"{"patternProperties":{"^.[^z]*$":{"type":"null"}},"additionalProperties":false}"#,
+        "{TEXT:null}",
+    ),
     (r#"{"not":{"enum":["z","zz"]},"type":"string"}"#, "TEXT"),
 ];
 
@@ -51,16 +62,26 @@ fn every_escape_of_every_character() {
             let schema = schema.replace("TEXT", &Json::String(text.into()).to_string());
             let mut recognizer = recognizer_with(&schema, &any);
             for round in 0..30 {
-                let text = instance.replace("TEXT", &spelt(text, |n| if round == 0 { 0 } else { draw(n) }));
+                let text = instance
+                    .replace("TEXT", &spelt(text, |n| if round == 0 { 0 } else { draw(n) }));
                 assert!(accepts(&mut recognizer, &text), "{schema} should accept {text}");
-                for other in [text.replace("u00", "u01"), text.replace("\\/", "\\."), text.replace('d', "z")] {
+                for other in
+                    [text.replace("u00", "u01"), text.replace("\\/", "\\."), text.replace('d', "z")]
+                {
                     let same = |a: &str, b: &str| {
-                        Json::parse(a, &Limits::default()).ok() == Json::parse(b, &Limits::default()).ok()
+                        Json::parse(a, &Limits::default()).ok()
+                            == Json::parse(b, &Limits::default()).ok()
                     };
                     let json = Json::parse(&other, &Limits::default()).is_ok();
-                    assert!(json || !accepts(&mut recognizer, &other), "{schema} should not accept {other}");
+                    assert!(
+                        json || !accepts(&mut recognizer, &other),
+                        "{schema} should not accept {other}"
+                    );
                     let exact = schema.starts_with(r#"{"const"#);
-                    assert!(same(&text, &other) || !exact || !accepts(&mut recognizer, &other), "{schema}: {other}");
+                    assert!(
+                        same(&text, &other) || !exact || !accepts(&mut recognizer, &other),
+                        "{schema}: {other}"
+                    );
                 }
             }
         }
@@ -110,7 +131,11 @@ fn characters_of_constants_are_spelt_one_by_one() {
         &[r#""éa\ud83d""#, r#""\u0065a😀""#],
     );
     check(r#"{"const":"\u001f\n"}"#, &[r#""\u001f\n""#, r#""\u001F\u000A""#], &["\"\u{1f}\n\""]);
-    let raw = SchemaOptions { non_ascii: NonAscii::Raw, escapes: Escapes::Any, ..SchemaOptions::default() };
+    let raw = SchemaOptions {
+        non_ascii: NonAscii::Raw,
+        escapes: Escapes::Any,
+        ..SchemaOptions::default()
+    };
     check_with(r#"{"const":"éa"}"#, &raw, &[r#""é\u0061""#], &[r#""\u00e9a""#]);
     let escaped = SchemaOptions { non_ascii: NonAscii::Escaped, ..SchemaOptions::default() };
     check_with(r#"{"const":"éa"}"#, &escaped, &[r#""\u00E9a""#], &["\"éa\"", r#""\u00e9\u0061""#]);
@@ -123,25 +148,44 @@ fn exponents_within_bounds() {
         &["1.2e2", "1.19E+02", "-5e0", "-4.99e-000", "1e-999", "0.0e5", "-0e5"],
         &["1.21e2", "1.2e3", "-5.01e0", "0.5e1", "12e1", "1e", "1.e1", "1e+-1"],
     );
-    check_any(r#"{"type":"number","exclusiveMinimum":0}"#, &["12.5e-3", "0.001e9"], &["0e5", "0.00E1", "-1e5", "-0"]);
+    check_any(
+        r#"{"type":"number","exclusiveMinimum":0}"#,
+        &["12.5e-3", "0.001e9"],
+        &["0e5", "0.00E1", "-1e5", "-0"],
+    );
     check_any(
         r#"{"type":"integer","minimum":1,"maximum":1000}"#,
         &["1e3", "5.0e2", "1e0"],
         &["2e3", "1.5e2", "1e-1", "10e1"],
     );
-    check_any(r#"{"type":"number","multipleOf":0.05}"#, &["5e-2", "1e-1", "3e0"], &["5e-3", "1e-2", "1.5e0"]);
-    check_any(r#"{"type":"integer","not":{"const":500}}"#, &["5e1", "50"], &["5e2", "500", "5.0e+2"]);
+    check_any(
+        r#"{"type":"number","multipleOf":0.05}"#,
+        &["5e-2", "1e-1", "3e0"],
+        &["5e-3", "1e-2", "1.5e0"],
+    );
+    check_any(
+        r#"{"type":"integer","not":{"const":500}}"#,
+        &["5e1", "50"],
+        &["5e2", "500", "5.0e+2"],
+    );
     check_any(r#"{"type":"number","not":{"type":"integer"}}"#, &["5e-1", "2.5"], &["5e1", "2.0"]);
     let digits = SchemaOptions { integers: Integers::Digits, ..any_spelling() };
     check_with(r#"{"type":"integer"}"#, &digits, &["100"], &["1e2", "100.0"]);
     let draft4 = SchemaOptions { dialect: Dialect::Draft4, ..any_spelling() };
     check_with(r#"{"type":"integer","minimum":5}"#, &draft4, &["100"], &["1e2", "100.0"]);
     let forbidden = SchemaOptions { exponents: Exponents::Forbidden, ..any_spelling() };
-    for schema in [r#"{}"#, r#"{"type":"number","minimum":0}"#, r#"{"type":"integer"}"#, r#"{"enum":[20,5]}"#] {
+    for schema in
+        [r#"{}"#, r#"{"type":"number","minimum":0}"#, r#"{"type":"integer"}"#, r#"{"enum":[20,5]}"#]
+    {
         check_with(schema, &forbidden, &["20", "20.0"], &["2e1", "2E+01"]);
     }
     let capped = SchemaOptions { max_digits: Some(2), ..any_spelling() };
-    check_with(r#"{"type":"number","minimum":1}"#, &capped, &["1.25e10", "1e+09"], &["1.255e1", "1e100", "1e001"]);
+    check_with(
+        r#"{"type":"number","minimum":1}"#,
+        &capped,
+        &["1.25e10", "1e+09"],
+        &["1.255e1", "1e100", "1e001"],
+    );
 }
 
 #[test]
@@ -161,7 +205,8 @@ fn listed_numbers() {
 
 #[test]
 fn many_listed_numbers_are_lowered_soon() {
-    let numbers: Vec<String> = (0..100_000u32).map(|n| n.wrapping_mul(2_654_435_761).to_string()).collect();
+    let numbers: Vec<String> =
+        (0..100_000u32).map(|n| n.wrapping_mul(2_654_435_761).to_string()).collect();
     let schema = format!("{{\"enum\":[{}]}}", numbers.join(","));
     let begin = std::time::Instant::now();
     check_any(&schema, &[&numbers[77], &format!("{}.0", numbers[7])], &["2"]);
@@ -177,9 +222,11 @@ fn numbers_are_what_common_parsers_read() {
     check(r#"{"type":"integer","minimum":1,"maximum":7}"#, &["1", "7"], &["7.0", "5e+0", "0", "8"]);
     check(r#"{"type":"integer","multipleOf":5}"#, &["0", "15"], &["15.0", "1.5e1", "5e0"]);
     let numbers: &[&str] = &[
-        "0", "-0.5", "12.50", "1e5", "1.5E+10", "6.02e23", "12e-7", "9.9e307", "1e-307", "3e39", "0e0", "10e3", "1e010",
+        "0", "-0.5", "12.50", "1e5", "1.5E+10", "6.02e23", "12e-7", "9.9e307", "1e-307", "3e39",
+        "0e0", "10e3", "1e010",
     ];
-    let not_read: &[&str] = &["1e999", "1e308", "9E72592122", "0e999", "1e-308", "12e100", "1e0000", "12e007"];
+    let not_read: &[&str] =
+        &["1e999", "1e308", "9E72592122", "0e999", "1e-308", "12e100", "1e0000", "12e007"];
     for schema in ["{}", r#"{"type":"number"}"#, r#"{"type":["number","string"]}"#] {
         check(schema, numbers, not_read);
     }
@@ -195,15 +242,19 @@ fn numbers_are_what_common_parsers_read() {
     check(r#"{"const":{"n":[100]}}"#, &[r#"{"n":[100]}"#], &[r#"{"n":[1e2]}"#, r#"{"n":[100.0]}"#]);
     let forbidden = SchemaOptions { exponents: Exponents::Forbidden, ..SchemaOptions::default() };
     check_with(r#"{"type":"number"}"#, &forbidden, &["1.5", "-12"], &["1e5"]);
-    let options: SchemaOptions =
-        serde_json::from_str(r#"{"integers":"zero_fraction","exponents":"allowed","max_digits":4}"#).unwrap();
+    let options: SchemaOptions = serde_json::from_str(
+        r#"{"integers":"zero_fraction","exponents":"allowed","max_digits":4}"#,
+    )
+    .unwrap();
     check_with(r#"{"type":"integer"}"#, &options, &["7.0", "5e+0", "1e999"], &["12345"]);
 }
 
 #[test]
 fn digits_are_capped() {
     let options = SchemaOptions { max_digits: Some(3), ..any_spelling() };
-    for schema in [r#"{"type":"number"}"#, r#"{"type":"number","minimum":-5000}"#, r#"{"multipleOf":0.001}"#] {
+    for schema in
+        [r#"{"type":"number"}"#, r#"{"type":"number","minimum":-5000}"#, r#"{"multipleOf":0.001}"#]
+    {
         check_with(schema, &options, &["0", "-123", "999.125", "1.5"], &["1234", "0.1234"]);
     }
     check_with(r#"{"type":"integer"}"#, &options, &["123", "-1.000"], &["1234", "1.0000"]);
@@ -218,9 +269,31 @@ fn non_ascii_is_spelt_as_asked_for() {
     check_with(
         schema,
         &spelt(NonAscii::Either),
-        &[raw, escaped, r#"{"p":"\u00E0"}"#, r#"{"p":"\uD83D\uDE00"}"#, r#"{"q":"é"}"#, r#"{"q":"\u00e9"}"#],
-        &[r#"{"\u00e9":"x"}"#, r#"{"é":"😀é","\u00e9":"😀é"}"#, r#"{"p":"\u0100"}"#, r#"{"p":"\uD83D\uDE01"}"#],
+        &[
+            raw,
+            escaped,
+            r#"{"p":"\u00E0"}"#,
+            r#"{"p":"\uD83D\uDE00"}"#,
+            r#"{"q":"é"}"#,
+            r#"{"q":"\u00e9"}"#,
+        ],
+        &[
+            r#"{"\u00e9":"x"}"#,
+            r#"{"é":"😀é","\u00e9":"😀é"}"#,
+            r#"{"p":"\u0100"}"#,
+            r#"{"p":"\uD83D\uDE01"}"#,
+        ],
     );
-    check_with(schema, &spelt(NonAscii::Raw), &[raw, r#"{"p":"à"}"#], &[escaped, r#"{"p":"\u00e0"}"#]);
-    check_with(schema, &spelt(NonAscii::Escaped), &[escaped], &[raw, r#"{"p":"à"}"#, r#"{"q":"é"}"#, r#"{"x":"é"}"#]);
+    check_with(
+        schema,
+        &spelt(NonAscii::Raw),
+        &[raw, r#"{"p":"à"}"#],
+        &[escaped, r#"{"p":"\u00e0"}"#],
+    );
+    check_with(
+        schema,
+        &spelt(NonAscii::Escaped),
+        &[escaped],
+        &[raw, r#"{"p":"à"}"#, r#"{"q":"é"}"#, r#"{"x":"é"}"#],
+    );
 }

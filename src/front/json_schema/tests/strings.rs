@@ -20,15 +20,35 @@ fn string_lengths_count_code_points() {
     );
     check(r#"{"type":"string","minLength":1}"#, &["\"a\"", "\"abc\""], &["\"\""]);
     let long = format!("\"{}\"", "a".repeat(5000));
-    check(r#"{"type":"string","maxLength":5000}"#, &["\"\"", &long], &[&format!("\"a{}", &long[1..])]);
+    check(
+        r#"{"type":"string","maxLength":5000}"#,
+        &["\"\"", &long],
+        &[&format!("\"a{}", &long[1..])],
+    );
 }
 
 #[test]
 fn patterns() {
-    check(r#"{"type":"string","pattern":"^[a-z]{2,4}$"}"#, &["\"ab\"", "\"abcd\""], &["\"a\"", "\"abcde\"", "\"AB\""]);
-    check(r#"{"type":"string","pattern":"b+"}"#, &["\"b\"", "\"abc\"", r#""bb\u0041\n""#], &["\"a\"", "\"\""]);
-    check(r#"{"type":"string","pattern":"^a|b$"}"#, &["\"a\"", "\"ax\"", "\"xb\""], &["\"xa\"", "\"bx\""]);
-    check(r#"{"type":"string","pattern":"^\"\\\\\\n$"}"#, &[r#""\"\\\n""#, r#""\"\\\u000a""#], &[r#""\"\\""#]);
+    check(
+        r#"{"type":"string","pattern":"^[a-z]{2,4}$"}"#,
+        &["\"ab\"", "\"abcd\""],
+        &["\"a\"", "\"abcde\"", "\"AB\""],
+    );
+    check(
+        r#"{"type":"string","pattern":"b+"}"#,
+        &["\"b\"", "\"abc\"", r#""bb\u0041\n""#],
+        &["\"a\"", "\"\""],
+    );
+    check(
+        r#"{"type":"string","pattern":"^a|b$"}"#,
+        &["\"a\"", "\"ax\"", "\"xb\""],
+        &["\"xa\"", "\"bx\""],
+    );
+    check(
+        r#"{"type":"string","pattern":"^\"\\\\\\n$"}"#,
+        &[r#""\"\\\n""#, r#""\"\\\u000a""#],
+        &[r#""\"\\""#],
+    );
     check(
         r#"{"type":"string","pattern":"^.$"}"#,
         &["\"a\"", "\"é\"", "\"😀\"", r#""\"""#, r#""\t""#],
@@ -45,7 +65,11 @@ fn patterns() {
         &["\"az\"", "\"abc\""],
     );
     check(r#"{"type":"string","pattern":""}"#, &["\"\"", "\"x\""], &["1"]);
-    check(r#"{"type":"string","pattern":"(^|,)x(,|$)"}"#, &["\"x\"", "\"a,x\"", "\"x,b\""], &["\"ax\"", "\"xb\""]);
+    check(
+        r#"{"type":"string","pattern":"(^|,)x(,|$)"}"#,
+        &["\"x\"", "\"a,x\"", "\"x,b\""],
+        &["\"ax\"", "\"xb\""],
+    );
 }
 
 #[test]
@@ -72,12 +96,16 @@ fn patterns_and_lengths_hold_together() {
         let oracle = jsonschema::draft202012::new(&serde_json::from_str(&schema).unwrap()).unwrap();
         let mut recognizer = recognizer_with(&schema, &SchemaOptions::default());
         let texts = [
-            "", "a", "ab", "abc", "abcd", "a1", "xay", "xaby", "xabcy", "xy", "éb", "ééé", "1a", "ccc", "acc", "aa",
-            "1",
+            "", "a", "ab", "abc", "abcd", "a1", "xay", "xaby", "xabcy", "xy", "éb", "ééé", "1a",
+            "ccc", "acc", "aa", "1",
         ];
         for text in texts {
             let text = serde_json::Value::from(text);
-            assert_eq!(accepts(&mut recognizer, &text.to_string()), oracle.is_valid(&text), "{schema} {text}");
+            assert_eq!(
+                accepts(&mut recognizer, &text.to_string()),
+                oracle.is_valid(&text),
+                "{schema} {text}"
+            );
         }
     }
 }
@@ -93,9 +121,13 @@ fn patterns_and_many_lengths_hold_together() {
         ("^(?:\\\\u00e9|b\\n)*$", 7, 200, "éb\n"),
         ("^a*b*$", 150, 151, "ab"),
     ] {
-        let schema = format!(r#"{{"type":"string","pattern":"{pattern}","minLength":{min},"maxLength":{max}}}"#);
+        let schema = format!(
+            r#"{{"type":"string","pattern":"{pattern}","minLength":{min},"maxLength":{max}}}"#
+        );
         let limits = Limits::default();
-        let grammar = lower(&Json::parse(&schema, &limits).unwrap(), &SchemaOptions::default(), &limits).unwrap();
+        let grammar =
+            lower(&Json::parse(&schema, &limits).unwrap(), &SchemaOptions::default(), &limits)
+                .unwrap();
         assert!(format!("{grammar:?}").contains("Counted"), "{schema}");
         let oracle = jsonschema::draft202012::new(&serde_json::from_str(&schema).unwrap()).unwrap();
         let mut recognizer = recognizer_with(&schema, &SchemaOptions::default());
@@ -115,10 +147,15 @@ fn patterns_and_many_lengths_hold_together() {
             loop {
                 let allowed: Vec<u8> = recognizer.allowed().iter().collect();
                 if allowed.is_empty() {
-                    assert!(recognizer.is_complete(), "{schema}: {:?} cannot go on", String::from_utf8_lossy(&text));
+                    assert!(
+                        recognizer.is_complete(),
+                        "{schema}: {:?} cannot go on",
+                        String::from_utf8_lossy(&text)
+                    );
                     break;
                 }
-                let wanted: Vec<u8> = allowed.iter().copied().filter(|b| alphabet.bytes().any(|a| a == *b)).collect();
+                let wanted: Vec<u8> =
+                    allowed.iter().copied().filter(|b| alphabet.bytes().any(|a| a == *b)).collect();
                 let from = if wanted.is_empty() || draw(9) == 0 { &allowed } else { &wanted };
                 let byte = from[draw(from.len())];
                 recognizer.push(&[byte]).unwrap();
@@ -139,9 +176,13 @@ fn patterns_and_many_lengths_hold_together() {
     }
     // An odd number of code points cannot be made of pairs.
     for (min, max) in [(11, 11), (301, 301)] {
-        let schema = format!(r#"{{"type":"string","pattern":"^(ab)*$","minLength":{min},"maxLength":{max}}}"#);
+        let schema = format!(
+            r#"{{"type":"string","pattern":"^(ab)*$","minLength":{min},"maxLength":{max}}}"#
+        );
         let limits = Limits::default();
-        let refused = lower(&Json::parse(&schema, &limits).unwrap(), &SchemaOptions::default(), &limits).unwrap_err();
+        let refused =
+            lower(&Json::parse(&schema, &limits).unwrap(), &SchemaOptions::default(), &limits)
+                .unwrap_err();
         assert!(refused.is_unsatisfiable(), "{refused}");
     }
 }

@@ -15,9 +15,13 @@ fn objects_and_arrays_are_compared_unless_that_is_refused() {
     ] {
         let schema = format!(r#"{{"type": "array", "uniqueItems": true, "items": {items}}}"#);
         let schema = Json::parse(&schema, &limits).unwrap();
-        let only_scalars = SchemaOptions { unique_items: UniqueItems::Scalars, ..SchemaOptions::default() };
+        let only_scalars =
+            SchemaOptions { unique_items: UniqueItems::Scalars, ..SchemaOptions::default() };
         let refused = lower(&schema, &only_scalars, &limits).err();
-        assert_eq!(refused.as_ref().map(|e| e.0[0].pointer.as_str()), (!scalars).then_some("/uniqueItems"));
+        assert_eq!(
+            refused.as_ref().map(|e| e.0[0].pointer.as_str()),
+            (!scalars).then_some("/uniqueItems")
+        );
         assert!(lower(&schema, &SchemaOptions::default(), &limits).is_ok());
     }
 }
@@ -62,24 +66,43 @@ fn scopes_nest() {
     check(
         schema,
         &[r#"[["a", "b"], ["b", "a"], ["a"], []]"#],
-        &[r#"[["a", "a"]]"#, r#"[["a", "b"], ["c"], ["a", "b"]]"#, r#"[[], []]"#, r#"[["a"], ["b", "c", "b"]]"#],
+        &[
+            r#"[["a", "a"]]"#,
+            r#"[["a", "b"], ["c"], ["a", "b"]]"#,
+            r#"[[], []]"#,
+            r#"[["a"], ["b", "c", "b"]]"#,
+        ],
     );
     // Inside of an element that is no list, elements are not those of the list around.
     let schema = r#"{"type": "array", "uniqueItems": true, "items": {"type": "object", "properties": {"l": {"type": "array"}}}}"#;
-    check(schema, &[r#"[{"l": [1, 1]}, {"l": [1]}, {"l": [1, 1, 1]}]"#], &[r#"[{"l": [1, 1]}, {"l": [1, 1]}]"#]);
+    check(
+        schema,
+        &[r#"[{"l": [1, 1]}, {"l": [1]}, {"l": [1, 1, 1]}]"#],
+        &[r#"[{"l": [1, 1]}, {"l": [1, 1]}]"#],
+    );
     let schema = r##"{"type": "array", "uniqueItems": true, "items": {"type": ["array", "string"], "$ref": "#/$defs/x"}, "$defs": {"x": {"uniqueItems": true, "items": {"$ref": "#/$defs/x"}}}}"##;
-    check(schema, &["[]", r#"[[], [[]], [[[]], []], "a"]"#], &["[[], []]", "[[[[], []]]]", "[[[], [[]]], [[], [[]]]]"]);
+    check(
+        schema,
+        &["[]", r#"[[], [[]], [[[]], []], "a"]"#],
+        &["[[], []]", "[[[[], []]]]", "[[[], [[]]], [[], [[]]]]"],
+    );
 }
 
 #[test]
 fn there_are_no_more_elements_than_values() {
     let letters: Vec<String> = (b'a'..=b'z').map(|c| format!("\"{}\"", char::from(c))).collect();
     let all = format!("[{}]", letters.join(", "));
-    let schema = format!(r#"{{"type": "array", "uniqueItems": true, "minItems": 26, "items": {{"enum": {all}}}}}"#);
+    let schema = format!(
+        r#"{{"type": "array", "uniqueItems": true, "minItems": 26, "items": {{"enum": {all}}}}}"#
+    );
     let (mut twice, mut backwards) = (letters.clone(), letters.clone());
     twice[25] = "\"a\"".to_owned();
     backwards.reverse();
-    check(&schema, &[&all, &format!("[{}]", backwards.join(","))], &[&format!("[{}]", twice.join(", ")), r#"["a"]"#]);
+    check(
+        &schema,
+        &[&all, &format!("[{}]", backwards.join(","))],
+        &[&format!("[{}]", twice.join(", ")), r#"["a"]"#],
+    );
     check(
         r#"{"type": "array", "uniqueItems": true, "items": {"type": "integer", "minimum": 1, "maximum": 20}}"#,
         &["[1, 2, 3]", "[20, 2, 1, 10, 11]"],
@@ -128,7 +151,8 @@ fn additional_names_differ() {
         &[r#"{"a": 1, "a": 1}"#, r#"{"x": 1, "xx": 1, "x": 1}"#, r#"{"c": 1}"#],
     );
     // Where names are few, there is no comma behind the last one.
-    let schema = r#"{"type": "object", "additionalProperties": false, "patternProperties": {"^[ab]$": {}}}"#;
+    let schema =
+        r#"{"type": "object", "additionalProperties": false, "patternProperties": {"^[ab]$": {}}}"#;
     check_with(schema, &differ, &[r#"{"a": 1, "b": 1}"#], &[r#"{"c": 1}"#, r#"{"a": 1, "a": 1}"#]);
     let mut recognizer = recognizer_with(schema, &differ);
     assert!(recognizer.push(br#"{"a": 1, "b": 1"#).is_ok());
@@ -143,7 +167,8 @@ fn additional_names_differ() {
     );
     let bounded = many.replace("{\"type\"", "{\"minProperties\": 3, \"type\"");
     let schema = Json::parse(&bounded, &Limits::default()).expect("JSON");
-    let errors = lower(&schema, &differ, &Limits::default()).expect_err("a bound that is not reached");
+    let errors =
+        lower(&schema, &differ, &Limits::default()).expect_err("a bound that is not reached");
     assert_eq!(errors.iter().map(|error| &*error.pointer).collect::<Vec<_>>(), ["/minProperties"]);
     let repeating = SchemaOptions { additional_names: AdditionalNames::MayRepeat, ..differ };
     check_with(many, &repeating, &[r#"{"ab": 1, "zz": 1, "ab": 1}"#], &[r#"{"abc": 1}"#]);
@@ -162,7 +187,12 @@ fn members_are_counted_by_name() {
     check(
         r#"{"type": "object", "minProperties": 3, "additionalProperties": false, "patternProperties": {"^[a-d]$": {}}}"#,
         &[r#"{"a": 1, "c": 1, "b": 1}"#, r#"{"a": 1, "b": 1, "c": 1, "d": 1}"#],
-        &["{}", r#"{"a": 1, "b": 1}"#, r#"{"a": 1, "b": 1, "a": 1}"#, r#"{"a": 1, "b": 1, "c": 1, "e": 1}"#],
+        &[
+            "{}",
+            r#"{"a": 1, "b": 1}"#,
+            r#"{"a": 1, "b": 1, "a": 1}"#,
+            r#"{"a": 1, "b": 1, "c": 1, "e": 1}"#,
+        ],
     );
     for order in [MemberOrder::Declared, MemberOrder::Any, MemberOrder::Fixed] {
         let options = SchemaOptions { order, ..SchemaOptions::default() };
@@ -170,7 +200,12 @@ fn members_are_counted_by_name() {
             r#"{"type": "object", "minProperties": 3}"#,
             &options,
             &[r#"{"a": 1, "b": 1, "c": 1}"#, r#"{"a": 1, "b": 1, "c": 1, "d": {"a": 1}}"#],
-            &["{}", r#"{"a": 1, "b": 1}"#, r#"{"a": 1, "b": 1, "a": 1}"#, r#"{"a": 1, "b": 1, "\u0062": 1}"#],
+            &[
+                "{}",
+                r#"{"a": 1, "b": 1}"#,
+                r#"{"a": 1, "b": 1, "a": 1}"#,
+                r#"{"a": 1, "b": 1, "\u0062": 1}"#,
+            ],
         );
         check_with(
             r#"{"type": "object", "properties": {"p": {}, "q": {}}, "required": ["q"], "minProperties": 4, "maxProperties": 5}"#,
@@ -199,7 +234,11 @@ fn elements_are_counted_and_differ() {
     );
     // The only value that counts can come once.
     let one = r#"{"type": "array", "contains": {"const": 1}, "uniqueItems": true, "minItems": 3}"#;
-    check(one, &["[1, 2, 3]", "[2, [1], {}, 1]"], &["[1, 2]", "[2, 3, 4]", "[1, 2, 1]", "[1, 2, 1.0]"]);
+    check(
+        one,
+        &["[1, 2, 3]", "[2, [1], {}, 1]"],
+        &["[1, 2]", "[2, 3, 4]", "[1, 2, 1]", "[1, 2, 1.0]"],
+    );
     check(
         r#"{"type": "array", "contains": {"enum": [1, 2, 3]}, "minContains": 2, "maxContains": 2, "uniqueItems": true, "maxItems": 4}"#,
         &["[1, 2]", "[4, 3, 1, 0]", "[1, 4, 5, 2]"],

@@ -15,7 +15,9 @@ fn keywords_of_other_vocabularies_are_annotations() {
     let parse = |text: &str| Json::parse(text, &limits).unwrap();
     let mut registry = Registry::new();
     let vocabulary = |names: &[&str]| {
-        let of = names.iter().map(|name| format!(r#""https://json-schema.org/draft/2020-12/vocab/{name}":true"#));
+        let of = names
+            .iter()
+            .map(|name| format!(r#""https://json-schema.org/draft/2020-12/vocab/{name}":true"#));
         of.collect::<Vec<_>>().join(",")
     };
     let mut metaschema = |name: &str, vocabularies: String| {
@@ -47,10 +49,15 @@ fn keywords_of_other_vocabularies_are_annotations() {
             &[r#"{"b":1}"#],
         ),
         // What is not at hand is as its name says.
-        (r#"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"null"}"#, &["null"], &["1"]),
+        (
+            r#"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"null"}"#,
+            &["null"],
+            &["1"],
+        ),
     ] {
         let lowered = lower(schema).unwrap();
-        let mut recognizer = Recognizer::new(Arc::new(Compiled::new(&lowered.grammar, &limits).unwrap()));
+        let mut recognizer =
+            Recognizer::new(Arc::new(Compiled::new(&lowered.grammar, &limits).unwrap()));
         valid.iter().for_each(|text| assert!(accepts(&mut recognizer, text), "{schema} {text}"));
         invalid.iter().for_each(|text| assert!(!accepts(&mut recognizer, text), "{schema} {text}"));
     }

@@ -20,7 +20,11 @@ impl<'t> Parser<'t, '_> {
             list.push(self.alternative()?);
         }
         let span = self.since(start);
-        Ok(if list.len() == 1 { list.swap_remove(0) } else { Node { kind: NodeKind::Alt(list), span } })
+        Ok(if list.len() == 1 {
+            list.swap_remove(0)
+        } else {
+            Node { kind: NodeKind::Alt(list), span }
+        })
     }
 
     /// Whether the next line begins with `|`.
@@ -41,7 +45,11 @@ impl<'t> Parser<'t, '_> {
             self.name("an alias")?;
         }
         let span = self.since(start);
-        Ok(if both.len() == 1 { both.swap_remove(0) } else { Node { kind: NodeKind::And(both), span } })
+        Ok(if both.len() == 1 {
+            both.swap_remove(0)
+        } else {
+            Node { kind: NodeKind::And(both), span }
+        })
     }
 
     fn sequence(&mut self) -> Parsed<Node<'t>> {
@@ -51,7 +59,11 @@ impl<'t> Parser<'t, '_> {
             items.push(item);
         }
         let span = if items.is_empty() { start..start } else { self.since(start) };
-        Ok(if items.len() == 1 { items.swap_remove(0) } else { Node { kind: NodeKind::Seq(items), span } })
+        Ok(if items.len() == 1 {
+            items.swap_remove(0)
+        } else {
+            Node { kind: NodeKind::Seq(items), span }
+        })
     }
 
     /// An atom with what stands before and behind it; `None` where no item begins.
@@ -62,7 +74,11 @@ impl<'t> Parser<'t, '_> {
             negations += 1;
         }
         let begins = match self.kind() {
-            Kind::Name(_) | Kind::Text(..) | Kind::Regex(..) | Kind::Special(_) | Kind::Grammar(_) => true,
+            Kind::Name(_)
+            | Kind::Text(..)
+            | Kind::Regex(..)
+            | Kind::Special(_)
+            | Kind::Grammar(_) => true,
             Kind::Directive(word) => matches!(*word, "json" | "regex" | "lark"),
             Kind::Sign('(' | '[') => true,
             _ => false,
@@ -87,7 +103,13 @@ impl<'t> Parser<'t, '_> {
         self.repeated(node, start, min, max).map(Some)
     }
 
-    fn repeated(&mut self, node: Node<'t>, start: usize, min: u32, max: Option<u32>) -> Parsed<Node<'t>> {
+    fn repeated(
+        &mut self,
+        node: Node<'t>,
+        start: usize,
+        min: u32,
+        max: Option<u32>,
+    ) -> Parsed<Node<'t>> {
         let span = self.since(start);
         if max.is_some_and(|max| max < min) {
             return self.fail(Diagnostic::error(span, "the bounds of a repeat are out of order"));
@@ -119,7 +141,8 @@ impl<'t> Parser<'t, '_> {
         self.bump();
         if matches!(self.kind(), Kind::Name(_) | Kind::Text(..) | Kind::Regex(..)) {
             let message = "templates are not supported";
-            return self.fail(Diagnostic::error(self.span(), message).help("write one rule for each use"));
+            return self
+                .fail(Diagnostic::error(self.span(), message).help("write one rule for each use"));
         }
         let min = if self.is(',') { 0 } else { self.count()? };
         let mut max = Some(min);
@@ -148,7 +171,10 @@ impl<'t> Parser<'t, '_> {
                 self.bump();
                 if *self.kind() == Kind::Parameter {
                     let message = "rules with parameters are not supported";
-                    return self.fail(Diagnostic::error(self.span(), message).help("write one rule for each value"));
+                    return self.fail(
+                        Diagnostic::error(self.span(), message)
+                            .help("write one rule for each value"),
+                    );
                 }
                 NodeKind::Name(name)
             }
@@ -193,7 +219,9 @@ impl<'t> Parser<'t, '_> {
 
     fn range(&mut self, start: usize, (low, fold): (String, bool)) -> Parsed<Node<'t>> {
         self.bump();
-        let Kind::Text(high, folds) = self.kind().clone() else { return self.expected("a string of one character") };
+        let Kind::Text(high, folds) = self.kind().clone() else {
+            return self.expected("a string of one character");
+        };
         self.bump();
         let span = self.since(start);
         let one = |text: &str| {
@@ -207,7 +235,10 @@ impl<'t> Parser<'t, '_> {
             (Some(low), Some(high)) if low > high => {
                 self.fail(Diagnostic::error(span, "the bounds of a range are out of order"))
             }
-            _ => self.fail(Diagnostic::error(span, "the bounds of a range are single characters, without flags")),
+            _ => self.fail(Diagnostic::error(
+                span,
+                "the bounds of a range are single characters, without flags",
+            )),
         }
     }
 
@@ -230,7 +261,10 @@ impl<'t> Parser<'t, '_> {
             let span = self.since(inside);
             let whole = std::mem::take(&mut items);
             list.push(match whole.len() {
-                1 => whole.into_iter().next().unwrap_or(Node { kind: NodeKind::Seq(Vec::new()), span }),
+                1 => whole
+                    .into_iter()
+                    .next()
+                    .unwrap_or(Node { kind: NodeKind::Seq(Vec::new()), span }),
                 _ => Node { kind: NodeKind::Seq(whole), span },
             });
             if self.eat('|') {
@@ -243,8 +277,11 @@ impl<'t> Parser<'t, '_> {
             break;
         }
         let span = self.since(start);
-        let body =
-            if list.len() == 1 { list.swap_remove(0) } else { Node { kind: NodeKind::Alt(list), span: span.clone() } };
+        let body = if list.len() == 1 {
+            list.swap_remove(0)
+        } else {
+            Node { kind: NodeKind::Alt(list), span: span.clone() }
+        };
         if open == '(' {
             // Kept apart from what stands around, so that `a (b | c)` and `(a & b) c` stay what they are.
             return Ok(Node { kind: body.kind, span });

@@ -77,8 +77,7 @@ fn bytes(body: &Value) -> Vec<u8> {
 
 /// What an honest client might ask.
 fn ordinary(number: u64) -> Vec<u8> {
-    let properties =
-        json!({"city": {"enum": ["Oslo", "Lima", number.to_string()]}, "days": {"type": "integer", "maximum": 14}});
+    let properties = json!({"city": {"enum": ["Oslo", "Lima", number.to_string()]}, "days": {"type": "integer", "maximum": 14}});
     bytes(&answer(&json!({
         "type": "object", "properties": properties, "required": ["city", "days"], "additionalProperties": false,
     })))
@@ -88,7 +87,8 @@ fn ordinary(number: u64) -> Vec<u8> {
 fn patterns(number: u64) -> Vec<u8> {
     let names: Vec<String> = (0..8).map(|n| format!("p{n}_{number}")).collect();
     let pattern = json!({"type": "string", "pattern": r"^([^\p{L}]*\P{Greek}{1,500})"});
-    let properties: serde_json::Map<_, _> = names.iter().map(|name| (name.clone(), pattern.clone())).collect();
+    let properties: serde_json::Map<_, _> =
+        names.iter().map(|name| (name.clone(), pattern.clone())).collect();
     bytes(&answer(&json!({
         "type": "object", "properties": properties, "required": names, "additionalProperties": false,
     })))
@@ -96,7 +96,9 @@ fn patterns(number: u64) -> Vec<u8> {
 
 /// A grammar in which every text has very many derivations.
 fn ambiguous(number: u64) -> Vec<u8> {
-    let grammar = format!("root ::= \"{number}\"? x+ y\nx ::= [a-z]+ \" \"? | x x\ny ::= x* y? \".\" | x y\n");
+    let grammar = format!(
+        "root ::= \"{number}\"? x+ y\nx ::= [a-z]+ \" \"? | x x\ny ::= x* y? \".\" | x y\n"
+    );
     bytes(&chat(json!({
         "response_format": {"type": "structural_tag", "format": {"type": "grammar", "grammar": grammar}},
     })))
@@ -105,14 +107,16 @@ fn ambiguous(number: u64) -> Vec<u8> {
 /// Stop strings, by turns as long as they may be and longer.
 fn stops(number: u64) -> Vec<u8> {
     let bytes_each = if number.is_multiple_of(2) { 8_000 } else { 80_000 };
-    let stops: Vec<String> = (0..16).map(|n| format!("{}{number} {n}", "ab".repeat(bytes_each / 2))).collect();
+    let stops: Vec<String> =
+        (0..16).map(|n| format!("{}{number} {n}", "ab".repeat(bytes_each / 2))).collect();
     bytes(&chat(json!({"stop": stops})))
 }
 
 /// 100,000 names, each declared and required: 3 MB.
 fn names(number: u64) -> Vec<u8> {
     static SCHEMA: LazyLock<String> = LazyLock::new(|| {
-        let names: Vec<String> = (0..100_000u32).map(|n| format!("\"{}\"", n.wrapping_mul(2_654_435_761))).collect();
+        let names: Vec<String> =
+            (0..100_000u32).map(|n| format!("\"{}\"", n.wrapping_mul(2_654_435_761))).collect();
         let properties: Vec<String> = names.iter().map(|name| format!("{name}:{{}}")).collect();
         format!("\"required\":[{}],\"properties\":{{{}}}", names.join(","), properties.join(","))
     });
@@ -127,7 +131,9 @@ fn names(number: u64) -> Vec<u8> {
 fn products(number: u64) -> Vec<u8> {
     let string = |name: String, length: u64| json!({"properties": {name: {"type": "string", "maxLength": length}}});
     let mut schema = match number % 3 {
-        0 => json!({"oneOf": (0..200).map(|n| string(format!("a{n}_{number}"), 9)).collect::<Vec<_>>()}),
+        0 => {
+            json!({"oneOf": (0..200).map(|n| string(format!("a{n}_{number}"), 9)).collect::<Vec<_>>()})
+        }
         1 => {
             let part = |n: u64| {
                 let pattern = json!({"properties": {format!("b{n}"): {"pattern": format!("^(.*{n}|a*b*)$")}}});
@@ -137,8 +143,7 @@ fn products(number: u64) -> Vec<u8> {
         }
         _ => {
             let part = |n: u64| {
-                let condition =
-                    json!({"properties": {"kind": {"const": format!("{n} {number}")}}, "required": ["kind"]});
+                let condition = json!({"properties": {"kind": {"const": format!("{n} {number}")}}, "required": ["kind"]});
                 json!({"if": condition, "then": {"required": [format!("b{n}")]}, "else": string(format!("b{n}"), n)})
             };
             json!({"allOf": (0..200).map(part).collect::<Vec<_>>()})
@@ -165,7 +170,8 @@ fn half_head(_: u64) -> Vec<u8> {
 }
 
 fn head(body_bytes: usize) -> Vec<u8> {
-    let route = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json";
+    let route =
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json";
     format!("{route}\r\ncontent-length: {body_bytes}\r\n\r\n").into_bytes()
 }
 

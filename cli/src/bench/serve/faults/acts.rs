@@ -53,7 +53,8 @@ pub(super) const KINDS: [Kind; 9] = [
 impl Kind {
     /// Whether a record of this id is of this kind.
     pub(super) fn has(self, id: &str) -> bool {
-        id.strip_prefix(self.name).is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
+        id.strip_prefix(self.name)
+            .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
     }
 }
 
@@ -69,7 +70,9 @@ pub(super) fn act(i: usize, dice: &mut Dice) -> Act {
         2 if i % 160 == 2 => Act::Large,
         2 => Act::Malformed(dice.below(usize::MAX)),
         6 => Act::Hostile(dice.below(usize::MAX)),
-        10 => Act::Odd { at, marker: if dice.below(2) == 0 { Marker::Nan } else { Marker::EndFirst } },
+        10 => {
+            Act::Odd { at, marker: if dice.below(2) == 0 { Marker::Nan } else { Marker::EndFirst } }
+        }
         14 => Act::Fresh(dice.roll()),
         n => Act::Good { at, traced: n % 4 == 1 && n < 8 },
     }
@@ -83,12 +86,16 @@ mod tests {
     fn a_quarter_is_left() {
         let mut dice = Dice::new(1);
         let ids: Vec<String> = (0..2000).map(|i| format!("{:?}", act(i, &mut dice))).collect();
-        let kind = |id: &&String| KINDS.iter().filter(|kind| kind.has(id)).copied().collect::<Vec<_>>();
+        let kind =
+            |id: &&String| KINDS.iter().filter(|kind| kind.has(id)).copied().collect::<Vec<_>>();
         assert!(ids.iter().all(|id| kind(&id).len() == 1));
         assert_eq!(ids.iter().filter(|id| kind(id)[0].is_left).count(), 500);
         for kind in KINDS {
             assert!(ids.iter().any(|id| kind.has(id)), "{kind:?}");
         }
-        assert_eq!(ids.iter().filter(|id| id.starts_with("Good") && id.contains("traced: true")).count(), 250);
+        assert_eq!(
+            ids.iter().filter(|id| id.starts_with("Good") && id.contains("traced: true")).count(),
+            250
+        );
     }
 }

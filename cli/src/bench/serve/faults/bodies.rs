@@ -57,39 +57,60 @@ pub(super) fn fresh(model: &str, number: u64) -> Value {
 pub(super) fn hostile(model: &str, which: usize) -> (&'static str, Vec<u8>) {
     let schemas: [(&str, fn() -> String); 20] = [
         ("a long array", || r#"{"type": "array", "minItems": 1000000000}"#.to_owned()),
-        ("a long string", || r#"{"type": "string", "minLength": 1000000000, "maxLength": 1000000000}"#.to_owned()),
-        ("repeats of repeats", || r#"{"type": "string", "pattern": "^((a{1000}){1000}){1000}$"}"#.to_owned()),
+        ("a long string", || {
+            r#"{"type": "string", "minLength": 1000000000, "maxLength": 1000000000}"#.to_owned()
+        }),
+        ("repeats of repeats", || {
+            r#"{"type": "string", "pattern": "^((a{1000}){1000}){1000}$"}"#.to_owned()
+        }),
         ("backtracking", || r#"{"type": "string", "pattern": "^(a+)+(a|aa)*b$"}"#.to_owned()),
-        ("many look-aheads", || format!(r#"{{"type": "string", "pattern": "^{}x$"}}"#, "(?=.*a)".repeat(200))),
+        ("many look-aheads", || {
+            format!(r#"{{"type": "string", "pattern": "^{}x$"}}"#, "(?=.*a)".repeat(200))
+        }),
         ("a reference to itself", || r##"{"$ref": "#"}"##.to_owned()),
         ("references in a ring", || {
             r##"{"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}"##.to_owned()
         }),
         ("a reference elsewhere", || r#"{"$ref": "http://127.0.0.1:1/schema.json"}"#.to_owned()),
-        ("a large enum", || format!(r#"{{"enum": [{}]}}"#, numbers(20_000, |i| format!("\"value number {i}\"")))),
+        ("a large enum", || {
+            format!(r#"{{"enum": [{}]}}"#, numbers(20_000, |i| format!("\"value number {i}\"")))
+        }),
         ("many members", || {
             let members = numbers(3000, |i| format!(r#""member{i}": {{"type": "string"}}"#));
             format!(r#"{{"type": "object", "properties": {{{members}}}}}"#)
         }),
-        ("deep nesting", || format!(r#"{}{{"type": "null"}}{}"#, r#"{"anyOf": ["#.repeat(300), "]}".repeat(300))),
-        ("deep arrays", || format!(r#"{}{{}}{}"#, r#"{"type": "array", "items": "#.repeat(400), "}".repeat(400))),
+        ("deep nesting", || {
+            format!(r#"{}{{"type": "null"}}{}"#, r#"{"anyOf": ["#.repeat(300), "]}".repeat(300))
+        }),
+        ("deep arrays", || {
+            format!(r#"{}{{}}{}"#, r#"{"type": "array", "items": "#.repeat(400), "}".repeat(400))
+        }),
         ("overlapping branches", || {
-            let branch = |i| format!(r#"{{"type": "object", "properties": {{"a{i}": {{"type": "string"}}}}}}"#);
+            let branch = |i| {
+                format!(r#"{{"type": "object", "properties": {{"a{i}": {{"type": "string"}}}}}}"#)
+            };
             format!(r#"{{"oneOf": [{}]}}"#, numbers(200, branch))
         }),
         ("products of alternatives", || {
-            let all = numbers(30, |i| format!(r#"{{"anyOf": [{{"minLength": {i}}}, {{"maxLength": {}}}]}}"#, i + 5));
+            let all = numbers(30, |i| {
+                format!(r#"{{"anyOf": [{{"minLength": {i}}}, {{"maxLength": {}}}]}}"#, i + 5)
+            });
             format!(r#"{{"type": "string", "allOf": [{all}]}}"#)
         }),
-        ("a huge number", || r#"{"type": "number", "minimum": 1e400, "maximum": 1e401}"#.to_owned()),
+        ("a huge number", || {
+            r#"{"type": "number", "minimum": 1e400, "maximum": 1e401}"#.to_owned()
+        }),
         ("a tiny step", || r#"{"type": "number", "multipleOf": 1e-300}"#.to_owned()),
         ("many digits", || format!(r#"{{"type": "integer", "minimum": {}}}"#, "9".repeat(5000))),
         ("negations", || {
-            r#"{"not": {"not": {"not": {"type": "object", "properties": {"a": {"not": {}}}}}}}"#.to_owned()
+            r#"{"not": {"not": {"not": {"type": "object", "properties": {"a": {"not": {}}}}}}}"#
+                .to_owned()
         }),
         ("overlapping patterns", || {
             let patterns = numbers(40, |i| format!(r#""^(.*{i}|a*b*)$": {{"minLength": {i}}}"#));
-            format!(r#"{{"type": "object", "patternProperties": {{{patterns}}}, "minProperties": 30}}"#)
+            format!(
+                r#"{{"type": "object", "patternProperties": {{{patterns}}}, "minProperties": 30}}"#
+            )
         }),
         ("a kind that is none", || r#"{"type": ["object", "wish"], "properties": 5}"#.to_owned()),
     ];

@@ -42,7 +42,8 @@ pub(super) fn phase(
 ) -> (Vec<String>, bool) {
     let took = seen.took.as_secs_f64();
     let faulty: Vec<&Record> = records.iter().filter(|record| record.error.is_some()).collect();
-    let server_errors = records.iter().filter(|record| record.status.is_some_and(|status| status >= 500)).count();
+    let server_errors =
+        records.iter().filter(|record| record.status.is_some_and(|status| status >= 500)).count();
     let growth = growth(&seen.memory);
     let verdict = match (memory, growth) {
         (Memory::Shown, _) => "",
@@ -56,16 +57,26 @@ pub(super) fn phase(
     let mut lines = vec![format!("{name:<10} {} requests in {took:.0} s", records.len())];
     lines.extend(KINDS.iter().filter_map(|kind| of_kind(*kind, records)));
     lines.extend([
-        format!("  health     {checks} checks, {} failed, {}", seen.unhealthy, times(seen.health_ns.clone())),
+        format!(
+            "  health     {checks} checks, {} failed, {}",
+            seen.unhealthy,
+            times(seen.health_ns.clone())
+        ),
         format!("  memory     {} MiB, at most {most}{verdict}", sizes.join(" ")),
         format!("  afterwards {}", if settled { "nothing runs" } else { "GENERATIONS STILL RUN" }),
         format!("  5xx        {server_errors}"),
         format!("  faulty     {} of {}", faulty.len(), records.len()),
     ]);
     let first = faulty.iter().take(FAULTS);
-    lines.extend(first.map(|r| format!("    {}: {}", r.id, r.error.as_deref().unwrap_or_default())));
+    lines
+        .extend(first.map(|r| format!("    {}: {}", r.id, r.error.as_deref().unwrap_or_default())));
     let grows = memory == Memory::Flat && growth == Growth::Grows;
-    let good = faulty.is_empty() && server_errors == 0 && seen.unhealthy == 0 && checks > 0 && settled && !grows;
+    let good = faulty.is_empty()
+        && server_errors == 0
+        && seen.unhealthy == 0
+        && checks > 0
+        && settled
+        && !grows;
     (lines, good)
 }
 
@@ -84,7 +95,8 @@ fn of_kind(kind: Kind, records: &[Record]) -> Option<String> {
         };
         *statuses.entry(status).or_default() += 1;
     }
-    let statuses: Vec<String> = statuses.into_iter().map(|(status, count)| format!("{status}: {count}")).collect();
+    let statuses: Vec<String> =
+        statuses.into_iter().map(|(status, count)| format!("{status}: {count}")).collect();
     let generated = records.iter().filter(|record| record.tokens > Some(0)).count();
     let tokens: u64 = records.iter().filter_map(|record| record.tokens).sum();
     let faulty = records.iter().filter(|record| record.error.is_some()).count();
@@ -129,7 +141,8 @@ mod tests {
 
     #[test]
     fn growth_is_seen() {
-        let sizes = |steps: &[u64]| steps.iter().flat_map(|mib| [mib * 1024; 5]).collect::<Vec<_>>();
+        let sizes =
+            |steps: &[u64]| steps.iter().flat_map(|mib| [mib * 1024; 5]).collect::<Vec<_>>();
         assert_eq!(growth(&sizes(&[100, 300, 310, 305, 312, 900, 300, 310])), Growth::Flat);
         assert_eq!(growth(&sizes(&[100, 300, 310, 320, 340, 360, 380, 400])), Growth::Grows);
         assert_eq!(growth(&[]), Growth::Unknown);

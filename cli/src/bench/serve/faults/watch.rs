@@ -101,8 +101,10 @@ impl Watch {
     pub(super) fn begin(&self, name: &'static str, total: usize) {
         let mut state = self.state.lock();
         let phase = Phase { name, begun: Instant::now(), total, done: 0, generated: 0, faulty: 0 };
-        *state =
-            State { phase: Some(phase), seen: Seen { memory: resident().into_iter().collect(), ..Seen::default() } };
+        *state = State {
+            phase: Some(phase),
+            seen: Seen { memory: resident().into_iter().collect(), ..Seen::default() },
+        };
     }
 
     /// A request is over.
@@ -128,7 +130,9 @@ impl Watch {
         for task in self.tasks {
             task.abort();
             match task.await {
-                Err(error) if !error.is_cancelled() => return Err(error).context("whoever looks on"),
+                Err(error) if !error.is_cancelled() => {
+                    return Err(error).context("whoever looks on");
+                }
                 _ => {}
             }
         }
