@@ -53,27 +53,61 @@
 //! # }
 //! ```
 //!
-//! # Glossary
+//! # Terminology
 //!
-//! * *advance*: take one token; *rollback*: take tokens back; *fork*: an independent copy (`clone`).
-//! * *block*: a counted repeat `{m,n}` inside a rule's automaton; items in it carry a counter instead of copies of states.
-//! * *configuration*: where a parse can be, as an interned set of items; independent of the position in the text.
-//! * *constraint*: a compiled grammar bound to a vocabulary.
-//! * *dispatch* (tag dispatch): free text watched for triggers; a trigger hands over to its tag's body.
-//! * *entry*: accepted / undecided / rejected tokens of one automaton state, whatever follows its rule.
-//! * *frame*: what to go on with when a rule ends: an interned set of items (a node of the graph-structured stack).
-//! * *fuel*: counted work; each mask and each compilation has a budget of it, see [`fuel`].
-//! * *gate*: the state of a dispatch behind a fired trigger; looked at on its own, the dispatch ends there.
-//! * *item*: a state of a rule's automaton, the counter of its block, and a frame.
-//! * *label*: a mark on a rule that the engine hands back with the bytes the rule derived; see [`matcher::Tracer`].
-//! * *mask*: one bit a token id, 1 = may follow; 32 ids a `u32` word, least significant bit first.
-//! * *program*: the automata of a compiled grammar as far as one parser has met them.
-//! * *rule*: a nonterminal. *State*: a node of a rule's automaton. *Edge*: over bytes, a special token, a call or a block.
-//! * *special token*: a token with a meaning of its own; never spelled by bytes. *Stop token*: ends a generation.
-//! * *trigger*: text or a special token that interrupts free text.
-//! * *vocabulary*: the model's tokens as bytes, and the width of its logits.
+//! One name for one concept, in code, documentation, errors and metrics. The second column is the
+//! term of the literature, or of a code base that readers know, where it differs.
+//!
+//! | term here | term of the field | meaning |
+//! |---|---|---|
+//! | rule | nonterminal | A named expression of a grammar. |
+//! | state, edge | DFA state, transition | A node of a rule's automaton; what leaves it: bytes, a special token, a call or a counted block. |
+//! | item | Earley item | A state of a rule's automaton, the counter of its block, and a frame. Items carry no position. |
+//! | frame | node of a graph-structured stack (Tomita) | The interned set of items to return to when a rule ends. |
+//! | configuration | Earley item set | The interned set of items that a parse is in; independent of the position in the text. |
+//! | interning | hash-consing | Equal values get one id, so that equality is equality of ids. |
+//! | tail call | Leo's right recursion | A call with nothing behind it returns directly to the caller's caller. |
+//! | lazy automaton | lazy DFA (subset construction on demand) | A rule's automaton, of which a state is made when a parse first reaches it. |
+//! | transition cache | lazy DFA cache | Where the bytes of a configuration lead, memoised. |
+//! | counted block | counting automaton | A repeat `{m,n}` whose items carry a counter instead of copies of its states. |
+//! | counted graph | counting automaton | A pattern with bounds on its length: a graph plus the number of steps taken. |
+//! | member set | interleave, unordered group | Object members in any order, each at most once. |
+//! | dispatch | tag dispatch (Aho-Corasick) | Free text that is searched for triggers; a trigger starts the body of its tag. |
+//! | trigger | | A text or special token that interrupts free text. |
+//! | exit | | A state of a rule that may return to its callers after a token has read a part of its bytes. |
+//! | representative | quotient by an equivalence | The configuration or state that stands for all that no token can tell apart. |
+//! | lookahead | lookahead | What a configuration reads next; asked without advancing. |
+//! | free text | universal language | A state from which (nearly) every text can be read. |
+//! | distinct values | `uniqueItems` | The constraint that no two elements of one array are equal. |
+//! | duplicate keys | | The constraint that no two members of one object have the same name. |
+//! | register | register automaton | The interned set of values that an open array or object has had so far. |
+//! | value cursor | | How far a text agrees with values that a register holds. |
+//! | budget (of tokens, of code points) | | How much text one occurrence of a rule may still take. |
+//! | white-space bound | | The limit on consecutive white space between JSON tokens. |
+//! | relaxed | relaxation | Without such a bound: the mask is made without it, and then restricted. |
+//! | label, trace | capture group, captures | A mark on a rule, and the spans of bytes that labelled rules derived. |
+//! | deferred body | lazy grammar construction | A rule's body that is made when a parse first calls the rule. |
+//! | mask | token mask, logit bitmask | One bit a token id, 1 = may follow; 32 ids a `u32` word, least significant bit first. |
+//! | mask entry | adaptive token-mask entry (XGrammar) | The tokens that one automaton state accepts or rejects whatever its context, and the context-dependent ones. |
+//! | context-dependent token | context-dependent token (XGrammar) | A token that leaves its rule on the way, so that the caller decides. |
+//! | suffix | | The bytes of a context-dependent token behind an exit. |
+//! | mask pool | cross-grammar cache | Mask entries of one vocabulary, shared by all grammars, keyed by the automaton they depend on. |
+//! | token trie, walk | prefix trie, trie traversal | The vocabulary by bytes; testing its tokens with the parser, subtree by subtree. |
+//! | byte class, shape | alphabet compression | Bytes that an automaton never tells apart; tokens that differ in such bytes only have one shape. |
+//! | preparation, prefetch | speculative precomputation | Masks that are made in the background before they are asked for. |
+//! | draft tree | speculative decoding | Tokens proposed by a draft model, checked as a tree. |
+//! | forced text, forced tokens | jump-forward, fast-forward tokens | The only continuation that the grammar allows. |
+//! | shortest completion | shortest accepted suffix | The fewest bytes or tokens that complete the text (Knuth's generalisation of Dijkstra). |
+//! | grammar cache | compilation cache | Compiled grammars by the text they were made from. |
+//! | fuel | gas, fuel (Wasmtime) | Counted work: each mask, compilation and preparation has a budget of it; see [`fuel`]. |
+//! | constraint | compiled grammar | A grammar bound to a vocabulary. |
+//! | matcher | decoder state | One sequence of tokens under a constraint. |
+//! | advance, rollback, fork | | Take a token; take tokens back; make an independent copy (`clone`). |
+//! | special token | control token | A token with a meaning of its own, never spelled by bytes. A *stop token* ends a generation. |
+//! | vocabulary | | The model's tokens as bytes, and the width of its logits. |
 
 pub mod cache;
+mod capacity;
 pub mod compile;
 pub mod engine;
 pub mod front;
@@ -81,12 +115,11 @@ pub mod fsm;
 pub mod fuel;
 mod hash;
 pub mod ids;
+mod interner;
 pub mod ir;
 pub mod limits;
 pub mod mask;
 pub mod matcher;
-mod numbers;
-mod room;
 pub mod spec;
 pub mod switches;
 pub mod vocab;

@@ -8,15 +8,15 @@ const MAX_CODE_LINES: usize = 700;
 
 /// Leaves of the engine, which all stages may use.
 const LEAVES: &[&str] =
-    &["ids", "limits", "fuel", "cache", "numbers", "room", "switches", "hash", "fsm"];
+    &["ids", "limits", "fuel", "cache", "interner", "capacity", "switches", "hash", "fsm"];
 /// What each stage may import beside the leaves.
 const STAGES: &[(&str, &[&str])] = &[
     ("ids", &[]),
     ("limits", &[]),
     ("fuel", &[]),
     ("cache", &[]),
-    ("numbers", &[]),
-    ("room", &[]),
+    ("interner", &[]),
+    ("capacity", &[]),
     ("switches", &[]),
     ("hash", &[]),
     ("fsm", &[]),

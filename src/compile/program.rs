@@ -12,12 +12,12 @@ use super::{
     Behind, Block, ByteEdge, Classes, Compiled, CompiledSize, Mark, Meter, NO_BLOCK, RuleFacts,
     leaves, thompson,
 };
+use crate::capacity::{PagedVec, ReserveMore};
 use crate::fsm::{Dfa, Edge};
 use crate::hash::{HashMap, HashSet};
 use crate::ids::Label;
+use crate::interner::InternIndex;
 use crate::ir::Expr;
-use crate::numbers::Numbers;
-use crate::room::{LeaveRoom, Pages};
 
 mod alike;
 mod counted;
@@ -157,7 +157,7 @@ pub(crate) struct Program {
     has_names: bool,
     /// Different for every program of the process: state ids mean something in one program only.
     serial: u64,
-    states: Pages<State, PAGE>,
+    states: PagedVec<State, PAGE>,
     sets: Vec<u32>,
     byte_edges: Vec<ByteEdge>,
     call_edges: Vec<(u32, u32)>,
@@ -166,7 +166,7 @@ pub(crate) struct Program {
     pub(crate) blocks: Vec<Block>,
     instances: Vec<Instance>,
     rules: Vec<Opened>,
-    known: Numbers,
+    known: InternIndex,
     /// By the number of what can be read from there: see [`super::residuals`].
     residuals: HashMap<u32, u32>,
     /// States of sets of members.
@@ -227,7 +227,7 @@ impl Program {
             has_names: false,
             compiled,
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
-            states: Pages::with_room(STATES),
+            states: PagedVec::with_capacity(STATES),
             sets: Vec::with_capacity(STATES * 2),
             byte_edges: Vec::with_capacity(STATES * 2),
             call_edges: Vec::with_capacity(STATES / 4),
@@ -235,7 +235,7 @@ impl Program {
             enter_edges: Vec::new(),
             blocks: Vec::new(),
             instances: Vec::new(),
-            known: Numbers::with_room(STATES),
+            known: InternIndex::with_capacity(STATES),
             residuals: HashMap::default(),
             members: Vec::new(),
             member_states: 0,
@@ -320,14 +320,14 @@ impl Program {
             + self.member_states * MemberStates::BYTES
     }
 
-    /// Makes room for more: see [`crate::room`].
-    pub(crate) fn leave_room(&mut self) {
-        self.states.leave_room();
-        self.sets.leave_room();
-        self.byte_edges.leave_room();
-        self.call_edges.leave_room();
-        self.instances.leave_room();
-        self.known.leave_room();
+    /// Makes room for more: see [`crate::capacity`].
+    pub(crate) fn reserve_more(&mut self) {
+        self.states.reserve_more();
+        self.sets.reserve_more();
+        self.byte_edges.reserve_more();
+        self.call_edges.reserve_more();
+        self.instances.reserve_more();
+        self.known.reserve_more();
     }
 
     /// Number of states so far.

@@ -407,7 +407,7 @@ impl Work<'_> {
             }
         }
         if self.is_needed() {
-            self.on_constraint(IndexState::leave_room);
+            self.on_constraint(IndexState::reserve_more);
             shadow.prepared = Some((epoch, budget.clone(), report.places));
         }
         Ok(())

@@ -13,13 +13,13 @@ use super::section::{Sections, Words};
 use super::set::TokenSet;
 use super::walk::{Stopped, Walk};
 use crate::cache::Cache;
+use crate::capacity::ReserveMore;
 use crate::compile::{CompileError, Compiled};
 use crate::fuel::OutOfFuel;
 use crate::hash::HashMap;
 use crate::ids::TokenId;
 use crate::limits::Limits;
 use crate::matcher::{ConfigId, DEAD, Exit, Item, Lengths, Naming, Parser, ParserLimit};
-use crate::room::LeaveRoom;
 use crate::switches::Switches;
 use crate::vocab::Vocabulary;
 
@@ -346,11 +346,11 @@ impl IndexState {
             + self.folds.bytes()
     }
 
-    /// Makes room for what texts still add: see [`crate::room`].
-    pub(crate) fn leave_room(&mut self) {
-        self.parser.leave_room();
-        self.masks.leave_room();
-        self.ahead.leave_room();
+    /// Makes room for what texts still add: see [`crate::capacity`].
+    pub(crate) fn reserve_more(&mut self) {
+        self.parser.reserve_more();
+        self.masks.reserve_more();
+        self.ahead.reserve_more();
     }
 
     /// Whether half of the memory for parser or masks is used.

@@ -14,10 +14,10 @@ use super::limit::ParserLimit;
 use super::meter::Rewritten;
 use super::parser::Parser;
 use super::store::{ConfigId, DEAD, FrameId, Has, Item};
+use crate::capacity::ReserveMore;
 use crate::compile::{EMPTY, Program};
 use crate::fsm::ByteSet;
 use crate::hash::{HashMap, HashSet, Seeded};
-use crate::room::LeaveRoom;
 
 const QUOTE: u8 = b'"';
 /// So many frames are searched without a table.
@@ -74,11 +74,11 @@ impl Names {
         }
     }
 
-    /// Makes room for more: see [`crate::room`].
-    pub(super) fn leave_room(&mut self) {
-        self.lists.leave_room();
-        self.ids.leave_room();
-        self.steps.leave_room();
+    /// Makes room for more: see [`crate::capacity`].
+    pub(super) fn reserve_more(&mut self) {
+        self.lists.reserve_more();
+        self.ids.reserve_more();
+        self.steps.reserve_more();
     }
 
     /// Memory held, in bytes, roughly.

@@ -18,12 +18,12 @@ use super::store::{
     BOTTOM, CONFIGS, ConfigId, DEAD, Done, FAR, FREE, FrameId, GATED, Item, ROOT, Store,
 };
 use super::transitions::Transitions;
+use crate::capacity::ReserveMore;
 use crate::compile::{Behind, Classes, Compiled, NO_BLOCK, Program};
 use crate::fsm::ByteSet;
 use crate::fuel;
 use crate::hash::HashMap;
 use crate::limits::Limits;
-use crate::room::LeaveRoom;
 use crate::switches::Switch;
 use crate::vocab::Vocabulary;
 
@@ -128,7 +128,7 @@ impl Parser {
             classes: compiled.classes.clone(),
             program: Program::new(compiled),
             store: Store::new(),
-            transitions: Transitions::with_room(CONFIGS),
+            transitions: Transitions::with_capacity(CONFIGS),
             special_steps: HashMap::default(),
             loops: Vec::new(),
             any: Vec::new(),
@@ -249,13 +249,13 @@ impl Parser {
         self.vocab.as_ref().map_or(0, |vocab| vocab.trie().len())
     }
 
-    /// Makes room for what texts still add: see [`crate::room`].
-    pub(crate) fn leave_room(&mut self) {
-        self.program.leave_room();
-        self.store.leave_room();
-        self.transitions.leave_room();
-        self.names.leave_room();
-        self.ticks.leave_room();
+    /// Makes room for what texts still add: see [`crate::capacity`].
+    pub(crate) fn reserve_more(&mut self) {
+        self.program.reserve_more();
+        self.store.reserve_more();
+        self.transitions.reserve_more();
+        self.names.reserve_more();
+        self.ticks.reserve_more();
     }
 
     /// Whether the memory budget is used up and [`Parser::clear`] is due.

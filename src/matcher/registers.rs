@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use super::place::{Number, Place, Places};
 use super::value::Value;
+use crate::capacity::ReserveMore;
 use crate::compile::{EMPTY, NONE};
 use crate::fsm::ByteSet;
 use crate::hash::HashMap;
-use crate::room::LeaveRoom;
 
 /// One more element may end; a second end does not happen. Nothing is compared.
 pub(crate) const ONE_END: u32 = 2;
@@ -132,14 +132,14 @@ impl Registers {
         }
     }
 
-    /// Makes room for more: see [`crate::room`].
-    pub(super) fn leave_room(&mut self) {
-        self.texts.leave_room();
-        self.text_ids.leave_room();
-        self.sets.leave_room();
-        self.set_ids.leave_room();
-        self.registers.leave_room();
-        self.ids.leave_room();
+    /// Makes room for more: see [`crate::capacity`].
+    pub(super) fn reserve_more(&mut self) {
+        self.texts.reserve_more();
+        self.text_ids.reserve_more();
+        self.sets.reserve_more();
+        self.set_ids.reserve_more();
+        self.registers.reserve_more();
+        self.ids.reserve_more();
     }
 
     /// Memory held, in bytes, roughly.

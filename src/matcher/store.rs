@@ -8,12 +8,12 @@
 use std::hash::{Hash, Hasher};
 
 use super::registers::Registers;
+use crate::capacity::ReserveMore;
 use crate::compile::{Behind, Program, Role};
 use crate::hash::{Seeded, hasher};
 use crate::ids::Label;
+use crate::interner::InternIndex;
 use crate::matcher::Exit;
-use crate::numbers::Numbers;
-use crate::room::LeaveRoom;
 
 /// An interned configuration.
 pub(crate) type ConfigId = u32;
@@ -201,8 +201,8 @@ pub(crate) struct Store {
     arena: Vec<Item>,
     frames: Vec<Frame>,
     configs: Vec<Config>,
-    frame_ids: Numbers,
-    config_ids: Numbers,
+    frame_ids: InternIndex,
+    config_ids: InternIndex,
     /// Frames of left-recursive components, by their key.
     groups: hashbrown::HashMap<Box<[u32]>, FrameId, Seeded>,
     group_bytes: usize,
@@ -229,8 +229,8 @@ impl Store {
             arena: Vec::with_capacity(CONFIGS * 2),
             frames,
             configs: Vec::with_capacity(CONFIGS),
-            frame_ids: Numbers::with_room(FRAMES),
-            config_ids: Numbers::with_room(CONFIGS),
+            frame_ids: InternIndex::with_capacity(FRAMES),
+            config_ids: InternIndex::with_capacity(CONFIGS),
             groups: hashbrown::HashMap::default(),
             group_bytes: 0,
             registers: Registers::new(),
@@ -249,14 +249,14 @@ impl Store {
             + self.registers.bytes()
     }
 
-    /// Makes room for more: see [`crate::room`].
-    pub(crate) fn leave_room(&mut self) {
-        self.arena.leave_room();
-        self.frames.leave_room();
-        self.configs.leave_room();
-        self.frame_ids.leave_room();
-        self.config_ids.leave_room();
-        self.registers.leave_room();
+    /// Makes room for more: see [`crate::capacity`].
+    pub(crate) fn reserve_more(&mut self) {
+        self.arena.reserve_more();
+        self.frames.reserve_more();
+        self.configs.reserve_more();
+        self.frame_ids.reserve_more();
+        self.config_ids.reserve_more();
+        self.registers.reserve_more();
     }
 
     /// How many configurations there are.

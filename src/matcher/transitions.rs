@@ -3,8 +3,8 @@
 use std::ops::RangeInclusive;
 
 use super::store::{ConfigId, DEAD};
+use crate::capacity::{PagedVec, ReserveMore};
 use crate::fsm::ByteSet;
-use crate::room::{LeaveRoom, Pages};
 use crate::switches::Switch;
 
 /// Not known.
@@ -42,16 +42,16 @@ fn ones(row: u32) -> RangeInclusive<u8> {
 pub(super) struct Transitions {
     switch: Switch,
     known: Vec<Known>,
-    rows: Pages<ConfigId, PAGE>,
+    rows: PagedVec<ConfigId, PAGE>,
     reads: Vec<ByteSet>,
 }
 
 impl Transitions {
     /// None yet, and room for those of some configurations.
-    pub(super) fn with_room(configs: usize) -> Transitions {
+    pub(super) fn with_capacity(configs: usize) -> Transitions {
         Transitions {
             known: Vec::with_capacity(configs),
-            rows: Pages::with_room(configs),
+            rows: PagedVec::with_capacity(configs),
             reads: Vec::with_capacity(configs / 8),
             ..Transitions::default()
         }
@@ -132,11 +132,11 @@ impl Transitions {
         self.rows.clear();
     }
 
-    /// Makes room for more: see [`crate::room`].
-    pub(super) fn leave_room(&mut self) {
-        self.known.leave_room();
-        self.reads.leave_room();
-        self.rows.leave_room();
+    /// Makes room for more: see [`crate::capacity`].
+    pub(super) fn reserve_more(&mut self) {
+        self.known.reserve_more();
+        self.reads.reserve_more();
+        self.rows.reserve_more();
     }
 
     /// Memory held, in bytes, roughly.

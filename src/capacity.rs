@@ -1,57 +1,63 @@
-//! Room left in lists and tables whose entries come one by one, so that no token waits until the allocator has moved what is there: where much
-//! has been dropped shortly before, that is many times what the token costs.
+//! Pre-reserved capacity of growing lists and tables, so that the decode path seldom reallocates.
+//!
+//! Lists of configurations and masks grow one entry at a time. Where much memory was freed shortly
+//! before, one reallocation costs many times what a token costs. So capacity is reserved between
+//! tokens ([`ReserveMore`]), and long lists grow by pages that never move ([`PagedVec`]).
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
 use std::ops::{Index, IndexMut, RangeInclusive};
 
-/// Least entries there is to be room for.
+/// Fewest entries to reserve.
 const LEAST: usize = 64;
 
-/// What room can be left in.
-pub(crate) trait LeaveRoom {
-    /// Makes room for a quarter more, and for some where there are few. Cost: nothing where there is that room, else as much as copying what is there.
-    fn leave_room(&mut self);
+/// Containers whose capacity can be reserved ahead of use.
+pub(crate) trait ReserveMore {
+    /// Reserves capacity for a quarter more entries, and for at least 64.
+    ///
+    /// Cost: nothing if that capacity is there, else one copy of the content.
+    fn reserve_more(&mut self);
 }
 
-/// So many entries more for what has so many.
-pub(crate) fn more(len: usize) -> usize {
+/// How many entries to reserve for a container of `len` entries.
+pub(crate) fn growth(len: usize) -> usize {
     (len / 4).max(LEAST)
 }
 
-impl<T> LeaveRoom for Vec<T> {
-    fn leave_room(&mut self) {
-        self.reserve(more(self.len()));
+impl<T> ReserveMore for Vec<T> {
+    fn reserve_more(&mut self) {
+        self.reserve(growth(self.len()));
     }
 }
 
-impl<K: Eq + Hash, V, S: BuildHasher> LeaveRoom for HashMap<K, V, S> {
-    fn leave_room(&mut self) {
-        self.reserve(more(self.len()));
+impl<K: Eq + Hash, V, S: BuildHasher> ReserveMore for HashMap<K, V, S> {
+    fn reserve_more(&mut self) {
+        self.reserve(growth(self.len()));
     }
 }
 
-/// A list whose entries stay where they are once there are more than a page of them: what comes then comes on a page of its own. A list of
-/// megabytes that doubles is moved at once, and one token waits for all of it. Cost on the first page: as a [`Vec`].
+/// A list of fixed-size pages. Entries beyond the first page never move when the list grows: a list
+/// of megabytes that doubled would be copied at once, while one token waits. On the first page it
+/// costs as much as a [`Vec`].
 #[derive(Clone, Debug)]
-pub(crate) struct Pages<T, const PAGE: usize> {
+pub(crate) struct PagedVec<T, const PAGE: usize> {
     first: Vec<T>,
     others: Vec<Vec<T>>,
 }
 
-impl<T, const PAGE: usize> Default for Pages<T, PAGE> {
+impl<T, const PAGE: usize> Default for PagedVec<T, PAGE> {
     fn default() -> Self {
-        Pages::with_room(0)
+        PagedVec::with_capacity(0)
     }
 }
 
-impl<T, const PAGE: usize> Pages<T, PAGE> {
-    /// Nothing yet, and room for so many, at most a page.
-    pub(crate) fn with_room(entries: usize) -> Self {
-        Pages { first: Vec::with_capacity(entries.min(PAGE)), others: Vec::new() }
+impl<T, const PAGE: usize> PagedVec<T, PAGE> {
+    /// An empty list with capacity for `entries`, at most for a page.
+    pub(crate) fn with_capacity(entries: usize) -> Self {
+        PagedVec { first: Vec::with_capacity(entries.min(PAGE)), others: Vec::new() }
     }
 
-    /// Entries, and those that are left out where a run would not have fitted on a page.
+    /// The number of entries, padding at the end of pages included.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.others.last().map_or(self.first.len(), |page| self.others.len() * PAGE + page.len())
@@ -66,7 +72,7 @@ impl<T, const PAGE: usize> Pages<T, PAGE> {
         &self.others[at / PAGE - 1][at % PAGE]
     }
 
-    /// A run that was pushed, or a part of it.
+    /// A pushed run, or a part of it.
     pub(crate) fn run_mut(&mut self, range: RangeInclusive<usize>) -> &mut [T] {
         let (from, to) = range.into_inner();
         match from / PAGE {
@@ -81,14 +87,14 @@ impl<T, const PAGE: usize> Pages<T, PAGE> {
     }
 }
 
-impl<T: Clone, const PAGE: usize> Pages<T, PAGE> {
-    /// The page where there is place for some.
+impl<T: Clone, const PAGE: usize> PagedVec<T, PAGE> {
+    /// The last page if `entries` fit on it, else a new one.
     fn open(&mut self, entries: usize) -> &mut Vec<T> {
         let last = self.last();
         let rest = PAGE - last.len();
         if rest < entries {
-            let left_out = last[last.len() - 1].clone();
-            last.resize(PAGE, left_out);
+            let padding = last[last.len() - 1].clone();
+            last.resize(PAGE, padding);
             self.others.push(Vec::with_capacity(PAGE));
         }
         self.last()
@@ -99,7 +105,8 @@ impl<T: Clone, const PAGE: usize> Pages<T, PAGE> {
         self.open(1).push(entry);
     }
 
-    /// Adds an entry so many times, one beside the other; at most a page of them. Returns where they begin.
+    /// Adds `count` copies of an entry on one page and returns the index of the first. `count` is at
+    /// most the size of a page.
     pub(crate) fn push_run(&mut self, entry: T, count: usize) -> usize {
         debug_assert!(count <= PAGE);
         let page = self.open(count);
@@ -108,7 +115,7 @@ impl<T: Clone, const PAGE: usize> Pages<T, PAGE> {
     }
 }
 
-impl<T, const PAGE: usize> Index<usize> for Pages<T, PAGE> {
+impl<T, const PAGE: usize> Index<usize> for PagedVec<T, PAGE> {
     type Output = T;
 
     #[inline]
@@ -120,18 +127,18 @@ impl<T, const PAGE: usize> Index<usize> for Pages<T, PAGE> {
     }
 }
 
-impl<T, const PAGE: usize> IndexMut<usize> for Pages<T, PAGE> {
+impl<T, const PAGE: usize> IndexMut<usize> for PagedVec<T, PAGE> {
     #[inline]
     fn index_mut(&mut self, at: usize) -> &mut T {
         &mut self.run_mut(at..=at)[0]
     }
 }
 
-impl<T, const PAGE: usize> LeaveRoom for Pages<T, PAGE> {
-    fn leave_room(&mut self) {
-        let more = more(self.len());
+impl<T, const PAGE: usize> ReserveMore for PagedVec<T, PAGE> {
+    fn reserve_more(&mut self) {
+        let growth = growth(self.len());
         let page = self.last();
-        page.reserve(more.min(PAGE - page.len()));
+        page.reserve(growth.min(PAGE - page.len()));
     }
 }
 
@@ -140,8 +147,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_are_beside_each_other_and_nothing_is_lost_between_pages() {
-        let mut pages = Pages::<u32, 8>::with_room(2);
+    fn runs_are_contiguous_and_kept_across_pages() {
+        let mut pages = PagedVec::<u32, 8>::with_capacity(2);
         let mut expected = Vec::new();
         for (entry, count) in (0..).zip([3, 4, 2, 8, 1, 5, 8, 7]) {
             let at = pages.push_run(entry, count);
@@ -157,7 +164,7 @@ mod tests {
         pages.clear();
         assert_eq!(pages.len(), 0);
         assert_eq!(pages.push_run(1, 8), 0);
-        pages.leave_room();
+        pages.reserve_more();
         pages.push(2);
         assert_eq!((pages.len(), pages[8]), (9, 2));
     }
