@@ -1,0 +1,103 @@
+//! One name for one thing: type names are unique in a crate, and documents name what exists.
+
+use std::collections::BTreeMap;
+
+use super::{code, files, read, relative, root};
+
+/// Names of types that conventionally repeat.
+const CONVENTIONAL: &[&str] = &[
+    "Builder", "Config", "Cursor", "Error", "Iter", "Node", "Options", "Parser", "Scratch", "Token",
+];
+
+/// The folders of sources, a crate each.
+const CRATES: &[&str] = &[
+    "src",
+    "adapters/candle/src",
+    "adapters/formats/src",
+    "adapters/hf-tokenizers/src",
+    "adapters/mistralrs/src",
+    "cli/src",
+    "server/src",
+];
+
+/// The name that a line defines as a type: a structure, an enumeration or a trait.
+fn defined_type(line: &str) -> Option<&str> {
+    let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub"));
+    let kind = words.next()?;
+    let name = words.next()?;
+    let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
+    (["struct", "enum", "trait", "union"].contains(&kind) && end > 0).then(|| &name[..end])
+}
+
+#[test]
+fn type_names_are_unique_in_a_crate() {
+    let mut repeated = Vec::new();
+    for folder in CRATES {
+        let mut defined: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for path in files(folder, &["rs"]) {
+            let name = relative(&path);
+            if name.ends_with("/tests.rs") || name.contains("/tests/") {
+                continue;
+            }
+            for line in code(&read(&path)) {
+                if let Some(defined_name) = defined_type(line) {
+                    defined.entry(defined_name.to_owned()).or_default().push(name.clone());
+                }
+            }
+        }
+        assert!(defined.len() > 5, "only {} types were found in {folder}", defined.len());
+        let of_several = defined.into_iter().filter(|(_, places)| places.len() > 1);
+        repeated.extend(of_several.filter(|(name, _)| !CONVENTIONAL.contains(&name.as_str())));
+    }
+    assert!(repeated.is_empty(), "types with the name of another one: {repeated:#?}");
+}
+
+#[test]
+fn type_definitions_are_seen() {
+    let lines = [
+        "pub(crate) struct A<T> {",
+        "enum B {",
+        "pub trait C: D {",
+        "pub struct E;",
+        "struct F(u32);",
+    ];
+    assert_eq!(lines.map(defined_type), ["A", "B", "C", "E", "F"].map(Some));
+    assert_eq!(["let structure = 1;", "impl A {", "fn enum_of() {"].map(defined_type), [None; 3]);
+}
+
+/// Texts in backticks.
+fn quoted(text: &str) -> Vec<&str> {
+    let outside_of_programs = text.split("```").step_by(2);
+    outside_of_programs.flat_map(|part| part.split('`').skip(1).step_by(2)).collect()
+}
+
+#[test]
+fn documents_name_what_exists() {
+    let sources: Vec<String> = files("", &["rs"]).iter().map(|path| read(path)).collect();
+    let mut documents = files("docs/internals", &["md"]);
+    documents.push(root().join("ARCHITECTURE.md"));
+    let (mut wrong, mut named) = (Vec::new(), 0);
+    for path in documents {
+        let (document, text) = (relative(&path), read(&path));
+        for quote in quoted(&text) {
+            let missing = if let Some((owner, item)) = quote.split_once("::")
+                && owner.starts_with(char::is_uppercase)
+                && item.chars().all(|c| c.is_alphanumeric() || c == '_')
+            {
+                let (function, variant) =
+                    (format!("fn {item}"), item.starts_with(char::is_uppercase));
+                !variant && !sources.iter().any(|source| source.contains(&function))
+            } else if quote.contains('/') && (quote.ends_with(".rs") || quote.ends_with('/')) {
+                !quote.contains(['{', '*', ' ', 'N']) && !root().join(quote).exists()
+            } else {
+                continue;
+            };
+            named += 1;
+            if missing {
+                wrong.push(format!("{document}: `{quote}`"));
+            }
+        }
+    }
+    assert!(named > 40, "only {named} names were found");
+    assert!(wrong.is_empty(), "names of nothing: {wrong:#?}");
+}

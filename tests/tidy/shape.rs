@@ -1,0 +1,268 @@
+//! The shape of files: line lengths, sizes of functions and structures, circles of imports.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{code, files, read, relative};
+
+/// Most columns of a line.
+const MAX_COLUMNS: usize = 100;
+/// Most lines of code of a function, and how many functions are longer. That number only falls.
+const MAX_FUNCTION_LINES: usize = 60;
+const LONG_FUNCTIONS: usize = 60;
+/// Most fields of a structure, and how many structures have more. That number only falls.
+const MAX_FIELDS: usize = 12;
+const WIDE_STRUCTURES: usize = 26;
+/// How many files of the engine import each other in a circle, parents and children apart. That
+/// number only falls.
+const FILES_IN_CIRCLES: usize = 53;
+
+/// Folders whose functions and structures are measured.
+const MEASURED: &[&str] = &["src", "adapters", "cli/src", "server/src"];
+
+fn is_test(name: &str) -> bool {
+    name.ends_with("/tests.rs") || name.contains("/tests/")
+}
+
+#[test]
+fn lines_have_at_most_100_columns() {
+    let mut long = Vec::new();
+    for path in files("", &["rs", "md", "toml"]) {
+        let (name, text) = (relative(&path), read(&path));
+        let data = name.ends_with(".toml") || name.contains("/vendor/");
+        for (i, line) in text.lines().enumerate() {
+            if line.chars().count() > MAX_COLUMNS && !may_be_long(line, data) {
+                long.push(format!("{name}:{}", i + 1));
+            }
+        }
+    }
+    assert!(long.is_empty(), "{} lines over {MAX_COLUMNS} columns: {long:#?}", long.len());
+}
+
+/// Rows of tables, links, data, and texts that cannot be broken.
+fn may_be_long(line: &str, data: bool) -> bool {
+    let trimmed = line.trim_start();
+    let comment = trimmed.starts_with("//") || trimmed.starts_with('#');
+    if comment {
+        // Tables within documentation comments, and addresses.
+        return trimmed.trim_start_matches(['/', '!', ' ']).starts_with('|')
+            || line.contains("://");
+    }
+    data || trimmed.starts_with('|') || trimmed.contains("://") || has_long_text(trimmed)
+}
+
+/// Whether a line of code has a text of more than 40 characters, or continues one.
+fn has_long_text(line: &str) -> bool {
+    let quotes: Vec<usize> = line.match_indices('"').map(|(at, _)| at).collect();
+    quotes
+        .first()
+        .zip(quotes.last())
+        .is_some_and(|(first, last)| last - first > 40 || quotes.len() == 1)
+        || line.starts_with(['{', '<', '\\'])
+}
+
+/// The items that begin with a line of this form, each with the lines of code up to its end.
+fn items<'a>(text: &'a str, begins: impl Fn(&str) -> bool) -> Vec<(&'a str, Vec<&'a str>)> {
+    let code = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or(text);
+    let lines: Vec<&str> = code.lines().collect();
+    let mut out = Vec::new();
+    for (i, line) in lines.iter().enumerate() {
+        let trimmed = line.trim_start();
+        if !begins(trimmed) || trimmed.ends_with([';', '}']) {
+            continue;
+        }
+        let end = format!("{}}}", &line[..line.len() - trimmed.len()]);
+        let body = lines[i..].iter().take_while(|line| !line.starts_with(&end));
+        let is_code = |line: &&&str| {
+            let line = line.trim_start();
+            !line.is_empty() && !line.starts_with("//")
+        };
+        out.push((trimmed, body.filter(is_code).copied().collect()));
+    }
+    out
+}
+
+/// A line without its visibility.
+fn bare(line: &str) -> &str {
+    match line.strip_prefix("pub") {
+        Some(rest) => rest.trim_start_matches(|c: char| !c.is_whitespace()).trim_start(),
+        None => line,
+    }
+}
+
+#[test]
+fn functions_and_structures_are_small() {
+    let (mut long, mut wide, mut seen) = (Vec::new(), Vec::new(), 0);
+    for path in MEASURED.iter().flat_map(|folder| files(folder, &["rs"])) {
+        let (name, text) = (relative(&path), read(&path));
+        if is_test(&name) {
+            continue;
+        }
+        let function = |line: &str| {
+            let line = bare(line);
+            ["fn ", "async fn ", "const fn ", "unsafe fn "]
+                .iter()
+                .any(|head| line.starts_with(head))
+        };
+        for (head, body) in items(&text, function) {
+            seen += 1;
+            // The closing brace is a line, too.
+            if body.len() + 1 > MAX_FUNCTION_LINES {
+                long.push(format!("{name}: {head} ({})", body.len() + 1));
+            }
+        }
+        for (head, body) in items(&text, |line| bare(line).starts_with("struct ")) {
+            let fields = body.iter().skip(1).filter(|line| {
+                let field = bare(line.trim_start()).split(':').next().unwrap_or_default();
+                line.contains(": ") && field.chars().all(|c| c.is_alphanumeric() || c == '_')
+            });
+            if fields.clone().count() > MAX_FIELDS {
+                wide.push(format!("{name}: {head} ({})", fields.count()));
+            }
+        }
+    }
+    assert!(seen > 2_000, "only {seen} functions were found");
+    assert!(long.len() <= LONG_FUNCTIONS, "{} long functions: {long:#?}", long.len());
+    assert!(wide.len() <= WIDE_STRUCTURES, "{} wide structures: {wide:#?}", wide.len());
+}
+
+type Module = Vec<String>;
+
+/// The paths that a use tree names.
+fn expand(prefix: &str, tree: &str, out: &mut Vec<String>) {
+    let (mut depth, mut from) = (0, 0);
+    let mut parts = Vec::new();
+    for (at, c) in tree.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                parts.push(&tree[from..at]);
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&tree[from..]);
+    for part in parts.into_iter().map(str::trim).filter(|part| !part.is_empty()) {
+        match part.split_once('{') {
+            Some((head, rest)) => {
+                let inner = rest.rsplit_once('}').map_or(rest, |(inner, _)| inner);
+                expand(&format!("{prefix}{head}"), inner, out);
+            }
+            None => out.push(format!("{prefix}{}", part.split(" as ").next().unwrap_or(part))),
+        }
+    }
+}
+
+/// All paths that begin with `crate`, `super` or `self`, and all that are imported.
+fn paths(text: &str) -> Vec<String> {
+    let lines: Vec<&str> = code(text).map(|line| line.split("//").next().unwrap_or(line)).collect();
+    let (text, mut out) = (lines.join(" "), Vec::new());
+    let uses = text
+        .match_indices("use ")
+        .filter(|(at, _)| !text[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '_'));
+    for (at, word) in uses {
+        let tree = text[at + word.len()..].split(';').next().unwrap_or_default();
+        expand("", tree, &mut out);
+    }
+    for head in ["crate::", "super::", "self::"] {
+        for (at, _) in text.match_indices(head) {
+            let path = text[at..].split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
+            out.push(path.into_iter().next().unwrap_or_default().trim_end_matches(':').to_owned());
+        }
+    }
+    out
+}
+
+/// The module a path leads to from another one, as far as modules are files.
+fn target(from: &Module, path: &str, modules: &BTreeMap<Module, String>) -> Option<Module> {
+    let mut names = path.split("::").map(str::trim).peekable();
+    let mut at = match *names.peek()? {
+        "crate" => Module::new(),
+        "super" | "self" => from.clone(),
+        name => {
+            let child: Module = from.iter().cloned().chain([name.to_owned()]).collect();
+            return modules.contains_key(&child).then_some(child);
+        }
+    };
+    while let Some(name) = names.next_if(|name| ["crate", "super", "self"].contains(name)) {
+        if name == "super" {
+            at.pop();
+        }
+    }
+    for name in names {
+        at.push(name.to_owned());
+        if !modules.contains_key(&at) {
+            at.pop();
+            break;
+        }
+    }
+    modules.contains_key(&at).then_some(at)
+}
+
+/// Files of a crate that are in a circle: each imports the next, parents and children apart.
+fn files_in_circles(folder: &str) -> Vec<String> {
+    let mut modules: BTreeMap<Module, String> = BTreeMap::new();
+    for path in files(folder, &["rs"]) {
+        let name = relative(&path);
+        let inside = name.strip_prefix(folder).unwrap_or(&name).trim_matches('/').to_owned();
+        let mut module: Module =
+            inside.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
+        if module.iter().any(|part| part == "tests") {
+            continue;
+        }
+        if module.last().is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str())) {
+            module.pop();
+        }
+        modules.insert(module, read(&path));
+    }
+    let related = |a: &Module, b: &Module| a.starts_with(b) || b.starts_with(a);
+    let edges: BTreeMap<&Module, BTreeSet<Module>> = modules
+        .iter()
+        .map(|(module, text)| {
+            let targets =
+                paths(text).into_iter().filter_map(|path| target(module, &path, &modules));
+            (module, targets.filter(|to| !related(module, to)).collect())
+        })
+        .collect();
+    let reachable = |from: &Module| {
+        let (mut seen, mut todo) = (BTreeSet::new(), vec![from.clone()]);
+        while let Some(next) = todo.pop() {
+            for to in &edges[&next] {
+                if seen.insert(to.clone()) {
+                    todo.push(to.clone());
+                }
+            }
+        }
+        seen
+    };
+    modules
+        .keys()
+        .filter(|module| reachable(module).contains(*module))
+        .map(|m| m.join("/"))
+        .collect()
+}
+
+#[test]
+fn files_form_few_circles() {
+    let circular = files_in_circles("src");
+    assert!(
+        circular.len() <= FILES_IN_CIRCLES,
+        "{} files import each other in circles: {circular:#?}",
+        circular.len()
+    );
+}
+
+#[test]
+fn imports_are_resolved() {
+    let mut found = paths("use a::{b, c::{d as e}};\nlet x = super::f::g(crate::h);\n// use not;");
+    found.sort();
+    assert_eq!(found, ["a::b", "a::c::d", "crate::h", "super::f::g"]);
+    let module = |path: &str| path.split('/').map(str::to_owned).collect::<Module>();
+    let known = ["x", "x/y", "x/z"].map(|path| (module(path), String::new()));
+    let known = BTreeMap::from(known);
+    assert_eq!(target(&module("x/y"), "super::z::T", &known), Some(module("x/z")));
+    assert_eq!(target(&module("x/y"), "crate::x::f", &known), Some(module("x")));
+    assert_eq!(target(&module("x"), "y::T", &known), Some(module("x/y")));
+    assert_eq!(target(&module("x/y"), "std::fmt", &known), None);
+}
