@@ -1,11 +1,14 @@
-//! Vocabularies: which keywords a metaschema that is at hand gives a meaning. The keywords of others are annotations.
+//! Vocabularies (`$vocabulary`): the keywords that a custom metaschema enables. All other keywords
+//! are annotations. Read step of the pipeline, see the [module](super).
+//!
+//! The metaschema must be in the registry; without it, a schema has the standard vocabularies.
 
-use super::Dialect as Draft;
+use super::Dialect;
 use super::doc::{Doc, LocId};
 use super::normalize::Normalizer;
 use crate::spec::json::Json;
 
-/// A set of vocabularies, as far as they have keywords that assert something.
+/// A set of vocabularies, of those whose keywords constrain values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Vocabularies(u8);
 
@@ -16,13 +19,14 @@ const FORMAT: u8 = 8;
 const ASSERTION: u8 = 16;
 
 impl Vocabularies {
-    /// Those of a dialect of JSON Schema itself.
+    /// The vocabularies of the standard dialects.
     pub(super) const STANDARD: Vocabularies =
         Vocabularies(APPLICATOR | UNEVALUATED | VALIDATION | FORMAT);
 
-    /// Whether a keyword has its meaning.
-    pub(super) fn have(self, keyword: &str) -> bool {
-        let of = match keyword {
+    /// Whether a vocabulary of the set defines the keyword. Keywords of no vocabulary count as
+    /// defined.
+    pub(super) fn include(self, keyword: &str) -> bool {
+        let defined_by = match keyword {
             "prefixItems"
             | "items"
             | "additionalItems"
@@ -45,20 +49,20 @@ impl Vocabularies {
             "format" => FORMAT | ASSERTION,
             _ => return true,
         };
-        self.0 & of != 0
+        self.0 & defined_by != 0
     }
 
-    /// Whether formats are asserted whatever the options say, and unknown ones refused.
+    /// Whether formats are asserted whatever the options say, and unknown formats are refused.
     pub(super) fn assert_formats(self) -> bool {
         self.0 & ASSERTION != 0
     }
 }
 
-/// What a vocabulary of JSON Schema's has; `None` for one that is not known.
-fn known(uri: &str) -> Option<u8> {
-    let (draft, name) =
+/// The bits of a standard vocabulary; `None` for an unknown one.
+fn standard_vocabulary(uri: &str) -> Option<u8> {
+    let (dialect, name) =
         uri.strip_prefix("https://json-schema.org/draft/")?.split_once("/vocab/")?;
-    Some(match (draft, name) {
+    Some(match (dialect, name) {
         ("2019-09" | "2020-12", "core" | "meta-data" | "content") => 0,
         ("2019-09", "applicator") => APPLICATOR | UNEVALUATED,
         ("2020-12", "applicator") => APPLICATOR,
@@ -71,24 +75,27 @@ fn known(uri: &str) -> Option<u8> {
 }
 
 impl<'a> Doc<'a> {
-    /// What the metaschema that a schema names says, if it is at hand and says something.
-    fn declared(&self, uri: &Json) -> Option<&'a Json> {
+    /// The `$vocabulary` of the metaschema with this URI, if the registry has it.
+    fn declared_vocabularies(&self, uri: &Json) -> Option<&'a Json> {
         let uri = uri.as_str()?;
-        let (_, metaschema) = self.remotes.get(uri.strip_suffix('#').unwrap_or(uri))?;
+        let (_, metaschema) = self.registry.get(uri.strip_suffix('#').unwrap_or(uri))?;
         metaschema.get("$vocabulary")
     }
 
-    /// The vocabularies of a resource of this dialect.
+    /// The vocabularies of a schema resource of this dialect; `inherited` if it has no `$schema`.
     pub(super) fn vocabularies_of(
         &self,
         json: &Json,
-        draft: Draft,
+        dialect: Dialect,
         inherited: Vocabularies,
     ) -> Vocabularies {
         let Some(uri) = json.get("$schema") else { return inherited };
-        match self.declared(uri).and_then(Json::as_object) {
-            Some(declared) if draft >= Draft::Draft201909 => Vocabularies(
-                declared.iter().filter_map(|(uri, _)| known(uri)).fold(0, |all, one| all | one),
+        match self.declared_vocabularies(uri).and_then(Json::as_object) {
+            Some(declared) if dialect >= Dialect::Draft201909 => Vocabularies(
+                declared
+                    .iter()
+                    .filter_map(|(uri, _)| standard_vocabulary(uri))
+                    .fold(0, |all, one| all | one),
             ),
             _ => Vocabularies::STANDARD,
         }
@@ -96,17 +103,19 @@ impl<'a> Doc<'a> {
 }
 
 impl Normalizer<'_> {
-    /// Refuses what a metaschema requires and nobody here knows.
-    pub(super) fn dialect(&mut self, loc: LocId, uri: &Json) {
-        let declared = self.doc.declared(uri).and_then(Json::as_object);
+    /// Refuses a metaschema that requires an unknown vocabulary.
+    pub(super) fn check_required_vocabularies(&mut self, loc: LocId, uri: &Json) {
+        let declared = self.doc.declared_vocabularies(uri).and_then(Json::as_object);
         let required = declared.into_iter().flat_map(|declared| declared.iter());
         let unknown: Vec<&str> = required
-            .filter(|(uri, value)| **value == Json::Bool(true) && known(uri).is_none())
-            .map(|(u, _)| u)
+            .filter(|(uri, value)| {
+                **value == Json::Bool(true) && standard_vocabulary(uri).is_none()
+            })
+            .map(|(uri, _)| uri)
             .collect();
         for vocabulary in unknown {
             let what =
-                format!("the metaschema requires the vocabulary {vocabulary}, which is not known");
+                format!("the metaschema requires the vocabulary {vocabulary}, which is unknown");
             self.unsupported(loc, "$schema", what);
         }
     }
