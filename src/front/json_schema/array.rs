@@ -8,6 +8,7 @@
 
 use super::SchemaErrorReason as Reason;
 use super::doc::LocId;
+use super::eval::EMPTINESS_DEPTH;
 use super::facets::{ArrayFacets, Contains, TypeSet};
 use super::lower::SchemaLowering;
 use super::normalize::Locs;
@@ -23,11 +24,11 @@ const MAX_CONTAINS: usize = 5;
 
 /// Whether the elements of a counted array are compared with each other (`uniqueItems`).
 pub(super) enum Comparison<'f> {
-    /// They are not.
+    /// Not compared.
     None,
-    /// They are.
+    /// Compared by the parser.
     Compared,
-    /// They are. Set the flag if some element has few possible values.
+    /// Compared by the parser. The flag is set if some element has few possible values.
     CheckFew(&'f mut bool),
 }
 
@@ -228,32 +229,7 @@ impl<'a> SchemaLowering<'a, '_> {
         loc: LocId,
         elements: &[Vec<&'a Json>],
     ) -> Expr {
-        let mut ids: HashMap<String, usize> = HashMap::default();
-        let mut values: Vec<(Expr, Vec<bool>)> = Vec::new();
-        let mut positions: Vec<Vec<usize>> = Vec::new();
-        for values_here in elements {
-            let mut position = Vec::new();
-            for value in values_here {
-                let key = super::facets::canonical(value);
-                let id = match ids.get(&key) {
-                    Some(&id) => id,
-                    None => {
-                        let spelling = self.lower_constant(value);
-                        let spelling = Expr::Ref(self.rule("element".into(), spelling));
-                        let hits = facets.contains.iter().map(|c| c.schema).collect::<Vec<_>>();
-                        let hits =
-                            hits.into_iter().map(|c| self.norm.satisfies(vec![c], value)).collect();
-                        values.push((spelling, hits));
-                        ids.insert(key, values.len() - 1);
-                        values.len() - 1
-                    }
-                };
-                if !position.contains(&id) {
-                    position.push(id);
-                }
-            }
-            positions.push(position);
-        }
+        let (values, positions) = self.intern_elements(facets, elements);
         let max_len = facets.max.map_or(values.len(), |max| values.len().min(max as usize));
         if values.len() > 64 {
             return self.report_limit(loc, format!("`uniqueItems` over {} values", values.len()));
@@ -298,6 +274,42 @@ impl<'a> SchemaLowering<'a, '_> {
             }
         }
         Expr::Graph(Box::new(builder.graph))
+    }
+
+    /// The distinct values of all positions, and for each position the indices of its values. A
+    /// value is its spelling, and whether it satisfies each `contains`.
+    fn intern_elements(
+        &mut self,
+        facets: &ArrayFacets,
+        elements: &[Vec<&'a Json>],
+    ) -> (Vec<(Expr, Vec<bool>)>, Vec<Vec<usize>>) {
+        let mut ids: HashMap<String, usize> = HashMap::default();
+        let mut values: Vec<(Expr, Vec<bool>)> = Vec::new();
+        let mut positions: Vec<Vec<usize>> = Vec::new();
+        for values_here in elements {
+            let mut position = Vec::new();
+            for value in values_here {
+                let key = super::facets::canonical(value);
+                let id = match ids.get(&key) {
+                    Some(&id) => id,
+                    None => {
+                        let spelling = self.lower_constant(value);
+                        let spelling = Expr::Ref(self.rule("element".into(), spelling));
+                        let hits = facets.contains.iter().map(|c| c.schema).collect::<Vec<_>>();
+                        let hits =
+                            hits.into_iter().map(|c| self.norm.satisfies(vec![c], value)).collect();
+                        values.push((spelling, hits));
+                        ids.insert(key, values.len() - 1);
+                        values.len() - 1
+                    }
+                };
+                if !position.contains(&id) {
+                    position.push(id);
+                }
+            }
+            positions.push(position);
+        }
+        (values, positions)
     }
 }
 
@@ -365,7 +377,7 @@ impl<'a> super::normalize::Normalizer<'a> {
                         SCALARS.iter().filter(|value| facets.types.meets(TypeSet::of(value))),
                     );
                 }
-                None if self.is_empty(facets, 4) => {}
+                None if self.is_empty(facets, EMPTINESS_DEPTH) => {}
                 None => return None,
             }
         }

@@ -12,6 +12,9 @@ use super::facets::{ArrayFacets, Facets, NameTest, ObjectFacets, StringFacets, T
 use super::normalize::{Locs, Normalizer};
 use crate::spec::json::{Json, Object};
 
+/// How many levels of members and elements are searched to find that no value satisfies facets.
+pub(super) const EMPTINESS_DEPTH: usize = 4;
+
 impl<'a> Normalizer<'a> {
     /// Whether a value satisfies all facets except `values`. Keywords that are not enforced are
     /// reported if they constrain the value.

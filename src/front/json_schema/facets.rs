@@ -86,7 +86,7 @@ impl TypeSet {
 
 impl fmt::Debug for TypeSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Types({:#09b})", self.0)
+        write!(f, "TypeSet({:#09b})", self.0)
     }
 }
 

@@ -116,7 +116,7 @@ pub(super) struct SchemaLowering<'a, 'b> {
     pub(super) syntax: Syntax,
     /// The location that is being lowered, for error messages.
     pub(super) at: LocId,
-    /// Memo of lowered values, by location; `memo` by conjunction of several.
+    /// Memo of lowered values, by location.
     by_location: Vec<Option<Expr>>,
     /// Memo of lowered values, by conjunction of several locations.
     by_conjunction: HashMap<Conjunction, Expr>,
@@ -209,12 +209,12 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     ) -> Result<(RuleId, Vec<SchemaError>), LoweringError> {
         let enabled = self.norm.features;
         let value = root(&mut self);
-        while let Some((rule, at, task)) = self.queue.pop() {
+        while let Some((rule, loc, pending)) = self.queue.pop() {
             if self.norm.features != enabled {
                 break;
             }
-            self.at = at;
-            let body = match task {
+            self.at = loc;
+            let body = match pending {
                 PendingBody::Object(facets) => self.object(&facets),
                 PendingBody::Array(facets) => self.array(&facets),
             };
@@ -321,7 +321,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         self.lower_locations(locs.into())
     }
 
-    /// As [`SchemaLowering::value`], without generics.
+    /// As [`SchemaLowering::lower_value`], without generics.
     fn lower_locations(&mut self, mut locs: Locs) -> Expr {
         self.norm.canonicalize(&mut locs);
         let memoized = match locs[..] {

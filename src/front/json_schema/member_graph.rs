@@ -123,13 +123,13 @@ struct Sequences {
     /// The sequence with required members first; empty if it equals the declared one.
     required_first: Vec<usize>,
     /// From this position on, both sequences are equal.
-    common_suffix: usize,
+    common_from: usize,
     /// The position after the last required member, for each sequence.
     ends: [usize; 2],
 }
 
 impl Sequences {
-    /// `required`: the required members in the order of `required`; `None` if only the declared
+    /// `required`: the required members in the order of the keyword; `None` if only the declared
     /// sequence is allowed.
     fn new(members: &[ObjectMember], required: Option<&[usize]>) -> Sequences {
         let declared: Vec<usize> = (0..members.len()).collect();
@@ -138,7 +138,7 @@ impl Sequences {
             return Sequences {
                 declared,
                 required_first: Vec::new(),
-                common_suffix: 0,
+                common_from: 0,
                 ends: [last, last],
             };
         };
@@ -150,11 +150,11 @@ impl Sequences {
             .zip(required_first.iter().rev())
             .take_while(|(a, b)| a == b)
             .count();
-        let common_suffix = members.len() - common_suffix_len;
-        if common_suffix == 0 {
+        let common_from = members.len() - common_suffix_len;
+        if common_from == 0 {
             required_first.clear();
         }
-        Sequences { declared, required_first, common_suffix, ends: [last, required.len()] }
+        Sequences { declared, required_first, common_from, ends: [last, required.len()] }
     }
 
     /// The member indices of a sequence.
@@ -168,7 +168,7 @@ impl Sequences {
     /// The members from this position on; equal for both sequences in their common suffix.
     fn remaining_from(&self, sequence: Sequence, position: usize) -> Remaining {
         Remaining::From(
-            if position >= self.common_suffix { Sequence::Declared } else { sequence },
+            if position >= self.common_from { Sequence::Declared } else { sequence },
             position,
         )
     }
@@ -196,12 +196,12 @@ impl Sequences {
 
 impl<'a> SchemaLowering<'a, '_> {
     /// The object with its delimiters. `required` are the indices of the required members, in the
-    /// order of `required`. `differ`: the names of additional members are distinct.
+    /// order of the keyword. `distinct_names`: the names of additional members are distinct.
     pub(super) fn object_graph(
         &mut self,
         facets: &ObjectFacets<'a>,
         (mut members, required, mut additional): (Vec<ObjectMember>, &[usize], Vec<ObjectMember>),
-        (frame, differ): (&Frame, bool),
+        (frame, distinct_names): (&Frame, bool),
     ) -> Expr {
         let needed = required.len() as u32;
         let has_additional = !additional.is_empty();
@@ -210,7 +210,8 @@ impl<'a> SchemaLowering<'a, '_> {
         let max = facets.max.filter(|&max| has_additional || (max as usize) < members.len());
         let fixed = self.norm.options.order == MemberOrder::Fixed;
         // A member set counts additional members as one (for a lower bound).
-        let as_set = facets.some.is_empty() && !(differ && min as usize > members.len() + 1);
+        let as_set =
+            facets.some.is_empty() && !(distinct_names && min as usize > members.len() + 1);
         let most_unordered = if as_set { MAX_UNORDERED_SET } else { MAX_UNORDERED_GRAPH };
         let any_order = self.norm.options.order == MemberOrder::Any
             || (!fixed && members.len() <= most_unordered);
@@ -222,7 +223,10 @@ impl<'a> SchemaLowering<'a, '_> {
             self.norm.report(self.at, "", Reason::Limit(what));
             return Expr::Never;
         }
-        if min as usize > members.len() + usize::from(has_additional) && has_additional && !differ {
+        if min as usize > members.len() + usize::from(has_additional)
+            && has_additional
+            && !distinct_names
+        {
             let what = "`minProperties` beyond the declared members and one more \
                         (additional names may repeat)";
             self.norm.unsupported(self.at, "minProperties", what.into());
@@ -231,7 +235,7 @@ impl<'a> SchemaLowering<'a, '_> {
         if unordered && as_set {
             if members.len() <= MAX_UNORDERED_GRAPH {
                 // As rules, members that several alternatives have in common are parsed together.
-                self.make_rules(&mut members, (&mut additional, differ));
+                self.make_rules(&mut members, (&mut additional, distinct_names));
             }
             return Self::member_set((members, additional), (min, max), frame);
         }
@@ -246,14 +250,13 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         if unordered {
             // Each member is on many edges.
-            self.make_rules(&mut members, (&mut additional, differ));
-        } else if sequences.common_suffix > 0 {
+            self.make_rules(&mut members, (&mut additional, distinct_names));
+        } else if sequences.common_from > 0 {
             // Each of these members is on two edges.
-            members[..sequences.common_suffix].iter_mut().for_each(|member| self.make_rule(member));
+            members[..sequences.common_from].iter_mut().for_each(|member| self.make_rule(member));
         }
         let uncounted = min == 0 && max.is_none() && facets.some.is_empty();
-        let Frame { open, close, comma, empty } = frame;
-        let mut builder = MemberGraph {
+        let graph = MemberGraph {
             graph: Graph::default(),
             nodes: HashMap::default(),
             by_position: uncounted.then(|| vec![u32::MAX; 3 * (positions + 1)]),
@@ -263,56 +266,10 @@ impl<'a> SchemaLowering<'a, '_> {
             members: &members,
             additional: &additional,
             additional_last: fixed,
-            differ,
+            distinct_names,
             sequences,
         };
-        let (start, end) = (builder.graph.node(), builder.graph.node());
-        builder.graph.start = start;
-        builder.graph.ends.push(end);
-        let zero = MemberCounts {
-            total: 0,
-            distinct: 0,
-            additional: false,
-            missing: (1 << facets.some.len()) - 1,
-        };
-        if needed == 0 && min == 0 && zero.missing == 0 {
-            builder.graph.edge(start, empty.clone(), end);
-        }
-        let first_positions = match (unordered, builder.sequences.common_suffix) {
-            (true, _) => vec![Remaining::Except(0)],
-            (false, 0) => vec![Remaining::From(Sequence::Declared, 0)],
-            (false, _) => vec![
-                Remaining::From(Sequence::Declared, 0),
-                Remaining::From(Sequence::RequiredFirst, 0),
-            ],
-        };
-        for remaining in first_positions {
-            let first = builder.node(Position::BeforeMember(remaining), zero);
-            builder.graph.edge(start, open.clone(), first);
-        }
-        while let Some((position, count, node)) = builder.pending.pop() {
-            match position {
-                Position::BeforeMember(remaining) => {
-                    builder.add_member_edges(node, remaining, count)
-                }
-                Position::BeforeDeclared(remaining) => {
-                    builder.add_declared_edges(node, remaining, count)
-                }
-                Position::AfterMember(remaining) => {
-                    if builder.sequences.may_end(remaining, &members)
-                        && count.distinct >= min
-                        && count.missing == 0
-                    {
-                        builder.graph.edge(node, close.clone(), end);
-                    }
-                    if has_additional || builder.sequences.has_remaining(remaining) {
-                        let next = builder.node(Position::BeforeMember(remaining), count);
-                        builder.graph.edge(node, comma.clone(), next);
-                    }
-                }
-            }
-        }
-        Expr::Graph(Box::new(builder.graph))
+        graph.build(frame, unordered, facets.some.len())
     }
 
     /// The object as a member set: its members in any order.
@@ -343,9 +300,9 @@ impl<'a> SchemaLowering<'a, '_> {
     fn make_rules(
         &mut self,
         members: &mut [ObjectMember],
-        (additional, differ): (&mut [ObjectMember], bool),
+        (additional, distinct_names): (&mut [ObjectMember], bool),
     ) {
-        let additional = if differ { &mut [] } else { additional };
+        let additional = if distinct_names { &mut [] } else { additional };
         members.iter_mut().chain(additional).for_each(|member| self.make_rule(member));
     }
 
@@ -372,13 +329,64 @@ struct MemberGraph<'m> {
     /// Whether no declared member may follow an additional one.
     additional_last: bool,
     /// Whether additional members have distinct names.
-    differ: bool,
+    distinct_names: bool,
     sequences: Sequences,
 }
 
 impl MemberGraph<'_> {
+    /// The object with its delimiters. `unordered`: declared members come in any order.
+    fn build(mut self, frame: &Frame, unordered: bool, witnesses: usize) -> Expr {
+        let Frame { open, close, comma, empty } = frame;
+        let (start, end) = (self.graph.node(), self.graph.node());
+        self.graph.start = start;
+        self.graph.ends.push(end);
+        let zero = MemberCounts {
+            total: 0,
+            distinct: 0,
+            additional: false,
+            missing: (1 << witnesses) - 1,
+        };
+        let none_required = self.members.iter().all(|member| !member.required);
+        if none_required && self.min == 0 && zero.missing == 0 {
+            self.graph.edge(start, empty.clone(), end);
+        }
+        let first_positions = match (unordered, self.sequences.common_from) {
+            (true, _) => vec![Remaining::Except(0)],
+            (false, 0) => vec![Remaining::From(Sequence::Declared, 0)],
+            (false, _) => vec![
+                Remaining::From(Sequence::Declared, 0),
+                Remaining::From(Sequence::RequiredFirst, 0),
+            ],
+        };
+        for remaining in first_positions {
+            let first = self.node(Position::BeforeMember(remaining), zero);
+            self.graph.edge(start, open.clone(), first);
+        }
+        while let Some((position, counts, node)) = self.pending.pop() {
+            match position {
+                Position::BeforeMember(remaining) => self.add_member_edges(node, remaining, counts),
+                Position::BeforeDeclared(remaining) => {
+                    self.add_declared_edges(node, remaining, counts)
+                }
+                Position::AfterMember(remaining) => {
+                    if self.sequences.may_end(remaining, self.members)
+                        && counts.distinct >= self.min
+                        && counts.missing == 0
+                    {
+                        self.graph.edge(node, close.clone(), end);
+                    }
+                    if !self.additional.is_empty() || self.sequences.has_remaining(remaining) {
+                        let next = self.node(Position::BeforeMember(remaining), counts);
+                        self.graph.edge(node, comma.clone(), next);
+                    }
+                }
+            }
+        }
+        Expr::Graph(Box::new(self.graph))
+    }
+
     /// The node of this position with these counts; a new one is queued.
-    fn node(&mut self, position: Position, count: MemberCounts) -> u32 {
+    fn node(&mut self, position: Position, counts: MemberCounts) -> u32 {
         let next = self.graph.nodes;
         let node = match &mut self.by_position {
             Some(nodes) => {
@@ -388,37 +396,37 @@ impl MemberGraph<'_> {
                 }
                 *slot
             }
-            None => *self.nodes.entry((position, count)).or_insert(next),
+            None => *self.nodes.entry((position, counts)).or_insert(next),
         };
         if node != next {
             return node;
         }
         let node = self.graph.node();
-        self.pending.push((position, count, node));
+        self.pending.push((position, counts, node));
         node
     }
 
     /// Adds the edges of a node before any member.
-    fn add_member_edges(&mut self, node: u32, remaining: Remaining, count: MemberCounts) {
-        self.add_declared_edges(node, remaining, count);
+    fn add_member_edges(&mut self, node: u32, remaining: Remaining, counts: MemberCounts) {
+        self.add_declared_edges(node, remaining, counts);
         let after = match self.additional_last {
             true if !self.sequences.may_end(remaining, self.members) => return,
             true => Remaining::From(Sequence::Declared, self.members.len()),
             false => remaining,
         };
         for member in self.additional {
-            self.add_edges_of(node, member, (Position::AfterMember(after), count), true);
+            self.add_edges_of(node, member, (Position::AfterMember(after), counts), true);
         }
     }
 
     /// Adds the edges of a node before a declared member.
-    fn add_declared_edges(&mut self, node: u32, remaining: Remaining, count: MemberCounts) {
+    fn add_declared_edges(&mut self, node: u32, remaining: Remaining, counts: MemberCounts) {
         let members = self.members;
         match remaining {
             Remaining::From(sequence, position) => {
                 let Some(&i) = self.sequences.members_of(sequence).get(position) else { return };
                 let next = self.sequences.remaining_from(sequence, position + 1);
-                self.add_edges_of(node, &members[i], (Position::AfterMember(next), count), false);
+                self.add_edges_of(node, &members[i], (Position::AfterMember(next), counts), false);
                 if !members[i].required {
                     // Without additional members, both positions are equal.
                     let position = if self.additional.is_empty() {
@@ -426,7 +434,7 @@ impl MemberGraph<'_> {
                     } else {
                         Position::BeforeDeclared(next)
                     };
-                    let skip = self.node(position, count);
+                    let skip = self.node(position, counts);
                     self.graph.edge(node, Expr::Empty, skip);
                 }
             }
@@ -435,7 +443,7 @@ impl MemberGraph<'_> {
                     self.add_edges_of(
                         node,
                         member,
-                        (Position::AfterMember(Remaining::Except(taken | 1 << i)), count),
+                        (Position::AfterMember(Remaining::Except(taken | 1 << i)), counts),
                         false,
                     );
                 }
@@ -448,10 +456,10 @@ impl MemberGraph<'_> {
         &mut self,
         from: u32,
         member: &ObjectMember,
-        (position, count): (Position, MemberCounts),
+        (position, counts): (Position, MemberCounts),
         is_additional: bool,
     ) {
-        let Some(next) = self.count_member(count, is_additional) else { return };
+        let Some(next) = self.count_member(counts, is_additional) else { return };
         let mut reached: Vec<(u32, u32)> = Vec::new();
         for (witnesses, body) in member.variants() {
             let missing = next.missing & !witnesses;
@@ -466,20 +474,21 @@ impl MemberGraph<'_> {
     }
 
     /// The counts after one more member; `None` if the upper bound is exceeded.
-    fn count_member(&self, count: MemberCounts, is_additional: bool) -> Option<MemberCounts> {
+    fn count_member(&self, counts: MemberCounts, is_additional: bool) -> Option<MemberCounts> {
         let total = match self.max {
-            Some(max) if count.total >= max => return None,
-            Some(_) => count.total + 1,
+            Some(max) if counts.total >= max => return None,
+            Some(_) => counts.total + 1,
             None => 0,
         };
-        let distinct =
-            count.distinct + u32::from(!is_additional || !count.additional || self.differ);
-        let additional = count.additional || (is_additional && self.min > 0 && !self.differ);
+        let distinct = counts.distinct
+            + u32::from(!is_additional || !counts.additional || self.distinct_names);
+        let additional =
+            counts.additional || (is_additional && self.min > 0 && !self.distinct_names);
         Some(MemberCounts {
             total,
             distinct: distinct.min(self.min),
             additional,
-            missing: count.missing,
+            missing: counts.missing,
         })
     }
 }

@@ -436,7 +436,7 @@ pub fn lower(
     lower_reported(schema, &Registry::default(), &options, limits).map(|lowered| lowered.grammar)
 }
 
-/// As [`lower`], with a registry of other documents and the policy of `options`.
+/// As [`lower()`], with a registry of other documents and the policy of `options`.
 pub fn lower_reported(
     schema: &Json,
     registry: &Registry,
@@ -490,7 +490,7 @@ fn count_containers(json: &Json) -> usize {
     containers
 }
 
-/// As [`lower`], but adds the rules to a grammar under construction and returns the rule of the
+/// As [`lower()`], but adds the rules to a grammar under construction and returns the rule of the
 /// value. After an error the builder may hold unused rules.
 pub fn lower_into(
     builder: &mut GrammarBuilder,

@@ -11,7 +11,8 @@ use std::rc::Rc;
 use super::decimal::Decimal;
 use super::doc::LocId;
 use super::facets::{
-    ArrayPart, Bound, Contains, Evaluates, Facets, NameTest, ObjectPart, TypeSet, Witness,
+    ArrayFacets, ArrayPart, Bound, Contains, Evaluates, Facets, NameTest, NumberFacets,
+    ObjectFacets, ObjectPart, PatternUse, StringFacets, TypeSet, Witness,
 };
 use super::keywords::{Conditional, ParsedKeywords};
 use super::normalize::{Alternatives, Locs, Normalizer};
@@ -73,7 +74,7 @@ impl<'a> Normalizer<'a> {
                 }
             }
             Conditional::Dependency { trigger, names, schema } => {
-                let mut present = Facets { types: TypeSet::OBJECT, ..Facets::any() };
+                let mut present = of_types(TypeSet::OBJECT);
                 present.object.required.push(trigger);
                 for name in names {
                     let mut facets = present.clone();
@@ -123,51 +124,25 @@ impl<'a> Normalizer<'a> {
     /// Adds one alternative for each assertion of facets that a value can violate.
     fn negate_facets(&mut self, loc: LocId, facets: Facets<'a>, out: &mut Vec<Facets<'a>>) {
         let Facets { types, number, string, array, object, values, unenforced } = facets;
-        let only = |types| Facets { types, ..Facets::any() };
         if let Some(values) = &values {
             // Contradictory keywords leave no listed value; then every value violates them.
             out.extend(self.negate_values(loc, values).iter().cloned());
         } else if types != TypeSet::ALL {
-            out.push(only(TypeSet::ALL.minus(types)));
+            out.push(of_types(TypeSet::ALL.minus(types)));
         }
         for item in unenforced {
             self.report_not_negatable(item.loc, item.keyword, out);
         }
-        if let Some(bound) = number.low.clone() {
-            let mut facets = only(TypeSet::NUMBER);
-            facets.number.add_upper_bound(Bound { exclusive: !bound.exclusive, ..bound });
-            out.push(facets);
-        }
-        if let Some(bound) = number.high.clone() {
-            let mut facets = only(TypeSet::NUMBER);
-            facets.number.add_lower_bound(Bound { exclusive: !bound.exclusive, ..bound });
-            out.push(facets);
-        }
-        for unit in &number.multiples {
-            let mut facets = only(TypeSet::NUMBER);
-            facets.number.not_multiples.push(unit.clone());
-            out.push(facets);
-        }
-        let lengths = |min: u32, max: Option<u32>| {
-            let below = (min > 0).then(|| (0, Some(min - 1)));
-            let above = max.filter(|&max| max < u32::MAX).map(|max| (max + 1, None));
-            below.into_iter().chain(above)
-        };
-        for (min, max) in lengths(string.min, string.max) {
-            let mut facets = only(TypeSet::STRING);
-            (facets.string.min, facets.string.max) = (min, max);
-            out.push(facets);
-        }
-        for pattern in &string.patterns {
-            let mut facets = only(TypeSet::STRING);
-            facets
-                .string
-                .patterns
-                .push(super::facets::PatternUse { negated: !pattern.negated, ..pattern.clone() });
-            out.push(facets);
-        }
-        for (min, max) in lengths(array.min, array.max) {
-            let mut facets = only(TypeSet::ARRAY);
+        negate_numbers(&number, out);
+        negate_strings(&string, out);
+        self.negate_arrays(&array, out);
+        negate_objects(&object, out);
+    }
+
+    /// Adds one alternative for each constraint on arrays.
+    fn negate_arrays(&mut self, array: &ArrayFacets, out: &mut Vec<Facets<'a>>) {
+        for (min, max) in violated_bounds(array.min, array.max) {
+            let mut facets = of_types(TypeSet::ARRAY);
             (facets.array.min, facets.array.max) = (min, max);
             out.push(facets);
         }
@@ -175,10 +150,8 @@ impl<'a> Normalizer<'a> {
             self.negate_array_part(part, out);
         }
         for contains in &array.contains {
-            let below = (contains.min > 0).then(|| (0, Some(contains.min - 1)));
-            let above = contains.max.filter(|&max| max < u32::MAX).map(|max| (max + 1, None));
-            for (min, max) in below.into_iter().chain(above) {
-                let mut facets = only(TypeSet::ARRAY);
+            for (min, max) in violated_bounds(contains.min, contains.max) {
+                let mut facets = of_types(TypeSet::ARRAY);
                 facets.array.contains.push(Contains {
                     min,
                     max,
@@ -190,54 +163,6 @@ impl<'a> Normalizer<'a> {
         }
         if let Some(loc) = array.unique {
             self.report_not_negatable(loc, "uniqueItems", out);
-        }
-        for (min, max) in lengths(object.min, object.max) {
-            let mut facets = only(TypeSet::OBJECT);
-            (facets.object.min, facets.object.max) = (min, max);
-            out.push(facets);
-        }
-        for &name in &object.required {
-            let mut facets = only(TypeSet::OBJECT);
-            facets.object.forbidden.push(name);
-            out.push(facets);
-        }
-        for &names in &object.names {
-            out.push(objects_with(Witness {
-                matching: Some(NameTest::Schema(names.negated())),
-                not_named: Vec::new(),
-                not_matching: Vec::new(),
-                schema: LocId::TRUE,
-            }));
-        }
-        for part in &object.parts {
-            for (pattern, schema) in &part.patterns {
-                let witness = Witness {
-                    matching: Some(NameTest::Pattern(pattern.clone())),
-                    not_named: Vec::new(),
-                    not_matching: Vec::new(),
-                    schema: schema.negated(),
-                };
-                out.push(objects_with(witness));
-            }
-            if let Some(schema) = part.additional {
-                let witness = Witness {
-                    matching: None,
-                    not_named: part.properties.iter().map(|(name, _)| *name).collect(),
-                    not_matching: part
-                        .patterns
-                        .iter()
-                        .map(|(p, _)| NameTest::Pattern(p.clone()))
-                        .collect(),
-                    schema: schema.negated(),
-                };
-                out.push(objects_with(witness));
-            }
-            for &(name, schema) in &part.properties {
-                let mut facets = only(TypeSet::OBJECT);
-                facets.object.required.push(name);
-                facets.object.parts.push(Rc::new(ObjectPart::new(vec![(name, schema.negated())])));
-                out.push(facets);
-            }
         }
     }
 
@@ -275,17 +200,16 @@ impl<'a> Normalizer<'a> {
 
     /// The values that are not this array.
     fn values_but_array(&mut self, loc: LocId, items: &'a [Json]) -> Vec<Facets<'a>> {
-        let only = |types| Facets { types, ..Facets::any() };
         let length = u32::try_from(items.len()).unwrap_or(u32::MAX);
-        let mut out = vec![only(TypeSet::ALL.minus(TypeSet::ARRAY)), only(TypeSet::ARRAY)];
+        let mut out = vec![of_types(TypeSet::ALL.minus(TypeSet::ARRAY)), of_types(TypeSet::ARRAY)];
         out[1].array.min = length.saturating_add(1);
         if length > 0 {
-            let mut shorter = only(TypeSet::ARRAY);
+            let mut shorter = of_types(TypeSet::ARRAY);
             shorter.array.max = Some(length - 1);
             out.push(shorter);
         }
         for (i, item) in items.iter().enumerate() {
-            let mut facets = only(TypeSet::ARRAY);
+            let mut facets = of_types(TypeSet::ARRAY);
             (facets.array.min, facets.array.max) = (length, Some(length));
             let mut prefix = vec![LocId::TRUE; i];
             prefix.push(self.doc.constant_location(loc, item).negated());
@@ -301,8 +225,7 @@ impl<'a> Normalizer<'a> {
 
     /// The values that are not this object.
     fn values_but_object(&mut self, loc: LocId, object: &'a Object) -> Vec<Facets<'a>> {
-        let only = |types| Facets { types, ..Facets::any() };
-        let mut out = vec![only(TypeSet::ALL.minus(TypeSet::OBJECT))];
+        let mut out = vec![of_types(TypeSet::ALL.minus(TypeSet::OBJECT))];
         out.push(objects_with(Witness {
             matching: None,
             not_named: object.iter().map(|(name, _)| name).collect(),
@@ -310,10 +233,10 @@ impl<'a> Normalizer<'a> {
             schema: LocId::TRUE,
         }));
         for (name, value) in object.iter() {
-            let mut without = only(TypeSet::OBJECT);
+            let mut without = of_types(TypeSet::OBJECT);
             without.object.forbidden.push(name);
             out.push(without);
-            let mut differs = only(TypeSet::OBJECT);
+            let mut differs = of_types(TypeSet::OBJECT);
             differs.object.required.push(name);
             let mut part =
                 ObjectPart::new(vec![(name, self.doc.constant_location(loc, value).negated())]);
@@ -327,7 +250,7 @@ impl<'a> Normalizer<'a> {
     /// Adds the arrays with an element that this part does not allow.
     fn negate_array_part(&mut self, part: &ArrayPart, out: &mut Vec<Facets<'a>>) {
         for (i, schema) in part.prefix.iter().enumerate() {
-            let mut facets = Facets { types: TypeSet::ARRAY, ..Facets::any() };
+            let mut facets = of_types(TypeSet::ARRAY);
             let mut prefix = vec![LocId::TRUE; i];
             prefix.push(schema.negated());
             facets.array.min = i as u32 + 1;
@@ -339,7 +262,7 @@ impl<'a> Normalizer<'a> {
             out.push(facets);
         }
         if let Some(rest) = part.rest {
-            let mut facets = Facets { types: TypeSet::ARRAY, ..Facets::any() };
+            let mut facets = of_types(TypeSet::ARRAY);
             let from = part.prefix.len() as u32;
             let contains = Contains {
                 schema: rest.negated(),
@@ -356,7 +279,104 @@ impl<'a> Normalizer<'a> {
 
 /// Objects with this witness.
 fn objects_with<'a>(witness: Witness<'a>) -> Facets<'a> {
-    let mut facets = Facets { types: TypeSet::OBJECT, ..Facets::any() };
+    let mut facets = of_types(TypeSet::OBJECT);
     facets.object.some.push(Rc::new(witness));
     facets
+}
+
+/// Adds one alternative for each constraint on numbers.
+fn negate_numbers(number: &NumberFacets, out: &mut Vec<Facets<'_>>) {
+    if let Some(bound) = number.low.clone() {
+        let mut facets = of_types(TypeSet::NUMBER);
+        facets.number.add_upper_bound(Bound { exclusive: !bound.exclusive, ..bound });
+        out.push(facets);
+    }
+    if let Some(bound) = number.high.clone() {
+        let mut facets = of_types(TypeSet::NUMBER);
+        facets.number.add_lower_bound(Bound { exclusive: !bound.exclusive, ..bound });
+        out.push(facets);
+    }
+    for unit in &number.multiples {
+        let mut facets = of_types(TypeSet::NUMBER);
+        facets.number.not_multiples.push(unit.clone());
+        out.push(facets);
+    }
+}
+
+/// Adds one alternative for each constraint on strings.
+fn negate_strings<'a>(string: &StringFacets<'a>, out: &mut Vec<Facets<'a>>) {
+    for (min, max) in violated_bounds(string.min, string.max) {
+        let mut facets = of_types(TypeSet::STRING);
+        (facets.string.min, facets.string.max) = (min, max);
+        out.push(facets);
+    }
+    for pattern in &string.patterns {
+        let mut facets = of_types(TypeSet::STRING);
+        facets.string.patterns.push(PatternUse { negated: !pattern.negated, ..pattern.clone() });
+        out.push(facets);
+    }
+}
+
+/// Adds one alternative for each constraint on objects.
+fn negate_objects<'a>(object: &ObjectFacets<'a>, out: &mut Vec<Facets<'a>>) {
+    for (min, max) in violated_bounds(object.min, object.max) {
+        let mut facets = of_types(TypeSet::OBJECT);
+        (facets.object.min, facets.object.max) = (min, max);
+        out.push(facets);
+    }
+    for &name in &object.required {
+        let mut facets = of_types(TypeSet::OBJECT);
+        facets.object.forbidden.push(name);
+        out.push(facets);
+    }
+    for &names in &object.names {
+        out.push(objects_with(Witness {
+            matching: Some(NameTest::Schema(names.negated())),
+            not_named: Vec::new(),
+            not_matching: Vec::new(),
+            schema: LocId::TRUE,
+        }));
+    }
+    for part in &object.parts {
+        for (pattern, schema) in &part.patterns {
+            let witness = Witness {
+                matching: Some(NameTest::Pattern(pattern.clone())),
+                not_named: Vec::new(),
+                not_matching: Vec::new(),
+                schema: schema.negated(),
+            };
+            out.push(objects_with(witness));
+        }
+        if let Some(schema) = part.additional {
+            let witness = Witness {
+                matching: None,
+                not_named: part.properties.iter().map(|(name, _)| *name).collect(),
+                not_matching: part
+                    .patterns
+                    .iter()
+                    .map(|(p, _)| NameTest::Pattern(p.clone()))
+                    .collect(),
+                schema: schema.negated(),
+            };
+            out.push(objects_with(witness));
+        }
+        for &(name, schema) in &part.properties {
+            let mut facets = of_types(TypeSet::OBJECT);
+            facets.object.required.push(name);
+            facets.object.parts.push(Rc::new(ObjectPart::new(vec![(name, schema.negated())])));
+            out.push(facets);
+        }
+    }
+}
+
+/// The bounds `(min, max)` below and above a range of lengths or counts.
+fn violated_bounds(min: u32, max: Option<u32>) -> impl Iterator<Item = (u32, Option<u32>)> {
+    let below = (min > 0).then(|| (0, Some(min - 1)));
+    let above = max.filter(|&max| max < u32::MAX).map(|max| (max + 1, None));
+    below.into_iter().chain(above)
+}
+
+/// No constraint but the types.
+fn of_types<'a>(types: TypeSet) -> Facets<'a> {
+    Facets { types, ..Facets::any() }
 }

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::doc::{Doc, LocId};
+use super::eval::EMPTINESS_DEPTH;
 use super::facets::{ArrayPart, Evaluates, Facets, ObjectPart, PatternUse, TypeSet};
 use super::keywords::{Conditional, ParsedKeywords};
 use super::schema_key::is_annotation;
@@ -442,26 +443,7 @@ impl<'a> Normalizer<'a> {
             out = self.product(out, union.into(), loc, "oneOf");
         }
         for conditional in conditionals {
-            let union = match conditional {
-                Conditional::IfThenElse { condition, then, otherwise } => {
-                    let mut union = self.conjoin_with_optional(condition, then);
-                    union.extend(self.conjoin_with_optional(condition.negated(), otherwise));
-                    union
-                }
-                Conditional::Dependency { trigger, names, schema } => {
-                    let mut absent = Facets::any();
-                    absent.object.forbidden.push(trigger);
-                    let mut present = Facets { types: TypeSet::OBJECT, ..Facets::any() };
-                    present.object.required.push(trigger);
-                    present.object.required.extend(names);
-                    let conj = self.conjunction(schema.into_iter().collect::<Locs>());
-                    let with = self.alternatives(&conj);
-                    [absent]
-                        .into_iter()
-                        .chain(with.iter().map(|f| present.clone().conjoin(f)))
-                        .collect()
-                }
-            };
+            let union = self.expand_conditional(conditional);
             out = self.product(out, union.into(), loc, "if");
         }
         if let Some(schema) = unevaluated_properties {
@@ -473,6 +455,29 @@ impl<'a> Normalizer<'a> {
                 Rc::new(out.iter().map(|f| self.apply_unevaluated_items(f, loc, schema)).collect());
         }
         out
+    }
+
+    /// The alternatives of a conditional: the condition and its consequence hold, or the condition
+    /// fails.
+    fn expand_conditional(&mut self, conditional: Conditional<'a>) -> Vec<Facets<'a>> {
+        match conditional {
+            Conditional::IfThenElse { condition, then, otherwise } => {
+                let mut union = self.conjoin_with_optional(condition, then);
+                union.extend(self.conjoin_with_optional(condition.negated(), otherwise));
+                union
+            }
+            Conditional::Dependency { trigger, names, schema } => {
+                let mut absent = Facets::any();
+                absent.object.forbidden.push(trigger);
+                let mut present = Facets { types: TypeSet::OBJECT, ..Facets::any() };
+                present.object.required.push(trigger);
+                present.object.required.extend(names);
+                let conj = self.conjunction(schema.into_iter().collect::<Locs>());
+                let consequences = self.alternatives(&conj);
+                let present = consequences.iter().map(|facets| present.clone().conjoin(facets));
+                [absent].into_iter().chain(present).collect()
+            }
+        }
     }
 
     /// The alternatives of one or two locations.
@@ -604,7 +609,7 @@ impl<'a> Normalizer<'a> {
         Rc::new(if a.len() > 1 && b.len() > 1 { self.without_subsumed(out) } else { out })
     }
 
-    /// Whether a limit was exceeded, see [`Normalizer::limit_placeholder`].
+    /// Whether these alternatives stand for a product that exceeded a limit.
     pub(super) fn is_limit_placeholder(&self, alternatives: &Alternatives<'a>) -> bool {
         Rc::ptr_eq(alternatives, &self.limit_placeholder)
     }
@@ -623,20 +628,20 @@ impl<'a> Normalizer<'a> {
                 if both.types.is_none() {
                     return true;
                 }
-                let (empty, unknown) = self.probe(|norm| norm.is_empty(&both, 4));
+                let (empty, unknown) = self.probe(|norm| norm.is_empty(&both, EMPTINESS_DEPTH));
                 empty && !unknown
             })
         })
     }
 
-    /// Asks a question during which locations may be met whose expansion is in progress. Returns
-    /// the answer, and whether it is unknown because that happened.
-    pub(super) fn probe<T>(&mut self, question: impl FnOnce(&mut Self) -> T) -> (T, bool) {
+    /// Runs a query that may meet a location whose expansion is in progress. Returns its result, and
+    /// whether that happened: then the result is unknown.
+    pub(super) fn probe<T>(&mut self, query: impl FnOnce(&mut Self) -> T) -> (T, bool) {
         let before = std::mem::replace(&mut self.probe_is_unknown, false);
         self.probe_depth += 1;
-        let answer = question(self);
+        let result = query(self);
         self.probe_depth -= 1;
-        (answer, std::mem::replace(&mut self.probe_is_unknown, before))
+        (result, std::mem::replace(&mut self.probe_is_unknown, before))
     }
 
     /// Spends the fuel for conjoining two facets.

@@ -93,17 +93,17 @@ impl<'a> SchemaLowering<'a, '_> {
         let is_json = self.syntax.is_json();
         let mut finite = Vec::new();
         // With infinitely many names, `minProperties` can always be satisfied.
-        let mut differ = is_json && !additional.is_empty();
+        let mut distinct_names = is_json && !additional.is_empty();
         if others == NameSupply::Finite && !additional.is_empty() {
             match self.finite_names(facets, &declared) {
                 Some(names) => {
                     finite = names;
-                    differ &= finite.is_empty();
+                    distinct_names &= finite.is_empty();
                     additional.retain(|_| finite.is_empty());
                 }
-                None => differ &= facets.min as usize <= facets.required.len().max(1),
+                None => distinct_names &= facets.min as usize <= facets.required.len().max(1),
             }
-            if is_json && !differ && finite.is_empty() && self.names_are_distinct() {
+            if is_json && !distinct_names && finite.is_empty() && self.names_are_distinct() {
                 let what = "a lower bound above the number of required members, with additional names \
                             that are finitely many but too many to enumerate";
                 self.norm.unsupported(self.at, "minProperties", what.into());
@@ -114,17 +114,18 @@ impl<'a> SchemaLowering<'a, '_> {
         let Some((members, required)) = self.declared_members(facets, &names) else {
             return Expr::Never;
         };
-        differ &= self.names_are_distinct() || facets.min as usize > members.len() + 1;
+        distinct_names &= self.names_are_distinct() || facets.min as usize > members.len() + 1;
         let always_infinite = others == NameSupply::InfiniteUnderPrefixes;
-        if differ {
+        if distinct_names {
             additional
                 .iter_mut()
                 .for_each(|member| self.make_name_distinct(member, always_infinite));
         }
         let punctuation = self.punctuation();
         let frame = frame.unwrap_or(&punctuation.braces);
-        let object = self.object_graph(facets, (members, &required, additional), (frame, differ));
-        if !differ || always_infinite {
+        let object =
+            self.object_graph(facets, (members, &required, additional), (frame, distinct_names));
+        if !distinct_names || always_infinite {
             return object;
         }
         let rule = self.rule("object".into(), object);
@@ -138,8 +139,8 @@ impl<'a> SchemaLowering<'a, '_> {
             || self.norm.options.additional_names == AdditionalNames::Differ
     }
 
-    /// Marks the name of a member as compared with the other names of its object. `open`: there are
-    /// infinitely many names under every prefix.
+    /// Marks the name of a member as compared with the other names of its object.
+    /// `always_infinite`: there are infinitely many names under every prefix.
     fn make_name_distinct(&mut self, member: &mut ObjectMember, always_infinite: bool) {
         for body in member.bodies_mut() {
             let Expr::Seq(parts) = body else { continue };

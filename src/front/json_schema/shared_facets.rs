@@ -2,7 +2,7 @@
 //! Normalize step of the pipeline, see the [module](super).
 //!
 //! Alternatives are cloned for every product of normalization, and most constrain one or two types
-//! only. So the facets of each type stand behind a shared pointer that is null while nothing is
+//! only. So the facets of each type are a shared pointer, which is null while nothing is
 //! constrained.
 
 use std::fmt;

@@ -9,6 +9,7 @@
 use super::UniqueItems;
 use super::array::{Comparison, MAX_NODES};
 use super::doc::LocId;
+use super::eval::EMPTINESS_DEPTH;
 use super::facets::{
     ArrayFacets, Facets, MembershipTest, NumberFacets, ObjectFacets, StringFacets, TypeSet,
 };
@@ -197,7 +198,7 @@ impl<'a> SchemaLowering<'a, '_> {
             distinct.dedup();
             return ValueCount::exactly(distinct.len() as u64);
         }
-        if self.norm.is_empty(facets, 4) {
+        if self.norm.is_empty(facets, EMPTINESS_DEPTH) {
             return ValueCount::exactly(0);
         }
         let types = facets.types;
