@@ -7,20 +7,29 @@
 //! `uniqueItems` are compared by the parser: see `unique`.
 
 use super::SchemaErrorReason as Reason;
-use super::doc::LocId;
-use super::eval::EMPTINESS_DEPTH;
+use super::doc::{LocId, Locs};
 use super::facets::{ArrayFacets, Contains, TypeSet};
 use super::lower::SchemaLowering;
-use super::normalize::Locs;
+use super::normalize::EMPTINESS_DEPTH;
 use super::punctuation::{Frame, around};
 use crate::hash::HashMap;
 use crate::ir::{Expr, Graph};
 use crate::spec::json::Json;
 
 /// The largest number of nodes of a graph that counts elements or keeps sets of values.
-pub(super) const MAX_NODES: usize = 5_000;
+const MAX_NODES: usize = 5_000;
 /// The largest number of `contains` of one array.
 const MAX_CONTAINS: usize = 5;
+
+/// Whether the subsets of at most `most` out of `values` values fit into a graph.
+fn fits_graph(values: usize, most: usize) -> bool {
+    let (mut sets, mut sets_of_size) = (1usize, 1usize);
+    for size in 1..=most.min(values) {
+        sets_of_size = sets_of_size.saturating_mul(values + 1 - size) / size;
+        sets = sets.saturating_add(sets_of_size);
+    }
+    sets <= MAX_NODES
+}
 
 /// Whether the elements of a counted array are compared with each other (`uniqueItems`).
 pub(super) enum Comparison<'f> {
@@ -43,7 +52,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 let max_len = facets.max.map_or(total, |max| max as usize);
                 if !facets.contains.is_empty()
                     || !self.syntax.is_json()
-                    || super::unique::fits_graph(total, max_len)
+                    || fits_graph(total, max_len)
                 {
                     return self.distinct_from_set(facets, loc, &values);
                 }

@@ -10,9 +10,10 @@
 
 use std::rc::Rc;
 
-use super::keywords::is_trivially_true;
+use smallvec::SmallVec;
+
 use super::resolve::ResourceIndex;
-use super::vocabulary::Vocabularies;
+use super::vocabulary::{Vocabularies, vocabularies_of};
 use super::{Dialect, Registry};
 use crate::hash::HashMap;
 use crate::spec::json::{Json, Object, push_token, unescape_token};
@@ -54,6 +55,9 @@ impl LocId {
         self.0 & 1 == 1
     }
 }
+
+/// A short list of locations.
+pub(super) type Locs = SmallVec<[LocId; 4]>;
 
 /// The last step from a parent to a location.
 #[derive(Clone, Copy, Debug)]
@@ -182,6 +186,15 @@ pub(super) fn dialect_of(json: &Json) -> Option<Dialect> {
     })
 }
 
+/// Whether a schema is `true` or `{}`.
+pub(super) fn is_trivially_true(schema: &Json) -> bool {
+    match schema {
+        Json::Bool(allows) => *allows,
+        Json::Object(object) => object.is_empty(),
+        _ => false,
+    }
+}
+
 /// The value of `$id` (draft 4: `id`).
 pub(super) fn identifier(json: &Json, dialect: Dialect) -> Option<&str> {
     let object = json.as_object()?;
@@ -222,7 +235,7 @@ impl<'a> Doc<'a> {
             dynamic,
         };
         let dialect = dialect_of(root).unwrap_or(dialect);
-        let vocabularies = doc.vocabularies_of(root, dialect, Vocabularies::STANDARD);
+        let vocabularies = vocabularies_of(registry, root, dialect, Vocabularies::STANDARD);
         let mut scope = 0;
         if dynamic {
             doc.index_document(root, dialect);
@@ -387,7 +400,7 @@ impl<'a> Doc<'a> {
         {
             own_resource = true;
             dialect = dialect_of(json).unwrap_or(dialect);
-            vocabularies = self.vocabularies_of(json, dialect, vocabularies);
+            vocabularies = vocabularies_of(self.registry, json, dialect, vocabularies);
             if self.dynamic {
                 scope = self.enter_dynamic_scope(scope, json);
             }

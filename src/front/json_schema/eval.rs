@@ -7,13 +7,10 @@
 use smallvec::smallvec;
 
 use super::decimal::Decimal;
-use super::doc::LocId;
+use super::doc::{LocId, Locs};
 use super::facets::{ArrayFacets, Facets, NameTest, ObjectFacets, StringFacets, TypeSet, Witness};
-use super::normalize::{Locs, Normalizer};
+use super::normalize::Normalizer;
 use crate::spec::json::{Json, Object};
-
-/// How many levels of members and elements are searched to find that no value satisfies facets.
-pub(super) const EMPTINESS_DEPTH: usize = 4;
 
 impl<'a> Normalizer<'a> {
     /// Whether a value satisfies all facets except `values`. Keywords that are not enforced are

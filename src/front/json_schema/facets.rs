@@ -11,9 +11,9 @@ use std::hash::Hash;
 use std::rc::Rc;
 
 use super::decimal::Decimal;
-use super::doc::LocId;
+use super::doc::{LocId, Locs};
 use super::multiples::joined;
-use super::normalize::Locs;
+
 use super::shared_facets::{SharedFacets, Unconstrained};
 use crate::fuel;
 use crate::hash::{HashMap, HashSet};

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use super::SchemaErrorReason as Reason;
 use super::decimal::Decimal;
-use super::doc::{LocId, PointerStep};
+use super::doc::{LocId, PointerStep, is_trivially_true};
 use super::facets::{
     ArrayPart, Bound, Contains, Evaluates, Facets, ObjectPart, PatternUse, TypeSet,
     UnenforcedKeyword, intersect_values, min_bound,
@@ -18,6 +18,7 @@ use super::facets::{
 use super::normalize::Normalizer;
 use super::resolve::ResolveError;
 use super::schema_key::is_annotation;
+use super::vocabulary::unknown_required_vocabularies;
 use super::{Dialect, Formats, MemberOrder, format};
 use crate::front::diagnostic::similar;
 use crate::ir::Members;
@@ -629,6 +630,15 @@ impl<'a> Normalizer<'a> {
         }
     }
 
+    /// Refuses a metaschema that requires an unknown vocabulary.
+    fn check_required_vocabularies(&mut self, loc: LocId, uri: &Json) {
+        for vocabulary in unknown_required_vocabularies(self.doc.registry, uri) {
+            let what =
+                format!("the metaschema requires the vocabulary {vocabulary}, which is unknown");
+            self.unsupported(loc, "$schema", what);
+        }
+    }
+
     /// Reports a keyword whose value has the wrong form.
     pub(super) fn malformed(&mut self, loc: LocId, keyword: &'static str, what: &str) {
         self.report(loc, keyword, Reason::Malformed(format!("`{keyword}` {what}")));
@@ -665,13 +675,4 @@ fn push_unenforced(
     why: &'static str,
 ) {
     facets.unenforced.push(UnenforcedKeyword { types, loc, keyword, why });
-}
-
-/// Whether a schema is `true` or `{}`.
-pub(super) fn is_trivially_true(schema: &Json) -> bool {
-    match schema {
-        Json::Bool(allows) => *allows,
-        Json::Object(object) => object.is_empty(),
-        _ => false,
-    }
 }

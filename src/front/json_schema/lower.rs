@@ -13,9 +13,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::decimal::Decimal;
-use super::doc::LocId;
+use super::doc::{LocId, Locs};
 use super::facets::{ArrayFacets, Facets, NumberFacets, ObjectFacets, StringFacets, TypeSet};
-use super::normalize::{Conjunction, Features, Locs, Normalizer};
+use super::normalize::{Conjunction, Features, Normalizer};
 use super::punctuation::{Frame, Punctuation, around};
 use super::shared_facets::SharedFacets;
 use super::spelling::{Spelling, single};

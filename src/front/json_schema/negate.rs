@@ -9,13 +9,13 @@
 use std::rc::Rc;
 
 use super::decimal::Decimal;
-use super::doc::LocId;
+use super::doc::{LocId, Locs};
 use super::facets::{
     ArrayFacets, ArrayPart, Bound, Contains, Evaluates, Facets, NameTest, NumberFacets,
     ObjectFacets, ObjectPart, PatternUse, StringFacets, TypeSet, Witness,
 };
 use super::keywords::{Conditional, ParsedKeywords};
-use super::normalize::{Alternatives, Locs, Normalizer};
+use super::normalize::{Alternatives, Normalizer};
 use crate::spec::json::{Json, Object};
 
 impl<'a> Normalizer<'a> {

@@ -17,10 +17,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
-use super::doc::{Doc, LocId};
-use super::eval::EMPTINESS_DEPTH;
+use super::doc::{Doc, LocId, Locs};
 use super::facets::{ArrayPart, Evaluates, Facets, ObjectPart, PatternUse, TypeSet};
 use super::keywords::{Conditional, ParsedKeywords};
 use super::schema_key::is_annotation;
@@ -31,9 +28,6 @@ use crate::fuel;
 use crate::hash::HashMap;
 use crate::limits::Limits;
 use crate::spec::json::Json;
-
-/// A short list of locations.
-pub(super) type Locs = SmallVec<[LocId; 4]>;
 
 /// A canonical conjunction: sorted, distinct locations, none trivially true. The empty one allows
 /// any value.
@@ -47,6 +41,8 @@ const FUEL_PER_LOCATION: usize = 8;
 const FUEL_PER_PATTERN_BYTE: usize = 10;
 /// Fuel for conjoining two facets, plus one unit for each entry of their lists.
 const FUEL_PER_CONJUNCTION: usize = 16;
+/// How many levels of members and elements are searched to find that no value satisfies facets.
+pub(super) const EMPTINESS_DEPTH: usize = 4;
 /// The largest number of errors and of relaxations in a report.
 const MAX_ERRORS: usize = 1_000;
 

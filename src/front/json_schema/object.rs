@@ -11,11 +11,11 @@
 
 use std::sync::Arc;
 
-use super::doc::LocId;
+use super::doc::{LocId, Locs};
 use super::facets::{Facets, NameTest, ObjectFacets, PatternUse, StringFacets, TypeSet, Witness};
 use super::lower::SchemaLowering;
 use super::member_graph::ObjectMember;
-use super::normalize::{Locs, Normalizer};
+use super::normalize::Normalizer;
 use super::punctuation::Frame;
 use super::spelling::plain_ascii;
 use super::{AdditionalNames, Escapes, MemberOrder, SchemaErrorReason as Reason};

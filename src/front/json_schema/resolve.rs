@@ -12,6 +12,7 @@ use super::doc::{
     Doc, DynamicScopeId, LocId, Location, LocationKind, LocationPath, address, dialect_of,
     identifier, reference_of, resource_id,
 };
+use super::vocabulary::vocabularies_of;
 use crate::hash::HashMap;
 use crate::spec::json::{Json, push_token, unescape_token};
 
@@ -216,7 +217,7 @@ impl<'a> Doc<'a> {
             return id;
         }
         let dialect = dialect_of(json).unwrap_or(self.dialect(base));
-        let vocabularies = self.vocabularies_of(json, dialect, self.vocabularies(base));
+        let vocabularies = vocabularies_of(self.registry, json, dialect, self.vocabularies(base));
         let id = LocId::new(self.locs.len());
         let path = LocationPath::Absolute(named.pointer.clone());
         let reference = reference_of(json);

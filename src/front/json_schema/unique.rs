@@ -7,14 +7,13 @@
 //! element schemas, and refuses the keyword if the bound is not good enough.
 
 use super::UniqueItems;
-use super::array::{Comparison, MAX_NODES};
-use super::doc::LocId;
-use super::eval::EMPTINESS_DEPTH;
+use super::array::Comparison;
+use super::doc::{LocId, Locs};
 use super::facets::{
     ArrayFacets, Facets, MembershipTest, NumberFacets, ObjectFacets, StringFacets, TypeSet,
 };
 use super::lower::SchemaLowering;
-use super::normalize::Locs;
+use super::normalize::EMPTINESS_DEPTH;
 use crate::fsm::Dfa;
 use crate::ir::Expr;
 
@@ -59,16 +58,6 @@ impl ValueCount {
             most: self.most.saturating_add(other.most),
         }
     }
-}
-
-/// Whether the subsets of at most `most` out of `values` values fit into a graph.
-pub(super) fn fits_graph(values: usize, most: usize) -> bool {
-    let (mut sets, mut sets_of_size) = (1usize, 1usize);
-    for size in 1..=most.min(values) {
-        sets_of_size = sets_of_size.saturating_mul(values + 1 - size) / size;
-        sets = sets.saturating_add(sets_of_size);
-    }
-    sets <= MAX_NODES
 }
 
 impl<'a> SchemaLowering<'a, '_> {

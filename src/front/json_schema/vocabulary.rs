@@ -3,10 +3,8 @@
 //!
 //! The metaschema must be in the registry; without it, a schema has the standard vocabularies.
 
-use super::Dialect;
-use super::doc::{Doc, LocId};
-use super::normalize::Normalizer;
-use crate::spec::json::Json;
+use super::{Dialect, Registry};
+use crate::spec::json::{Json, Object};
 
 /// A set of vocabularies, of those whose keywords constrain values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,49 +72,39 @@ fn standard_vocabulary(uri: &str) -> Option<u8> {
     })
 }
 
-impl<'a> Doc<'a> {
-    /// The `$vocabulary` of the metaschema with this URI, if the registry has it.
-    fn declared_vocabularies(&self, uri: &Json) -> Option<&'a Json> {
-        let uri = uri.as_str()?;
-        let (_, metaschema) = self.registry.get(uri.strip_suffix('#').unwrap_or(uri))?;
-        metaschema.get("$vocabulary")
-    }
+/// The `$vocabulary` of the metaschema with this URI, if the registry has it.
+fn declared_vocabularies<'r>(registry: &'r Registry, uri: &Json) -> Option<&'r Object> {
+    let uri = uri.as_str()?;
+    let (_, metaschema) = registry.get(uri.strip_suffix('#').unwrap_or(uri))?;
+    metaschema.get("$vocabulary")?.as_object()
+}
 
-    /// The vocabularies of a schema resource of this dialect; `inherited` if it has no `$schema`.
-    pub(super) fn vocabularies_of(
-        &self,
-        json: &Json,
-        dialect: Dialect,
-        inherited: Vocabularies,
-    ) -> Vocabularies {
-        let Some(uri) = json.get("$schema") else { return inherited };
-        match self.declared_vocabularies(uri).and_then(Json::as_object) {
-            Some(declared) if dialect >= Dialect::Draft201909 => Vocabularies(
-                declared
-                    .iter()
-                    .filter_map(|(uri, _)| standard_vocabulary(uri))
-                    .fold(0, |all, one| all | one),
-            ),
-            _ => Vocabularies::STANDARD,
-        }
+/// The vocabularies of a schema resource of this dialect; `inherited` if it has no `$schema`.
+pub(super) fn vocabularies_of(
+    registry: &Registry,
+    json: &Json,
+    dialect: Dialect,
+    inherited: Vocabularies,
+) -> Vocabularies {
+    let Some(uri) = json.get("$schema") else { return inherited };
+    match declared_vocabularies(registry, uri) {
+        Some(declared) if dialect >= Dialect::Draft201909 => Vocabularies(
+            declared
+                .iter()
+                .filter_map(|(uri, _)| standard_vocabulary(uri))
+                .fold(0, |all, one| all | one),
+        ),
+        _ => Vocabularies::STANDARD,
     }
 }
 
-impl Normalizer<'_> {
-    /// Refuses a metaschema that requires an unknown vocabulary.
-    pub(super) fn check_required_vocabularies(&mut self, loc: LocId, uri: &Json) {
-        let declared = self.doc.declared_vocabularies(uri).and_then(Json::as_object);
-        let required = declared.into_iter().flat_map(|declared| declared.iter());
-        let unknown: Vec<&str> = required
-            .filter(|(uri, value)| {
-                **value == Json::Bool(true) && standard_vocabulary(uri).is_none()
-            })
-            .map(|(uri, _)| uri)
-            .collect();
-        for vocabulary in unknown {
-            let what =
-                format!("the metaschema requires the vocabulary {vocabulary}, which is unknown");
-            self.unsupported(loc, "$schema", what);
-        }
-    }
+/// The unknown vocabularies that the metaschema with this URI requires.
+pub(super) fn unknown_required_vocabularies<'r>(
+    registry: &'r Registry,
+    uri: &Json,
+) -> impl Iterator<Item = &'r str> {
+    let declared = declared_vocabularies(registry, uri).into_iter().flat_map(Object::iter);
+    declared
+        .filter(|(uri, value)| **value == Json::Bool(true) && standard_vocabulary(uri).is_none())
+        .map(|(uri, _)| uri)
 }
