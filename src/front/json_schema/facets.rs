@@ -62,14 +62,17 @@ impl TypeSet {
         }
     }
 
+    /// The intersection.
     pub(super) fn and(self, other: TypeSet) -> TypeSet {
         TypeSet(self.0 & other.0)
     }
 
+    /// The union.
     pub(super) fn or(self, other: TypeSet) -> TypeSet {
         TypeSet(self.0 | other.0)
     }
 
+    /// The difference.
     pub(super) fn minus(self, other: TypeSet) -> TypeSet {
         TypeSet(self.0 & !other.0)
     }
@@ -79,6 +82,7 @@ impl TypeSet {
         self.0 & other.0 != 0
     }
 
+    /// Whether the set is empty.
     pub(super) fn is_none(self) -> bool {
         self.0 == 0
     }
@@ -426,6 +430,7 @@ impl<'a> Unconstrained for ObjectFacets<'a> {
 }
 
 impl NumberFacets {
+    /// Adds the constraints of other facets.
     fn conjoin(&mut self, other: &NumberFacets) {
         if let Some(low) = &other.low {
             self.add_lower_bound(low.clone());
@@ -491,6 +496,7 @@ impl NumberFacets {
         })
     }
 
+    /// Whether every number satisfies these facets.
     pub(super) fn is_free(&self) -> bool {
         *self == NumberFacets::default()
     }
@@ -533,6 +539,7 @@ impl NumberFacets {
 }
 
 impl<'a> StringFacets<'a> {
+    /// Adds the constraints of other facets.
     fn conjoin(&mut self, other: &StringFacets<'a>) {
         self.min = self.min.max(other.min);
         self.max = min_bound(self.max, other.max);
@@ -540,18 +547,21 @@ impl<'a> StringFacets<'a> {
         extend_hashed(&mut self.excluded, &other.excluded);
     }
 
+    /// Whether every string satisfies these facets.
     pub(super) fn is_free(&self) -> bool {
         self.min == 0 && self.max.is_none() && self.patterns.is_empty() && self.excluded.is_empty()
     }
 }
 
 impl ArrayPart {
+    /// Whether every array satisfies this part.
     fn is_free(&self) -> bool {
         self.rest.is_none() && self.prefix.iter().all(|&loc| loc == LocId::TRUE)
     }
 }
 
 impl ArrayFacets {
+    /// Adds the constraints of other facets.
     fn conjoin(&mut self, other: &ArrayFacets) {
         extend_distinct(&mut self.parts, &other.parts);
         self.min = self.min.max(other.min);
@@ -560,6 +570,7 @@ impl ArrayFacets {
         self.unique = self.unique.or(other.unique);
     }
 
+    /// Whether every array satisfies these facets.
     pub(super) fn is_free(&self) -> bool {
         self.parts.iter().all(|part| part.is_free())
             && self.min == 0
@@ -583,6 +594,7 @@ impl ArrayFacets {
 const MAX_UNINDEXED: usize = 12;
 
 impl<'a> ObjectPart<'a> {
+    /// A part with these properties only.
     pub(super) fn new(properties: Vec<(&'a str, LocId)>) -> ObjectPart<'a> {
         let index = if properties.len() > MAX_UNINDEXED {
             properties.iter().copied().collect()
@@ -598,6 +610,7 @@ impl<'a> ObjectPart<'a> {
         }
     }
 
+    /// Whether every object satisfies this part.
     fn is_free(&self) -> bool {
         self.properties.is_empty() && self.patterns.is_empty() && self.additional.is_none()
     }
@@ -612,6 +625,7 @@ impl<'a> ObjectPart<'a> {
 }
 
 impl<'a> ObjectFacets<'a> {
+    /// Adds the constraints of other facets.
     fn conjoin(&mut self, other: &ObjectFacets<'a>) {
         for part in &other.parts {
             if !self.parts.iter().any(|p| Rc::ptr_eq(p, part)) {
@@ -634,6 +648,7 @@ impl<'a> ObjectFacets<'a> {
         }
     }
 
+    /// Whether every object satisfies these facets.
     pub(super) fn is_free(&self) -> bool {
         self.parts.iter().all(|part| part.is_free())
             && self.required.is_empty()
@@ -687,6 +702,7 @@ pub(super) struct MembershipTest<'l, T> {
 }
 
 impl<'l, T: Eq + Hash> MembershipTest<'l, T> {
+    /// Prepares a list for this number of queries.
     pub(super) fn new(list: &'l [T], queries: usize) -> Self {
         let set = (list.len().saturating_mul(queries) > LINEAR_SEARCH_LIMIT)
             .then(|| list.iter().collect());
@@ -696,6 +712,7 @@ impl<'l, T: Eq + Hash> MembershipTest<'l, T> {
     #[rustfmt::skip] // RENAME-ALIAS
     pub(super) fn has(&self, item: &T) -> bool { self.contains(item) } // RENAME-ALIAS
 
+    /// Whether the list has an item.
     pub(super) fn contains(&self, item: &T) -> bool {
         match &self.set {
             Some(set) => set.contains(item),

@@ -108,9 +108,11 @@ pub(super) fn retry_with_features<T>(
 
 /// The state of lowering one schema into a grammar builder.
 pub(super) struct SchemaLowering<'a, 'b> {
+    /// The grammar under construction.
     pub(super) builder: &'b mut GrammarBuilder,
     /// The number of rules that the builder had before; they belong to the caller.
     caller_rules: usize,
+    /// The normalizer of the schema.
     pub(super) norm: Normalizer<'a>,
     /// The syntax of values.
     pub(super) syntax: Syntax,
@@ -126,6 +128,7 @@ pub(super) struct SchemaLowering<'a, 'b> {
     by_types: HashMap<TypeSet, Expr>,
     /// Declared rules whose bodies are still to be lowered.
     queue: Vec<(RuleId, LocId, PendingBody<'a>)>,
+    /// Rules of unconstrained values.
     pub(super) shared: CommonRules,
     /// Delimiters and white space, made on first use.
     pub(super) punctuation: Option<Rc<Punctuation>>,
@@ -148,6 +151,7 @@ pub(super) struct SchemaLowering<'a, 'b> {
 }
 
 impl<'a, 'b> SchemaLowering<'a, 'b> {
+    /// Prepares to lower the document of `source` with these features enabled.
     pub(super) fn new(
         builder: &'b mut GrammarBuilder,
         source: (&'a Json, &'a Registry),

@@ -44,10 +44,12 @@ impl ObjectMember {
         [&self.first].into_iter().chain(&self.more)
     }
 
+    /// The expressions of the variants.
     pub(super) fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
         [&mut self.first].into_iter().chain(&mut self.more).map(|(_, body)| body)
     }
 
+    /// The expressions of the variants.
     fn into_bodies(self) -> impl Iterator<Item = Expr> {
         [self.first].into_iter().chain(self.more).map(|(_, body)| body)
     }

@@ -449,6 +449,7 @@ pub fn lower_reported(
     )
 }
 
+/// Lowers within the fuel budget of the calling thread, and merges equal rules if there are many.
 fn lower_within(
     schema: &Json,
     registry: &Registry,

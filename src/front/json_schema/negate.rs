@@ -94,6 +94,7 @@ impl<'a> Normalizer<'a> {
 
     /// Adds the alternatives in which no branch holds, or two do.
     fn negate_one_of(&mut self, loc: LocId, branches: &[LocId], out: &mut Vec<Facets<'a>>) {
+        /// The largest number of branches; pairs of them are conjoined.
         const MAX_BRANCHES: usize = 16;
         if branches.len() > MAX_BRANCHES {
             return self.report_not_negatable(loc, "oneOf", out);

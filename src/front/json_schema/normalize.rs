@@ -80,9 +80,13 @@ pub(super) use Features as Needs; // RENAME-ALIAS
 
 /// The normalizer of one schema: its locations, memo tables, errors and limits.
 pub(super) struct Normalizer<'a> {
+    /// The locations of the document.
     pub(super) doc: Doc<'a>,
+    /// The options.
     pub(super) options: SchemaOptions,
+    /// The limits.
     pub(super) limits: &'a Limits,
+    /// Errors that have been found.
     pub(super) errors: Vec<SchemaError>,
     /// Keywords that are not enforced, with [`Policy::Validate`] or [`Policy::BestEffort`].
     pub(super) relaxed: Vec<SchemaError>,
@@ -124,6 +128,7 @@ pub(super) struct Normalizer<'a> {
 const MAX_CONFLICTS: usize = 16;
 
 impl<'a> Normalizer<'a> {
+    /// A normalizer of the document `root`, with these features enabled.
     pub(super) fn new(
         (root, remotes): (&'a Json, &'a Registry),
         options: SchemaOptions,
@@ -485,6 +490,7 @@ impl<'a> Normalizer<'a> {
     /// The alternatives of `anyOf`. With `unevaluated...` keywords, every non-empty set of branches
     /// is an alternative of its own, as each branch that holds evaluates more.
     fn expand_any_of(&mut self, loc: LocId, branches: &[LocId]) -> Vec<Facets<'a>> {
+        /// The largest number of branches; sets of them are conjoined.
         const MAX_BRANCHES: usize = 8;
         if !self.tracks_evaluation || branches.len() < 2 {
             return branches.iter().flat_map(|&branch| self.expand(branch).to_vec()).collect();

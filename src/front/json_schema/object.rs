@@ -61,6 +61,7 @@ enum NameClass {
 }
 
 impl NameClass {
+    /// Whether the class has infinitely many names.
     fn is_infinite(&self) -> bool {
         match self {
             NameClass::Automaton(dfa) => dfa.is_infinite(),

@@ -53,8 +53,10 @@ const NOT_PERMITTED: &[&str] = &[
     "default",
 ];
 
+/// The types that the subset allows.
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
 
+/// The formats that the subset allows.
 const FORMATS: [&str; 9] =
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
 

@@ -474,6 +474,7 @@ fn negated_property<'a>(part: &ObjectPart<'a>) -> Option<(&'a str, LocId)> {
     }
 }
 
+/// As [`Normalizer::subsumes`], for numbers.
 fn subsumes_numbers(a: &NumberFacets, b: &NumberFacets) -> bool {
     let bounds = !a.low.as_ref().is_some_and(|bound| b.is_tightened_from_below_by(bound))
         && !a.high.as_ref().is_some_and(|bound| b.is_tightened_from_above_by(bound));
@@ -491,6 +492,7 @@ fn subsumes_numbers(a: &NumberFacets, b: &NumberFacets) -> bool {
         && a.excluded.iter().all(|value| b.excluded.contains(value))
 }
 
+/// As [`Normalizer::subsumes`], for strings.
 fn subsumes_strings(a: &StringFacets<'_>, b: &StringFacets<'_>) -> bool {
     let has = |pattern: &PatternUse<'_>| b.patterns.contains(pattern);
     a.min <= b.min

@@ -35,10 +35,12 @@ impl ValueCount {
     /// Nothing is known.
     const UNKNOWN: ValueCount = ValueCount { least: 0, most: u64::MAX };
 
+    /// A known number.
     fn exactly(n: u64) -> ValueCount {
         ValueCount { least: n, most: n }
     }
 
+    /// A number that no text can exhaust.
     fn inexhaustible() -> ValueCount {
         ValueCount::exactly(u64::MAX)
     }

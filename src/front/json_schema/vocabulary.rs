@@ -10,10 +10,15 @@ use crate::spec::json::{Json, Object};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Vocabularies(u8);
 
+/// In-place and child applicators, except `unevaluated...`.
 const APPLICATOR: u8 = 1;
+/// `unevaluatedItems` and `unevaluatedProperties`.
 const UNEVALUATED: u8 = 2;
+/// Assertions.
 const VALIDATION: u8 = 4;
+/// `format`, enforced as the options say.
 const FORMAT: u8 = 8;
+/// `format`, always enforced.
 const ASSERTION: u8 = 16;
 
 impl Vocabularies {
