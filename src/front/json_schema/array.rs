@@ -1,59 +1,77 @@
-//! Arrays: positions, counted elements, elements that differ from each other.
+//! Arrays: positional elements, counted elements (`contains`), and `uniqueItems` over small sets of
+//! values. Lower step of the pipeline, see the [module](super).
+//!
+//! Each kind is a graph over element expressions. Without counting, a node stands for a position.
+//! With `contains`, a node stands for a position and the counts so far. With `uniqueItems` over a
+//! small set of values, a node stands for the set of values that have occurred. Larger
+//! `uniqueItems` are compared by the parser: see `unique`.
 
 use super::SchemaErrorReason as Reason;
-use super::doc::LocId;
-use super::facets::{ArrayFacets, Contains, Types};
-use super::lower::Lowering;
-use super::normalize::Locs;
+use super::doc::{LocId, Locs};
+use super::facets::{ArrayFacets, Contains, TypeSet};
+use super::lower::SchemaLowering;
+use super::normalize::EMPTINESS_DEPTH;
 use super::punctuation::{Frame, around};
 use crate::hash::HashMap;
 use crate::ir::{Expr, Graph};
 use crate::spec::json::Json;
 
-/// Most nodes of an array's graph that counts elements by schema or remembers them.
-pub(super) const MAX_NODES: usize = 5_000;
-/// Most `contains` that are counted together.
+/// The largest number of nodes of a graph that counts elements or keeps sets of values.
+const MAX_NODES: usize = 5_000;
+/// The largest number of `contains` of one array.
 const MAX_CONTAINS: usize = 5;
 
-/// Whether elements are compared with each other.
-pub(super) enum Compared<'f> {
-    No,
-    Yes,
-    /// And whether they come from few values is noted.
-    IfPlenty(&'f mut bool),
+/// Whether the subsets of at most `most` out of `values` values fit into a graph.
+fn fits_graph(values: usize, most: usize) -> bool {
+    let (mut sets, mut sets_of_size) = (1usize, 1usize);
+    for size in 1..=most.min(values) {
+        sets_of_size = sets_of_size.saturating_mul(values + 1 - size) / size;
+        sets = sets.saturating_add(sets_of_size);
+    }
+    sets <= MAX_NODES
 }
 
-impl<'a> Lowering<'a, '_> {
-    /// An array with these facets, brackets included.
+/// Whether the elements of a counted array are compared with each other (`uniqueItems`).
+pub(super) enum Comparison<'f> {
+    /// Not compared.
+    None,
+    /// Compared by the parser.
+    Compared,
+    /// Compared by the parser. The flag is set if some element has few possible values.
+    CheckFew(&'f mut bool),
+}
+
+impl<'a> SchemaLowering<'a, '_> {
+    /// An array with these facets, with its brackets.
     pub(super) fn array(&mut self, facets: &ArrayFacets) -> Expr {
         if let Some(loc) = facets.unique.filter(|_| facets.max.is_none_or(|max| max > 1))
-            && !self.differ_anyway(facets)
+            && !self.positions_are_disjoint(facets)
         {
-            if let Some(values) = self.finite_elements(facets) {
-                let all: usize = values.iter().map(Vec::len).sum();
-                let most = facets.max.map_or(all, |max| max as usize);
+            if let Some(values) = self.finite_values_by_position(facets) {
+                let total: usize = values.iter().map(Vec::len).sum();
+                let max_len = facets.max.map_or(total, |max| max as usize);
                 if !facets.contains.is_empty()
                     || !self.syntax.is_json()
-                    || super::unique::is_small(all, most)
+                    || fits_graph(total, max_len)
                 {
-                    return self.distinct(facets, loc, &values);
+                    return self.distinct_from_set(facets, loc, &values);
                 }
             }
-            match self.compared(facets) {
+            match self.compared_array(facets) {
                 Ok(array) => return array,
                 Err(what) => self.norm.unsupported(loc, "uniqueItems", what.into()),
             }
         }
         if !facets.contains.is_empty() {
-            return self.containing(facets, Compared::No);
+            return self.counted_array(facets, Comparison::None);
         }
-        self.list(facets, false)
+        self.positional_array(facets, false)
     }
 
-    /// Elements by position; `compared`: those are elements of a scope.
-    pub(super) fn list(&mut self, facets: &ArrayFacets, compared: bool) -> Expr {
-        let marks = self.punctuation();
-        let Frame { open, close, comma, empty } = &marks.brackets;
+    /// An array of elements by position. `compared`: the elements are compared with each other.
+    pub(super) fn positional_array(&mut self, facets: &ArrayFacets, compared: bool) -> Expr {
+        let punctuation = self.punctuation();
+        let Frame { open, close, comma, empty } = &punctuation.brackets;
         let prefix = facets.prefix();
         let rest = self.array_element(facets.element(prefix), compared);
         let mut max = facets.max.map_or(usize::MAX, |max| max as usize);
@@ -65,22 +83,22 @@ impl<'a> Lowering<'a, '_> {
         let (start, end) = (graph.node(), graph.node());
         graph.start = start;
         graph.ends.push(end);
-        // `inside`: behind the bracket; `behind`: behind element i.
+        // `inside`: after the opening bracket. `after`: after element i.
         let inside = graph.node();
         graph.edge(start, open.clone(), inside);
         if min == 0 {
             graph.edge(start, empty.clone(), end);
         }
-        let mut at = inside;
+        let mut last = inside;
         for i in 0..prefix.min(max) {
             let element = self.array_element(facets.element(i), compared);
-            let behind = graph.node();
+            let after = graph.node();
             let lead = if i == 0 { Expr::Empty } else { comma.clone() };
-            graph.edge(at, Expr::seq([lead, element.clone()]), behind);
+            graph.edge(last, Expr::seq([lead, element.clone()]), after);
             if min <= i + 1 {
-                graph.edge(behind, close.clone(), end);
+                graph.edge(after, close.clone(), end);
             }
-            at = behind;
+            last = after;
             if element == Expr::Never {
                 max = i;
                 break;
@@ -92,7 +110,7 @@ impl<'a> Lowering<'a, '_> {
                 bound(min.saturating_sub(prefix)),
                 facets.max.map(|m| m.saturating_sub(bound(prefix))),
             );
-            let mut from = at;
+            let mut from = last;
             if prefix == 0 {
                 from = graph.node();
                 graph.edge(inside, rest.clone(), from);
@@ -110,42 +128,47 @@ impl<'a> Lowering<'a, '_> {
         Expr::Graph(Box::new(graph))
     }
 
-    /// Elements that satisfy some schemas are counted. An element may count for any of those it satisfies; it must be known
-    /// not to satisfy one only where there is an upper bound.
-    pub(super) fn containing(&mut self, facets: &ArrayFacets, mut compared: Compared<'_>) -> Expr {
+    /// An array with `contains`. An element may count for any of the schemas that it satisfies.
+    /// Only an upper bound requires that the other elements do not satisfy the schema.
+    pub(super) fn counted_array(
+        &mut self,
+        facets: &ArrayFacets,
+        mut compared: Comparison<'_>,
+    ) -> Expr {
         let contains: Vec<&Contains> =
             facets.contains.iter().filter(|c| c.min > 0 || c.max.is_some()).collect();
         if contains.is_empty() {
             let facets = ArrayFacets { contains: Vec::new(), unique: None, ..facets.clone() };
-            return self.list(&facets, !matches!(compared, Compared::No));
+            return self.positional_array(&facets, !matches!(compared, Comparison::None));
         }
         if contains.len() > MAX_CONTAINS {
-            return self.too_many(
+            return self.report_limit(
                 contains[0].schema,
                 format!("more than {MAX_CONTAINS} `contains` together"),
             );
         }
-        // Positions told apart; the first one has no comma before it.
+        // The number of positions that have nodes of their own. The first has, as no comma precedes
+        // it.
         let mut exact =
             facets.prefix().max(1).max(facets.min as usize).max(facets.max.unwrap_or(0) as usize);
         exact = exact.max(contains.iter().map(|c| c.from as usize).max().unwrap_or(0));
-        let marks = self.punctuation();
-        let Frame { open, close, comma, empty } = &marks.brackets;
-        let (mut build, start) = Build::new(open.clone(), contains.len());
-        while let Some(((position, counts), node)) = build.pending.pop() {
-            if build.known.len() > MAX_NODES {
+        let punctuation = self.punctuation();
+        let Frame { open, close, comma, empty } = &punctuation.brackets;
+        let (mut builder, start) = CountingGraph::new(open.clone(), contains.len());
+        while let Some(((position, counts), node)) = builder.pending.pop() {
+            if builder.nodes.len() > MAX_NODES {
                 let what = format!("counting elements needs more than {MAX_NODES} nodes");
-                return self.too_many(contains[0].schema, what);
+                return self.report_limit(contains[0].schema, what);
             }
             if position >= facets.min as usize
                 && counts.iter().zip(&contains).all(|(count, c)| *count >= c.min)
             {
-                build.close(start, node, position, (empty, close));
+                builder.close(start, node, position, (empty, close));
             }
             if facets.max.is_some_and(|max| position >= max as usize) {
                 continue;
             }
-            // Those whose count still matters.
+            // The `contains` whose counts still matter.
             let counted: Vec<usize> = (0..contains.len())
                 .filter(|&k| position >= contains[k].from as usize)
                 .filter(|&k| contains[k].max.is_some() || counts[k] < contains[k].min)
@@ -153,155 +176,179 @@ impl<'a> Lowering<'a, '_> {
             let next = if position < exact { position + 1 } else { position };
             for hits in 0..1u32 << counted.len() {
                 let mut locs = facets.element(position.min(facets.prefix()));
-                let mut after = counts.clone();
+                let mut new_counts = counts.clone();
                 let mut possible = true;
                 for (bit, &k) in counted.iter().enumerate() {
                     let Contains { schema, min, max, .. } = *contains[k];
                     if hits >> bit & 1 == 1 {
                         possible &= max.is_none_or(|max| counts[k] < max);
-                        after[k] =
+                        new_counts[k] =
                             if max.is_some() { counts[k] + 1 } else { (counts[k] + 1).min(min) };
                         locs.push(schema);
                     } else if max.is_some() {
                         locs.push(schema.negated());
                     }
                 }
-                if let (true, Compared::IfPlenty(few)) = (possible, &mut compared) {
-                    **few |=
-                        self.value(locs.clone()) != Expr::Never && !self.are_plenty(locs.clone());
+                if let (true, Comparison::CheckFew(few)) = (possible, &mut compared) {
+                    **few |= self.lower_value(locs.clone()) != Expr::Never
+                        && !self.has_many_values(locs.clone());
                 }
-                let is_compared = !matches!(compared, Compared::No);
+                let is_compared = !matches!(compared, Comparison::None);
                 let element =
                     if possible { self.array_element(locs, is_compared) } else { Expr::Never };
                 if element != Expr::Never {
                     let lead = if position == 0 { Expr::Empty } else { comma.clone() };
-                    let behind = build.node((next, after));
-                    build.graph.edge(node, Expr::seq([lead, element]), behind);
+                    let after = builder.node((next, new_counts));
+                    builder.graph.edge(node, Expr::seq([lead, element]), after);
                 }
             }
         }
-        Expr::Graph(Box::new(build.graph))
+        Expr::Graph(Box::new(builder.graph))
     }
 
-    fn too_many(&mut self, at: LocId, what: String) -> Expr {
-        self.norm.report(at, "", Reason::Limit(what));
+    /// Reports a limit; the array then has no value.
+    fn report_limit(&mut self, loc: LocId, what: String) -> Expr {
+        self.norm.report(loc, "", Reason::Limit(what));
         Expr::Never
     }
 
-    /// Whether the positions are finitely many and no two of them share a value.
-    fn differ_anyway(&mut self, facets: &ArrayFacets) -> bool {
+    /// Whether the array has a bounded number of positions, and no two of them have a common value.
+    fn positions_are_disjoint(&mut self, facets: &ArrayFacets) -> bool {
         let prefix = facets.prefix();
         let bounded = facets.max.is_some_and(|max| max as usize <= prefix);
-        if prefix > 16 || (!bounded && self.value(facets.element(prefix)) != Expr::Never) {
+        if prefix > 16 || (!bounded && self.lower_value(facets.element(prefix)) != Expr::Never) {
             return false;
         }
         let last = facets.max.map_or(prefix, |max| prefix.min(max as usize));
-        (0..last).all(|i| (0..i).all(|j| self.norm.exclusive(facets.element(i), facets.element(j))))
+        (0..last)
+            .all(|i| (0..i).all(|j| self.norm.are_disjoint(facets.element(i), facets.element(j))))
     }
 
-    /// The values of each position of the prefix, and those of the elements behind it, if they are finitely many.
-    fn finite_elements(&mut self, facets: &ArrayFacets) -> Option<Vec<Vec<&'a Json>>> {
-        (0..=facets.prefix()).map(|i| self.norm.finite(facets.element(i))).collect()
+    /// The values of each position of the prefix, and those of the elements after it; `None` unless
+    /// they are finitely many.
+    fn finite_values_by_position(&mut self, facets: &ArrayFacets) -> Option<Vec<Vec<&'a Json>>> {
+        (0..=facets.prefix()).map(|i| self.norm.finite_values(facets.element(i))).collect()
     }
 
-    /// No element twice: a node for every set of values that may have been.
-    fn distinct(&mut self, facets: &ArrayFacets, loc: LocId, elements: &[Vec<&'a Json>]) -> Expr {
-        let mut ids: HashMap<String, usize> = HashMap::default();
-        let mut values: Vec<(Expr, Vec<bool>)> = Vec::new();
-        let mut positions: Vec<Vec<usize>> = Vec::new();
-        for listed in elements {
-            let mut own = Vec::new();
-            for value in listed {
-                let key = super::facets::canonical(value);
-                let id = match ids.get(&key) {
-                    Some(&known) => known,
-                    None => {
-                        let spelt = self.whole_constant(value);
-                        let spelt = Expr::Ref(self.rule("element".into(), spelt));
-                        let hits = facets.contains.iter().map(|c| c.schema).collect::<Vec<_>>();
-                        let hits =
-                            hits.into_iter().map(|c| self.norm.satisfies(vec![c], value)).collect();
-                        values.push((spelt, hits));
-                        ids.insert(key, values.len() - 1);
-                        values.len() - 1
-                    }
-                };
-                if !own.contains(&id) {
-                    own.push(id);
-                }
-            }
-            positions.push(own);
-        }
-        let most = facets.max.map_or(values.len(), |max| values.len().min(max as usize));
+    /// An array of distinct elements from a small set: a node for every set of values that have
+    /// occurred.
+    fn distinct_from_set(
+        &mut self,
+        facets: &ArrayFacets,
+        loc: LocId,
+        elements: &[Vec<&'a Json>],
+    ) -> Expr {
+        let (values, positions) = self.intern_elements(facets, elements);
+        let max_len = facets.max.map_or(values.len(), |max| values.len().min(max as usize));
         if values.len() > 64 {
-            return self.too_many(loc, format!("`uniqueItems` over {} values", values.len()));
+            return self.report_limit(loc, format!("`uniqueItems` over {} values", values.len()));
         }
         let counts = facets.contains.len();
-        let marks = self.punctuation();
-        let Frame { open, close, comma, empty } = &marks.brackets;
-        // The key: the set of values, then how many counted for each `contains` (which `from` makes depend on the order).
-        let (mut build, start) = Build::new(open.clone(), counts);
-        while let Some(((taken, counted), node)) = build.pending.pop() {
-            if build.known.len() > MAX_NODES {
-                return self.too_many(loc, format!("`uniqueItems` over {} values", values.len()));
+        let punctuation = self.punctuation();
+        let Frame { open, close, comma, empty } = &punctuation.brackets;
+        // The key of a node: the set of values, and the counts of the `contains`. The counts are
+        // needed as `from` makes them depend on the order.
+        let (mut builder, start) = CountingGraph::new(open.clone(), counts);
+        while let Some(((taken, counted), node)) = builder.pending.pop() {
+            if builder.nodes.len() > MAX_NODES {
+                return self
+                    .report_limit(loc, format!("`uniqueItems` over {} values", values.len()));
             }
             let position = taken.count_ones() as usize;
             let enough = counted.iter().zip(&facets.contains).all(|(count, c)| *count >= c.min);
             if position >= facets.min as usize && enough {
-                build.close(start, node, position, (empty, close));
+                builder.close(start, node, position, (empty, close));
             }
-            if position >= most {
+            if position >= max_len {
                 continue;
             }
             for &id in &positions[position.min(positions.len() - 1)] {
                 if taken >> id & 1 == 1 {
                     continue;
                 }
-                let (spelt, hits) = &values[id];
-                let mut after = counted.clone();
+                let (spelling, hits) = &values[id];
+                let mut new_counts = counted.clone();
                 for (k, contains) in facets.contains.iter().enumerate() {
-                    after[k] += u32::from(hits[k] && position >= contains.from as usize);
+                    new_counts[k] += u32::from(hits[k] && position >= contains.from as usize);
                 }
-                if after
+                if new_counts
                     .iter()
                     .zip(&facets.contains)
                     .all(|(count, c)| c.max.is_none_or(|max| *count <= max))
                 {
                     let lead = if position == 0 { Expr::Empty } else { comma.clone() };
-                    let behind = build.node((taken | 1 << id, after));
-                    build.graph.edge(node, Expr::seq([lead, spelt.clone()]), behind);
+                    let after = builder.node((taken | 1 << id, new_counts));
+                    builder.graph.edge(node, Expr::seq([lead, spelling.clone()]), after);
                 }
             }
         }
-        Expr::Graph(Box::new(build.graph))
+        Expr::Graph(Box::new(builder.graph))
+    }
+
+    /// The distinct values of all positions, and for each position the indices of its values. A
+    /// value is its spelling, and whether it satisfies each `contains`.
+    fn intern_elements(
+        &mut self,
+        facets: &ArrayFacets,
+        elements: &[Vec<&'a Json>],
+    ) -> (Vec<(Expr, Vec<bool>)>, Vec<Vec<usize>>) {
+        let mut ids: HashMap<String, usize> = HashMap::default();
+        let mut values: Vec<(Expr, Vec<bool>)> = Vec::new();
+        let mut positions: Vec<Vec<usize>> = Vec::new();
+        for values_here in elements {
+            let mut position = Vec::new();
+            for value in values_here {
+                let key = super::facets::canonical(value);
+                let id = match ids.get(&key) {
+                    Some(&id) => id,
+                    None => {
+                        let spelling = self.lower_constant(value);
+                        let spelling = Expr::Ref(self.rule("element".into(), spelling));
+                        let hits = facets.contains.iter().map(|c| c.schema).collect::<Vec<_>>();
+                        let hits =
+                            hits.into_iter().map(|c| self.norm.satisfies(vec![c], value)).collect();
+                        values.push((spelling, hits));
+                        ids.insert(key, values.len() - 1);
+                        values.len() - 1
+                    }
+                };
+                if !position.contains(&id) {
+                    position.push(id);
+                }
+            }
+            positions.push(position);
+        }
+        (values, positions)
     }
 }
 
-/// A position (or a set of values), and counts.
-type Key = (usize, Vec<u32>);
+/// A position (or a set of values), and the counts of the `contains`.
+type CountKey = (usize, Vec<u32>);
 
+/// A graph under construction whose nodes are interned by position and counts.
 #[derive(Default)]
-struct Build {
+struct CountingGraph {
     graph: Graph,
     end: u32,
-    known: HashMap<Key, u32>,
-    pending: Vec<(Key, u32)>,
+    nodes: HashMap<CountKey, u32>,
+    pending: Vec<(CountKey, u32)>,
 }
 
-impl Build {
-    /// Behind the opening bracket, with nothing counted for any `contains`; and the start before it.
-    fn new(open: Expr, contains: usize) -> (Build, u32) {
-        let mut build = Build::default();
-        let start = build.graph.node();
-        build.end = build.graph.node();
-        build.graph.start = start;
-        build.graph.ends.push(build.end);
-        let first = build.node((0, vec![0; contains]));
-        build.graph.edge(start, open, first);
-        (build, start)
+impl CountingGraph {
+    /// A graph with its start, and a node after the opening bracket for which all counts are zero.
+    /// Returns the start node as well.
+    fn new(open: Expr, contains: usize) -> (CountingGraph, u32) {
+        let mut builder = CountingGraph::default();
+        let start = builder.graph.node();
+        builder.end = builder.graph.node();
+        builder.graph.start = start;
+        builder.graph.ends.push(builder.end);
+        let first = builder.node((0, vec![0; contains]));
+        builder.graph.edge(start, open, first);
+        (builder, start)
     }
 
-    /// The end of the array behind so many elements.
+    /// Adds the end of the array after `position` elements.
     fn close(&mut self, start: u32, node: u32, position: usize, (empty, close): (&Expr, &Expr)) {
         match position {
             0 => self.graph.edge(start, empty.clone(), self.end),
@@ -309,33 +356,37 @@ impl Build {
         }
     }
 
-    fn node(&mut self, key: Key) -> u32 {
-        if let Some(&known) = self.known.get(&key) {
-            return known;
+    /// The node with this key; a new one is queued.
+    fn node(&mut self, key: CountKey) -> u32 {
+        if let Some(&node) = self.nodes.get(&key) {
+            return node;
         }
         let node = self.graph.node();
-        self.known.insert(key.clone(), node);
+        self.nodes.insert(key.clone(), node);
         self.pending.push((key, node));
         node
     }
 }
 
 impl<'a> super::normalize::Normalizer<'a> {
-    /// The values that satisfy all of the locations, if they are certainly finitely many.
-    fn finite(&mut self, locs: Locs) -> Option<Vec<&'a Json>> {
+    /// The values that satisfy all of the locations; `None` unless they are certainly finitely
+    /// many.
+    fn finite_values(&mut self, locs: Locs) -> Option<Vec<&'a Json>> {
         static SCALARS: [Json; 3] = [Json::Null, Json::Bool(false), Json::Bool(true)];
-        let conj = self.conj(locs);
+        let conj = self.conjunction(locs);
         let mut out: Vec<&'a Json> = Vec::new();
         for facets in self.alternatives(&conj).iter() {
-            let finite = Types::NULL.or(Types::BOOLEAN);
+            let finite = TypeSet::NULL.or(TypeSet::BOOLEAN);
             match &facets.values {
                 Some(values) => {
                     out.extend(values.iter().filter(|value| self.accepts(facets, value)))
                 }
                 None if facets.types.minus(finite).is_none() => {
-                    out.extend(SCALARS.iter().filter(|value| facets.types.meets(Types::of(value))));
+                    out.extend(
+                        SCALARS.iter().filter(|value| facets.types.meets(TypeSet::of(value))),
+                    );
                 }
-                None if self.is_empty(facets, 4) => {}
+                None if self.is_empty(facets, EMPTINESS_DEPTH) => {}
                 None => return None,
             }
         }
@@ -343,8 +394,8 @@ impl<'a> super::normalize::Normalizer<'a> {
     }
 
     /// Whether certainly no value satisfies both lists of locations.
-    fn exclusive(&mut self, a: Locs, b: Locs) -> bool {
-        let (a, b) = (self.conj(a), self.conj(b));
+    fn are_disjoint(&mut self, a: Locs, b: Locs) -> bool {
+        let (a, b) = (self.conjunction(a), self.conjunction(b));
         let (a, b) = (self.alternatives(&a), self.alternatives(&b));
         self.disjoint(&a, &b)
     }

@@ -1,24 +1,27 @@
-//! [`Undeclared::Forbidden`](super::Undeclared): objects and arrays that declare some members or elements have no others.
+//! Closed objects and arrays, for [`Undeclared::Forbidden`](super::Undeclared): what a schema does
+//! not declare is forbidden. Applied to the facets of each alternative before it is lowered.
+//! Normalize step of the pipeline, see the [module](super).
 
 use std::borrow::Cow;
 use std::rc::Rc;
 
 use super::doc::LocId;
-use super::facets::{ArrayPart, Covers, Facets, ObjectPart};
+use super::facets::{ArrayPart, Evaluates, Facets, ObjectPart};
 
 impl<'a> Facets<'a> {
-    /// Without members and elements that nothing declares, where some are declared and nothing is said of the others. A required
-    /// name counts as declared.
-    pub(super) fn closed(&self) -> Cow<'_, Facets<'a>> {
+    /// Forbids additional members if some are declared and nothing constrains the others, and
+    /// likewise additional elements. A required name counts as declared.
+    pub(super) fn close_undeclared(&self) -> Cow<'_, Facets<'a>> {
         let (object, array) = (&self.object, &self.array);
-        let members = |covers: Covers| object.parts.iter().any(|part| part.covers == covers);
-        let close_object = members(Covers::Named) && !members(Covers::All);
+        let any_part =
+            |evaluates: Evaluates| object.parts.iter().any(|part| part.evaluates == evaluates);
+        let close_object = any_part(Evaluates::Named) && !any_part(Evaluates::All);
         let close_array = array.contains.is_empty()
             && array
                 .parts
                 .iter()
-                .any(|part| part.covers == Covers::Named && !part.prefix.is_empty())
-            && !array.parts.iter().any(|part| part.covers == Covers::All);
+                .any(|part| part.evaluates == Evaluates::Named && !part.prefix.is_empty())
+            && !array.parts.iter().any(|part| part.evaluates == Evaluates::All);
         if !close_object && !close_array {
             return Cow::Borrowed(self);
         }
@@ -36,7 +39,7 @@ impl<'a> Facets<'a> {
             let patterns = object.parts.iter().flat_map(|part| part.patterns.iter());
             part.patterns = patterns.map(|(pattern, _)| (pattern.clone(), LocId::TRUE)).collect();
             part.additional = Some(LocId::FALSE);
-            part.covers = Covers::All;
+            part.evaluates = Evaluates::All;
             out.object.parts.push(Rc::new(part));
         }
         if close_array {
@@ -44,7 +47,7 @@ impl<'a> Facets<'a> {
             out.array.parts.push(Rc::new(ArrayPart {
                 prefix,
                 rest: Some(LocId::FALSE),
-                covers: Covers::All,
+                evaluates: Evaluates::All,
             }));
         }
         Cow::Owned(out)

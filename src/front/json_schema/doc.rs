@@ -1,52 +1,67 @@
-//! Locations of a schema document: identity, pointers, `$ref` resolution, dialects.
+//! Locations: interned subschemas of a schema document, with JSON pointers, dialects and
+//! vocabularies. Read step of the pipeline, see the [module](super).
+//!
+//! Every other file names a subschema by its [`LocId`]. Equal addresses in the parsed document give
+//! equal ids, so a conjunction of schemas is a sorted list of ids, and memo tables are arrays. A
+//! location is made when it is first reached; subschemas that nothing refers to cost nothing.
+//!
+//! The lowest bit of an id means negation: `not S` has a location without having a place in the
+//! document. Negation twice gives the same id back.
 
 use std::rc::Rc;
 
-use super::keywords::allows_all;
-use super::resolve::Names;
-use super::vocabulary::Vocabularies;
-use super::{Dialect as Draft, Registry};
+use smallvec::SmallVec;
+
+use super::resolve::ResourceIndex;
+use super::vocabulary::{Vocabularies, vocabularies_of};
+use super::{Dialect, Registry};
 use crate::hash::HashMap;
 use crate::spec::json::{Json, Object, push_token, unescape_token};
 
-/// A subschema of the document, or its negation (lowest bit).
+/// A subschema of the document, or its negation (lowest bit set).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct LocId(u32);
 
 impl LocId {
     /// The root schema.
     pub(super) const ROOT: LocId = LocId(0);
-    /// The schema `false`, which stands nowhere in particular.
+    /// The schema `false`. It is part of no document.
     pub(super) const FALSE: LocId = LocId(2);
-    /// Its negation.
+    /// The negation of [`LocId::FALSE`]: the schema `true`.
     pub(super) const TRUE: LocId = LocId(3);
 
+    /// The location with this index, not negated.
     pub(super) fn new(index: usize) -> LocId {
         LocId((index as u32) << 1)
     }
 
-    /// Of locations and negations together.
-    pub(super) fn number(self) -> usize {
+    /// Index into a table of locations and negated locations.
+    pub(super) fn table_index(self) -> usize {
         self.0 as usize
     }
 
+    /// Index into a table of locations, whether negated or not.
     pub(super) fn index(self) -> usize {
         (self.0 >> 1) as usize
     }
 
-    /// The schema that allows exactly what this one does not.
+    /// The negation of this schema.
     pub(super) fn negated(self) -> LocId {
         LocId(self.0 ^ 1)
     }
 
+    /// Whether this is the negation of a subschema.
     pub(super) fn is_negated(self) -> bool {
         self.0 & 1 == 1
     }
 }
 
-/// How a location is reached from its parent.
+/// A short list of locations.
+pub(super) type Locs = SmallVec<[LocId; 4]>;
+
+/// The last step from a parent to a location.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Step<'a> {
+pub(super) enum PointerStep<'a> {
     /// `/keyword`
     Keyword(&'static str),
     /// `/keyword/name`
@@ -55,110 +70,137 @@ pub(super) enum Step<'a> {
     Index(&'static str, usize),
 }
 
-/// What stands at a location.
+/// What a location allows.
 #[derive(Clone)]
-pub(super) enum Kind<'a> {
+pub(super) enum LocationKind<'a> {
+    /// The values of a subschema.
     Schema(&'a Json),
-    /// Not a schema: the one value that is allowed.
-    Value(&'a Json),
-    /// Any of these.
-    AnyOf(Rc<[LocId]>),
+    /// Exactly this value: an element or member of a negated `enum` or `const`.
+    Constant(&'a Json),
+    /// Every value that one of these locations allows.
+    Union(Rc<[LocId]>),
 }
 
-pub(super) struct Loc<'a> {
-    pub(super) kind: Kind<'a>,
+/// A subschema, or a synthetic location: where it is and how it is read.
+pub(super) struct Location<'a> {
+    pub(super) kind: LocationKind<'a>,
     pub(super) parent: LocId,
-    pub(super) path: Path<'a>,
-    /// Its `$ref`.
+    pub(super) path: LocationPath<'a>,
+    /// The value of its `$ref`.
     pub(super) reference: Option<&'a str>,
-    /// The schema resource it belongs to: local references resolve against it.
+    /// The schema resource that it belongs to. Local references resolve against it.
     pub(super) base: LocId,
-    pub(super) scope: Scope,
-    pub(super) draft: Draft,
-    /// How deep it is nested in its document, the root being 1.
+    /// The dynamic scope in which references resolve.
+    pub(super) scope: DynamicScopeId,
+    pub(super) dialect: Dialect,
+    /// Nesting depth in its document; the root has 1.
     pub(super) depth: u32,
     pub(super) vocabularies: Vocabularies,
 }
 
-pub(super) enum Path<'a> {
+/// How the pointer of a location is composed.
+pub(super) enum LocationPath<'a> {
+    /// The root of the document.
     Root,
-    /// It is no part of a document; errors point to its parent.
+    /// A synthetic location. Errors point to its parent.
     Parent,
-    Step(Step<'a>),
-    /// From the parent, a JSON pointer as it stands in a reference, without its first slash.
+    /// One step from the parent.
+    Step(PointerStep<'a>),
+    /// From the parent: a JSON pointer as a reference spells it, without the first slash.
     Below(&'a str),
-    /// From the root, as a reference spelt it; in another document with its URI before it.
+    /// From the root, as a reference spells it. In another document, the URI comes first.
     Absolute(String),
 }
 
-impl Path<'_> {
-    /// The depth of what it leads to from a parent of this depth.
+impl LocationPath<'_> {
+    /// The nesting depth of the location, given that of its parent.
     pub(super) fn depth(&self, parent: u32) -> u32 {
         let slashes = |pointer: &str| pointer.bytes().filter(|&byte| byte == b'/').count() as u32;
         match self {
-            Path::Root => 1,
-            Path::Parent => parent,
-            Path::Step(Step::Keyword(_)) => parent + 1,
-            Path::Step(Step::Member(..) | Step::Index(..)) => parent + 2,
-            Path::Below(pointer) => parent + 1 + slashes(pointer),
-            Path::Absolute(pointer) => 1 + slashes(pointer.rsplit('#').next().unwrap_or_default()),
+            LocationPath::Root => 1,
+            LocationPath::Parent => parent,
+            LocationPath::Step(PointerStep::Keyword(_)) => parent + 1,
+            LocationPath::Step(PointerStep::Member(..) | PointerStep::Index(..)) => parent + 2,
+            LocationPath::Below(pointer) => parent + 1 + slashes(pointer),
+            LocationPath::Absolute(pointer) => {
+                1 + slashes(pointer.rsplit('#').next().unwrap_or_default())
+            }
         }
     }
 }
 
-/// The dynamic anchors that the resources entered on the way declare, as an index into [`Doc::scopes`].
-pub(super) type Scope = u32;
+/// Index into [`Doc::scopes`].
+pub(super) type DynamicScopeId = u32;
 
-/// For each dynamic anchor the outermost resource (its address) that declares it.
-pub(super) type Bindings<'a> = Vec<(&'a str, usize)>;
+/// The dynamic scope of a location: for each dynamic anchor, the address of the outermost entered
+/// resource that declares it.
+pub(super) type DynamicScope<'a> = Vec<(&'a str, usize)>;
 
 /// A schema document and its interned locations.
 pub(super) struct Doc<'a> {
-    pub(super) locs: Vec<Loc<'a>>,
-    pub(super) by_address: HashMap<(usize, Scope), LocId>,
+    /// By index.
+    pub(super) locs: Vec<Location<'a>>,
+    /// By address in the document and dynamic scope.
+    pub(super) by_address: HashMap<(usize, DynamicScopeId), LocId>,
+    /// Locations of constants, by address.
     values: HashMap<usize, LocId>,
+    /// Locations of disjunctions.
     unions: HashMap<Rc<[LocId]>, LocId>,
-    pub(super) remotes: &'a Registry,
-    pub(super) names: Names<'a>,
-    /// Where references lead, by base, scope and text.
-    pub(super) resolved: HashMap<(LocId, Scope, &'a str), LocId>,
-    pub(super) scopes: Vec<Bindings<'a>>,
-    /// Whether dynamic references occur, so that scopes are kept.
+    /// Documents that references may lead to.
+    pub(super) registry: &'a Registry,
+    /// Identifiers and anchors.
+    pub(super) resources: ResourceIndex<'a>,
+    /// Memo of reference resolution, by base, dynamic scope and text.
+    pub(super) resolved: HashMap<(LocId, DynamicScopeId, &'a str), LocId>,
+    /// Interned dynamic scopes.
+    pub(super) scopes: Vec<DynamicScope<'a>>,
+    /// Whether dynamic scopes are tracked: [`Features::dynamic`](super::normalize::Features).
     pub(super) dynamic: bool,
 }
 
-/// Locations that there is room for from the beginning.
-const FIRST: usize = 28;
+/// Initial capacity, in locations.
+const INITIAL_LOCATIONS: usize = 28;
 
 static FALSE: Json = Json::Bool(false);
 static TRUE: Json = Json::Bool(true);
 
+/// The address of a value in the parsed document: its identity.
 pub(super) fn address(json: &Json) -> usize {
     std::ptr::from_ref(json) as usize
 }
 
-pub(super) fn draft_of(json: &Json) -> Option<Draft> {
+/// The dialect that `$schema` names; unknown URIs count as 2020-12.
+pub(super) fn dialect_of(json: &Json) -> Option<Dialect> {
     let uri = json.get("$schema")?.as_str()?;
     Some(match uri.strip_suffix('#').unwrap_or(uri) {
-        // As they are mostly written.
-        "http://json-schema.org/draft-04/schema" => Draft::Draft4,
-        "http://json-schema.org/draft-06/schema" => Draft::Draft6,
-        "http://json-schema.org/draft-07/schema" => Draft::Draft7,
-        "https://json-schema.org/draft/2020-12/schema" => Draft::Draft202012,
-        _ if uri.contains("draft-04") || uri.contains("draft-03") => Draft::Draft4,
-        _ if uri.contains("draft-06") => Draft::Draft6,
-        _ if uri.contains("draft-07") => Draft::Draft7,
-        _ if uri.contains("2019-09") => Draft::Draft201909,
-        _ => Draft::Draft202012,
+        // The usual spellings.
+        "http://json-schema.org/draft-04/schema" => Dialect::Draft4,
+        "http://json-schema.org/draft-06/schema" => Dialect::Draft6,
+        "http://json-schema.org/draft-07/schema" => Dialect::Draft7,
+        "https://json-schema.org/draft/2020-12/schema" => Dialect::Draft202012,
+        _ if uri.contains("draft-04") || uri.contains("draft-03") => Dialect::Draft4,
+        _ if uri.contains("draft-06") => Dialect::Draft6,
+        _ if uri.contains("draft-07") => Dialect::Draft7,
+        _ if uri.contains("2019-09") => Dialect::Draft201909,
+        _ => Dialect::Draft202012,
     })
 }
 
-/// The value of the identifier keyword.
-pub(super) fn identifier(json: &Json, draft: Draft) -> Option<&str> {
+/// Whether a schema is `true` or `{}`.
+pub(super) fn is_trivially_true(schema: &Json) -> bool {
+    match schema {
+        Json::Bool(allows) => *allows,
+        Json::Object(object) => object.is_empty(),
+        _ => false,
+    }
+}
+
+/// The value of `$id` (draft 4: `id`).
+pub(super) fn identifier(json: &Json, dialect: Dialect) -> Option<&str> {
     let object = json.as_object()?;
-    let id = object.get(if draft == Draft::Draft4 { "id" } else { "$id" })?.as_str()?;
-    // Beside a reference, older dialects ignore it.
-    (draft > Draft::Draft7 || object.get("$ref").is_none()).then_some(id)
+    let id = object.get(if dialect == Dialect::Draft4 { "id" } else { "$id" })?.as_str()?;
+    // Older dialects ignore it next to a `$ref`.
+    (dialect > Dialect::Draft7 || object.get("$ref").is_none()).then_some(id)
 }
 
 /// The value of `$ref`.
@@ -166,50 +208,52 @@ pub(super) fn reference_of(json: &Json) -> Option<&str> {
     json.as_object()?.iter().find(|(name, _)| *name == "$ref")?.1.as_str()
 }
 
-/// The identifier, if it names a resource (and is not just an anchor).
-pub(super) fn resource_id(json: &Json, draft: Draft) -> Option<&str> {
-    identifier(json, draft).filter(|id| !id.starts_with('#'))
+/// The identifier, if it names a resource. An identifier of older dialects that starts with `#` is
+/// only an anchor.
+pub(super) fn resource_id(json: &Json, dialect: Dialect) -> Option<&str> {
+    identifier(json, dialect).filter(|id| !id.starts_with('#'))
 }
 
 impl<'a> Doc<'a> {
-    /// `dialect` is that of a document that declares none; `dynamic`: whether dynamic references occur.
+    /// Interns the root. `dialect` applies if the document declares none. `dynamic`: track dynamic
+    /// scopes.
     pub(super) fn new(
         root: &'a Json,
-        remotes: &'a Registry,
-        dialect: Draft,
+        registry: &'a Registry,
+        dialect: Dialect,
         dynamic: bool,
     ) -> Doc<'a> {
         let mut doc = Doc {
-            locs: Vec::with_capacity(FIRST),
-            by_address: HashMap::with_capacity_and_hasher(FIRST, Default::default()),
+            locs: Vec::with_capacity(INITIAL_LOCATIONS),
+            by_address: HashMap::with_capacity_and_hasher(INITIAL_LOCATIONS, Default::default()),
             values: HashMap::default(),
             unions: HashMap::default(),
-            remotes,
-            names: Names::default(),
+            registry,
+            resources: ResourceIndex::default(),
             resolved: HashMap::default(),
             scopes: vec![Vec::new()],
             dynamic,
         };
-        let draft = draft_of(root).unwrap_or(dialect);
-        let vocabularies = doc.vocabularies_of(root, draft, Vocabularies::STANDARD);
+        let dialect = dialect_of(root).unwrap_or(dialect);
+        let vocabularies = vocabularies_of(registry, root, dialect, Vocabularies::STANDARD);
         let mut scope = 0;
         if dynamic {
-            doc.look_at(root, draft);
-            scope = doc.enter(0, root);
+            doc.index_document(root, dialect);
+            scope = doc.enter_dynamic_scope(0, root);
         }
         for (json, scope) in [(root, scope), (&FALSE, 0)] {
             let id = LocId::new(doc.locs.len());
-            let kind = Kind::Schema(json);
+            let kind = LocationKind::Schema(json);
             let reference = reference_of(json);
-            let (path, base) = (Path::Root, LocId::ROOT);
-            doc.locs.push(Loc {
+            let (path, base) = (LocationPath::Root, LocId::ROOT);
+            doc.locs.push(Location {
                 kind,
                 parent: id,
                 path,
                 reference,
                 base,
                 scope,
-                draft,
+                dialect,
                 depth: 1,
                 vocabularies,
             });
@@ -219,11 +263,14 @@ impl<'a> Doc<'a> {
     }
 
     /// The dialect of a location.
-    pub(super) fn draft(&self, loc: LocId) -> Draft {
-        self.locs[loc.index()].draft
+    pub(super) fn dialect(&self, loc: LocId) -> Dialect {
+        self.locs[loc.index()].dialect
     }
 
-    /// How deep a location is nested.
+    #[rustfmt::skip] // RENAME-ALIAS
+    pub(super) fn draft(&self, loc: LocId) -> Dialect { self.dialect(loc) } // RENAME-ALIAS
+
+    /// The nesting depth of a location.
     pub(super) fn depth(&self, loc: LocId) -> usize {
         self.locs[loc.index()].depth as usize
     }
@@ -233,144 +280,149 @@ impl<'a> Doc<'a> {
         self.locs[loc.index()].vocabularies
     }
 
-    /// The schema at a location; `true` for one that is no part of a document.
+    /// The schema at a location; `true` for a synthetic location.
     pub(super) fn json(&self, loc: LocId) -> &'a Json {
         match self.locs[loc.index()].kind {
-            Kind::Schema(json) => json,
+            LocationKind::Schema(json) => json,
             _ => &TRUE,
         }
     }
 
+    /// The keywords at a location, if it is a schema object.
     pub(super) fn object(&self, loc: LocId) -> Option<&'a Object> {
         self.json(loc).as_object()
     }
 
+    /// Whether a location has no schema in a document (a constant or a disjunction).
     pub(super) fn is_synthetic(&self, loc: LocId) -> bool {
-        !matches!(self.locs[loc.index()].kind, Kind::Schema(_))
+        !matches!(self.locs[loc.index()].kind, LocationKind::Schema(_))
     }
 
-    /// Whether a location is the schema `true` or `{}`.
-    pub(super) fn allows_all(&self, loc: LocId) -> bool {
-        matches!(self.locs[loc.index()].kind, Kind::Schema(json) if allows_all(json))
+    /// Whether a location is the schema `true` or `{}`, not negated.
+    pub(super) fn is_trivially_true(&self, loc: LocId) -> bool {
+        matches!(self.locs[loc.index()].kind, LocationKind::Schema(json) if is_trivially_true(json))
     }
 
-    /// As [`Doc::allows_all`], of negated ones too.
-    pub(super) fn is_any(&self, loc: LocId) -> bool {
+    /// As [`Doc::is_trivially_true`], and true for the negation of `false`.
+    pub(super) fn is_always_true(&self, loc: LocId) -> bool {
         match self.locs[loc.index()].kind {
-            Kind::Schema(json) if loc.is_negated() => *json == Json::Bool(false),
-            _ => !loc.is_negated() && self.allows_all(loc),
+            LocationKind::Schema(json) if loc.is_negated() => *json == Json::Bool(false),
+            _ => !loc.is_negated() && self.is_trivially_true(loc),
         }
     }
 
-    /// The value a location allows, if it is no schema.
+    /// The only value that a synthetic location allows, if it allows one.
     pub(super) fn constant(&self, loc: LocId) -> Option<&'a Json> {
         match self.locs[loc.index()].kind {
-            Kind::Value(json) => Some(json),
+            LocationKind::Constant(json) => Some(json),
             _ => None,
         }
     }
 
-    /// The locations of which any may hold, if this is not a schema.
-    pub(super) fn union(&self, loc: LocId) -> Option<Rc<[LocId]>> {
+    /// The operands of a synthetic disjunction.
+    pub(super) fn union_operands(&self, loc: LocId) -> Option<Rc<[LocId]>> {
         match &self.locs[loc.index()].kind {
-            Kind::AnyOf(parts) => Some(parts.clone()),
+            LocationKind::Union(parts) => Some(parts.clone()),
             _ => None,
         }
     }
 
-    /// Number of locations met so far.
+    /// The number of interned locations.
     pub(super) fn len(&self) -> usize {
         self.locs.len()
     }
 
     /// The location of a subschema of `parent`.
-    pub(super) fn child(&mut self, parent: LocId, step: Step<'a>, json: &'a Json) -> LocId {
+    pub(super) fn child(&mut self, parent: LocId, step: PointerStep<'a>, json: &'a Json) -> LocId {
         let base = self.locs[parent.index()].base;
-        self.intern(json, parent, Path::Step(step), base)
+        self.intern(json, parent, LocationPath::Step(step), base)
     }
 
-    /// The location that allows exactly this value. Errors about it point to `parent`.
-    pub(super) fn value(&mut self, parent: LocId, json: &'a Json) -> LocId {
-        if let Some(&known) = self.values.get(&address(json)) {
-            return known;
+    /// Interns the location that allows exactly this value. Errors about it point to `parent`.
+    pub(super) fn constant_location(&mut self, parent: LocId, json: &'a Json) -> LocId {
+        if let Some(&id) = self.values.get(&address(json)) {
+            return id;
         }
-        let id = self.synthetic(parent, Kind::Value(json));
+        let id = self.synthetic(parent, LocationKind::Constant(json));
         self.values.insert(address(json), id);
         id
     }
 
-    /// The location that allows what any of these does.
-    pub(super) fn any_of(&mut self, parent: LocId, parts: Vec<LocId>) -> LocId {
+    /// Interns the disjunction of these locations.
+    pub(super) fn union_of(&mut self, parent: LocId, parts: Vec<LocId>) -> LocId {
         let parts: Rc<[LocId]> = parts.into();
-        if let Some(&known) = self.unions.get(&parts) {
-            return known;
+        if let Some(&id) = self.unions.get(&parts) {
+            return id;
         }
-        let id = self.synthetic(parent, Kind::AnyOf(parts.clone()));
+        let id = self.synthetic(parent, LocationKind::Union(parts.clone()));
         self.unions.insert(parts, id);
         id
     }
 
-    fn synthetic(&mut self, parent: LocId, kind: Kind<'a>) -> LocId {
+    /// Adds a location without a place in a document.
+    fn synthetic(&mut self, parent: LocId, kind: LocationKind<'a>) -> LocId {
         let id = LocId::new(self.locs.len());
-        let Loc { base, scope, draft, depth, vocabularies, .. } = self.locs[parent.index()];
-        let path = Path::Parent;
-        self.locs.push(Loc {
+        let Location { base, scope, dialect, depth, vocabularies, .. } = self.locs[parent.index()];
+        let path = LocationPath::Parent;
+        self.locs.push(Location {
             kind,
             parent,
             path,
             reference: None,
             base,
             scope,
-            draft,
+            dialect,
             depth,
             vocabularies,
         });
         id
     }
 
+    /// The location of a subschema: the known one for its address (and dynamic scope), or a new
+    /// one. `base` is the resource that contains it.
     pub(super) fn intern(
         &mut self,
         json: &'a Json,
         parent: LocId,
-        path: Path<'a>,
+        path: LocationPath<'a>,
         base: LocId,
     ) -> LocId {
-        let Loc { mut scope, mut draft, mut vocabularies, .. } = self.locs[base.index()];
+        let Location { mut scope, mut dialect, mut vocabularies, .. } = self.locs[base.index()];
         if !self.dynamic
-            && let Some(&known) = self.by_address.get(&(address(json), scope))
+            && let Some(&id) = self.by_address.get(&(address(json), scope))
         {
-            return known;
+            return id;
         }
         let mut own_resource = false;
         if let Json::Object(object) = json
             && object.iter().any(|(name, _)| matches!(name, "$id" | "id"))
-            && resource_id(json, draft_of(json).unwrap_or(draft)).is_some()
+            && resource_id(json, dialect_of(json).unwrap_or(dialect)).is_some()
         {
             own_resource = true;
-            draft = draft_of(json).unwrap_or(draft);
-            vocabularies = self.vocabularies_of(json, draft, vocabularies);
+            dialect = dialect_of(json).unwrap_or(dialect);
+            vocabularies = vocabularies_of(self.registry, json, dialect, vocabularies);
             if self.dynamic {
-                scope = self.enter(scope, json);
+                scope = self.enter_dynamic_scope(scope, json);
             }
         }
         if self.dynamic
-            && let Some(&known) = self.by_address.get(&(address(json), scope))
+            && let Some(&id) = self.by_address.get(&(address(json), scope))
         {
-            return known;
+            return id;
         }
         let id = LocId::new(self.locs.len());
         let base = if own_resource { id } else { base };
         let reference = reference_of(json);
         let depth = path.depth(self.locs[parent.index()].depth);
-        let kind = Kind::Schema(json);
-        self.locs.push(Loc {
+        let kind = LocationKind::Schema(json);
+        self.locs.push(Location {
             kind,
             parent,
             path,
             reference,
             base,
             scope,
-            draft,
+            dialect,
             depth,
             vocabularies,
         });
@@ -378,9 +430,13 @@ impl<'a> Doc<'a> {
         id
     }
 
-    /// The scope inside a resource.
-    pub(super) fn enter(&mut self, scope: Scope, resource: &Json) -> Scope {
-        let Some(anchors) = self.names.dynamic.get(&address(resource)) else { return scope };
+    /// The dynamic scope inside a resource that is entered from `scope`.
+    pub(super) fn enter_dynamic_scope(
+        &mut self,
+        scope: DynamicScopeId,
+        resource: &Json,
+    ) -> DynamicScopeId {
+        let Some(anchors) = self.resources.dynamic.get(&address(resource)) else { return scope };
         let mut bindings = self.scopes[scope as usize].clone();
         for &anchor in anchors {
             if !bindings.iter().any(|(name, _)| *name == anchor) {
@@ -388,58 +444,62 @@ impl<'a> Doc<'a> {
             }
         }
         bindings.sort_unstable();
-        let known = self.scopes.iter().position(|other| *other == bindings);
-        known.unwrap_or_else(|| {
+        let interned = self.scopes.iter().position(|other| *other == bindings);
+        interned.unwrap_or_else(|| {
             self.scopes.push(bindings);
             self.scopes.len() - 1
-        }) as Scope
+        }) as DynamicScopeId
     }
 
-    /// The last step to a location, for the names of rules.
-    pub(super) fn short(&self, loc: LocId) -> &str {
+    /// The last step of a location's pointer, as the name of its rule.
+    pub(super) fn rule_name(&self, loc: LocId) -> &str {
         match &self.locs[loc.index()].path {
-            Path::Root | Path::Parent => "value",
-            Path::Step(Step::Keyword(name) | Step::Member(_, name) | Step::Index(name, _)) => name,
-            Path::Below(pointer) => pointer.rsplit('/').next().unwrap_or_default(),
-            Path::Absolute(pointer) => pointer.rsplit('/').next().unwrap_or_default(),
+            LocationPath::Root | LocationPath::Parent => "value",
+            LocationPath::Step(
+                PointerStep::Keyword(name)
+                | PointerStep::Member(_, name)
+                | PointerStep::Index(name, _),
+            ) => name,
+            LocationPath::Below(pointer) => pointer.rsplit('/').next().unwrap_or_default(),
+            LocationPath::Absolute(pointer) => pointer.rsplit('/').next().unwrap_or_default(),
         }
     }
 
-    /// JSON pointer of a location.
+    /// The JSON pointer of a location, for error messages.
     pub(super) fn pointer(&self, loc: LocId) -> String {
         let mut steps = Vec::new();
-        let mut at = loc;
+        let mut current = loc;
         let mut out = loop {
-            let entry = &self.locs[at.index()];
+            let entry = &self.locs[current.index()];
             match &entry.path {
-                Path::Root => break String::new(),
-                Path::Absolute(pointer) => break pointer.clone(),
-                Path::Parent => {}
+                LocationPath::Root => break String::new(),
+                LocationPath::Absolute(pointer) => break pointer.clone(),
+                LocationPath::Parent => {}
                 path => steps.push(path),
             }
-            at = entry.parent;
+            current = entry.parent;
         };
         for path in steps.into_iter().rev() {
             match path {
-                Path::Step(Step::Keyword(keyword)) => push_token(&mut out, keyword),
-                Path::Step(Step::Member(keyword, name)) => {
+                LocationPath::Step(PointerStep::Keyword(keyword)) => push_token(&mut out, keyword),
+                LocationPath::Step(PointerStep::Member(keyword, name)) => {
                     push_token(&mut out, keyword);
                     push_token(&mut out, name);
                 }
-                Path::Step(Step::Index(keyword, index)) => {
+                LocationPath::Step(PointerStep::Index(keyword, index)) => {
                     push_token(&mut out, keyword);
                     push_token(&mut out, &index.to_string());
                 }
-                Path::Below(path) => {
+                LocationPath::Below(path) => {
                     path.split('/').for_each(|token| push_token(&mut out, &unescape_token(token)))
                 }
-                Path::Root | Path::Parent | Path::Absolute(_) => {}
+                LocationPath::Root | LocationPath::Parent | LocationPath::Absolute(_) => {}
             }
         }
         out
     }
 
-    /// JSON pointer of a keyword of a location.
+    /// The JSON pointer of a keyword of a location. An empty keyword stands for the location.
     pub(super) fn keyword_pointer(&self, loc: LocId, keyword: &str) -> String {
         let mut out = self.pointer(loc);
         if !keyword.is_empty() {

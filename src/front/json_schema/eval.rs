@@ -1,18 +1,22 @@
-//! Deciding things about facets without a grammar: whether a given value satisfies them, whether none can.
+//! Evaluation of facets without a grammar: does a value satisfy them, does any value. Normalize
+//! step of the pipeline, see the [module](super).
+//!
+//! Normalization filters the values of `enum` and `const` with it, and finds alternatives that are
+//! empty.
 
 use smallvec::smallvec;
 
 use super::decimal::Decimal;
-use super::doc::LocId;
-use super::facets::{ArrayFacets, Facets, NameTest, ObjectFacets, SomeMember, StringFacets, Types};
-use super::normalize::{Locs, Normalizer};
+use super::doc::{LocId, Locs};
+use super::facets::{ArrayFacets, Facets, NameTest, ObjectFacets, StringFacets, TypeSet, Witness};
+use super::normalize::Normalizer;
 use crate::spec::json::{Json, Object};
 
 impl<'a> Normalizer<'a> {
-    /// Whether the value satisfies everything (its membership in `values` aside). Keywords that are not enforced are
-    /// reported if they would matter.
+    /// Whether a value satisfies all facets except `values`. Keywords that are not enforced are
+    /// reported if they constrain the value.
     pub(super) fn accepts(&mut self, facets: &Facets<'a>, value: &Json) -> bool {
-        let types = Types::of(value);
+        let types = TypeSet::of(value);
         let listed = facets.string.excluded.len() + facets.number.excluded.len();
         if !facets.types.meets(types) || !self.spend(1 + listed) {
             return false;
@@ -32,6 +36,7 @@ impl<'a> Normalizer<'a> {
         accepted
     }
 
+    /// Whether a string satisfies the facets.
     pub(super) fn accepts_text(&mut self, facets: &StringFacets<'a>, text: &str) -> bool {
         if facets.is_free() {
             return true;
@@ -46,6 +51,7 @@ impl<'a> Normalizer<'a> {
             })
     }
 
+    /// Whether an array satisfies the facets.
     fn accepts_array(&mut self, facets: &ArrayFacets, items: &[Json]) -> bool {
         items.len() >= facets.min as usize
             && facets.max.is_none_or(|max| items.len() <= max as usize)
@@ -62,34 +68,37 @@ impl<'a> Normalizer<'a> {
             })
     }
 
+    /// Whether an object satisfies the facets.
     fn accepts_object(&mut self, facets: &ObjectFacets<'a>, object: &Object) -> bool {
         object.len() >= facets.min as usize
             && facets.max.is_none_or(|max| object.len() <= max as usize)
             && facets.required.iter().all(|name| object.get(name).is_some())
             && facets.forbidden.iter().all(|name| object.get(name).is_none())
             && object.iter().all(|(name, value)| {
-                let locs = self.member(facets, name);
+                let locs = self.member_schemas(facets, name);
                 self.satisfies(locs, value) && self.accepts_name(facets, name)
             })
-            && facets.some.iter().all(|some| {
+            && facets.some.iter().all(|witness| {
                 object.iter().any(|(name, value)| {
-                    self.is_candidate(some, name) && self.satisfies(vec![some.schema], value)
+                    self.can_be_witness(witness, name)
+                        && self.satisfies(vec![witness.schema], value)
                 })
             })
     }
 
-    /// Whether a name is in the class of names a required member may have.
-    pub(super) fn is_candidate(&mut self, some: &SomeMember<'a>, name: &str) -> bool {
-        match &some.matching {
-            Some(test) => self.is_named(test, name),
+    /// Whether a member of this name can be the witness.
+    pub(super) fn can_be_witness(&mut self, witness: &Witness<'a>, name: &str) -> bool {
+        match &witness.matching {
+            Some(test) => self.passes(test, name),
             None => {
-                !some.not_named.contains(&name)
-                    && !some.not_matching.iter().any(|test| self.is_named(test, name))
+                !witness.not_named.contains(&name)
+                    && !witness.not_matching.iter().any(|test| self.passes(test, name))
             }
         }
     }
 
-    fn is_named(&mut self, test: &NameTest<'a>, name: &str) -> bool {
+    /// Whether a name passes a test.
+    fn passes(&mut self, test: &NameTest<'a>, name: &str) -> bool {
         match test {
             NameTest::Pattern(pattern) => self
                 .pattern_dfa(pattern)
@@ -100,7 +109,7 @@ impl<'a> Normalizer<'a> {
 
     /// Whether a value satisfies all of the locations.
     pub(super) fn satisfies(&mut self, locs: impl Into<Locs>, value: &Json) -> bool {
-        let conj = self.conj(locs);
+        let conj = self.conjunction(locs);
         let alternatives = self.alternatives(&conj);
         alternatives.iter().any(|f| {
             if !self.spend(1 + f.values.as_ref().map_or(0, |values| values.len())) {
@@ -114,14 +123,17 @@ impl<'a> Normalizer<'a> {
         })
     }
 
-    /// Whether a member may have this name.
+    /// Whether `propertyNames` allows this name.
     pub(super) fn accepts_name(&mut self, facets: &ObjectFacets<'a>, name: &str) -> bool {
         facets.names.is_empty()
             || self.satisfies(facets.names.clone(), &Json::String(name.to_owned()))
     }
 
-    /// Locations that constrain the member of this name.
-    pub(super) fn member(&mut self, facets: &ObjectFacets<'a>, name: &str) -> Locs {
+    #[rustfmt::skip] // RENAME-ALIAS
+    pub(super) fn member(&mut self, facets: &ObjectFacets<'a>, name: &str) -> Locs { self.member_schemas(facets, name) } // RENAME-ALIAS
+
+    /// The schemas of the member of this name.
+    pub(super) fn member_schemas(&mut self, facets: &ObjectFacets<'a>, name: &str) -> Locs {
         if facets.forbidden.contains(&name) {
             return smallvec![LocId::FALSE];
         }
@@ -147,41 +159,44 @@ impl<'a> Normalizer<'a> {
         out
     }
 
-    /// Whether certainly no value satisfies the facets. Looks `depth` levels into members and elements.
+    /// Whether certainly no value satisfies the facets. Searches `depth` levels of members and
+    /// elements.
     pub(super) fn is_empty(&mut self, facets: &Facets<'a>, depth: usize) -> bool {
         let mut types = facets.types;
         if let Some(values) = &facets.values {
             return !values.iter().any(|value| self.accepts(facets, value));
         }
-        if types.meets(Types::STRING) && self.no_text(&facets.string) {
-            types = types.minus(Types::STRING);
+        if types.meets(TypeSet::STRING) && self.has_no_text(&facets.string) {
+            types = types.minus(TypeSet::STRING);
         }
-        if types.meets(Types::ARRAY) && depth > 0 {
+        if types.meets(TypeSet::ARRAY) && depth > 0 {
             let needed = (facets.array.min as usize).min(facets.array.prefix() + 1);
-            if (0..needed).any(|i| self.nothing(facets.array.element(i), depth - 1)) {
-                types = types.minus(Types::ARRAY);
+            if (0..needed).any(|i| self.is_false(facets.array.element(i), depth - 1)) {
+                types = types.minus(TypeSet::ARRAY);
             }
         }
-        if types.meets(Types::OBJECT) && depth > 0 {
+        if types.meets(TypeSet::OBJECT) && depth > 0 {
             let impossible = facets.object.required.iter().any(|name| {
-                let locs = self.member(&facets.object, name);
-                self.nothing(locs, depth - 1) || !self.accepts_name(&facets.object, name)
+                let locs = self.member_schemas(&facets.object, name);
+                self.is_false(locs, depth - 1) || !self.accepts_name(&facets.object, name)
             });
             if impossible {
-                types = types.minus(Types::OBJECT);
+                types = types.minus(TypeSet::OBJECT);
             }
         }
         types.is_none()
     }
 
-    fn nothing(&mut self, locs: Locs, depth: usize) -> bool {
-        let conj = self.conj(locs);
+    /// Whether certainly no value satisfies all of the locations.
+    fn is_false(&mut self, locs: Locs, depth: usize) -> bool {
+        let conj = self.conjunction(locs);
         let alternatives = self.alternatives(&conj);
         alternatives.iter().all(|f| self.is_empty(f, depth))
     }
 
-    /// Whether the patterns exclude each other.
-    fn no_text(&mut self, facets: &StringFacets<'a>) -> bool {
+    /// Whether the patterns and excluded strings leave no string. Lengths alone are compared
+    /// elsewhere.
+    fn has_no_text(&mut self, facets: &StringFacets<'a>) -> bool {
         if facets.patterns.len() + usize::from(!facets.excluded.is_empty()) < 2 {
             return false;
         }

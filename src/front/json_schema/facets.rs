@@ -1,84 +1,96 @@
-//! What a value must satisfy, type by type: the normal form of a conjunction of schemas.
+//! Facets: the normal form of a conjunction of schemas, by type of value. Normalize step of the
+//! pipeline, see the [module](super).
+//!
+//! [`Facets`] have one field for each type: bounds of numbers, lengths and patterns of strings, and
+//! so on. Each constrains only values of its own type, as in JSON Schema. So two facets are
+//! conjoined field by field, without looking at subschemas: the constraints of members and elements
+//! stay lists of parts, whose locations are conjoined when a member is lowered.
 
 use std::fmt;
 use std::hash::Hash;
 use std::rc::Rc;
 
 use super::decimal::Decimal;
-use super::doc::LocId;
-use super::group::{Free, Group};
+use super::doc::{LocId, Locs};
 use super::multiples::joined;
-use super::normalize::Locs;
+
+use super::shared_facets::{SharedFacets, Unconstrained};
 use crate::fuel;
 use crate::hash::{HashMap, HashSet};
 use crate::spec::json::Json;
 
-/// A set of JSON types. Whole numbers and fractions are two types; `number` is both.
+/// A set of JSON types. `INTEGER` (whole numbers) and `FRACTION` are separate; `number` is both.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Types(u8);
+pub(super) struct TypeSet(u8);
 
-impl Types {
-    pub(super) const NONE: Types = Types(0);
-    pub(super) const NULL: Types = Types(1);
-    pub(super) const BOOLEAN: Types = Types(2);
-    pub(super) const INTEGER: Types = Types(4);
-    pub(super) const FRACTION: Types = Types(8);
-    pub(super) const NUMBER: Types = Types(12);
-    pub(super) const STRING: Types = Types(16);
-    pub(super) const ARRAY: Types = Types(32);
-    pub(super) const OBJECT: Types = Types(64);
-    pub(super) const ALL: Types = Types(127);
+impl TypeSet {
+    pub(super) const NONE: TypeSet = TypeSet(0);
+    pub(super) const NULL: TypeSet = TypeSet(1);
+    pub(super) const BOOLEAN: TypeSet = TypeSet(2);
+    pub(super) const INTEGER: TypeSet = TypeSet(4);
+    pub(super) const FRACTION: TypeSet = TypeSet(8);
+    pub(super) const NUMBER: TypeSet = TypeSet(12);
+    pub(super) const STRING: TypeSet = TypeSet(16);
+    pub(super) const ARRAY: TypeSet = TypeSet(32);
+    pub(super) const OBJECT: TypeSet = TypeSet(64);
+    pub(super) const ALL: TypeSet = TypeSet(127);
 
-    pub(super) fn named(name: &str) -> Option<Types> {
+    /// The types of a name that `type` may have.
+    pub(super) fn named(name: &str) -> Option<TypeSet> {
         Some(match name {
-            "null" => Types::NULL,
-            "boolean" => Types::BOOLEAN,
-            "integer" => Types::INTEGER,
-            "number" => Types::NUMBER,
-            "string" => Types::STRING,
-            "array" => Types::ARRAY,
-            "object" => Types::OBJECT,
+            "null" => TypeSet::NULL,
+            "boolean" => TypeSet::BOOLEAN,
+            "integer" => TypeSet::INTEGER,
+            "number" => TypeSet::NUMBER,
+            "string" => TypeSet::STRING,
+            "array" => TypeSet::ARRAY,
+            "object" => TypeSet::OBJECT,
             _ => return None,
         })
     }
 
-    /// The type of a value.
-    pub(super) fn of(json: &Json) -> Types {
+    /// The type of a value, as a set of one.
+    pub(super) fn of(json: &Json) -> TypeSet {
         match json {
-            Json::Null => Types::NULL,
-            Json::Bool(_) => Types::BOOLEAN,
-            Json::Number(n) if Decimal::parse(n.as_str()).is_integer() => Types::INTEGER,
-            Json::Number(_) => Types::FRACTION,
-            Json::String(_) => Types::STRING,
-            Json::Array(_) => Types::ARRAY,
-            Json::Object(_) => Types::OBJECT,
+            Json::Null => TypeSet::NULL,
+            Json::Bool(_) => TypeSet::BOOLEAN,
+            Json::Number(n) if Decimal::parse(n.as_str()).is_integer() => TypeSet::INTEGER,
+            Json::Number(_) => TypeSet::FRACTION,
+            Json::String(_) => TypeSet::STRING,
+            Json::Array(_) => TypeSet::ARRAY,
+            Json::Object(_) => TypeSet::OBJECT,
         }
     }
 
-    pub(super) fn and(self, other: Types) -> Types {
-        Types(self.0 & other.0)
+    /// The intersection.
+    pub(super) fn and(self, other: TypeSet) -> TypeSet {
+        TypeSet(self.0 & other.0)
     }
 
-    pub(super) fn or(self, other: Types) -> Types {
-        Types(self.0 | other.0)
+    /// The union.
+    pub(super) fn or(self, other: TypeSet) -> TypeSet {
+        TypeSet(self.0 | other.0)
     }
 
-    pub(super) fn minus(self, other: Types) -> Types {
-        Types(self.0 & !other.0)
+    /// The difference.
+    pub(super) fn minus(self, other: TypeSet) -> TypeSet {
+        TypeSet(self.0 & !other.0)
     }
 
-    pub(super) fn meets(self, other: Types) -> bool {
+    /// Whether the sets intersect.
+    pub(super) fn meets(self, other: TypeSet) -> bool {
         self.0 & other.0 != 0
     }
 
+    /// Whether the set is empty.
     pub(super) fn is_none(self) -> bool {
         self.0 == 0
     }
 }
 
-impl fmt::Debug for Types {
+impl fmt::Debug for TypeSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Types({:#09b})", self.0)
+        write!(f, "TypeSet({:#09b})", self.0)
     }
 }
 
@@ -89,23 +101,26 @@ pub(super) struct Bound {
     pub(super) exclusive: bool,
 }
 
+/// Constraints on numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct NumberFacets {
     pub(super) low: Option<Bound>,
     pub(super) high: Option<Bound>,
+    /// `multipleOf`: the number is a multiple of all of these.
     pub(super) multiples: Vec<Decimal>,
-    /// Numbers that are not allowed.
+    /// Numbers that are excluded.
     pub(super) excluded: Vec<Decimal>,
-    /// No whole multiples of these.
+    /// Multiples of these are excluded.
     pub(super) not_multiples: Vec<Decimal>,
 }
 
-/// A pattern that a text must (or must not) contain a match of.
+/// An assertion that a string contains a match of a pattern, or that it contains none. Equality
+/// ignores the location.
 #[derive(Clone, Debug)]
 pub(super) struct PatternUse<'a> {
     pub(super) source: &'a str,
     pub(super) negated: bool,
-    /// Where it came from.
+    /// Where the schema asserts it, for error messages.
     pub(super) loc: LocId,
     pub(super) keyword: &'static str,
 }
@@ -116,91 +131,98 @@ impl PartialEq for PatternUse<'_> {
     }
 }
 
+/// Constraints on strings; lengths in code points.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct StringFacets<'a> {
     pub(super) min: u32,
     pub(super) max: Option<u32>,
     pub(super) patterns: Vec<PatternUse<'a>>,
-    /// Texts that are not allowed.
+    /// Strings that are excluded.
     pub(super) excluded: Vec<&'a str>,
 }
 
-/// The elements one location asks for: a prefix, then the rest (`None`: anything).
+/// The constraints that one schema object has on elements: by position, then on the rest (`None`:
+/// none).
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ArrayPart {
     pub(super) prefix: Vec<LocId>,
     pub(super) rest: Option<LocId>,
-    /// For `unevaluatedItems`.
-    pub(super) covers: Covers,
+    /// Which elements count as evaluated.
+    pub(super) evaluates: Evaluates,
 }
 
-/// What `unevaluatedProperties` and `unevaluatedItems` see of a part.
+/// Which members or elements a part evaluates, for `unevaluatedProperties` and `unevaluatedItems`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Covers {
-    /// Nothing: it comes from a negation.
+pub(super) enum Evaluates {
+    /// None: the part comes from a negation.
     Nothing,
-    /// What it names.
+    /// Those that it names.
     Named,
-    /// Everything.
+    /// All.
     All,
 }
 
-/// Elements that satisfy a schema must be this many.
+/// Bounds on the number of elements that satisfy a schema (`contains`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Contains {
     pub(super) schema: LocId,
     pub(super) min: u32,
     pub(super) max: Option<u32>,
-    /// Index of the first element that counts.
+    /// Index of the first element that is counted.
     pub(super) from: u32,
-    /// Whether elements that satisfy the schema are evaluated by it.
-    pub(super) covers: Covers,
+    /// Whether elements that satisfy the schema count as evaluated.
+    pub(super) evaluates: Evaluates,
 }
 
+/// Constraints on arrays. An element satisfies its schemas of all parts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ArrayFacets {
     pub(super) parts: Vec<Rc<ArrayPart>>,
     pub(super) min: u32,
     pub(super) max: Option<u32>,
     pub(super) contains: Vec<Contains>,
-    /// Elements differ from each other; where that is said.
+    /// `uniqueItems`, with the location that asserts it.
     pub(super) unique: Option<LocId>,
 }
 
-/// The members one location asks for.
+/// The constraints that one schema object has on members.
 #[derive(Clone, Debug)]
 pub(super) struct ObjectPart<'a> {
     pub(super) properties: Vec<(&'a str, LocId)>,
-    /// The same by name, where there are many.
+    /// Index of `properties` by name, if there are many.
     pub(super) index: HashMap<&'a str, LocId>,
-    /// `(pattern, schema)`
+    /// `patternProperties`.
     pub(super) patterns: Vec<(PatternUse<'a>, LocId)>,
-    /// What other members must satisfy (`None`: anything).
+    /// The schema of all other members (`None`: no constraint).
     pub(super) additional: Option<LocId>,
-    /// For `unevaluatedProperties`.
-    pub(super) covers: Covers,
+    /// Which members count as evaluated.
+    pub(super) evaluates: Evaluates,
 }
 
-/// A class of names.
+/// A test of a member's name.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum NameTest<'a> {
-    /// They contain a match.
+    /// The name contains a match.
     Pattern(PatternUse<'a>),
-    /// As strings they satisfy a schema.
+    /// The name, as a string, satisfies a schema.
     Schema(LocId),
 }
 
-/// A member that must be there, known by its name's class and its value.
+/// A witness: an object must have a member whose name is in a class and whose value satisfies a
+/// schema. Negations of member constraints need it: an object violates `additionalProperties: S` if
+/// some additional member violates `S`.
 #[derive(Debug)]
-pub(super) struct SomeMember<'a> {
-    /// Its name is of this class, or (`None`) is none of `not_named` and of no class of `not_matching`.
+pub(super) struct Witness<'a> {
+    /// Its name passes this test. `None`: it is not in `not_named` and passes no test of
+    /// `not_matching`.
     pub(super) matching: Option<NameTest<'a>>,
     pub(super) not_named: Vec<&'a str>,
     pub(super) not_matching: Vec<NameTest<'a>>,
-    /// What its value satisfies.
+    /// The schema of its value.
     pub(super) schema: LocId,
 }
 
+/// Constraints on objects. A member satisfies its schemas of all parts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ObjectFacets<'a> {
     pub(super) parts: Vec<Rc<ObjectPart<'a>>>,
@@ -208,61 +230,64 @@ pub(super) struct ObjectFacets<'a> {
     pub(super) forbidden: Vec<&'a str>,
     pub(super) min: u32,
     pub(super) max: Option<u32>,
-    /// Schemas of `propertyNames`.
+    /// The schemas of `propertyNames`.
     pub(super) names: Vec<LocId>,
-    pub(super) some: Vec<Rc<SomeMember<'a>>>,
+    /// Witnesses that the object must have, not necessarily different members.
+    pub(super) some: Vec<Rc<Witness<'a>>>,
 }
 
-/// A keyword that is not enforced, and the types of values it would constrain.
+/// A keyword that is not enforced, and the types of the values that it constrains.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Unenforced {
-    pub(super) types: Types,
+pub(super) struct UnenforcedKeyword {
+    pub(super) types: TypeSet,
     pub(super) loc: LocId,
     pub(super) keyword: &'static str,
     pub(super) why: &'static str,
 }
 
-/// What a value must satisfy. Each group constrains only values of its own type.
+/// The assertions of a conjunction of schemas. Each group constrains only values of its own type.
+/// `'a` is the lifetime of the schema document.
 #[derive(Clone, Debug)]
 pub(super) struct Facets<'a> {
-    pub(super) types: Types,
-    pub(super) number: Group<NumberFacets>,
-    pub(super) string: Group<StringFacets<'a>>,
-    pub(super) array: Group<ArrayFacets>,
-    pub(super) object: Group<ObjectFacets<'a>>,
-    /// If present, the value is one of these (and satisfies everything else).
+    pub(super) types: TypeSet,
+    pub(super) number: SharedFacets<NumberFacets>,
+    pub(super) string: SharedFacets<StringFacets<'a>>,
+    pub(super) array: SharedFacets<ArrayFacets>,
+    pub(super) object: SharedFacets<ObjectFacets<'a>>,
+    /// `enum` and `const`: the value is one of these, and satisfies everything else.
     pub(super) values: Option<Rc<Vec<&'a Json>>>,
-    pub(super) unenforced: Vec<Unenforced>,
+    /// Keywords that are not enforced.
+    pub(super) unenforced: Vec<UnenforcedKeyword>,
 }
 
 impl<'a> Facets<'a> {
-    /// Any value.
+    /// No constraint.
     pub(super) fn any() -> Facets<'a> {
         Facets {
-            types: Types::ALL,
-            number: Group::FREE,
-            string: Group::FREE,
-            array: Group::FREE,
-            object: Group::FREE,
+            types: TypeSet::ALL,
+            number: SharedFacets::UNCONSTRAINED,
+            string: SharedFacets::UNCONSTRAINED,
+            array: SharedFacets::UNCONSTRAINED,
+            object: SharedFacets::UNCONSTRAINED,
             values: None,
             unenforced: Vec::new(),
         }
     }
 
-    /// Whether nothing is said.
-    pub(super) fn is_any(&self) -> bool {
+    /// Whether nothing is constrained. Constraints that hold for every value count.
+    pub(super) fn is_always_true(&self) -> bool {
         let Facets { types, number, string, array, object, values, unenforced } = self;
-        *types == Types::ALL
+        *types == TypeSet::ALL
             && values.is_none()
             && unenforced.is_empty()
-            && number.is_unsaid()
-            && string.is_unsaid()
-            && array.is_unsaid()
-            && object.is_unsaid()
+            && number.is_unconstrained()
+            && string.is_unconstrained()
+            && array.is_unconstrained()
+            && object.is_unconstrained()
     }
 
-    /// How much there is to copy.
-    pub(super) fn size(&self) -> usize {
+    /// The number of list entries that a copy may have to copy; a measure for fuel.
+    pub(super) fn list_entries(&self) -> usize {
         let Facets { number, string, array, object, .. } = self;
         number.excluded.len()
             + number.multiples.len()
@@ -278,118 +303,120 @@ impl<'a> Facets<'a> {
             + self.unenforced.len()
     }
 
-    /// Both together. Cost: linear in the number of keywords, not in their contents.
+    /// The conjunction. Cost: linear in the number of keywords, not in their contents.
     pub(super) fn conjoin(mut self, other: &Facets<'a>) -> Facets<'a> {
         self.types = self.types.and(other.types);
-        self.number.join(&other.number, NumberFacets::conjoin);
-        self.string.join(&other.string, StringFacets::conjoin);
-        self.array.join(&other.array, ArrayFacets::conjoin);
-        self.object.join(&other.object, ObjectFacets::conjoin);
+        self.number.conjoin_with(&other.number, NumberFacets::conjoin);
+        self.string.conjoin_with(&other.string, StringFacets::conjoin);
+        self.array.conjoin_with(&other.array, ArrayFacets::conjoin);
+        self.object.conjoin_with(&other.object, ObjectFacets::conjoin);
         self.values = match (self.values.take(), &other.values) {
             (Some(a), Some(b)) if Rc::ptr_eq(&a, b) => Some(a),
-            (Some(a), Some(b)) => Some(Rc::new(common(&a, b))),
+            (Some(a), Some(b)) => Some(Rc::new(intersect_values(&a, b))),
             (a, b) => a.or_else(|| b.clone()),
         };
         extend_distinct(&mut self.unenforced, &other.unenforced);
-        self.settle();
+        self.drop_contradictory_types();
         self
     }
 
-    /// The same, seen by no `unevaluated...` keyword.
-    pub(super) fn unseen(&self) -> Facets<'a> {
+    /// A copy whose parts evaluate no member or element.
+    pub(super) fn without_evaluation(&self) -> Facets<'a> {
         let mut out = self.clone();
-        if !out.array.is_unsaid() {
+        if !out.array.is_unconstrained() {
             let array = &mut *out.array;
-            for part in array.parts.iter_mut().filter(|part| part.covers != Covers::Nothing) {
-                *part = Rc::new(ArrayPart { covers: Covers::Nothing, ..(**part).clone() });
+            for part in array.parts.iter_mut().filter(|part| part.evaluates != Evaluates::Nothing) {
+                *part = Rc::new(ArrayPart { evaluates: Evaluates::Nothing, ..(**part).clone() });
             }
             for contains in &mut array.contains {
-                contains.covers = Covers::Nothing;
+                contains.evaluates = Evaluates::Nothing;
             }
         }
-        if !out.object.is_unsaid() {
-            for part in out.object.parts.iter_mut().filter(|part| part.covers != Covers::Nothing) {
-                *part = Rc::new(ObjectPart { covers: Covers::Nothing, ..(**part).clone() });
+        if !out.object.is_unconstrained() {
+            for part in
+                out.object.parts.iter_mut().filter(|part| part.evaluates != Evaluates::Nothing)
+            {
+                *part = Rc::new(ObjectPart { evaluates: Evaluates::Nothing, ..(**part).clone() });
             }
         }
         out
     }
 
-    /// Removes types whose own bounds contradict each other.
-    pub(super) fn settle(&mut self) {
-        if !self.number.is_unsaid() && self.number.is_contradictory() {
-            self.types = self.types.minus(Types::NUMBER);
+    /// Removes types whose bounds contradict each other, and listed values of removed types.
+    pub(super) fn drop_contradictory_types(&mut self) {
+        if !self.number.is_unconstrained() && self.number.is_contradictory() {
+            self.types = self.types.minus(TypeSet::NUMBER);
         }
         if self.string.max.is_some_and(|max| max < self.string.min) {
-            self.types = self.types.minus(Types::STRING);
+            self.types = self.types.minus(TypeSet::STRING);
         }
         if self.array.max.is_some_and(|max| max < self.array.min) {
-            self.types = self.types.minus(Types::ARRAY);
+            self.types = self.types.minus(TypeSet::ARRAY);
         }
         let object = &self.object;
         if object.max.is_some_and(|max| max < object.min || (max as usize) < object.required.len())
-            || shared(&object.required, &object.forbidden).is_some()
+            || first_common(&object.required, &object.forbidden).is_some()
         {
-            self.types = self.types.minus(Types::OBJECT);
+            self.types = self.types.minus(TypeSet::OBJECT);
         }
         if let Some(values) = &self.values
-            && self.types != Types::ALL
-            && values.iter().any(|v| !self.types.meets(Types::of(v)))
+            && self.types != TypeSet::ALL
+            && values.iter().any(|v| !self.types.meets(TypeSet::of(v)))
         {
             let types = self.types;
             self.values = Some(Rc::new(
-                values.iter().copied().filter(|v| types.meets(Types::of(v))).collect(),
+                values.iter().copied().filter(|v| types.meets(TypeSet::of(v))).collect(),
             ));
         }
         if self.values.as_ref().is_some_and(|values| values.is_empty()) {
-            self.types = Types::NONE;
+            self.types = TypeSet::NONE;
         }
     }
 }
 
-impl Free for NumberFacets {
-    fn free<'f>() -> &'f Self {
-        const FREE: &NumberFacets = &NumberFacets {
+impl Unconstrained for NumberFacets {
+    fn unconstrained<'f>() -> &'f Self {
+        const UNCONSTRAINED: &NumberFacets = &NumberFacets {
             low: None,
             high: None,
             multiples: Vec::new(),
             excluded: Vec::new(),
             not_multiples: Vec::new(),
         };
-        FREE
+        UNCONSTRAINED
     }
 }
 
-impl<'a> Free for StringFacets<'a> {
-    fn free<'f>() -> &'f Self
+impl<'a> Unconstrained for StringFacets<'a> {
+    fn unconstrained<'f>() -> &'f Self
     where
         'a: 'f,
     {
-        const FREE: &StringFacets<'static> =
+        const UNCONSTRAINED: &StringFacets<'static> =
             &StringFacets { min: 0, max: None, patterns: Vec::new(), excluded: Vec::new() };
-        FREE
+        UNCONSTRAINED
     }
 }
 
-impl Free for ArrayFacets {
-    fn free<'f>() -> &'f Self {
-        const FREE: &ArrayFacets = &ArrayFacets {
+impl Unconstrained for ArrayFacets {
+    fn unconstrained<'f>() -> &'f Self {
+        const UNCONSTRAINED: &ArrayFacets = &ArrayFacets {
             parts: Vec::new(),
             min: 0,
             max: None,
             contains: Vec::new(),
             unique: None,
         };
-        FREE
+        UNCONSTRAINED
     }
 }
 
-impl<'a> Free for ObjectFacets<'a> {
-    fn free<'f>() -> &'f Self
+impl<'a> Unconstrained for ObjectFacets<'a> {
+    fn unconstrained<'f>() -> &'f Self
     where
         'a: 'f,
     {
-        const FREE: &ObjectFacets<'static> = &ObjectFacets {
+        const UNCONSTRAINED: &ObjectFacets<'static> = &ObjectFacets {
             parts: Vec::new(),
             required: Vec::new(),
             forbidden: Vec::new(),
@@ -398,25 +425,27 @@ impl<'a> Free for ObjectFacets<'a> {
             names: Vec::new(),
             some: Vec::new(),
         };
-        FREE
+        UNCONSTRAINED
     }
 }
 
 impl NumberFacets {
+    /// Adds the constraints of other facets.
     fn conjoin(&mut self, other: &NumberFacets) {
         if let Some(low) = &other.low {
-            self.raise(low.clone());
+            self.add_lower_bound(low.clone());
         }
         if let Some(high) = &other.high {
-            self.lower(high.clone());
+            self.add_upper_bound(high.clone());
         }
-        other.multiples.iter().for_each(|unit| self.multiple_of(unit));
+        other.multiples.iter().for_each(|unit| self.add_multiple(unit));
         extend_hashed(&mut self.excluded, &other.excluded);
-        other.not_multiples.iter().for_each(|unit| self.not_multiple_of(unit));
+        other.not_multiples.iter().for_each(|unit| self.exclude_multiples_of(unit));
     }
 
-    /// Adds a unit: one that stands for two where it can be tracked.
-    pub(super) fn multiple_of(&mut self, unit: &Decimal) {
+    /// Adds a divisor. It is merged with a known one into their least common multiple, if that is
+    /// representable.
+    pub(super) fn add_multiple(&mut self, unit: &Decimal) {
         let both = self
             .multiples
             .iter()
@@ -429,8 +458,8 @@ impl NumberFacets {
         }
     }
 
-    /// Adds a unit of what is not allowed, unless one is known whose multiples its are.
-    pub(super) fn not_multiple_of(&mut self, unit: &Decimal) {
+    /// Excludes the multiples of a divisor, unless they are excluded already.
+    pub(super) fn exclude_multiples_of(&mut self, unit: &Decimal) {
         if !self.not_multiples.iter().any(|known| divides(known, unit)) {
             self.not_multiples.retain(|known| !divides(unit, known));
             self.not_multiples.push(unit.clone());
@@ -438,40 +467,41 @@ impl NumberFacets {
     }
 
     /// Adds a lower bound.
-    pub(super) fn raise(&mut self, bound: Bound) {
-        if self.is_raised_by(&bound) {
+    pub(super) fn add_lower_bound(&mut self, bound: Bound) {
+        if self.is_tightened_from_below_by(&bound) {
             self.low = Some(bound);
         }
     }
 
     /// Adds an upper bound.
-    pub(super) fn lower(&mut self, bound: Bound) {
-        if self.is_lowered_by(&bound) {
+    pub(super) fn add_upper_bound(&mut self, bound: Bound) {
+        if self.is_tightened_from_above_by(&bound) {
             self.high = Some(bound);
         }
     }
 
-    /// Whether a lower bound is tighter than what is known.
-    pub(super) fn is_raised_by(&self, bound: &Bound) -> bool {
+    /// Whether a lower bound is tighter than the present one.
+    pub(super) fn is_tightened_from_below_by(&self, bound: &Bound) -> bool {
         self.low.as_ref().is_none_or(|old| {
             bound.value > old.value
                 || (bound.value == old.value && bound.exclusive && !old.exclusive)
         })
     }
 
-    /// Whether an upper bound is tighter than what is known.
-    pub(super) fn is_lowered_by(&self, bound: &Bound) -> bool {
+    /// Whether an upper bound is tighter than the present one.
+    pub(super) fn is_tightened_from_above_by(&self, bound: &Bound) -> bool {
         self.high.as_ref().is_none_or(|old| {
             bound.value < old.value
                 || (bound.value == old.value && bound.exclusive && !old.exclusive)
         })
     }
 
+    /// Whether every number satisfies these facets.
     pub(super) fn is_free(&self) -> bool {
         *self == NumberFacets::default()
     }
 
-    /// Whether they look at nothing but the sign.
+    /// Whether the sign of a number decides whether it is accepted.
     pub(super) fn sign_decides(&self) -> bool {
         [&self.low, &self.high].into_iter().flatten().all(|bound| bound.value.is_zero())
             && self.excluded.iter().all(Decimal::is_zero)
@@ -479,6 +509,7 @@ impl NumberFacets {
             && self.not_multiples.is_empty()
     }
 
+    /// Whether the bounds, or the multiples, leave no number.
     fn is_contradictory(&self) -> bool {
         let apart = |(low, high): (&Bound, &Bound)| {
             low.value > high.value || (low.value == high.value && (low.exclusive || high.exclusive))
@@ -490,7 +521,8 @@ impl NumberFacets {
                 .any(|not| self.multiples.iter().any(|unit| divides(not, unit)))
     }
 
-    /// Whether a number satisfies the bounds; multiples past the digit limit count as not satisfied.
+    /// Whether a number satisfies these facets. Divisibility that is too costly to compute (4096
+    /// digits) counts as not satisfied.
     pub(super) fn allow(&self, value: &Decimal) -> bool {
         self.low.as_ref().is_none_or(|b| *value > b.value || (!b.exclusive && *value == b.value))
             && self
@@ -507,33 +539,38 @@ impl NumberFacets {
 }
 
 impl<'a> StringFacets<'a> {
+    /// Adds the constraints of other facets.
     fn conjoin(&mut self, other: &StringFacets<'a>) {
         self.min = self.min.max(other.min);
-        self.max = least(self.max, other.max);
+        self.max = min_bound(self.max, other.max);
         extend_distinct(&mut self.patterns, &other.patterns);
         extend_hashed(&mut self.excluded, &other.excluded);
     }
 
+    /// Whether every string satisfies these facets.
     pub(super) fn is_free(&self) -> bool {
         self.min == 0 && self.max.is_none() && self.patterns.is_empty() && self.excluded.is_empty()
     }
 }
 
 impl ArrayPart {
+    /// Whether every array satisfies this part.
     fn is_free(&self) -> bool {
         self.rest.is_none() && self.prefix.iter().all(|&loc| loc == LocId::TRUE)
     }
 }
 
 impl ArrayFacets {
+    /// Adds the constraints of other facets.
     fn conjoin(&mut self, other: &ArrayFacets) {
         extend_distinct(&mut self.parts, &other.parts);
         self.min = self.min.max(other.min);
-        self.max = least(self.max, other.max);
+        self.max = min_bound(self.max, other.max);
         extend_distinct(&mut self.contains, &other.contains);
         self.unique = self.unique.or(other.unique);
     }
 
+    /// Whether every array satisfies these facets.
     pub(super) fn is_free(&self) -> bool {
         self.parts.iter().all(|part| part.is_free())
             && self.min == 0
@@ -542,23 +579,24 @@ impl ArrayFacets {
             && self.unique.is_none()
     }
 
-    /// Locations that constrain the element at this index.
+    /// The schemas of the element at this index.
     pub(super) fn element(&self, index: usize) -> Locs {
         self.parts.iter().filter_map(|p| p.prefix.get(index).copied().or(p.rest)).collect()
     }
 
-    /// Length of the longest prefix.
+    /// Length of the longest prefix; all later elements have the same schemas.
     pub(super) fn prefix(&self) -> usize {
         self.parts.iter().map(|p| p.prefix.len()).max().unwrap_or(0)
     }
 }
 
-/// Parts with more properties than this are looked up by hash.
-const INDEXED: usize = 12;
+/// Parts with more properties than this have an index.
+const MAX_UNINDEXED: usize = 12;
 
 impl<'a> ObjectPart<'a> {
+    /// A part with these properties only.
     pub(super) fn new(properties: Vec<(&'a str, LocId)>) -> ObjectPart<'a> {
-        let index = if properties.len() > INDEXED {
+        let index = if properties.len() > MAX_UNINDEXED {
             properties.iter().copied().collect()
         } else {
             HashMap::default()
@@ -568,14 +606,16 @@ impl<'a> ObjectPart<'a> {
             index,
             patterns: Vec::new(),
             additional: None,
-            covers: Covers::Named,
+            evaluates: Evaluates::Named,
         }
     }
 
+    /// Whether every object satisfies this part.
     fn is_free(&self) -> bool {
         self.properties.is_empty() && self.patterns.is_empty() && self.additional.is_none()
     }
 
+    /// The schema of a declared property.
     pub(super) fn property(&self, name: &str) -> Option<LocId> {
         if self.index.is_empty() {
             return self.properties.iter().find(|(n, _)| *n == name).map(|(_, loc)| *loc);
@@ -585,6 +625,7 @@ impl<'a> ObjectPart<'a> {
 }
 
 impl<'a> ObjectFacets<'a> {
+    /// Adds the constraints of other facets.
     fn conjoin(&mut self, other: &ObjectFacets<'a>) {
         for part in &other.parts {
             if !self.parts.iter().any(|p| Rc::ptr_eq(p, part)) {
@@ -598,7 +639,7 @@ impl<'a> ObjectFacets<'a> {
         }
         extend_hashed(&mut self.forbidden, &other.forbidden);
         self.min = self.min.max(other.min);
-        self.max = least(self.max, other.max);
+        self.max = min_bound(self.max, other.max);
         extend_distinct(&mut self.names, &other.names);
         for member in &other.some {
             if !self.some.iter().any(|m| Rc::ptr_eq(m, member)) {
@@ -607,6 +648,7 @@ impl<'a> ObjectFacets<'a> {
         }
     }
 
+    /// Whether every object satisfies these facets.
     pub(super) fn is_free(&self) -> bool {
         self.parts.iter().all(|part| part.is_free())
             && self.required.is_empty()
@@ -618,19 +660,20 @@ impl<'a> ObjectFacets<'a> {
     }
 }
 
-/// Whether every multiple of the second is known to be one of the first.
+/// Whether every multiple of `other` is certainly a multiple of `unit`.
 pub(super) fn divides(unit: &Decimal, other: &Decimal) -> bool {
     other.is_multiple_of(unit, 64) == Some(true)
 }
 
-/// The tighter of two upper bounds.
-pub(super) fn least(a: Option<u32>, b: Option<u32>) -> Option<u32> {
+/// The smaller of two upper bounds; `None` is no bound.
+pub(super) fn min_bound(a: Option<u32>, b: Option<u32>) -> Option<u32> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
     }
 }
 
+/// Adds the items that a list does not have yet.
 fn extend_distinct<T: PartialEq + Clone>(list: &mut Vec<T>, more: &[T]) {
     for item in more {
         if !list.contains(item) {
@@ -639,60 +682,70 @@ fn extend_distinct<T: PartialEq + Clone>(list: &mut Vec<T>, more: &[T]) {
     }
 }
 
-/// The same for lists that may be long.
+/// As [`extend_distinct`], for lists that may be long.
 fn extend_hashed<T: Eq + Hash + Clone>(list: &mut Vec<T>, more: &[T]) {
-    if list.len().saturating_mul(more.len()) <= FEW {
+    if list.len().saturating_mul(more.len()) <= LINEAR_SEARCH_LIMIT {
         return extend_distinct(list, more);
     }
-    let known: HashSet<&T> = list.iter().collect();
-    let more: Vec<T> = more.iter().filter(|item| !known.contains(item)).cloned().collect();
+    let present: HashSet<&T> = list.iter().collect();
+    let more: Vec<T> = more.iter().filter(|item| !present.contains(item)).cloned().collect();
     list.extend(more);
 }
 
-/// So many comparisons cost less than a set.
-const FEW: usize = 256;
+/// Up to so many comparisons cost less than building a hash set.
+const LINEAR_SEARCH_LIMIT: usize = 256;
 
-/// A list that is asked so many times whether it has something: by a set, if it pays.
-pub(super) struct Among<'l, T> {
+/// Membership test on a list, by a hash set if the number of queries makes that worthwhile.
+pub(super) struct MembershipTest<'l, T> {
     list: &'l [T],
-    known: Option<HashSet<&'l T>>,
+    set: Option<HashSet<&'l T>>,
 }
 
-impl<'l, T: Eq + Hash> Among<'l, T> {
-    pub(super) fn new(list: &'l [T], asked: usize) -> Self {
-        let known = (list.len().saturating_mul(asked) > FEW).then(|| list.iter().collect());
-        Among { list, known }
+impl<'l, T: Eq + Hash> MembershipTest<'l, T> {
+    /// Prepares a list for this number of queries.
+    pub(super) fn new(list: &'l [T], queries: usize) -> Self {
+        let set = (list.len().saturating_mul(queries) > LINEAR_SEARCH_LIMIT)
+            .then(|| list.iter().collect());
+        MembershipTest { list, set }
     }
 
-    pub(super) fn has(&self, item: &T) -> bool {
-        match &self.known {
-            Some(known) => known.contains(item),
+    #[rustfmt::skip] // RENAME-ALIAS
+    pub(super) fn has(&self, item: &T) -> bool { self.contains(item) } // RENAME-ALIAS
+
+    /// Whether the list has an item.
+    pub(super) fn contains(&self, item: &T) -> bool {
+        match &self.set {
+            Some(set) => set.contains(item),
             None => self.list.contains(item),
         }
     }
 }
 
-/// The first of a list that is also in another one.
-pub(super) fn shared<'l, T: Eq + Hash>(list: &'l [T], other: &'l [T]) -> Option<&'l T> {
+pub(super) use MembershipTest as Among; // RENAME-ALIAS
+pub(super) use TypeSet as Types; // RENAME-ALIAS
+
+/// The first item of a list that another list contains, too.
+pub(super) fn first_common<'l, T: Eq + Hash>(list: &'l [T], other: &'l [T]) -> Option<&'l T> {
     fuel::charge(1 + (list.len() + other.len()) / 8);
-    let other = Among::new(other, list.len());
-    list.iter().find(|item| other.has(item))
+    let other = MembershipTest::new(other, list.len());
+    list.iter().find(|item| other.contains(item))
 }
 
-/// Whether another list has all of a list.
-pub(super) fn contained<T: Eq + Hash>(list: &[T], other: &[T]) -> bool {
+/// Whether `list` is a subset of `other`.
+pub(super) fn is_subset<T: Eq + Hash>(list: &[T], other: &[T]) -> bool {
     fuel::charge(1 + (list.len() + other.len()) / 8);
-    let other = Among::new(other, list.len());
-    list.iter().all(|item| other.has(item))
+    let other = MembershipTest::new(other, list.len());
+    list.iter().all(|item| other.contains(item))
 }
 
-/// Values of the first list that equal one of the second.
-pub(super) fn common<'a>(a: &[&'a Json], b: &[&'a Json]) -> Vec<&'a Json> {
-    let known: HashSet<String> = b.iter().map(|v| canonical(v)).collect();
-    a.iter().copied().filter(|v| known.contains(&canonical(v))).collect()
+/// The values of the first list that equal a value of the second, as JSON Schema compares.
+pub(super) fn intersect_values<'a>(a: &[&'a Json], b: &[&'a Json]) -> Vec<&'a Json> {
+    let present: HashSet<String> = b.iter().map(|v| canonical(v)).collect();
+    a.iter().copied().filter(|v| present.contains(&canonical(v))).collect()
 }
 
-/// One text for all values that JSON Schema calls equal: numbers by value, members in any order.
+/// The same text for all values that JSON Schema calls equal: numbers compare by value, members in
+/// any order.
 pub(super) fn canonical(json: &Json) -> String {
     match json {
         Json::Number(n) => Decimal::parse(n.as_str()).canonical(),

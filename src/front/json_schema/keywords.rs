@@ -1,134 +1,149 @@
-//! One location's keywords: what they say by themselves, and which other schemas they bring in.
+//! Keywords of one schema object, parsed to facets and to the locations that the object applies to
+//! the same value. Read step of the pipeline, see the [module](super).
+//!
+//! Assertions (`type`, bounds, lengths, patterns, ...) and the keywords of members and elements
+//! become [`Facets`]. In-place applicators (`allOf`, `anyOf`, `$ref`, `if`, ...) become lists of
+//! locations, which `normalize` conjoins and `negate` negates. Both share this parser, so a keyword
+//! is read in one place.
 
 use std::rc::Rc;
 
 use super::SchemaErrorReason as Reason;
 use super::decimal::Decimal;
-use super::doc::{LocId, Step};
+use super::doc::{LocId, PointerStep, is_trivially_true};
 use super::facets::{
-    ArrayPart, Bound, Contains, Covers, Facets, ObjectPart, PatternUse, Types, Unenforced, common,
-    least,
+    ArrayPart, Bound, Contains, Evaluates, Facets, ObjectPart, PatternUse, TypeSet,
+    UnenforcedKeyword, intersect_values, min_bound,
 };
 use super::normalize::Normalizer;
-use super::resolve::Unresolved;
-use super::same::is_annotation;
-use super::{Dialect as Draft, Formats, MemberOrder, format};
+use super::resolve::ResolveError;
+use super::schema_key::is_annotation;
+use super::vocabulary::unknown_required_vocabularies;
+use super::{Dialect, Formats, MemberOrder, format};
 use crate::front::diagnostic::similar;
 use crate::ir::Members;
 use crate::spec::json::{Json, Object};
 
-/// What a location says.
-pub(super) struct Said<'a> {
-    /// Its own assertions.
+/// The parsed keywords of a schema object. A value satisfies the object if it satisfies all fields.
+pub(super) struct ParsedKeywords<'a> {
+    /// The assertions of the object itself.
     pub(super) facets: Facets<'a>,
-    /// Schemas that hold too.
-    pub(super) all: Vec<LocId>,
-    /// Of each list at least one holds.
-    pub(super) any: Vec<(&'static str, Vec<LocId>)>,
-    /// Of each list exactly one holds.
-    pub(super) one: Vec<Vec<LocId>>,
-    pub(super) cases: Vec<Case<'a>>,
-    /// What properties and elements that nothing else evaluates satisfy.
+    /// `allOf`, `$ref`, `not` (as a negated location): all hold.
+    pub(super) all_of: Vec<LocId>,
+    /// `anyOf`, with the keyword: at least one location of each list holds.
+    pub(super) any_of: Vec<(&'static str, Vec<LocId>)>,
+    /// `oneOf`: exactly one location of each list holds.
+    pub(super) one_of: Vec<Vec<LocId>>,
+    /// `if` and the dependency keywords.
+    pub(super) conditionals: Vec<Conditional<'a>>,
+    /// The schema of `unevaluatedProperties`.
     pub(super) unevaluated_properties: Option<LocId>,
+    /// The schema of `unevaluatedItems`.
     pub(super) unevaluated_items: Option<LocId>,
 }
 
-/// A condition with consequences.
-pub(super) enum Case<'a> {
+/// A conditional applicator.
+pub(super) enum Conditional<'a> {
     /// `if`, `then`, `else`.
-    If { condition: LocId, then: Option<LocId>, otherwise: Option<LocId> },
-    /// If the member `trigger` is there, so are those named, and the schema holds.
-    Dependent { trigger: &'a str, names: Vec<&'a str>, schema: Option<LocId> },
+    IfThenElse { condition: LocId, then: Option<LocId>, otherwise: Option<LocId> },
+    /// `dependentRequired`, `dependentSchemas`: if the member `trigger` is present, so are the
+    /// members `names`, and `schema` holds.
+    Dependency { trigger: &'a str, names: Vec<&'a str>, schema: Option<LocId> },
 }
 
-/// Whether a dialect has a keyword. Where it does not, the keyword is an annotation.
-fn applies(keyword: &str, draft: Draft) -> bool {
+/// Whether a dialect defines a keyword. Otherwise it is an annotation.
+fn defines(keyword: &str, dialect: Dialect) -> bool {
     match keyword {
-        "const" | "contains" | "propertyNames" => draft >= Draft::Draft6,
-        "if" => draft >= Draft::Draft7,
+        "const" | "contains" | "propertyNames" => dialect >= Dialect::Draft6,
+        "if" => dialect >= Dialect::Draft7,
         "dependentRequired" | "dependentSchemas" | "unevaluatedProperties" | "unevaluatedItems" => {
-            draft >= Draft::Draft201909
+            dialect >= Dialect::Draft201909
         }
-        "$recursiveRef" => draft == Draft::Draft201909,
-        "$dynamicRef" => draft == Draft::Draft202012,
-        "extends" | "disallow" | "divisibleBy" => draft == Draft::Draft4,
+        "$recursiveRef" => dialect == Dialect::Draft201909,
+        "$dynamicRef" => dialect == Dialect::Draft202012,
+        "extends" | "disallow" | "divisibleBy" => dialect == Dialect::Draft4,
         _ => true,
     }
 }
 
 impl<'a> Normalizer<'a> {
-    /// Reads the keywords of a schema object.
-    pub(super) fn keywords(&mut self, loc: LocId, object: &'a Object) -> Said<'a> {
-        let mut said = Said {
+    /// Parses the keywords of a schema object.
+    pub(super) fn parse_keywords(&mut self, loc: LocId, object: &'a Object) -> ParsedKeywords<'a> {
+        let mut parsed = ParsedKeywords {
             facets: Facets::any(),
-            all: Vec::new(),
-            any: Vec::new(),
-            one: Vec::new(),
-            cases: Vec::new(),
+            all_of: Vec::new(),
+            any_of: Vec::new(),
+            one_of: Vec::new(),
+            conditionals: Vec::new(),
             unevaluated_properties: None,
             unevaluated_items: None,
         };
-        let draft = self.doc.draft(loc);
-        if let (Some(reference), true) = (object.get("$ref"), draft < Draft::Draft201909) {
-            // These dialects ignore everything beside a reference.
-            self.reference(loc, reference, &mut said);
-            return said;
+        let dialect = self.doc.dialect(loc);
+        if let (Some(reference), true) = (object.get("$ref"), dialect < Dialect::Draft201909) {
+            // These dialects ignore all keywords next to a `$ref`.
+            self.parse_reference(loc, reference, &mut parsed);
+            return parsed;
         }
         let vocabularies = self.doc.vocabularies(loc);
         for (name, value) in object.iter() {
-            if applies(name, draft) && vocabularies.have(name) {
-                self.keyword(loc, object, (name, value), &mut said);
+            if defines(name, dialect) && vocabularies.include(name) {
+                self.parse_keyword(loc, object, (name, value), &mut parsed);
             }
         }
-        if vocabularies.have("properties") {
-            self.members(loc, object, &mut said);
-            self.elements(loc, object, &mut said);
+        if vocabularies.include("properties") {
+            self.parse_members(loc, object, &mut parsed);
+            self.parse_elements(loc, object, &mut parsed);
         }
-        said.facets.settle();
-        said
+        parsed.facets.drop_contradictory_types();
+        parsed
     }
 
-    fn keyword(
+    /// Parses one keyword into `parsed`.
+    fn parse_keyword(
         &mut self,
         loc: LocId,
         object: &'a Object,
         (name, value): (&'a str, &'a Json),
-        said: &mut Said<'a>,
+        parsed: &mut ParsedKeywords<'a>,
     ) {
-        let facets = &mut said.facets;
+        let facets = &mut parsed.facets;
         match name {
             "type" => {
-                let types = self.types(loc, value);
+                let types = self.parse_types(loc, value);
                 facets.types = facets.types.and(types);
             }
             "enum" => match value.as_array() {
                 Some([]) => {
-                    self.conflict(loc, "enum", "the list is empty, so no value is one of it");
-                    facets.types = Types::NONE;
+                    self.conflict(loc, "enum", "an empty list allows no value");
+                    facets.types = TypeSet::NONE;
                 }
-                Some(values) => self.values(loc, facets, values.iter().collect()),
+                Some(values) => self.parse_values(loc, facets, values.iter().collect()),
                 None => self.malformed(loc, "enum", "must be an array"),
             },
-            "const" => self.values(loc, facets, vec![value]),
+            "const" => self.parse_values(loc, facets, vec![value]),
             "minLength" => {
-                facets.string.min = facets.string.min.max(self.count(loc, "minLength", value))
+                facets.string.min = facets.string.min.max(self.parse_count(loc, "minLength", value))
             }
             "maxLength" => {
                 facets.string.max =
-                    least(facets.string.max, Some(self.count(loc, "maxLength", value)))
+                    min_bound(facets.string.max, Some(self.parse_count(loc, "maxLength", value)))
             }
             "minItems" => {
-                facets.array.min = facets.array.min.max(self.count(loc, "minItems", value))
+                facets.array.min = facets.array.min.max(self.parse_count(loc, "minItems", value))
             }
             "maxItems" => {
-                facets.array.max = least(facets.array.max, Some(self.count(loc, "maxItems", value)))
+                facets.array.max =
+                    min_bound(facets.array.max, Some(self.parse_count(loc, "maxItems", value)))
             }
             "minProperties" => {
-                facets.object.min = facets.object.min.max(self.count(loc, "minProperties", value))
+                facets.object.min =
+                    facets.object.min.max(self.parse_count(loc, "minProperties", value))
             }
             "maxProperties" => {
-                facets.object.max =
-                    least(facets.object.max, Some(self.count(loc, "maxProperties", value)));
+                facets.object.max = min_bound(
+                    facets.object.max,
+                    Some(self.parse_count(loc, "maxProperties", value)),
+                );
             }
             "pattern" => match value.as_str() {
                 Some(source) => {
@@ -136,132 +151,142 @@ impl<'a> Normalizer<'a> {
                     if self.pattern(&pattern).is_some() {
                         facets.string.patterns.push(pattern);
                     } else {
-                        unenforced(
+                        push_unenforced(
                             facets,
-                            Types::STRING,
+                            TypeSet::STRING,
                             loc,
                             "pattern",
-                            "not a regular expression of automata",
+                            "not a regular expression that an automaton can match",
                         );
                     }
                 }
                 None => self.malformed(loc, "pattern", "must be a string"),
             },
-            "format" => self.format(loc, value, facets),
+            "format" => self.parse_format(loc, value, facets),
             "minimum" | "exclusiveMinimum" | "maximum" | "exclusiveMaximum" | "multipleOf" => {
-                self.number_keyword(loc, object, (name, value), facets);
+                self.parse_number_keyword(loc, object, (name, value), facets);
             }
-            "required" => match self.names(value) {
+            "required" => match self.parse_names(value) {
                 Some(names) => facets.object.required = names,
                 None if matches!(value, Json::Bool(_)) => {
-                    let what = "must be an array of strings: name the member in the `required` of its object";
+                    let what = "must be an array of strings: name the member in the `required` \
+                                of its object";
                     self.malformed(loc, "required", what);
                 }
                 None => self.malformed(loc, "required", "must be an array of strings"),
             },
             "propertyNames" => {
-                let child = self.doc.child(loc, Step::Keyword("propertyNames"), value);
+                let child = self.doc.child(loc, PointerStep::Keyword("propertyNames"), value);
                 facets.object.names.push(child);
             }
-            "contains" => self.contains(loc, object, value, facets),
+            "contains" => self.parse_contains(loc, object, value, facets),
             "uniqueItems" => match value {
                 Json::Bool(true) => facets.array.unique = Some(loc),
                 Json::Bool(false) => {}
                 _ => self.malformed(loc, "uniqueItems", "must be a boolean"),
             },
-            "$schema" => self.dialect(loc, value),
-            "$ref" => self.reference(loc, value, said),
-            "allOf" => said.all.extend(self.list(loc, "allOf", value)),
+            "$schema" => self.check_required_vocabularies(loc, value),
+            "$ref" => self.parse_reference(loc, value, parsed),
+            "allOf" => parsed.all_of.extend(self.parse_schema_list(loc, "allOf", value)),
             "anyOf" => {
-                let list = self.list(loc, "anyOf", value);
-                said.any.push(("anyOf", list));
+                let list = self.parse_schema_list(loc, "anyOf", value);
+                parsed.any_of.push(("anyOf", list));
             }
             "oneOf" => {
-                let list = self.list(loc, "oneOf", value);
-                said.one.push(list);
+                let list = self.parse_schema_list(loc, "oneOf", value);
+                parsed.one_of.push(list);
             }
             "not" => {
-                let child = self.doc.child(loc, Step::Keyword("not"), value);
-                said.all.push(child.negated());
+                let child = self.doc.child(loc, PointerStep::Keyword("not"), value);
+                parsed.all_of.push(child.negated());
             }
-            "if" => self.conditional(loc, object, value, said),
+            "if" => self.parse_conditional(loc, object, value, parsed),
             "dependentRequired" | "dependentSchemas" | "dependencies" => {
-                self.dependencies(loc, (name, value), said)
+                self.parse_dependencies(loc, (name, value), parsed)
             }
             "unevaluatedProperties" => {
-                self.needs.evaluation = true;
-                let child = self.doc.child(loc, Step::Keyword("unevaluatedProperties"), value);
-                said.unevaluated_properties = Some(child);
+                self.features.evaluation = true;
+                let child =
+                    self.doc.child(loc, PointerStep::Keyword("unevaluatedProperties"), value);
+                parsed.unevaluated_properties = Some(child);
             }
             "unevaluatedItems" => {
-                self.needs.evaluation = true;
-                said.unevaluated_items =
-                    Some(self.doc.child(loc, Step::Keyword("unevaluatedItems"), value));
+                self.features.evaluation = true;
+                parsed.unevaluated_items =
+                    Some(self.doc.child(loc, PointerStep::Keyword("unevaluatedItems"), value));
             }
-            "$dynamicRef" | "$recursiveRef" => self.dynamic_reference(loc, name, value, said),
+            "$dynamicRef" | "$recursiveRef" => {
+                self.parse_dynamic_reference(loc, name, value, parsed)
+            }
             "extends" => {
-                unenforced(facets, Types::ALL, loc, "extends", "draft 3 keyword");
+                push_unenforced(facets, TypeSet::ALL, loc, "extends", "draft 3 keyword");
             }
             "disallow" => {
-                unenforced(facets, Types::ALL, loc, "disallow", "draft 3 keyword");
+                push_unenforced(facets, TypeSet::ALL, loc, "disallow", "draft 3 keyword");
             }
             "divisibleBy" => {
-                unenforced(facets, Types::NUMBER, loc, "divisibleBy", "draft 3 keyword");
+                push_unenforced(facets, TypeSet::NUMBER, loc, "divisibleBy", "draft 3 keyword");
             }
-            // Read together with others, below; or annotations and names, which constrain nothing.
+            // Keywords that are parsed together with others below, and annotations.
             _ => {}
         }
     }
 
-    /// The types of a schema that says nothing else of its values.
-    pub(super) fn types_alone(&self, loc: LocId) -> Option<Types> {
+    /// The types that a schema allows, if it has no assertion but `type`. Not for negated
+    /// locations.
+    pub(super) fn type_only(&self, loc: LocId) -> Option<TypeSet> {
         let object = self
             .doc
             .object(loc)
-            .filter(|_| !loc.is_negated() && self.doc.vocabularies(loc).have("type"))?;
-        let types = object.iter().try_fold(Types::ALL, |types, (name, value)| match name {
+            .filter(|_| !loc.is_negated() && self.doc.vocabularies(loc).include("type"))?;
+        let types = object.iter().try_fold(TypeSet::ALL, |types, (name, value)| match name {
             "type" => types_of(value),
             _ => is_annotation(name).then_some(types),
         });
         types.filter(|types| !types.is_none())
     }
 
-    fn types(&mut self, loc: LocId, value: &Json) -> Types {
+    /// Parses `type`; a malformed value is reported and allows all types.
+    fn parse_types(&mut self, loc: LocId, value: &Json) -> TypeSet {
         types_of(value).unwrap_or_else(|| {
             let names = match value {
                 Json::Array(names) => &names[..],
                 name => std::slice::from_ref(name),
             };
             let unknown =
-                names.iter().filter_map(Json::as_str).find(|name| Types::named(name).is_none());
+                names.iter().filter_map(Json::as_str).find(|name| TypeSet::named(name).is_none());
             let help = unknown.map(|name| {
-                let meant = similar(name, TYPES).map(|known| format!("; is `{known}` meant?"));
-                format!(": {name:?} is none{}", meant.unwrap_or_default())
+                let suggestion =
+                    similar(name, TYPE_NAMES).map(|name| format!("; is `{name}` meant?"));
+                format!(": {name:?} is not a type{}", suggestion.unwrap_or_default())
             });
             let what = format!(
                 "must be a type name or an array of type names{}",
                 help.unwrap_or_default()
             );
             self.malformed(loc, "type", &what);
-            Types::ALL
+            TypeSet::ALL
         })
     }
 
-    fn values(&mut self, loc: LocId, facets: &mut Facets<'a>, values: Vec<&'a Json>) {
-        // An array of them is one level, the value itself another.
-        let left = self.limits.depth.saturating_sub(self.doc.depth(loc) + 1);
+    /// Parses the values of `enum` or `const`.
+    fn parse_values(&mut self, loc: LocId, facets: &mut Facets<'a>, values: Vec<&'a Json>) {
+        // The array of values is one level; a value in it is another.
+        let levels = self.limits.depth.saturating_sub(self.doc.depth(loc) + 1);
         let has_parts = |value: &&Json| matches!(value, Json::Array(_) | Json::Object(_));
-        if values.iter().copied().filter(has_parts).any(|value| value.depth(left + 1) > left) {
+        if values.iter().copied().filter(has_parts).any(|value| value.depth(levels + 1) > levels) {
             let what = format!("nested deeper than {}", self.limits.depth);
             return self.report(LocId::ROOT, "", Reason::Limit(what));
         }
         facets.values = Some(Rc::new(match &facets.values {
-            Some(known) => common(known, &values),
+            Some(listed) => intersect_values(listed, &values),
             None => values,
         }));
     }
 
-    fn count(&mut self, loc: LocId, keyword: &'static str, value: &Json) -> u32 {
+    /// Parses the value of a length or count keyword; a malformed value is reported and counts as
+    /// 0.
+    fn parse_count(&mut self, loc: LocId, keyword: &'static str, value: &Json) -> u32 {
         let count = match value {
             Json::Number(n) => Decimal::parse(n.as_str()).to_count(),
             _ => None,
@@ -272,7 +297,8 @@ impl<'a> Normalizer<'a> {
         })
     }
 
-    fn names(&self, value: &'a Json) -> Option<Vec<&'a str>> {
+    /// Parses an array of names, without duplicates; `None` if it is malformed.
+    fn parse_names(&self, value: &'a Json) -> Option<Vec<&'a str>> {
         let mut names: Vec<&str> =
             value.as_array()?.iter().map(Json::as_str).collect::<Option<_>>()?;
         if names.len() > 1 {
@@ -282,7 +308,8 @@ impl<'a> Normalizer<'a> {
         Some(names)
     }
 
-    fn number_keyword(
+    /// Parses a bound of a number, or `multipleOf`.
+    fn parse_number_keyword(
         &mut self,
         loc: LocId,
         object: &'a Object,
@@ -298,28 +325,33 @@ impl<'a> Normalizer<'a> {
         };
         let number = match value {
             Json::Number(n) => Decimal::parse(n.as_str()),
-            // Draft 4: a flag that belongs to `minimum` or `maximum`.
+            // Draft 4: a flag of `minimum` or `maximum`, read there.
             Json::Bool(_) if keyword.starts_with("exclusive") => return,
             _ => return self.malformed(loc, keyword, "must be a number"),
         };
         let flag = |name: &str| object.get(name) == Some(&Json::Bool(true));
         match keyword {
-            "minimum" => {
-                facets.number.raise(Bound { value: number, exclusive: flag("exclusiveMinimum") })
+            "minimum" => facets
+                .number
+                .add_lower_bound(Bound { value: number, exclusive: flag("exclusiveMinimum") }),
+            "exclusiveMinimum" => {
+                facets.number.add_lower_bound(Bound { value: number, exclusive: true })
             }
-            "exclusiveMinimum" => facets.number.raise(Bound { value: number, exclusive: true }),
-            "maximum" => {
-                facets.number.lower(Bound { value: number, exclusive: flag("exclusiveMaximum") })
+            "maximum" => facets
+                .number
+                .add_upper_bound(Bound { value: number, exclusive: flag("exclusiveMaximum") }),
+            "exclusiveMaximum" => {
+                facets.number.add_upper_bound(Bound { value: number, exclusive: true })
             }
-            "exclusiveMaximum" => facets.number.lower(Bound { value: number, exclusive: true }),
             _ if number.is_zero() || number.is_negative() => {
                 self.malformed(loc, "multipleOf", "must be positive")
             }
-            _ => facets.number.multiple_of(&number),
+            _ => facets.number.add_multiple(&number),
         }
     }
 
-    fn format(&mut self, loc: LocId, value: &'a Json, facets: &mut Facets<'a>) {
+    /// Parses `format`, as [`Formats`] and the vocabularies say.
+    fn parse_format(&mut self, loc: LocId, value: &'a Json, facets: &mut Facets<'a>) {
         let Some(name) = value.as_str() else {
             return self.malformed(loc, "format", "must be a string");
         };
@@ -339,9 +371,9 @@ impl<'a> Normalizer<'a> {
             format::Format::Unknown
                 if asserted || self.options.formats == Formats::RefuseUnknown =>
             {
-                unenforced(
+                push_unenforced(
                     facets,
-                    Types::STRING,
+                    TypeSet::STRING,
                     loc,
                     "format",
                     "no specification defines this format",
@@ -351,38 +383,42 @@ impl<'a> Normalizer<'a> {
         }
     }
 
-    fn contains(
+    /// Parses `contains`, `minContains` and `maxContains`.
+    fn parse_contains(
         &mut self,
         loc: LocId,
         object: &'a Object,
         value: &'a Json,
         facets: &mut Facets<'a>,
     ) {
-        let draft = self.doc.draft(loc);
-        let counts = draft >= Draft::Draft201909 && self.doc.vocabularies(loc).have("minContains");
-        let mut bound = |name: &'static str| match object.get(name) {
-            Some(value) if counts => Some(self.count(loc, name, value)),
+        let dialect = self.doc.dialect(loc);
+        let bounds_apply =
+            dialect >= Dialect::Draft201909 && self.doc.vocabularies(loc).include("minContains");
+        let mut count = |name: &'static str| match object.get(name) {
+            Some(value) if bounds_apply => Some(self.parse_count(loc, name, value)),
             _ => None,
         };
-        let (min, max) = (bound("minContains").unwrap_or(1), bound("maxContains"));
-        let schema = self.doc.child(loc, Step::Keyword("contains"), value);
-        let covers = if draft == Draft::Draft202012 { Covers::Named } else { Covers::Nothing };
-        if min > 0 || max.is_some() || self.evaluation {
-            facets.array.contains.push(Contains { schema, min, max, from: 0, covers });
+        let (min, max) = (count("minContains").unwrap_or(1), count("maxContains"));
+        let schema = self.doc.child(loc, PointerStep::Keyword("contains"), value);
+        let evaluates =
+            if dialect == Dialect::Draft202012 { Evaluates::Named } else { Evaluates::Nothing };
+        if min > 0 || max.is_some() || self.tracks_evaluation {
+            facets.array.contains.push(Contains { schema, min, max, from: 0, evaluates });
         }
         if max.is_some_and(|max| max < min) {
-            facets.types = facets.types.minus(Types::ARRAY);
+            facets.types = facets.types.minus(TypeSet::ARRAY);
         }
     }
 
-    fn dynamic_reference(
+    /// Parses `$dynamicRef` or `$recursiveRef`.
+    fn parse_dynamic_reference(
         &mut self,
         loc: LocId,
         keyword: &str,
         value: &'a Json,
-        said: &mut Said<'a>,
+        parsed: &mut ParsedKeywords<'a>,
     ) {
-        self.needs.dynamic = true;
+        self.features.dynamic = true;
         let (keyword, target) = match (keyword, value.as_str()) {
             (_, None) => return self.malformed(loc, "$dynamicRef", "must be a string"),
             ("$dynamicRef", Some(reference)) => {
@@ -390,44 +426,52 @@ impl<'a> Normalizer<'a> {
             }
             (_, Some(_)) => ("$recursiveRef", self.doc.resolve_recursive(loc)),
         };
-        self.referred(loc, keyword, value.as_str().unwrap_or_default(), target, said);
+        self.add_reference(loc, keyword, value.as_str().unwrap_or_default(), target, parsed);
     }
 
-    fn reference(&mut self, loc: LocId, value: &'a Json, said: &mut Said<'a>) {
+    /// Parses `$ref`.
+    fn parse_reference(&mut self, loc: LocId, value: &'a Json, parsed: &mut ParsedKeywords<'a>) {
         let Some(reference) = value.as_str() else {
             return self.malformed(loc, "$ref", "must be a string");
         };
         let target = self.doc.resolve(loc, reference);
-        self.referred(loc, "$ref", reference, target, said);
+        self.add_reference(loc, "$ref", reference, target, parsed);
     }
 
-    fn referred(
+    /// Adds the target of a reference, or reports why there is none.
+    fn add_reference(
         &mut self,
         loc: LocId,
         keyword: &'static str,
         reference: &str,
-        target: Result<LocId, Unresolved>,
-        said: &mut Said<'a>,
+        target: Result<LocId, ResolveError>,
+        parsed: &mut ParsedKeywords<'a>,
     ) {
         match target {
-            Ok(target) => said.all.push(target),
-            Err(Unresolved::Missing) => {
+            Ok(target) => parsed.all_of.push(target),
+            Err(ResolveError::NotFound) => {
                 let what = format!("{reference:?} points to nothing in this document");
                 self.report(loc, keyword, Reason::Malformed(what));
             }
-            Err(Unresolved::Remote) => {
+            Err(ResolveError::NotInRegistry) => {
                 let what = format!("{reference:?} is neither in this document nor in the registry");
                 self.unsupported(loc, keyword, what);
             }
         }
     }
 
-    fn list(&mut self, loc: LocId, keyword: &'static str, value: &'a Json) -> Vec<LocId> {
+    /// Parses a non-empty array of schemas.
+    fn parse_schema_list(
+        &mut self,
+        loc: LocId,
+        keyword: &'static str,
+        value: &'a Json,
+    ) -> Vec<LocId> {
         match value.as_array() {
             Some(items) if !items.is_empty() => items
                 .iter()
                 .enumerate()
-                .map(|(i, v)| self.doc.child(loc, Step::Index(keyword, i), v))
+                .map(|(i, v)| self.doc.child(loc, PointerStep::Index(keyword, i), v))
                 .collect(),
             _ => {
                 self.malformed(loc, keyword, "must be a non-empty array of schemas");
@@ -436,11 +480,12 @@ impl<'a> Normalizer<'a> {
         }
     }
 
-    /// `properties`, `patternProperties` and `additionalProperties` make one part.
-    fn members(&mut self, loc: LocId, object: &'a Object, said: &mut Said<'a>) {
+    /// Parses `properties`, `patternProperties` and `additionalProperties`: together one
+    /// [`ObjectPart`].
+    fn parse_members(&mut self, loc: LocId, object: &'a Object, parsed: &mut ParsedKeywords<'a>) {
         let (properties, patterns) = (object.get("properties"), object.get("patternProperties"));
         let additional = object.get("additionalProperties");
-        let trivial = |schema: &Json| !self.evaluation && allows_all(schema);
+        let trivial = |schema: &Json| !self.tracks_evaluation && is_trivially_true(schema);
         if properties.is_none() && patterns.is_none() && additional.is_none_or(trivial) {
             return;
         }
@@ -451,22 +496,22 @@ impl<'a> Normalizer<'a> {
                 for (name, schema) in map.iter() {
                     named.push((
                         name,
-                        self.doc.child(loc, Step::Member("properties", name), schema),
+                        self.doc.child(loc, PointerStep::Member("properties", name), schema),
                     ));
                 }
             }
             Some(_) => self.malformed(loc, "properties", "must be an object"),
             None => {}
         }
-        let (mut matched, mut known) = (Vec::new(), true);
+        let (mut matched, mut matches_are_known) = (Vec::new(), true);
         match patterns {
             Some(Json::Object(map)) => {
                 for (source, schema) in map.iter() {
-                    let step = Step::Member("patternProperties", source);
+                    let step = PointerStep::Member("patternProperties", source);
                     let declared = |name: &&str| {
                         properties.is_some_and(|properties| properties.get(name).is_some())
                     };
-                    if let Some(name) = only_name(source).filter(|name| !declared(name))
+                    if let Some(name) = literal_name(source).filter(|name| !declared(name))
                         && self.options.order == MemberOrder::Declared
                         && named.len() < Members::MOST
                     {
@@ -478,7 +523,7 @@ impl<'a> Normalizer<'a> {
                     if self.pattern(&pattern).is_some() {
                         matched.push((pattern, self.doc.child(loc, step, schema)));
                     } else {
-                        known = false;
+                        matches_are_known = false;
                     }
                 }
             }
@@ -487,18 +532,21 @@ impl<'a> Normalizer<'a> {
         }
         let mut part = ObjectPart::new(named);
         part.patterns = matched;
-        part.covers = if additional.is_some() { Covers::All } else { Covers::Named };
-        // Which names a relaxed pattern takes is not known.
-        part.additional = additional
-            .filter(|schema| known && !allows_all(schema))
-            .map(|schema| self.doc.child(loc, Step::Keyword("additionalProperties"), schema));
-        said.facets.object.parts.push(Rc::new(part));
+        part.evaluates = if additional.is_some() { Evaluates::All } else { Evaluates::Named };
+        // Names that a relaxed (unsupported) pattern matches are unknown, so nothing is required of
+        // the others.
+        part.additional =
+            additional.filter(|schema| matches_are_known && !is_trivially_true(schema)).map(
+                |schema| self.doc.child(loc, PointerStep::Keyword("additionalProperties"), schema),
+            );
+        parsed.facets.object.parts.push(Rc::new(part));
     }
 
-    /// `prefixItems` and `items`, or the older `items` list and `additionalItems`.
-    fn elements(&mut self, loc: LocId, object: &'a Object, said: &mut Said<'a>) {
+    /// Parses `prefixItems` and `items` (older dialects: the array form of `items`, and
+    /// `additionalItems`): together one [`ArrayPart`].
+    fn parse_elements(&mut self, loc: LocId, object: &'a Object, parsed: &mut ParsedKeywords<'a>) {
         let prefix =
-            object.get("prefixItems").filter(|_| self.doc.draft(loc) == Draft::Draft202012);
+            object.get("prefixItems").filter(|_| self.doc.dialect(loc) == Dialect::Draft202012);
         let (keyword, list, rest) = match (prefix, object.get("items")) {
             (None, None) => return,
             (None, Some(items @ Json::Array(_))) => (
@@ -508,47 +556,48 @@ impl<'a> Normalizer<'a> {
             ),
             (list, items) => ("prefixItems", list, items.map(|r| ("items", r))),
         };
-        let covers = if rest.is_some() { Covers::All } else { Covers::Named };
+        let evaluates = if rest.is_some() { Evaluates::All } else { Evaluates::Named };
         let mut prefix = Vec::new();
         match list {
             Some(Json::Array(items)) => {
                 for (i, schema) in items.iter().enumerate() {
-                    prefix.push(self.doc.child(loc, Step::Index(keyword, i), schema));
+                    prefix.push(self.doc.child(loc, PointerStep::Index(keyword, i), schema));
                 }
             }
             Some(_) => self.malformed(loc, keyword, "must be an array of schemas"),
             None => {}
         }
         let rest = rest
-            .filter(|(_, schema)| !allows_all(schema))
-            .map(|(keyword, schema)| self.doc.child(loc, Step::Keyword(keyword), schema));
-        said.facets.array.parts.push(Rc::new(ArrayPart { prefix, rest, covers }));
+            .filter(|(_, schema)| !is_trivially_true(schema))
+            .map(|(keyword, schema)| self.doc.child(loc, PointerStep::Keyword(keyword), schema));
+        parsed.facets.array.parts.push(Rc::new(ArrayPart { prefix, rest, evaluates }));
     }
 
-    /// `if` with `then` and `else`: both hold together, or neither does.
-    fn conditional(
+    /// Parses `if`, `then` and `else`.
+    fn parse_conditional(
         &mut self,
         loc: LocId,
         object: &'a Object,
         value: &'a Json,
-        said: &mut Said<'a>,
+        parsed: &mut ParsedKeywords<'a>,
     ) {
         let (then, otherwise) = (object.get("then"), object.get("else"));
-        if then.is_none() && otherwise.is_none() && !self.evaluation {
+        if then.is_none() && otherwise.is_none() && !self.tracks_evaluation {
             return;
         }
-        let condition = self.doc.child(loc, Step::Keyword("if"), value);
-        let then = then.map(|schema| self.doc.child(loc, Step::Keyword("then"), schema));
-        let otherwise = otherwise.map(|schema| self.doc.child(loc, Step::Keyword("else"), schema));
-        said.cases.push(Case::If { condition, then, otherwise });
+        let condition = self.doc.child(loc, PointerStep::Keyword("if"), value);
+        let then = then.map(|schema| self.doc.child(loc, PointerStep::Keyword("then"), schema));
+        let otherwise =
+            otherwise.map(|schema| self.doc.child(loc, PointerStep::Keyword("else"), schema));
+        parsed.conditionals.push(Conditional::IfThenElse { condition, then, otherwise });
     }
 
-    /// `dependentRequired`, `dependentSchemas`, `dependencies`: the member is absent, or it brings more with it.
-    fn dependencies(
+    /// Parses `dependentRequired`, `dependentSchemas` and `dependencies`.
+    fn parse_dependencies(
         &mut self,
         loc: LocId,
         (name, value): (&'a str, &'a Json),
-        said: &mut Said<'a>,
+        parsed: &mut ParsedKeywords<'a>,
     ) {
         let keyword = match name {
             "dependentRequired" => "dependentRequired",
@@ -565,59 +614,65 @@ impl<'a> Normalizer<'a> {
                 Json::Array(_) | Json::String(_) if keyword != "dependentSchemas" => {
                     let listed = match brings.as_str() {
                         Some(name) => Some(vec![name]),
-                        None => self.names(brings),
+                        None => self.parse_names(brings),
                     };
                     match listed {
                         Some(listed) => names.extend(listed.into_iter().filter(|n| *n != trigger)),
                         None => self.malformed(loc, keyword, "must be arrays of strings"),
                     }
                 }
-                _ => schema = Some(self.doc.child(loc, Step::Member(keyword, trigger), brings)),
+                _ => {
+                    schema =
+                        Some(self.doc.child(loc, PointerStep::Member(keyword, trigger), brings))
+                }
             }
-            said.cases.push(Case::Dependent { trigger, names, schema });
+            parsed.conditionals.push(Conditional::Dependency { trigger, names, schema });
         }
     }
 
+    /// Refuses a metaschema that requires an unknown vocabulary.
+    fn check_required_vocabularies(&mut self, loc: LocId, uri: &Json) {
+        for vocabulary in unknown_required_vocabularies(self.doc.registry, uri) {
+            let what =
+                format!("the metaschema requires the vocabulary {vocabulary}, which is unknown");
+            self.unsupported(loc, "$schema", what);
+        }
+    }
+
+    /// Reports a keyword whose value has the wrong form.
     pub(super) fn malformed(&mut self, loc: LocId, keyword: &'static str, what: &str) {
         self.report(loc, keyword, Reason::Malformed(format!("`{keyword}` {what}")));
     }
 }
 
-/// The name a pattern matches, if it is one and nothing in the pattern stands for anything else.
-fn only_name(pattern: &str) -> Option<&str> {
+/// The only name that a pattern matches, if it is `^name$` without metacharacters.
+fn literal_name(pattern: &str) -> Option<&str> {
     let name = pattern.strip_prefix('^')?.strip_suffix('$')?;
     (!name.contains(['\\', '^', '$', '.', '|', '?', '*', '+', '(', ')', '[', ']', '{', '}']))
         .then_some(name)
 }
 
-/// The types that `type` lists.
-const TYPES: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
+/// All type names, for suggestions.
+const TYPE_NAMES: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
 
-fn types_of(value: &Json) -> Option<Types> {
+/// The types that the value of `type` lists; `None` if it is malformed.
+fn types_of(value: &Json) -> Option<TypeSet> {
     match value {
-        Json::String(name) => Types::named(name),
+        Json::String(name) => TypeSet::named(name),
         Json::Array(names) => names
             .iter()
-            .try_fold(Types::NONE, |types, name| Some(types.or(Types::named(name.as_str()?)?))),
+            .try_fold(TypeSet::NONE, |types, name| Some(types.or(TypeSet::named(name.as_str()?)?))),
         _ => None,
     }
 }
 
-fn unenforced(
+/// Notes a keyword that is not enforced, and the types of the values that it constrains.
+fn push_unenforced(
     facets: &mut Facets<'_>,
-    types: Types,
+    types: TypeSet,
     loc: LocId,
     keyword: &'static str,
     why: &'static str,
 ) {
-    facets.unenforced.push(Unenforced { types, loc, keyword, why });
-}
-
-/// Whether a schema is `true` or `{}`.
-pub(super) fn allows_all(schema: &Json) -> bool {
-    match schema {
-        Json::Bool(allows) => *allows,
-        Json::Object(object) => object.is_empty(),
-        _ => false,
-    }
+    facets.unenforced.push(UnenforcedKeyword { types, loc, keyword, why });
 }

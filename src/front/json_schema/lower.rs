@@ -1,16 +1,23 @@
-//! Facets to rules. Objects and arrays become rules of their own, worked off a queue, so depth costs no stack and
-//! recursion is a reference.
+//! Lowering: facets to grammar rules. Lower step of the pipeline, see the [module](super).
+//!
+//! Objects and arrays become rules of their own, whose bodies are lowered from a queue. So nesting
+//! costs no stack, and a recursive schema becomes a rule that refers to itself. All other values
+//! are lowered where they are needed. Memo tables share rules between equal conjunctions of
+//! schemas, equal numbers and strings, and containers of uniform content.
+//!
+//! This file has the driver, constants, and the rules of unconstrained values. `object`, `array`,
+//! `string` and `number` lower the facets of their type.
 
 use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use super::decimal::Decimal;
-use super::doc::LocId;
-use super::facets::{ArrayFacets, Facets, NumberFacets, ObjectFacets, StringFacets, Types};
-use super::group::Group;
-use super::normalize::{Conj, Locs, Needs, Normalizer};
+use super::doc::{LocId, Locs};
+use super::facets::{ArrayFacets, Facets, NumberFacets, ObjectFacets, StringFacets, TypeSet};
+use super::normalize::{Conjunction, Features, Normalizer};
 use super::punctuation::{Frame, Punctuation, around};
+use super::shared_facets::SharedFacets;
 use super::spelling::{Spelling, single};
 use super::syntax::Syntax;
 use super::{
@@ -23,157 +30,216 @@ use crate::ir::{Expr, GrammarBuilder, Graph, Literal, Member, Members};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
-/// Rules that every schema has in common, made on first use.
+/// Rules of unconstrained values, made on first use.
 #[derive(Default)]
-pub(super) struct Shared {
+pub(super) struct CommonRules {
+    /// White space between tokens.
     pub(super) space: Option<RuleId>,
     string: Option<RuleId>,
+    /// The rest of a string.
     tail: Option<RuleId>,
+    /// A non-ASCII character and the rest of a string.
     special_tail: Option<RuleId>,
     number: Option<RuleId>,
     integer: Option<RuleId>,
     json: Option<RuleId>,
     object: Option<RuleId>,
-    /// Strings that are names.
+    /// Names of members that are distinct in each object.
     pub(super) name: Option<RuleId>,
     array: Option<RuleId>,
 }
 
-/// Most members of a constant that are written out in all orders: that way, constants that begin alike are read together.
-const WRITTEN_OUT: usize = 4;
+/// Constants of at most so many members list their members in all orders, as a graph. Larger ones
+/// use a member set. Graphs of several constants that begin alike are merged.
+const MAX_WRITTEN_OUT: usize = 4;
 
-/// Rules that are looked at before all are, and how far down, when it is asked whether there is a value at all.
-const LOOK: usize = 256;
-const NESTED: usize = 32;
+/// Whether the value is productive is first decided by a search of at most [`QUICK_SEARCH_RULES`]
+/// rules and [`QUICK_SEARCH_DEPTH`] levels, then by a fixpoint over all rules.
+const QUICK_SEARCH_RULES: usize = 256;
+/// See [`QUICK_SEARCH_RULES`].
+const QUICK_SEARCH_DEPTH: usize = 32;
 
-/// An array or object that nothing is known of but the types of its parts.
+/// A container whose content is constrained by type only: the key by which equal ones share a rule.
 #[derive(PartialEq, Eq, Hash)]
-enum Plain {
-    Array(Types, u32, Option<u32>),
-    Object(Types),
+enum UniformContainer {
+    Array(TypeSet, u32, Option<u32>),
+    Object(TypeSet),
 }
 
-/// An object or array still to be lowered.
-enum Task<'a> {
-    Object(Group<ObjectFacets<'a>>),
-    Array(Group<ArrayFacets>),
+/// The body of a rule that is still to be lowered.
+enum PendingBody<'a> {
+    Object(SharedFacets<ObjectFacets<'a>>),
+    Array(SharedFacets<ArrayFacets>),
 }
 
-pub(super) struct Lowering<'a, 'b> {
+/// Why lowering ended without a rule.
+pub(super) enum LoweringError {
+    /// The schema needs more features than are enabled. Lower it again with these.
+    Restart(Features),
+    /// The schema cannot be enforced.
+    Refused(SchemaErrors),
+}
+
+#[rustfmt::skip] // RENAME-ALIAS
+impl From<LoweringError> for Result<Features, SchemaErrors> { // RENAME-ALIAS
+    fn from(error: LoweringError) -> Self { // RENAME-ALIAS
+        match error { // RENAME-ALIAS
+            LoweringError::Restart(features) => Ok(features), // RENAME-ALIAS
+            LoweringError::Refused(errors) => Err(errors), // RENAME-ALIAS
+        } // RENAME-ALIAS
+    } // RENAME-ALIAS
+} // RENAME-ALIAS
+pub(super) use SchemaLowering as Lowering; // RENAME-ALIAS
+
+/// Calls `lower` until the features that it has enabled suffice for the schema. Features are only
+/// added, so `lower` runs at most once more than there are features.
+pub(super) fn retry_with_features<T>(
+    mut lower: impl FnMut(Features) -> Result<T, LoweringError>,
+) -> Result<T, SchemaErrors> {
+    let mut features = Features::default();
+    loop {
+        match lower(features) {
+            Ok(lowered) => return Ok(lowered),
+            Err(LoweringError::Restart(needed)) => features = needed,
+            Err(LoweringError::Refused(errors)) => return Err(errors),
+        }
+    }
+}
+
+/// The state of lowering one schema into a grammar builder.
+pub(super) struct SchemaLowering<'a, 'b> {
+    /// The grammar under construction.
     pub(super) builder: &'b mut GrammarBuilder,
-    /// How many rules the builder had before.
-    foreign: usize,
+    /// The number of rules that the builder had before; they belong to the caller.
+    caller_rules: usize,
+    /// The normalizer of the schema.
     pub(super) norm: Normalizer<'a>,
-    /// How values are written.
+    /// The syntax of values.
     pub(super) syntax: Syntax,
-    /// The location being lowered, for messages.
+    /// The location that is being lowered, for error messages.
     pub(super) at: LocId,
-    /// Values by what they satisfy: one location, or several.
-    alone: Vec<Option<Expr>>,
-    memo: HashMap<Conj, Expr>,
-    /// Arrays and objects whose elements or additional members are all values of some types, and how many elements there are.
-    plain: HashMap<Plain, Expr>,
-    /// All values of some types.
-    typed: HashMap<Types, Expr>,
-    queue: Vec<(RuleId, LocId, Task<'a>)>,
-    pub(super) shared: Shared,
+    /// Memo of lowered values, by location.
+    by_location: Vec<Option<Expr>>,
+    /// Memo of lowered values, by conjunction of several locations.
+    by_conjunction: HashMap<Conjunction, Expr>,
+    /// Memo of containers whose content is constrained by type only.
+    uniform: HashMap<UniformContainer, Expr>,
+    /// Memo of values that are constrained by type only.
+    by_types: HashMap<TypeSet, Expr>,
+    /// Declared rules whose bodies are still to be lowered.
+    queue: Vec<(RuleId, LocId, PendingBody<'a>)>,
+    /// Rules of unconstrained values.
+    pub(super) shared: CommonRules,
+    /// Delimiters and white space, made on first use.
     pub(super) punctuation: Option<Rc<Punctuation>>,
+    /// Memo of strings, by their facets.
     pub(super) strings: HashMap<String, Expr>,
-    pub(super) numbers: HashMap<(NumberFacets, Types), Expr>,
-    /// Rules of names that are none of these.
-    pub(super) other_names: HashMap<Vec<&'a str>, RuleId>,
-    /// Names that are elements of an object's scope, by what they are otherwise.
-    pub(super) elements: HashMap<RuleId, RuleId>,
-    /// Rules of one code point of these ranges.
+    /// Memo of numbers, by their facets and types.
+    pub(super) numbers: HashMap<(NumberFacets, TypeSet), Expr>,
+    /// Memo of rules: all names but these.
+    pub(super) name_complements: HashMap<Vec<&'a str>, RuleId>,
+    /// Memo of rules: a name rule, marked as an element that is compared within its object.
+    pub(super) distinct_elements: HashMap<RuleId, RuleId>,
+    /// Memo of rules: one code point of these ranges.
     pub(super) classes: HashMap<Vec<(u32, u32)>, RuleId>,
-    /// How one code point of these ranges is spelt: plain ASCII, and a rule of the rest.
+    /// Memo of spellings of one code point of these ranges: plain ASCII, and a rule for the rest.
     pub(super) spelt: HashMap<Box<[(u32, u32)]>, [Expr; 2]>,
-    nodes: usize,
-    /// How many numbers have been listed.
+    /// The number of lowered bodies.
+    lowered_bodies: usize,
+    /// The number of listed numbers (`enum`, `const`) so far.
     pub(super) listed: usize,
 }
 
-impl<'a, 'b> Lowering<'a, 'b> {
+impl<'a, 'b> SchemaLowering<'a, 'b> {
+    /// Prepares to lower the document of `source` with these features enabled.
     pub(super) fn new(
         builder: &'b mut GrammarBuilder,
         source: (&'a Json, &'a Registry),
         options: SchemaOptions,
         limits: &'a Limits,
-        needs: Needs,
+        features: Features,
     ) -> Self {
-        Lowering {
-            foreign: builder.len(),
+        SchemaLowering {
+            caller_rules: builder.len(),
             builder,
-            norm: Normalizer::new(source, options, limits, needs),
+            norm: Normalizer::new(source, options, limits, features),
             syntax: Syntax::Json,
             at: LocId::ROOT,
-            alone: Vec::new(),
-            memo: HashMap::default(),
-            plain: HashMap::default(),
-            typed: HashMap::default(),
+            by_location: Vec::new(),
+            by_conjunction: HashMap::default(),
+            uniform: HashMap::default(),
+            by_types: HashMap::default(),
             queue: Vec::new(),
-            shared: Shared::default(),
+            shared: CommonRules::default(),
             punctuation: None,
             strings: HashMap::default(),
             numbers: HashMap::default(),
-            other_names: HashMap::default(),
-            elements: HashMap::default(),
+            name_complements: HashMap::default(),
+            distinct_elements: HashMap::default(),
             classes: HashMap::default(),
             spelt: HashMap::default(),
-            nodes: 0,
+            lowered_bodies: 0,
             listed: 0,
         }
     }
 
+    /// The spelling of constrained text that the options ask for.
     pub(super) fn spelling(&self) -> Spelling {
         let SchemaOptions { non_ascii, escapes, .. } = self.norm.options;
         Spelling { non_ascii, escapes }
     }
 
+    /// Sets the syntax of values.
     pub(super) fn with_syntax(mut self, syntax: Syntax) -> Self {
         self.syntax = syntax;
         self
     }
 
-    /// The rule of the value, and what was relaxed. `Err(Ok(_))`: the schema must be read again with these needs.
-    pub(super) fn run(self) -> Result<(RuleId, Vec<SchemaError>), Result<Needs, SchemaErrors>> {
-        self.run_with(|lowering| lowering.value(vec![LocId::ROOT]))
+    /// Lowers the root schema. Returns the rule of the value, and what was relaxed.
+    pub(super) fn lower_root(self) -> Result<(RuleId, Vec<SchemaError>), LoweringError> {
+        self.lower_root_with(|lowering| lowering.lower_value(vec![LocId::ROOT]))
     }
 
-    /// As [`Lowering::run`], of what `root` lowers.
-    pub(super) fn run_with(
+    #[rustfmt::skip] // RENAME-ALIAS
+    pub(super) fn run(self) -> Result<(RuleId, Vec<SchemaError>), Result<Features, SchemaErrors>> { Ok(self.lower_root()?) } // RENAME-ALIAS
+
+    #[rustfmt::skip] // RENAME-ALIAS
+    pub(super) fn run_with(self, root: impl FnOnce(&mut Self) -> Expr) -> Result<(RuleId, Vec<SchemaError>), LoweringError> { self.lower_root_with(root) } // RENAME-ALIAS
+
+    /// As [`SchemaLowering::lower_root`], with `root` in place of the root schema's value.
+    pub(super) fn lower_root_with(
         mut self,
         root: impl FnOnce(&mut Self) -> Expr,
-    ) -> Result<(RuleId, Vec<SchemaError>), Result<Needs, SchemaErrors>> {
-        let served = self.norm.needs;
+    ) -> Result<(RuleId, Vec<SchemaError>), LoweringError> {
+        let enabled = self.norm.features;
         let value = root(&mut self);
-        while let Some((rule, at, task)) = self.queue.pop() {
-            if self.norm.needs != served {
+        while let Some((rule, loc, pending)) = self.queue.pop() {
+            if self.norm.features != enabled {
                 break;
             }
-            self.at = at;
-            let body = match task {
-                Task::Object(facets) => self.object(&facets),
-                Task::Array(facets) => self.array(&facets),
+            self.at = loc;
+            let body = match pending {
+                PendingBody::Object(facets) => self.object(&facets),
+                PendingBody::Array(facets) => self.array(&facets),
             };
             self.builder.define(rule, body);
-            self.nodes += 1;
+            self.lowered_bodies += 1;
             if !self.norm.spend(1) {
                 break;
             }
-            if self.nodes + self.norm.doc.len() > self.norm.limits.nodes {
+            if self.lowered_bodies + self.norm.doc.len() > self.norm.limits.nodes {
                 self.norm.report(LocId::ROOT, "", Reason::Limit("schema nodes".into()));
                 break;
             }
         }
-        if self.norm.needs != served {
-            self.builder.truncate(self.foreign);
-            return Err(Ok(self.norm.needs));
+        if self.norm.features != enabled {
+            self.builder.truncate(self.caller_rules);
+            return Err(LoweringError::Restart(self.norm.features));
         }
         if !self.norm.errors.is_empty() {
-            return Err(Err(SchemaErrors(self.norm.errors)));
+            return Err(LoweringError::Refused(SchemaErrors(self.norm.errors)));
         }
-        if !self.productive(&value) {
+        if !self.is_productive(&value) {
             let mut errors = self.norm.conflicts;
             if errors.is_empty() {
                 errors.push(SchemaError {
@@ -182,7 +248,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
                     reason: Reason::Unsatisfiable("no value satisfies the schema".into()),
                 });
             }
-            return Err(Err(SchemaErrors(errors)));
+            return Err(LoweringError::Refused(SchemaErrors(errors)));
         }
         let rule = match value {
             Expr::Ref(rule) => rule,
@@ -191,26 +257,33 @@ impl<'a, 'b> Lowering<'a, 'b> {
         Ok((rule, self.norm.relaxed))
     }
 
-    /// Whether anything can be derived, by fixpoint over the rules.
-    fn productive(&self, value: &Expr) -> bool {
-        let mut known = vec![false; self.builder.len()];
-        // What the caller has put around members derives something.
-        known[..self.foreign].fill(true);
-        if self.soon(value, &mut known, &mut LOOK.clone(), NESTED) {
+    /// Whether an expression derives any text.
+    fn is_productive(&self, value: &Expr) -> bool {
+        let mut productive = vec![false; self.builder.len()];
+        // The caller's rules count as productive.
+        productive[..self.caller_rules].fill(true);
+        if self.is_productive_within(
+            value,
+            &mut productive,
+            &mut QUICK_SEARCH_RULES.clone(),
+            QUICK_SEARCH_DEPTH,
+        ) {
             return true;
         }
         loop {
             let mut changed = false;
-            // Rules refer mostly to later ones.
-            for (rule, known_rule) in
-                self.builder.rules().iter().enumerate().skip(self.foreign).rev()
+            // Rules mostly refer to later ones, so the reverse order needs few rounds.
+            for (rule, body_rule) in
+                self.builder.rules().iter().enumerate().skip(self.caller_rules).rev()
             {
-                if !known[rule] && derives(&known_rule.body, &mut |rule| known[rule.index()]) {
-                    known[rule] = true;
+                if !productive[rule]
+                    && derives(&body_rule.body, &mut |rule| productive[rule.index()])
+                {
+                    productive[rule] = true;
                     changed = true;
                 }
             }
-            if derives(value, &mut |rule| known[rule.index()]) {
+            if derives(value, &mut |rule| productive[rule.index()]) {
                 return true;
             }
             if !changed {
@@ -219,86 +292,100 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
     }
 
-    /// Whether something is derived, as far as a short look tells.
-    fn soon(&self, expr: &Expr, known: &mut [bool], looks: &mut usize, depth: usize) -> bool {
+    /// Whether an expression derives any text, as far as a bounded search tells. Marks the rules
+    /// that do.
+    fn is_productive_within(
+        &self,
+        expr: &Expr,
+        productive: &mut [bool],
+        searches: &mut usize,
+        depth: usize,
+    ) -> bool {
         derives(expr, &mut |rule| {
-            if !known[rule.index()] && depth > 0 && *looks > 0 {
-                *looks -= 1;
-                known[rule.index()] =
-                    self.soon(&self.builder.rules()[rule.index()].body, known, looks, depth - 1);
+            if !productive[rule.index()] && depth > 0 && *searches > 0 {
+                *searches -= 1;
+                productive[rule.index()] = self.is_productive_within(
+                    &self.builder.rules()[rule.index()].body,
+                    productive,
+                    searches,
+                    depth - 1,
+                );
             }
-            known[rule.index()]
+            productive[rule.index()]
         })
     }
 
+    /// Adds a rule.
     pub(super) fn rule(&mut self, name: String, body: Expr) -> RuleId {
         self.builder.rule(name, body)
     }
 
-    /// What satisfies all of the locations.
-    pub(super) fn value(&mut self, locs: impl Into<Locs>) -> Expr {
-        self.value_of(locs.into())
+    /// The values that satisfy all of the locations.
+    pub(super) fn lower_value(&mut self, locs: impl Into<Locs>) -> Expr {
+        self.lower_locations(locs.into())
     }
 
-    fn value_of(&mut self, mut locs: Locs) -> Expr {
-        self.norm.settle(&mut locs);
-        let known = match locs[..] {
-            [only] => self.alone.get(only.number()).and_then(Option::as_ref),
-            _ => self.memo.get(&locs[..]),
+    /// As [`SchemaLowering::lower_value`], without generics.
+    fn lower_locations(&mut self, mut locs: Locs) -> Expr {
+        self.norm.canonicalize(&mut locs);
+        let memoized = match locs[..] {
+            [only] => self.by_location.get(only.table_index()).and_then(Option::as_ref),
+            _ => self.by_conjunction.get(&locs[..]),
         };
-        if let Some(known) = known {
-            return known.clone();
+        if let Some(expr) = memoized {
+            return expr.clone();
         }
         let types = match locs[..] {
-            [] => Some(Types::ALL),
-            [only] => self.norm.types_alone(only),
+            [] => Some(TypeSet::ALL),
+            [only] => self.norm.type_only(only),
             _ => None,
         };
-        let at = std::mem::replace(&mut self.at, locs.first().copied().unwrap_or(LocId::ROOT));
+        let outer = std::mem::replace(&mut self.at, locs.first().copied().unwrap_or(LocId::ROOT));
         let out = match types {
-            Some(types) => self.any_of_types(types),
-            None => self.conjunction(&locs),
+            Some(types) => self.values_of_types(types),
+            None => self.lower_conjunction(&locs),
         };
-        self.at = at;
+        self.at = outer;
         if let [only] = locs[..] {
-            if self.alone.len() <= only.number() {
-                self.alone.resize(2 * self.norm.doc.len(), None);
+            if self.by_location.len() <= only.table_index() {
+                self.by_location.resize(2 * self.norm.doc.len(), None);
             }
-            self.alone[only.number()] = Some(out.clone());
+            self.by_location[only.table_index()] = Some(out.clone());
         } else {
-            self.memo.insert(locs, out.clone());
+            self.by_conjunction.insert(locs, out.clone());
         }
         out
     }
 
-    /// All values of these types.
-    fn any_of_types(&mut self, types: Types) -> Expr {
-        if let Some(known) = self.typed.get(&types) {
-            return known.clone();
+    /// The values of these types.
+    fn values_of_types(&mut self, types: TypeSet) -> Expr {
+        if let Some(expr) = self.by_types.get(&types) {
+            return expr.clone();
         }
         let facets = Facets { types, ..Facets::any() };
         let (mut parts, mut scalars) = (Vec::new(), Vec::new());
-        self.facets(&facets, &mut parts, &mut scalars);
-        let out = self.alternation(parts, scalars, "any");
-        self.typed.insert(types, out.clone());
+        self.lower_facets(&facets, &mut parts, &mut scalars);
+        let out = self.union_rule(parts, scalars, "any");
+        self.by_types.insert(types, out.clone());
         out
     }
 
-    fn conjunction(&mut self, locs: &[LocId]) -> Expr {
+    /// The values of a conjunction without a memo entry.
+    fn lower_conjunction(&mut self, locs: &[LocId]) -> Expr {
         let alternatives = self.norm.alternatives(locs);
         let mut parts = Vec::with_capacity(alternatives.len());
         let mut scalars = Vec::new();
         for facets in alternatives.iter() {
-            self.facets(facets, &mut parts, &mut scalars);
+            self.lower_facets(facets, &mut parts, &mut scalars);
         }
-        let name = self.norm.doc.short(self.at).to_owned();
-        self.alternation(parts, scalars, &name)
+        let name = self.norm.doc.rule_name(self.at).to_owned();
+        self.union_rule(parts, scalars, &name)
     }
 
-    /// Any of these values, as a rule.
-    fn alternation(&mut self, mut parts: Vec<Expr>, scalars: Vec<Literal>, name: &str) -> Expr {
+    /// The union of these values, as a rule.
+    fn union_rule(&mut self, mut parts: Vec<Expr>, scalars: Vec<Literal>, name: &str) -> Expr {
         if !scalars.is_empty() {
-            let scalars = self.scalar(words(scalars));
+            let scalars = self.scalar(word_set(scalars));
             parts.push(scalars);
         }
         let out = Expr::alt(parts);
@@ -308,30 +395,32 @@ impl<'a, 'b> Lowering<'a, 'b> {
         Expr::Ref(self.rule(name.to_owned(), out))
     }
 
-    pub(super) fn facets(
+    /// Lowers facets: adds the expressions of their values to `parts`, and fixed spellings to
+    /// `scalars`.
+    pub(super) fn lower_facets(
         &mut self,
         facets: &Facets<'a>,
         parts: &mut Vec<Expr>,
         scalars: &mut Vec<Literal>,
     ) {
         if let Some(values) = &facets.values {
-            let kept: Vec<&Json> =
+            let accepted: Vec<&Json> =
                 values.iter().copied().filter(|value| self.norm.accepts(facets, value)).collect();
-            self.constants(&kept, facets.types, parts, scalars);
-            if kept.is_empty() {
+            self.constants(&accepted, facets.types, parts, scalars);
+            if accepted.is_empty() {
                 self.norm.conflict(
                     self.at,
                     "",
-                    "none of the listed values satisfies what else holds here",
+                    "none of the listed values satisfies the other constraints",
                 );
             }
             return;
         }
-        let closed = self.closed(facets);
+        let closed = self.close_undeclared(facets);
         let facets = &*closed;
         let types = facets.types;
         self.norm.report_unenforced(facets, types);
-        if types == Types::ALL
+        if types == TypeSet::ALL
             && facets.number.is_free()
             && facets.string.is_free()
             && facets.array.is_free()
@@ -340,84 +429,100 @@ impl<'a, 'b> Lowering<'a, 'b> {
             parts.push(Expr::Ref(self.json_rule()));
             return;
         }
-        if types.meets(Types::NULL) {
+        if types.meets(TypeSet::NULL) {
             scalars.push(self.syntax.words()[0].into());
         }
-        if types.meets(Types::BOOLEAN) {
+        if types.meets(TypeSet::BOOLEAN) {
             scalars.extend(self.syntax.words()[1..].iter().map(|word| Literal::from(*word)));
         }
-        if types.meets(Types::NUMBER) {
+        if types.meets(TypeSet::NUMBER) {
             let number = self.number(&facets.number, types, self.at);
             parts.push(self.scalar(number));
         }
-        if types.meets(Types::STRING) {
+        if types.meets(TypeSet::STRING) {
             parts.push(self.string(&facets.string));
         }
-        if types.meets(Types::ARRAY) {
-            parts.push(match self.plain_array(&facets.array) {
+        if types.meets(TypeSet::ARRAY) {
+            parts.push(match self.uniform_array(&facets.array) {
                 _ if facets.array.is_free() => Expr::Ref(self.any_array_rule()),
-                Some(plain) => self.shared(plain, "array ", || Task::Array(facets.array.clone())),
-                None => self.later("array ", Task::Array(facets.array.clone())),
+                Some(key) => {
+                    self.declare_uniform(key, "array ", || PendingBody::Array(facets.array.clone()))
+                }
+                None => self.declare_container("array ", PendingBody::Array(facets.array.clone())),
             });
         }
-        if types.meets(Types::OBJECT) {
-            parts.push(match self.plain_object(&facets.object) {
+        if types.meets(TypeSet::OBJECT) {
+            parts.push(match self.uniform_object(&facets.object) {
                 _ if facets.object.is_free() => Expr::Ref(self.any_object_rule()),
-                Some(plain) => {
-                    self.shared(plain, "object ", || Task::Object(facets.object.clone()))
+                Some(key) => self
+                    .declare_uniform(key, "object ", || PendingBody::Object(facets.object.clone())),
+                None => {
+                    self.declare_container("object ", PendingBody::Object(facets.object.clone()))
                 }
-                None => self.later("object ", Task::Object(facets.object.clone())),
             });
         }
     }
 
-    /// The facets as [`Undeclared`] has them.
-    pub(super) fn closed<'f>(&self, facets: &'f Facets<'a>) -> Cow<'f, Facets<'a>> {
+    #[rustfmt::skip] // RENAME-ALIAS
+    pub(super) fn facets(&mut self, facets: &Facets<'a>, parts: &mut Vec<Expr>, scalars: &mut Vec<Literal>) { self.lower_facets(facets, parts, scalars) } // RENAME-ALIAS
+
+    #[rustfmt::skip] // RENAME-ALIAS
+    pub(super) fn closed<'f>(&self, facets: &'f Facets<'a>) -> Cow<'f, Facets<'a>> { self.close_undeclared(facets) } // RENAME-ALIAS
+
+    /// The facets, with undeclared members and elements as the options say.
+    pub(super) fn close_undeclared<'f>(&self, facets: &'f Facets<'a>) -> Cow<'f, Facets<'a>> {
         match self.norm.options.undeclared {
             Undeclared::Allowed => Cow::Borrowed(facets),
-            Undeclared::Forbidden => facets.closed(),
+            Undeclared::Forbidden => facets.close_undeclared(),
         }
     }
 
-    fn plain_array(&self, facets: &ArrayFacets) -> Option<Plain> {
+    /// The key of an array that is constrained by length and element type only.
+    fn uniform_array(&self, facets: &ArrayFacets) -> Option<UniformContainer> {
         let [part] = &facets.parts[..] else { return None };
-        let types = self.norm.types_alone(part.rest.filter(|_| part.prefix.is_empty())?)?;
-        let plain = facets.contains.is_empty() && facets.unique.is_none();
-        plain.then_some(Plain::Array(types, facets.min, facets.max))
+        let types = self.norm.type_only(part.rest.filter(|_| part.prefix.is_empty())?)?;
+        let is_uniform = facets.contains.is_empty() && facets.unique.is_none();
+        is_uniform.then_some(UniformContainer::Array(types, facets.min, facets.max))
     }
 
-    fn plain_object(&self, facets: &ObjectFacets<'a>) -> Option<Plain> {
+    /// The key of an object whose members are constrained by type only.
+    fn uniform_object(&self, facets: &ObjectFacets<'a>) -> Option<UniformContainer> {
         let [part] = &facets.parts[..] else { return None };
-        let types =
-            self.norm.types_alone(part.additional.filter(|_| part.properties.is_empty())?)?;
-        let said =
+        let types = self.norm.type_only(part.additional.filter(|_| part.properties.is_empty())?)?;
+        let constraints =
             facets.required.len() + facets.forbidden.len() + facets.names.len() + facets.some.len();
-        let plain =
-            said == 0 && part.patterns.is_empty() && facets.min == 0 && facets.max.is_none();
-        plain.then_some(Plain::Object(types))
+        let is_uniform =
+            constraints == 0 && part.patterns.is_empty() && facets.min == 0 && facets.max.is_none();
+        is_uniform.then_some(UniformContainer::Object(types))
     }
 
-    /// As [`Lowering::later`], once for all that are alike.
-    fn shared(&mut self, plain: Plain, kind: &str, task: impl FnOnce() -> Task<'a>) -> Expr {
-        if let Some(known) = self.plain.get(&plain) {
-            return known.clone();
+    /// As [`SchemaLowering::declare_container`], with one rule for all containers with this key.
+    fn declare_uniform(
+        &mut self,
+        key: UniformContainer,
+        kind: &str,
+        body: impl FnOnce() -> PendingBody<'a>,
+    ) -> Expr {
+        if let Some(expr) = self.uniform.get(&key) {
+            return expr.clone();
         }
-        let out = self.later(kind, task());
-        self.plain.insert(plain, out.clone());
+        let out = self.declare_container(kind, body());
+        self.uniform.insert(key, out.clone());
         out
     }
 
-    fn later(&mut self, kind: &str, task: Task<'a>) -> Expr {
-        let rule = self.builder.declare([kind, self.norm.doc.short(self.at)].concat());
-        self.queue.push((rule, self.at, task));
+    /// Declares the rule of a container, and queues its body.
+    fn declare_container(&mut self, kind: &str, body: PendingBody<'a>) -> Expr {
+        let rule = self.builder.declare([kind, self.norm.doc.rule_name(self.at)].concat());
+        self.queue.push((rule, self.at, body));
         Expr::Ref(rule)
     }
 
-    /// Values of these types: their spellings.
+    /// The spellings of constants. Strings become one automaton, numbers another.
     fn constants(
         &mut self,
         values: &[&Json],
-        types: Types,
+        types: TypeSet,
         parts: &mut Vec<Expr>,
         scalars: &mut Vec<Literal>,
     ) {
@@ -447,12 +552,12 @@ impl<'a, 'b> Lowering<'a, 'b> {
             }
         }
         if !numbers.is_empty() {
-            let listed = self.listed_numbers(numbers, types, scalars);
-            parts.push(self.scalar(listed));
+            let spelled = self.listed_numbers(numbers, types, scalars);
+            parts.push(self.scalar(spelled));
         }
     }
 
-    /// One value that is neither number nor string of JSON: its spellings.
+    /// The spellings of one constant, other than numbers and JSON strings.
     fn constant(&mut self, value: &Json, parts: &mut Vec<Expr>, scalars: &mut Vec<Literal>) {
         match value {
             Json::Null => scalars.push(self.syntax.words()[0].into()),
@@ -463,8 +568,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
             }
             Json::String(_) | Json::Number(_) => {}
             Json::Array(items) => {
-                let marks = self.punctuation();
-                let Frame { open, close, comma, empty } = &marks.brackets;
+                let punctuation = self.punctuation();
+                let Frame { open, close, comma, empty } = &punctuation.brackets;
                 if items.is_empty() {
                     return parts.push(empty.clone());
                 }
@@ -473,21 +578,25 @@ impl<'a, 'b> Lowering<'a, 'b> {
                     if i > 0 {
                         body.push(comma.clone());
                     }
-                    body.push(self.whole_constant(item));
+                    body.push(self.lower_constant(item));
                 }
                 body.push(close.clone());
                 parts.push(Expr::seq(body));
             }
             Json::Object(object) => {
-                let marks = self.punctuation();
-                let Frame { open, close, comma, empty } = &marks.braces;
+                let punctuation = self.punctuation();
+                let Frame { open, close, comma, empty } = &punctuation.braces;
                 if object.is_empty() {
                     return parts.push(empty.clone());
                 }
                 let mut members = Vec::new();
                 for (name, item) in object.iter() {
                     let name = self.syntax.name(name, self.spelling());
-                    members.push(Expr::seq([name, marks.colon.clone(), self.whole_constant(item)]));
+                    members.push(Expr::seq([
+                        name,
+                        punctuation.colon.clone(),
+                        self.lower_constant(item),
+                    ]));
                 }
                 let members = Self::constant_members(members, comma.clone());
                 parts.push(around(open, members, close));
@@ -495,7 +604,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
     }
 
-    /// All members, in any order.
+    /// The members of a constant, in any order.
     fn constant_members(members: Vec<Expr>, comma: Expr) -> Expr {
         let n = members.len();
         if n > Members::MOST {
@@ -504,12 +613,12 @@ impl<'a, 'b> Lowering<'a, 'b> {
                 members.into_iter().enumerate().map(|(i, member)| Expr::seq([first(i), member])),
             );
         }
-        if n > WRITTEN_OUT {
+        if n > MAX_WRITTEN_OUT {
             let once = members.into_iter().map(|body| Member { body, required: true }).collect();
             let set = Members { once, often: Vec::new(), separator: comma, min: 0, max: None };
             return Expr::Members(Box::new(set));
         }
-        // A node for every subset.
+        // A node for each subset of the members.
         let all = (1u32 << n) - 1;
         let mut graph = Graph { nodes: all + 1, start: 0, ends: vec![all], edges: Vec::new() };
         for taken in 0..all {
@@ -521,17 +630,18 @@ impl<'a, 'b> Lowering<'a, 'b> {
         Expr::Graph(Box::new(graph))
     }
 
-    pub(super) fn whole_constant(&mut self, value: &Json) -> Expr {
+    /// The spellings of one constant.
+    pub(super) fn lower_constant(&mut self, value: &Json) -> Expr {
         let (mut parts, mut scalars) = (Vec::new(), Vec::new());
-        self.constants(&[value], Types::ALL, &mut parts, &mut scalars);
+        self.constants(&[value], TypeSet::ALL, &mut parts, &mut scalars);
         if !scalars.is_empty() {
-            let scalars = self.scalar(words(scalars));
+            let scalars = self.scalar(word_set(scalars));
             parts.push(scalars);
         }
         Expr::alt(parts)
     }
 
-    /// Any string.
+    /// The rule of all strings.
     pub(super) fn string_rule(&mut self) -> RuleId {
         if let Some(rule) = self.shared.string {
             return rule;
@@ -545,7 +655,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         *self.shared.string.insert(rule)
     }
 
-    /// The rest of a string whose content is free from here on, closing quote included.
+    /// The rule of the rest of an unconstrained string, closing quote included.
     pub(super) fn tail_rule(&mut self) -> RuleId {
         if let Some(rule) = self.shared.tail {
             return rule;
@@ -554,7 +664,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
         *self.shared.tail.insert(rule)
     }
 
-    /// A character that is not plain ASCII (escaped only where required), then the rest of a free string.
+    /// The rule of a character that is not plain ASCII (escaped only where JSON requires it), and
+    /// the rest of an unconstrained string.
     pub(super) fn special_tail_rule(&mut self) -> RuleId {
         if let Some(rule) = self.shared.special_tail {
             return rule;
@@ -563,17 +674,17 @@ impl<'a, 'b> Lowering<'a, 'b> {
         *self.shared.special_tail.insert(rule)
     }
 
-    /// Any number.
+    /// The rule of all numbers.
     pub(super) fn number_rule(&mut self) -> RuleId {
         if let Some(rule) = self.shared.number {
             return rule;
         }
-        let body = self.bounded(&NumberFacets::default(), Types::NUMBER, self.at);
+        let body = self.bounded(&NumberFacets::default(), TypeSet::NUMBER, self.at);
         let rule = self.rule("number".into(), body);
         *self.shared.number.insert(rule)
     }
 
-    /// Any integer.
+    /// The rule of all integers.
     pub(super) fn integer_rule(&mut self) -> RuleId {
         if let Some(rule) = self.shared.integer {
             return rule;
@@ -583,14 +694,14 @@ impl<'a, 'b> Lowering<'a, 'b> {
         *self.shared.integer.insert(rule)
     }
 
-    /// Any value.
+    /// The rule of all JSON values.
     pub(super) fn json_rule(&mut self) -> RuleId {
         if let Some(rule) = self.shared.json {
             return rule;
         }
         let rule = self.builder.declare("json");
         self.shared.json = Some(rule);
-        let words = words(self.syntax.words().iter().map(|word| Literal::from(*word)).collect());
+        let words = word_set(self.syntax.words().iter().map(|word| Literal::from(*word)).collect());
         let rules = [self.string_rule(), self.any_array_rule(), self.any_object_rule()];
         let number = Expr::Ref(self.number_rule());
         let scalars = self.scalar(Expr::alt([number, words]));
@@ -598,6 +709,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         rule
     }
 
+    /// The rule of all arrays.
     fn any_array_rule(&mut self) -> RuleId {
         if let Some(rule) = self.shared.array {
             return rule;
@@ -605,22 +717,23 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let rule = self.builder.declare("json-array");
         self.shared.array = Some(rule);
         let item = Expr::Ref(self.json_rule());
-        let body = listed(&self.punctuation().brackets, item);
+        let body = list_in(&self.punctuation().brackets, item);
         self.builder.define(rule, body);
         rule
     }
 
+    /// The rule of all objects.
     fn any_object_rule(&mut self) -> RuleId {
         if let Some(rule) = self.shared.object {
             return rule;
         }
         let rule = self.builder.declare("json-object");
         self.shared.object = Some(rule);
-        let marks = self.punctuation();
+        let punctuation = self.punctuation();
         let name = match self.syntax {
-            Syntax::Json if self.names_differ() => {
+            Syntax::Json if self.names_are_distinct() => {
                 let string = self.string_rule();
-                Expr::Ref(self.differing(string))
+                Expr::Ref(self.distinct_name_rule(string))
             }
             Syntax::Json | Syntax::Python => Expr::Ref(self.string_rule()),
             Syntax::Delimited(_) | Syntax::Elements(_) => match self.all_but(&[]) {
@@ -628,24 +741,24 @@ impl<'a, 'b> Lowering<'a, 'b> {
                 None => Expr::Never,
             },
         };
-        let item = Expr::seq([name, marks.colon.clone(), Expr::Ref(self.json_rule())]);
-        let body = listed(&marks.braces, item);
+        let item = Expr::seq([name, punctuation.colon.clone(), Expr::Ref(self.json_rule())]);
+        let body = list_in(&punctuation.braces, item);
         self.builder.define(rule, body);
         rule
     }
 }
 
-/// Any number of items in a frame.
-fn listed(Frame { open, close, comma, empty }: &Frame, item: Expr) -> Expr {
+/// A list of any number of items, with its delimiters.
+fn list_in(Frame { open, close, comma, empty }: &Frame, item: Expr) -> Expr {
     let more = Expr::star(Expr::seq([comma.clone(), item.clone()]));
     Expr::alt([empty.clone(), Expr::seq([open.clone(), item, more, close.clone()])])
 }
 
-/// A finite set of byte strings.
-fn words(mut words: Vec<Literal>) -> Expr {
-    /// So few the compiler merges as well.
-    const FEW: usize = 24;
-    if words.len() <= FEW {
+/// A finite set of byte strings: an alternation if it is small, else an automaton.
+fn word_set(mut words: Vec<Literal>) -> Expr {
+    /// The compiler merges so few words itself.
+    const MERGED_BY_COMPILER: usize = 24;
+    if words.len() <= MERGED_BY_COMPILER {
         words.sort_unstable();
         words.dedup();
         return Expr::alt(words.into_iter().map(Expr::Bytes));
@@ -655,29 +768,31 @@ fn words(mut words: Vec<Literal>) -> Expr {
     Expr::Automaton(Arc::new(Dfa::words(symbols)))
 }
 
-/// Whether an expression derives anything, given the rules that do.
-fn derives(expr: &Expr, known: &mut dyn FnMut(RuleId) -> bool) -> bool {
+/// Whether an expression derives any text, given the productive rules.
+fn derives(expr: &Expr, is_productive: &mut dyn FnMut(RuleId) -> bool) -> bool {
     match expr {
         Expr::Never => false,
         Expr::Empty | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => true,
         Expr::Dispatch(_) | Expr::Deferred(_) => true,
         Expr::Automaton(dfa) => !dfa.is_empty(),
-        // Made only where there is a text.
+        // Such a graph is made only if it derives a text.
         Expr::Counted(_) => true,
-        Expr::Except(except) => except.closes() || derives(&except.written_out(), known),
-        Expr::Ref(rule) => known(*rule),
-        Expr::Seq(parts) => parts.iter().all(|p| derives(p, known)),
-        Expr::Alt(parts) => parts.iter().any(|p| derives(p, known)),
-        Expr::Repeat { body, min, max } => *max == Some(0) || *min == 0 || derives(body, known),
-        Expr::Members(members) => members.derives(|part| derives(part, known)),
+        Expr::Except(except) => except.closes() || derives(&except.written_out(), is_productive),
+        Expr::Ref(rule) => is_productive(*rule),
+        Expr::Seq(parts) => parts.iter().all(|p| derives(p, is_productive)),
+        Expr::Alt(parts) => parts.iter().any(|p| derives(p, is_productive)),
+        Expr::Repeat { body, min, max } => {
+            *max == Some(0) || *min == 0 || derives(body, is_productive)
+        }
+        Expr::Members(members) => members.derives(|part| derives(part, is_productive)),
         Expr::Graph(graph) => {
             let mut seen = vec![false; graph.nodes as usize];
             seen[graph.start as usize] = true;
-            // Edges lead mostly to later nodes, so few rounds are needed.
+            // Edges mostly lead to later nodes, so few rounds are needed.
             let mut changed = true;
             while std::mem::take(&mut changed) {
                 for (from, expr, to) in &graph.edges {
-                    if seen[*from as usize] && !seen[*to as usize] && derives(expr, known) {
+                    if seen[*from as usize] && !seen[*to as usize] && derives(expr, is_productive) {
                         seen[*to as usize] = true;
                         changed = true;
                     }

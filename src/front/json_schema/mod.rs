@@ -1,19 +1,49 @@
-//! JSON Schema to grammar.
+//! JSON Schema front end: lowers a schema to a grammar of the JSON texts that it allows.
 //!
-//! What is enforced, how texts may be spelled and what is refused is written down in `docs/JSON_SCHEMA.md`. The flow:
+//! `docs/JSON_SCHEMA.md` says which keywords are enforced, how texts may be spelled, and what is
+//! refused.
+//!
+//! # The pipeline
 //!
 //! ```text
-//! Json -> doc       locations, dialects
-//!      -> resolve   $ref, $dynamicRef, identifiers, other documents of the registry
-//!      -> keywords  one location's own keywords as Facets (type set, bounds, lengths, members, ...)
-//!      -> normalize $ref, allOf, anyOf, oneOf, ... conjoined: a list of alternatives, each one Facets
-//!      -> lower     Facets to rules; object, array, string, number: one file each
+//! schema (Json)
+//!   |
+//!   |  read         One schema object -> ParsedKeywords: its own assertions as Facets,
+//!   |               and the locations of the schemas that it applies to the same value.
+//!   |                 doc         interned locations, JSON pointers, dialects
+//!   |                 resolve     $ref, $dynamicRef, $id, $anchor
+//!   |                 registry    documents that references may lead to
+//!   |                 vocabulary  keywords that a metaschema enables
+//!   |                 keywords    the keywords of one schema object
+//!   v
+//!   |  normalize    Conjunction of locations -> Alternatives: a disjunction of Facets (DNF).
+//!   |                 facets         assertions by type: bounds, lengths, patterns, members
+//!   |                 shared_facets  copy-on-write facets of one type
+//!   |                 normalize      allOf, anyOf, oneOf, if, dependencies; memo tables, limits
+//!   |                 negate         not: one alternative for each keyword that can fail
+//!   |                 prune          contradictory and subsumed alternatives are removed
+//!   |                 eval           does a value satisfy facets, does any value
+//!   |                 closed         Undeclared::Forbidden
+//!   v
+//!   |  lower        Facets -> grammar rules.
+//!   |                 lower         queue of rules, memo tables, constants, types
+//!   |                 object        members: names, values, classes of additional names
+//!   |                 member_graph  orders and counts of members
+//!   |                 array         positions, contains, small uniqueItems
+//!   |                 unique        uniqueItems by comparison
+//!   |                 string, number and the files they use (spelling, exponent, decimal, ...)
+//!   |                 syntax, elements, parameters, punctuation: values that are not JSON text
+//!   v
+//! Grammar
 //! ```
 //!
-//! Values that are not JSON (`syntax`: Python literals, delimited strings) and members that do not stand in braces
-//! (`parameters`: one tag each, keyword arguments) come from the same facets.
+//! Lowering drives the pipeline. It asks the normalizer for the alternatives of a conjunction; the
+//! normalizer reads the keywords of each location when it first needs them. Subschemas of members
+//! and elements stay locations until they are lowered. A rule belongs to a *conjunction of
+//! locations*, and locations are finite, so recursive schemas end.
 //!
-//! A rule belongs to a *set of locations* whose schemas hold together. Locations are finite, so recursion ends.
+//! Beside the pipeline: `schema_key` (equality of schemas, for caches), `deferred` (lowering on
+//! demand), `profile` (the subset that OpenAI's strict mode accepts).
 
 mod array;
 mod closed;
@@ -25,12 +55,11 @@ mod eval;
 mod exponent;
 mod facets;
 mod format;
-mod group;
 mod keywords;
 mod listed;
 mod lower;
 mod magnitude;
-mod members;
+mod member_graph;
 mod multiples;
 mod negate;
 mod normalize;
@@ -42,7 +71,8 @@ mod prune;
 mod punctuation;
 mod registry;
 mod resolve;
-mod same;
+mod schema_key;
+mod shared_facets;
 mod spelling;
 mod string;
 mod syntax;
@@ -67,7 +97,7 @@ pub use parameters::{
 };
 pub use profile::{ProfileError, openai_strict};
 pub use registry::Registry;
-pub(crate) use same::SchemaKey;
+pub(crate) use schema_key::SchemaKey;
 pub use syntax::Syntax;
 
 /// White space between JSON tokens.
@@ -78,22 +108,23 @@ pub enum Whitespace {
     Compact,
     /// Exactly as Python's `json.dumps`: `{"a": [1, 2]}`.
     PythonLike,
-    /// No line feeds, and exactly so many spaces: `{"a":[1, 2]}` is `after_comma: 1, after_colon: 0`.
+    /// No line feeds, and exact numbers of spaces: `{"a":[1, 2]}` is `after_comma: 1, after_colon:
+    /// 0`.
     Exact {
-        /// Spaces behind a comma.
+        /// Spaces after a comma.
         after_comma: u32,
-        /// Spaces behind a colon.
+        /// Spaces after a colon.
         after_colon: u32,
     },
-    /// A line for each member and element, a space behind a colon. Lines begin with some levels of `indent` spaces (up to 64):
-    /// whether they are as many as the line is deep is not checked.
+    /// One line for each member and element, one space after a colon. A line begins with up to 64
+    /// levels of `indent` spaces. The number of levels is not checked against the nesting depth.
     Pretty {
-        /// Spaces of one level.
+        /// Spaces of one indentation level.
         indent: u32,
     },
-    /// Space, tab, line feed and carriage return, at most `max` of them in each gap.
+    /// Space, tab, line feed and carriage return, at most `max` of them between two tokens.
     Flexible {
-        /// Most bytes in one gap.
+        /// The largest number of white-space bytes between two tokens.
         max: u32,
     },
 }
@@ -102,10 +133,11 @@ pub enum Whitespace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Formats {
-    /// Formats of the specification are enforced (or refused where they cannot be); unknown ones are annotations.
+    /// Formats of the specification are enforced, or refused if they cannot be. Unknown formats are
+    /// annotations.
     #[default]
     Assert,
-    /// As [`Formats::Assert`], and unknown ones are refused.
+    /// As [`Formats::Assert`], but unknown formats are refused.
     RefuseUnknown,
     /// All formats are annotations.
     Annotate,
@@ -118,7 +150,7 @@ pub enum Integers {
     /// Digits only.
     #[default]
     Digits,
-    /// Digits, and where the dialect calls `1.0` an integer (draft 6 and later) also a fraction of
+    /// Digits. If the dialect counts `1.0` as an integer (draft 6 and later), also a fraction of
     /// zeros, and an exponent.
     ZeroFraction,
 }
@@ -127,69 +159,79 @@ pub enum Integers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exponents {
-    /// Those that double precision reads: up to 307 behind one digit before the point, of two
-    /// digits behind more. Numbers that `enum` and `const` list are written as they are listed, or
-    /// plainly.
+    /// Exponents that double precision can represent: at most 307 after one digit before the point,
+    /// and at most two exponent digits after several. Numbers in `enum` and `const` are written as
+    /// listed, or without an exponent.
     #[default]
     Double,
-    /// Any, and listed numbers in any spelling. Where a number has bounds, or is an integer or a
-    /// multiple, one digit that is not zero stands before the point (with [`Exponents::Double`],
-    /// too); in integers and multiples only zeros behind it.
+    /// Any exponent, and listed numbers in any spelling. A number with bounds, an integer or a
+    /// multiple has one non-zero digit before the point (with [`Exponents::Double`], too). In
+    /// integers and multiples only zeros may follow that digit.
     Allowed,
-    /// None.
+    /// No exponents.
     Forbidden,
 }
 
-/// In which order the members of an object may come. A declared name appears at most once in either.
+/// The order of the members of an object. A declared name appears at most once in any order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberOrder {
-    /// Objects with up to 64 declared members take them in any order. Of larger ones (and of those with more than four in which a member
-    /// is looked for that only what it satisfies tells) they come as the schema declares them; or the required ones first, as
-    /// `required` lists them, and then the others as declared. Additional members anywhere between.
+    /// Objects of up to 64 declared members accept them in any order. With a member that is known
+    /// only by its value (from a negation) that limit is 4.
+    ///
+    /// Larger objects have two orders: as the schema declares the members, or first the required
+    /// ones in the order of `required` and then the others as declared. Additional members may
+    /// stand anywhere between.
     #[default]
     Declared,
-    /// In any order. An object with more than 64 declared members is refused (more than 12 where a member is looked for).
+    /// Any order. An object of more than 64 declared members is refused (more than 12 if a member
+    /// is known only by its value).
     Any,
-    /// Exactly as the schema declares them, then required ones that are not declared, then additional ones.
+    /// First the declared members as the schema declares them, then required members that are not
+    /// declared, then additional members.
     Fixed,
 }
 
-/// What becomes of members and elements that a schema neither declares nor speaks of.
+/// Whether members and elements that a schema does not mention are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Undeclared {
-    /// As JSON Schema has it: there may be any.
+    /// Allowed, as JSON Schema specifies.
     #[default]
     Allowed,
-    /// An object with `properties` or `patternProperties` has no other members (but required ones), an array with `prefixItems` no
-    /// further elements, unless the schema says something of them. Texts that are accepted are fewer, never more.
+    /// Forbidden, unless the schema constrains them. An object with `properties` or
+    /// `patternProperties` has no other members, except required ones. An array with `prefixItems`
+    /// has no further elements. The grammar accepts fewer texts than the schema, never more.
     Forbidden,
 }
 
-/// Whether members of an object that its schema does not declare may have the same name.
+/// Whether two additional members of one object may have the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AdditionalNames {
-    /// They differ, in any spelling. Costs nothing where there are none, and little elsewhere.
+    /// Names differ by value, however they are spelled. Objects without additional members cost
+    /// nothing extra.
     #[default]
     Differ,
-    /// They may, unless `minProperties` counts them: each such member satisfies the schema.
+    /// Names may repeat, unless `minProperties` counts them. Each of these members satisfies the
+    /// schema.
     MayRepeat,
 }
 
-/// Which elements `uniqueItems` compares as they are written, where they do not come from a small set.
+/// Which elements `uniqueItems` compares while they are read, if they do not come from a small set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UniqueItems {
-    /// Strings, numbers, booleans and nulls. Where elements may be objects or arrays, the keyword is refused.
+    /// Strings, numbers, booleans and null. The keyword is refused if elements may be objects or
+    /// arrays.
     Scalars,
-    /// All. In a schema with such elements that may be objects, additional names differ as well: see [`AdditionalNames`].
+    /// All elements. If they may be objects, additional names of objects differ as well: see
+    /// [`AdditionalNames`].
     #[default]
     Any,
 }
 
-/// The dialect of JSON Schema, for schemas without `$schema`.
+/// The dialect of JSON Schema: its draft or release.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -212,29 +254,31 @@ pub enum Dialect {
     Draft202012,
 }
 
-/// How characters outside ASCII are spelt where the text is constrained (names, constants, patterns, formats). Free text may
-/// use every escape JSON has; with [`NonAscii::Escaped`] it has no raw characters outside ASCII either.
+/// How characters outside ASCII are spelled in constrained text (names, constants, patterns,
+/// formats). Free text may use every JSON escape. With [`NonAscii::Escaped`], free text has no raw
+/// characters outside ASCII either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NonAscii {
-    /// As themselves or as `\uXXXX`.
+    /// Raw, or as `\uXXXX`.
     #[default]
     Either,
-    /// As themselves.
+    /// Raw.
     Raw,
     /// As `\uXXXX`, like Python's `json.dumps`.
     Escaped,
 }
 
-/// Which escapes ASCII characters may have where the text is constrained (names, constants, patterns, formats). Free text may use
-/// every escape JSON has.
+/// Which escapes ASCII characters may have in constrained text (names, constants, patterns,
+/// formats). Free text may use every JSON escape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Escapes {
-    /// Those JSON requires: `\n` and `\u000a`, but neither `\/` nor `\u0061`. Texts are forced where only one is possible.
+    /// Only the escapes that JSON requires: `\n` and `\u000a`, but not `\/` or `\u0061`. Text is
+    /// then forced wherever only one text is possible.
     #[default]
     Required,
-    /// Every escape JSON has, of every character.
+    /// Every JSON escape of every character.
     Any,
 }
 
@@ -242,16 +286,17 @@ pub enum Escapes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
-    /// The schema is refused.
+    /// The schema is refused with an error.
     #[default]
     Strict,
-    /// It is relaxed and reported; the caller validates the finished text, which may violate exactly the reported keywords.
+    /// The keyword is dropped and reported. The caller validates the finished text, which may
+    /// violate only the reported keywords.
     Validate,
-    /// It is relaxed and reported.
+    /// The keyword is dropped and reported.
     BestEffort,
 }
 
-/// How a schema is read.
+/// Options for lowering a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SchemaOptions {
@@ -263,11 +308,11 @@ pub struct SchemaOptions {
     pub integers: Integers,
     /// Which exponents numbers may have.
     pub exponents: Exponents,
-    /// In which order members may come.
+    /// The order of the members of an object.
     pub order: MemberOrder,
-    /// What becomes of members and elements that a schema does not speak of.
+    /// Whether members and elements that a schema does not mention are allowed.
     pub undeclared: Undeclared,
-    /// Whether members that are not declared may have the same name.
+    /// Whether additional members of an object may have the same name.
     pub additional_names: AdditionalNames,
     /// Which elements `uniqueItems` compares.
     pub unique_items: UniqueItems,
@@ -275,11 +320,12 @@ pub struct SchemaOptions {
     pub policy: Policy,
     /// The dialect of schemas without `$schema`.
     pub dialect: Dialect,
-    /// How characters outside ASCII are spelt.
+    /// How characters outside ASCII are spelled.
     pub non_ascii: NonAscii,
     /// Which escapes ASCII characters may have.
     pub escapes: Escapes,
-    /// Most digits of a number before the decimal point, behind it, and in an exponent.
+    /// The largest number of digits of a number before the decimal point, after it, and in its
+    /// exponent.
     pub max_digits: Option<u32>,
 }
 
@@ -303,15 +349,15 @@ impl Default for SchemaOptions {
     }
 }
 
-/// One thing about a schema that keeps it from being enforced.
+/// One reason why a schema cannot be enforced.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{pointer:?}: {reason}")]
 pub struct SchemaError {
     /// JSON pointer to the offending keyword's value, or to the schema.
     pub pointer: String,
-    /// The keyword; empty if it is the schema as a whole.
+    /// The keyword; empty for an error of the schema as a whole.
     pub keyword: String,
-    /// Why.
+    /// The reason.
     pub reason: SchemaErrorReason,
 }
 
@@ -334,7 +380,7 @@ pub enum SchemaErrorReason {
 }
 
 impl SchemaError {
-    /// What a person can do about it.
+    /// Advice for the author of the schema.
     pub fn hint(&self) -> &'static str {
         match self.reason {
             SchemaErrorReason::Malformed(_) => "correct the keyword's value",
@@ -347,7 +393,7 @@ impl SchemaError {
     }
 }
 
-/// Everything that keeps a schema from being enforced; never empty.
+/// All errors of a schema; never empty.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct SchemaErrors(pub Vec<SchemaError>);
 
@@ -357,7 +403,7 @@ impl SchemaErrors {
         self.0.iter()
     }
 
-    /// Whether the schema is understood, and no value satisfies it.
+    /// Whether the schema is valid and enforceable, but no value satisfies it.
     pub fn is_unsatisfiable(&self) -> bool {
         self.iter().all(|error| matches!(error.reason, SchemaErrorReason::Unsatisfiable(_)))
     }
@@ -369,18 +415,18 @@ impl fmt::Display for SchemaErrors {
     }
 }
 
-/// A grammar, and what of the schema it does not enforce.
+/// A lowered schema: its grammar, and the keywords that the grammar does not enforce.
 #[derive(Clone, Debug)]
-pub struct Lowered {
+pub struct LoweredSchema {
     /// The grammar.
     pub grammar: Grammar,
-    /// Keywords that are not enforced, by pointer; empty with [`Policy::Strict`].
+    /// Keywords that are not enforced, with their pointers; empty with [`Policy::Strict`].
     pub relaxed: Vec<SchemaError>,
 }
 
-/// Lowers a schema to a grammar of the JSON texts it allows, without white space around the value. All errors of the
-/// schema are reported, not only the first. Nothing is relaxed, whatever the policy. Cost: close to linear in the schema,
-/// except for patterns.
+/// Lowers a schema to a grammar of the JSON texts that it allows, without white space around the
+/// value. Reports all errors of the schema, not only the first. Relaxes nothing: the policy is
+/// [`Policy::Strict`]. Cost: close to linear in the size of the schema, except for patterns.
 pub fn lower(
     schema: &Json,
     options: &SchemaOptions,
@@ -390,59 +436,63 @@ pub fn lower(
     lower_reported(schema, &Registry::default(), &options, limits).map(|lowered| lowered.grammar)
 }
 
-/// As [`lower`], with documents that references may lead to, and obeying the policy.
+/// As [`lower()`], with a registry of other documents and the policy of `options`.
 pub fn lower_reported(
     schema: &Json,
     registry: &Registry,
     options: &SchemaOptions,
     limits: &Limits,
-) -> Result<Lowered, SchemaErrors> {
+) -> Result<LoweredSchema, SchemaErrors> {
     fuel::with_default_budget(
         || limits.compile_budget(schema.bytes()),
         || lower_within(schema, registry, options, limits),
     )
 }
 
+/// Lowers within the fuel budget of the calling thread, and merges equal rules if there are many.
 fn lower_within(
     schema: &Json,
     registry: &Registry,
     options: &SchemaOptions,
     limits: &Limits,
-) -> Result<Lowered, SchemaErrors> {
+) -> Result<LoweredSchema, SchemaErrors> {
     let mut builder = GrammarBuilder::new();
     let (start, relaxed) = lower_into_reported(&mut builder, schema, registry, options, limits)?;
-    // References are to rules that were made here.
+    // All rule references are to rules of this builder.
     let mut grammar = builder.into_grammar(start);
     let rules = grammar.rules.len();
-    if rules > MANY_RULES
-        && rules > parts(schema) * MULTIPLIED
+    if rules > SIMPLIFY_ABOVE_RULES
+        && rules > count_containers(schema) * SIMPLIFY_RULES_PER_CONTAINER
         && let Ok(Cow::Owned(merged)) = grammar.simplify(Simplify::Cheap)
     {
         grammar = merged;
     }
-    Ok(Lowered { grammar, relaxed })
+    Ok(LoweredSchema { grammar, relaxed })
 }
 
-/// Rules that are more than so many, and so many to each part of a schema, are mostly alike: alternatives have been multiplied.
-const MANY_RULES: usize = 100;
-const MULTIPLIED: usize = 3;
+/// A grammar is simplified if it has more rules than this, and more than
+/// [`SIMPLIFY_RULES_PER_CONTAINER`] for each object and array of the schema. Then most rules are
+/// duplicates: normalization has multiplied alternatives.
+const SIMPLIFY_ABOVE_RULES: usize = 100;
+/// See [`SIMPLIFY_ABOVE_RULES`].
+const SIMPLIFY_RULES_PER_CONTAINER: usize = 3;
 
-/// Arrays and objects in a document.
-fn parts(json: &Json) -> usize {
-    let (mut parts, mut stack) = (0, vec![json]);
+/// The number of arrays and objects in a document.
+fn count_containers(json: &Json) -> usize {
+    let (mut containers, mut stack) = (0, vec![json]);
     while let Some(json) = stack.pop() {
         match json {
             Json::Array(elements) => stack.extend(elements),
             Json::Object(members) => stack.extend(members.iter().map(|(_, value)| value)),
             _ => continue,
         }
-        parts += 1;
+        containers += 1;
     }
-    parts
+    containers
 }
 
-/// As [`lower`], adding the rules to a grammar under construction; returns the rule of the value. On an error the builder
-/// may hold unused rules.
+/// As [`lower()`], but adds the rules to a grammar under construction and returns the rule of the
+/// value. After an error the builder may hold unused rules.
 pub fn lower_into(
     builder: &mut GrammarBuilder,
     schema: &Json,
@@ -454,7 +504,8 @@ pub fn lower_into(
         .map(|(rule, _)| rule)
 }
 
-/// As [`lower_reported`], adding the rules to a grammar under construction; returns the rule of the value and what was relaxed.
+/// As [`lower_reported`], but adds the rules to a grammar under construction. Returns the rule of
+/// the value, and what was relaxed.
 pub fn lower_into_reported(
     builder: &mut GrammarBuilder,
     schema: &Json,
@@ -465,19 +516,15 @@ pub fn lower_into_reported(
     fuel::with_default_budget(
         || limits.compile_budget(schema.bytes()),
         || {
-            let mut needs = normalize::Needs::default();
-            loop {
-                match lower::Lowering::new(builder, (schema, registry), *options, limits, needs)
-                    .run()
-                {
-                    Ok(lowered) => return Ok(lowered),
-                    Err(Ok(more)) => needs = more,
-                    Err(Err(errors)) => return Err(errors),
-                }
-            }
+            lower::retry_with_features(|features| {
+                let source = (schema, registry);
+                lower::SchemaLowering::new(builder, source, *options, limits, features).lower_root()
+            })
         },
     )
 }
+
+use member_graph as members; // RENAME-ALIAS
 
 #[cfg(test)]
 mod tests;

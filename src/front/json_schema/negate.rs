@@ -1,238 +1,185 @@
-//! What a schema does not allow, for `not`, `if` and overlapping `oneOf` branches: one alternative for each keyword
-//! that can be violated.
+//! Negation: the alternatives of `not S`, for `not`, `if` and overlapping `oneOf` branches.
+//! Normalize step of the pipeline, see the [module](super).
+//!
+//! By De Morgan, a negated schema object is a disjunction: one alternative for each keyword that a
+//! value can violate. `minimum: 3` becomes `exclusiveMaximum: 3` on numbers; `required: [a]`
+//! becomes an object without `a`; `additionalProperties: S` becomes an object with a [`Witness`]:
+//! an additional member that violates `S`. Keywords that cannot be negated are reported.
 
 use std::rc::Rc;
 
 use super::decimal::Decimal;
-use super::doc::LocId;
+use super::doc::{LocId, Locs};
 use super::facets::{
-    ArrayPart, Bound, Contains, Covers, Facets, NameTest, ObjectPart, SomeMember, Types,
+    ArrayFacets, ArrayPart, Bound, Contains, Evaluates, Facets, NameTest, NumberFacets,
+    ObjectFacets, ObjectPart, PatternUse, StringFacets, TypeSet, Witness,
 };
-use super::keywords::{Case, Said};
-use super::normalize::{Alternatives, Locs, Normalizer};
+use super::keywords::{Conditional, ParsedKeywords};
+use super::normalize::{Alternatives, Normalizer};
 use crate::spec::json::{Json, Object};
 
 impl<'a> Normalizer<'a> {
     /// The alternatives of the negation of a schema object. `loc` is the negated location.
-    pub(super) fn negation(&mut self, loc: LocId, object: &'a Object) -> Rc<Vec<Facets<'a>>> {
-        let plain = loc.negated();
-        let Said { facets, all, any, one, cases, unevaluated_properties, unevaluated_items } =
-            self.keywords(plain, object);
+    pub(super) fn negate_object(&mut self, loc: LocId, object: &'a Object) -> Rc<Vec<Facets<'a>>> {
+        let positive = loc.negated();
+        let ParsedKeywords {
+            facets,
+            all_of,
+            any_of,
+            one_of,
+            conditionals,
+            unevaluated_properties,
+            unevaluated_items,
+        } = self.parse_keywords(positive, object);
         let mut out = Vec::new();
-        self.violations(plain, facets, &mut out);
-        for schema in all {
+        self.negate_facets(positive, facets, &mut out);
+        for schema in all_of {
             out.extend(self.expand(schema.negated()).iter().cloned());
         }
-        for (_, branches) in any {
-            let conj = self.conj(branches.into_iter().map(LocId::negated).collect::<Locs>());
+        for (_, branches) in any_of {
+            let conj = self.conjunction(branches.into_iter().map(LocId::negated).collect::<Locs>());
             out.extend(self.alternatives(&conj).iter().cloned());
         }
-        for branches in one {
-            self.not_one(plain, &branches, &mut out);
+        for branches in one_of {
+            self.negate_one_of(positive, &branches, &mut out);
         }
-        for case in cases {
-            self.not_case(case, &mut out);
+        for conditional in conditionals {
+            self.negate_conditional(conditional, &mut out);
         }
         for (keyword, schema) in [
             ("unevaluatedProperties", unevaluated_properties),
             ("unevaluatedItems", unevaluated_items),
         ] {
-            if schema.is_some_and(|schema| !self.doc.allows_all(schema)) {
-                self.cannot(plain, keyword, &mut out);
+            if schema.is_some_and(|schema| !self.doc.is_trivially_true(schema)) {
+                self.report_not_negatable(positive, keyword, &mut out);
             }
         }
-        if self.evaluation {
-            out = out.iter().map(Facets::unseen).collect();
+        if self.tracks_evaluation {
+            out = out.iter().map(Facets::without_evaluation).collect();
         }
         Rc::new(out)
     }
 
-    /// A consequence fails although its condition holds.
-    fn not_case(&mut self, case: Case<'a>, out: &mut Vec<Facets<'a>>) {
-        match case {
-            Case::If { condition, then, otherwise } => {
+    /// Adds the alternatives in which the condition holds and the consequence fails.
+    fn negate_conditional(&mut self, conditional: Conditional<'a>, out: &mut Vec<Facets<'a>>) {
+        match conditional {
+            Conditional::IfThenElse { condition, then, otherwise } => {
                 for (condition, consequence) in
                     [(condition, then), (condition.negated(), otherwise)]
                 {
                     if let Some(consequence) = consequence {
-                        let conj = self.conj(vec![condition, consequence.negated()]);
+                        let conj = self.conjunction(vec![condition, consequence.negated()]);
                         out.extend(self.alternatives(&conj).iter().cloned());
                     }
                 }
             }
-            Case::Dependent { trigger, names, schema } => {
-                let mut present = Facets { types: Types::OBJECT, ..Facets::any() };
+            Conditional::Dependency { trigger, names, schema } => {
+                let mut present = of_types(TypeSet::OBJECT);
                 present.object.required.push(trigger);
                 for name in names {
-                    let mut f = present.clone();
-                    f.object.forbidden.push(name);
-                    out.push(f);
+                    let mut facets = present.clone();
+                    facets.object.forbidden.push(name);
+                    out.push(facets);
                 }
                 if let Some(schema) = schema {
                     out.extend(
-                        self.expand(schema.negated()).iter().map(|f| present.clone().conjoin(f)),
+                        self.expand(schema.negated())
+                            .iter()
+                            .map(|facets| present.clone().conjoin(facets)),
                     );
                 }
             }
         }
     }
 
-    /// None of the branches holds, or two of them do.
-    fn not_one(&mut self, loc: LocId, branches: &[LocId], out: &mut Vec<Facets<'a>>) {
+    /// Adds the alternatives in which no branch holds, or two do.
+    fn negate_one_of(&mut self, loc: LocId, branches: &[LocId], out: &mut Vec<Facets<'a>>) {
+        /// The largest number of branches; pairs of them are conjoined.
         const MAX_BRANCHES: usize = 16;
         if branches.len() > MAX_BRANCHES {
-            return self.cannot(loc, "oneOf", out);
+            return self.report_not_negatable(loc, "oneOf", out);
         }
-        let none = self.conj(branches.iter().map(|b| b.negated()).collect::<Locs>());
+        let none = self.conjunction(branches.iter().map(|b| b.negated()).collect::<Locs>());
         out.extend(self.alternatives(&none).iter().cloned());
         for (i, &first) in branches.iter().enumerate() {
             for &second in &branches[i + 1..] {
-                // The same branch twice is one conjunct, which is right: both then hold together.
-                let both = self.conj(vec![first, second]);
+                // Two equal branches are one conjunct. That is right: both hold or neither does.
+                let both = self.conjunction(vec![first, second]);
                 out.extend(self.alternatives(&both).iter().cloned());
             }
         }
     }
 
-    /// Not negated: refused, or everything is allowed.
-    fn cannot(&mut self, loc: LocId, keyword: &'static str, out: &mut Vec<Facets<'a>>) {
-        let what = "it would have to be negated (for `not`, `if` or overlapping `oneOf` branches)";
+    /// Reports a keyword that cannot be negated. If the policy relaxes it, everything is allowed.
+    fn report_not_negatable(
+        &mut self,
+        loc: LocId,
+        keyword: &'static str,
+        out: &mut Vec<Facets<'a>>,
+    ) {
+        let what = "the negation of this keyword, by `not`, `if` or overlapping `oneOf` branches";
         self.unsupported(loc, keyword, what.into());
         out.push(Facets::any());
     }
 
-    fn violations(&mut self, loc: LocId, facets: Facets<'a>, out: &mut Vec<Facets<'a>>) {
+    /// Adds one alternative for each assertion of facets that a value can violate.
+    fn negate_facets(&mut self, loc: LocId, facets: Facets<'a>, out: &mut Vec<Facets<'a>>) {
         let Facets { types, number, string, array, object, values, unenforced } = facets;
-        let of = |types| Facets { types, ..Facets::any() };
         if let Some(values) = &values {
-            // Contradicting keywords leave no value: then everything violates them.
-            out.extend(self.other_values(loc, values).iter().cloned());
-        } else if types != Types::ALL {
-            out.push(of(Types::ALL.minus(types)));
+            // Contradictory keywords leave no listed value; then every value violates them.
+            out.extend(self.negate_values(loc, values).iter().cloned());
+        } else if types != TypeSet::ALL {
+            out.push(of_types(TypeSet::ALL.minus(types)));
         }
         for item in unenforced {
-            self.cannot(item.loc, item.keyword, out);
+            self.report_not_negatable(item.loc, item.keyword, out);
         }
-        if let Some(bound) = number.low.clone() {
-            let mut f = of(Types::NUMBER);
-            f.number.lower(Bound { exclusive: !bound.exclusive, ..bound });
-            out.push(f);
-        }
-        if let Some(bound) = number.high.clone() {
-            let mut f = of(Types::NUMBER);
-            f.number.raise(Bound { exclusive: !bound.exclusive, ..bound });
-            out.push(f);
-        }
-        for unit in &number.multiples {
-            let mut f = of(Types::NUMBER);
-            f.number.not_multiples.push(unit.clone());
-            out.push(f);
-        }
-        let lengths = |min: u32, max: Option<u32>| {
-            let below = (min > 0).then(|| (0, Some(min - 1)));
-            let above = max.filter(|&max| max < u32::MAX).map(|max| (max + 1, None));
-            below.into_iter().chain(above)
-        };
-        for (min, max) in lengths(string.min, string.max) {
-            let mut f = of(Types::STRING);
-            (f.string.min, f.string.max) = (min, max);
-            out.push(f);
-        }
-        for pattern in &string.patterns {
-            let mut f = of(Types::STRING);
-            f.string
-                .patterns
-                .push(super::facets::PatternUse { negated: !pattern.negated, ..pattern.clone() });
-            out.push(f);
-        }
-        for (min, max) in lengths(array.min, array.max) {
-            let mut f = of(Types::ARRAY);
-            (f.array.min, f.array.max) = (min, max);
-            out.push(f);
+        negate_numbers(&number, out);
+        negate_strings(&string, out);
+        self.negate_arrays(&array, out);
+        negate_objects(&object, out);
+    }
+
+    /// Adds one alternative for each constraint on arrays.
+    fn negate_arrays(&mut self, array: &ArrayFacets, out: &mut Vec<Facets<'a>>) {
+        for (min, max) in violated_bounds(array.min, array.max) {
+            let mut facets = of_types(TypeSet::ARRAY);
+            (facets.array.min, facets.array.max) = (min, max);
+            out.push(facets);
         }
         for part in &array.parts {
-            self.other_elements(part, out);
+            self.negate_array_part(part, out);
         }
         for contains in &array.contains {
-            let below = (contains.min > 0).then(|| (0, Some(contains.min - 1)));
-            let above = contains.max.filter(|&max| max < u32::MAX).map(|max| (max + 1, None));
-            for (min, max) in below.into_iter().chain(above) {
-                let mut f = of(Types::ARRAY);
-                f.array.contains.push(Contains {
+            for (min, max) in violated_bounds(contains.min, contains.max) {
+                let mut facets = of_types(TypeSet::ARRAY);
+                facets.array.contains.push(Contains {
                     min,
                     max,
-                    covers: Covers::Nothing,
+                    evaluates: Evaluates::Nothing,
                     ..contains.clone()
                 });
-                out.push(f);
+                out.push(facets);
             }
         }
         if let Some(loc) = array.unique {
-            self.cannot(loc, "uniqueItems", out);
-        }
-        for (min, max) in lengths(object.min, object.max) {
-            let mut f = of(Types::OBJECT);
-            (f.object.min, f.object.max) = (min, max);
-            out.push(f);
-        }
-        for &name in &object.required {
-            let mut f = of(Types::OBJECT);
-            f.object.forbidden.push(name);
-            out.push(f);
-        }
-        for &names in &object.names {
-            out.push(with_some(SomeMember {
-                matching: Some(NameTest::Schema(names.negated())),
-                not_named: Vec::new(),
-                not_matching: Vec::new(),
-                schema: LocId::TRUE,
-            }));
-        }
-        for part in &object.parts {
-            for (pattern, schema) in &part.patterns {
-                let some = SomeMember {
-                    matching: Some(NameTest::Pattern(pattern.clone())),
-                    not_named: Vec::new(),
-                    not_matching: Vec::new(),
-                    schema: schema.negated(),
-                };
-                out.push(with_some(some));
-            }
-            if let Some(schema) = part.additional {
-                let some = SomeMember {
-                    matching: None,
-                    not_named: part.properties.iter().map(|(name, _)| *name).collect(),
-                    not_matching: part
-                        .patterns
-                        .iter()
-                        .map(|(p, _)| NameTest::Pattern(p.clone()))
-                        .collect(),
-                    schema: schema.negated(),
-                };
-                out.push(with_some(some));
-            }
-            for &(name, schema) in &part.properties {
-                let mut f = of(Types::OBJECT);
-                f.object.required.push(name);
-                f.object.parts.push(Rc::new(ObjectPart::new(vec![(name, schema.negated())])));
-                out.push(f);
-            }
+            self.report_not_negatable(loc, "uniqueItems", out);
         }
     }
 
-    /// Everything but these values.
-    pub(super) fn other_values(&mut self, loc: LocId, values: &[&'a Json]) -> Alternatives<'a> {
+    /// The alternatives of all values but these.
+    pub(super) fn negate_values(&mut self, loc: LocId, values: &[&'a Json]) -> Alternatives<'a> {
         static BOOLEANS: [Json; 2] = [Json::Bool(false), Json::Bool(true)];
         let mut rest = Facets::any();
         let mut compound = Vec::new();
         for &value in values {
             match value {
-                Json::Null => rest.types = rest.types.minus(Types::NULL),
-                Json::Bool(_) => rest.types = rest.types.minus(Types::BOOLEAN),
+                Json::Null => rest.types = rest.types.minus(TypeSet::NULL),
+                Json::Bool(_) => rest.types = rest.types.minus(TypeSet::BOOLEAN),
                 Json::String(text) => rest.string.excluded.push(text),
                 Json::Number(n) => rest.number.excluded.push(Decimal::parse(n.as_str())),
-                Json::Array(items) => compound.push(self.other_arrays(loc, items)),
-                Json::Object(object) => compound.push(self.other_objects(loc, object)),
+                Json::Array(items) => compound.push(self.values_but_array(loc, items)),
+                Json::Object(object) => compound.push(self.values_but_object(loc, object)),
             }
         }
         let named = |b: &Json| values.contains(&b);
@@ -240,7 +187,7 @@ impl<'a> Normalizer<'a> {
         let mut out = vec![rest];
         if booleans.len() == 1 {
             out.push(Facets {
-                types: Types::BOOLEAN,
+                types: TypeSet::BOOLEAN,
                 values: Some(Rc::new(booleans)),
                 ..Facets::any()
             });
@@ -252,79 +199,185 @@ impl<'a> Normalizer<'a> {
         out
     }
 
-    fn other_arrays(&mut self, loc: LocId, items: &'a [Json]) -> Vec<Facets<'a>> {
-        let of = |types| Facets { types, ..Facets::any() };
+    /// The values that are not this array.
+    fn values_but_array(&mut self, loc: LocId, items: &'a [Json]) -> Vec<Facets<'a>> {
         let length = u32::try_from(items.len()).unwrap_or(u32::MAX);
-        let mut out = vec![of(Types::ALL.minus(Types::ARRAY)), of(Types::ARRAY)];
+        let mut out = vec![of_types(TypeSet::ALL.minus(TypeSet::ARRAY)), of_types(TypeSet::ARRAY)];
         out[1].array.min = length.saturating_add(1);
         if length > 0 {
-            let mut shorter = of(Types::ARRAY);
+            let mut shorter = of_types(TypeSet::ARRAY);
             shorter.array.max = Some(length - 1);
             out.push(shorter);
         }
         for (i, item) in items.iter().enumerate() {
-            let mut f = of(Types::ARRAY);
-            (f.array.min, f.array.max) = (length, Some(length));
+            let mut facets = of_types(TypeSet::ARRAY);
+            (facets.array.min, facets.array.max) = (length, Some(length));
             let mut prefix = vec![LocId::TRUE; i];
-            prefix.push(self.doc.value(loc, item).negated());
-            f.array.parts.push(Rc::new(ArrayPart { prefix, rest: None, covers: Covers::Nothing }));
-            out.push(f);
+            prefix.push(self.doc.constant_location(loc, item).negated());
+            facets.array.parts.push(Rc::new(ArrayPart {
+                prefix,
+                rest: None,
+                evaluates: Evaluates::Nothing,
+            }));
+            out.push(facets);
         }
         out
     }
 
-    fn other_objects(&mut self, loc: LocId, object: &'a Object) -> Vec<Facets<'a>> {
-        let of = |types| Facets { types, ..Facets::any() };
-        let mut out = vec![of(Types::ALL.minus(Types::OBJECT))];
-        out.push(with_some(SomeMember {
+    /// The values that are not this object.
+    fn values_but_object(&mut self, loc: LocId, object: &'a Object) -> Vec<Facets<'a>> {
+        let mut out = vec![of_types(TypeSet::ALL.minus(TypeSet::OBJECT))];
+        out.push(objects_with(Witness {
             matching: None,
             not_named: object.iter().map(|(name, _)| name).collect(),
             not_matching: Vec::new(),
             schema: LocId::TRUE,
         }));
         for (name, value) in object.iter() {
-            let mut without = of(Types::OBJECT);
+            let mut without = of_types(TypeSet::OBJECT);
             without.object.forbidden.push(name);
             out.push(without);
-            let mut differs = of(Types::OBJECT);
+            let mut differs = of_types(TypeSet::OBJECT);
             differs.object.required.push(name);
-            let mut part = ObjectPart::new(vec![(name, self.doc.value(loc, value).negated())]);
-            part.covers = Covers::Nothing;
+            let mut part =
+                ObjectPart::new(vec![(name, self.doc.constant_location(loc, value).negated())]);
+            part.evaluates = Evaluates::Nothing;
             differs.object.parts.push(Rc::new(part));
             out.push(differs);
         }
         out
     }
 
-    /// Arrays with an element that this part does not allow.
-    fn other_elements(&mut self, part: &ArrayPart, out: &mut Vec<Facets<'a>>) {
+    /// Adds the arrays with an element that this part does not allow.
+    fn negate_array_part(&mut self, part: &ArrayPart, out: &mut Vec<Facets<'a>>) {
         for (i, schema) in part.prefix.iter().enumerate() {
-            let mut f = Facets { types: Types::ARRAY, ..Facets::any() };
+            let mut facets = of_types(TypeSet::ARRAY);
             let mut prefix = vec![LocId::TRUE; i];
             prefix.push(schema.negated());
-            f.array.min = i as u32 + 1;
-            f.array.parts.push(Rc::new(ArrayPart { prefix, rest: None, covers: Covers::Nothing }));
-            out.push(f);
+            facets.array.min = i as u32 + 1;
+            facets.array.parts.push(Rc::new(ArrayPart {
+                prefix,
+                rest: None,
+                evaluates: Evaluates::Nothing,
+            }));
+            out.push(facets);
         }
         if let Some(rest) = part.rest {
-            let mut f = Facets { types: Types::ARRAY, ..Facets::any() };
+            let mut facets = of_types(TypeSet::ARRAY);
             let from = part.prefix.len() as u32;
             let contains = Contains {
                 schema: rest.negated(),
                 min: 1,
                 max: None,
                 from,
-                covers: Covers::Nothing,
+                evaluates: Evaluates::Nothing,
             };
-            f.array.contains.push(contains);
-            out.push(f);
+            facets.array.contains.push(contains);
+            out.push(facets);
         }
     }
 }
 
-/// Objects with such a member.
-fn with_some<'a>(some: SomeMember<'a>) -> Facets<'a> {
-    let mut f = Facets { types: Types::OBJECT, ..Facets::any() };
-    f.object.some.push(Rc::new(some));
-    f
+/// Objects with this witness.
+fn objects_with<'a>(witness: Witness<'a>) -> Facets<'a> {
+    let mut facets = of_types(TypeSet::OBJECT);
+    facets.object.some.push(Rc::new(witness));
+    facets
+}
+
+/// Adds one alternative for each constraint on numbers.
+fn negate_numbers(number: &NumberFacets, out: &mut Vec<Facets<'_>>) {
+    if let Some(bound) = number.low.clone() {
+        let mut facets = of_types(TypeSet::NUMBER);
+        facets.number.add_upper_bound(Bound { exclusive: !bound.exclusive, ..bound });
+        out.push(facets);
+    }
+    if let Some(bound) = number.high.clone() {
+        let mut facets = of_types(TypeSet::NUMBER);
+        facets.number.add_lower_bound(Bound { exclusive: !bound.exclusive, ..bound });
+        out.push(facets);
+    }
+    for unit in &number.multiples {
+        let mut facets = of_types(TypeSet::NUMBER);
+        facets.number.not_multiples.push(unit.clone());
+        out.push(facets);
+    }
+}
+
+/// Adds one alternative for each constraint on strings.
+fn negate_strings<'a>(string: &StringFacets<'a>, out: &mut Vec<Facets<'a>>) {
+    for (min, max) in violated_bounds(string.min, string.max) {
+        let mut facets = of_types(TypeSet::STRING);
+        (facets.string.min, facets.string.max) = (min, max);
+        out.push(facets);
+    }
+    for pattern in &string.patterns {
+        let mut facets = of_types(TypeSet::STRING);
+        facets.string.patterns.push(PatternUse { negated: !pattern.negated, ..pattern.clone() });
+        out.push(facets);
+    }
+}
+
+/// Adds one alternative for each constraint on objects.
+fn negate_objects<'a>(object: &ObjectFacets<'a>, out: &mut Vec<Facets<'a>>) {
+    for (min, max) in violated_bounds(object.min, object.max) {
+        let mut facets = of_types(TypeSet::OBJECT);
+        (facets.object.min, facets.object.max) = (min, max);
+        out.push(facets);
+    }
+    for &name in &object.required {
+        let mut facets = of_types(TypeSet::OBJECT);
+        facets.object.forbidden.push(name);
+        out.push(facets);
+    }
+    for &names in &object.names {
+        out.push(objects_with(Witness {
+            matching: Some(NameTest::Schema(names.negated())),
+            not_named: Vec::new(),
+            not_matching: Vec::new(),
+            schema: LocId::TRUE,
+        }));
+    }
+    for part in &object.parts {
+        for (pattern, schema) in &part.patterns {
+            let witness = Witness {
+                matching: Some(NameTest::Pattern(pattern.clone())),
+                not_named: Vec::new(),
+                not_matching: Vec::new(),
+                schema: schema.negated(),
+            };
+            out.push(objects_with(witness));
+        }
+        if let Some(schema) = part.additional {
+            let witness = Witness {
+                matching: None,
+                not_named: part.properties.iter().map(|(name, _)| *name).collect(),
+                not_matching: part
+                    .patterns
+                    .iter()
+                    .map(|(p, _)| NameTest::Pattern(p.clone()))
+                    .collect(),
+                schema: schema.negated(),
+            };
+            out.push(objects_with(witness));
+        }
+        for &(name, schema) in &part.properties {
+            let mut facets = of_types(TypeSet::OBJECT);
+            facets.object.required.push(name);
+            facets.object.parts.push(Rc::new(ObjectPart::new(vec![(name, schema.negated())])));
+            out.push(facets);
+        }
+    }
+}
+
+/// The bounds `(min, max)` below and above a range of lengths or counts.
+fn violated_bounds(min: u32, max: Option<u32>) -> impl Iterator<Item = (u32, Option<u32>)> {
+    let below = (min > 0).then(|| (0, Some(min - 1)));
+    let above = max.filter(|&max| max < u32::MAX).map(|max| (max + 1, None));
+    below.into_iter().chain(above)
+}
+
+/// No constraint but the types.
+fn of_types<'a>(types: TypeSet) -> Facets<'a> {
+    Facets { types, ..Facets::any() }
 }

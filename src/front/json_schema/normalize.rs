@@ -1,18 +1,27 @@
-//! Schemas that hold together, as a list of alternatives, each one [`Facets`]: a disjunctive normal form one level deep.
-//! Subschemas of members and elements stay locations until they are lowered, so recursion costs nothing here.
+//! Normalization: a conjunction of schemas becomes a list of alternatives, each one [`Facets`].
+//! This is a disjunctive normal form (DNF). Normalize step of the pipeline, see the
+//! [module](super).
+//!
+//! Only the schemas that apply to one value are expanded: `allOf`, `anyOf`, `oneOf`, `not`, `if`,
+//! `$ref`. Schemas of members and elements stay locations until they are lowered, so recursion
+//! through objects and arrays costs nothing here. Recursion without an object or array between is
+//! an error.
+//!
+//! # Cost
+//!
+//! A product of alternatives can grow exponentially. It is bounded by [`MAX_ALTERNATIVES`], by
+//! fuel, and by `prune`, which removes contradictory and subsumed alternatives. Past a bound the
+//! error is reported and a placeholder takes the place of the product. The expansions of locations
+//! and conjunctions are memoized.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
-use super::doc::{Doc, LocId};
-use super::facets::{ArrayPart, Covers, Facets, ObjectPart, PatternUse, Types};
-use super::keywords::{Case, Said};
-use super::same::is_annotation;
-use super::{
-    Dialect as Draft, Policy, Registry, SchemaError, SchemaErrorReason as Reason, SchemaOptions,
-};
+use super::doc::{Doc, LocId, Locs};
+use super::facets::{ArrayPart, Evaluates, Facets, ObjectPart, PatternUse, TypeSet};
+use super::keywords::{Conditional, ParsedKeywords};
+use super::schema_key::is_annotation;
+use super::{Dialect, Policy, Registry, SchemaError, SchemaErrorReason as Reason, SchemaOptions};
 use crate::front::regex::{Known, RegexError, known};
 use crate::fsm::Dfa;
 use crate::fuel;
@@ -20,124 +29,152 @@ use crate::hash::HashMap;
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
-/// Some locations, mostly one or two.
-pub(super) type Locs = SmallVec<[LocId; 4]>;
+/// A canonical conjunction: sorted, distinct locations, none trivially true. The empty one allows
+/// any value.
+pub(super) type Conjunction = Locs;
 
-/// Locations whose schemas hold together: sorted, distinct, none of them trivially true. Empty: any value.
-pub(super) type Conj = Locs;
-
-/// Most alternatives one schema may expand to.
+/// The largest number of alternatives of one schema.
 pub(super) const MAX_ALTERNATIVES: usize = 2_048;
-/// Fuel of looking at a location, beside a unit for each of its keywords.
-const LOCATION: usize = 8;
-/// Fuel of parsing a byte of a pattern.
-const PARSED: usize = 10;
-/// Fuel of two facets conjoined, beside a unit for each member of their lists.
-const CONJOINED: usize = 16;
-/// Most errors worth reporting.
+/// Fuel for expanding a location, plus one unit for each of its keywords.
+const FUEL_PER_LOCATION: usize = 8;
+/// Fuel for parsing one byte of a pattern.
+const FUEL_PER_PATTERN_BYTE: usize = 10;
+/// Fuel for conjoining two facets, plus one unit for each entry of their lists.
+const FUEL_PER_CONJUNCTION: usize = 16;
+/// How many levels of members and elements are searched to find that no value satisfies facets.
+pub(super) const EMPTINESS_DEPTH: usize = 4;
+/// The largest number of errors and of relaxations in a report.
 const MAX_ERRORS: usize = 1_000;
 
+/// A disjunction of facets; none of them means `false`.
 pub(super) type Alternatives<'a> = Rc<Vec<Facets<'a>>>;
 
+/// The state of the expansion of a location.
 #[derive(Clone, Default)]
-enum Memo<'a> {
+enum Expansion<'a> {
+    /// Not expanded, or the expansion is not final.
     #[default]
-    Unknown,
-    Open,
+    Missing,
+    /// The expansion is in progress.
+    InProgress,
+    /// The final result.
     Done(Alternatives<'a>),
 }
 
-/// Things that cost something everywhere and are rare: met for the first time, the schema is read again with them.
+/// Rare features that make lowering of the whole schema costlier. Lowering starts without them;
+/// when it first meets one, it starts again with the feature enabled (see
+/// [`LoweringError::Restart`](super::lower::LoweringError)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Needs {
-    /// `unevaluated...`: which parts evaluate what is kept, and all combinations of `anyOf` branches are told apart.
+pub(super) struct Features {
+    /// `unevaluatedProperties` and `unevaluatedItems`: parts keep what they evaluate, and every
+    /// combination of `anyOf` branches is an alternative of its own.
     pub(super) evaluation: bool,
-    /// Dynamic references: locations know the resources entered on the way to them.
+    /// `$dynamicRef` and `$recursiveRef`: locations have a dynamic scope.
     pub(super) dynamic: bool,
-    /// Objects are compared: no name of a member is written twice, so that a text has one value.
-    pub(super) differ: bool,
+    /// `uniqueItems` over objects: additional names of an object differ, so that every text has one
+    /// value.
+    pub(super) distinct_names: bool,
 }
 
+pub(super) use Features as Needs; // RENAME-ALIAS
+
+/// The normalizer of one schema: its locations, memo tables, errors and limits.
 pub(super) struct Normalizer<'a> {
+    /// The locations of the document.
     pub(super) doc: Doc<'a>,
+    /// The options.
     pub(super) options: SchemaOptions,
+    /// The limits.
     pub(super) limits: &'a Limits,
+    /// Errors that have been found.
     pub(super) errors: Vec<SchemaError>,
-    /// What is not enforced although it is asked for.
+    /// Keywords that are not enforced, with [`Policy::Validate`] or [`Policy::BestEffort`].
     pub(super) relaxed: Vec<SchemaError>,
-    /// Met so far.
-    pub(super) needs: Needs,
-    /// [`Needs::evaluation`] is served.
-    pub(super) evaluation: bool,
-    /// Contradictions met; only reported if nothing is left of the schema.
+    /// Features that the schema needs, as far as it has been read.
+    pub(super) features: Features,
+    /// [`Features::evaluation`] is enabled.
+    pub(super) tracks_evaluation: bool,
+    /// Contradictions that have been found. They are reported only if no value satisfies the
+    /// schema.
     pub(super) conflicts: Vec<SchemaError>,
-    memo: Vec<Memo<'a>>,
-    conjunctions: HashMap<Conj, Alternatives<'a>>,
-    /// Whether certainly no value satisfies them.
-    pub(super) contradictions: HashMap<Conj, bool>,
+    /// Expansions of locations, by [`LocId::table_index`].
+    memo: Vec<Expansion<'a>>,
+    /// Alternatives of conjunctions of several locations.
+    conjunctions: HashMap<Conjunction, Alternatives<'a>>,
+    /// Memo: whether a conjunction certainly allows no value.
+    pub(super) contradictions: HashMap<Conjunction, bool>,
+    /// Parsed patterns, by source; `None` if they cannot be used.
     patterns: HashMap<&'a str, Option<Arc<Known>>>,
-    any: Alternatives<'a>,
-    /// What is left of alternatives that were too many (reported): whatever they are multiplied by, it is not looked at.
-    given_up: Alternatives<'a>,
+    /// The alternatives of `true`; shared, so that it is recognized by address.
+    always_true: Alternatives<'a>,
+    /// Placeholder for alternatives that exceeded a limit (reported). A product with it is the
+    /// placeholder again.
+    limit_placeholder: Alternatives<'a>,
+    /// Nesting depth of expansions.
     depth: usize,
-    /// The innermost location that is looked at.
-    at: LocId,
-    /// The fuel is spent, or the request cancelled; it is reported.
+    /// The innermost location that is being expanded.
+    current: LocId,
+    /// The fuel is spent, or the request is cancelled. This has been reported.
     halted: bool,
-    /// Nested questions whether something is empty. They may meet a location that is still open: not an error, the answer
-    /// is then "unknown", and nothing learnt on the way is kept.
-    pub(super) probing: usize,
-    unknown: bool,
+    /// Nesting depth of probes (see [`Normalizer::probe`]). A probe may meet a location whose
+    /// expansion is in progress. That is no error, but the answer is then unknown, and no memo is
+    /// written.
+    pub(super) probe_depth: usize,
+    /// The running probe has met an expansion in progress.
+    probe_is_unknown: bool,
 }
 
-/// Most contradictions that are told.
+/// The largest number of contradictions in a report.
 const MAX_CONFLICTS: usize = 16;
 
 impl<'a> Normalizer<'a> {
+    /// A normalizer of the document `root`, with these features enabled.
     pub(super) fn new(
         (root, remotes): (&'a Json, &'a Registry),
         options: SchemaOptions,
         limits: &'a Limits,
-        needs: Needs,
+        features: Features,
     ) -> Self {
         Normalizer {
-            doc: Doc::new(root, remotes, options.dialect, needs.dynamic),
+            doc: Doc::new(root, remotes, options.dialect, features.dynamic),
             options,
             limits,
             errors: Vec::new(),
             relaxed: Vec::new(),
-            needs,
-            evaluation: needs.evaluation,
+            features,
+            tracks_evaluation: features.evaluation,
             conflicts: Vec::new(),
             memo: Vec::new(),
             conjunctions: HashMap::default(),
             contradictions: HashMap::default(),
             patterns: HashMap::default(),
-            any: Rc::new(vec![Facets::any()]),
-            given_up: Rc::new(vec![Facets::any()]),
+            always_true: Rc::new(vec![Facets::any()]),
+            limit_placeholder: Rc::new(vec![Facets::any()]),
             depth: 0,
-            at: LocId::ROOT,
+            current: LocId::ROOT,
             halted: false,
-            probing: 0,
-            unknown: false,
+            probe_depth: 0,
+            probe_is_unknown: false,
         }
     }
 
-    /// Spends fuel. `false` if there is none, which is reported at the location that is looked at.
+    /// Spends fuel; `false` if there is none left, which is reported at the current location.
     pub(super) fn spend(&mut self, units: usize) -> bool {
         if !self.halted
             && let Err(out) = fuel::spend(units)
         {
             self.halted = true;
-            self.report(self.at, "", Reason::Limit(out.to_string()));
+            self.report(self.current, "", Reason::Limit(out.to_string()));
         }
         !self.halted
     }
 
+    /// Whether the fuel is spent or the request cancelled.
     pub(super) fn is_exhausted(&self) -> bool {
         self.halted
     }
 
+    /// Reports an error of a keyword of a location; an empty keyword stands for the location.
     pub(super) fn report(&mut self, loc: LocId, keyword: &str, reason: Reason) {
         if self.errors.len() >= MAX_ERRORS {
             return;
@@ -147,30 +184,30 @@ impl<'a> Normalizer<'a> {
             keyword: keyword.to_owned(),
             reason,
         };
-        // Not supported: once a keyword, and not where something worse is wrong.
+        // An unsupported keyword is reported once, and not next to a worse error.
         let minor = matches!(error.reason, Reason::Unsupported(_));
-        let known = |e: &SchemaError| *e == error || (minor && e.pointer == error.pointer);
-        if !self.errors.iter().any(known) {
+        let is_reported = |e: &SchemaError| *e == error || (minor && e.pointer == error.pointer);
+        if !self.errors.iter().any(is_reported) {
             self.errors.push(error);
         }
     }
 
-    /// Something is not enforced: an error, or a relaxation if the policy allows that. The caller goes on with what
-    /// allows more.
+    /// Reports that a keyword is not enforced: as an error, or as a relaxation if the policy allows
+    /// it. The caller continues with weaker facets.
     pub(super) fn unsupported(&mut self, loc: LocId, keyword: &str, what: String) {
         if self.options.policy == Policy::Strict {
             return self.report(loc, keyword, Reason::Unsupported(what));
         }
         let pointer = self.doc.keyword_pointer(loc, keyword);
         if self.relaxed.len() < MAX_ERRORS
-            && !self.relaxed.iter().any(|known| known.pointer == pointer)
+            && !self.relaxed.iter().any(|other| other.pointer == pointer)
         {
             let reason = Reason::Unsupported(what);
             self.relaxed.push(SchemaError { pointer, keyword: keyword.to_owned(), reason });
         }
     }
 
-    /// Notes a contradiction that makes a subschema allow nothing.
+    /// Notes a contradiction by which a subschema allows no value.
     pub(super) fn conflict(&mut self, loc: LocId, keyword: &str, what: &str) {
         if self.conflicts.len() < MAX_CONFLICTS {
             self.conflicts.push(SchemaError {
@@ -181,17 +218,17 @@ impl<'a> Normalizer<'a> {
         }
     }
 
-    /// What a schema says of its own values leaves none; unless a keyword has been named, all of
-    /// them are.
-    fn contradiction(&mut self, loc: LocId) {
+    /// Notes that the keywords of a schema object contradict each other, unless a contradiction of
+    /// one of them is noted already.
+    fn note_contradictory_keywords(&mut self, loc: LocId) {
         if self.conflicts.len() >= MAX_CONFLICTS {
             return;
         }
-        let place = self.doc.keyword_pointer(loc, "") + "/";
+        let parent = self.doc.keyword_pointer(loc, "") + "/";
         if self
             .conflicts
             .iter()
-            .any(|known| known.pointer.strip_suffix(&*known.keyword) == Some(&*place))
+            .any(|other| other.pointer.strip_suffix(&*other.keyword) == Some(&*parent))
         {
             return;
         }
@@ -209,31 +246,35 @@ impl<'a> Normalizer<'a> {
         );
     }
 
-    /// The canonical conjunction of locations: references followed, trivial ones dropped.
-    pub(super) fn conj(&mut self, locs: impl Into<Locs>) -> Conj {
+    /// The canonical conjunction of locations: references are followed, trivially true schemas
+    /// dropped.
+    pub(super) fn conjunction(&mut self, locs: impl Into<Locs>) -> Conjunction {
         let mut locs = locs.into();
-        self.settle(&mut locs);
+        self.canonicalize(&mut locs);
         locs
     }
 
-    /// As [`Normalizer::conj`], in place.
-    pub(super) fn settle(&mut self, locs: &mut Locs) {
+    #[rustfmt::skip] // RENAME-ALIAS
+    pub(super) fn conj(&mut self, locs: impl Into<Locs>) -> Conjunction { self.conjunction(locs) } // RENAME-ALIAS
+
+    /// As [`Normalizer::conjunction`], in place.
+    pub(super) fn canonicalize(&mut self, locs: &mut Locs) {
         locs.retain(|loc| {
-            *loc = self.follow(*loc);
-            !self.doc.is_any(*loc)
+            *loc = self.follow_references(*loc);
+            !self.doc.is_always_true(*loc)
         });
         locs.sort_unstable();
         locs.dedup();
     }
 
-    /// Follows schemas that are nothing but a reference.
-    fn follow(&mut self, mut loc: LocId) -> LocId {
+    /// Follows schemas that consist of a reference only.
+    fn follow_references(&mut self, mut loc: LocId) -> LocId {
         for _ in 0..64 {
             if loc.is_negated() {
                 return loc;
             }
             let Some(reference) = self.doc.locs[loc.index()].reference else { return loc };
-            if self.doc.draft(loc) > Draft::Draft7
+            if self.doc.dialect(loc) > Dialect::Draft7
                 && self.doc.object(loc).is_some_and(|object| object.len() > 1)
             {
                 return loc;
@@ -246,39 +287,39 @@ impl<'a> Normalizer<'a> {
         loc
     }
 
-    /// What values satisfy all of the locations. Empty: none do.
+    /// The alternatives of a canonical conjunction. An empty list: no value satisfies it.
     pub(super) fn alternatives(&mut self, conj: &[LocId]) -> Alternatives<'a> {
         match conj {
-            [] => return self.any.clone(),
+            [] => return self.always_true.clone(),
             [only] => return self.expand(*only),
             _ => {}
         }
-        if let Some(known) = self.conjunctions.get(conj) {
-            return known.clone();
+        if let Some(out) = self.conjunctions.get(conj) {
+            return out.clone();
         }
-        let mut out = self.any.clone();
+        let mut out = self.always_true.clone();
         for &loc in conj.iter() {
             let next = self.expand(loc);
             out = self.product(out, next, loc, "");
             if loc.is_negated() {
-                out = self.all_reduced(out);
+                out = self.reduce_all(out);
             }
         }
-        if !self.unknown {
+        if !self.probe_is_unknown {
             self.conjunctions.insert(conj.into(), out.clone());
         }
         out
     }
 
-    /// What values satisfy one location.
+    /// The alternatives of one location.
     pub(super) fn expand(&mut self, loc: LocId) -> Alternatives<'a> {
-        match self.memo.get(loc.number()) {
-            Some(Memo::Done(known)) => return known.clone(),
-            Some(Memo::Open) if self.probing > 0 => {
-                self.unknown = true;
-                return self.any.clone();
+        match self.memo.get(loc.table_index()) {
+            Some(Expansion::Done(out)) => return out.clone(),
+            Some(Expansion::InProgress) if self.probe_depth > 0 => {
+                self.probe_is_unknown = true;
+                return self.always_true.clone();
             }
-            Some(Memo::Open) => {
+            Some(Expansion::InProgress) => {
                 self.report(
                     loc,
                     "",
@@ -286,23 +327,23 @@ impl<'a> Normalizer<'a> {
                         "the schema refers to itself without an object or array between".into(),
                     ),
                 );
-                return self.any.clone();
+                return self.always_true.clone();
             }
-            Some(Memo::Unknown) | None => {}
+            Some(Expansion::Missing) | None => {}
         }
-        let around = std::mem::replace(&mut self.at, loc);
+        let outer = std::mem::replace(&mut self.current, loc);
         let keywords = self.doc.object(loc).map_or(0, |object| object.len());
-        let out = if self.spend(LOCATION + keywords) {
-            self.expand_unknown(loc)
+        let out = if self.spend(FUEL_PER_LOCATION + keywords) {
+            self.expand_uncached(loc)
         } else {
-            self.any.clone()
+            self.always_true.clone()
         };
-        self.at = around;
+        self.current = outer;
         out
     }
 
-    /// As [`Normalizer::expand`] of a location that nothing is known of.
-    fn expand_unknown(&mut self, loc: LocId) -> Alternatives<'a> {
+    /// As [`Normalizer::expand`], of a location without a memo entry.
+    fn expand_uncached(&mut self, loc: LocId) -> Alternatives<'a> {
         if self.depth >= self.limits.depth || self.doc.len() > self.limits.nodes {
             let what = if self.depth >= self.limits.depth {
                 "depth of references and applicators"
@@ -310,27 +351,27 @@ impl<'a> Normalizer<'a> {
                 "schema nodes"
             };
             self.report(loc, "", Reason::Limit(what.into()));
-            return self.any.clone();
+            return self.always_true.clone();
         }
         let has_members = self.doc.object(loc).is_some_and(|object| !object.is_empty());
         if self.doc.depth(loc) + usize::from(has_members) > self.limits.depth {
             let what = format!("nested deeper than {}", self.limits.depth);
             self.report(LocId::ROOT, "", Reason::Limit(what));
-            return self.any.clone();
+            return self.always_true.clone();
         }
-        if self.memo.len() <= loc.number() {
-            self.memo.resize(2 * self.doc.len(), Memo::Unknown);
+        if self.memo.len() <= loc.table_index() {
+            self.memo.resize(2 * self.doc.len(), Expansion::Missing);
         }
-        self.memo[loc.number()] = Memo::Open;
+        self.memo[loc.table_index()] = Expansion::InProgress;
         self.depth += 1;
         let out = match self.doc.json(loc) {
-            _ if self.doc.is_synthetic(loc) => self.synthetic(loc),
-            Json::Bool(allows) if *allows != loc.is_negated() => self.any.clone(),
+            _ if self.doc.is_synthetic(loc) => self.expand_synthetic(loc),
+            Json::Bool(allows) if *allows != loc.is_negated() => self.always_true.clone(),
             Json::Bool(_) => Rc::new(Vec::new()),
-            Json::Object(object) if loc.is_negated() => self.negation(loc, object),
+            Json::Object(object) if loc.is_negated() => self.negate_object(loc, object),
             Json::Object(object) => {
-                let said = self.keywords(loc, object);
-                self.combine(loc, said)
+                let parsed = self.parse_keywords(loc, object);
+                self.expand_object(loc, parsed)
             }
             _ => {
                 self.report(
@@ -338,111 +379,133 @@ impl<'a> Normalizer<'a> {
                     "",
                     Reason::Malformed("a schema must be an object or a boolean".into()),
                 );
-                self.any.clone()
+                self.always_true.clone()
             }
         };
         self.depth -= 1;
-        self.memo[loc.number()] =
-            if self.unknown { Memo::Unknown } else { Memo::Done(out.clone()) };
+        self.memo[loc.table_index()] =
+            if self.probe_is_unknown { Expansion::Missing } else { Expansion::Done(out.clone()) };
         out
     }
 
-    /// What satisfies a location that is no schema.
-    fn synthetic(&mut self, loc: LocId) -> Alternatives<'a> {
+    /// The alternatives of a synthetic location.
+    fn expand_synthetic(&mut self, loc: LocId) -> Alternatives<'a> {
         if let Some(value) = self.doc.constant(loc) {
             if loc.is_negated() {
-                return self.other_values(loc.negated(), &[value]);
+                return self.negate_values(loc.negated(), &[value]);
             }
             return Rc::new(vec![Facets { values: Some(Rc::new(vec![value])), ..Facets::any() }]);
         }
-        let Some(parts) = self.doc.union(loc) else { return self.any.clone() };
+        let Some(parts) = self.doc.union_operands(loc) else { return self.always_true.clone() };
         if loc.is_negated() {
-            let conj = self.conj(parts.iter().map(|part| part.negated()).collect::<Locs>());
+            let conj = self.conjunction(parts.iter().map(|part| part.negated()).collect::<Locs>());
             return self.alternatives(&conj);
         }
         Rc::new(parts.iter().flat_map(|&part| self.expand(part).to_vec()).collect())
     }
 
-    /// A location's own assertions, multiplied by what it applies.
-    pub(super) fn combine(&mut self, loc: LocId, said: Said<'a>) -> Alternatives<'a> {
-        let Said { facets, all, any, one, cases, unevaluated_properties, unevaluated_items } = said;
+    /// The alternatives of a schema object: the product of its own assertions and its in-place
+    /// applicators.
+    pub(super) fn expand_object(
+        &mut self,
+        loc: LocId,
+        parsed: ParsedKeywords<'a>,
+    ) -> Alternatives<'a> {
+        let ParsedKeywords {
+            facets,
+            all_of,
+            any_of,
+            one_of,
+            conditionals,
+            unevaluated_properties,
+            unevaluated_items,
+        } = parsed;
         if facets.types.is_none() {
-            self.contradiction(loc);
+            self.note_contradictory_keywords(loc);
         }
         let mut out: Alternatives<'a> = match facets.types.is_none() {
             true => Rc::new(Vec::new()),
-            false if facets.is_any() => self.any.clone(),
+            false if facets.is_always_true() => self.always_true.clone(),
             false => Rc::new(vec![facets]),
         };
-        for other in all {
+        for other in all_of {
             let next = self.expand(other);
             out = self.product(out, next, loc, "allOf");
             if other.is_negated() {
-                out = self.all_reduced(out);
+                out = self.reduce_all(out);
             }
         }
-        for (keyword, branches) in any {
-            let union = self.at_least_one(loc, &branches);
+        for (keyword, branches) in any_of {
+            let union = self.expand_any_of(loc, &branches);
             out = self.product(out, union.into(), loc, keyword);
         }
-        for branches in one {
-            let union = self.exactly_one(loc, &out, &branches);
+        for branches in one_of {
+            let union = self.expand_one_of(loc, &out, &branches);
             out = self.product(out, union.into(), loc, "oneOf");
         }
-        for case in cases {
-            let union = match case {
-                Case::If { condition, then, otherwise } => {
-                    let mut union = self.both(condition, then);
-                    union.extend(self.both(condition.negated(), otherwise));
-                    union
-                }
-                Case::Dependent { trigger, names, schema } => {
-                    let mut absent = Facets::any();
-                    absent.object.forbidden.push(trigger);
-                    let mut present = Facets { types: Types::OBJECT, ..Facets::any() };
-                    present.object.required.push(trigger);
-                    present.object.required.extend(names);
-                    let conj = self.conj(schema.into_iter().collect::<Locs>());
-                    let with = self.alternatives(&conj);
-                    [absent]
-                        .into_iter()
-                        .chain(with.iter().map(|f| present.clone().conjoin(f)))
-                        .collect()
-                }
-            };
+        for conditional in conditionals {
+            let union = self.expand_conditional(conditional);
             out = self.product(out, union.into(), loc, "if");
         }
         if let Some(schema) = unevaluated_properties {
-            out = Rc::new(out.iter().map(|f| self.unevaluated_properties(f, schema)).collect());
+            out =
+                Rc::new(out.iter().map(|f| self.apply_unevaluated_properties(f, schema)).collect());
         }
         if let Some(schema) = unevaluated_items {
-            out = Rc::new(out.iter().map(|f| self.unevaluated_items(f, loc, schema)).collect());
+            out =
+                Rc::new(out.iter().map(|f| self.apply_unevaluated_items(f, loc, schema)).collect());
         }
         out
     }
 
-    fn both(&mut self, first: LocId, second: Option<LocId>) -> Vec<Facets<'a>> {
-        let conj = self.conj([first].into_iter().chain(second).collect::<Locs>());
+    /// The alternatives of a conditional: the condition and its consequence hold, or the condition
+    /// fails.
+    fn expand_conditional(&mut self, conditional: Conditional<'a>) -> Vec<Facets<'a>> {
+        match conditional {
+            Conditional::IfThenElse { condition, then, otherwise } => {
+                let mut union = self.conjoin_with_optional(condition, then);
+                union.extend(self.conjoin_with_optional(condition.negated(), otherwise));
+                union
+            }
+            Conditional::Dependency { trigger, names, schema } => {
+                let mut absent = Facets::any();
+                absent.object.forbidden.push(trigger);
+                let mut present = Facets { types: TypeSet::OBJECT, ..Facets::any() };
+                present.object.required.push(trigger);
+                present.object.required.extend(names);
+                let conj = self.conjunction(schema.into_iter().collect::<Locs>());
+                let consequences = self.alternatives(&conj);
+                let present = consequences.iter().map(|facets| present.clone().conjoin(facets));
+                [absent].into_iter().chain(present).collect()
+            }
+        }
+    }
+
+    /// The alternatives of one or two locations.
+    fn conjoin_with_optional(&mut self, first: LocId, second: Option<LocId>) -> Vec<Facets<'a>> {
+        let conj = self.conjunction([first].into_iter().chain(second).collect::<Locs>());
         self.alternatives(&conj).to_vec()
     }
 
-    /// `anyOf`. Where evaluation matters every set of branches that may hold together is an alternative of its own: the more
-    /// of them hold the more they evaluate.
-    fn at_least_one(&mut self, loc: LocId, branches: &[LocId]) -> Vec<Facets<'a>> {
-        const MAX_TOGETHER: usize = 8;
-        if !self.evaluation || branches.len() < 2 {
+    /// The alternatives of `anyOf`. With `unevaluated...` keywords, every non-empty set of branches
+    /// is an alternative of its own, as each branch that holds evaluates more.
+    fn expand_any_of(&mut self, loc: LocId, branches: &[LocId]) -> Vec<Facets<'a>> {
+        /// The largest number of branches; sets of them are conjoined.
+        const MAX_BRANCHES: usize = 8;
+        if !self.tracks_evaluation || branches.len() < 2 {
             return branches.iter().flat_map(|&branch| self.expand(branch).to_vec()).collect();
         }
-        if branches.len() > MAX_TOGETHER {
+        if branches.len() > MAX_BRANCHES {
             let what = format!(
-                "more than {MAX_TOGETHER} branches in a schema with `unevaluatedProperties` or `unevaluatedItems`"
+                "more than {MAX_BRANCHES} branches in a schema with `unevaluatedProperties` or \
+                 `unevaluatedItems`"
             );
             self.report(loc, "anyOf", Reason::Limit(what));
             return Vec::new();
         }
         let mut out = Vec::new();
         for chosen in 1..1usize << branches.len() {
-            let mut both = self.any.clone();
+            let mut both = self.always_true.clone();
             for (_, &branch) in branches.iter().enumerate().filter(|(i, _)| chosen >> i & 1 == 1) {
                 let next = self.expand(branch);
                 both = self.product(both, next, loc, "anyOf");
@@ -452,46 +515,64 @@ impl<'a> Normalizer<'a> {
         out
     }
 
-    /// Members that no part evaluates satisfy the schema. Then everything is evaluated.
-    fn unevaluated_properties(&self, facets: &Facets<'a>, schema: LocId) -> Facets<'a> {
+    /// Applies `unevaluatedProperties`: members that no part evaluates satisfy `schema`. After
+    /// that, all members are evaluated.
+    fn apply_unevaluated_properties(&self, facets: &Facets<'a>, schema: LocId) -> Facets<'a> {
         let mut out = facets.clone();
-        let seen = || facets.object.parts.iter().filter(|part| part.covers != Covers::Nothing);
-        if seen().any(|part| part.covers == Covers::All) {
+        let evaluating =
+            || facets.object.parts.iter().filter(|part| part.evaluates != Evaluates::Nothing);
+        if evaluating().any(|part| part.evaluates == Evaluates::All) {
             return out;
         }
         let names: crate::hash::HashSet<&'a str> =
-            seen().flat_map(|part| part.properties.iter().map(|(name, _)| *name)).collect();
+            evaluating().flat_map(|part| part.properties.iter().map(|(name, _)| *name)).collect();
         let mut names: Vec<&'a str> = names.into_iter().collect();
-        // Declared elsewhere already, so their order here decides nothing; but it must not depend on a hash.
+        // The order of these names has no effect, but it must not depend on hashing.
         names.sort_unstable();
         let mut part = ObjectPart::new(names.into_iter().map(|name| (name, LocId::TRUE)).collect());
-        part.patterns = seen()
+        part.patterns = evaluating()
             .flat_map(|part| part.patterns.iter().map(|(p, _)| (p.clone(), LocId::TRUE)))
             .collect();
         part.additional = Some(schema);
-        part.covers = Covers::All;
+        part.evaluates = Evaluates::All;
         out.object.parts.push(Rc::new(part));
         out
     }
 
-    /// As [`Normalizer::unevaluated_properties`], for elements.
-    fn unevaluated_items(&mut self, facets: &Facets<'a>, loc: LocId, schema: LocId) -> Facets<'a> {
+    /// As [`Normalizer::apply_unevaluated_properties`], for elements.
+    fn apply_unevaluated_items(
+        &mut self,
+        facets: &Facets<'a>,
+        loc: LocId,
+        schema: LocId,
+    ) -> Facets<'a> {
         let mut out = facets.clone();
-        let seen = || facets.array.parts.iter().filter(|part| part.covers != Covers::Nothing);
-        if seen().any(|part| part.covers == Covers::All) {
+        let evaluating =
+            || facets.array.parts.iter().filter(|part| part.evaluates != Evaluates::Nothing);
+        if evaluating().any(|part| part.evaluates == Evaluates::All) {
             return out;
         }
-        let prefix = vec![LocId::TRUE; seen().map(|part| part.prefix.len()).max().unwrap_or(0)];
-        let contained =
-            facets.array.contains.iter().filter(|c| c.covers != Covers::Nothing).map(|c| c.schema);
+        let prefix =
+            vec![LocId::TRUE; evaluating().map(|part| part.prefix.len()).max().unwrap_or(0)];
+        let contained = facets
+            .array
+            .contains
+            .iter()
+            .filter(|c| c.evaluates != Evaluates::Nothing)
+            .map(|c| c.schema);
         let mut allowed: Vec<LocId> = [schema].into_iter().chain(contained).collect();
         let rest =
-            if allowed.len() == 1 { allowed.remove(0) } else { self.doc.any_of(loc, allowed) };
-        out.array.parts.push(Rc::new(ArrayPart { prefix, rest: Some(rest), covers: Covers::All }));
+            if allowed.len() == 1 { allowed.remove(0) } else { self.doc.union_of(loc, allowed) };
+        out.array.parts.push(Rc::new(ArrayPart {
+            prefix,
+            rest: Some(rest),
+            evaluates: Evaluates::All,
+        }));
         out
     }
 
-    /// Every pair of alternatives together, without contradictions and what is contained in others.
+    /// The conjunction of two lists of alternatives: all pairs, without contradictory and subsumed
+    /// ones.
     pub(super) fn product(
         &mut self,
         a: Alternatives<'a>,
@@ -499,8 +580,8 @@ impl<'a> Normalizer<'a> {
         loc: LocId,
         keyword: &str,
     ) -> Alternatives<'a> {
-        if self.is_given_up(&a) || self.is_given_up(&b) {
-            return self.given_up.clone();
+        if self.is_limit_placeholder(&a) || self.is_limit_placeholder(&b) {
+            return self.limit_placeholder.clone();
         }
         if a.len() * b.len() > MAX_ALTERNATIVES {
             self.report(
@@ -508,16 +589,16 @@ impl<'a> Normalizer<'a> {
                 "",
                 Reason::Limit(format!("more than {MAX_ALTERNATIVES} alternatives")),
             );
-            return self.given_up.clone();
+            return self.limit_placeholder.clone();
         }
-        if Rc::ptr_eq(&a, &self.any) {
+        if Rc::ptr_eq(&a, &self.always_true) {
             return b;
         }
         let before = a.len() * b.len();
-        let sizes = |list: &[Facets<'a>]| list.iter().map(Facets::size).sum::<usize>();
+        let sizes = |list: &[Facets<'a>]| list.iter().map(Facets::list_entries).sum::<usize>();
         let copied = sizes(&a) * b.len() + sizes(&b) * a.len();
-        if !self.spend(before * CONJOINED + copied) {
-            return self.given_up.clone();
+        if !self.spend(before * FUEL_PER_CONJUNCTION + copied) {
+            return self.limit_placeholder.clone();
         }
         let out: Vec<Facets<'a>> = a
             .iter()
@@ -525,58 +606,61 @@ impl<'a> Normalizer<'a> {
             .filter(|f| !f.types.is_none())
             .collect();
         if out.is_empty() && before > 0 {
-            self.conflict(loc, keyword, "contradicts what else holds here");
+            self.conflict(loc, keyword, "contradicts the other constraints on this value");
         }
-        Rc::new(if a.len() > 1 && b.len() > 1 { self.thinned(out) } else { out })
+        Rc::new(if a.len() > 1 && b.len() > 1 { self.without_subsumed(out) } else { out })
     }
 
-    pub(super) fn is_given_up(&self, alternatives: &Alternatives<'a>) -> bool {
-        Rc::ptr_eq(alternatives, &self.given_up)
+    /// Whether these alternatives stand for a product that exceeded a limit.
+    pub(super) fn is_limit_placeholder(&self, alternatives: &Alternatives<'a>) -> bool {
+        Rc::ptr_eq(alternatives, &self.limit_placeholder)
     }
 
+    /// Whether certainly no value satisfies an alternative of each list.
     pub(super) fn disjoint(&mut self, a: &[Facets<'a>], b: &[Facets<'a>]) -> bool {
         a.iter().all(|x| {
             b.iter().all(|y| {
                 if !x.types.meets(y.types) {
                     return true;
                 }
-                if !self.spend_on(x, y) {
+                if !self.spend_on_conjoin(x, y) {
                     return true;
                 }
                 let both = x.clone().conjoin(y);
                 if both.types.is_none() {
                     return true;
                 }
-                let (empty, unknown) = self.probe(|norm| norm.is_empty(&both, 4));
+                let (empty, unknown) = self.probe(|norm| norm.is_empty(&both, EMPTINESS_DEPTH));
                 empty && !unknown
             })
         })
     }
 
-    /// The answer to a question that may meet what is still open, and whether it did: then nothing is known.
-    pub(super) fn probe<T>(&mut self, question: impl FnOnce(&mut Self) -> T) -> (T, bool) {
-        let before = std::mem::replace(&mut self.unknown, false);
-        self.probing += 1;
-        let answer = question(self);
-        self.probing -= 1;
-        (answer, std::mem::replace(&mut self.unknown, before))
+    /// Runs a query that may meet a location whose expansion is in progress. Returns its result, and
+    /// whether that happened: then the result is unknown.
+    pub(super) fn probe<T>(&mut self, query: impl FnOnce(&mut Self) -> T) -> (T, bool) {
+        let before = std::mem::replace(&mut self.probe_is_unknown, false);
+        self.probe_depth += 1;
+        let result = query(self);
+        self.probe_depth -= 1;
+        (result, std::mem::replace(&mut self.probe_is_unknown, before))
     }
 
-    /// Takes the steps that two facets together cost.
-    pub(super) fn spend_on(&mut self, x: &Facets<'a>, y: &Facets<'a>) -> bool {
-        self.spend(CONJOINED + x.size() + y.size())
+    /// Spends the fuel for conjoining two facets.
+    pub(super) fn spend_on_conjoin(&mut self, x: &Facets<'a>, y: &Facets<'a>) -> bool {
+        self.spend(FUEL_PER_CONJUNCTION + x.list_entries() + y.list_entries())
     }
 
-    /// A pattern of the schema; malformed or unsupported ones are reported.
+    /// The parsed pattern, memoized; `None` if it is malformed or unsupported (reported).
     pub(super) fn pattern(&mut self, used: &PatternUse<'a>) -> Option<Arc<Known>> {
-        if let Some(known) = self.patterns.get(used.source) {
-            return known.clone();
+        if let Some(pattern) = self.patterns.get(used.source) {
+            return pattern.clone();
         }
-        if !self.spend(PARSED * used.source.len()) {
+        if !self.spend(FUEL_PER_PATTERN_BYTE * used.source.len()) {
             return None;
         }
-        let known = match known(used.source, self.limits) {
-            Ok(known) => Some(known),
+        let pattern = match known(used.source, self.limits) {
+            Ok(pattern) => Some(pattern),
             Err(error) => {
                 let text = error.to_string();
                 let reason = match error {
@@ -591,11 +675,12 @@ impl<'a> Normalizer<'a> {
                 None
             }
         };
-        self.patterns.insert(used.source, known.clone());
-        known
+        self.patterns.insert(used.source, pattern.clone());
+        pattern
     }
 
-    /// The automaton of the texts that contain a match; `None` (reported) if there is none or it is too large.
+    /// The automaton of the strings that contain a match; `None` if there is none or it is too
+    /// large (reported).
     pub(super) fn pattern_dfa(&mut self, used: &PatternUse<'a>) -> Option<Arc<Dfa>> {
         let built = self.pattern(used)?.search_dfa(self.limits.automaton_states);
         if let Err(error) = &built {
@@ -604,7 +689,7 @@ impl<'a> Normalizer<'a> {
         built.ok()
     }
 
-    /// The automaton of the texts that contain no match; as [`Normalizer::pattern_dfa`].
+    /// The automaton of the strings that contain no match; as [`Normalizer::pattern_dfa`].
     pub(super) fn pattern_complement(&mut self, used: &PatternUse<'a>) -> Option<Arc<Dfa>> {
         let built = self.pattern(used)?.complement(self.limits.automaton_states);
         if let Err(error) = &built {
@@ -613,8 +698,8 @@ impl<'a> Normalizer<'a> {
         built.ok()
     }
 
-    /// Reports the keywords that are not enforced and would constrain values of these types.
-    pub(super) fn report_unenforced(&mut self, facets: &Facets<'a>, types: Types) {
+    /// Reports the keywords that are not enforced and that constrain values of these types.
+    pub(super) fn report_unenforced(&mut self, facets: &Facets<'a>, types: TypeSet) {
         for item in &facets.unenforced {
             if item.types.meets(types) {
                 self.unsupported(

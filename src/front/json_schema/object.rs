@@ -1,12 +1,21 @@
-//! Objects: which members there can be, and with what values.
+//! Objects: the names and values of their members. Lower step of the pipeline, see the
+//! [module](super).
+//!
+//! Members are declared (named by `properties` or `required`) or additional. Additional names are
+//! partitioned into classes that match the same patterns and so have the same value schema; the
+//! declared names are subtracted from each class. `member_graph` then arranges the members.
+//!
+//! A [`Witness`] may be any of several members. Each member has one variant for each set of
+//! witnesses that it serves as, with the value schemas conjoined; the graph tracks which witnesses
+//! are still missing.
 
 use std::sync::Arc;
 
-use super::doc::LocId;
-use super::facets::{Facets, NameTest, ObjectFacets, PatternUse, SomeMember, StringFacets, Types};
-use super::lower::Lowering;
-use super::members::Member;
-use super::normalize::{Locs, Normalizer};
+use super::doc::{LocId, Locs};
+use super::facets::{Facets, NameTest, ObjectFacets, PatternUse, StringFacets, TypeSet, Witness};
+use super::lower::SchemaLowering;
+use super::member_graph::ObjectMember;
+use super::normalize::Normalizer;
 use super::punctuation::Frame;
 use super::spelling::plain_ascii;
 use super::{AdditionalNames, Escapes, MemberOrder, SchemaErrorReason as Reason};
@@ -16,94 +25,108 @@ use crate::hash::HashMap;
 use crate::ids::RuleId;
 use crate::ir::{Except, Expr, Graph, Members};
 
-/// Most classes of additional names that patterns may cut out.
+/// The largest number of classes of additional names.
 const MAX_NAME_CLASSES: usize = 64;
-/// Most patterns that names are told apart by.
+/// The largest number of tests that partition names.
 const MAX_NAME_TESTS: usize = 512;
-/// Most members an object must have that are known only by what they satisfy.
-const MAX_SOME: usize = 4;
+/// The largest number of witnesses of one object.
+const MAX_WITNESSES: usize = 4;
 
-/// Names that the same schemas apply to: all but those listed, or those of an automaton over code points.
-enum Names<'a> {
+/// A set of names that have the same value schema.
+enum NameSet<'a> {
+    /// All names but these.
     AllBut(Vec<&'a str>),
+    /// The names of an automaton over code points.
     Automaton(Dfa),
 }
 
-/// How many names there are that are not declared.
+/// How many additional names an object can have.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Others {
+enum NameSupply {
     /// Finitely many.
-    Few,
-    /// Infinitely many, though perhaps not with every beginning.
-    Many,
-    /// Infinitely many with every beginning that one of them has.
-    Open,
+    Finite,
+    /// Infinitely many, but perhaps not under every prefix.
+    Infinite,
+    /// Infinitely many under every prefix of an additional name. So comparing names can never leave
+    /// the parser without a continuation.
+    InfiniteUnderPrefixes,
 }
 
-/// Names that pass the same tests.
+/// A class of names: those that pass the same tests.
 enum NameClass {
-    Known(Arc<Dfa>),
-    Part(Class),
+    /// The names that match a pattern, or those that do not.
+    Automaton(Arc<Dfa>),
+    /// A class of a partition by several tests.
+    Partition(Class),
 }
 
 impl NameClass {
+    /// Whether the class has infinitely many names.
     fn is_infinite(&self) -> bool {
         match self {
-            NameClass::Known(dfa) => dfa.is_infinite(),
-            NameClass::Part(class) => class.is_infinite(),
+            NameClass::Automaton(dfa) => dfa.is_infinite(),
+            NameClass::Partition(class) => class.is_infinite(),
         }
     }
 }
 
-impl<'a> Lowering<'a, '_> {
-    /// An object with these facets, braces included.
+impl<'a> SchemaLowering<'a, '_> {
+    /// An object with these facets, with its braces.
     pub(super) fn object(&mut self, facets: &ObjectFacets<'a>) -> Expr {
         self.framed_object(facets, None)
     }
 
-    /// As [`Lowering::object`], in another frame than braces.
+    /// As [`SchemaLowering::object`], with other delimiters than braces.
     pub(super) fn framed_object(
         &mut self,
         facets: &ObjectFacets<'a>,
         frame: Option<&Frame>,
     ) -> Expr {
-        if facets.some.len() > MAX_SOME {
-            let what = format!("more than {MAX_SOME} members known only by a property");
+        if facets.some.len() > MAX_WITNESSES {
+            let what = format!(
+                "more than {MAX_WITNESSES} required members of which only a property is known"
+            );
             self.norm.report(self.at, "", Reason::Limit(what));
             return Expr::Never;
         }
-        let declared = self.declared(facets);
-        let (mut additional, others) = self.additional(facets, &declared);
+        let declared = self.declared_names(facets);
+        let (mut additional, others) = self.additional_members(facets, &declared);
         let is_json = self.syntax.is_json();
-        let mut few = Vec::new();
-        // Where there always is another name, minProperties asks for nothing that cannot be.
-        let mut differ = is_json && !additional.is_empty();
-        if others == Others::Few && !additional.is_empty() {
-            match self.few_names(facets, &declared) {
+        let mut finite = Vec::new();
+        // With infinitely many names, `minProperties` can always be satisfied.
+        let mut distinct_names = is_json && !additional.is_empty();
+        if others == NameSupply::Finite && !additional.is_empty() {
+            match self.finite_names(facets, &declared) {
                 Some(names) => {
-                    few = names;
-                    differ &= few.is_empty();
-                    additional.retain(|_| few.is_empty());
+                    finite = names;
+                    distinct_names &= finite.is_empty();
+                    additional.retain(|_| finite.is_empty());
                 }
-                None => differ &= facets.min as usize <= facets.required.len().max(1),
+                None => distinct_names &= facets.min as usize <= facets.required.len().max(1),
             }
-            if is_json && !differ && few.is_empty() && self.names_differ() {
-                let what = "more members than are required, of finitely many names that are too many to be told apart one by one";
+            if is_json && !distinct_names && finite.is_empty() && self.names_are_distinct() {
+                let what = "a lower bound above the number of required members, with additional names \
+                            that are finitely many but too many to enumerate";
                 self.norm.unsupported(self.at, "minProperties", what.into());
             }
         }
         let names: Vec<&str> =
-            declared.iter().copied().chain(few.iter().map(String::as_str)).collect();
-        let Some((members, required)) = self.members(facets, &names) else { return Expr::Never };
-        differ &= self.names_differ() || facets.min as usize > members.len() + 1;
-        let is_open = others == Others::Open;
-        if differ {
-            additional.iter_mut().for_each(|member| self.compare_name(member, is_open));
+            declared.iter().copied().chain(finite.iter().map(String::as_str)).collect();
+        let Some((members, required)) = self.declared_members(facets, &names) else {
+            return Expr::Never;
+        };
+        distinct_names &= self.names_are_distinct() || facets.min as usize > members.len() + 1;
+        let always_infinite = others == NameSupply::InfiniteUnderPrefixes;
+        if distinct_names {
+            additional
+                .iter_mut()
+                .for_each(|member| self.make_name_distinct(member, always_infinite));
         }
-        let marks = self.punctuation();
-        let frame = frame.unwrap_or(&marks.braces);
-        let object = self.object_graph(facets, (members, &required, additional), (frame, differ));
-        if !differ || is_open {
+        let punctuation = self.punctuation();
+        let frame = frame.unwrap_or(&punctuation.braces);
+        let object =
+            self.object_graph(facets, (members, &required, additional), (frame, distinct_names));
+        if !distinct_names || always_infinite {
             return object;
         }
         let rule = self.rule("object".into(), object);
@@ -111,26 +134,28 @@ impl<'a> Lowering<'a, '_> {
         Expr::Ref(rule)
     }
 
-    /// Whether no additional name is to be there twice.
-    pub(super) fn names_differ(&self) -> bool {
-        self.norm.needs.differ || self.norm.options.additional_names == AdditionalNames::Differ
+    /// Whether additional names of one object are distinct.
+    pub(super) fn names_are_distinct(&self) -> bool {
+        self.norm.features.distinct_names
+            || self.norm.options.additional_names == AdditionalNames::Differ
     }
 
-    /// Makes the name of a member one that is compared with others. `open`: whatever one begins with, there are infinitely many.
-    fn compare_name(&mut self, member: &mut Member, open: bool) {
+    /// Marks the name of a member as compared with the other names of its object.
+    /// `always_infinite`: there are infinitely many names under every prefix.
+    fn make_name_distinct(&mut self, member: &mut ObjectMember, always_infinite: bool) {
         for body in member.bodies_mut() {
             let Expr::Seq(parts) = body else { continue };
             let Some(name) = parts.first_mut() else { continue };
             let Expr::Ref(rule) = *name else { continue };
-            *name = Expr::Ref(match open {
-                true => self.differing(rule),
-                false => self.element(rule),
+            *name = Expr::Ref(match always_infinite {
+                true => self.distinct_name_rule(rule),
+                false => self.distinct_element_rule(rule),
             });
         }
     }
 
-    /// A rule of names that differ from each other in each object.
-    pub(super) fn differing(&mut self, name: RuleId) -> RuleId {
+    /// A rule with these names that are distinct in each object.
+    pub(super) fn distinct_name_rule(&mut self, name: RuleId) -> RuleId {
         if name != self.string_rule() {
             self.builder.attributes(name).name = true;
             return name;
@@ -145,25 +170,27 @@ impl<'a> Lowering<'a, '_> {
         }
     }
 
-    /// The same, of which there may be only so many more.
-    fn element(&mut self, name: RuleId) -> RuleId {
-        if let Some(&known) = self.elements.get(&name) {
-            return known;
+    /// As [`SchemaLowering::distinct_name_rule`], for finitely many names under some prefix: the
+    /// object is a scope, so that it ends when no name is left.
+    fn distinct_element_rule(&mut self, name: RuleId) -> RuleId {
+        if let Some(&rule) = self.distinct_elements.get(&name) {
+            return rule;
         }
         let rule = self.rule("name".into(), Expr::Ref(name));
         self.builder.attributes(rule).element = true;
-        self.elements.insert(name, rule);
+        self.distinct_elements.insert(name, rule);
         rule
     }
 
-    /// The other names, where names must differ or are counted and there are so few that each can be a member of its own.
-    fn few_names(
+    /// The additional names, if there are so few that each can be a declared member, and if that is
+    /// needed (for distinct or counted names).
+    fn finite_names(
         &mut self,
         facets: &ObjectFacets<'a>,
         declared: &[&'a str],
     ) -> Option<Vec<String>> {
         let options = &self.norm.options;
-        let needed = self.names_differ() || facets.min as usize > declared.len() + 1;
+        let needed = self.names_are_distinct() || facets.min as usize > declared.len() + 1;
         if !needed
             || !facets.some.is_empty()
             || options.order == MemberOrder::Fixed
@@ -172,16 +199,23 @@ impl<'a> Lowering<'a, '_> {
             return None;
         }
         let mut out = Vec::new();
-        for (names, locs) in self.undeclared(facets, declared) {
-            if self.value(locs) != Expr::Never {
+        for (names, locs) in self.undeclared_classes(facets, declared) {
+            if self.lower_value(locs) != Expr::Never {
                 add_words(&names, Members::MOST.checked_sub(declared.len())?, &mut out)?;
             }
         }
         Some(out)
     }
 
-    /// Declared names: properties in order, then required names that no part declares.
-    pub(super) fn declared(&self, facets: &ObjectFacets<'a>) -> Vec<&'a str> {
+    #[rustfmt::skip] // RENAME-ALIAS
+    pub(super) fn declared(&self, facets: &ObjectFacets<'a>) -> Vec<&'a str> { self.declared_names(facets) } // RENAME-ALIAS
+
+    #[rustfmt::skip] // RENAME-ALIAS
+    pub(super) fn undeclared(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Vec<(Dfa, Locs)> { self.undeclared_classes(facets, declared) } // RENAME-ALIAS
+
+    /// Declared names: properties in order, then required names, then names that a witness
+    /// excludes.
+    pub(super) fn declared_names(&self, facets: &ObjectFacets<'a>) -> Vec<&'a str> {
         let mut names: Vec<&'a str> = Vec::new();
         if let ([only], []) = (&facets.parts[..], &facets.some[..]) {
             names.extend(only.properties.iter().map(|(name, _)| *name));
@@ -191,7 +225,7 @@ impl<'a> Lowering<'a, '_> {
         let mut seen = crate::hash::HashSet::default();
         let properties =
             facets.parts.iter().flat_map(|part| part.properties.iter().map(|(name, _)| *name));
-        let excepted = facets.some.iter().flat_map(|some| some.not_named.iter().copied());
+        let excepted = facets.some.iter().flat_map(|witness| witness.not_named.iter().copied());
         names.extend(
             properties
                 .chain(facets.required.iter().copied())
@@ -201,14 +235,14 @@ impl<'a> Lowering<'a, '_> {
         names
     }
 
-    /// The members that can be present, and which of them are required, in the order of `required`. `None` if a required one
-    /// cannot be.
-    fn members(
+    /// The declared members that can be present, and the indices of the required ones in the order
+    /// of `required`. `None`: a required member allows no value.
+    fn declared_members(
         &mut self,
         facets: &ObjectFacets<'a>,
         declared: &[&str],
-    ) -> Option<(Vec<Member>, Vec<usize>)> {
-        /// So many are looked through.
+    ) -> Option<(Vec<ObjectMember>, Vec<usize>)> {
+        /// So few are searched linearly.
         const FEW: usize = 8;
         let ranks: HashMap<&str, usize> = match facets.required.len() {
             0..=FEW => HashMap::default(),
@@ -217,24 +251,25 @@ impl<'a> Lowering<'a, '_> {
         let mut members = Vec::with_capacity(declared.len());
         let mut required: Vec<(usize, usize)> = Vec::new();
         for &name in declared {
-            let locs = self.norm.member(facets, name);
-            let at = locs.first().copied();
+            let locs = self.norm.member_schemas(facets, name);
+            let first_loc = locs.first().copied();
             let rank = match facets.required.len() {
                 0..=FEW => facets.required.iter().position(|other| *other == name),
                 _ => ranks.get(name).copied(),
             };
             let key = self.syntax.name(name, self.spelling());
-            let qualifies = self.candidates(facets, |norm, some| norm.is_candidate(some, name));
+            let candidates =
+                self.witness_candidates(facets, |norm, witness| norm.can_be_witness(witness, name));
             let member = match self.norm.accepts_name(facets, name) && key != Expr::Never {
-                true => self.member((key, locs), &qualifies, rank.is_some()),
+                true => self.member_variants((key, locs), &candidates, rank.is_some()),
                 false => None,
             };
             if let Some(member) = member {
                 required.extend(rank.map(|rank| (rank, members.len())));
                 members.push(member);
             } else if rank.is_some() {
-                let at = at.filter(|&at| at != LocId::FALSE).unwrap_or(self.at);
-                self.norm.conflict(at, "", &format!("required member {name:?} allows no value"));
+                let loc = first_loc.filter(|&loc| loc != LocId::FALSE).unwrap_or(self.at);
+                self.norm.conflict(loc, "", &format!("required member {name:?} allows no value"));
                 return None;
             }
         }
@@ -242,145 +277,153 @@ impl<'a> Lowering<'a, '_> {
         Some((members, required.into_iter().map(|(_, member)| member).collect()))
     }
 
-    /// The members looked for that one member may be: their bits, and what its value must then satisfy.
-    fn candidates(
+    /// The witnesses that a member can serve as: their bits, and the schemas of their values.
+    fn witness_candidates(
         &mut self,
         facets: &ObjectFacets<'a>,
-        mut qualifies: impl FnMut(&mut Normalizer<'a>, &SomeMember<'a>) -> bool,
+        mut is_candidate: impl FnMut(&mut Normalizer<'a>, &Witness<'a>) -> bool,
     ) -> Vec<(u32, LocId)> {
-        let some = facets.some.iter().enumerate();
-        some.filter(|(_, some)| qualifies(&mut self.norm, some))
-            .map(|(i, some)| (1 << i, some.schema))
+        let witnesses = facets.some.iter().enumerate();
+        witnesses
+            .filter(|(_, witness)| is_candidate(&mut self.norm, witness))
+            .map(|(i, witness)| (1 << i, witness.schema))
             .collect()
     }
 
-    /// A member with this name whose value satisfies all of the locations; `None` if nothing does.
-    fn member(
+    /// A member of this name whose value satisfies all of the locations, with its variants by
+    /// witness. `None` if it allows no value.
+    fn member_variants(
         &mut self,
         (name, locs): (Expr, Locs),
-        qualifies: &[(u32, LocId)],
+        candidates: &[(u32, LocId)],
         required: bool,
-    ) -> Option<Member> {
-        if qualifies.is_empty() {
-            let value = self.value(locs);
+    ) -> Option<ObjectMember> {
+        if candidates.is_empty() {
+            let value = self.lower_value(locs);
             if value == Expr::Never {
                 return None;
             }
-            let body = named(name, &self.punctuation().colon, value);
-            return Some(Member { first: (0, body), more: Vec::new(), required });
+            let body = member_expr(name, &self.punctuation().colon, value);
+            return Some(ObjectMember { first: (0, body), more: Vec::new(), required });
         }
         let mut values: Vec<(u32, Expr)> = Vec::new();
-        for choice in 0..1u32 << qualifies.len() {
+        for choice in 0..1u32 << candidates.len() {
             let chosen = || {
-                qualifies
+                candidates
                     .iter()
                     .enumerate()
                     .filter(|(i, _)| choice >> i & 1 == 1)
-                    .map(|(_, some)| some)
+                    .map(|(_, candidate)| candidate)
             };
-            let found: u32 = chosen().map(|(bit, _)| bit).sum();
-            let value = self.value(
+            let witnesses: u32 = chosen().map(|(bit, _)| bit).sum();
+            let value = self.lower_value(
                 locs.iter().copied().chain(chosen().map(|(_, schema)| *schema)).collect::<Locs>(),
             );
             if value != Expr::Never {
-                // A value that always is more than it has to be.
-                values.retain(|(bits, other)| bits & !found != 0 || *other != value);
-                values.push((found, value));
+                // The same value with fewer witnesses is redundant.
+                values.retain(|(bits, other)| bits & !witnesses != 0 || *other != value);
+                values.push((witnesses, value));
             }
         }
-        values.sort_by_key(|(found, _)| found.count_ones());
-        let marks = self.punctuation();
-        let mut variants = values
-            .into_iter()
-            .map(|(found, value)| (found, named(name.clone(), &marks.colon, value)));
-        Some(Member { first: variants.next()?, more: variants.collect(), required })
+        values.sort_by_key(|(witnesses, _)| witnesses.count_ones());
+        let punctuation = self.punctuation();
+        let mut variants = values.into_iter().map(|(witnesses, value)| {
+            (witnesses, member_expr(name.clone(), &punctuation.colon, value))
+        });
+        Some(ObjectMember { first: variants.next()?, more: variants.collect(), required })
     }
 
-    /// Members with other names, and how many of these there are.
-    fn additional(
+    /// The additional members, one for each class of names, and how many names there are.
+    fn additional_members(
         &mut self,
         facets: &ObjectFacets<'a>,
         declared: &[&'a str],
-    ) -> (Vec<Member>, Others) {
+    ) -> (Vec<ObjectMember>, NameSupply) {
         let tests = name_tests(facets);
-        let all: Vec<&'a str> = declared.iter().chain(&facets.forbidden).copied().collect();
+        let excluded: Vec<&'a str> = declared.iter().chain(&facets.forbidden).copied().collect();
         if tests.is_empty() && facets.names.is_empty() {
             let locs: Locs = facets.parts.iter().filter_map(|part| part.additional).collect();
-            if self.value(locs.clone()) == Expr::Never {
-                return (Vec::new(), Others::Few);
+            if self.lower_value(locs.clone()) == Expr::Never {
+                return (Vec::new(), NameSupply::Finite);
             }
-            let names = self.names(Names::AllBut(all));
-            let qualifies = self.candidates(facets, |_, _| true);
+            let names = self.name_expr(NameSet::AllBut(excluded));
+            let candidates = self.witness_candidates(facets, |_, _| true);
             return (
-                self.member((names, locs), &qualifies, false).into_iter().collect(),
-                Others::Open,
+                self.member_variants((names, locs), &candidates, false).into_iter().collect(),
+                NameSupply::InfiniteUnderPrefixes,
             );
         }
         let Some(classes) = self.name_classes(facets, &tests) else {
-            return (Vec::new(), Others::Few);
+            return (Vec::new(), NameSupply::Finite);
         };
-        let all = name_words(&all);
+        let excluded = name_automaton(&excluded);
         let (mut out, mut open, mut infinite) = (Vec::new(), true, false);
         for (names, matched) in classes {
             let locs = matched_locations(facets, &matched);
-            // What no name is left for is not looked at, and finitely many names can leave none.
-            let few = if names.is_infinite() { None } else { Some(self.but(&names, &all)) };
-            if few == Some(None) || self.value(locs.clone()) == Expr::Never {
+            // Values of classes without a name are not lowered. A finite class may have none left,
+            // so it is subtracted first.
+            let remaining = if names.is_infinite() {
+                None
+            } else {
+                Some(self.subtract_names(&names, &excluded))
+            };
+            if remaining == Some(None) || self.lower_value(locs.clone()) == Expr::Never {
                 continue;
             }
-            if let Some(dfa) = few.unwrap_or_else(|| self.but(&names, &all)) {
+            if let Some(dfa) = remaining.unwrap_or_else(|| self.subtract_names(&names, &excluded)) {
                 let (goes_on, is_infinite) = (dfa.goes_on(), dfa.is_infinite());
-                let names = self.names(Names::Automaton(dfa));
-                let qualifies = self.candidates(facets, |_, some| match &some.matching {
-                    Some(test) => matched.contains(test),
-                    None => !some.not_matching.iter().any(|test| matched.contains(test)),
-                });
-                let member = self.member((names, locs), &qualifies, false);
+                let names = self.name_expr(NameSet::Automaton(dfa));
+                let candidates =
+                    self.witness_candidates(facets, |_, witness| match &witness.matching {
+                        Some(test) => matched.contains(test),
+                        None => !witness.not_matching.iter().any(|test| matched.contains(test)),
+                    });
+                let member = self.member_variants((names, locs), &candidates, false);
                 open &= member.is_none() || goes_on;
                 infinite |= member.is_some() && is_infinite;
                 out.extend(member);
             }
         }
         let others = match (open, infinite) {
-            (true, true) => Others::Open,
-            (false, true) => Others::Many,
-            (_, false) => Others::Few,
+            (true, true) => NameSupply::InfiniteUnderPrefixes,
+            (false, true) => NameSupply::Infinite,
+            (_, false) => NameSupply::Finite,
         };
         (out, others)
     }
 
-    /// Classes of undeclared names, and what a member of such a name satisfies.
-    pub(super) fn undeclared(
+    /// The classes of undeclared names, and the schemas of the values of each.
+    pub(super) fn undeclared_classes(
         &mut self,
         facets: &ObjectFacets<'a>,
         declared: &[&'a str],
     ) -> Vec<(Dfa, Locs)> {
-        let all: Vec<&'a str> = declared.iter().chain(&facets.forbidden).copied().collect();
+        let excluded: Vec<&'a str> = declared.iter().chain(&facets.forbidden).copied().collect();
         let classes = self.name_classes(facets, &name_tests(facets)).unwrap_or_default();
-        let all = name_words(&all);
+        let excluded = name_automaton(&excluded);
         let located = classes.into_iter().filter_map(|(names, matched)| {
-            Some((self.but(&names, &all)?, matched_locations(facets, &matched)))
+            Some((self.subtract_names(&names, &excluded)?, matched_locations(facets, &matched)))
         });
         located.collect()
     }
 
-    /// Names by the patterns they match, declared ones among them.
+    /// The classes of names by the tests that they pass; declared names are still in them.
     fn name_classes(
         &mut self,
         facets: &ObjectFacets<'a>,
         tests: &[NameTest<'a>],
     ) -> Option<Vec<(NameClass, Vec<NameTest<'a>>)>> {
         let limit = self.norm.limits.automaton_states;
-        let at = self.at;
+        let loc = self.at;
         if let ([NameTest::Pattern(pattern)], []) = (tests, &facets.names[..]) {
             let (inside, outside) =
                 (self.norm.pattern_dfa(pattern)?, self.norm.pattern_complement(pattern)?);
-            let inside = (NameClass::Known(inside), tests.to_vec());
-            return Some(vec![inside, (NameClass::Known(outside), Vec::new())]);
+            let inside = (NameClass::Automaton(inside), tests.to_vec());
+            return Some(vec![inside, (NameClass::Automaton(outside), Vec::new())]);
         }
         if tests.len() > MAX_NAME_TESTS {
             let what = format!("more than {MAX_NAME_TESTS} patterns of names together");
-            self.norm.report(at, "patternProperties", Reason::Limit(what));
+            self.norm.report(loc, "patternProperties", Reason::Limit(what));
             return None;
         }
         let universe = self.allowed_names(&facets.names)?;
@@ -392,10 +435,10 @@ impl<'a> Lowering<'a, '_> {
             });
         }
         let others: Vec<&Dfa> = automata.iter().map(|dfa| &**dfa).collect();
-        let classes = self.within(at, universe.split(&others, limit))?;
+        let classes = self.or_report_limit(loc, universe.split(&others, limit))?;
         if classes.len() > MAX_NAME_CLASSES {
             let what = format!("patterns divide names into more than {MAX_NAME_CLASSES} classes");
-            self.norm.report(at, "patternProperties", Reason::Limit(what));
+            self.norm.report(loc, "patternProperties", Reason::Limit(what));
             return None;
         }
         let matched = |answers: Vec<bool>| {
@@ -404,99 +447,100 @@ impl<'a> Lowering<'a, '_> {
         Some(
             classes
                 .into_iter()
-                .map(|(answers, class)| (NameClass::Part(class), matched(answers)))
+                .map(|(answers, class)| (NameClass::Partition(class), matched(answers)))
                 .collect(),
         )
     }
 
-    /// The names of a class but these; `None` if there are none.
-    fn but(&mut self, names: &NameClass, declared: &Dfa) -> Option<Dfa> {
+    /// The names of a class minus the declared ones; `None` if none is left.
+    fn subtract_names(&mut self, names: &NameClass, declared: &Dfa) -> Option<Dfa> {
         let limit = self.norm.limits.automaton_states;
         let names = match names {
-            NameClass::Known(dfa) => dfa.clone(),
-            NameClass::Part(class) => Arc::new(class.automaton()),
+            NameClass::Automaton(dfa) => dfa.clone(),
+            NameClass::Partition(class) => Arc::new(class.automaton()),
         };
-        let left = self.within(self.at, names.without(declared, limit))?;
-        (!left.is_empty()).then_some(left)
+        let remaining = self.or_report_limit(self.at, names.without(declared, limit))?;
+        (!remaining.is_empty()).then_some(remaining)
     }
 
-    fn within<T, E: ToString>(&mut self, at: LocId, result: Result<T, E>) -> Option<T> {
-        result.map_err(|error| self.norm.report(at, "", Reason::Limit(error.to_string()))).ok()
+    /// The value of a result; an error is reported as a limit.
+    fn or_report_limit<T, E: ToString>(&mut self, loc: LocId, result: Result<T, E>) -> Option<T> {
+        result.map_err(|error| self.norm.report(loc, "", Reason::Limit(error.to_string()))).ok()
     }
 
-    /// Names that satisfy all of the locations.
+    /// The names that satisfy all of the locations (`propertyNames`).
     fn allowed_names(&mut self, names: &[LocId]) -> Option<Dfa> {
         let limit = self.norm.limits.automaton_states;
-        let at = self.at;
+        let loc = self.at;
         if names.is_empty() {
-            return self.within(at, Dfa::counted(&SCALARS, 0, None, limit));
+            return self.or_report_limit(loc, Dfa::counted(&SCALARS, 0, None, limit));
         }
-        let conj = self.norm.conj(names);
+        let conj = self.norm.conjunction(names);
         let mut out = Dfa::never();
         for f in self.norm.alternatives(&conj).iter() {
-            let names = self.texts(f)?;
-            out = self.within(at, out.combine(&names, Combine::Or, limit))?;
+            let names = self.string_automaton(f)?;
+            out = self.or_report_limit(loc, out.combine(&names, Combine::Or, limit))?;
         }
         Some(out)
     }
 
     /// The strings that satisfy facets, as an automaton over code points.
-    fn texts(&mut self, facets: &Facets<'a>) -> Option<Dfa> {
-        if !facets.types.meets(Types::STRING) {
+    fn string_automaton(&mut self, facets: &Facets<'a>) -> Option<Dfa> {
+        if !facets.types.meets(TypeSet::STRING) {
             return Some(Dfa::never());
         }
-        self.norm.report_unenforced(facets, Types::STRING);
+        self.norm.report_unenforced(facets, TypeSet::STRING);
         if let Some(values) = &facets.values {
             let texts: Vec<&str> = values.iter().filter_map(|v| v.as_str()).collect();
-            let kept =
+            let accepted =
                 texts.into_iter().filter(|text| self.norm.accepts_text(&facets.string, text));
             return Some(Dfa::words(
-                kept.map(|text| text.chars().map(u32::from).collect::<Vec<_>>()),
+                accepted.map(|text| text.chars().map(u32::from).collect::<Vec<_>>()),
             ));
         }
-        let free = StringFacets::default();
-        let string = if facets.string.is_free() { &free } else { &facets.string };
+        let unconstrained = StringFacets::default();
+        let string = if facets.string.is_free() { &unconstrained } else { &facets.string };
         self.norm.text_dfa(string).map(|dfa| (*dfa).clone())
     }
 
-    /// A name in quotes. Spelt with the escapes JSON requires up to where it has left the excluded ones, so that no
-    /// spelling of an excluded name slips through.
-    fn names(&mut self, names: Names<'a>) -> Expr {
+    /// A name with its quotes. Up to the point where it differs from all excluded names, it is
+    /// spelled with the escapes that JSON requires. So no spelling of an excluded name is accepted.
+    fn name_expr(&mut self, names: NameSet<'a>) -> Expr {
         match names {
-            Names::AllBut(excluded) if excluded.is_empty() && !self.syntax.has_bare_names() => {
+            NameSet::AllBut(excluded) if excluded.is_empty() && !self.syntax.has_bare_names() => {
                 Expr::Ref(self.string_rule())
             }
-            Names::AllBut(excluded) if !self.syntax.is_json() => match self.all_but(&excluded) {
-                Some(dfa) => self.names(Names::Automaton(dfa)),
+            NameSet::AllBut(excluded) if !self.syntax.is_json() => match self.all_but(&excluded) {
+                Some(dfa) => self.name_expr(NameSet::Automaton(dfa)),
                 None => Expr::Never,
             },
-            Names::AllBut(mut excluded) => {
+            NameSet::AllBut(mut excluded) => {
                 excluded.sort_unstable();
                 excluded.dedup();
-                if let Some(&known) = self.other_names.get(&excluded) {
-                    return Expr::Ref(known);
+                if let Some(&rule) = self.name_complements.get(&excluded) {
+                    return Expr::Ref(rule);
                 }
                 let graph = match excluded.iter().all(|name| self.spelling().is_plain(name)) {
-                    true => Expr::Except(Box::new(self.other_name(&excluded))),
-                    false => self.name_trie(&excluded),
+                    true => Expr::Except(Box::new(self.plain_name_complement(&excluded))),
+                    false => self.name_complement_trie(&excluded),
                 };
                 let rule = self.rule("name".into(), Expr::seq([Expr::text("\""), graph]));
-                self.other_names.insert(excluded, rule);
+                self.name_complements.insert(excluded, rule);
                 Expr::Ref(rule)
             }
-            Names::Automaton(dfa) if !self.syntax.is_json() => {
+            NameSet::Automaton(dfa) if !self.syntax.is_json() => {
                 let names = self.foreign_names(&dfa);
                 Expr::Ref(self.rule("name".into(), names))
             }
-            Names::Automaton(dfa) => {
+            NameSet::Automaton(dfa) => {
                 let graph = self.text_graph(&dfa);
                 Expr::Ref(self.rule("name".into(), Expr::seq([Expr::text("\""), graph])))
             }
         }
     }
 
-    /// All texts but these (sorted), with the closing quote, where these are spelt as they are.
-    fn other_name(&mut self, excluded: &[&str]) -> Except {
+    /// All strings but these (sorted), with the closing quote. These are spelled without escapes.
+    fn plain_name_complement(&mut self, excluded: &[&str]) -> Except {
         Except {
             words: excluded.iter().map(|name| name.as_bytes().into()).collect(),
             leave: plain_ascii(),
@@ -506,15 +550,16 @@ impl<'a> Lowering<'a, '_> {
         }
     }
 
-    /// As [`Lowering::other_name`], whatever the names: the trie of the texts, left for free text at any node.
-    fn name_trie(&mut self, excluded: &[&str]) -> Expr {
+    /// As [`SchemaLowering::plain_name_complement`], for names with escapes: a trie of the names,
+    /// which free text leaves at any node.
+    fn name_complement_trie(&mut self, excluded: &[&str]) -> Expr {
         let tail = Expr::Ref(self.tail_rule());
         let mut graph = Graph::default();
         let (start, end, free) = (graph.node(), graph.node(), graph.node());
         graph.start = start;
         graph.ends.push(end);
         graph.edge(free, tail, end);
-        // (node, texts below it, bytes of them already read)
+        // (node, names below it, bytes of them already read)
         let mut stack = vec![(start, excluded, 0usize)];
         while let Some((node, texts, read)) = stack.pop() {
             let (ended, longer) = match texts.split_first() {
@@ -528,27 +573,34 @@ impl<'a> Lowering<'a, '_> {
             let mut rest = longer;
             while let Some(first) = rest.first() {
                 let Some(c) = first[read..].chars().next() else { break };
-                let same = rest.partition_point(|text| text[read..].starts_with(c));
+                let siblings = rest.partition_point(|text| text[read..].starts_with(c));
                 let child = graph.node();
-                for symbol in
-                    self.spell_shared(&[(u32::from(c), u32::from(c))]).into_iter().filter(possible)
+                for symbol in self
+                    .spell_shared(&[(u32::from(c), u32::from(c))])
+                    .into_iter()
+                    .filter(is_possible)
                 {
                     graph.edge(node, symbol, child);
                 }
-                stack.push((child, &rest[..same], read + c.len_utf8()));
+                stack.push((child, &rest[..siblings], read + c.len_utf8()));
                 children.push(u32::from(c));
-                rest = &rest[same..];
+                rest = &rest[siblings..];
             }
-            self.leave(&mut graph, (node, free, end), &children);
+            self.leave_trie(&mut graph, (node, free, end), &children);
         }
         Expr::Graph(Box::new(graph))
     }
 
-    /// Edges from a trie node to free text, over every code point that is not a child's.
-    fn leave(&mut self, graph: &mut Graph, (node, free, end): (u32, u32, u32), children: &[u32]) {
+    /// Adds the edges from a trie node to free text, for every code point that no child has.
+    fn leave_trie(
+        &mut self,
+        graph: &mut Graph,
+        (node, free, end): (u32, u32, u32),
+        children: &[u32],
+    ) {
         let plain = |c: u32| u8::try_from(c).is_ok_and(|c| plain_ascii().contains(c));
         if self.spelling().escapes == Escapes::Required && children.iter().all(|&c| plain(c)) {
-            // The common case: what is not plain ASCII has one shared rule.
+            // The common case: code points that are not plain ASCII share one rule.
             let mut ascii = plain_ascii();
             for &c in children {
                 ascii.remove(c as u8);
@@ -573,14 +625,14 @@ impl<'a> Lowering<'a, '_> {
                 ranges.push((from, hi));
             }
         }
-        for symbol in self.spell_shared(&ranges).into_iter().filter(possible) {
+        for symbol in self.spell_shared(&ranges).into_iter().filter(is_possible) {
             graph.edge(node, symbol, free);
         }
     }
 }
 
-/// A name, a colon and a value.
-fn named(name: Expr, colon: &Expr, value: Expr) -> Expr {
+/// A member: name, colon and value.
+fn member_expr(name: Expr, colon: &Expr, value: Expr) -> Expr {
     let between =
         if let Expr::Seq(parts) = colon { &parts[..] } else { std::slice::from_ref(colon) };
     let mut parts = Vec::with_capacity(between.len() + 2);
@@ -596,16 +648,18 @@ fn named(name: Expr, colon: &Expr, value: Expr) -> Expr {
     Expr::Seq(parts)
 }
 
-/// What names are told apart by.
+/// The tests that partition the names of an object.
 fn name_tests<'a>(facets: &ObjectFacets<'a>) -> Vec<NameTest<'a>> {
     let mut tests: Vec<NameTest<'a>> = Vec::new();
-    let own = facets
+    let of_parts = facets
         .parts
         .iter()
         .flat_map(|part| part.patterns.iter().map(|(p, _)| NameTest::Pattern(p.clone())));
-    let looked_for =
-        facets.some.iter().flat_map(|some| some.matching.iter().chain(&some.not_matching).cloned());
-    for test in own.chain(looked_for) {
+    let of_witnesses = facets
+        .some
+        .iter()
+        .flat_map(|witness| witness.matching.iter().chain(&witness.not_matching).cloned());
+    for test in of_parts.chain(of_witnesses) {
         if !tests.contains(&test) {
             tests.push(test);
         }
@@ -613,7 +667,7 @@ fn name_tests<'a>(facets: &ObjectFacets<'a>) -> Vec<NameTest<'a>> {
     tests
 }
 
-/// What a member satisfies whose undeclared name passes these tests.
+/// The schemas of the value of an undeclared member whose name passes these tests.
 fn matched_locations<'a>(facets: &ObjectFacets<'a>, matched: &[NameTest<'a>]) -> Locs {
     let mut locs = Locs::new();
     for part in &facets.parts {
@@ -629,31 +683,32 @@ fn matched_locations<'a>(facets: &ObjectFacets<'a>, matched: &[NameTest<'a>]) ->
     locs
 }
 
-/// Adds the words of an automaton over code points, unless there are more than so many in all.
-fn add_words(dfa: &Dfa, most: usize, out: &mut Vec<String>) -> Option<()> {
-    let mut left = vec![(0, String::new())];
-    while let Some((state, word)) = left.pop() {
-        if out.len() + left.len() > most {
+/// Adds the words of an automaton over code points; `None` if there are more than `max_words` in
+/// all.
+fn add_words(dfa: &Dfa, max_words: usize, out: &mut Vec<String>) -> Option<()> {
+    let mut pending = vec![(0, String::new())];
+    while let Some((state, word)) = pending.pop() {
+        if out.len() + pending.len() > max_words {
             return None;
         }
         for edge in dfa.edges(state).iter().rev() {
-            for c in (edge.lo..=edge.hi).rev().filter_map(char::from_u32).take(most + 1) {
-                left.push((edge.to, format!("{word}{c}")));
+            for c in (edge.lo..=edge.hi).rev().filter_map(char::from_u32).take(max_words + 1) {
+                pending.push((edge.to, format!("{word}{c}")));
             }
         }
         if dfa.is_final(state) {
             out.push(word);
         }
     }
-    (out.len() <= most).then_some(())
+    (out.len() <= max_words).then_some(())
 }
 
 /// These names, as an automaton over code points.
-fn name_words(names: &[&str]) -> Dfa {
+fn name_automaton(names: &[&str]) -> Dfa {
     Dfa::words(names.iter().map(|name| name.chars().map(u32::from).collect::<Vec<_>>()))
 }
 
-/// Whether there is a symbol at all.
-fn possible(symbol: &Expr) -> bool {
+/// Whether a symbol has any spelling.
+fn is_possible(symbol: &Expr) -> bool {
     *symbol != Expr::Never
 }

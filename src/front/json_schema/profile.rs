@@ -1,25 +1,29 @@
-//! The subset of JSON Schema that OpenAI's strict mode takes (structured outputs, strict
-//! functions), as documented and observed in November 2026. Louver enforces much more; this tells
-//! whether a schema would also be taken there, in that API's terms.
+//! Strict-mode profile: checks whether a schema is within the subset of JSON Schema that OpenAI's
+//! strict mode accepts (structured outputs, strict functions), as documented and observed in
+//! November 2026.
+//!
+//! Louver enforces much more than that subset. The messages use the wording of that API.
 
 use std::fmt;
 
 use crate::hash::HashSet;
 use crate::spec::json::{Json, Object, push_token};
 
-/// Most properties of all objects together.
+/// The largest number of properties of all objects together.
 const MAX_PROPERTIES: usize = 5_000;
-/// Most levels of objects and arrays.
+/// The largest number of levels of objects and arrays.
 const MAX_LEVELS: usize = 10;
-/// Most characters of property names, definition names, enum and const values together.
+/// The largest number of characters of property names, definition names, enum and const values
+/// together.
 const MAX_CHARACTERS: usize = 120_000;
-/// Most enum values of all enums together.
+/// The largest number of values of all enums together.
 const MAX_ENUM_VALUES: usize = 1_000;
 /// An enum of strings with more values than this may have at most [`MAX_LONG_ENUM`] characters.
 const LONG_ENUM: usize = 250;
+/// See [`LONG_ENUM`].
 const MAX_LONG_ENUM: usize = 15_000;
 
-/// Keywords that the subset leaves out.
+/// Keywords outside the subset.
 const NOT_PERMITTED: &[&str] = &[
     "allOf",
     "oneOf",
@@ -49,23 +53,25 @@ const NOT_PERMITTED: &[&str] = &[
     "default",
 ];
 
+/// The types that the subset allows.
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
 
+/// The formats that the subset allows.
 const FORMATS: [&str; 9] =
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
 
-/// One thing that strict mode would refuse.
+/// One violation of the subset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileError {
-    /// JSON pointer to the schema it is about.
+    /// JSON pointer to the schema that violates it.
     pub pointer: String,
-    /// The API's way of naming that place: keys and indices on the way to it.
+    /// The same location as the API names it: the keys and indices of the path.
     pub context: Vec<String>,
     /// What is wrong.
     pub message: String,
 }
 
-/// As the API words it.
+/// The wording of the API.
 impl fmt::Display for ProfileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let context: Vec<String> = self.context.iter().map(|step| format!("'{step}'")).collect();
@@ -75,10 +81,10 @@ impl fmt::Display for ProfileError {
     }
 }
 
-/// What strict mode would refuse about a schema; empty if it would be taken. References are not followed: definitions are checked
-/// where they stand. Cost: linear.
+/// All violations of the subset; empty if strict mode accepts the schema. References are not
+/// followed: definitions are checked where they are. Cost: linear.
 pub fn openai_strict(schema: &Json) -> Vec<ProfileError> {
-    let mut check = Check {
+    let mut check = StrictModeCheck {
         root: schema,
         errors: Vec::new(),
         pending: Vec::new(),
@@ -106,36 +112,43 @@ pub fn openai_strict(schema: &Json) -> Vec<ProfileError> {
     }
     check.pending.push((schema, Vec::new(), 0));
     while let Some((schema, path, level)) = check.pending.pop() {
-        check.schema(schema, &path, level);
+        check.check_schema(schema, &path, level);
     }
-    check.totals();
+    check.check_totals();
     check.errors
 }
 
-struct Check<'a> {
+/// The state of a check.
+struct StrictModeCheck<'a> {
     root: &'a Json,
     errors: Vec<ProfileError>,
-    /// Schemas still to be looked at, their places and levels.
+    /// Schemas still to be checked, with their paths and levels.
     pending: Vec<(&'a Json, Vec<String>, usize)>,
+    /// Properties so far.
     properties: usize,
+    /// Characters of names and constants so far.
     characters: usize,
+    /// Enum values so far.
     values: usize,
 }
 
-impl<'a> Check<'a> {
+impl<'a> StrictModeCheck<'a> {
+    /// Adds a violation.
     fn error(&mut self, path: &[String], message: String) {
         let mut pointer = String::new();
         path.iter().for_each(|step| push_token(&mut pointer, step));
         self.errors.push(ProfileError { pointer, context: path.to_vec(), message });
     }
 
-    fn later(&mut self, schema: &'a Json, path: &[String], steps: &[&str], level: usize) {
+    /// Queues a subschema.
+    fn queue(&mut self, schema: &'a Json, path: &[String], steps: &[&str], level: usize) {
         let path =
             path.iter().cloned().chain(steps.iter().map(|step| (*step).to_owned())).collect();
         self.pending.push((schema, path, level));
     }
 
-    fn schema(&mut self, schema: &'a Json, path: &[String], level: usize) {
+    /// Checks one schema, without its subschemas, and queues those.
+    fn check_schema(&mut self, schema: &'a Json, path: &[String], level: usize) {
         let Some(object) = schema.as_object() else {
             return self.error(path, "schema must be an object.".into());
         };
@@ -148,7 +161,7 @@ impl<'a> Check<'a> {
         {
             self.error(path, "schema must have a 'type' key.".into());
         }
-        self.reference(object, path);
+        self.check_reference(object, path);
         let types: Vec<&str> = match object.get("type") {
             Some(Json::String(name)) => vec![name],
             Some(Json::Array(names)) => names.iter().filter_map(Json::as_str).collect(),
@@ -157,45 +170,45 @@ impl<'a> Check<'a> {
         for name in types.iter().filter(|name| !TYPES.contains(name)) {
             self.error(path, format!("'{name}' is not a valid type."));
         }
-        self.text(object, path);
+        self.check_string(object, path);
         let nested = types.contains(&"object") || types.contains(&"array");
         if nested && level >= MAX_LEVELS {
             let message = format!("{} levels of nesting exceeds limit of {MAX_LEVELS}.", level + 1);
             return self.error(path, message);
         }
         if types.contains(&"object") || object.get("properties").is_some() {
-            self.object(object, path);
+            self.check_object(object, path);
         }
         if types.contains(&"array") && object.get("items").is_none() {
             self.error(path, "array schema missing items.".into());
         }
-        self.listed(object, path);
-        let below = level + usize::from(nested);
+        self.check_enum(object, path);
+        let inner_level = level + usize::from(nested);
         for keyword in ["properties", "$defs", "definitions"] {
             for (name, schema) in
                 object.get(keyword).and_then(Json::as_object).into_iter().flat_map(Object::iter)
             {
                 self.characters += name.chars().count();
-                self.later(
+                self.queue(
                     schema,
                     path,
                     &[keyword, name],
-                    if keyword == "properties" { below } else { 0 },
+                    if keyword == "properties" { inner_level } else { 0 },
                 );
             }
         }
         if let Some(items) = object.get("items") {
-            self.later(items, path, &["items"], below);
+            self.queue(items, path, &["items"], inner_level);
         }
         for (i, branch) in
             object.get("anyOf").and_then(Json::as_array).unwrap_or_default().iter().enumerate()
         {
-            self.later(branch, path, &["anyOf", &i.to_string()], level);
+            self.queue(branch, path, &["anyOf", &i.to_string()], level);
         }
     }
 
-    /// `$ref` stands alone, and leads into the schema.
-    fn reference(&mut self, object: &'a Object, path: &[String]) {
+    /// Checks `$ref`: it has no siblings, and its target exists.
+    fn check_reference(&mut self, object: &'a Object, path: &[String]) {
         let Some(reference) = object.get("$ref") else { return };
         let siblings: Vec<String> = object
             .iter()
@@ -215,20 +228,21 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// `format` and `pattern`.
-    fn text(&mut self, object: &'a Object, path: &[String]) {
+    /// Checks `format` and `pattern`.
+    fn check_string(&mut self, object: &'a Object, path: &[String]) {
         if let Some(format) = object.get("format") {
             let name = format.as_str().map_or_else(|| format.to_string(), str::to_owned);
             if !FORMATS.contains(&&*name) {
                 self.error(path, format!("'{name}' is not a valid format."));
             }
         }
-        if object.get("pattern").and_then(Json::as_str).is_some_and(looks_around) {
+        if object.get("pattern").and_then(Json::as_str).is_some_and(has_lookaround) {
             self.error(path, "regex lookaround is not supported.".into());
         }
     }
 
-    fn object(&mut self, object: &'a Object, path: &[String]) {
+    /// Checks the members of an object schema.
+    fn check_object(&mut self, object: &'a Object, path: &[String]) {
         if object.get("additionalProperties") != Some(&Json::Bool(false)) {
             self.error(
                 path,
@@ -244,7 +258,8 @@ impl<'a> Check<'a> {
             .collect();
         let Some(properties) = object.get("properties").and_then(Json::as_object) else { return };
         self.properties += properties.len();
-        let all = "'required' is required to be supplied and to be an array including every key in properties.";
+        let all = "'required' is required to be supplied and to be an array including every key in \
+                   properties.";
         for (name, _) in properties.iter().filter(|(name, _)| !required.contains(name)) {
             self.error(path, format!("{all} Missing '{name}'."));
         }
@@ -256,8 +271,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// `enum` and `const`.
-    fn listed(&mut self, object: &'a Object, path: &[String]) {
+    /// Checks `enum`, and counts values and characters.
+    fn check_enum(&mut self, object: &'a Object, path: &[String]) {
         let length = |value: &Json| {
             value.as_str().map_or_else(|| value.to_string().len(), |text| text.chars().count())
         };
@@ -271,13 +286,15 @@ impl<'a> Check<'a> {
             && characters > MAX_LONG_ENUM
         {
             let what = format!(
-                "an enum of more than {LONG_ENUM} strings may have at most {MAX_LONG_ENUM} characters."
+                "an enum of more than {LONG_ENUM} strings may have at most \
+                 {MAX_LONG_ENUM} characters."
             );
             self.error(path, what);
         }
     }
 
-    fn totals(&mut self) {
+    /// Checks the limits of the whole schema.
+    fn check_totals(&mut self) {
         for (count, most, what) in [
             (self.properties, MAX_PROPERTIES, "properties"),
             (self.characters, MAX_CHARACTERS, "characters in names, enum and const values"),
@@ -293,14 +310,14 @@ impl<'a> Check<'a> {
     }
 }
 
-/// Whether a pattern has a group of look-ahead or look-behind.
-fn looks_around(pattern: &str) -> bool {
+/// Whether a pattern contains look-ahead or look-behind.
+fn has_lookaround(pattern: &str) -> bool {
     let (mut escaped, mut in_class) = (false, false);
     pattern.char_indices().any(|(at, c)| {
-        let plain = !escaped;
-        escaped = plain && c == '\\';
-        in_class = plain && c == '[' || in_class && !(plain && c == ']');
-        plain
+        let is_literal = !escaped;
+        escaped = is_literal && c == '\\';
+        in_class = is_literal && c == '[' || in_class && !(is_literal && c == ']');
+        is_literal
             && !in_class
             && ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|group| pattern[at..].starts_with(group))
     })

@@ -1,45 +1,61 @@
-//! Alternatives that say nothing new. Negations (`oneOf` whose branches overlap, `not`, `if`) multiply alternatives; most of what comes
-//! out contradicts itself or is contained in another one.
+//! Pruning: contradictory and subsumed alternatives are removed, and `oneOf` is expanded with as
+//! few negations as possible. Normalize step of the pipeline, see the [module](super).
+//!
+//! Negations (`oneOf` with overlapping branches, `not`, `if`) multiply alternatives. Most of the
+//! products contradict themselves or are contained in another alternative. Three reductions keep
+//! their number small:
+//!
+//! * *reduce*: simplify one alternative, or find that it is empty. Listed values are filtered; a
+//!   witness with only one possible name becomes a required member; a negated property that other
+//!   schemas imply or exclude is resolved.
+//! * *subsume*: drop an alternative whose values another one all has. A 128-bit signature of
+//!   presence constraints rules most pairs out.
+//! * *merge*: `{a required} or {a forbidden}` with equal other facets becomes one alternative
+//!   without either.
+//!
+//! Example: `oneOf` of objects discriminated by `const` needs no negation at all, as no two
+//! branches have a common value.
 
 use std::rc::Rc;
 
 use super::MemberOrder;
 use super::doc::LocId;
 use super::facets::{
-    Among, Facets, NumberFacets, ObjectFacets, ObjectPart, PatternUse, SomeMember, StringFacets,
-    Types,
+    Facets, MembershipTest, NumberFacets, ObjectFacets, ObjectPart, PatternUse, StringFacets,
+    TypeSet, Witness,
 };
-use super::group::Group;
 use super::normalize::{Alternatives, MAX_ALTERNATIVES, Normalizer};
+use super::shared_facets::SharedFacets;
 use super::{SchemaErrorReason as Reason, facets};
 use crate::fuel;
 use crate::hash::HashMap;
 use crate::ir::Members;
 use crate::spec::json::Json;
 
-/// Most branches of a `oneOf` that are compared pairwise.
-const MAX_BRANCHES: usize = 512;
-/// Most alternatives of which some are looked for that differ in whether a member is there.
-const MAX_MERGED: usize = 512;
-/// Levels into members and elements in which a contradiction is looked for.
-const DEPTH: usize = 3;
-/// Contradictions are looked for within so many others that are.
-const NESTED: usize = 2;
-/// Steps of looking for one.
-const LOOK: usize = 64;
+/// The largest number of branches of a `oneOf`; they are compared pairwise.
+const MAX_ONE_OF_BRANCHES: usize = 512;
+/// The largest number of alternatives that are searched for pairs to merge.
+const MAX_MERGE_CANDIDATES: usize = 512;
+/// How many levels of members and elements are searched for a contradiction.
+const PROBE_DEPTH: usize = 3;
+/// How deep searches for contradictions may nest.
+const MAX_NESTED_PROBES: usize = 2;
+/// Fuel for one search for a contradiction.
+const FUEL_PER_PROBE: usize = 64;
 
 impl<'a> Normalizer<'a> {
-    /// `oneOf`: each branch without the others. Where two branches cannot both hold (given `base`), nothing is to be done;
-    /// otherwise the other branch is negated.
-    pub(super) fn exactly_one(
+    /// The alternatives of `oneOf`: each branch minus the others. Branches that are disjoint (given
+    /// `base`, what else holds) need no negation.
+    pub(super) fn expand_one_of(
         &mut self,
         loc: LocId,
         base: &[Facets<'a>],
         branches: &[LocId],
     ) -> Vec<Facets<'a>> {
         let n = branches.len();
-        if n > MAX_BRANCHES {
-            self.report(loc, "oneOf", Reason::Limit(format!("more than {MAX_BRANCHES} branches")));
+        if n > MAX_ONE_OF_BRANCHES {
+            let what = format!("more than {MAX_ONE_OF_BRANCHES} branches");
+            self.report(loc, "oneOf", Reason::Limit(what));
             return Vec::new();
         }
         let expanded: Vec<Alternatives<'a>> = branches.iter().map(|&b| self.expand(b)).collect();
@@ -69,7 +85,7 @@ impl<'a> Normalizer<'a> {
             }
             for facets in &narrowed[i] {
                 let others = others.iter().map(|&j| (branches[j].negated(), &narrowed[j][..]));
-                let Some(without) = self.without(loc, facets, others) else { return Vec::new() };
+                let Some(without) = self.subtract(loc, facets, others) else { return Vec::new() };
                 union.extend(without);
             }
         }
@@ -79,9 +95,9 @@ impl<'a> Normalizer<'a> {
         union
     }
 
-    /// Facets without what other schemas allow, each given as its negation and the alternatives of it that matter. `None`: there
-    /// are too many alternatives (reported).
-    fn without<'o>(
+    /// Facets minus what other schemas allow. Each of the others is given as its negation and its
+    /// relevant alternatives. `None`: too many alternatives (reported).
+    fn subtract<'o>(
         &mut self,
         loc: LocId,
         facets: &Facets<'a>,
@@ -96,25 +112,26 @@ impl<'a> Normalizer<'a> {
                 continue;
             }
             let negation = self.expand(negated);
-            let list = self.times(loc, std::slice::from_ref(facets), &negation)?;
-            // Nothing of it is excluded.
-            if !self.evaluation && list.iter().any(|f| self.absorbs(f, facets)) {
+            let list = self.reduced_product(loc, std::slice::from_ref(facets), &negation)?;
+            // The other schema excludes nothing of these facets.
+            if !self.tracks_evaluation && list.iter().any(|f| self.subsumes(f, facets)) {
                 continue;
             }
             lists.push(list);
         }
-        // What leaves least goes first.
+        // The most restrictive negation comes first, so that intermediate products stay small.
         lists.sort_by_key(Vec::len);
         let mut lists = lists.into_iter();
         let Some(mut out) = lists.next() else { return Some(vec![facets.clone()]) };
         for list in lists {
-            out = self.times(loc, &out, &list)?;
+            out = self.reduced_product(loc, &out, &list)?;
         }
         Some(out)
     }
 
-    /// Every pair of alternatives together, without what says nothing new. `None`: there are too many (reported).
-    pub(super) fn times(
+    /// The conjunction of two lists of alternatives: all pairs, reduced, without subsumed ones.
+    /// `None`: too many (reported).
+    pub(super) fn reduced_product(
         &mut self,
         loc: LocId,
         a: &[Facets<'a>],
@@ -123,16 +140,16 @@ impl<'a> Normalizer<'a> {
         let mut out = Vec::new();
         for x in a {
             for y in b {
-                if !self.spend_on(x, y) {
+                if !self.spend_on_conjoin(x, y) {
                     return None;
                 }
                 let both = x.clone().conjoin(y);
                 if !both.types.is_none() {
-                    out.extend(self.reduced(both));
+                    out.extend(self.reduce(both));
                 }
             }
             if out.len() > MAX_ALTERNATIVES {
-                out = self.thinned(out);
+                out = self.without_subsumed(out);
                 if out.len() > MAX_ALTERNATIVES {
                     self.report(
                         loc,
@@ -143,68 +160,73 @@ impl<'a> Normalizer<'a> {
                 }
             }
         }
-        Some(self.thinned(out))
+        Some(self.without_subsumed(out))
     }
 
-    /// Alternatives without those that are contained in others. Two that only differ in whether a member is there become one.
-    pub(super) fn thinned(&mut self, mut list: Vec<Facets<'a>>) -> Vec<Facets<'a>> {
-        while list.len() > 1 && !self.evaluation && self.spend(list.len() * list.len() / 2) {
-            let mut numbers = HashMap::default();
-            let marks: Vec<u128> = list.iter().map(|facets| marks(facets, &mut numbers)).collect();
+    /// Removes alternatives that another one subsumes, and merges pairs that differ only in the
+    /// presence of a member.
+    pub(super) fn without_subsumed(&mut self, mut list: Vec<Facets<'a>>) -> Vec<Facets<'a>> {
+        while list.len() > 1 && !self.tracks_evaluation && self.spend(list.len() * list.len() / 2) {
+            let mut bits = HashMap::default();
+            let signatures: Vec<u128> =
+                list.iter().map(|facets| presence_signature(facets, &mut bits)).collect();
             let mut dropped = vec![false; list.len()];
             for i in 0..list.len() {
-                let absorbing = |j: usize| i != j && !dropped[j] && marks[j] & !marks[i] == 0;
+                let may_subsume =
+                    |j: usize| i != j && !dropped[j] && signatures[j] & !signatures[i] == 0;
                 dropped[i] =
-                    (0..list.len()).any(|j| absorbing(j) && self.absorbs(&list[j], &list[i]));
+                    (0..list.len()).any(|j| may_subsume(j) && self.subsumes(&list[j], &list[i]));
             }
-            let mut kept = dropped.into_iter().map(|dropped| !dropped);
-            list.retain(|_| kept.next() == Some(true));
-            if list.len() > MAX_MERGED || !self.merge(&mut list) {
+            let mut keep = dropped.into_iter().map(|dropped| !dropped);
+            list.retain(|_| keep.next() == Some(true));
+            if list.len() > MAX_MERGE_CANDIDATES || !self.merge_presence(&mut list) {
                 break;
             }
         }
         list
     }
 
-    /// Takes the presence of a member out of alternatives of which others are the same without it. False if there are none.
-    fn merge(&mut self, list: &mut Vec<Facets<'a>>) -> bool {
-        let counts = |f: &Facets<'a>| (f.object.required.len(), f.object.forbidden.len());
-        let others =
+    /// Merges pairs of alternatives of which one requires a member, the other forbids it, and the
+    /// rest is equal. Returns whether any pair was merged.
+    fn merge_presence(&mut self, list: &mut Vec<Facets<'a>>) -> bool {
+        let presence = |f: &Facets<'a>| (f.object.required.len(), f.object.forbidden.len());
+        let lengths =
             |f: &Facets<'a>| (f.object.parts.len(), f.object.names.len(), f.object.some.len());
         let mut merged = false;
         let mut i = 0;
         while i < list.len() {
-            let (required, forbidden) = counts(&list[i]);
+            let (required, forbidden) = presence(&list[i]);
             fuel::charge(1 + list.len() / 4);
             let other = (0..list.len()).find_map(|j| {
-                let objects = list[i].types.meets(Types::OBJECT) && list[j].types == Types::OBJECT;
-                let alike = others(&list[i]) == others(&list[j]);
+                let objects =
+                    list[i].types.meets(TypeSet::OBJECT) && list[j].types == TypeSet::OBJECT;
+                let alike = lengths(&list[i]) == lengths(&list[j]);
                 if !objects
                     || !alike
                     || forbidden == 0
-                    || counts(&list[j]) != (required + 1, forbidden - 1)
+                    || presence(&list[j]) != (required + 1, forbidden - 1)
                 {
                     return None;
                 }
                 let (with, without) = (&list[j].object.required, &list[i].object.forbidden);
-                let name = facets::shared(without, with)?;
-                // Where members are counted, what is not declared counts less.
+                let name = facets::first_common(without, with)?;
+                // Counts (`minProperties`) treat undeclared members differently.
                 let counted = list[i].object.min > 0 || list[i].object.max.is_some();
                 if counted && list[i].object.parts.iter().all(|part| part.property(name).is_none())
                 {
                     return None;
                 }
                 let name = *name;
-                if !self.spend_on(&list[i], &list[j]) {
+                if !self.spend_on_conjoin(&list[i], &list[j]) {
                     return None;
                 }
                 let (mut a, mut b) = (list[i].clone(), list[j].clone());
                 a.object.forbidden.retain(|other| *other != name);
                 b.object.required.retain(|other| *other != name);
-                let types = std::mem::replace(&mut a.types, Types::OBJECT);
-                let same =
-                    self.any_order(&b.object) && self.absorbs(&a, &b) && self.absorbs(&b, &a);
-                same.then_some((j, Facets { types, ..a }))
+                let types = std::mem::replace(&mut a.types, TypeSet::OBJECT);
+                let are_equal =
+                    self.order_is_free(&b.object) && self.subsumes(&a, &b) && self.subsumes(&b, &a);
+                are_equal.then_some((j, Facets { types, ..a }))
             });
             match other {
                 Some((j, both)) => {
@@ -219,36 +241,36 @@ impl<'a> Normalizer<'a> {
         merged
     }
 
-    /// As [`Normalizer::reduced`], of alternatives.
-    pub(super) fn all_reduced(&mut self, list: Alternatives<'a>) -> Alternatives<'a> {
-        if self.is_given_up(&list) {
+    /// As [`Normalizer::reduce`], for a list of alternatives.
+    pub(super) fn reduce_all(&mut self, list: Alternatives<'a>) -> Alternatives<'a> {
+        if self.is_limit_placeholder(&list) {
             return list;
         }
         let reduced: Vec<Facets<'a>> =
-            list.iter().filter_map(|facets| self.reduced(facets.clone())).collect();
-        Rc::new(self.thinned(reduced))
+            list.iter().filter_map(|facets| self.reduce(facets.clone())).collect();
+        Rc::new(self.without_subsumed(reduced))
     }
 
-    /// The same in fewer words; `None` if it is found that nothing satisfies it.
-    pub(super) fn reduced(&mut self, mut facets: Facets<'a>) -> Option<Facets<'a>> {
+    /// Simplifies facets; `None` if they are found to allow no value.
+    pub(super) fn reduce(&mut self, mut facets: Facets<'a>) -> Option<Facets<'a>> {
         if let Some(values) = &facets.values {
             if !facets.unenforced.is_empty() {
                 return Some(facets);
             }
-            let kept: Vec<&'a Json> =
+            let accepted: Vec<&'a Json> =
                 values.iter().copied().filter(|value| self.accepts(&facets, value)).collect();
-            if kept.is_empty() && !self.is_exhausted() {
+            if accepted.is_empty() && !self.is_exhausted() {
                 return None;
             }
-            let same = kept.len() == values.len();
-            let values = if same { values.clone() } else { Rc::new(kept) };
+            let all_accepted = accepted.len() == values.len();
+            let values = if all_accepted { values.clone() } else { Rc::new(accepted) };
             facets.values = Some(values.clone());
-            // They satisfy all the rest.
+            // The values that are left satisfy all other facets, so these can go.
             let reduced = Facets { types: facets.types, values: Some(values), ..Facets::any() };
-            return Some(if self.evaluation { facets } else { reduced });
+            return Some(if self.tracks_evaluation { facets } else { reduced });
         }
-        if facets.types == Types::OBJECT
-            && self.probing <= NESTED
+        if facets.types == TypeSet::OBJECT
+            && self.probe_depth <= MAX_NESTED_PROBES
             && !self.reduce_object(&mut facets.object)
         {
             return None;
@@ -256,111 +278,115 @@ impl<'a> Normalizer<'a> {
         Some(facets)
     }
 
-    /// False if it is found that no object satisfies them.
-    fn reduce_object(&mut self, facets: &mut Group<ObjectFacets<'a>>) -> bool {
-        let required = Among::new(&facets.required, facets.parts.len());
-        let is_tested =
-            |part: &Rc<ObjectPart<'a>>| tested(part).is_some_and(|(name, _)| required.has(&name));
-        if !facets.some.is_empty() || facets.parts.iter().any(is_tested) {
+    /// Simplifies the facets of an object; `false` if they are found to allow no object.
+    fn reduce_object(&mut self, facets: &mut SharedFacets<ObjectFacets<'a>>) -> bool {
+        let required = MembershipTest::new(&facets.required, facets.parts.len());
+        let is_negated = |part: &Rc<ObjectPart<'a>>| {
+            negated_property(part).is_some_and(|(name, _)| required.contains(&name))
+        };
+        if !facets.some.is_empty() || facets.parts.iter().any(is_negated) {
             return self.reduce_members(facets);
         }
-        facets::shared(&facets.required, &facets.forbidden).is_none()
+        facets::first_common(&facets.required, &facets.forbidden).is_none()
     }
 
+    /// Resolves negated properties and witnesses of an object; `false` if no object is left.
     fn reduce_members(&mut self, facets: &mut ObjectFacets<'a>) -> bool {
-        let mut at = 0;
-        while at < facets.parts.len() {
-            let Some((name, loc)) =
-                tested(&facets.parts[at]).filter(|(name, _)| facets.required.contains(name))
+        let mut i = 0;
+        while i < facets.parts.len() {
+            let Some((name, loc)) = negated_property(&facets.parts[i])
+                .filter(|(name, _)| facets.required.contains(name))
             else {
-                at += 1;
+                i += 1;
                 continue;
             };
-            let part = facets.parts.remove(at);
-            let mut locs = self.member(facets, name);
+            let part = facets.parts.remove(i);
+            let mut locs = self.member_schemas(facets, name);
             if locs.contains(&loc.negated()) {
                 return false;
             }
             if !locs.is_empty() && !locs.contains(&loc) {
                 locs.push(loc);
-                if self.contradict(&locs) {
+                if self.is_contradictory(&locs) {
                     return false;
                 }
                 locs.pop();
                 locs.push(loc.negated());
-                if !self.contradict(&locs) {
-                    facets.parts.insert(at, part);
-                    at += 1;
+                if !self.is_contradictory(&locs) {
+                    facets.parts.insert(i, part);
+                    i += 1;
                 }
             } else if locs.is_empty() {
-                facets.parts.insert(at, part);
-                at += 1;
+                facets.parts.insert(i, part);
+                i += 1;
             }
         }
-        let mut at = 0;
-        while at < facets.some.len() {
-            let some = facets.some[at].clone();
-            let Some(names) = self.names_left(facets, &some) else {
-                at += 1;
+        let mut i = 0;
+        while i < facets.some.len() {
+            let witness = facets.some[i].clone();
+            let Some(names) = self.possible_names(facets, &witness) else {
+                i += 1;
                 continue;
             };
             match names[..] {
                 [] => return false,
                 [name] => {
-                    facets.some.remove(at);
+                    facets.some.remove(i);
                     if !facets.required.contains(&name) {
                         facets.required.push(name);
                     }
-                    if !self.doc.is_any(some.schema) {
-                        facets.parts.push(Rc::new(ObjectPart::new(vec![(name, some.schema)])));
+                    if !self.doc.is_always_true(witness.schema) {
+                        facets.parts.push(Rc::new(ObjectPart::new(vec![(name, witness.schema)])));
                     }
                 }
-                _ if self.doc.is_any(some.schema)
+                _ if self.doc.is_always_true(witness.schema)
                     && names.iter().any(|name| facets.required.contains(name)) =>
                 {
-                    facets.some.remove(at);
+                    facets.some.remove(i);
                 }
-                _ => at += 1,
+                _ => i += 1,
             }
         }
-        facets::shared(&facets.required, &facets.forbidden).is_none()
+        facets::first_common(&facets.required, &facets.forbidden).is_none()
     }
 
-    /// Names of the members that a member looked for may be, where all names are known.
-    fn names_left(
+    /// The possible names of a witness, if all names of members are known.
+    fn possible_names(
         &mut self,
         facets: &ObjectFacets<'a>,
-        some: &SomeMember<'a>,
+        witness: &Witness<'a>,
     ) -> Option<Vec<&'a str>> {
-        if some.matching.is_some() || !some.not_matching.is_empty() {
+        if witness.matching.is_some() || !witness.not_matching.is_empty() {
             return None;
         }
         let mut closed = None;
         for part in &facets.parts {
-            let none = part.additional.is_some_and(|loc| self.doc.is_any(loc.negated()));
-            if none && part.patterns.is_empty() {
+            let no_additional =
+                part.additional.is_some_and(|loc| self.doc.is_always_true(loc.negated()));
+            if no_additional && part.patterns.is_empty() {
                 closed = Some(part.clone());
             }
         }
         let mut names: Vec<&'a str> = closed?.properties.iter().map(|(name, _)| *name).collect();
         names.retain(|name| {
-            !some.not_named.contains(name) && !self.member(facets, name).contains(&LocId::FALSE)
+            !witness.not_named.contains(name)
+                && !self.member_schemas(facets, name).contains(&LocId::FALSE)
         });
         Some(names)
     }
 
     /// Whether certainly no value satisfies all of the locations.
-    fn contradict(&mut self, locs: &[LocId]) -> bool {
-        let conj = self.conj(locs);
-        if let Some(&known) = self.contradictions.get(&conj[..]) {
-            return known;
+    fn is_contradictory(&mut self, locs: &[LocId]) -> bool {
+        let conj = self.conjunction(locs);
+        if let Some(&empty) = self.contradictions.get(&conj[..]) {
+            return empty;
         }
-        if !self.spend(LOOK) {
+        if !self.spend(FUEL_PER_PROBE) {
             return false;
         }
         let (empty, unknown) = self.probe(|norm| {
             let alternatives = norm.alternatives(&conj);
-            alternatives.iter().all(|f| norm.is_empty(f, DEPTH))
+            alternatives.iter().all(|f| norm.is_empty(f, PROBE_DEPTH))
         });
         if !unknown {
             self.contradictions.insert(conj, empty);
@@ -368,8 +394,8 @@ impl<'a> Normalizer<'a> {
         empty && !unknown
     }
 
-    /// Whether every value of the second is certainly one of the first, in any spelling it has there.
-    fn absorbs(&self, whole: &Facets<'a>, part: &Facets<'a>) -> bool {
+    /// Whether `whole` certainly allows every value of `part`, in every spelling that it has there.
+    fn subsumes(&self, whole: &Facets<'a>, part: &Facets<'a>) -> bool {
         if !part.types.minus(whole.types).is_none() {
             return false;
         }
@@ -379,30 +405,31 @@ impl<'a> Normalizer<'a> {
             (Some(a), Some(b)) => {
                 Rc::ptr_eq(a, b) || b.iter().all(|v| a.iter().any(|w| std::ptr::eq(*v, *w)))
             }
-            // Listed values have spellings of their own.
+            // Listed values have other spellings than values of a type.
             _ => false,
         };
         listed
             && whole.unenforced.iter().all(|item| part.unenforced.contains(item))
-            && (!types.meets(Types::NUMBER)
-                || whole.number.is_same(&part.number)
-                || absorbs_numbers(&whole.number, &part.number))
-            && (!types.meets(Types::STRING)
-                || whole.string.is_same(&part.string)
-                || absorbs_texts(&whole.string, &part.string))
-            && (!types.meets(Types::ARRAY) || {
+            && (!types.meets(TypeSet::NUMBER)
+                || whole.number.is_shared_with(&part.number)
+                || subsumes_numbers(&whole.number, &part.number))
+            && (!types.meets(TypeSet::STRING)
+                || whole.string.is_shared_with(&part.string)
+                || subsumes_strings(&whole.string, &part.string))
+            && (!types.meets(TypeSet::ARRAY) || {
                 let (a, b) = (&whole.array, &part.array);
                 a.parts.iter().all(|part| b.parts.contains(part))
                     && a.min <= b.min
-                    && facets::least(a.max, b.max) == b.max
+                    && facets::min_bound(a.max, b.max) == b.max
                     && a.contains.iter().all(|contains| b.contains.contains(contains))
                     && (a.unique.is_none() || b.unique.is_some())
             })
-            && (!types.meets(Types::OBJECT) || self.absorbs_objects(&whole.object, &part.object))
+            && (!types.meets(TypeSet::OBJECT) || self.subsumes_objects(&whole.object, &part.object))
     }
 
-    fn absorbs_objects(&self, a: &ObjectFacets<'a>, b: &ObjectFacets<'a>) -> bool {
-        let said = |part: &Rc<ObjectPart<'a>>| {
+    /// As [`Normalizer::subsumes`], for objects.
+    fn subsumes_objects(&self, a: &ObjectFacets<'a>, b: &ObjectFacets<'a>) -> bool {
+        let implied = |part: &Rc<ObjectPart<'a>>| {
             let simple = part.patterns.is_empty() && part.additional.is_none();
             let everywhere = |(name, loc)| {
                 fuel::charge(1 + b.parts.len() / 8);
@@ -412,31 +439,31 @@ impl<'a> Normalizer<'a> {
             b.parts.iter().any(|other| Rc::ptr_eq(other, part))
                 || simple && part.properties.iter().all(|&(name, loc)| everywhere((name, loc)))
         };
-        let alike = || {
+        let declared_alike = || {
             let parts = a.parts.len() == b.parts.len()
                 && a.parts.iter().zip(&b.parts).all(|(a, b)| Rc::ptr_eq(a, b));
             parts && a.required == b.required
         };
         a.min <= b.min
-            && facets::least(a.max, b.max) == b.max
-            && facets::contained(&a.required, &b.required)
-            && facets::contained(&a.forbidden, &b.forbidden)
+            && facets::min_bound(a.max, b.max) == b.max
+            && facets::is_subset(&a.required, &b.required)
+            && facets::is_subset(&a.forbidden, &b.forbidden)
             && a.names.iter().all(|loc| b.names.contains(loc))
             && a.some.iter().all(|some| b.some.iter().any(|other| Rc::ptr_eq(some, other)))
-            && a.parts.iter().all(said)
-            && (self.any_order(b) || alike())
+            && a.parts.iter().all(implied)
+            && (self.order_is_free(b) || declared_alike())
     }
 
-    /// Whether members come in any order, however they are declared.
-    fn any_order(&self, facets: &ObjectFacets<'a>) -> bool {
+    /// Whether the order of members does not depend on their declaration.
+    fn order_is_free(&self, facets: &ObjectFacets<'a>) -> bool {
         let all: usize = facets.parts.iter().map(|part| part.properties.len()).sum();
         let all = all + facets.required.len();
         self.options.order != MemberOrder::Fixed && all <= Members::MOST && facets.some.is_empty()
     }
 }
 
-/// The property that a part is about, if it is about one and has come from a negation.
-fn tested<'a>(part: &ObjectPart<'a>) -> Option<(&'a str, LocId)> {
+/// The property of a part that comes from the negation of a property.
+fn negated_property<'a>(part: &ObjectPart<'a>) -> Option<(&'a str, LocId)> {
     match part.properties[..] {
         [(name, loc)]
             if loc.is_negated() && part.patterns.is_empty() && part.additional.is_none() =>
@@ -447,10 +474,11 @@ fn tested<'a>(part: &ObjectPart<'a>) -> Option<(&'a str, LocId)> {
     }
 }
 
-fn absorbs_numbers(a: &NumberFacets, b: &NumberFacets) -> bool {
-    let bounds = !a.low.as_ref().is_some_and(|bound| b.is_raised_by(bound))
-        && !a.high.as_ref().is_some_and(|bound| b.is_lowered_by(bound));
-    // Which spellings there are depends on whether there are any.
+/// As [`Normalizer::subsumes`], for numbers.
+fn subsumes_numbers(a: &NumberFacets, b: &NumberFacets) -> bool {
+    let bounds = !a.low.as_ref().is_some_and(|bound| b.is_tightened_from_below_by(bound))
+        && !a.high.as_ref().is_some_and(|bound| b.is_tightened_from_above_by(bound));
+    // Spellings of numbers depend on whether there are any of these.
     let alike = |a: &[_], b: &[_]| a.is_empty() == b.is_empty();
     bounds
         && alike(&a.multiples, &b.multiples)
@@ -464,18 +492,19 @@ fn absorbs_numbers(a: &NumberFacets, b: &NumberFacets) -> bool {
         && a.excluded.iter().all(|value| b.excluded.contains(value))
 }
 
-fn absorbs_texts(a: &StringFacets<'_>, b: &StringFacets<'_>) -> bool {
-    let known = |pattern: &PatternUse<'_>| b.patterns.contains(pattern);
+/// As [`Normalizer::subsumes`], for strings.
+fn subsumes_strings(a: &StringFacets<'_>, b: &StringFacets<'_>) -> bool {
+    let has = |pattern: &PatternUse<'_>| b.patterns.contains(pattern);
     a.min <= b.min
-        && facets::least(a.max, b.max) == b.max
-        && a.patterns.iter().all(known)
+        && facets::min_bound(a.max, b.max) == b.max
+        && a.patterns.iter().all(has)
         && a.excluded.iter().all(|text| b.excluded.contains(text))
 }
 
-/// What facets say of objects, as bits: those that absorb others have no bit that these have not. Names have their bits in the order in
-/// which they are met.
-fn marks<'a>(facets: &Facets<'a>, numbers: &mut HashMap<(&'a str, bool), u32>) -> u128 {
-    if !facets.types.meets(Types::OBJECT) {
+/// A signature of the required and forbidden members of facets. If `a` subsumes `b`, the bits of
+/// `a` are a subset of those of `b`. Names get bits in the order in which they are met.
+fn presence_signature<'a>(facets: &Facets<'a>, bits: &mut HashMap<(&'a str, bool), u32>) -> u128 {
+    if !facets.types.meets(TypeSet::OBJECT) {
         return u128::MAX;
     }
     let ObjectFacets { required, forbidden, .. } = &*facets.object;
@@ -484,7 +513,7 @@ fn marks<'a>(facets: &Facets<'a>, numbers: &mut HashMap<(&'a str, bool), u32>) -
         .map(|&name| (name, true))
         .chain(forbidden.iter().map(|&name| (name, false)));
     names.fold(0, |all, name| {
-        let next = numbers.len() as u32;
-        all | 1 << (*numbers.entry(name).or_insert(next) % u128::BITS)
+        let next = bits.len() as u32;
+        all | 1 << (*bits.entry(name).or_insert(next) % u128::BITS)
     })
 }

@@ -1,4 +1,4 @@
-//! Keyword by keyword: what is accepted, what is not, and where refusals point.
+//! Tests of the keywords: texts that a schema accepts and rejects.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use super::*;
 use crate::compile::Compiled;
 use crate::matcher::Recognizer;
 
-mod members;
 mod parameters;
 mod refusals;
 mod spelling;
 mod strings;
 mod unique;
 mod vocabulary;
+mod witnesses;
 
 fn options(whitespace: Whitespace) -> SchemaOptions {
     SchemaOptions { whitespace, ..SchemaOptions::default() }
@@ -43,7 +43,7 @@ fn check_with(schema: &str, options: &SchemaOptions, valid: &[&str], invalid: &[
     }
 }
 
-/// Numbers in every spelling.
+/// Options that allow every spelling of numbers.
 fn any_spelling() -> SchemaOptions {
     let (integers, exponents) = (Integers::ZeroFraction, Exponents::Allowed);
     SchemaOptions { integers, exponents, ..SchemaOptions::default() }
@@ -60,7 +60,7 @@ fn check_any(schema: &str, valid: &[&str], invalid: &[&str]) {
 }
 
 #[test]
-fn any_value_is_json_and_nothing_else() {
+fn unconstrained_schemas_accept_exactly_json() {
     for schema in [
         "true",
         "{}",
@@ -101,7 +101,7 @@ fn any_value_is_json_and_nothing_else() {
 }
 
 #[test]
-fn types() {
+fn type_keyword() {
     check_any(r#"{"type":"null"}"#, &["null"], &["1", "\"null\""]);
     check_any(r#"{"type":"boolean"}"#, &["true", "false"], &["null", "1"]);
     check_any(
@@ -121,7 +121,7 @@ fn types() {
 }
 
 #[test]
-fn properties_come_once() {
+fn declared_members_appear_at_most_once() {
     let schema = r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"},"c":{},"v":{},"w":{}},"required":["b"],"additionalProperties":false}"#;
     check(
         schema,
@@ -147,7 +147,7 @@ fn properties_come_once() {
 }
 
 #[test]
-fn members_come_in_any_order_and_many_as_declared_or_required_first() {
+fn small_objects_take_any_order_and_large_ones_two() {
     let schema = r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"},"c":{},"v":{},"w":{}},"required":["b"]}"#;
     let twice = &[
         "{}",
@@ -215,7 +215,7 @@ fn keywords_constrain_their_own_type_only() {
 }
 
 #[test]
-fn additional_members() {
+fn additional_properties_exclude_declared_names() {
     let schema = r#"{"type":"object","properties":{"a":{"type":"integer"},"ab":{"type":"null"}},"additionalProperties":{"type":"boolean"}}"#;
     check(
         schema,
@@ -238,7 +238,7 @@ fn additional_members() {
             r#"{"ab":true}"#,
         ],
     );
-    // Names with characters that need escapes, and beyond ASCII.
+    // Names that need escapes, and names beyond ASCII.
     check(
         r#"{"type":"object","properties":{"\"q":{"type":"null"},"é":{"type":"null"},"n\n":{"type":"null"}}}"#,
         &[
@@ -268,7 +268,7 @@ fn additional_members() {
 }
 
 #[test]
-fn pattern_properties_and_names() {
+fn pattern_properties_and_property_names() {
     let schema = r#"{"type":"object","properties":{"xa":{"minimum":5}},"patternProperties":{"^x":{"type":"integer"},"y$":{"maximum":3}},"additionalProperties":false}"#;
     check(
         schema,
@@ -295,7 +295,7 @@ fn pattern_properties_and_names() {
 }
 
 #[test]
-fn member_counts() {
+fn min_and_max_properties() {
     check(r#"{"type":"object","minProperties":1}"#, &[r#"{"a":1}"#, r#"{"a":1,"b":1}"#], &["{}"]);
     check(r#"{"type":"object","maxProperties":1}"#, &["{}", r#"{"a":1}"#], &[r#"{"a":1,"b":1}"#]);
     let schema = r#"{"type":"object","properties":{"a":{},"b":{},"c":{}},"additionalProperties":false,"minProperties":2,"maxProperties":2}"#;
@@ -312,7 +312,7 @@ fn member_counts() {
 }
 
 #[test]
-fn enumerations() {
+fn enum_and_const() {
     check_any(
         r#"{"enum":["on","only","\"q\"",1,2.50,null,true,[1,"x"],{"k":[]}]}"#,
         &[
@@ -347,7 +347,7 @@ fn enumerations() {
 }
 
 #[test]
-fn arrays() {
+fn items_prefix_items_and_lengths() {
     check(
         r#"{"type":"array","items":{"type":"integer"}}"#,
         &["[]", "[1]", "[ 1 ,2 ]"],
@@ -467,7 +467,7 @@ fn references() {
 }
 
 #[test]
-fn combinators() {
+fn all_of_any_of_and_one_of() {
     check(
         r#"{"anyOf":[{"type":"string"},{"type":"integer","minimum":3}]}"#,
         &["\"\"", "3"],
@@ -552,7 +552,7 @@ fn negation() {
 }
 
 #[test]
-fn dependencies() {
+fn dependent_required_and_dependencies() {
     check(
         r#"{"type":"object","properties":{"a":{},"b":{}},"additionalProperties":false,"dependentRequired":{"a":["b"]}}"#,
         &["{}", r#"{"b":1}"#, r#"{"a":1,"b":1}"#],
@@ -621,7 +621,7 @@ fn policies_relax_and_report() {
     };
     assert_eq!(sorted(&lowered(Policy::Strict).unwrap_err().0), pointers);
     for policy in [Policy::Validate, Policy::BestEffort] {
-        let Lowered { grammar, relaxed } = lowered(policy).unwrap();
+        let LoweredSchema { grammar, relaxed } = lowered(policy).unwrap();
         assert_eq!(sorted(&relaxed), pointers);
         let mut recognizer = Recognizer::new(Arc::new(Compiled::new(&grammar, &limits).unwrap()));
         assert!(accepts(&mut recognizer, r#"{"a":[1,1],"b":"x"}"#));
@@ -638,7 +638,7 @@ fn policies_relax_and_report() {
 }
 
 #[test]
-fn references_lead_into_the_registry() {
+fn references_resolve_in_the_registry() {
     let limits = Limits::default();
     let parse = |text: &str| Json::parse(text, &limits).unwrap();
     let mut registry = Registry::new();
@@ -664,7 +664,7 @@ fn references_lead_into_the_registry() {
 }
 
 #[test]
-fn unsatisfiable_optional_members_are_left_out() {
+fn unsatisfiable_optional_members_are_omitted() {
     check(
         r#"{"type":"object","properties":{"a":false,"b":{"type":"string","minLength":3,"maxLength":2},"c":{"enum":["x"],"minLength":2},"d":{"allOf":[{"type":"null"},{"type":"string"}]}},"additionalProperties":{"type":"null"}}"#,
         &["{}", r#"{"e":null}"#],
@@ -673,7 +673,7 @@ fn unsatisfiable_optional_members_are_left_out() {
 }
 
 #[test]
-fn large_schemas_are_linear() {
+fn large_objects_and_enums_are_lowered() {
     let members: Vec<String> =
         (0..400).map(|i| format!("\"property_{i}\":{{\"type\":\"string\"}}")).collect();
     let schema = format!("{{\"type\":\"object\",\"properties\":{{{}}}}}", members.join(","));
@@ -709,8 +709,9 @@ fn embeds_into_a_grammar_under_construction() {
 }
 
 #[test]
-fn rules_of_alternatives_that_are_multiplied_are_made_one() {
-    // Which of them an object is said to be makes five rules of each place that none of them can tell apart.
+fn equal_rules_of_multiplied_alternatives_are_merged() {
+    // Each combination of negated branches makes a rule of its own for every position, although no
+    // text tells five of them apart.
     let text = r##"{"oneOf":[
         {"$ref":"#/$defs/leaf"},{"$ref":"#/$defs/not"},{"$ref":"#/$defs/all"},{"$ref":"#/$defs/any"},{"$ref":"#/$defs/none"}],
       "$defs":{

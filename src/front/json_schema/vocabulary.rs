@@ -1,28 +1,35 @@
-//! Vocabularies: which keywords a metaschema that is at hand gives a meaning. The keywords of others are annotations.
+//! Vocabularies (`$vocabulary`): the keywords that a custom metaschema enables. All other keywords
+//! are annotations. Read step of the pipeline, see the [module](super).
+//!
+//! The metaschema must be in the registry; without it, a schema has the standard vocabularies.
 
-use super::Dialect as Draft;
-use super::doc::{Doc, LocId};
-use super::normalize::Normalizer;
-use crate::spec::json::Json;
+use super::{Dialect, Registry};
+use crate::spec::json::{Json, Object};
 
-/// A set of vocabularies, as far as they have keywords that assert something.
+/// A set of vocabularies, of those whose keywords constrain values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Vocabularies(u8);
 
+/// In-place and child applicators, except `unevaluated...`.
 const APPLICATOR: u8 = 1;
+/// `unevaluatedItems` and `unevaluatedProperties`.
 const UNEVALUATED: u8 = 2;
+/// Assertions.
 const VALIDATION: u8 = 4;
+/// `format`, enforced as the options say.
 const FORMAT: u8 = 8;
+/// `format`, always enforced.
 const ASSERTION: u8 = 16;
 
 impl Vocabularies {
-    /// Those of a dialect of JSON Schema itself.
+    /// The vocabularies of the standard dialects.
     pub(super) const STANDARD: Vocabularies =
         Vocabularies(APPLICATOR | UNEVALUATED | VALIDATION | FORMAT);
 
-    /// Whether a keyword has its meaning.
-    pub(super) fn have(self, keyword: &str) -> bool {
-        let of = match keyword {
+    /// Whether a vocabulary of the set defines the keyword. Keywords of no vocabulary count as
+    /// defined.
+    pub(super) fn include(self, keyword: &str) -> bool {
+        let defined_by = match keyword {
             "prefixItems"
             | "items"
             | "additionalItems"
@@ -45,20 +52,20 @@ impl Vocabularies {
             "format" => FORMAT | ASSERTION,
             _ => return true,
         };
-        self.0 & of != 0
+        self.0 & defined_by != 0
     }
 
-    /// Whether formats are asserted whatever the options say, and unknown ones refused.
+    /// Whether formats are asserted whatever the options say, and unknown formats are refused.
     pub(super) fn assert_formats(self) -> bool {
         self.0 & ASSERTION != 0
     }
 }
 
-/// What a vocabulary of JSON Schema's has; `None` for one that is not known.
-fn known(uri: &str) -> Option<u8> {
-    let (draft, name) =
+/// The bits of a standard vocabulary; `None` for an unknown one.
+fn standard_vocabulary(uri: &str) -> Option<u8> {
+    let (dialect, name) =
         uri.strip_prefix("https://json-schema.org/draft/")?.split_once("/vocab/")?;
-    Some(match (draft, name) {
+    Some(match (dialect, name) {
         ("2019-09" | "2020-12", "core" | "meta-data" | "content") => 0,
         ("2019-09", "applicator") => APPLICATOR | UNEVALUATED,
         ("2020-12", "applicator") => APPLICATOR,
@@ -70,44 +77,39 @@ fn known(uri: &str) -> Option<u8> {
     })
 }
 
-impl<'a> Doc<'a> {
-    /// What the metaschema that a schema names says, if it is at hand and says something.
-    fn declared(&self, uri: &Json) -> Option<&'a Json> {
-        let uri = uri.as_str()?;
-        let (_, metaschema) = self.remotes.get(uri.strip_suffix('#').unwrap_or(uri))?;
-        metaschema.get("$vocabulary")
-    }
+/// The `$vocabulary` of the metaschema with this URI, if the registry has it.
+fn declared_vocabularies<'r>(registry: &'r Registry, uri: &Json) -> Option<&'r Object> {
+    let uri = uri.as_str()?;
+    let (_, metaschema) = registry.get(uri.strip_suffix('#').unwrap_or(uri))?;
+    metaschema.get("$vocabulary")?.as_object()
+}
 
-    /// The vocabularies of a resource of this dialect.
-    pub(super) fn vocabularies_of(
-        &self,
-        json: &Json,
-        draft: Draft,
-        inherited: Vocabularies,
-    ) -> Vocabularies {
-        let Some(uri) = json.get("$schema") else { return inherited };
-        match self.declared(uri).and_then(Json::as_object) {
-            Some(declared) if draft >= Draft::Draft201909 => Vocabularies(
-                declared.iter().filter_map(|(uri, _)| known(uri)).fold(0, |all, one| all | one),
-            ),
-            _ => Vocabularies::STANDARD,
-        }
+/// The vocabularies of a schema resource of this dialect; `inherited` if it has no `$schema`.
+pub(super) fn vocabularies_of(
+    registry: &Registry,
+    json: &Json,
+    dialect: Dialect,
+    inherited: Vocabularies,
+) -> Vocabularies {
+    let Some(uri) = json.get("$schema") else { return inherited };
+    match declared_vocabularies(registry, uri) {
+        Some(declared) if dialect >= Dialect::Draft201909 => Vocabularies(
+            declared
+                .iter()
+                .filter_map(|(uri, _)| standard_vocabulary(uri))
+                .fold(0, |all, one| all | one),
+        ),
+        _ => Vocabularies::STANDARD,
     }
 }
 
-impl Normalizer<'_> {
-    /// Refuses what a metaschema requires and nobody here knows.
-    pub(super) fn dialect(&mut self, loc: LocId, uri: &Json) {
-        let declared = self.doc.declared(uri).and_then(Json::as_object);
-        let required = declared.into_iter().flat_map(|declared| declared.iter());
-        let unknown: Vec<&str> = required
-            .filter(|(uri, value)| **value == Json::Bool(true) && known(uri).is_none())
-            .map(|(u, _)| u)
-            .collect();
-        for vocabulary in unknown {
-            let what =
-                format!("the metaschema requires the vocabulary {vocabulary}, which is not known");
-            self.unsupported(loc, "$schema", what);
-        }
-    }
+/// The unknown vocabularies that the metaschema with this URI requires.
+pub(super) fn unknown_required_vocabularies<'r>(
+    registry: &'r Registry,
+    uri: &Json,
+) -> impl Iterator<Item = &'r str> {
+    let declared = declared_vocabularies(registry, uri).into_iter().flat_map(Object::iter);
+    declared
+        .filter(|(uri, value)| **value == Json::Bool(true) && standard_vocabulary(uri).is_none())
+        .map(|(uri, _)| uri)
 }

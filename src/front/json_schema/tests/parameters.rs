@@ -1,4 +1,5 @@
-//! Members that do not stand in braces, and values that are not JSON.
+//! Tests of objects written as parameters (without braces), and of values in other syntaxes than
+//! JSON.
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ fn json(text: &str) -> Json {
     Json::parse(text, &Limits::default()).unwrap()
 }
 
-/// `<NAME>VALUE;` for each member.
+/// A recognizer of members written as `<NAME>VALUE;`, and the kinds of their values.
 fn tagged(schema: &str) -> (Recognizer, Vec<(String, Kinds)>, Kinds) {
     let mut builder = GrammarBuilder::new();
     let style = Parameters {
@@ -68,10 +69,10 @@ fn raw_strings_and_other_values() {
         "l": {"type": "string", "minLength": 2, "maxLength": 3}}}"#;
     let (mut recognizer, kinds, others) = tagged(schema);
     assert_eq!(others, Kinds::default());
-    let of = |name: &str| kinds.iter().find(|(n, _)| n == name).unwrap().1;
-    assert_eq!(of("s"), Kinds::STRING);
-    assert_eq!(of("n"), Kinds::STRING.with(Kinds::NUMBER).with(Kinds::NULL));
-    assert_eq!(of("e"), Kinds::STRING.with(Kinds::NUMBER));
+    let kinds_of = |name: &str| kinds.iter().find(|(n, _)| n == name).unwrap().1;
+    assert_eq!(kinds_of("s"), Kinds::STRING);
+    assert_eq!(kinds_of("n"), Kinds::STRING.with(Kinds::NUMBER).with(Kinds::NULL));
+    assert_eq!(kinds_of("e"), Kinds::STRING.with(Kinds::NUMBER));
     for good in [
         "<s>;",
         "<s>5;",
@@ -83,7 +84,7 @@ fn raw_strings_and_other_values() {
     ] {
         assert!(takes(&mut recognizer, good), "{good}");
     }
-    // A fraction is no integer, and no string either: it would be read as a number.
+    // A fraction is not an integer. It is not a string either, as it would be read as a number.
     for bad in [
         "",
         "<n>5;",
@@ -97,7 +98,7 @@ fn raw_strings_and_other_values() {
     ] {
         assert!(!takes(&mut recognizer, bad), "{bad}");
     }
-    // With a space on either side of it, the text is what stands between.
+    // With a space on either side, the text is what is between the spaces.
     for (text, taken) in [
         ("<s>a;<l> ab ;", true),
         ("<s>a;<l> a;", false),
@@ -109,7 +110,7 @@ fn raw_strings_and_other_values() {
 }
 
 #[test]
-fn alternatives_agree_on_how_names_are_read() {
+fn kinds_of_a_name_are_those_of_all_alternatives() {
     let schema = r#"{"oneOf": [
         {"type": "object", "properties": {"a": {"type": "string"}, "k": {"const": 1}}, "required": ["a", "k"],
          "additionalProperties": false},
@@ -117,12 +118,12 @@ fn alternatives_agree_on_how_names_are_read() {
     let (mut recognizer, kinds, _) = tagged(schema);
     assert_eq!(kinds[0], ("a".to_owned(), Kinds::STRING.with(Kinds::NUMBER)));
     assert!(takes(&mut recognizer, "<a>x;<k>1;") && takes(&mut recognizer, "<a>5;"));
-    // The text `5` in the first alternative would be read as a number.
+    // In the first alternative, the text `5` would be read as a number.
     assert!(!takes(&mut recognizer, "<a>5;<k>1;") && !takes(&mut recognizer, "<a>x;"));
 }
 
 #[test]
-fn other_names_stand_bare() {
+fn additional_names_are_written_bare() {
     let schema = r#"{"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": {"type": "string"},
         "patternProperties": {"^n_": {"type": "number"}}}"#;
     let (mut recognizer, _, others) = tagged(schema);
@@ -139,7 +140,7 @@ fn other_names_stand_bare() {
 }
 
 #[test]
-fn other_syntaxes() {
+fn python_and_delimited_syntax() {
     let schema = json(
         r#"{"type": "object", "properties": {"s": {"type": "string"}, "e": {"enum": ["it's", null, true]},
             "p": {"type": "string", "pattern": "^[a-c]+$"}}, "required": ["s"], "additionalProperties": false}"#,

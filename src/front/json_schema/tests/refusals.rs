@@ -1,4 +1,4 @@
-//! What is refused, and where the error points.
+//! Tests of refused schemas, and of the pointers of their errors.
 
 use super::*;
 
@@ -18,13 +18,13 @@ fn refused(schema: &str, kind: &str, pointers: &[&str]) {
     found.sort_unstable();
     assert_eq!(found, pointers, "{schema}: {errors:?}");
     for error in &errors {
-        let is = match error.reason {
+        let found_kind = match error.reason {
             SchemaErrorReason::Malformed(_) => "malformed",
             SchemaErrorReason::Unsupported(_) => "unsupported",
             SchemaErrorReason::Unsatisfiable(_) => "unsatisfiable",
             SchemaErrorReason::Limit(_) => "limit",
         };
-        assert_eq!(is, kind, "{schema}: {error:?}");
+        assert_eq!(found_kind, kind, "{schema}: {error:?}");
     }
 }
 
@@ -58,7 +58,7 @@ fn unsupported_keywords() {
 }
 
 #[test]
-fn keywords_that_cannot_matter_are_no_refusal() {
+fn keywords_without_effect_are_accepted() {
     check(
         r#"{"type":"string","uniqueItems":true,"unevaluatedProperties":false}"#,
         &["\"a\""],
@@ -150,7 +150,7 @@ fn limits_are_errors() {
 
 #[test]
 fn deep_applicators_do_not_exhaust_the_stack() {
-    // The smallest stack a host's thread is likely to have.
+    // The smallest stack that a thread of a host is likely to have.
     let run = || {
         let limits = Limits::default();
         for (open, close) in [
@@ -168,7 +168,7 @@ fn deep_applicators_do_not_exhaust_the_stack() {
                     format!("{}{{\"type\":\"string\"}}{}", open.repeat(depth), close.repeat(depth));
                 let json =
                     Json::parse(&text, &Limits { depth: 1_000, ..Limits::default() }).unwrap();
-                // Refused or not: it comes back.
+                // Accepted or refused: lowering returns.
                 let _ = lower(&json, &SchemaOptions::default(), &limits);
                 let references: Vec<String> = (0..depth)
                     .map(|i| {
@@ -192,7 +192,7 @@ fn deep_applicators_do_not_exhaust_the_stack() {
 }
 
 #[test]
-fn large_combinations_are_refused_soon() {
+fn large_combinations_reach_a_limit_quickly() {
     let list =
         |n: usize, item: &dyn Fn(usize) -> String| (0..n).map(item).collect::<Vec<_>>().join(",");
     let either =

@@ -1,9 +1,9 @@
-//! How values may be spelt.
+//! Tests of the spellings of values: escapes, numbers, characters outside ASCII.
 
 use super::*;
 
-/// A text spelt with a choice of escapes for each character, drawn from numbers.
-fn spelt(text: &str, mut draw: impl FnMut(u32) -> u32) -> String {
+/// A JSON string of a text, with an escape of each character chosen by `draw`.
+fn spell_with(text: &str, mut draw: impl FnMut(u32) -> u32) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         let short = crate::spec::json::short_escape(c).or((c == '/').then_some("\\/"));
@@ -27,7 +27,8 @@ fn spelt(text: &str, mut draw: impl FnMut(u32) -> u32) -> String {
     out
 }
 
-/// Wherever text is constrained: a schema with `TEXT` for a place where a JSON string of the text stands, an instance likewise.
+/// All positions of constrained text: a schema and an instance, in which `TEXT` stands for a JSON
+/// string.
 const PLACES: [(&str, &str); 9] = [
     (r#"{"const":TEXT}"#, "TEXT"),
     (r#"{"enum":["a",TEXT,"ab/",1,"é"]}"#, "TEXT"),
@@ -50,7 +51,7 @@ const PLACES: [(&str, &str); 9] = [
 ];
 
 #[test]
-fn every_escape_of_every_character() {
+fn constrained_text_accepts_every_escape() {
     let any = SchemaOptions { escapes: Escapes::Any, ..SchemaOptions::default() };
     let mut seed = 1u32;
     let mut draw = move |n: u32| {
@@ -63,7 +64,7 @@ fn every_escape_of_every_character() {
             let mut recognizer = recognizer_with(&schema, &any);
             for round in 0..30 {
                 let text = instance
-                    .replace("TEXT", &spelt(text, |n| if round == 0 { 0 } else { draw(n) }));
+                    .replace("TEXT", &spell_with(text, |n| if round == 0 { 0 } else { draw(n) }));
                 assert!(accepts(&mut recognizer, &text), "{schema} should accept {text}");
                 for other in
                     [text.replace("u00", "u01"), text.replace("\\/", "\\."), text.replace('d', "z")]
@@ -89,7 +90,7 @@ fn every_escape_of_every_character() {
 }
 
 #[test]
-fn escaped_names_are_the_names() {
+fn escaped_spellings_denote_the_same_name() {
     let any = SchemaOptions { escapes: Escapes::Any, ..SchemaOptions::default() };
     let schema = r#"{"type":"object","properties":{"ab":{"type":"null"},"c/":{"type":"null"}},"additionalProperties":{"type":"integer"}}"#;
     for options in [SchemaOptions::default(), any] {
@@ -124,7 +125,7 @@ fn escaped_names_are_the_names() {
 }
 
 #[test]
-fn characters_of_constants_are_spelt_one_by_one() {
+fn characters_of_constants_are_spelled_independently() {
     check(
         r#"{"enum":["éa😀","x"]}"#,
         &[r#""\u00e9a😀""#, r#""éa\uD83D\ude00""#, "\"x\""],
@@ -189,7 +190,7 @@ fn exponents_within_bounds() {
 }
 
 #[test]
-fn listed_numbers() {
+fn listed_numbers_in_any_spelling() {
     check_any(
         r#"{"enum":[150,"x",2.50]}"#,
         &["150", "150.00", "1.5e2", "15E+1", "0.15e03", "150e0", "2.5", "2.50", "25e-1", "\"x\""],
@@ -204,7 +205,7 @@ fn listed_numbers() {
 }
 
 #[test]
-fn many_listed_numbers_are_lowered_soon() {
+fn many_listed_numbers_are_lowered_quickly() {
     let numbers: Vec<String> =
         (0..100_000u32).map(|n| n.wrapping_mul(2_654_435_761).to_string()).collect();
     let schema = format!("{{\"enum\":[{}]}}", numbers.join(","));
@@ -214,7 +215,7 @@ fn many_listed_numbers_are_lowered_soon() {
 }
 
 #[test]
-fn numbers_are_what_common_parsers_read() {
+fn default_numbers_fit_double_precision() {
     let integers: &[&str] = &["0", "-7", "12", "100000000000000000000"];
     let not_digits: &[&str] = &["1.0", "5e+0", "9E72592122", "1e999", "01", "7.", "+1"];
     check(r#"{"type":"integer"}"#, integers, not_digits);
@@ -250,7 +251,7 @@ fn numbers_are_what_common_parsers_read() {
 }
 
 #[test]
-fn digits_are_capped() {
+fn max_digits_limits_every_part() {
     let options = SchemaOptions { max_digits: Some(3), ..any_spelling() };
     for schema in
         [r#"{"type":"number"}"#, r#"{"type":"number","minimum":-5000}"#, r#"{"multipleOf":0.001}"#]
@@ -262,13 +263,13 @@ fn digits_are_capped() {
 }
 
 #[test]
-fn non_ascii_is_spelt_as_asked_for() {
+fn non_ascii_option_selects_the_spelling() {
     let schema = r#"{"type":"object","properties":{"é":{"const":"😀é"},"p":{"type":"string","pattern":"^[à-ÿ😀]$"},"q":{"type":"string","maxLength":1}},"additionalProperties":{}}"#;
     let (raw, escaped) = (r#"{"é":"😀é"}"#, r#"{"\u00e9":"\ud83d\ude00\u00e9"}"#);
-    let spelt = |non_ascii| SchemaOptions { non_ascii, ..SchemaOptions::default() };
+    let with = |non_ascii| SchemaOptions { non_ascii, ..SchemaOptions::default() };
     check_with(
         schema,
-        &spelt(NonAscii::Either),
+        &with(NonAscii::Either),
         &[
             raw,
             escaped,
@@ -286,13 +287,13 @@ fn non_ascii_is_spelt_as_asked_for() {
     );
     check_with(
         schema,
-        &spelt(NonAscii::Raw),
+        &with(NonAscii::Raw),
         &[raw, r#"{"p":"à"}"#],
         &[escaped, r#"{"p":"\u00e0"}"#],
     );
     check_with(
         schema,
-        &spelt(NonAscii::Escaped),
+        &with(NonAscii::Escaped),
         &[escaped],
         &[raw, r#"{"p":"à"}"#, r#"{"q":"é"}"#, r#"{"x":"é"}"#],
     );

@@ -1,4 +1,4 @@
-//! Strings: encoding, lengths, patterns and formats.
+//! Tests of strings: encoding, lengths, patterns and formats.
 
 use super::*;
 
@@ -82,7 +82,7 @@ fn formats() {
 }
 
 #[test]
-fn patterns_and_lengths_hold_together() {
+fn patterns_combine_with_short_length_bounds() {
     for (pattern, min, max) in [
         ("^[a-z]+$", 2, 3),
         ("^[a-z][a-z0-9]*$", 2, 3),
@@ -111,8 +111,9 @@ fn patterns_and_lengths_hold_together() {
 }
 
 #[test]
-fn patterns_and_many_lengths_hold_together() {
-    // Lengths of more states than are made at once: texts that cannot be ended in time, or only in steps of two, are dead ends.
+fn patterns_combine_with_long_length_bounds() {
+    // Automata whose product with the length bounds is too large to build at once. Prefixes that
+    // cannot end within the bounds, or only in steps of two, are dead ends.
     for (pattern, min, max, alphabet) in [
         ("^(?:[ab]+ ){0,40}c$", 5, 30, "ab c"),
         ("a[xy]b", 3, 90, "axyb"),
@@ -141,7 +142,7 @@ fn patterns_and_many_lengths_hold_together() {
         };
         let (mut valid, mut dead) = (0, 0);
         for _ in 0..400 {
-            // A walk that goes wherever it may: whatever has been read can be ended.
+            // A random walk through the allowed bytes. Every prefix can be completed.
             recognizer.reset();
             let mut text = Vec::new();
             loop {
@@ -164,7 +165,7 @@ fn patterns_and_many_lengths_hold_together() {
             let value = serde_json::from_slice(&text).unwrap();
             assert!(oracle.is_valid(&value), "{schema} {value}");
             valid += 1;
-            // And one that pays no heed.
+            // A random text, whether allowed or not.
             let length = draw(max as usize + 4);
             let text: String = (0..length).map(|_| letters[draw(letters.len())]).collect();
             let text = serde_json::Value::from(text);
@@ -174,7 +175,7 @@ fn patterns_and_many_lengths_hold_together() {
         }
         assert!(valid == 400 && dead > 0, "{schema}");
     }
-    // An odd number of code points cannot be made of pairs.
+    // Pairs of code points never have an odd length in all.
     for (min, max) in [(11, 11), (301, 301)] {
         let schema = format!(
             r#"{{"type":"string","pattern":"^(ab)*$","minLength":{min},"maxLength":{max}}}"#

@@ -1,4 +1,4 @@
-//! `uniqueItems`.
+//! Tests of `uniqueItems`, and of distinct names of members.
 
 use super::{check, check_with, recognizer_with};
 use crate::front::json_schema::{AdditionalNames, MemberOrder, SchemaOptions, UniqueItems, lower};
@@ -6,7 +6,7 @@ use crate::limits::Limits;
 use crate::spec::json::Json;
 
 #[test]
-fn objects_and_arrays_are_compared_unless_that_is_refused() {
+fn unique_items_option_can_refuse_containers() {
     let limits = Limits::default();
     for (items, scalars) in [
         ("{}", false),
@@ -61,7 +61,7 @@ fn elements_differ_by_value() {
 }
 
 #[test]
-fn scopes_nest() {
+fn unique_arrays_nest() {
     let schema = r#"{"type": "array", "uniqueItems": true, "items": {"type": "array", "uniqueItems": true, "items": {"type": "string"}}}"#;
     check(
         schema,
@@ -73,7 +73,7 @@ fn scopes_nest() {
             r#"[["a"], ["b", "c", "b"]]"#,
         ],
     );
-    // Inside of an element that is no list, elements are not those of the list around.
+    // Lists inside an object are not compared with the elements of the outer list.
     let schema = r#"{"type": "array", "uniqueItems": true, "items": {"type": "object", "properties": {"l": {"type": "array"}}}}"#;
     check(
         schema,
@@ -89,7 +89,7 @@ fn scopes_nest() {
 }
 
 #[test]
-fn there_are_no_more_elements_than_values() {
+fn unique_arrays_have_at_most_as_many_elements_as_values() {
     let letters: Vec<String> = (b'a'..=b'z').map(|c| format!("\"{}\"", char::from(c))).collect();
     let all = format!("[{}]", letters.join(", "));
     let schema = format!(
@@ -121,7 +121,7 @@ fn there_are_no_more_elements_than_values() {
 }
 
 #[test]
-fn additional_names_differ() {
+fn additional_names_are_distinct() {
     let differ = SchemaOptions::default();
     for order in [MemberOrder::Declared, MemberOrder::Any, MemberOrder::Fixed] {
         let options = SchemaOptions { order, ..differ };
@@ -143,21 +143,21 @@ fn additional_names_differ() {
             &["{}", r#"{"a": 1, "b": 1, "c": 1, "d": 1}"#, r#"{"a": 1, "b": 2, "a": 3}"#],
         );
     }
-    // Names of patterns, some of them few.
+    // Names that match patterns; one pattern has only two names.
     check_with(
         r#"{"type": "object", "additionalProperties": false, "patternProperties": {"^[ab]$": {}, "^x": {}}}"#,
         &differ,
         &[r#"{"a": 1, "b": 1, "x": 1, "xx": 1, "xa": 2}"#],
         &[r#"{"a": 1, "a": 1}"#, r#"{"x": 1, "xx": 1, "x": 1}"#, r#"{"c": 1}"#],
     );
-    // Where names are few, there is no comma behind the last one.
+    // With finitely many names, no comma follows the last one.
     let schema =
         r#"{"type": "object", "additionalProperties": false, "patternProperties": {"^[ab]$": {}}}"#;
     check_with(schema, &differ, &[r#"{"a": 1, "b": 1}"#], &[r#"{"c": 1}"#, r#"{"a": 1, "a": 1}"#]);
     let mut recognizer = recognizer_with(schema, &differ);
     assert!(recognizer.push(br#"{"a": 1, "b": 1"#).is_ok());
     assert!(recognizer.push(b",").is_err());
-    // So many names that they are no members of their own; a bound that they might not reach is refused.
+    // Too many names to declare each. A lower bound that cannot be guaranteed is refused.
     let many = r#"{"type": "object", "additionalProperties": false, "patternProperties": {"^[a-z]{2}$": {}}}"#;
     check_with(
         many,
@@ -173,7 +173,7 @@ fn additional_names_differ() {
     let repeating = SchemaOptions { additional_names: AdditionalNames::MayRepeat, ..differ };
     check_with(many, &repeating, &[r#"{"ab": 1, "zz": 1, "ab": 1}"#], &[r#"{"abc": 1}"#]);
     check_with("{}", &repeating, &[r#"{"a": 1, "a": 1}"#], &[]);
-    // Objects whose members differ differ, too.
+    // Elements that are objects are compared by their members.
     check_with(
         r#"{"type": "array", "uniqueItems": true, "items": {"type": "object"}}"#,
         &SchemaOptions::default(),
@@ -183,7 +183,7 @@ fn additional_names_differ() {
 }
 
 #[test]
-fn members_are_counted_by_name() {
+fn min_properties_counts_distinct_names() {
     check(
         r#"{"type": "object", "minProperties": 3, "additionalProperties": false, "patternProperties": {"^[a-d]$": {}}}"#,
         &[r#"{"a": 1, "c": 1, "b": 1}"#, r#"{"a": 1, "b": 1, "c": 1, "d": 1}"#],
@@ -226,13 +226,13 @@ fn members_are_counted_by_name() {
 }
 
 #[test]
-fn elements_are_counted_and_differ() {
+fn contains_combines_with_unique_items() {
     check(
         r#"{"type": "array", "items": {"type": "string"}, "contains": {"minLength": 2}, "uniqueItems": true}"#,
         &[r#"["aa"]"#, r#"["a", "bb", "b", "cc"]"#],
         &["[]", r#"["a"]"#, r#"["aa", "aa"]"#, r#"["a", "bb", "a"]"#],
     );
-    // The only value that counts can come once.
+    // The only value that is counted can occur once.
     let one = r#"{"type": "array", "contains": {"const": 1}, "uniqueItems": true, "minItems": 3}"#;
     check(
         one,
@@ -261,8 +261,8 @@ fn elements_are_counted_and_differ() {
 }
 
 #[test]
-fn elements_end_where_no_value_is_left() {
-    // How many objects there are is not counted; behind the last one there is no comma.
+fn no_comma_follows_the_last_possible_element() {
+    // The number of objects is not counted, but no comma follows the last possible one.
     let schema = r#"{"type": "array", "uniqueItems": true, "items": {"type": "object", "properties": {"a": {"type": "boolean"}}, "additionalProperties": false}}"#;
     check(
         schema,

@@ -1,4 +1,4 @@
-//! `$vocabulary`.
+//! Tests of `$vocabulary`.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use crate::matcher::Recognizer;
 use crate::spec::json::Json;
 
 #[test]
-fn keywords_of_other_vocabularies_are_annotations() {
+fn keywords_outside_the_vocabularies_are_annotations() {
     let limits = Limits::default();
     let parse = |text: &str| Json::parse(text, &limits).unwrap();
     let mut registry = Registry::new();
     let vocabulary = |names: &[&str]| {
-        let of = names
+        let entries = names
             .iter()
             .map(|name| format!(r#""https://json-schema.org/draft/2020-12/vocab/{name}":true"#));
-        of.collect::<Vec<_>>().join(",")
+        entries.collect::<Vec<_>>().join(",")
     };
     let mut metaschema = |name: &str, vocabularies: String| {
         let text = format!(r#"{{"$vocabulary":{{{vocabularies},"http://x/optional":false}}}}"#);
@@ -42,13 +42,13 @@ fn keywords_of_other_vocabularies_are_annotations() {
             &["{}", "1"],
         ),
         (r#"{"$schema":"http://x/format","format":"ipv4"}"#, &["\"1.2.3.4\"", "1"], &["\"a\""]),
-        // A resource inside has its own, and its parts have its.
+        // An embedded resource has its own vocabularies, and its subschemas have those.
         (
             r#"{"properties":{"a":{"$id":"http://x/inner","$schema":"http://x/applicator","items":{"type":"null"}},"b":{"type":"null"}}}"#,
             &[r#"{"a":[1],"b":null}"#],
             &[r#"{"b":1}"#],
         ),
-        // What is not at hand is as its name says.
+        // A metaschema outside the registry has the vocabularies of its dialect.
         (
             r#"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"null"}"#,
             &["null"],

@@ -1,11 +1,14 @@
-//! When two schemas say the same: member for member as they are written, but for annotations.
+//! Schema equality up to annotations, as a key of caches of compiled grammars.
+//!
+//! Two schemas with equal keys lower to the same grammar with the same report. The comparison is
+//! syntactic: member for member, in order, without annotations such as `title` and `description`.
 
 use std::hash::{Hash, Hasher};
 
 use super::SchemaOptions;
 use crate::spec::json::Json;
 
-/// Keywords that constrain nothing, in no dialect.
+/// Whether a keyword is an annotation in every dialect.
 pub(super) fn is_annotation(keyword: &str) -> bool {
     matches!(
         keyword,
@@ -20,56 +23,59 @@ pub(super) fn is_annotation(keyword: &str) -> bool {
     )
 }
 
-/// A schema and how it is read, as the key of a cache. Schemas with equal keys lower to the same grammar, with the same report.
+/// A schema with its options, as the key of a cache.
 ///
-/// The order of members counts, as objects have their members in the order they are declared. Annotations do not, unless references may lead into
-/// them. Numbers and strings are compared as they are written and read.
+/// The order of members counts, as the grammar depends on it. Annotations do not count, unless a
+/// reference may lead into one. Numbers and strings are compared as parsed.
 #[derive(Debug)]
 pub(crate) struct SchemaKey {
     schema: Json,
     options: SchemaOptions,
-    /// Whether annotations are left out.
-    apart: bool,
+    /// Whether annotations are ignored.
+    ignores_annotations: bool,
 }
 
-/// What stands at some place of a schema.
+/// What a JSON value within a schema is.
 #[derive(Clone, Copy)]
-enum Place {
+enum SchemaPosition {
     Schema,
-    /// An array of schemas, or one.
-    Schemas,
-    /// An object whose members are schemas, whatever their names.
-    Named,
-    /// Values, and whatever is not known.
+    /// A schema, or an array of schemas.
+    SchemaOrList,
+    /// An object of schemas with arbitrary names.
+    SchemaMap,
+    /// Data: constants, and values of unknown keywords.
     Data,
 }
 
 impl SchemaKey {
-    /// Cost: a look at every subschema.
+    /// Makes a key. Cost: linear in the schema.
     pub(crate) fn new(schema: Json, options: SchemaOptions) -> SchemaKey {
-        let apart = refers_simply(&schema, Place::Schema);
-        SchemaKey { schema, options, apart }
+        let ignores_annotations = has_simple_references_only(&schema, SchemaPosition::Schema);
+        SchemaKey { schema, options, ignores_annotations }
     }
 
+    /// The schema.
     pub(crate) fn schema(&self) -> &Json {
         &self.schema
     }
 
+    /// The options.
     pub(crate) fn options(&self) -> &SchemaOptions {
         &self.options
     }
 
-    fn root(&self) -> Place {
-        if self.apart { Place::Schema } else { Place::Data }
+    /// The position of the whole schema.
+    fn root(&self) -> SchemaPosition {
+        if self.ignores_annotations { SchemaPosition::Schema } else { SchemaPosition::Data }
     }
 }
 
 impl PartialEq for SchemaKey {
     fn eq(&self, other: &Self) -> bool {
-        let SchemaKey { schema, options, apart } = self;
-        *apart == other.apart
+        let SchemaKey { schema, options, ignores_annotations } = self;
+        *ignores_annotations == other.ignores_annotations
             && *options == other.options
-            && same(schema, &other.schema, self.root())
+            && equal_values(schema, &other.schema, self.root())
     }
 }
 
@@ -78,17 +84,17 @@ impl Eq for SchemaKey {}
 impl Hash for SchemaKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.options.hash(state);
-        hash(&self.schema, self.root(), state);
+        hash_value(&self.schema, self.root(), state);
     }
 }
 
-/// What a member of an object holds. Members of schemas that say nothing have none.
-fn below(place: Place, name: &str) -> Option<Place> {
-    Some(match place {
-        Place::Data | Place::Schemas => Place::Data,
-        Place::Named => Place::Schema,
-        Place::Schema if is_annotation(name) => return None,
-        Place::Schema => match name {
+/// The position of a member's value; `None` for an annotation.
+fn member_position(position: SchemaPosition, name: &str) -> Option<SchemaPosition> {
+    Some(match position {
+        SchemaPosition::Data | SchemaPosition::SchemaOrList => SchemaPosition::Data,
+        SchemaPosition::SchemaMap => SchemaPosition::Schema,
+        SchemaPosition::Schema if is_annotation(name) => return None,
+        SchemaPosition::Schema => match name {
             "additionalItems"
             | "additionalProperties"
             | "contains"
@@ -98,48 +104,56 @@ fn below(place: Place, name: &str) -> Option<Place> {
             | "else"
             | "propertyNames"
             | "unevaluatedItems"
-            | "unevaluatedProperties" => Place::Schema,
-            "allOf" | "anyOf" | "oneOf" | "prefixItems" | "items" => Place::Schemas,
+            | "unevaluatedProperties" => SchemaPosition::Schema,
+            "allOf" | "anyOf" | "oneOf" | "prefixItems" | "items" => SchemaPosition::SchemaOrList,
             "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
-            | "dependencies" => Place::Named,
-            _ => Place::Data,
+            | "dependencies" => SchemaPosition::SchemaMap,
+            _ => SchemaPosition::Data,
         },
     })
 }
 
-/// The place of an array's elements, and what an object at this place is.
-fn elements(place: Place) -> Place {
-    if matches!(place, Place::Schemas) { Place::Schema } else { Place::Data }
+/// The position of an array's elements.
+fn element_position(position: SchemaPosition) -> SchemaPosition {
+    if matches!(position, SchemaPosition::SchemaOrList) {
+        SchemaPosition::Schema
+    } else {
+        SchemaPosition::Data
+    }
 }
 
-fn object(place: Place) -> Place {
-    if matches!(place, Place::Schemas) { Place::Schema } else { place }
+/// The position of an object at this position.
+fn object_position(position: SchemaPosition) -> SchemaPosition {
+    if matches!(position, SchemaPosition::SchemaOrList) { SchemaPosition::Schema } else { position }
 }
 
-fn same(a: &Json, b: &Json, place: Place) -> bool {
+/// Whether two values are equal, up to annotations.
+fn equal_values(a: &Json, b: &Json, position: SchemaPosition) -> bool {
     match (a, b) {
         (Json::Object(a), Json::Object(b)) => {
-            let place = object(place);
-            let said = |name: &str| below(place, name);
-            let mut a = a.iter().filter_map(|(name, value)| Some((name, value, said(name)?)));
-            let mut b = b.iter().filter_map(|(name, value)| Some((name, value, said(name)?)));
+            let position = object_position(position);
+            let constrains = |name: &str| member_position(position, name);
+            let mut a = a.iter().filter_map(|(name, value)| Some((name, value, constrains(name)?)));
+            let mut b = b.iter().filter_map(|(name, value)| Some((name, value, constrains(name)?)));
             loop {
                 match (a.next(), b.next()) {
                     (None, None) => return true,
-                    (Some((name, a, place)), Some((other, b, _)))
-                        if name == other && same(a, b, place) => {}
+                    (Some((name, a, position)), Some((other, b, _)))
+                        if name == other && equal_values(a, b, position) => {}
                     _ => return false,
                 }
             }
         }
         (Json::Array(a), Json::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b, elements(place)))
+            a.len() == b.len()
+                && a.iter().zip(b).all(|(a, b)| equal_values(a, b, element_position(position)))
         }
         (a, b) => a == b,
     }
 }
 
-fn hash<H: Hasher>(json: &Json, place: Place, state: &mut H) {
+/// Hashes a value, up to annotations.
+fn hash_value<H: Hasher>(json: &Json, position: SchemaPosition, state: &mut H) {
     std::mem::discriminant(json).hash(state);
     match json {
         Json::Null => {}
@@ -148,33 +162,36 @@ fn hash<H: Hasher>(json: &Json, place: Place, state: &mut H) {
         Json::String(text) => text.hash(state),
         Json::Array(values) => {
             values.len().hash(state);
-            values.iter().for_each(|value| hash(value, elements(place), state));
+            values.iter().for_each(|value| hash_value(value, element_position(position), state));
         }
         Json::Object(members) => {
-            let place = object(place);
+            let position = object_position(position);
             for (name, value) in members.iter() {
-                if let Some(place) = below(place, name) {
+                if let Some(position) = member_position(position, name) {
                     name.hash(state);
-                    hash(value, place, state);
+                    hash_value(value, position, state);
                 }
             }
-            // No member has an empty discriminant in front of it.
+            // A terminator that no member begins with.
             u8::MAX.hash(state);
         }
     }
 }
 
-/// Whether all references lead to the root or to a definition, and none into an annotation.
-fn refers_simply(json: &Json, place: Place) -> bool {
+/// Whether all references lead to the root or a definition, and none into an annotation.
+fn has_simple_references_only(json: &Json, position: SchemaPosition) -> bool {
     match json {
-        Json::Array(values) => values.iter().all(|value| refers_simply(value, elements(place))),
+        Json::Array(values) => {
+            values.iter().all(|value| has_simple_references_only(value, element_position(position)))
+        }
         Json::Object(members) => {
-            let place = object(place);
-            members.iter().all(|(name, value)| match (place, name) {
-                (Place::Schema, "$ref") => value.as_str().is_some_and(is_simple),
-                (Place::Schema, "$dynamicRef" | "$recursiveRef") => false,
-                _ => below(place, name).is_none_or(|place| {
-                    matches!(place, Place::Data) || refers_simply(value, place)
+            let position = object_position(position);
+            members.iter().all(|(name, value)| match (position, name) {
+                (SchemaPosition::Schema, "$ref") => value.as_str().is_some_and(is_simple_reference),
+                (SchemaPosition::Schema, "$dynamicRef" | "$recursiveRef") => false,
+                _ => member_position(position, name).is_none_or(|position| {
+                    matches!(position, SchemaPosition::Data)
+                        || has_simple_references_only(value, position)
                 }),
             })
         }
@@ -182,7 +199,8 @@ fn refers_simply(json: &Json, place: Place) -> bool {
     }
 }
 
-fn is_simple(reference: &str) -> bool {
+/// Whether a reference leads to the root or a definition.
+fn is_simple_reference(reference: &str) -> bool {
     let name =
         reference.strip_prefix("#/$defs/").or_else(|| reference.strip_prefix("#/definitions/"));
     reference == "#" || name.is_some_and(|name| !name.contains(['/', '%']))
@@ -206,8 +224,8 @@ mod tests {
         hasher.finish()
     }
 
-    /// Pairs that say the same, and so lower to the same grammar.
-    const SAME: &[[&str; 2]] = &[
+    /// Pairs of schemas that have equal keys, and so lower to the same grammar.
+    const EQUAL: &[[&str; 2]] = &[
         [
             r#"{"type": "string", "title": "a"}"#,
             r#"{"description": "b", "type": "string", "examples": [1], "$comment": ""}"#,
@@ -237,7 +255,7 @@ mod tests {
         [r#"{"const": "\u0061"}"#, r#"{"const": "a"}"#],
     ];
 
-    /// Pairs that do not, or for which that is not looked into.
+    /// Pairs of schemas with different keys.
     const DIFFERENT: &[[&str; 2]] = &[
         [r#"{"type": "string"}"#, r#"{"type": "number"}"#],
         [r#"{"properties": {"a": {}, "b": {}}}"#, r#"{"properties": {"b": {}, "a": {}}}"#],
@@ -288,12 +306,12 @@ mod tests {
     ];
 
     #[test]
-    fn schemas_that_say_the_same_have_equal_keys() {
+    fn schemas_equal_up_to_annotations_have_equal_keys() {
         let limits = Limits::default();
         let lowered = |key: &SchemaKey| {
             lower(key.schema(), key.options(), &limits).map(|grammar| grammar.to_string())
         };
-        for [a, b] in SAME {
+        for [a, b] in EQUAL {
             let (x, y) = (key(a), key(b));
             assert!(x == y && hashed(&x) == hashed(&y), "{a} and {b}");
             assert_eq!(lowered(&x), lowered(&y), "{a} and {b}");

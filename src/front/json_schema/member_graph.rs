@@ -1,0 +1,496 @@
+//! Order and number of an object's members, as a member set or as a graph. Lower step of the
+//! pipeline, see the [module](super).
+//!
+//! If members may come in any order and only the number of members is bounded, an object is a
+//! member set of the grammar ([`Members`]). Otherwise it is a graph whose nodes are pairs of
+//!
+//! * a position: which declared members may still come, and whether a member or its end comes next,
+//!   and
+//! * counts: what `minProperties`, `maxProperties` and witnesses depend on.
+//!
+//! With [`MemberOrder::Declared`], a graph has two sequences of declared members: as declared, and
+//! required ones first. They share the nodes of their common suffix.
+
+use super::facets::ObjectFacets;
+use super::lower::SchemaLowering;
+use super::punctuation::{Frame, around};
+use super::{MemberOrder, SchemaErrorReason as Reason};
+use crate::hash::HashMap;
+use crate::ir::{self, Expr, Graph, Members};
+
+/// The largest number of nodes of a graph, unless it has only a few for each member.
+const MAX_NODES: usize = 20_000;
+/// The largest number of declared members in any order in a graph (one node for each subset).
+const MAX_ANY_ORDER_GRAPH: usize = 12;
+
+/// With [`MemberOrder::Declared`], the largest number of declared members that may also come in any
+/// order: as a member set.
+const MAX_UNORDERED_SET: usize = Members::MOST;
+/// As [`MAX_UNORDERED_SET`], for objects that need a graph.
+const MAX_UNORDERED_GRAPH: usize = 4;
+
+/// A declared member, or a class of additional members.
+pub(super) struct ObjectMember {
+    /// Variants of name, colon and value, each with the witnesses (one bit each) that the member
+    /// then serves as. Ascending by number of bits; a variant with fewer bits has more values.
+    pub(super) first: (u32, Expr),
+    pub(super) more: Vec<(u32, Expr)>,
+    pub(super) required: bool,
+}
+
+impl ObjectMember {
+    /// The variants, with their witnesses.
+    fn variants(&self) -> impl Iterator<Item = &(u32, Expr)> {
+        [&self.first].into_iter().chain(&self.more)
+    }
+
+    /// The expressions of the variants.
+    pub(super) fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        [&mut self.first].into_iter().chain(&mut self.more).map(|(_, body)| body)
+    }
+
+    /// The expressions of the variants.
+    fn into_bodies(self) -> impl Iterator<Item = Expr> {
+        [self.first].into_iter().chain(self.more).map(|(_, body)| body)
+    }
+}
+
+pub(super) use ObjectMember as Member; // RENAME-ALIAS
+
+/// The counts of a node, as far as `minProperties`, `maxProperties` and witnesses need them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct MemberCounts {
+    /// The number of members; 0 without an upper bound.
+    total: u32,
+    /// The number of members with certainly distinct names, up to the lower bound: declared members
+    /// and, if additional names may repeat, one additional member.
+    distinct: u32,
+    /// Whether `distinct` includes the additional member.
+    additional: bool,
+    /// Witnesses that are still missing, one bit each.
+    missing: u32,
+}
+
+/// The declared members that may still come.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Remaining {
+    /// Those of a sequence from a position on.
+    From(Sequence, usize),
+    /// Those whose bit is not set (any order).
+    Except(u32),
+}
+
+/// The sequences in which declared members may come.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Sequence {
+    /// As declared.
+    Declared,
+    /// Required members first.
+    RequiredFirst,
+}
+
+/// The position of a node among the members.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Position {
+    /// A remaining declared member comes next, or an additional one.
+    BeforeMember(Remaining),
+    /// A remaining declared member comes next; optional ones before it have been skipped.
+    BeforeDeclared(Remaining),
+    /// A member has just ended.
+    AfterMember(Remaining),
+}
+
+impl Position {
+    /// A unique index among the positions of an object of `members` declared members.
+    fn index(self, members: usize) -> usize {
+        let (kind, remaining) = match self {
+            Position::BeforeMember(remaining) => (0, remaining),
+            Position::BeforeDeclared(remaining) => (1, remaining),
+            Position::AfterMember(remaining) => (2, remaining),
+        };
+        let index = match remaining {
+            Remaining::From(Sequence::Declared, position) => 2 * position,
+            Remaining::From(Sequence::RequiredFirst, position) => 2 * position + 1,
+            Remaining::Except(taken) => taken as usize,
+        };
+        let positions =
+            if let Remaining::Except(_) = remaining { 1 << members } else { 2 * (members + 1) };
+        kind * positions + index
+    }
+}
+
+/// The sequences of declared members.
+struct Sequences {
+    declared: Vec<usize>,
+    /// The sequence with required members first; empty if it equals the declared one.
+    required_first: Vec<usize>,
+    /// From this position on, both sequences are equal.
+    common_from: usize,
+    /// The position after the last required member, for each sequence.
+    ends: [usize; 2],
+}
+
+impl Sequences {
+    /// `required`: the required members in the order of the keyword; `None` if only the declared
+    /// sequence is allowed.
+    fn new(members: &[ObjectMember], required: Option<&[usize]>) -> Sequences {
+        let declared: Vec<usize> = (0..members.len()).collect();
+        let last = declared.iter().rposition(|&i| members[i].required).map_or(0, |i| i + 1);
+        let Some(required) = required else {
+            return Sequences {
+                declared,
+                required_first: Vec::new(),
+                common_from: 0,
+                ends: [last, last],
+            };
+        };
+        let optional = declared.iter().copied().filter(|&i| !members[i].required);
+        let mut required_first: Vec<usize> = required.iter().copied().chain(optional).collect();
+        let common_suffix_len = declared
+            .iter()
+            .rev()
+            .zip(required_first.iter().rev())
+            .take_while(|(a, b)| a == b)
+            .count();
+        let common_from = members.len() - common_suffix_len;
+        if common_from == 0 {
+            required_first.clear();
+        }
+        Sequences { declared, required_first, common_from, ends: [last, required.len()] }
+    }
+
+    /// The member indices of a sequence.
+    fn members_of(&self, sequence: Sequence) -> &[usize] {
+        match sequence {
+            Sequence::Declared => &self.declared,
+            Sequence::RequiredFirst => &self.required_first,
+        }
+    }
+
+    /// The members from this position on; equal for both sequences in their common suffix.
+    fn remaining_from(&self, sequence: Sequence, position: usize) -> Remaining {
+        Remaining::From(
+            if position >= self.common_from { Sequence::Declared } else { sequence },
+            position,
+        )
+    }
+
+    /// Whether any declared member remains.
+    fn has_remaining(&self, remaining: Remaining) -> bool {
+        match remaining {
+            Remaining::From(_, position) => position < self.declared.len(),
+            Remaining::Except(taken) => (taken.count_ones() as usize) < self.declared.len(),
+        }
+    }
+
+    /// Whether no remaining member is required.
+    fn may_end(&self, remaining: Remaining, members: &[ObjectMember]) -> bool {
+        match remaining {
+            Remaining::From(sequence, position) => {
+                position >= self.ends[usize::from(sequence == Sequence::RequiredFirst)]
+            }
+            Remaining::Except(taken) => {
+                members.iter().enumerate().all(|(i, m)| !m.required || taken >> i & 1 == 1)
+            }
+        }
+    }
+}
+
+impl<'a> SchemaLowering<'a, '_> {
+    /// The object with its delimiters. `required` are the indices of the required members, in the
+    /// order of the keyword. `distinct_names`: the names of additional members are distinct.
+    pub(super) fn object_graph(
+        &mut self,
+        facets: &ObjectFacets<'a>,
+        (mut members, required, mut additional): (Vec<ObjectMember>, &[usize], Vec<ObjectMember>),
+        (frame, distinct_names): (&Frame, bool),
+    ) -> Expr {
+        let needed = required.len() as u32;
+        let has_additional = !additional.is_empty();
+        // Bounds that always hold need no counting.
+        let mut min = if facets.min > needed { facets.min } else { 0 };
+        let max = facets.max.filter(|&max| has_additional || (max as usize) < members.len());
+        let fixed = self.norm.options.order == MemberOrder::Fixed;
+        // A member set counts additional members as one (for a lower bound).
+        let as_set =
+            facets.some.is_empty() && !(distinct_names && min as usize > members.len() + 1);
+        let most_unordered = if as_set { MAX_UNORDERED_SET } else { MAX_UNORDERED_GRAPH };
+        let any_order = self.norm.options.order == MemberOrder::Any
+            || (!fixed && members.len() <= most_unordered);
+        let unordered = any_order && members.len() + usize::from(has_additional) > 1;
+        // A graph has a node for each subset of members.
+        let max_declared = if as_set { Members::MOST } else { MAX_ANY_ORDER_GRAPH };
+        if unordered && members.len() > max_declared {
+            let what = format!("`order: any` with more than {max_declared} declared members");
+            self.norm.report(self.at, "", Reason::Limit(what));
+            return Expr::Never;
+        }
+        if min as usize > members.len() + usize::from(has_additional)
+            && has_additional
+            && !distinct_names
+        {
+            let what = "`minProperties` beyond the declared members and one more \
+                        (additional names may repeat)";
+            self.norm.unsupported(self.at, "minProperties", what.into());
+            min = 0;
+        }
+        if unordered && as_set {
+            if members.len() <= MAX_UNORDERED_GRAPH {
+                // As rules, members that several alternatives have in common are parsed together.
+                self.make_rules(&mut members, (&mut additional, distinct_names));
+            }
+            return Self::member_set((members, additional), (min, max), frame);
+        }
+        let sequences = Sequences::new(&members, if fixed { None } else { Some(required) });
+        let layers =
+            (max.unwrap_or(0) as usize + 1).saturating_mul(min as usize + 1) << facets.some.len();
+        let positions = if unordered { 1 << members.len() } else { 2 * members.len() + 1 };
+        if layers.saturating_mul(positions) > MAX_NODES.max(2 * members.len() + 1) {
+            let what = format!("counting members needs more than {MAX_NODES} nodes");
+            self.norm.report(self.at, "", Reason::Limit(what));
+            return Expr::Never;
+        }
+        if unordered {
+            // Each member is on many edges.
+            self.make_rules(&mut members, (&mut additional, distinct_names));
+        } else if sequences.common_from > 0 {
+            // Each of these members is on two edges.
+            members[..sequences.common_from].iter_mut().for_each(|member| self.make_rule(member));
+        }
+        let uncounted = min == 0 && max.is_none() && facets.some.is_empty();
+        let graph = MemberGraph {
+            graph: Graph::default(),
+            nodes: HashMap::default(),
+            by_position: uncounted.then(|| vec![u32::MAX; 3 * (positions + 1)]),
+            pending: Vec::new(),
+            min,
+            max,
+            members: &members,
+            additional: &additional,
+            additional_last: fixed,
+            distinct_names,
+            sequences,
+        };
+        graph.build(frame, unordered, facets.some.len())
+    }
+
+    /// The object as a member set: its members in any order.
+    fn member_set(
+        (members, additional): (Vec<ObjectMember>, Vec<ObjectMember>),
+        (min, max): (u32, Option<u32>),
+        Frame { open, close, comma, empty }: &Frame,
+    ) -> Expr {
+        let may_be_empty = min == 0 && members.iter().all(|member| !member.required);
+        let mut once = Vec::with_capacity(members.len());
+        for member in members {
+            let required = member.required;
+            once.extend(member.into_bodies().map(|body| ir::Member { body, required }));
+        }
+        let set = Members {
+            once,
+            often: additional.into_iter().flat_map(ObjectMember::into_bodies).collect(),
+            separator: comma.clone(),
+            min: min.max(u32::from(may_be_empty)),
+            max,
+        };
+        let whole = around(open, Expr::Members(Box::new(set)), close);
+        if may_be_empty { Expr::alt([empty.clone(), whole]) } else { whole }
+    }
+
+    /// Makes a rule of each member, except additional ones with distinct names: those names must be
+    /// called by the object's own rule.
+    fn make_rules(
+        &mut self,
+        members: &mut [ObjectMember],
+        (additional, distinct_names): (&mut [ObjectMember], bool),
+    ) {
+        let additional = if distinct_names { &mut [] } else { additional };
+        members.iter_mut().chain(additional).for_each(|member| self.make_rule(member));
+    }
+
+    /// Makes a rule of each variant of a member.
+    fn make_rule(&mut self, member: &mut ObjectMember) {
+        for body in member.bodies_mut() {
+            let whole = std::mem::replace(body, Expr::Never);
+            *body = Expr::Ref(self.rule("member".into(), whole));
+        }
+    }
+}
+
+/// The graph of an object under construction; nodes are interned.
+struct MemberGraph<'m> {
+    graph: Graph,
+    nodes: HashMap<(Position, MemberCounts), u32>,
+    /// Without counts: the nodes by index of their position.
+    by_position: Option<Vec<u32>>,
+    pending: Vec<(Position, MemberCounts, u32)>,
+    min: u32,
+    max: Option<u32>,
+    members: &'m [ObjectMember],
+    additional: &'m [ObjectMember],
+    /// Whether no declared member may follow an additional one.
+    additional_last: bool,
+    /// Whether additional members have distinct names.
+    distinct_names: bool,
+    sequences: Sequences,
+}
+
+impl MemberGraph<'_> {
+    /// The object with its delimiters. `unordered`: declared members come in any order.
+    fn build(mut self, frame: &Frame, unordered: bool, witnesses: usize) -> Expr {
+        let Frame { open, close, comma, empty } = frame;
+        let (start, end) = (self.graph.node(), self.graph.node());
+        self.graph.start = start;
+        self.graph.ends.push(end);
+        let zero = MemberCounts {
+            total: 0,
+            distinct: 0,
+            additional: false,
+            missing: (1 << witnesses) - 1,
+        };
+        let none_required = self.members.iter().all(|member| !member.required);
+        if none_required && self.min == 0 && zero.missing == 0 {
+            self.graph.edge(start, empty.clone(), end);
+        }
+        let first_positions = match (unordered, self.sequences.common_from) {
+            (true, _) => vec![Remaining::Except(0)],
+            (false, 0) => vec![Remaining::From(Sequence::Declared, 0)],
+            (false, _) => vec![
+                Remaining::From(Sequence::Declared, 0),
+                Remaining::From(Sequence::RequiredFirst, 0),
+            ],
+        };
+        for remaining in first_positions {
+            let first = self.node(Position::BeforeMember(remaining), zero);
+            self.graph.edge(start, open.clone(), first);
+        }
+        while let Some((position, counts, node)) = self.pending.pop() {
+            match position {
+                Position::BeforeMember(remaining) => self.add_member_edges(node, remaining, counts),
+                Position::BeforeDeclared(remaining) => {
+                    self.add_declared_edges(node, remaining, counts)
+                }
+                Position::AfterMember(remaining) => {
+                    if self.sequences.may_end(remaining, self.members)
+                        && counts.distinct >= self.min
+                        && counts.missing == 0
+                    {
+                        self.graph.edge(node, close.clone(), end);
+                    }
+                    if !self.additional.is_empty() || self.sequences.has_remaining(remaining) {
+                        let next = self.node(Position::BeforeMember(remaining), counts);
+                        self.graph.edge(node, comma.clone(), next);
+                    }
+                }
+            }
+        }
+        Expr::Graph(Box::new(self.graph))
+    }
+
+    /// The node of this position with these counts; a new one is queued.
+    fn node(&mut self, position: Position, counts: MemberCounts) -> u32 {
+        let next = self.graph.nodes;
+        let node = match &mut self.by_position {
+            Some(nodes) => {
+                let slot = &mut nodes[position.index(self.members.len())];
+                if *slot == u32::MAX {
+                    *slot = next;
+                }
+                *slot
+            }
+            None => *self.nodes.entry((position, counts)).or_insert(next),
+        };
+        if node != next {
+            return node;
+        }
+        let node = self.graph.node();
+        self.pending.push((position, counts, node));
+        node
+    }
+
+    /// Adds the edges of a node before any member.
+    fn add_member_edges(&mut self, node: u32, remaining: Remaining, counts: MemberCounts) {
+        self.add_declared_edges(node, remaining, counts);
+        let after = match self.additional_last {
+            true if !self.sequences.may_end(remaining, self.members) => return,
+            true => Remaining::From(Sequence::Declared, self.members.len()),
+            false => remaining,
+        };
+        for member in self.additional {
+            self.add_edges_of(node, member, (Position::AfterMember(after), counts), true);
+        }
+    }
+
+    /// Adds the edges of a node before a declared member.
+    fn add_declared_edges(&mut self, node: u32, remaining: Remaining, counts: MemberCounts) {
+        let members = self.members;
+        match remaining {
+            Remaining::From(sequence, position) => {
+                let Some(&i) = self.sequences.members_of(sequence).get(position) else { return };
+                let next = self.sequences.remaining_from(sequence, position + 1);
+                self.add_edges_of(node, &members[i], (Position::AfterMember(next), counts), false);
+                if !members[i].required {
+                    // Without additional members, both positions are equal.
+                    let position = if self.additional.is_empty() {
+                        Position::BeforeMember(next)
+                    } else {
+                        Position::BeforeDeclared(next)
+                    };
+                    let skip = self.node(position, counts);
+                    self.graph.edge(node, Expr::Empty, skip);
+                }
+            }
+            Remaining::Except(taken) => {
+                for (i, member) in members.iter().enumerate().filter(|(i, _)| taken >> i & 1 == 0) {
+                    self.add_edges_of(
+                        node,
+                        member,
+                        (Position::AfterMember(Remaining::Except(taken | 1 << i)), counts),
+                        false,
+                    );
+                }
+            }
+        }
+    }
+
+    /// Adds the edges of a member: one for each variant that is not redundant.
+    fn add_edges_of(
+        &mut self,
+        from: u32,
+        member: &ObjectMember,
+        (position, counts): (Position, MemberCounts),
+        is_additional: bool,
+    ) {
+        let Some(next) = self.count_member(counts, is_additional) else { return };
+        let mut reached: Vec<(u32, u32)> = Vec::new();
+        for (witnesses, body) in member.variants() {
+            let missing = next.missing & !witnesses;
+            // A variant with fewer witnesses that reaches the same count has all values of this
+            // one.
+            if !reached.iter().any(|&(other, fewer)| other == missing && fewer & !witnesses == 0) {
+                reached.push((missing, *witnesses));
+                let after = self.node(position, MemberCounts { missing, ..next });
+                self.graph.edge(from, body.clone(), after);
+            }
+        }
+    }
+
+    /// The counts after one more member; `None` if the upper bound is exceeded.
+    fn count_member(&self, counts: MemberCounts, is_additional: bool) -> Option<MemberCounts> {
+        let total = match self.max {
+            Some(max) if counts.total >= max => return None,
+            Some(_) => counts.total + 1,
+            None => 0,
+        };
+        let distinct = counts.distinct
+            + u32::from(!is_additional || !counts.additional || self.distinct_names);
+        let additional =
+            counts.additional || (is_additional && self.min > 0 && !self.distinct_names);
+        Some(MemberCounts {
+            total,
+            distinct: distinct.min(self.min),
+            additional,
+            missing: counts.missing,
+        })
+    }
+}
