@@ -5,8 +5,7 @@
 //! of counted graphs. Canonical configurations replace each such counter and state by a
 //! representative. See `docs/internals/COUNTERS.md`.
 //!
-//! Invariant: the mask of a configuration equals the mask of its canonical configuration (tests:
-//! counted_repeats_are_exact, masks_do_not_mix_up_which_members_there_have_been).
+//! Invariant: the mask of a configuration equals the mask of its canonical configuration.
 
 use super::limit::ParserLimit;
 use super::parser::Parser;

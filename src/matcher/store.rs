@@ -147,7 +147,8 @@ impl Tracked {
     pub(super) const RIVALS: Tracked = Tracked(16);
     /// Every path to the root frame has an open element with rivals; see [`Tracked::is_stuck`].
     const STUCK: Tracked = Tracked(32);
-    /// A scope whose elements need not be strings of unbounded length.
+    /// A scope that is not open: some element may be something other than a string with infinitely
+    /// many continuations; see [`Role`].
     pub(super) const CLOSED: Tracked = Tracked(64);
     /// A name: the text of an occurrence of a rule that must differ from its siblings.
     pub(super) const NAME: Tracked = Tracked(128);
