@@ -98,11 +98,11 @@ impl Parser {
         if self.store().cached_canonical(config).is_some() {
             return;
         }
-        let canonical = match self.far_canonical.get(&key) {
+        let canonical = match self.queries.far_canonical.get(&key) {
             Some(&canonical) => canonical,
             None => {
                 let canonical = self.normal(config);
-                self.far_canonical.insert(key, canonical);
+                self.queries.far_canonical.insert(key, canonical);
                 canonical
             }
         };
@@ -152,14 +152,16 @@ impl Parser {
     /// Whether an isolated configuration has not left its rule and has called nothing. Memoised for
     /// the last rule asked for.
     fn stays_in_rule(&mut self, config: ConfigId, position: BlockPosition) -> bool {
-        if self.rule_residence.len() <= config as usize {
-            self.rule_residence.resize(config as usize + 1, (NO_RULE, RuleResidence::Outside));
+        if self.queries.rule_residence.len() <= config as usize {
+            self.queries
+                .rule_residence
+                .resize(config as usize + 1, (NO_RULE, RuleResidence::Outside));
         }
-        if self.rule_residence[config as usize].0 != position.rule {
-            self.rule_residence[config as usize] =
+        if self.queries.rule_residence[config as usize].0 != position.rule {
+            self.queries.rule_residence[config as usize] =
                 (position.rule, self.compute_residence(config, position.rule));
         }
-        match self.rule_residence[config as usize].1 {
+        match self.queries.rule_residence[config as usize].1 {
             RuleResidence::Inside => true,
             // After the start rule, nothing follows.
             RuleResidence::AtEnd => position.frame == ROOT,

@@ -8,7 +8,7 @@
 //!   predicts; `transition_cache` memoises; `frame_rewrite` maps the items of frames.
 //! * Constraints beyond context-free grammars: `budgets`, `distinct_values` with `registers`
 //!   (`docs/internals/DISTINCT_VALUES.md`), and `duplicate_keys`.
-//! * Queries for mask construction: `canonical`, `counted_runs` and `counted_steps`
+//! * Queries for mask construction (`query_caches`): `canonical`, `counted_runs` and `counted_steps`
 //!   (`docs/internals/COUNTERS.md`), `self_loops`, `universal`, `lookahead`, `tail_calls`
 //!   and `white_space_bounds`.
 //! * Offline queries: `chart` (captures), `shortest` (shortest completion), `trace` (labelled
@@ -29,6 +29,7 @@ mod lookahead;
 mod node_moves;
 mod number_prefix;
 mod parser;
+mod query_caches;
 mod recognizer;
 mod registers;
 mod self_loops;

@@ -17,16 +17,15 @@ use std::sync::Arc;
 use predict::CalledRule;
 
 use super::budgets::BudgetPoint;
-use super::counted_runs::RuleResidence;
 use super::distinct_values::DistinctCaches;
 use super::duplicate_keys::NameTracker;
 use super::limit::ParserLimit;
+use super::query_caches::QueryCaches;
 use super::store::{
     BOTTOM, Completed, ConfigId, DEAD, FAR_FROM_BOUNDS, FrameId, GATED, INITIAL_CONFIGS, Item,
     ROOT, Store, UNBOUNDED_COUNT,
 };
 use super::transition_cache::TransitionCache;
-use super::universal::UniversalText;
 use crate::capacity::ReserveMore;
 use crate::compile::{Behind, Classes, Compiled, NO_BLOCK, Program};
 use crate::fsm::ByteSet;
@@ -72,21 +71,10 @@ pub(crate) struct Parser {
     classes: Arc<Classes>,
     /// Cached transitions over special tokens.
     special_steps: HashMap<(ConfigId, u32), ConfigId>,
-    /// By configuration: byte kinds that loop, and byte kinds that do not; see [`Parser::loops`].
-    pub(super) self_loops: Vec<(u64, u64)>,
-    /// By configuration; see [`Parser::reads_any`].
-    pub(super) universal: Vec<UniversalText>,
+    /// Answers to queries of mask construction.
+    pub(super) queries: QueryCaches,
     /// Configurations (or equivalent items) built by universal-text queries so far.
     pub(super) universal_work: usize,
-    /// By configuration: shapes examined, and shapes that are uniform; see [`Parser::is_uniform`].
-    pub(super) uniform_shapes: Vec<(u16, u16)>,
-    /// See [`Parser::goes_on_alike`].
-    pub(super) convergence: HashMap<(ConfigId, ConfigId), bool>,
-    /// Canonical configurations of counted blocks far from their bounds. Key: the configuration as
-    /// it was read in isolation, and the frame; see [`Parser::step_within_block`].
-    pub(super) far_canonical: HashMap<(ConfigId, FrameId), ConfigId>,
-    /// By configuration: the last rule that was asked for, and the answer.
-    pub(super) rule_residence: Vec<(u32, RuleResidence)>,
     /// See [`Parser::after_frame`]; the flag is [`Parser::relaxed`].
     after_frames: HashMap<(FrameId, bool), ConfigId>,
     /// See [`Parser::token_ended`].
@@ -151,13 +139,8 @@ impl Parser {
             store: Store::new(),
             transitions: TransitionCache::with_capacity(INITIAL_CONFIGS),
             special_steps: HashMap::default(),
-            self_loops: Vec::new(),
-            universal: Vec::new(),
+            queries: QueryCaches::default(),
             universal_work: 0,
-            uniform_shapes: Vec::new(),
-            convergence: HashMap::default(),
-            far_canonical: HashMap::default(),
-            rule_residence: Vec::new(),
             after_frames: HashMap::default(),
             token_ends: HashMap::default(),
             distinct_values: DistinctCaches::default(),
@@ -209,12 +192,7 @@ impl Parser {
         self.classes = self.program.classes().clone();
         self.relaxed = false;
         self.special_steps.clear();
-        self.self_loops.clear();
-        self.universal.clear();
-        self.uniform_shapes.clear();
-        self.convergence.clear();
-        self.far_canonical.clear();
-        self.rule_residence.clear();
+        self.queries.clear();
         self.after_frames.clear();
         self.token_ends.clear();
         self.distinct_values = DistinctCaches::default();
@@ -255,17 +233,10 @@ impl Parser {
         self.program.bytes()
             + self.store.bytes()
             + self.transitions.bytes()
+            + self.queries.bytes()
             + self.distinct_values.bytes()
             + self.names.bytes()
-            + (self.special_steps.len()
-                + self.after_frames.len()
-                + self.far_canonical.len()
-                + self.self_loops.len()
-                + self.convergence.len())
-                * 16
-            + self.universal.len() * size_of::<UniversalText>()
-            + self.uniform_shapes.len() * 4
-            + self.rule_residence.len() * 8
+            + (self.special_steps.len() + self.after_frames.len()) * 16
     }
 
     /// Trie nodes of the vocabulary.

@@ -90,7 +90,7 @@ impl Parser {
     /// configuration back to itself. Memoised by kind.
     pub(crate) fn loops(&mut self, config: ConfigId, kinds: u64) -> Result<bool, ParserLimit> {
         let (mut looping, leaving) =
-            self.self_loops.get(config as usize).copied().unwrap_or_default();
+            self.queries.self_loops.get(config as usize).copied().unwrap_or_default();
         if kinds & leaving != 0 {
             return Ok(false);
         }
@@ -98,8 +98,8 @@ impl Parser {
         if pending == 0 {
             return Ok(true);
         }
-        if self.self_loops.len() <= config as usize {
-            self.self_loops.resize(config as usize + 1, (0, 0));
+        if self.queries.self_loops.len() <= config as usize {
+            self.queries.self_loops.resize(config as usize + 1, (0, 0));
         }
         while pending != 0 {
             let kind_bit = pending & pending.wrapping_neg();
@@ -109,13 +109,13 @@ impl Parser {
                 _ => self.loops_on_kind(config, kind_bit)?,
             };
             if !loops {
-                self.self_loops[config as usize] = (looping, leaving | kind_bit);
+                self.queries.self_loops[config as usize] = (looping, leaving | kind_bit);
                 return Ok(false);
             }
             looping |= kind_bit;
             pending &= !kind_bit;
         }
-        self.self_loops[config as usize] = (looping, leaving);
+        self.queries.self_loops[config as usize] = (looping, leaving);
         Ok(true)
     }
 
@@ -179,7 +179,7 @@ impl Parser {
             return Ok(true);
         }
         let (examined, uniform_shapes) =
-            self.uniform_shapes.get(config as usize).copied().unwrap_or_default();
+            self.queries.uniform_shapes.get(config as usize).copied().unwrap_or_default();
         let bit = 1 << shape;
         if examined & bit != 0 {
             return Ok(uniform_shapes & bit != 0);
@@ -197,10 +197,10 @@ impl Parser {
                 }
             }
         }
-        if self.uniform_shapes.len() <= config as usize {
-            self.uniform_shapes.resize(config as usize + 1, (0, 0));
+        if self.queries.uniform_shapes.len() <= config as usize {
+            self.queries.uniform_shapes.resize(config as usize + 1, (0, 0));
         }
-        self.uniform_shapes[config as usize] =
+        self.queries.uniform_shapes[config as usize] =
             (examined | bit, if uniform { uniform_shapes | bit } else { uniform_shapes });
         Ok(uniform)
     }
@@ -208,18 +208,18 @@ impl Parser {
     /// Whether two configurations inside of a code point converge: every rest of the code point
     /// leads both to the same configuration. Memoised; large searches answer no.
     pub(crate) fn goes_on_alike(&mut self, a: ConfigId, b: ConfigId) -> Result<bool, ParserLimit> {
-        if let Some(&cached) = self.convergence.get(&(a, b)) {
+        if let Some(&cached) = self.queries.convergence.get(&(a, b)) {
             return Ok(cached);
         }
         let mut pairs = vec![(a, b)];
-        let mut alike = true;
+        let mut converges = true;
         let mut at = 0;
-        while let Some(&(a, b)) = pairs.get(at).filter(|_| alike) {
+        while let Some(&(a, b)) = pairs.get(at).filter(|_| converges) {
             at += 1;
-            alike = pairs.len() <= MAX_PAIRS && self.expand_pair(a, b, &mut pairs)?;
+            converges = pairs.len() <= MAX_PAIRS && self.expand_pair(a, b, &mut pairs)?;
         }
-        self.convergence.insert((a, b), alike);
-        Ok(alike)
+        self.queries.convergence.insert((a, b), converges);
+        Ok(converges)
     }
 
     /// Adds the pairs of targets that differ. False if the two cannot be compared, or read

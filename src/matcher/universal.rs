@@ -129,7 +129,11 @@ impl Parser {
     /// The cached answer for a configuration.
     #[inline]
     fn cached_universal(&self, config: ConfigId) -> Option<UniversalText> {
-        self.universal.get(config as usize).copied().filter(|universal| universal.is_answered)
+        self.queries
+            .universal
+            .get(config as usize)
+            .copied()
+            .filter(|universal| universal.is_answered)
     }
 
     /// Explores the texts of a configuration and caches the answers.
@@ -155,8 +159,8 @@ impl Parser {
             }
         }
         self.universal_work += self.work_done() - before;
-        if self.universal.len() < self.store().configs() {
-            self.universal.resize(self.store().configs(), UniversalText::default());
+        if self.queries.universal.len() < self.store().configs() {
+            self.queries.universal.resize(self.store().configs(), UniversalText::default());
         }
         if answer.length >= MIN_USEFUL_CHARS {
             for &(boundary, chars) in &exploration.boundaries {
@@ -166,16 +170,16 @@ impl Parser {
                 let (length, non_ascii_length) =
                     (remaining(answer.length), remaining(answer.non_ascii_length));
                 // Configurations near the end may get better answers from their own queries.
-                if !self.universal[boundary as usize].is_answered
+                if !self.queries.universal[boundary as usize].is_answered
                     && length >= SUFFICIENT_CHARS.min(answer.length / 2)
                     && non_ascii_length >= answer.non_ascii_length / 2
                 {
-                    self.universal[boundary as usize] =
+                    self.queries.universal[boundary as usize] =
                         UniversalText { length, non_ascii_length, ..answer };
                 }
             }
         }
-        self.universal[config as usize] = answer;
+        self.queries.universal[config as usize] = answer;
         Ok(answer)
     }
 
