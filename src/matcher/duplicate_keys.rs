@@ -409,8 +409,8 @@ impl Parser {
         Ok(self.join_after_step(list, (plain, next)))
     }
 
-    /// The union of two configurations. Where both have names of a rule occurrence, the first one's
-    /// count.
+    /// The union of two configurations. Where both have names of a rule occurrence, those of the
+    /// first one are used.
     pub(super) fn union_with_names(&mut self, a: ConfigId, b: ConfigId) -> ConfigId {
         let store = self.store();
         let (mut list, others) = [a, b].map(|c| self.names.list(store.done(c).names)).into();
@@ -426,8 +426,8 @@ impl Parser {
         self.store_and_program().0.with_name_list(both, names)
     }
 
-    /// Steps from a plain configuration, and updates the frames in the list. `step` must not use
-    /// caches where frames are rewritten, or if `uncached`.
+    /// Steps from a plain configuration, and updates the frames in the list. `step` is told to
+    /// bypass the transition cache where frames in the list are rewritten, or if `uncached`.
     fn step_tracking_frames(
         &mut self,
         list: &mut NameList,

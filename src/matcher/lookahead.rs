@@ -92,9 +92,9 @@ impl Parser {
 
     /// The likelihood of an item, or of the first known caller, up to `callers` levels up.
     fn likely_item(&self, item: &Item, callers: usize) -> Option<Likely> {
-        let own_edges = self.program().likely(item.state, callers < MAX_CALLERS);
-        if own_edges.is_some() || callers == 0 || item.frame == ROOT || item.is_alone() {
-            return own_edges;
+        let likelihood = self.program().likely(item.state, callers < MAX_CALLERS);
+        if likelihood.is_some() || callers == 0 || item.frame == ROOT || item.is_alone() {
+            return likelihood;
         }
         let returns = self.store().returns(item.frame).iter().take(MAX_CALLERS);
         returns.filter_map(|back| self.likely_item(back, callers - 1)).next()

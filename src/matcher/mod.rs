@@ -8,9 +8,9 @@
 //!   predicts; `transition_cache` memoises; `frame_rewrite` maps the items of frames.
 //! * Constraints beyond context-free grammars: `budgets`, `distinct_values` with `registers`
 //!   (`docs/internals/DISTINCT_VALUES.md`), and `duplicate_keys`.
-//! * Queries for mask construction (`query_caches`): `canonical`, `counted_runs` and `counted_steps`
-//!   (`docs/internals/COUNTERS.md`), `self_loops`, `universal`, `lookahead`, `tail_calls`
-//!   and `white_space_bounds`.
+//! * Queries for mask construction (`query_caches`): `canonical`, `counted_runs` and
+//!   `counted_steps` (`docs/internals/COUNTERS.md`), `self_loops`, `universal`, `lookahead`,
+//!   `tail_calls` and `white_space_bounds`.
 //! * Offline queries: `chart` (captures), `shortest` (shortest completion), `trace` (labelled
 //!   spans).
 

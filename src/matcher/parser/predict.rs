@@ -5,6 +5,8 @@
 //! lookahead", 1991). The rules of a left-recursive component form a group of frames that refer to
 //! each other.
 
+use std::ops::Range;
+
 use crate::compile::{Program, Role};
 use crate::fuel;
 use crate::hash::HashSet;
@@ -122,7 +124,7 @@ impl Parser {
         }
         fuel::charge_sort(inner.len());
         inner.sort_unstable();
-        let (mut next_outer, mut next_inner) = (0, 0);
+        let (mut outer_calls, mut inner_calls) = (&outer[..], &inner[..]);
         let mut at = 0;
         while at < self.scratch.called.len() {
             let first = self.scratch.called[at];
@@ -138,32 +140,8 @@ impl Parser {
             for slot in at as u32..end as u32 {
                 let mut entries = std::mem::take(&mut self.scratch.entries);
                 entries.clear();
-                while let Some(&(rule, item)) = outer.get(next_outer)
-                    && self.scratch.slot[rule as usize] == slot
-                {
-                    entries.push(item);
-                    next_outer += 1;
-                }
-                while let Some(&(callee, caller, to)) = inner.get(next_inner)
-                    && callee == slot
-                {
-                    let frame = match &group {
-                        Some(g) if g.contains(&caller) => {
-                            Store::group_member((caller - g.start) as usize)
-                        }
-                        _ => self.scratch.called[caller as usize].frame,
-                    };
-                    if frame == NO_FRAME {
-                        next_inner += 1;
-                        continue;
-                    }
-                    entries.push(Item {
-                        state: to,
-                        count: self.program.count_behind(to, 0),
-                        frame,
-                    });
-                    next_inner += 1;
-                }
+                let calls = (&mut outer_calls, &mut inner_calls);
+                self.collect_returns(slot, group.as_ref(), calls, &mut entries);
                 if group.is_none() {
                     if self.compiled().scopes.role(first.rule) == Some(Role::Element) {
                         self.begin_element(&mut entries);
@@ -177,29 +155,65 @@ impl Parser {
                 }
                 self.scratch.entries = entries;
             }
-            if group.is_some() && members.iter().flatten().all(|e| Store::is_group_member(e.frame))
-            {
-                // Only the members call each other.
-                self.scratch.called[at..end].iter_mut().for_each(|called| called.frame = NO_FRAME);
-            } else if group.is_some() {
-                let base = match self.bisimilar_outer_frame(&members) {
-                    Some(frame) => frame,
-                    None => {
-                        let base = self.store.intern_group(&self.program, &members);
-                        if let Some(reach) = self.reach() {
-                            self.store.canonicalise_group(&self.program, base, reach);
-                        }
-                        base
-                    }
-                };
-                for (i, called) in self.scratch.called[at..end].iter_mut().enumerate() {
-                    called.frame = base + i as u32;
-                }
+            if group.is_some() {
+                self.assign_group(at..end, &members);
             }
             at = end;
         }
         self.scratch.outer = outer;
         self.scratch.inner = inner;
+    }
+
+    /// Collects the items that the rule in `slot` returns to. `calls` are the remaining calls by
+    /// kernel items and by called rules, in the order of the callees' slots.
+    fn collect_returns(
+        &self,
+        slot: u32,
+        group: Option<&Range<u32>>,
+        (outer, inner): (&mut &[(u32, Item)], &mut &[(u32, u32, u32)]),
+        entries: &mut Vec<Item>,
+    ) {
+        while let Some((&(rule, item), rest)) = outer.split_first()
+            && self.scratch.slot[rule as usize] == slot
+        {
+            entries.push(item);
+            *outer = rest;
+        }
+        while let Some((&(callee, caller, to), rest)) = inner.split_first()
+            && callee == slot
+        {
+            let frame = match group {
+                Some(g) if g.contains(&caller) => Store::group_member((caller - g.start) as usize),
+                _ => self.scratch.called[caller as usize].frame,
+            };
+            if frame != NO_FRAME {
+                let count = self.program.count_behind(to, 0);
+                entries.push(Item { state: to, count, frame });
+            }
+            *inner = rest;
+        }
+    }
+
+    /// Assigns the frames of a left-recursive group; `members` are the items that each returns to.
+    fn assign_group(&mut self, slots: Range<usize>, members: &[Vec<Item>]) {
+        if members.iter().flatten().all(|e| Store::is_group_member(e.frame)) {
+            // Only the members call each other.
+            self.scratch.called[slots].iter_mut().for_each(|called| called.frame = NO_FRAME);
+            return;
+        }
+        let base = match self.bisimilar_outer_frame(members) {
+            Some(frame) => frame,
+            None => {
+                let base = self.store.intern_group(&self.program, members);
+                if let Some(reach) = self.reach() {
+                    self.store.canonicalise_group(&self.program, base, reach);
+                }
+                base
+            }
+        };
+        for (i, called) in self.scratch.called[slots].iter_mut().enumerate() {
+            called.frame = base + i as u32;
+        }
     }
 
     /// The frame of a rule that returns to these items. If all callers are tail calls with the same
