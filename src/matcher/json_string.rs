@@ -13,7 +13,7 @@ pub(super) struct EscapeState {
 /// The part of an escape that was read last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum EscapePhase {
-    None,
+    Plain,
     Backslash,
     /// After `\u` and this many digits with this value.
     Unit(u8, u16),
@@ -56,13 +56,13 @@ impl Decoded {
 impl EscapeState {
     /// Between two characters.
     pub(super) const NONE: EscapeState =
-        EscapeState { high_surrogate: 0, phase: EscapePhase::None };
+        EscapeState { high_surrogate: 0, phase: EscapePhase::Plain };
 
     /// Decodes a byte after the opening quote; `None` if no string continues so.
     pub(super) fn read(&mut self, byte: u8) -> Option<Decoded> {
         let mut decoded = Decoded::EMPTY;
         match self.phase {
-            EscapePhase::None => match byte {
+            EscapePhase::Plain => match byte {
                 b'\\' => self.phase = EscapePhase::Backslash,
                 0..0x20 => return None,
                 _ => {
@@ -88,14 +88,14 @@ impl EscapeState {
                     _ => return None,
                 };
                 self.flush_surrogate(&mut decoded);
-                self.phase = EscapePhase::None;
+                self.phase = EscapePhase::Plain;
                 decoded.push(&[byte_value]);
             }
             EscapePhase::Unit(digits, value) => {
                 let value = value << 4 | char::from(byte).to_digit(16)? as u16;
                 self.phase = EscapePhase::Unit(digits + 1, value);
                 if digits == 3 {
-                    self.phase = EscapePhase::None;
+                    self.phase = EscapePhase::Plain;
                     self.finish_unit(value, &mut decoded);
                 }
             }
@@ -135,7 +135,7 @@ impl EscapeState {
                     if first == self.high_surrogate =>
                 {
                     return match self.phase {
-                        EscapePhase::None => ByteSet::of(b"\\"),
+                        EscapePhase::Plain => ByteSet::of(b"\\"),
                         EscapePhase::Backslash => ByteSet::of(b"u"),
                         EscapePhase::Unit(digits, value) => next_digit(second, digits, value),
                     };
@@ -147,7 +147,7 @@ impl EscapeState {
             }
         }
         let Some(&byte) = rest.first() else {
-            return if self.phase == EscapePhase::None {
+            return if self.phase == EscapePhase::Plain {
                 ByteSet::of(b"\"")
             } else {
                 ByteSet::EMPTY
@@ -156,7 +156,7 @@ impl EscapeState {
         let units = Utf16Units::first_of(rest);
         let mut next = ByteSet::EMPTY;
         match self.phase {
-            EscapePhase::None => {
+            EscapePhase::Plain => {
                 if !matches!(byte, b'"' | b'\\' | 0..0x20) {
                     next.insert(byte);
                 }

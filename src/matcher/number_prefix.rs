@@ -29,7 +29,7 @@ pub(super) struct NumberPrefix {
 /// The last part of a number that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum NumberPart {
-    None,
+    Start,
     Minus,
     /// A zero before the point, and nothing else.
     Zero,
@@ -47,9 +47,9 @@ impl NumberPart {
     /// The part after one more byte.
     fn next(self, byte: u8) -> NumberPart {
         match (self, byte) {
-            (NumberPart::None, b'-') => NumberPart::Minus,
-            (NumberPart::None | NumberPart::Minus, b'0') => NumberPart::Zero,
-            (NumberPart::None | NumberPart::Minus | NumberPart::Integer, b'0'..=b'9') => {
+            (NumberPart::Start, b'-') => NumberPart::Minus,
+            (NumberPart::Start | NumberPart::Minus, b'0') => NumberPart::Zero,
+            (NumberPart::Start | NumberPart::Minus | NumberPart::Integer, b'0'..=b'9') => {
                 NumberPart::Integer
             }
             (NumberPart::Zero | NumberPart::Integer, b'.') => NumberPart::Point,
@@ -70,7 +70,7 @@ impl NumberPart {
 impl NumberPrefix {
     /// No number.
     pub(super) const NONE: NumberPrefix = NumberPrefix {
-        part: NumberPart::None,
+        part: NumberPart::Start,
         digits: 0,
         point: 0,
         exponent: 0,
@@ -126,7 +126,7 @@ impl NumberPrefix {
     pub(super) fn next_bytes(&self, number: &DecimalValue) -> ByteSet {
         let mut next = ByteSet::EMPTY;
         let digit = match self.part {
-            NumberPart::None => !number.negative,
+            NumberPart::Start => !number.negative,
             NumberPart::Minus | NumberPart::Integer | NumberPart::Point | NumberPart::Fraction => {
                 true
             }
@@ -139,7 +139,7 @@ impl NumberPrefix {
             }
         }
         match self.part {
-            NumberPart::None if number.negative || number.digits.is_empty() => next.insert(b'-'),
+            NumberPart::Start if number.negative || number.digits.is_empty() => next.insert(b'-'),
             NumberPart::Zero | NumberPart::Integer => next.insert(b'.'),
             NumberPart::ExponentMark | NumberPart::ExponentSign | NumberPart::Exponent => {
                 next = self.next_in_exponent(number)
