@@ -92,7 +92,7 @@ struct PendingLabel {
 
 /// One search by increasing cost.
 #[derive(Debug, Default)]
-struct PathSearch {
+struct CostSearch {
     labels: Vec<Label>,
     settled: HashSet<Item>,
     waiting: Vec<PendingLabel>,
@@ -100,7 +100,7 @@ struct PathSearch {
     answer: Option<(Cost, Box<[CompletionStep]>)>,
 }
 
-impl PathSearch {
+impl CostSearch {
     /// Ends the search at a label.
     fn end(&mut self, label: u32) {
         let mut steps = Vec::new();
@@ -120,7 +120,7 @@ impl PathSearch {
 }
 
 /// Labels by cost: (cost, search, label).
-type Queue = BinaryHeap<Reverse<(Cost, u32, u32)>>;
+type LabelQueue = BinaryHeap<Reverse<(Cost, u32, u32)>>;
 
 /// Shortest completions of one grammar. Searches of rules and blocks are kept as far as they ran.
 #[derive(Debug)]
@@ -130,11 +130,11 @@ pub(crate) struct ShortestPaths {
     /// Bytes that no token has.
     missing: ByteSet,
     subgoals: HashMap<Subgoal, u32>,
-    searches: Vec<PathSearch>,
+    searches: Vec<CostSearch>,
     /// Labels of the subgoals' searches, by cost.
-    queue: Queue,
-    query: PathSearch,
-    query_queue: Queue,
+    queue: LabelQueue,
+    query: CostSearch,
+    query_queue: LabelQueue,
 }
 
 impl ShortestPaths {
@@ -146,9 +146,9 @@ impl ShortestPaths {
             missing,
             subgoals: HashMap::default(),
             searches: Vec::new(),
-            queue: Queue::new(),
-            query: PathSearch::default(),
-            query_queue: Queue::new(),
+            queue: LabelQueue::new(),
+            query: CostSearch::default(),
+            query_queue: LabelQueue::new(),
         }
     }
 
@@ -168,7 +168,7 @@ impl ShortestPaths {
         if parser.store().done(config).root {
             return Ok(Some((0, Box::default())));
         }
-        self.query = PathSearch::default();
+        self.query = CostSearch::default();
         self.query_queue.clear();
         parser.expand(config);
         // A configuration has already followed its ends and calls; each item reads something first.
@@ -183,7 +183,7 @@ impl ShortestPaths {
         for search in &mut self.searches {
             search.waiting.retain(|pending| pending.search != QUERY);
         }
-        self.query = PathSearch::default();
+        self.query = CostSearch::default();
         Ok(answer?.map(|(cost, steps)| (cost.length, steps)))
     }
 
@@ -289,7 +289,7 @@ impl ShortestPaths {
     }
 
     /// The search with this number.
-    fn search(&mut self, search: u32) -> &mut PathSearch {
+    fn search(&mut self, search: u32) -> &mut CostSearch {
         if search == QUERY { &mut self.query } else { &mut self.searches[search as usize] }
     }
 
@@ -416,7 +416,7 @@ impl ShortestPaths {
     fn begin(&mut self, parser: &mut Parser, subgoal: Subgoal) -> u32 {
         let number = self.searches.len() as u32;
         self.subgoals.insert(subgoal, number);
-        self.searches.push(PathSearch::default());
+        self.searches.push(CostSearch::default());
         let state = match subgoal {
             Subgoal::Rule(rule) => parser.program_mut().open(rule),
             Subgoal::Run(block) => parser.program().block(block).start,
