@@ -21,7 +21,7 @@ const MIN_READ_REACH: usize = 8;
 
 /// Position of a configuration whose items are all in one counted block.
 #[derive(Clone, Copy)]
-struct BlockPosition {
+struct CountedPosition {
     /// The rule and frame of all items.
     rule: u32,
     frame: FrameId,
@@ -111,7 +111,7 @@ impl Parser {
 
     /// The position of a plain configuration, if all its items are in one rule and one block, track
     /// no constraints, and no token of this length can reach the block's bounds.
-    fn block_position(&self, plain: ConfigId, bytes: &[u8]) -> Option<BlockPosition> {
+    fn block_position(&self, plain: ConfigId, bytes: &[u8]) -> Option<CountedPosition> {
         let (program, store) = (self.program(), self.store());
         let items = store.items(plain);
         let in_block = |item: &&Item| program.state(item.state).block != NO_BLOCK;
@@ -127,7 +127,7 @@ impl Parser {
             && max.saturating_sub(probe_count) > reach;
         // Without masks, canonical configurations are not needed.
         let longest = self.vocab().map_or(u32::MAX, |vocab| vocab.reach() as u32 + 1);
-        let position = BlockPosition {
+        let position = CountedPosition {
             rule: program.rule(state),
             frame,
             count,
@@ -151,7 +151,7 @@ impl Parser {
 
     /// Whether an isolated configuration has not left its rule and has called nothing. Memoised for
     /// the last rule asked for.
-    fn stays_in_rule(&mut self, config: ConfigId, position: BlockPosition) -> bool {
+    fn stays_in_rule(&mut self, config: ConfigId, position: CountedPosition) -> bool {
         if self.queries.rule_residence.len() <= config as usize {
             self.queries
                 .rule_residence

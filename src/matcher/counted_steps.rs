@@ -22,12 +22,12 @@ pub(crate) struct NearStepBound {
     /// The state near its bound, if there is exactly one.
     state: Option<u32>,
     /// Positions in the graph, memoised by configuration.
-    positions: HashMap<ConfigId, GraphPosition>,
+    positions: HashMap<ConfigId, StepPosition>,
 }
 
 /// Position of a configuration in a graph.
 #[derive(Clone, Copy, Debug)]
-enum GraphPosition {
+enum StepPosition {
     /// At this node (without bounds). Other items only belong to what follows the graph, and read
     /// these bytes.
     Node(u32, ByteSet),
@@ -86,18 +86,18 @@ impl Parser {
         let mut position = self.graph_position(near, at, from)?;
         for &byte in bytes {
             match position {
-                GraphPosition::Node(_, outside) if outside.contains(byte) => return Ok(None),
-                GraphPosition::Mixed => return Ok(None),
-                GraphPosition::Node(..) | GraphPosition::Nowhere => {}
+                StepPosition::Node(_, outside) if outside.contains(byte) => return Ok(None),
+                StepPosition::Mixed => return Ok(None),
+                StepPosition::Node(..) | StepPosition::Nowhere => {}
             }
             at = self.step(at, byte)?;
             if at == DEAD {
                 return Ok(None);
             }
             position = self.graph_position(near, at, from)?;
-            steps += u32::from(matches!(position, GraphPosition::Node(..)));
+            steps += u32::from(matches!(position, StepPosition::Node(..)));
         }
-        let GraphPosition::Node(node, _) = position else { return Ok(None) };
+        let StepPosition::Node(node, _) = position else { return Ok(None) };
         Ok(Some(self.program_mut().has_room(from, (node, steps))))
     }
 
@@ -107,7 +107,7 @@ impl Parser {
         near: &mut NearStepBound,
         config: ConfigId,
         anchor: u32,
-    ) -> Result<GraphPosition, ParserLimit> {
+    ) -> Result<StepPosition, ParserLimit> {
         if let Some(&cached) = near.positions.get(&config) {
             return Ok(cached);
         }
@@ -121,7 +121,7 @@ impl Parser {
         &mut self,
         config: ConfigId,
         anchor: u32,
-    ) -> Result<GraphPosition, ParserLimit> {
+    ) -> Result<StepPosition, ParserLimit> {
         let items = self.store().items(config).to_vec();
         let mut node = None;
         for &item in &items {
@@ -129,12 +129,12 @@ impl Parser {
             if is_node && node.replace(item).is_some()
                 || !is_node && self.program().touches_nodes(item.state)
             {
-                return Ok(GraphPosition::Mixed);
+                return Ok(StepPosition::Mixed);
             }
         }
-        let Some(node) = node else { return Ok(GraphPosition::Nowhere) };
+        let Some(node) = node else { return Ok(StepPosition::Nowhere) };
         if self.close_items(&[node])? != config {
-            return Ok(GraphPosition::Mixed);
+            return Ok(StepPosition::Mixed);
         }
         let mut outside = ByteSet::EMPTY;
         for item in items.into_iter().filter(|&item| item != node) {
@@ -146,6 +146,6 @@ impl Parser {
                 outside = outside.union(&self.reads_of(item.state));
             }
         }
-        Ok(GraphPosition::Node(node.state, outside))
+        Ok(StepPosition::Node(node.state, outside))
     }
 }
