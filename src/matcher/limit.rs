@@ -1,21 +1,21 @@
-//! Why the parser stops.
+//! Limits that stop the parser.
 
 use crate::fuel::OutOfFuel;
 
-/// A limit the parser ran into.
+/// A limit that the parser reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ParserLimit {
     /// One configuration has too many items.
     Items,
-    /// A value that must differ from others is nested too deeply to be compared.
+    /// A value that must be distinct is nested too deeply to be compared.
     Values,
-    /// No value is left that differs from those before, or no end was found.
+    /// No distinct value is left, or the search for a completion gave up.
     Search,
-    /// All configurations together need too much memory.
+    /// All configurations together take too much memory.
     Memory,
-    /// A deferred part of the grammar could not be made.
+    /// A deferred part of the grammar could not be built.
     Deferred,
-    /// The work of one mask or one token is more than its fuel.
+    /// One mask or token takes more work than its fuel.
     Fuel,
     /// The request was cancelled.
     Cancelled,
@@ -31,6 +31,7 @@ impl From<OutOfFuel> for ParserLimit {
 }
 
 impl ParserLimit {
+    /// Description for error messages.
     pub(crate) fn what(self) -> &'static str {
         match self {
             ParserLimit::Items => "items of one parser configuration",

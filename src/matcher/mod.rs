@@ -1,71 +1,93 @@
-//! Stage 4. Compiled grammar and input to parser configuration: Earley's algorithm with interned configurations.
+//! Stage 4. Parser: Earley's algorithm over rule automata, with interned configurations.
+//!
+//! The parser maps a configuration (an Earley item set) and a byte to the next configuration.
+//! Configurations hold no text positions, so equal parse states have equal ids, and transitions are
+//! memoised. See `docs/internals/CONFIGURATIONS.md`.
+//!
+//! * Core: `store` interns items, frames and configurations; `parser` scans, completes and
+//!   predicts; `transition_cache` memoises; `frame_rewrite` maps the items of frames.
+//! * Constraints beyond context-free grammars: `budgets`, `distinct_values` with `registers`
+//!   (`docs/internals/DISTINCT_VALUES.md`), and `duplicate_keys`.
+//! * Queries for mask construction (`query_caches`): `canonical`, `counted_runs` and
+//!   `counted_steps` (`docs/internals/COUNTERS.md`), `self_loops`, `universal`, `lookahead`,
+//!   `tail_calls` and `white_space_bounds`.
+//! * Offline queries: `chart` (captures), `shortest` (shortest completion), `trace` (labelled
+//!   spans).
 
-mod any;
-mod derive;
-mod distinct;
-mod escape;
-mod gaps;
+mod budgets;
+mod canonical;
+mod chart;
+mod counted_runs;
+mod counted_steps;
+mod distinct_values;
+mod duplicate_keys;
+mod frame_rewrite;
+mod json_string;
+mod json_value;
 mod limit;
-mod loops;
-mod meter;
-mod moves;
-mod names;
-mod normal;
-mod outlook;
+mod lookahead;
+mod node_moves;
+mod number_prefix;
 mod parser;
-mod place;
+mod query_caches;
 mod recognizer;
 mod registers;
-mod runs;
+mod self_loops;
 mod shortest;
-mod steps;
 mod store;
-mod tails;
+mod tail_calls;
 mod temperature;
 mod trace;
-mod transitions;
-mod value;
+mod transition_cache;
+mod universal;
+mod value_cursor;
+mod white_space_bounds;
 
 pub use recognizer::{Recognizer, Rejected};
 pub use trace::{Span, Tracer};
 
-pub(crate) use any::Asking;
-pub(crate) use derive::{Chart, ChartLimit, Piece, Region};
-pub(crate) use gaps::Gap;
+pub(crate) use chart::{Chart, ChartLimit};
 pub(crate) use limit::ParserLimit;
-pub(crate) use loops::{SWALLOW, may_be_again};
-pub(crate) use names::Naming;
-pub(crate) use parser::{Exit, Parser, Room};
-pub(crate) use shortest::{Lengths, Step};
-pub(crate) use store::{ConfigId, DEAD, FREE, Item};
+pub(crate) use parser::{Exit, Parser};
+pub(crate) use store::{ConfigId, DEAD, Item};
+
+pub(crate) use chart::{ChartInput as Piece, DerivedSpan as Region}; // RENAME-ALIAS
+pub(crate) use duplicate_keys::NameStatus as Naming; // RENAME-ALIAS
+pub(crate) use parser::CounterRoom as Room; // RENAME-ALIAS
+pub(crate) use self_loops::MIN_SKIP_NODES as SWALLOW; // RENAME-ALIAS
+pub(crate) use self_loops::may_be_self_loop as may_be_again; // RENAME-ALIAS
+pub(crate) use shortest::{CompletionStep as Step, ShortestPaths as Lengths}; // RENAME-ALIAS
+pub(crate) use store::UNBOUNDED_COUNT as FREE; // RENAME-ALIAS
+pub(crate) use universal::QueryAllowance as Asking; // RENAME-ALIAS
+pub(crate) use white_space_bounds::WhiteSpaceBound as Gap; // RENAME-ALIAS
 
 use crate::ids::TokenId;
 
-/// Why a token was not taken. The matcher's state is unchanged.
+/// Error of advancing a matcher. The matcher's state is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdvanceError {
     /// The grammar does not allow the token here.
     #[error("token {token} is not allowed here (its byte {offset} fails)")]
     Rejected {
-        /// The token.
+        /// The rejected token.
         token: TokenId,
-        /// Bytes of the token that were still fine.
+        /// Offset in the token of the first byte that the grammar rejects.
         offset: usize,
     },
-    /// The id stands for nothing in the vocabulary.
+    /// The vocabulary has no token with this id.
     #[error("token {token} is not in the vocabulary")]
     UnknownToken {
-        /// The token.
+        /// The unknown id.
         token: TokenId,
     },
-    /// A stop token was already taken.
+    /// The sequence already ended with a stop token.
     #[error("the generation has already ended")]
     Terminated,
     /// A limit was reached; the sequence cannot go on.
     #[error("parser limit reached: {what}")]
     Limit {
-        /// Which.
+        /// The limit's description.
         what: &'static str,
     },
 }

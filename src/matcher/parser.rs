@@ -1,23 +1,31 @@
-//! Earley's algorithm over rule automata with interned configurations: scanning, completion, prediction, and the memo
-//! of transitions that makes all of it a lazily built deterministic pushdown automaton.
+//! Parser core: scanning, completion, prediction.
+//!
+//! The parser is Earley's algorithm over rule automata (J. Earley, "An efficient context-free
+//! parsing algorithm", 1970) with interned configurations. [`TransitionCache`] memoises
+//! (configuration, byte class) pairs, so the parser works as a lazily built deterministic pushdown
+//! automaton.
+//!
+//! Invariants: a step is a pure function of the configuration. An id is valid until
+//! [`Parser::clear`]. Cost: one table look-up for a cached transition, otherwise time in proportion
+//! to the items and calls of both configurations.
 
 mod predict;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use predict::Called;
+use predict::CalledRule;
 
-use super::any::Any;
-use super::distinct::Distinct;
+use super::budgets::BudgetPoint;
+use super::distinct_values::DistinctCaches;
+use super::duplicate_keys::NameTracker;
 use super::limit::ParserLimit;
-use super::meter::At;
-use super::names::Names;
-use super::runs::Stays;
+use super::query_caches::QueryCaches;
 use super::store::{
-    BOTTOM, CONFIGS, ConfigId, DEAD, Done, FAR, FREE, FrameId, GATED, Item, ROOT, Store,
+    BOTTOM, Completed, ConfigId, DEAD, FAR_FROM_BOUNDS, FrameId, GATED, INITIAL_CONFIGS, Item,
+    ROOT, Store, UNBOUNDED_COUNT,
 };
-use super::transitions::Transitions;
+use super::transition_cache::TransitionCache;
 use crate::capacity::ReserveMore;
 use crate::compile::{Behind, Classes, Compiled, NO_BLOCK, Program};
 use crate::fsm::ByteSet;
@@ -27,97 +35,98 @@ use crate::limits::Limits;
 use crate::switches::Switch;
 use crate::vocab::Vocabulary;
 
-/// Not computed yet.
+/// Not assigned yet.
 const UNKNOWN: u32 = u32::MAX;
-/// So many configurations are made without a look at the memory that is held.
-const LOOK_EVERY: u32 = 32;
-/// Fuel of interning a configuration, beside two units an item.
-const INTERNING: usize = 8;
+/// Configurations between two checks of the memory limit.
+const MEMORY_CHECK_INTERVAL: u32 = 32;
+/// Fuel of interning a configuration, in addition to two units for each item.
+const INTERN_FUEL: usize = 8;
 
-/// How what is looked at on its own may end.
+/// Way in which an isolated rule ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Exit {
-    /// The rule has ended.
+    /// The rule ended.
     End,
-    /// A trigger of its dispatch has fired: the number of its state among the dispatch's.
+    /// A trigger of the rule's dispatch fired: the index of its state in the dispatch.
     Gate(u32),
 }
 
-/// A counter's distance to its bounds.
+/// Distance of a block's counter from its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Room {
-    /// Runs that must still come.
+pub(crate) struct CounterRoom {
+    /// Runs that must still follow.
     pub(crate) missing: u32,
-    /// Runs that may still come.
+    /// Runs that may still follow.
     pub(crate) room: u32,
 }
 
-/// The parser of one compiled grammar: pure functions from configuration to configuration, memoised.
+/// Parser of one compiled grammar: memoised functions on configurations.
 #[derive(Debug)]
 pub(crate) struct Parser {
     program: Program,
     store: Store,
-    transitions: Transitions,
-    /// Those that transitions are by; the program's, or, for as long as no transition is found that needs more, what they were.
+    transitions: TransitionCache,
+    /// The byte classes of the cached transitions. They lag behind the program's classes until a
+    /// missing transition needs the finer ones.
     classes: Arc<Classes>,
+    /// Cached transitions over special tokens.
     special_steps: HashMap<(ConfigId, u32), ConfigId>,
-    /// See [`Parser::loops`].
-    pub(super) loops: Vec<(u64, u64)>,
-    /// See [`Parser::reads_any`].
-    pub(super) any: Vec<Any>,
-    /// How much that has taken, in configurations.
-    pub(super) any_made: usize,
-    /// See [`Parser::is_uniform`]: shapes looked at, and those that are.
-    pub(super) uniform: Vec<(u16, u16)>,
-    /// See [`Parser::goes_on_alike`].
-    pub(super) alike: HashMap<(ConfigId, ConfigId), bool>,
-    /// What stands for configurations in counted blocks, by what they were read as; see [`Parser::read_in_block`].
-    pub(super) far: HashMap<(ConfigId, FrameId), ConfigId>,
-    /// By configuration, whether it is in this rule, for those that were read so.
-    pub(super) staying: Vec<(u32, Stays)>,
-    /// See [`Parser::after`].
-    after: HashMap<(FrameId, bool), ConfigId>,
+    /// Answers to queries of mask construction.
+    pub(super) queries: QueryCaches,
+    /// Configurations (or equivalent items) built by universal-text queries so far.
+    pub(super) universal_work: usize,
+    /// See [`Parser::after_frame`]; the flag is [`Parser::relaxed`].
+    after_frames: HashMap<(FrameId, bool), ConfigId>,
     /// See [`Parser::token_ended`].
-    pub(super) ticks: HashMap<ConfigId, ConfigId>,
-    pub(super) distinct: Distinct,
-    pub(super) names: Names,
+    pub(super) token_ends: HashMap<ConfigId, ConfigId>,
+    /// See [`super::distinct_values`].
+    pub(super) distinct_values: DistinctCaches,
+    /// See [`super::duplicate_keys`].
+    pub(super) names: NameTracker,
+    /// The configuration of the empty text.
     start: ConfigId,
-    /// Why there is no start.
+    /// The limit that was reached while computing the start configuration.
     start_limit: Option<ParserLimit>,
-    /// What tokens there are, so that what none tells apart is one; `None` where no masks are built.
+    /// The vocabulary that bounds canonical counters; `None` if no masks are built.
     vocab: Option<Arc<Vocabulary>>,
+    /// Limit on the items of one configuration.
     max_items: usize,
+    /// Memory budget, in bytes.
     pub(super) max_bytes: usize,
-    /// Configurations that are made are loose ones; see [`super::gaps`].
-    pub(super) loose: bool,
-    /// Configurations made since memory was looked at.
-    unlooked: u32,
+    /// New configurations ignore white-space bounds; see [`super::white_space_bounds`].
+    pub(super) relaxed: bool,
+    /// Configurations built since the last check of the memory limit.
+    configs_since_check: u32,
     scratch: Scratch,
 }
 
 /// Reused buffers of [`Parser::close`].
 #[derive(Debug, Default)]
 struct Scratch {
+    /// The items that scanning produced, then those that completion adds.
     kernel: Vec<Item>,
     /// Items at the start of a block's next run.
     restarts: Vec<Item>,
-    /// Frames of elements that have ended.
+    /// Frames of elements that ended.
     ended: Vec<FrameId>,
+    /// The items of the next configuration.
     out: Vec<Item>,
+    /// The items that one called rule returns to.
     entries: Vec<Item>,
-    /// Per rule: its slot in `called` this round.
+    /// By rule: its index in `called`.
     slot: Vec<u32>,
-    /// Rules called this round.
-    called: Vec<Called>,
-    /// Calls from kernel items: (slot, item to return to).
+    /// Rules called in this round.
+    called: Vec<CalledRule>,
+    /// Calls by kernel items: the callee's slot, and the item to return to.
     outer: Vec<(u32, Item)>,
-    /// Calls from called rules: (callee's slot, caller's slot, state to return to).
+    /// Calls by called rules: the callee's slot, the caller's slot, and the state to return to.
     inner: Vec<(u32, u32, u32)>,
+    /// The kernel as a set, when it is large.
     seen: hashbrown::HashSet<Item, crate::hash::Seeded>,
 }
 
 impl Parser {
-    /// `vocab`: what masks are built for.
+    /// Creates a parser. `vocab` is the vocabulary that masks are built for.
     pub(crate) fn new(
         compiled: Arc<Compiled>,
         vocab: Option<Arc<Vocabulary>>,
@@ -128,77 +137,69 @@ impl Parser {
             classes: compiled.classes.clone(),
             program: Program::new(compiled),
             store: Store::new(),
-            transitions: Transitions::with_capacity(CONFIGS),
+            transitions: TransitionCache::with_capacity(INITIAL_CONFIGS),
             special_steps: HashMap::default(),
-            loops: Vec::new(),
-            any: Vec::new(),
-            any_made: 0,
-            uniform: Vec::new(),
-            alike: HashMap::default(),
-            far: HashMap::default(),
-            staying: Vec::new(),
-            after: HashMap::default(),
-            ticks: HashMap::default(),
-            distinct: Distinct::default(),
-            names: Names::new(),
+            queries: QueryCaches::default(),
+            universal_work: 0,
+            after_frames: HashMap::default(),
+            token_ends: HashMap::default(),
+            distinct_values: DistinctCaches::default(),
+            names: NameTracker::new(),
             start: DEAD,
             start_limit: None,
             vocab,
             max_items: limits.config_items,
             max_bytes: limits.parser_bytes,
-            loose: false,
-            unlooked: LOOK_EVERY, // the first one looks
+            relaxed: false,
+            configs_since_check: MEMORY_CHECK_INTERVAL, // the first one looks
             scratch,
         };
-        parser.begin();
+        parser.init_start();
         parser
     }
 
-    /// Keeps transitions or not, from now on.
+    /// Switches the transition cache on or off.
     pub(crate) fn keep_transitions(&mut self, switch: Switch) {
         self.transitions.switch(switch);
     }
 
-    /// Memory of transitions.
+    /// Memory of the transition cache, in bytes.
     #[cfg(test)]
     pub(crate) fn transitions_held(&self) -> usize {
         self.transitions.bytes()
     }
 
-    fn begin(&mut self) {
+    /// Computes the start configuration.
+    fn init_start(&mut self) {
         let start = self.program.open(self.compiled().start);
-        // The start rule is treated as called from nowhere; a start limit error leaves a dead parser, reported on first use.
-        let done = Done { root: self.compiled().start_nullable(), ..Done::default() };
+        // The start rule returns to the root frame. If a limit prevents that, the parser is dead,
+        // and its first use reports the limit.
+        let done = Completed { root: self.compiled().start_nullable(), ..Completed::default() };
         self.scratch.kernel.clear();
         self.scratch.kernel.push(Item { state: start, count: 0, frame: ROOT });
         self.enter_blocks();
-        let start = self.predict(done).and_then(|start| self.settle(start, At::Byte));
+        let start = self.predict(done).and_then(|start| self.drop_spent(start, BudgetPoint::Byte));
         let start = start.and_then(|start| self.token_ended(start));
         self.start_limit = start.err();
         self.start = start.unwrap_or(DEAD);
     }
 
-    /// Forgets everything; ids given out before mean nothing any more.
+    /// Drops all configurations, frames and caches. Ids from before are invalid.
     pub(crate) fn clear(&mut self) {
         self.program = Program::new(self.compiled().clone());
         self.store = Store::new();
         self.transitions.clear();
         self.classes = self.program.classes().clone();
-        self.loose = false;
+        self.relaxed = false;
         self.special_steps.clear();
-        self.loops.clear();
-        self.any.clear();
-        self.uniform.clear();
-        self.alike.clear();
-        self.far.clear();
-        self.staying.clear();
-        self.after.clear();
-        self.ticks.clear();
-        self.distinct = Distinct::default();
-        self.names = Names::new();
+        self.queries.clear();
+        self.after_frames.clear();
+        self.token_ends.clear();
+        self.distinct_values = DistinctCaches::default();
+        self.names = NameTracker::new();
         self.scratch =
             Scratch { slot: vec![UNKNOWN; self.compiled().rules.len()], ..Scratch::default() };
-        self.begin();
+        self.init_start();
     }
 
     pub(crate) fn compiled(&self) -> &Arc<Compiled> {
@@ -217,45 +218,39 @@ impl Parser {
         &self.store
     }
 
+    /// The configuration of the empty text.
     pub(crate) fn start(&self) -> ConfigId {
         self.start
     }
 
-    /// The limit that was reached before anything was read, where [`Parser::start`] is dead.
+    /// The limit that makes [`Parser::start`] dead.
     pub(crate) fn start_limit(&self) -> ParserLimit {
         self.start_limit.unwrap_or(ParserLimit::Items)
     }
 
-    /// Memory held, in bytes, roughly.
+    /// Approximate memory in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.program.bytes()
             + self.store.bytes()
             + self.transitions.bytes()
-            + self.distinct.bytes()
+            + self.queries.bytes()
+            + self.distinct_values.bytes()
             + self.names.bytes()
-            + (self.special_steps.len()
-                + self.after.len()
-                + self.far.len()
-                + self.loops.len()
-                + self.alike.len())
-                * 16
-            + self.any.len() * size_of::<Any>()
-            + self.uniform.len() * 4
-            + self.staying.len() * 8
+            + (self.special_steps.len() + self.after_frames.len()) * 16
     }
 
-    /// Nodes of the vocabulary that masks are built for.
+    /// Trie nodes of the vocabulary.
     pub(super) fn vocab_nodes(&self) -> usize {
         self.vocab.as_ref().map_or(0, |vocab| vocab.trie().len())
     }
 
-    /// Makes room for what texts still add: see [`crate::capacity`].
+    /// Reserves capacity for further text; see [`crate::capacity`].
     pub(crate) fn reserve_more(&mut self) {
         self.program.reserve_more();
         self.store.reserve_more();
         self.transitions.reserve_more();
         self.names.reserve_more();
-        self.ticks.reserve_more();
+        self.token_ends.reserve_more();
     }
 
     /// Whether the memory budget is used up and [`Parser::clear`] is due.
@@ -263,38 +258,40 @@ impl Parser {
         self.bytes() > self.max_bytes
     }
 
-    /// Whether so much more than the budget is used that nothing can be added.
+    /// Whether twice the memory budget is used up: nothing more is interned.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.bytes() > self.max_bytes.saturating_mul(2)
     }
 
+    /// The class of a byte in the transition cache.
     #[inline]
     pub(crate) fn class(&self, byte: u8) -> u8 {
         self.classes.of(byte)
     }
 
-    /// Where a byte leads. Amortised constant: one table look-up once the transition is known.
+    /// The configuration after a byte. Cost: one table look-up for a cached transition.
     #[inline]
     pub(crate) fn step(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, ParserLimit> {
-        if let Some(next) = self.known_step(config, byte) {
+        if let Some(next) = self.cached_step(config, byte) {
             return Ok(next);
         }
-        if self.transitions.refuse(config, byte) {
+        if self.transitions.is_rejected(config, byte) {
             return Ok(DEAD);
         }
-        self.compute(config, byte)
+        self.compute_step(config, byte)
     }
 
-    /// Where a byte leads, if that is known.
+    /// The configuration after a byte, if it is cached.
     #[inline]
-    pub(super) fn known_step(&self, config: ConfigId, byte: u8) -> Option<ConfigId> {
+    pub(super) fn cached_step(&self, config: ConfigId, byte: u8) -> Option<ConfigId> {
         self.transitions.get(config, self.class(byte))
     }
 
+    /// Computes and caches the transition of a byte.
     #[cold]
-    fn compute(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, ParserLimit> {
+    fn compute_step(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, ParserLimit> {
         if self.is_named(config) {
-            let (next, is_of_class) = self.step_named(config, byte)?;
+            let (next, is_of_class) = self.step_with_names(config, byte)?;
             if is_of_class {
                 let class = self.class(byte);
                 self.transitions.insert(config, (class..=class, self.classes.len()), next);
@@ -302,77 +299,79 @@ impl Parser {
             return Ok(next);
         }
         if self.compares(config) {
-            // What is compared tells bytes apart that nothing else does.
-            return self.step_compared(config, byte);
+            // Comparison of values distinguishes bytes that share a class.
+            return self.step_comparing_values(config, byte);
         }
-        debug_assert!(config == DEAD || self.store.done(config).loose == self.loose);
-        self.tell_apart();
-        let (next, alike) =
-            self.read_alike(config, self.classes.first(u32::from(self.class(byte))))?;
+        debug_assert!(config == DEAD || self.store.done(config).relaxed == self.relaxed);
+        self.refresh_classes();
+        let (next, bytes) =
+            self.compute_byte_range(config, self.classes.first(u32::from(self.class(byte))))?;
         if next == DEAD {
             let reads = self.allowed(config);
             if !reads.contains(byte) {
-                self.transitions.limit(config, reads);
+                self.transitions.set_reads(config, reads);
                 return Ok(DEAD);
             }
         }
-        self.tell_apart();
-        // Classes are of neighbours: what is between two bytes is between their classes.
-        let classes = self.class(*alike.start())..=self.class(*alike.end());
+        self.refresh_classes();
+        // Classes are numbered in byte order, so a range of bytes is a range of classes.
+        let classes = self.class(*bytes.start())..=self.class(*bytes.end());
         self.transitions.insert(config, (classes, self.classes.len()), next);
         Ok(next)
     }
 
-    /// Where something deferred has joined the program, bytes may be told apart that were not, and transitions are found anew.
-    fn tell_apart(&mut self) {
+    /// Adopts the program's byte classes. A deferred body may have split a class; the transition
+    /// cache is then invalid.
+    fn refresh_classes(&mut self) {
         if !Arc::ptr_eq(&self.classes, self.program.classes()) {
             self.classes = self.program.classes().clone();
             self.transitions.clear();
         }
     }
 
-    /// The configuration behind a byte.
-    pub(super) fn read_byte(
+    /// Computes the configuration after a byte, without the cache.
+    pub(super) fn compute_byte(
         &mut self,
         config: ConfigId,
         byte: u8,
     ) -> Result<ConfigId, ParserLimit> {
-        Ok(self.read_alike(config, byte)?.0)
+        Ok(self.compute_byte_range(config, byte)?.0)
     }
 
-    /// The configuration behind a byte, and the bytes around it that lead there over the same edges.
-    fn read_alike(
+    /// Computes the configuration after a byte, and the range of bytes around it that takes the
+    /// same edges.
+    fn compute_byte_range(
         &mut self,
         config: ConfigId,
         byte: u8,
     ) -> Result<(ConfigId, RangeInclusive<u8>), ParserLimit> {
         self.scratch.kernel.clear();
-        let (mut from, mut to) = (0, u8::MAX);
+        let (mut low, mut high) = (0, u8::MAX);
         for item in self.store.items(config) {
             self.program.expand(item.state);
             fuel::charge(2 + self.program.byte_edges(item.state).len() / 4);
             for e in self.program.byte_edges(item.state) {
                 if e.hi < byte {
-                    from = from.max(e.hi + 1);
+                    low = low.max(e.hi + 1);
                 } else if e.lo > byte {
-                    to = to.min(e.lo - 1);
+                    high = high.min(e.lo - 1);
                 } else {
-                    (from, to) = (from.max(e.lo), to.min(e.hi));
+                    (low, high) = (low.max(e.lo), high.min(e.hi));
                     self.scratch.kernel.push(Item { state: e.to, ..*item });
                 }
             }
         }
         if !self.compiled().keeps_no_account() {
             let mut kernel = std::mem::take(&mut self.scratch.kernel);
-            if self.byte_read(byte, &mut kernel) {
-                (from, to) = (byte, byte);
+            if self.account_byte(byte, &mut kernel) {
+                (low, high) = (byte, byte);
             }
             self.scratch.kernel = kernel;
         }
-        Ok((self.close()?, from..=to))
+        Ok((self.close()?, low..=high))
     }
 
-    /// Where a special token of the grammar leads.
+    /// The configuration after a special token of the grammar.
     pub(crate) fn step_special(
         &mut self,
         config: ConfigId,
@@ -382,18 +381,18 @@ impl Parser {
             return Ok(next);
         }
         if self.is_named(config) {
-            return self.special_named(config, special);
+            return self.step_special_with_names(config, special);
         }
-        let mut next = self.read_special(config, special)?;
-        if self.compares(config) && !self.is_live(next)? {
+        let mut next = self.compute_special(config, special)?;
+        if self.compares(config) && !self.has_continuation(next)? {
             next = DEAD;
         }
         self.special_steps.insert((config, special), next);
         Ok(next)
     }
 
-    /// The configuration behind a special token of the grammar.
-    pub(super) fn read_special(
+    /// Computes the configuration after a special token of the grammar, without the cache.
+    pub(super) fn compute_special(
         &mut self,
         config: ConfigId,
         special: u32,
@@ -409,13 +408,13 @@ impl Parser {
         }
         if !self.compiled().scopes.is_empty() {
             let mut kernel = std::mem::take(&mut self.scratch.kernel);
-            self.symbol_read(256 + special, &mut kernel);
+            self.account_symbol(256 + special, &mut kernel);
             self.scratch.kernel = kernel;
         }
         self.close()
     }
 
-    /// Special tokens of the grammar that may follow.
+    /// The special tokens of the grammar that may follow.
     pub(crate) fn specials(&mut self, config: ConfigId) -> impl Iterator<Item = u32> + '_ {
         self.expand(config);
         self.store
@@ -425,12 +424,12 @@ impl Parser {
             .map(|&(s, _)| s)
     }
 
-    /// Finds the edges of a configuration's states.
+    /// Builds the edges of a configuration's states (the automata are lazy).
     pub(crate) fn expand(&mut self, config: ConfigId) {
         self.store.items(config).iter().for_each(|i| self.program.expand(i.state));
     }
 
-    /// Bytes that a state reads.
+    /// The bytes that a state reads.
     pub(crate) fn reads_of(&mut self, state: u32) -> ByteSet {
         self.program.expand(state);
         let mut set = ByteSet::EMPTY;
@@ -438,13 +437,15 @@ impl Parser {
         set
     }
 
-    /// Whether a configuration of an item looked at on its own has no items of rules that were called since.
+    /// Whether all items of a configuration belong to isolated rules, and none to a rule called
+    /// since.
     #[inline]
     pub(crate) fn is_alone(&self, config: ConfigId) -> bool {
         self.store.items(config).iter().all(Item::is_alone)
     }
 
-    /// Bytes that may follow. Exact: every state can reach the end of its rule.
+    /// The bytes that may follow. Exact, because every state can reach the end of its rule; except
+    /// where values are compared, see [`Parser::follows`].
     pub(crate) fn allowed(&mut self, config: ConfigId) -> ByteSet {
         let mut set = ByteSet::EMPTY;
         fuel::charge(self.store.items(config).len() / 2);
@@ -457,13 +458,13 @@ impl Parser {
         set
     }
 
-    /// One item alone, with nothing known about what follows its rule.
+    /// The configuration of one item with an unknown continuation.
     pub(crate) fn isolated(&mut self, item: Item) -> ConfigId {
         let frame = if self.program.is_dispatch(item.state) { GATED } else { BOTTOM };
-        self.interned_as(&[Item { frame, ..item }], Done::default())
+        self.intern_unchecked(&[Item { frame, ..item }], Completed::default())
     }
 
-    /// Everything either configuration could go on with.
+    /// The union of two configurations.
     pub(crate) fn union(&mut self, a: ConfigId, b: ConfigId) -> ConfigId {
         if a == b || b == DEAD {
             return a;
@@ -472,110 +473,113 @@ impl Parser {
             return b;
         }
         if self.is_named(a) || self.is_named(b) {
-            return self.union_named(a, b);
+            return self.union_with_names(a, b);
         }
         let mut items: Vec<Item> = [self.store.items(a), self.store.items(b)].concat();
         items.sort_unstable();
         items.dedup();
         let (a, b) = (self.store.done(a), self.store.done(b));
-        let done = Done {
+        let done = Completed {
             root: a.root || b.root,
             bottom: a.bottom || b.bottom,
             gated: a.gated || b.gated,
-            ..Done::default()
+            ..Completed::default()
         };
-        self.interned_as(&items, done)
+        self.intern_unchecked(&items, done)
     }
 
-    /// How far an item's counter is from its block's bounds; `None` outside of blocks, and where those do not count or are out of reach.
-    pub(crate) fn room(&self, item: &Item) -> Option<Room> {
-        let block = self.program.block_of(item.state).filter(|block| !(self.loose && block.gap))?;
-        if item.count == FAR {
+    /// The distance of an item's counter from its block's bounds. `None` outside of blocks, for
+    /// bounds that are relaxed, and for counters that are far from both bounds.
+    pub(crate) fn room(&self, item: &Item) -> Option<CounterRoom> {
+        let block =
+            self.program.block_of(item.state).filter(|block| !(self.relaxed && block.gap))?;
+        if item.count == FAR_FROM_BOUNDS {
             return None;
         }
-        Some(Room {
+        Some(CounterRoom {
             missing: block.min.saturating_sub(item.count),
             room: block.max.map_or(u32::MAX, |max| max.saturating_sub(item.count)),
         })
     }
 
-    /// The configuration in which a rule with this frame has just ended.
-    pub(crate) fn after(&mut self, frame: FrameId) -> Result<ConfigId, ParserLimit> {
-        if let Some(&known) = self.after.get(&(frame, self.loose)) {
-            return Ok(known);
+    /// The configuration after a rule with this frame ends.
+    pub(crate) fn after_frame(&mut self, frame: FrameId) -> Result<ConfigId, ParserLimit> {
+        if let Some(&cached) = self.after_frames.get(&(frame, self.relaxed)) {
+            return Ok(cached);
         }
         self.scratch.kernel.clear();
         self.scratch.kernel.extend_from_slice(self.store.returns(frame));
-        let done = Done {
+        let done = Completed {
             root: frame == ROOT,
             bottom: matches!(frame, BOTTOM | GATED),
-            ..Done::default()
+            ..Completed::default()
         };
         let after = self.close_with(done)?;
-        self.after.insert((frame, self.loose), after);
+        self.after_frames.insert((frame, self.relaxed), after);
         Ok(after)
     }
 
-    /// What follows where an item looked at on its own has left what could be seen: its rule's end, or a trigger's tags.
+    /// The configuration after an isolated item left its rule by `exit`.
     pub(crate) fn follow(&mut self, item: &Item, exit: Exit) -> Result<ConfigId, ParserLimit> {
-        let Exit::Gate(gate) = exit else { return self.after(item.frame) };
+        let Exit::Gate(gate) = exit else { return self.after_frame(item.frame) };
         let state = self.program.gate(item.state, gate);
         self.scratch.kernel.clear();
         self.scratch.kernel.push(Item { state, count: 0, frame: item.frame });
         self.close()
     }
 
-    /// How a configuration of an item looked at on its own ends or may end here.
+    /// The exits by which the isolated item of a configuration ends or may end here.
     pub(crate) fn exits(&self, config: ConfigId) -> impl Iterator<Item = Exit> + '_ {
         let end = self.store.done(config).bottom.then_some(Exit::End);
         let gates = self.store.items(config).iter().filter(|i| i.frame == GATED);
         end.into_iter().chain(gates.filter_map(|i| self.program.gate_of(i.state).map(Exit::Gate)))
     }
 
-    /// Whether a configuration can read anything.
+    /// Whether any byte may follow.
     pub(crate) fn reads(&self, config: ConfigId) -> bool {
         self.store.items(config).iter().any(|i| self.program.state(i.state).scannable)
     }
 
+    /// As [`Parser::close_with`], if nothing has ended yet.
     fn close(&mut self) -> Result<ConfigId, ParserLimit> {
-        self.close_with(Done::default())
+        self.close_with(Completed::default())
     }
 
-    /// Completes what has ended and predicts what may begin. Takes the kernel (items that have just moved).
-    fn close_with(&mut self, mut done: Done) -> Result<ConfigId, ParserLimit> {
-        if self.scratch.kernel.is_empty() && done == Done::default() {
+    /// Completes and predicts from the kernel (the items that scanning produced), then interns.
+    fn close_with(&mut self, mut done: Completed) -> Result<ConfigId, ParserLimit> {
+        if self.scratch.kernel.is_empty() && done == Completed::default() {
             return Ok(DEAD);
         }
-        if self.compiled().keeps_no_account() && self.is_plain() {
-            return self.keep(done);
+        if self.compiled().keeps_no_account() && self.kernel_is_closed() {
+            return self.intern_kernel(done);
         }
         self.complete(&mut done)?;
         self.enter_blocks();
         let next = self.predict(done)?;
-        self.settle(next, At::Byte)
+        self.drop_spent(next, BudgetPoint::Byte)
     }
 
-    /// Whether nothing has ended and nothing is called: the items that have moved are the configuration.
-    fn is_plain(&self) -> bool {
+    /// Whether the kernel needs neither completion nor prediction: it is the next configuration.
+    fn kernel_is_closed(&self) -> bool {
         self.scratch.kernel.iter().all(|item| {
             let state = self.program.state(item.state);
             !state.is_final && !state.calling && state.scannable
         })
     }
 
-    /// The configuration of the kernel as it is.
-    fn keep(&mut self, done: Done) -> Result<ConfigId, ParserLimit> {
+    /// Interns the kernel as it is.
+    fn intern_kernel(&mut self, done: Completed) -> Result<ConfigId, ParserLimit> {
         let mut out = std::mem::take(&mut self.scratch.kernel);
         let result = self.intern(&mut out, done);
         self.scratch.kernel = out;
         result
     }
 
-    /// The configuration of these items.
+    /// Sorts and interns items. Checks the limits on items, fuel and memory.
     pub(super) fn intern(
         &mut self,
         items: &mut Vec<Item>,
-        done: Done,
+        done: Completed,
     ) -> Result<ConfigId, ParserLimit> {
         if items.len() > 1 {
             fuel::charge_sort(items.len());
@@ -585,36 +589,36 @@ impl Parser {
         self.intern_sorted(items, done)
     }
 
-    /// The same of items that are sorted and distinct.
+    /// Interns items that are sorted and without duplicates. Checks the same limits.
     pub(super) fn intern_sorted(
         &mut self,
         items: &[Item],
-        done: Done,
+        done: Completed,
     ) -> Result<ConfigId, ParserLimit> {
         if items.len() > self.max_items {
             return Err(ParserLimit::Items);
         }
-        fuel::spend(INTERNING + 2 * items.len())?;
-        // Memory is looked at now and then: what so few configurations take is little.
-        self.unlooked += 1;
-        if self.unlooked >= LOOK_EVERY {
-            self.unlooked = 0;
+        fuel::spend(INTERN_FUEL + 2 * items.len())?;
+        // The check is periodic: the configurations in between take little memory.
+        self.configs_since_check += 1;
+        if self.configs_since_check >= MEMORY_CHECK_INTERVAL {
+            self.configs_since_check = 0;
             if self.is_exhausted() {
-                self.unlooked = LOOK_EVERY;
+                self.configs_since_check = MEMORY_CHECK_INTERVAL;
                 return Err(ParserLimit::Memory);
             }
         }
-        Ok(self.interned_as(items, done))
+        Ok(self.intern_unchecked(items, done))
     }
 
-    /// The configuration of these items, which are sorted and distinct; loose if such are made.
-    pub(super) fn interned_as(&mut self, items: &[Item], done: Done) -> ConfigId {
-        self.store.config(items, Done { loose: self.loose, ..done })
+    /// Interns items that are sorted and without duplicates, without checking limits.
+    pub(super) fn intern_unchecked(&mut self, items: &[Item], done: Completed) -> ConfigId {
+        self.store.intern_config(items, Completed { relaxed: self.relaxed, ..done })
     }
 
-    /// The configuration of items that have just moved, budgets not looked at.
+    /// Completes and predicts from these items, without checking budgets.
     pub(super) fn close_items(&mut self, items: &[Item]) -> Result<ConfigId, ParserLimit> {
-        let mut done = Done::default();
+        let mut done = Completed::default();
         self.scratch.kernel.clear();
         self.scratch.kernel.extend_from_slice(items);
         self.complete(&mut done)?;
@@ -622,25 +626,26 @@ impl Parser {
         self.predict(done)
     }
 
-    /// What rewriting frames takes.
-    pub(super) fn parts(&mut self) -> (&mut Store, &Program, Option<u32>) {
+    /// The store, the program and the longest token: what [`Store::rewrite_frames`] needs.
+    pub(super) fn store_and_program(&mut self) -> (&mut Store, &Program, Option<u32>) {
         let reach = self.reach();
         (&mut self.store, &self.program, reach)
     }
 
-    /// The longest token, in bytes, where masks are built.
+    /// The longest token of the vocabulary, in bytes.
     fn reach(&self) -> Option<u32> {
         self.vocab.as_ref().map(|vocab| vocab.reach() as u32)
     }
 
-    /// What masks are built for.
+    /// The vocabulary that masks are built for.
     pub(super) fn vocab(&self) -> Option<&Arc<Vocabulary>> {
         self.vocab.as_ref()
     }
 
-    /// Completion to a fixpoint over the kernel: an item whose rule ends adds what its frame goes on with; one whose run of
-    /// a block ends adds the next run, or what follows the block.
-    fn complete(&mut self, done: &mut Done) -> Result<(), ParserLimit> {
+    /// Completion: the fixpoint over the kernel. An item whose rule ends adds the items of its
+    /// frame. An item whose run of a block ends adds the next run, the item after the block, or
+    /// both.
+    fn complete(&mut self, done: &mut Completed) -> Result<(), ParserLimit> {
         self.scratch.restarts.clear();
         self.scratch.ended.clear();
         fuel::charge_sort(self.scratch.kernel.len());
@@ -662,11 +667,11 @@ impl Parser {
         }
     }
 
-    /// As [`Parser::complete`], from some item on; what elements that end return to is left to do.
-    fn complete_from(&mut self, mut at: usize, done: &mut Done) -> Result<usize, ParserLimit> {
+    /// Completion from index `at` on. Elements that end are collected in `ended` for the caller.
+    fn complete_from(&mut self, mut at: usize, done: &mut Completed) -> Result<usize, ParserLimit> {
         let Scratch { kernel, seen, restarts, ended, .. } = &mut self.scratch;
-        let (program, loose, refused) = (&self.program, self.loose, &self.names.refused);
-        // Small kernels are searched, large ones hashed.
+        let (program, relaxed, duplicates) = (&self.program, self.relaxed, &self.names.duplicates);
+        // Small kernels are searched linearly, large ones hashed.
         let mut hashed = false;
         let mut push = |kernel: &mut Vec<Item>, item: Item| {
             if kernel.len() < 24 {
@@ -695,14 +700,14 @@ impl Parser {
             if state.block != NO_BLOCK {
                 let block = &program.blocks[state.block as usize];
                 let runs = item.count.saturating_add(1);
-                if item.count & FREE != 0 {
+                if item.count & UNBOUNDED_COUNT != 0 {
                     restarts.push(Item { state: block.start, count: runs, frame: item.frame });
                     push(kernel, Item { state: block.exit, count: 0, frame: item.frame });
                     continue;
                 }
-                let max = block.max.filter(|_| !(loose && block.gap));
+                let max = block.max.filter(|_| !(relaxed && block.gap));
                 if max.is_none_or(|max| runs < max) {
-                    // Without an upper bound, runs past `min` are all the same.
+                    // Without an upper bound, all counts from `min` on are equivalent.
                     let count = if max.is_none() { runs.min(block.min) } else { runs };
                     restarts.push(Item { state: block.start, count, frame: item.frame });
                 }
@@ -715,7 +720,7 @@ impl Parser {
                 ROOT => done.root = true,
                 BOTTOM | GATED => done.bottom = true,
                 frame if state.behind == Behind::Element => ended.push(frame),
-                frame if state.name && refused.contains(&frame) => {}
+                frame if state.name && duplicates.contains(&frame) => {}
                 frame => {
                     fuel::spend(2 * self.store.returns(frame).len())?;
                     for &back in self.store.returns(frame) {
@@ -730,8 +735,9 @@ impl Parser {
         Ok(at)
     }
 
-    /// Items that may enter a block also stand at its start, and so do those that have just finished a run. Neither has read
-    /// anything of its new run, so neither is completed: a run that could be empty is never counted.
+    /// Adds the first state of each block that an item may enter, and of each next run. Those
+    /// states have read nothing of their run and are not completed, so an empty run is never
+    /// counted.
     fn enter_blocks(&mut self) {
         let Scratch { kernel, restarts, .. } = &mut self.scratch;
         fuel::charge(kernel.len() + restarts.len());

@@ -1,4 +1,4 @@
-//! Recognising bytes without a vocabulary.
+//! Recognition of bytes without a vocabulary.
 
 use std::sync::Arc;
 
@@ -9,31 +9,31 @@ use crate::fsm::ByteSet;
 use crate::ir::SpecialToken;
 use crate::limits::Limits;
 
-/// Input the grammar does not allow.
+/// Input that the grammar does not allow.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Rejected {
-    /// A byte that cannot stand here.
+    /// A byte that is not allowed.
     #[error("byte {offset} is not allowed; expected one of {expected}")]
     Byte {
-        /// Offset from the beginning of everything pushed.
+        /// Offset from the beginning of all input.
         offset: usize,
-        /// What would have been allowed there.
+        /// Bytes that the grammar allows there.
         expected: ByteSet,
         /// Whether the input could have ended there.
         could_end: bool,
     },
-    /// The parser ran into a limit at this offset.
+    /// The parser reached a limit.
     #[error("parser limit reached at byte {offset}: {what}")]
     Limit {
-        /// Offset from the beginning of everything pushed.
+        /// Offset from the beginning of all input.
         offset: usize,
-        /// Which limit.
+        /// The limit's description.
         what: &'static str,
     },
 }
 
-/// Recognises bytes (and special tokens by name), without a vocabulary.
+/// Recognises bytes, and special tokens by name, without a vocabulary.
 #[derive(Debug)]
 pub struct Recognizer {
     parser: Parser,
@@ -42,19 +42,19 @@ pub struct Recognizer {
 }
 
 impl Recognizer {
-    /// At the beginning, with default limits.
+    /// A recognizer at the beginning of the text, with default limits.
     pub fn new(compiled: Arc<Compiled>) -> Recognizer {
         Recognizer::with_limits(compiled, &Limits::default())
     }
 
-    /// At the beginning.
+    /// A recognizer at the beginning of the text.
     pub fn with_limits(compiled: Arc<Compiled>, limits: &Limits) -> Recognizer {
         let parser = Parser::new(compiled, None, limits);
         Recognizer { config: parser.start(), parser, offset: 0 }
     }
 
-    /// Takes bytes; stops at the first one that is not allowed (the state is then that before it). Amortised constant
-    /// time a byte.
+    /// Reads bytes. Stops at the first one that is not allowed, in the state before it. Cost:
+    /// amortised constant time per byte.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), Rejected> {
         for &byte in bytes {
             match self.parser.advance(self.config, byte) {
@@ -75,7 +75,7 @@ impl Recognizer {
         Ok(())
     }
 
-    /// Takes a special token by its text; false (and no change) if it is not allowed here.
+    /// Reads a special token by its name. Returns false, without a change, if it is not allowed.
     pub fn push_special(&mut self, name: &str) -> bool {
         let specials = self.parser.compiled().specials();
         let Some(special) =
@@ -92,17 +92,17 @@ impl Recognizer {
         }
     }
 
-    /// Whether what was pushed is a whole sentence.
+    /// Whether the input is a complete text of the grammar.
     pub fn is_complete(&self) -> bool {
         self.parser.store().done(self.config).root
     }
 
-    /// Bytes that may follow.
+    /// The bytes that may follow.
     pub fn allowed(&mut self) -> ByteSet {
         self.parser.follows(self.config).unwrap_or_else(|_| self.parser.allowed(self.config))
     }
 
-    /// Back to the beginning; what was learnt is kept.
+    /// Returns to the beginning of the text; caches are kept.
     pub fn reset(&mut self) {
         self.config = self.parser.start();
         self.offset = 0;

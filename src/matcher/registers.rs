@@ -1,138 +1,151 @@
-//! Registers of open scopes: which values there have been, and the text of the element under way. Interned, so that a register is
-//! a number, which stands in the frame behind the scope.
+//! Registers: the values of an open scope, and the text of its open element.
+//!
+//! Registers, texts and sets of values are interned, so a register is a number that fits into an
+//! item. The values of a set that the open text may still equal (its *rivals*) are followed by
+//! cursors (see [`super::value_cursor`]); rivals with equal cursors form a group. See
+//! `docs/internals/DISTINCT_VALUES.md`.
 
 use std::cell::LazyCell;
 use std::sync::Arc;
 
-use super::place::{Number, Place, Places};
-use super::value::Value;
+use super::json_value::JsonValue;
+use super::number_prefix::NumberPrefix;
+use super::value_cursor::{CursorTable, ValueCursor};
 use crate::capacity::ReserveMore;
 use crate::compile::{EMPTY, NONE};
 use crate::fsm::ByteSet;
 use crate::hash::HashMap;
 
-/// One more element may end; a second end does not happen. Nothing is compared.
+/// Compares nothing: one more element may end, a second one may not.
 pub(crate) const ONE_END: u32 = 2;
-/// No element ends any more.
+/// Compares nothing: no element may end.
 pub(crate) const NO_END: u32 = 3;
-/// One more element may end; none begins behind it.
+/// Compares nothing: one more element may end, and no element may begin after it.
 pub(crate) const LAST: u32 = 4;
-/// No element begins any more.
+/// Compares nothing: no element may begin.
 pub(crate) const NO_BEGIN: u32 = 5;
-/// Registers of values come from here on, and [`EMPTY`] is one of those.
-const FIRST: u32 = 6;
+/// Ids of registers that hold values start here; [`EMPTY`] holds values, too.
+const FIRST_ID: u32 = 6;
 
-/// Registers for which there is room as soon as there is one.
-const SOME: usize = 64;
+/// Capacity that the first register reserves.
+const INITIAL_REGISTERS: usize = 64;
 
-/// No element is under way.
+/// No element is open.
 const IDLE: u32 = u32::MAX;
-/// The text that is empty.
-const NO_TEXT: u32 = 0;
-/// The set that is empty.
-const NOTHING: u32 = 0;
+/// The empty text.
+const EMPTY_TEXT: u32 = 0;
+/// The empty set.
+const EMPTY_SET: u32 = 0;
 
-/// A text: another one and a byte, or a special token as a number from 256 on.
+/// A text as a linked list: another text and one symbol. A symbol is a byte, or a special token as
+/// 256 plus its index.
 #[derive(Clone, Copy, Debug)]
-struct Text {
+struct TextNode {
     before: u32,
     symbol: u32,
-    quoted: Quoted,
+    quoted: QuoteState,
 }
 
-/// Whether a text ends in a string.
+/// Whether a text ends inside of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Quoted {
+enum QuoteState {
     No,
     Yes,
-    /// Behind a backslash.
+    /// After a backslash in a string.
     Escape,
 }
 
-/// Values that there have been: a set and one more.
+/// A set of values as a linked list: another set and one value.
 #[derive(Clone, Copy, Debug)]
-struct Set {
+struct ValueSet {
     before: u32,
     value: u32,
 }
 
-/// Values that a text may still come to say, all of which it has got equally far in.
+/// Rivals with the same cursor.
 #[derive(Clone, Debug)]
-struct Rivals {
-    place: Place,
+struct RivalGroup {
+    cursor: ValueCursor,
     values: Arc<[u32]>,
 }
 
+/// A set of values, and the text of the open element.
 #[derive(Clone, Debug)]
 struct Register {
     set: u32,
     text: u32,
-    /// The set's values that the text under way may still come to say.
-    rivals: Arc<[Rivals]>,
-    /// How the text may go on to say one of those, and perhaps in other ways.
+    /// The values of the set that the open text may still equal.
+    rivals: Arc<[RivalGroup]>,
+    /// A superset of the bytes that lead towards a rival.
     towards: ByteSet,
 }
 
-/// What is said of a register.
+/// Properties of a register.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Said {
-    /// It is of values.
-    pub(super) real: bool,
-    /// An element is under way.
-    pub(super) reading: bool,
-    /// The element under way may still become one that there has been.
-    pub(super) rivalled: bool,
+pub(super) struct RegisterStatus {
+    /// It holds values (it is none of the counting registers).
+    pub(super) holds_values: bool,
+    /// An element is open.
+    pub(super) element_open: bool,
+    /// The open element has rivals.
+    pub(super) has_rivals: bool,
 }
 
-/// What tells how an element under way goes on as long as it may still become one that there has been.
+/// What determines the continuations of an open element with rivals. Equal states have equal
+/// continuations, whatever the spelling of the text.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Outlook {
+pub(super) struct RivalState {
     set: u32,
-    /// Places, and where in memory the values are that share them.
-    rivals: Vec<(Place, usize)>,
-    /// In a number: what of it matters.
-    number: Option<Number>,
+    /// Cursors of the groups, with the addresses of the shared value lists.
+    rivals: Vec<(ValueCursor, usize)>,
+    /// Inside of a number: the part of its prefix that matters.
+    number: Option<NumberPrefix>,
 }
 
 /// The registers of one parser.
 #[derive(Debug)]
 pub(crate) struct Registers {
-    texts: Vec<Text>,
+    texts: Vec<TextNode>,
     text_ids: HashMap<(u32, u32), u32>,
-    values: Vec<Value>,
-    /// By the texts that say them.
+    values: Vec<JsonValue>,
+    /// Values by text.
     value_ids: HashMap<u32, u32>,
-    places: Places,
-    sets: Vec<Set>,
+    cursors: CursorTable,
+    sets: Vec<ValueSet>,
     set_ids: HashMap<(u32, u32), u32>,
     registers: Vec<Register>,
     ids: HashMap<(u32, u32), u32>,
-    /// Memory of values and rivals, roughly.
-    held: usize,
-    /// A value could not be compared.
+    /// Approximate memory of values and rivals, in bytes.
+    held_bytes: usize,
+    /// The last value was nested too deeply to be compared.
     pub(super) too_deep: bool,
 }
 
 impl Registers {
+    /// No registers but the empty one.
     pub(super) fn new() -> Registers {
-        let empty =
-            Register { set: NOTHING, text: IDLE, rivals: Arc::default(), towards: ByteSet::EMPTY };
+        let empty = Register {
+            set: EMPTY_SET,
+            text: IDLE,
+            rivals: Arc::default(),
+            towards: ByteSet::EMPTY,
+        };
         Registers {
-            texts: vec![Text { before: NO_TEXT, symbol: 0, quoted: Quoted::No }],
+            texts: vec![TextNode { before: EMPTY_TEXT, symbol: 0, quoted: QuoteState::No }],
             text_ids: HashMap::default(),
             values: Vec::new(),
             value_ids: HashMap::default(),
-            places: Places::new(),
-            sets: vec![Set { before: NOTHING, value: 0 }],
+            cursors: CursorTable::new(),
+            sets: vec![ValueSet { before: EMPTY_SET, value: 0 }],
             set_ids: HashMap::default(),
-            registers: vec![empty; FIRST as usize],
-            ids: [((NOTHING, IDLE), EMPTY)].into_iter().collect(),
-            held: 0,
+            registers: vec![empty; FIRST_ID as usize],
+            ids: [((EMPTY_SET, IDLE), EMPTY)].into_iter().collect(),
+            held_bytes: 0,
             too_deep: false,
         }
     }
 
-    /// Makes room for more: see [`crate::capacity`].
+    /// Reserves capacity; see [`crate::capacity`].
     pub(super) fn reserve_more(&mut self) {
         self.texts.reserve_more();
         self.text_ids.reserve_more();
@@ -142,36 +155,42 @@ impl Registers {
         self.ids.reserve_more();
     }
 
-    /// Memory held, in bytes, roughly.
+    /// Approximate memory in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.texts.len() * 32
             + self.sets.len() * 32
             + self.registers.len() * 80
-            + self.held
-            + self.places.bytes()
+            + self.held_bytes
+            + self.cursors.bytes()
     }
 
-    /// The register that stands for this one where masks are concerned.
-    pub(super) fn normal(register: u32) -> u32 {
-        if Registers::is_real(register) { NONE } else { register }
+    /// The canonical register for masks: registers with values count as none.
+    pub(super) fn canonical(register: u32) -> u32 {
+        if Registers::holds_values(register) { NONE } else { register }
     }
 
-    fn is_real(register: u32) -> bool {
-        register == EMPTY || register >= FIRST
+    /// Whether a register holds values (it does not only count).
+    fn holds_values(register: u32) -> bool {
+        register == EMPTY || register >= FIRST_ID
     }
 
-    pub(super) fn said(&self, register: u32) -> Said {
-        if !Registers::is_real(register) {
-            return Said::default();
+    /// The properties of a register.
+    pub(super) fn status(&self, register: u32) -> RegisterStatus {
+        if !Registers::holds_values(register) {
+            return RegisterStatus::default();
         }
         let Register { text, rivals, .. } = &self.registers[register as usize];
-        Said { real: true, reading: *text != IDLE, rivalled: !rivals.is_empty() }
+        RegisterStatus {
+            holds_values: true,
+            element_open: *text != IDLE,
+            has_rivals: !rivals.is_empty(),
+        }
     }
 
-    /// The register in which only so much may happen as in tokens that need not be looked at one by one. `open`: see
-    /// [`crate::compile::Role`].
+    /// The counting register for masks: it compares nothing, and allows only as many elements as a
+    /// token that needs no individual check. `open`: see [`crate::compile::Role`].
     pub(super) fn limited(&self, register: u32, open: bool) -> u32 {
-        if !Registers::is_real(register) {
+        if !Registers::holds_values(register) {
             return register;
         }
         let idle = self.registers[register as usize].text == IDLE;
@@ -183,84 +202,86 @@ impl Registers {
         }
     }
 
-    /// An element begins; `None` where none may.
-    pub(super) fn begin(&mut self, register: u32) -> Option<u32> {
+    /// An element begins. `None` if the scope allows no further one.
+    pub(super) fn begin_element(&mut self, register: u32) -> Option<u32> {
         match register {
             NO_BEGIN => None,
             NONE | ONE_END | NO_END | LAST => Some(register),
             _ => {
                 let set = self.registers[register as usize].set;
-                Some(self.register(set, NO_TEXT))
+                Some(self.intern_register(set, EMPTY_TEXT))
             }
         }
     }
 
-    /// The element under way is none.
-    pub(super) fn forget(&mut self, register: u32) -> u32 {
-        match Registers::is_real(register) {
-            true => self.register(self.registers[register as usize].set, IDLE),
+    /// The open element is abandoned.
+    pub(super) fn discard_element(&mut self, register: u32) -> u32 {
+        match Registers::holds_values(register) {
+            true => self.intern_register(self.registers[register as usize].set, IDLE),
             false => register,
         }
     }
 
-    /// The element under way goes on.
-    pub(super) fn read(&mut self, register: u32, symbol: u32) -> u32 {
-        if !self.said(register).reading {
+    /// Extends the open element by a symbol.
+    pub(super) fn read_symbol(&mut self, register: u32, symbol: u32) -> u32 {
+        if !self.status(register).element_open {
             return register;
         }
         let Register { set, text, .. } = self.registers[register as usize];
-        let text = self.text_behind(text, symbol);
-        self.register(set, text)
+        let text = self.append_symbol(text, symbol);
+        self.intern_register(set, text)
     }
 
-    /// As [`Registers::read`] byte by byte, where that needs no register for what is between: an element is under way that there is nothing
-    /// to be told apart from.
-    pub(super) fn read_all(&mut self, register: u32, bytes: &[u8]) -> u32 {
-        debug_assert!(self.reads_first(register), "an element that is the first");
+    /// As [`Registers::read_symbol`] for all bytes, without intermediate registers. The element
+    /// must be the first one of its scope.
+    pub(super) fn read_bytes(&mut self, register: u32, bytes: &[u8]) -> u32 {
+        debug_assert!(self.is_first_element(register), "an element that is the first");
         let Register { set, mut text, .. } = self.registers[register as usize];
         for &byte in bytes {
-            text = self.text_behind(text, u32::from(byte));
+            text = self.append_symbol(text, u32::from(byte));
         }
-        self.register(set, text)
+        self.intern_register(set, text)
     }
 
-    /// Whether an element is under way, and there have been no others.
-    pub(super) fn reads_first(&self, register: u32) -> bool {
-        self.said(register).reading
-            && self.registers.get(register as usize).is_some_and(|known| known.set == NOTHING)
+    /// Whether an element is open and the set is empty.
+    pub(super) fn is_first_element(&self, register: u32) -> bool {
+        self.status(register).element_open
+            && self.registers.get(register as usize).is_some_and(|cached| cached.set == EMPTY_SET)
     }
 
-    /// A text and one more symbol; the same text where that says nothing.
-    fn text_behind(&mut self, before: u32, symbol: u32) -> u32 {
+    /// A text extended by a symbol; the same text if the symbol is redundant white space.
+    fn append_symbol(&mut self, before: u32, symbol: u32) -> u32 {
         let last = self.texts[before as usize];
         let byte = u8::try_from(symbol).unwrap_or(b'?');
-        let is_space = matches!(byte, b' ' | b'\t' | b'\r' | b'\n') && last.quoted == Quoted::No;
-        // White space outside of strings says nothing; between two words of what is no JSON, that it is there. At the beginning it
-        // tells an element that has begun from one that has not.
-        let alone = matches!(
+        let is_space =
+            matches!(byte, b' ' | b'\t' | b'\r' | b'\n') && last.quoted == QuoteState::No;
+        // White space outside of strings is redundant after punctuation and after white space. It
+        // is kept between the words of a text that is not JSON, and at the beginning, where it
+        // distinguishes an element that has begun.
+        let is_redundant = matches!(
             u8::try_from(last.symbol),
             Ok(b'[' | b'{' | b',' | b':' | b'"' | b']' | b'}' | b' ')
         );
-        if is_space && alone {
+        if is_space && is_redundant {
             return before;
         }
         let symbol = if is_space { u32::from(b' ') } else { symbol };
         let quoted = match (last.quoted, byte) {
-            (Quoted::No, b'"') | (Quoted::Escape, _) => Quoted::Yes,
-            (Quoted::Yes, b'"') => Quoted::No,
-            (Quoted::Yes, b'\\') => Quoted::Escape,
+            (QuoteState::No, b'"') | (QuoteState::Escape, _) => QuoteState::Yes,
+            (QuoteState::Yes, b'"') => QuoteState::No,
+            (QuoteState::Yes, b'\\') => QuoteState::Escape,
             (quoted, _) => quoted,
         };
         let next = self.texts.len() as u32;
         let text = *self.text_ids.entry((before, symbol)).or_insert(next);
         if text == next {
-            self.texts.push(Text { before, symbol, quoted });
+            self.texts.push(TextNode { before, symbol, quoted });
         }
         text
     }
 
-    /// The element under way ends; `None` if it may not, or there has been one of the same value.
-    pub(super) fn end(&mut self, register: u32) -> Option<u32> {
+    /// The open element ends. `None` if the scope does not allow that, or the value is in the set.
+    pub(super) fn end_element(&mut self, register: u32) -> Option<u32> {
         match register {
             NONE => return Some(NONE),
             ONE_END => return Some(NO_END),
@@ -272,177 +293,186 @@ impl Registers {
         if text == IDLE {
             return Some(register);
         }
-        let number = LazyCell::new(|| Number::behind(symbols_before(&self.texts, text)));
-        let says = |rivals: &Rivals| {
+        let number = LazyCell::new(|| NumberPrefix::at_end_of(symbols_reversed(&self.texts, text)));
+        let is_equal = |rivals: &RivalGroup| {
             let mut values = rivals.values.iter().map(|&value| &self.values[value as usize]);
-            values.any(|value| Places::says(value, rivals.place, &number))
+            values.any(|value| CursorTable::is_equal(value, rivals.cursor, &number))
         };
-        if rivals.iter().any(says) {
+        if rivals.iter().any(is_equal) {
             return None;
         }
-        let value = self.value(text)?;
+        let value = self.intern_value(text)?;
         let next = self.sets.len() as u32;
-        let known = *self.set_ids.entry((set, text)).or_insert(next);
-        if known == next {
-            self.sets.push(Set { before: set, value });
+        let cached = *self.set_ids.entry((set, text)).or_insert(next);
+        if cached == next {
+            self.sets.push(ValueSet { before: set, value });
         }
-        Some(self.register(known, IDLE))
+        Some(self.intern_register(cached, IDLE))
     }
 
-    /// What a text says; `None` if that cannot be compared.
-    fn value(&mut self, text: u32) -> Option<u32> {
-        if let Some(&known) = self.value_ids.get(&text) {
-            return Some(known);
+    /// The value of a text; `None` (and `too_deep`) if it is nested too deeply.
+    fn intern_value(&mut self, text: u32) -> Option<u32> {
+        if let Some(&cached) = self.value_ids.get(&text) {
+            return Some(cached);
         }
-        let mut said: Vec<u32> = symbols_before(&self.texts, text).collect();
-        said.reverse();
-        let Ok(value) = Value::read(&said) else {
+        let mut symbols: Vec<u32> = symbols_reversed(&self.texts, text).collect();
+        symbols.reverse();
+        let Ok(value) = JsonValue::read(&symbols) else {
             self.too_deep = true;
             return None;
         };
         let id = self.values.len() as u32;
-        self.held += said.len() * 8 + 128;
+        self.held_bytes += symbols.len() * 8 + 128;
         self.values.push(value);
         self.value_ids.insert(text, id);
         Some(id)
     }
 
-    /// Bytes (and perhaps others, never none) with which the element under way may still become one that there has been, if it may. Of
-    /// elements of which nothing has been read, only if `begin`.
+    /// A superset of the bytes that lead towards a rival; empty without rivals. An element without
+    /// any byte counts only if `begin`.
     pub(super) fn towards_rivals(&self, register: u32, begin: bool) -> ByteSet {
-        if !self.said(register).rivalled {
+        if !self.status(register).has_rivals {
             return ByteSet::EMPTY;
         }
         let Register { text, towards, .. } = &self.registers[register as usize];
-        if *text == NO_TEXT && !begin { ByteSet::EMPTY } else { *towards }
+        if *text == EMPTY_TEXT && !begin { ByteSet::EMPTY } else { *towards }
     }
 
-    /// See [`Outlook`]; `None` where no element may become another.
-    pub(super) fn outlook(&self, register: u32) -> Option<Outlook> {
-        if !self.said(register).rivalled {
+    /// See [`RivalState`]; `None` without rivals.
+    pub(super) fn rival_state(&self, register: u32) -> Option<RivalState> {
+        if !self.status(register).has_rivals {
             return None;
         }
         let Register { set, text, rivals, .. } = &self.registers[register as usize];
         let all =
-            rivals.iter().flat_map(|group| group.values.iter().map(|&value| (group.place, value)));
-        let zero =
-            all.filter_map(|(place, value)| Places::in_number(&self.values[value as usize], place));
+            rivals.iter().flat_map(|group| group.values.iter().map(|&value| (group.cursor, value)));
+        let zero = all.filter_map(|(cursor, value)| {
+            CursorTable::in_number(&self.values[value as usize], cursor)
+        });
         let zero = zero.reduce(|a, b| a && b);
-        let number =
-            zero.map(|zero| Number::behind(symbols_before(&self.texts, *text)).outlook(zero));
+        let number = zero.map(|zero| {
+            NumberPrefix::at_end_of(symbols_reversed(&self.texts, *text)).relevant_to(zero)
+        });
         let rivals =
-            rivals.iter().map(|group| (group.place, group.values.as_ptr() as usize)).collect();
-        Some(Outlook { set: *set, rivals, number })
+            rivals.iter().map(|group| (group.cursor, group.values.as_ptr() as usize)).collect();
+        Some(RivalState { set: *set, rivals, number })
     }
 
-    fn register(&mut self, set: u32, text: u32) -> u32 {
-        if let Some(&known) = self.ids.get(&(set, text)) {
-            return known;
+    /// Interns a register and computes its rivals.
+    fn intern_register(&mut self, set: u32, text: u32) -> u32 {
+        if let Some(&cached) = self.ids.get(&(set, text)) {
+            return cached;
         }
         let (rivals, towards) = match text {
-            // There is nothing to be told apart from.
-            _ if set == NOTHING || text == IDLE => (Vec::new(), ByteSet::EMPTY),
-            NO_TEXT => self.begun(set),
-            _ => self.followed(set, text),
+            // No values to compare with.
+            _ if set == EMPTY_SET || text == IDLE => (Vec::new(), ByteSet::EMPTY),
+            EMPTY_TEXT => self.initial_rivals(set),
+            _ => self.advance_rivals(set, text),
         };
-        self.held += rivals.len() * size_of::<Rivals>();
+        self.held_bytes += rivals.len() * size_of::<RivalGroup>();
         let id = self.registers.len() as u32;
         let rivals = if rivals.is_empty() {
             self.registers[EMPTY as usize].rivals.clone()
         } else {
             rivals.into()
         };
-        self.make_room();
+        self.reserve_initial();
         self.registers.push(Register { set, text, rivals, towards });
         self.ids.insert((set, text), id);
         id
     }
 
-    /// Makes room for a name or two at once.
-    fn make_room(&mut self) {
-        if self.registers.capacity() < SOME {
-            self.registers.reserve(SOME);
-            self.ids.reserve(SOME);
-            self.texts.reserve(SOME);
-            self.text_ids.reserve(SOME);
+    /// Reserves capacity for the first names at once.
+    fn reserve_initial(&mut self) {
+        if self.registers.capacity() < INITIAL_REGISTERS {
+            self.registers.reserve(INITIAL_REGISTERS);
+            self.ids.reserve(INITIAL_REGISTERS);
+            self.texts.reserve(INITIAL_REGISTERS);
+            self.text_ids.reserve(INITIAL_REGISTERS);
         }
     }
 
-    /// All values of a set, for a text of which nothing has been read, and how it may go on.
-    fn begun(&mut self, set: u32) -> (Vec<Rivals>, ByteSet) {
-        let number = LazyCell::new(|| Number::NONE);
-        let (mut found, mut towards) = (Vec::new(), ByteSet::EMPTY);
+    /// The rivals of an empty text (all values of the set), and the bytes that lead towards them.
+    fn initial_rivals(&mut self, set: u32) -> (Vec<RivalGroup>, ByteSet) {
+        let number = LazyCell::new(|| NumberPrefix::NONE);
+        let (mut followed, mut towards) = (Vec::new(), ByteSet::EMPTY);
         let mut at = set;
-        while at != NOTHING {
-            let Set { before, value } = self.sets[at as usize];
-            let place = Places::begin(&self.values[value as usize]);
-            towards =
-                towards.union(&self.places.next(&self.values[value as usize], place, &number));
-            found.push((place, value));
+        while at != EMPTY_SET {
+            let ValueSet { before, value } = self.sets[at as usize];
+            let cursor = CursorTable::begin(&self.values[value as usize]);
+            towards = towards.union(&self.cursors.next_bytes(
+                &self.values[value as usize],
+                cursor,
+                &number,
+            ));
+            followed.push((cursor, value));
             at = before;
         }
         let mut rivals = Vec::new();
-        by_place(found, None, (&mut rivals, &mut self.held));
+        group_by_cursor(followed, None, (&mut rivals, &mut self.held_bytes));
         (rivals, towards)
     }
 
-    /// Those of the rivals of the text before that are a text's own, and how it may go on.
-    fn followed(&mut self, set: u32, text: u32) -> (Vec<Rivals>, ByteSet) {
-        let Text { before, symbol, .. } = self.texts[text as usize];
-        // A text is read symbol by symbol, so the one before it has a register.
-        let old = self.registers[self.ids[&(set, before)] as usize].rivals.clone();
+    /// The rivals of a text, as a subset of those of its prefix, and the bytes that lead towards
+    /// them.
+    fn advance_rivals(&mut self, set: u32, text: u32) -> (Vec<RivalGroup>, ByteSet) {
+        let TextNode { before, symbol, .. } = self.texts[text as usize];
+        // Texts grow symbol by symbol, so the prefix has a register.
+        let previous = self.registers[self.ids[&(set, before)] as usize].rivals.clone();
         let number = |text| {
             let texts = &self.texts;
-            LazyCell::new(move || Number::behind(symbols_before(texts, text)))
+            LazyCell::new(move || NumberPrefix::at_end_of(symbols_reversed(texts, text)))
         };
-        let (last, number) = (number(before), number(text));
+        let (number_before, number) = (number(before), number(text));
         let (mut rivals, mut towards) = (Vec::new(), ByteSet::EMPTY);
-        for group in old.iter() {
-            let mut found = Vec::with_capacity(group.values.len());
+        for group in previous.iter() {
+            let mut followed = Vec::with_capacity(group.values.len());
             for &value in group.values.iter() {
-                let own = &self.values[value as usize];
-                let Some(place) = self.places.step(own, group.place, symbol, &last) else {
+                let rival = &self.values[value as usize];
+                let Some(cursor) = self.cursors.step(rival, group.cursor, symbol, &number_before)
+                else {
                     continue;
                 };
-                let next = self.places.next(own, place, &number);
+                let next = self.cursors.next_bytes(rival, cursor, &number);
                 if !next.is_empty() {
                     towards = towards.union(&next);
-                    found.push((place, value));
+                    followed.push((cursor, value));
                 }
             }
-            by_place(found, Some(&group.values), (&mut rivals, &mut self.held));
+            group_by_cursor(followed, Some(&group.values), (&mut rivals, &mut self.held_bytes));
         }
         (rivals, towards)
     }
 }
 
-/// Values by their places. Where all have the same one, and are those of `all`, these are shared.
-fn by_place(
-    mut found: Vec<(Place, u32)>,
+/// Groups values by cursor. A group that equals `all` shares its list.
+fn group_by_cursor(
+    mut followed: Vec<(ValueCursor, u32)>,
     all: Option<&Arc<[u32]>>,
-    (rivals, held): (&mut Vec<Rivals>, &mut usize),
+    (groups, held_bytes): (&mut Vec<RivalGroup>, &mut usize),
 ) {
-    if !found.is_sorted_by_key(|(place, _)| *place) {
-        found.sort_by_key(|(place, _)| *place);
+    if !followed.is_sorted_by_key(|(cursor, _)| *cursor) {
+        followed.sort_by_key(|(cursor, _)| *cursor);
     }
-    for alike in found.chunk_by(|a, b| a.0 == b.0) {
-        let place = alike[0].0;
+    for group in followed.chunk_by(|a, b| a.0 == b.0) {
+        let cursor = group[0].0;
         let values = match all {
-            Some(all) if all.len() == alike.len() => all.clone(),
+            Some(all) if all.len() == group.len() => all.clone(),
             _ => {
-                *held += alike.len() * 4 + 32;
-                alike.iter().map(|(_, value)| *value).collect()
+                *held_bytes += group.len() * 4 + 32;
+                group.iter().map(|(_, value)| *value).collect()
             }
         };
-        rivals.push(Rivals { place, values });
+        groups.push(RivalGroup { cursor, values });
     }
 }
 
-/// The symbols of a text, from its end.
-fn symbols_before(texts: &[Text], text: u32) -> impl Iterator<Item = u32> {
+/// The symbols of a text, last one first.
+fn symbols_reversed(texts: &[TextNode], text: u32) -> impl Iterator<Item = u32> {
     let mut at = text;
     std::iter::from_fn(move || {
-        let Text { before, symbol, .. } = *texts.get(at as usize).filter(|_| at != NO_TEXT)?;
+        let TextNode { before, symbol, .. } =
+            *texts.get(at as usize).filter(|_| at != EMPTY_TEXT)?;
         at = before;
         Some(symbol)
     })

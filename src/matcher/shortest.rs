@@ -1,10 +1,13 @@
-//! The shortest way to the end of a sentence, through calls, counted blocks and frames: Knuth's generalisation of Dijkstra's
-//! algorithm (D. E. Knuth, "A generalization of Dijkstra's algorithm", 1977), run forward and lazily. A call costs
-//! what the shortest sentence of its rule does, a counted block that of its shortest run times the runs that are missing.
+//! Shortest completion: the fewest bytes from a configuration to the end of the text.
 //!
-//! Every rule and block that a search meets is a search of its own, from its beginning; all take their steps in the order of
-//! their own costs. A search that waits for another at cost `c` has therefore missed nothing below `c`, and nothing beyond
-//! the cost of the answer is looked at.
+//! The search is Knuth's generalisation of Dijkstra's algorithm (D. E. Knuth, "A generalization of
+//! Dijkstra's algorithm", 1977), run forward and lazily, through calls, counted blocks and frames.
+//! A call costs as much as the shortest text of its rule. A counted block costs its shortest run,
+//! times the number of missing runs.
+//!
+//! Each rule and block on the way is a search of its own, from its beginning. All searches take
+//! their steps in the order of cost. A search that waits for another at cost `c` has therefore
+//! missed nothing below `c`, and nothing beyond the cost of the answer is visited.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,7 +20,7 @@ use crate::fsm::ByteSet;
 use crate::fuel;
 use crate::hash::{HashMap, HashSet};
 
-/// Bytes, and of equally many, those that no token has. What does not fit is the largest that does.
+/// Length in bytes; ties prefer fewer bytes that no token has. Saturating.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Cost {
     length: u64,
@@ -37,152 +40,158 @@ impl Cost {
     }
 }
 
-/// What has a length of its own.
+/// A part of the grammar with a shortest text of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Part {
-    /// The shortest sentence of a rule that is not empty.
+enum Subgoal {
+    /// The shortest text of a rule that is not empty.
     Rule(u32),
     /// The shortest run of a block that is not empty.
     Run(u32),
 }
 
-/// One step of a way.
+/// One step of a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum CompletionStep {
     Byte(u8),
     Special(u32),
-    /// Over the shortest text of a part, so many times.
+    /// The shortest text of a subgoal, this many times.
     Part {
         search: u32,
         times: u64,
     },
-    /// On to what follows, reading nothing.
+    /// A step to what follows, without input.
     On,
 }
 
-/// A place that a search has got to. `from` is the label before it.
+/// A node of the search: an item with its cost. `from` is the label before it.
 #[derive(Clone, Copy, Debug)]
 struct Label {
     item: Item,
     cost: Cost,
     from: u32,
-    step: Step,
+    step: CompletionStep,
 }
 
-/// Fuel for taking a label from its queue, and for putting one there.
-const SETTLING: usize = 16;
-const PUSHING: usize = 16;
-const NONE: u32 = u32::MAX;
+/// Fuel of taking a label from the queue.
+const SETTLE_FUEL: usize = 16;
+/// Fuel of adding a label.
+const PUSH_FUEL: usize = 16;
+/// No label: the beginning of a search.
+const NO_LABEL: u32 = u32::MAX;
 /// The search from a configuration.
 const QUERY: u32 = u32::MAX;
 
-/// A label to come when a part's length is known.
+/// A label to be added when a subgoal is solved.
 #[derive(Clone, Copy, Debug)]
-struct Wait {
+struct PendingLabel {
     search: u32,
     from: u32,
     times: u64,
     to: Item,
 }
 
+/// One search by increasing cost.
 #[derive(Debug, Default)]
-struct Search {
+struct CostSearch {
     labels: Vec<Label>,
     settled: HashSet<Item>,
-    waiting: Vec<Wait>,
-    /// The answer, and the steps of a way that has it.
-    found: Option<(Cost, Box<[Step]>)>,
+    waiting: Vec<PendingLabel>,
+    /// The cost and the steps of the answer.
+    answer: Option<(Cost, Box<[CompletionStep]>)>,
 }
 
-impl Search {
+impl CostSearch {
     /// Ends the search at a label.
     fn end(&mut self, label: u32) {
         let mut steps = Vec::new();
         let mut at = label;
-        while at != NONE {
+        while at != NO_LABEL {
             let Label { from, step, .. } = self.labels[at as usize];
-            if step != Step::On {
+            if step != CompletionStep::On {
                 steps.push(step);
             }
             at = from;
         }
         steps.reverse();
-        self.found = Some((self.labels[label as usize].cost, steps.into()));
+        self.answer = Some((self.labels[label as usize].cost, steps.into()));
         self.labels = Vec::new();
         self.settled = HashSet::default();
     }
 }
 
-type Queue = BinaryHeap<Reverse<(Cost, u32, u32)>>;
+/// Labels by cost: (cost, search, label).
+type LabelQueue = BinaryHeap<Reverse<(Cost, u32, u32)>>;
 
-/// Shortest lengths of one grammar's rules and blocks, found as far as they were needed.
+/// Shortest completions of one grammar. Searches of rules and blocks are kept as far as they ran.
 #[derive(Debug)]
-pub(crate) struct Lengths {
-    /// What a special token counts.
+pub(crate) struct ShortestPaths {
+    /// The cost of a special token.
     special: u64,
     /// Bytes that no token has.
     missing: ByteSet,
-    parts: HashMap<Part, u32>,
-    searches: Vec<Search>,
-    /// Next steps of the parts' searches.
-    queue: Queue,
-    query: Search,
-    query_queue: Queue,
+    subgoals: HashMap<Subgoal, u32>,
+    searches: Vec<CostSearch>,
+    /// Labels of the subgoals' searches, by cost.
+    queue: LabelQueue,
+    query: CostSearch,
+    query_queue: LabelQueue,
 }
 
-impl Lengths {
-    /// `special` is what a special token counts (at least 1), `missing` are bytes to avoid where others are as good.
-    pub(crate) fn new(special: u64, missing: ByteSet) -> Lengths {
-        Lengths {
+impl ShortestPaths {
+    /// `special` is the cost of a special token (at least 1). Bytes in `missing` are avoided among
+    /// equal costs.
+    pub(crate) fn new(special: u64, missing: ByteSet) -> ShortestPaths {
+        ShortestPaths {
             special,
             missing,
-            parts: HashMap::default(),
+            subgoals: HashMap::default(),
             searches: Vec::new(),
-            queue: Queue::new(),
-            query: Search::default(),
-            query_queue: Queue::new(),
+            queue: LabelQueue::new(),
+            query: CostSearch::default(),
+            query_queue: LabelQueue::new(),
         }
     }
 
-    /// What a special token counts.
+    /// The cost of a special token.
     pub(crate) fn special(&self) -> u64 {
         self.special
     }
 
-    /// The fewest bytes from a configuration to the end of a sentence, and the steps of a way that takes no more. `None`
-    /// for a dead configuration. Cost: the states that can be reached with fewer bytes, from here and in each rule on the way;
-    /// rules and blocks once for all calls.
+    /// The fewest bytes from a configuration to the end of the text, and the steps of such a
+    /// completion. `None` for a dead configuration. Cost: the states within that distance, here and
+    /// in each rule on the way. Searches of rules and blocks are shared by all calls.
     pub(crate) fn shortest(
         &mut self,
         parser: &mut Parser,
         config: ConfigId,
-    ) -> Result<Option<(u64, Box<[Step]>)>, ParserLimit> {
+    ) -> Result<Option<(u64, Box<[CompletionStep]>)>, ParserLimit> {
         if parser.store().done(config).root {
             return Ok(Some((0, Box::default())));
         }
-        self.query = Search::default();
+        self.query = CostSearch::default();
         self.query_queue.clear();
         parser.expand(config);
-        // Items that may end or call have been followed there already: each reads something first.
+        // A configuration has already followed its ends and calls; each item reads something first.
         for item in parser.store().items(config).to_vec() {
             let item = Item { state: parser.program_mut().nearing_end(item.state), ..item };
             parser.program_mut().expand(item.state);
-            let start = Label { item, cost: Cost::default(), from: NONE, step: Step::On };
-            self.read(parser, QUERY, NONE, start);
+            let start =
+                Label { item, cost: Cost::default(), from: NO_LABEL, step: CompletionStep::On };
+            self.push_edges(parser, QUERY, NO_LABEL, start);
         }
-        let found = self.run(parser);
+        let answer = self.run(parser);
         for search in &mut self.searches {
-            search.waiting.retain(|wait| wait.search != QUERY);
+            search.waiting.retain(|pending| pending.search != QUERY);
         }
-        self.query = Search::default();
-        Ok(found?.map(|(cost, steps)| (cost.length, steps)))
+        self.query = CostSearch::default();
+        Ok(answer?.map(|(cost, steps)| (cost.length, steps)))
     }
 
-    /// Writes out steps. `longest` bounds the text, which must be no longer than that.
-    pub(crate) fn text(&self, steps: &[Step], longest: usize) -> Vec<Step> {
+    /// Expands steps into bytes and special tokens. `longest` bounds their number.
+    pub(crate) fn text(&self, steps: &[CompletionStep], longest: usize) -> Vec<CompletionStep> {
         let mut out = Vec::new();
-        // What is left to do, and how often.
-        let mut stack: Vec<(&[Step], u64)> = vec![(steps, 1)];
+        // Remaining steps, and how often to repeat them.
+        let mut stack: Vec<(&[CompletionStep], u64)> = vec![(steps, 1)];
         while let Some((steps, times)) = stack.pop()
             && out.len() <= longest
         {
@@ -192,45 +201,51 @@ impl Lengths {
             }
             stack.push((rest, 1));
             match first {
-                Step::Part { search, times } => {
-                    if let Some((_, inner)) = &self.searches[search as usize].found {
+                CompletionStep::Part { search, times } => {
+                    if let Some((_, inner)) = &self.searches[search as usize].answer {
                         stack.push((inner, times));
                     }
                 }
-                Step::On => {}
+                CompletionStep::On => {}
                 step => out.push(step),
             }
         }
         out
     }
 
-    fn run(&mut self, parser: &mut Parser) -> Result<Option<(Cost, Box<[Step]>)>, ParserLimit> {
+    /// Runs all searches in the order of cost until the query is solved.
+    fn run(
+        &mut self,
+        parser: &mut Parser,
+    ) -> Result<Option<(Cost, Box<[CompletionStep]>)>, ParserLimit> {
         loop {
-            let own = self.query_queue.peek().map(|next| next.0.0);
-            let others = self.queue.peek().map(|next| next.0.0);
-            let queue = match (own, others) {
-                (Some(own), others) if others.is_none_or(|o| own < o) => &mut self.query_queue,
+            let next_query = self.query_queue.peek().map(|next| next.0.0);
+            let next_subgoal = self.queue.peek().map(|next| next.0.0);
+            let queue = match (next_query, next_subgoal) {
+                (Some(next), other) if other.is_none_or(|other| next < other) => {
+                    &mut self.query_queue
+                }
                 (_, Some(_)) => &mut self.queue,
                 _ => return Ok(None),
             };
-            // Before the label is taken: a search that stops here goes on from here when it is
-            // asked again.
-            fuel::spend(SETTLING)?;
+            // Fuel comes first, so that a search that stops here can be resumed later.
+            fuel::spend(SETTLE_FUEL)?;
             let Some(Reverse((_, search, at))) = queue.pop() else { return Ok(None) };
-            let this = self.search(search);
-            if this.found.is_some() {
+            let current = self.search(search);
+            if current.answer.is_some() {
                 continue;
             }
-            let label = this.labels[at as usize];
-            // A part's beginning has read nothing: it ends nothing, and may be come back to.
-            let is_start = label.from == NONE && label.step == Step::On;
+            let label = current.labels[at as usize];
+            // The first label of a subgoal has read nothing: it cannot end the rule, and may be
+            // visited again.
+            let is_start = label.from == NO_LABEL && label.step == CompletionStep::On;
             if !is_start {
-                if !this.settled.insert(label.item) {
+                if !current.settled.insert(label.item) {
                     continue;
                 }
                 if self.finish(parser, search, at, label) {
                     if search == QUERY {
-                        return Ok(self.query.found.take());
+                        return Ok(self.query.answer.take());
                     }
                     continue;
                 }
@@ -241,60 +256,63 @@ impl Lengths {
             if parser.is_exhausted() {
                 return Err(ParserLimit::Memory);
             }
-            self.read(parser, search, at, label);
+            self.push_edges(parser, search, at, label);
             for i in 0..parser.program().calls(state).len() {
                 let (rule, to) = parser.program().calls(state)[i];
                 let count =
                     if parser.program().state(to).block == NO_BLOCK { 0 } else { label.item.count };
-                self.through(
+                self.step_over(
                     parser,
                     search,
                     at,
-                    Part::Rule(rule),
+                    Subgoal::Rule(rule),
                     1,
                     Item { state: to, count, ..label.item },
                 );
             }
             for i in 0..parser.program().enters(state).len() {
-                // A block that need not run at all can be gone around; one that is entered runs.
+                // A block that may run zero times has an edge around it; entering means at least
+                // one run.
                 let block = parser.program().enters(state)[i];
-                let placed = *parser.program().block(block);
-                let to = Item { state: placed.exit, count: 0, ..label.item };
-                self.through(
+                let block_data = *parser.program().block(block);
+                let to = Item { state: block_data.exit, count: 0, ..label.item };
+                self.step_over(
                     parser,
                     search,
                     at,
-                    Part::Run(block),
-                    u64::from(placed.min.max(1)),
+                    Subgoal::Run(block),
+                    u64::from(block_data.min.max(1)),
                     to,
                 );
             }
         }
     }
 
-    fn search(&mut self, search: u32) -> &mut Search {
+    /// The search with this number.
+    fn search(&mut self, search: u32) -> &mut CostSearch {
         if search == QUERY { &mut self.query } else { &mut self.searches[search as usize] }
     }
 
+    /// Adds a label to a search and to its queue.
     fn push(&mut self, search: u32, label: Label) {
-        let this = self.search(search);
-        if this.found.is_some() || this.settled.contains(&label.item) {
+        let current = self.search(search);
+        if current.answer.is_some() || current.settled.contains(&label.item) {
             return;
         }
-        fuel::charge(PUSHING);
-        let at = this.labels.len() as u32;
-        this.labels.push(label);
+        fuel::charge(PUSH_FUEL);
+        let at = current.labels.len() as u32;
+        current.labels.push(label);
         let queue = if search == QUERY { &mut self.query_queue } else { &mut self.queue };
         queue.push(Reverse((label.cost, search, at)));
     }
 
-    /// Follows byte and special edges.
-    fn read(&mut self, parser: &Parser, search: u32, from: u32, label: Label) {
+    /// Adds labels for byte edges and special tokens.
+    fn push_edges(&mut self, parser: &Parser, search: u32, from: u32, label: Label) {
         for edge in parser.program().byte_edges(label.item.state) {
             let byte = (edge.lo..=edge.hi).find(|&b| !self.missing.contains(b));
             let cost = Cost { length: 1, missing: u64::from(byte.is_none()) };
             let item = Item { state: edge.to, ..label.item };
-            let step = Step::Byte(byte.unwrap_or(edge.lo));
+            let step = CompletionStep::Byte(byte.unwrap_or(edge.lo));
             self.push(search, Label { item, cost: label.cost.plus(cost), from, step });
         }
         for &(special, to) in parser.program().special_edges(label.item.state) {
@@ -302,97 +320,112 @@ impl Lengths {
             let item = Item { state: to, ..label.item };
             self.push(
                 search,
-                Label { item, cost: label.cost.plus(cost), from, step: Step::Special(special) },
+                Label {
+                    item,
+                    cost: label.cost.plus(cost),
+                    from,
+                    step: CompletionStep::Special(special),
+                },
             );
         }
     }
 
-    /// Where a rule or a run may end: what follows, or that was all (true).
+    /// Completes a label's rule or run. Returns true if the search is solved.
     fn finish(&mut self, parser: &mut Parser, search: u32, at: u32, label: Label) -> bool {
         let item = label.item;
         let state = *parser.program().state(item.state);
         if !state.is_final {
             return false;
         }
-        let on = |item| Label { item, cost: label.cost, from: at, step: Step::On };
+        let epsilon = |item| Label { item, cost: label.cost, from: at, step: CompletionStep::On };
         if search != QUERY {
-            self.settle(search, at);
+            self.resolve(search, at);
             return true;
         }
         if state.block != NO_BLOCK {
-            let placed = *parser.program().block(state.block);
-            let more = u64::from(placed.min.saturating_sub(item.count.saturating_add(1)));
-            let exit = Item { state: placed.exit, count: 0, ..item };
-            match more {
-                0 => self.push(QUERY, on(exit)),
-                _ => self.through(parser, QUERY, at, Part::Run(state.block), more, exit),
+            let block_data = *parser.program().block(state.block);
+            let missing_runs =
+                u64::from(block_data.min.saturating_sub(item.count.saturating_add(1)));
+            let exit = Item { state: block_data.exit, count: 0, ..item };
+            match missing_runs {
+                0 => self.push(QUERY, epsilon(exit)),
+                _ => {
+                    self.step_over(parser, QUERY, at, Subgoal::Run(state.block), missing_runs, exit)
+                }
             }
             return false;
         }
         match item.frame {
             ROOT => {
-                self.settle(QUERY, at);
+                self.resolve(QUERY, at);
                 return true;
             }
             BOTTOM => {}
-            frame => {
-                parser.store().returns(frame).iter().for_each(|&back| self.push(QUERY, on(back)))
-            }
+            frame => parser
+                .store()
+                .returns(frame)
+                .iter()
+                .for_each(|&back| self.push(QUERY, epsilon(back))),
         }
         false
     }
 
-    /// A search has its answer: those that wait for it go on.
-    fn settle(&mut self, search: u32, at: u32) {
-        let this = self.search(search);
-        this.end(at);
-        for wait in std::mem::take(&mut this.waiting) {
-            self.resume(search, wait);
+    /// A search is solved: resumes those that wait for it.
+    fn resolve(&mut self, search: u32, at: u32) {
+        let current = self.search(search);
+        current.end(at);
+        for pending in std::mem::take(&mut current.waiting) {
+            self.resume(search, pending);
         }
     }
 
-    fn resume(&mut self, part: u32, wait: Wait) {
-        let Some((length, _)) = self.searches[part as usize].found else { return };
-        let waiting = self.search(wait.search);
-        // A search that has ended meanwhile has no labels any more.
-        let Some(before) = waiting.labels.get(wait.from as usize) else { return };
-        let cost = before.cost.plus(length.times(wait.times));
-        let step = Step::Part { search: part, times: wait.times };
-        self.push(wait.search, Label { item: wait.to, cost, from: wait.from, step });
+    /// Continues a search that waited for a subgoal.
+    fn resume(&mut self, subgoal: u32, pending: PendingLabel) {
+        let Some((length, _)) = self.searches[subgoal as usize].answer else { return };
+        let waiting = self.search(pending.search);
+        // A search that was solved in the meantime has no labels any more.
+        let Some(before) = waiting.labels.get(pending.from as usize) else { return };
+        let cost = before.cost.plus(length.times(pending.times));
+        let step = CompletionStep::Part { search: subgoal, times: pending.times };
+        self.push(pending.search, Label { item: pending.to, cost, from: pending.from, step });
     }
 
-    /// From a label over a part's shortest text, so many times, to an item.
-    fn through(
+    /// Adds a label for an item after the shortest text of a subgoal, repeated `times`.
+    fn step_over(
         &mut self,
         parser: &mut Parser,
         search: u32,
         from: u32,
-        part: Part,
+        subgoal: Subgoal,
         times: u64,
         to: Item,
     ) {
-        let number = match self.parts.get(&part) {
+        let number = match self.subgoals.get(&subgoal) {
             Some(&number) => number,
-            None => self.begin(parser, part),
+            None => self.begin(parser, subgoal),
         };
-        let wait = Wait { search, from, times, to };
-        if self.searches[number as usize].found.is_some() {
-            self.resume(number, wait);
+        let pending = PendingLabel { search, from, times, to };
+        if self.searches[number as usize].answer.is_some() {
+            self.resume(number, pending);
         } else {
-            self.searches[number as usize].waiting.push(wait);
+            self.searches[number as usize].waiting.push(pending);
         }
     }
 
-    fn begin(&mut self, parser: &mut Parser, part: Part) -> u32 {
+    /// Begins the search of a subgoal.
+    fn begin(&mut self, parser: &mut Parser, subgoal: Subgoal) -> u32 {
         let number = self.searches.len() as u32;
-        self.parts.insert(part, number);
-        self.searches.push(Search::default());
-        let state = match part {
-            Part::Rule(rule) => parser.program_mut().open(rule),
-            Part::Run(block) => parser.program().block(block).start,
+        self.subgoals.insert(subgoal, number);
+        self.searches.push(CostSearch::default());
+        let state = match subgoal {
+            Subgoal::Rule(rule) => parser.program_mut().open(rule),
+            Subgoal::Run(block) => parser.program().block(block).start,
         };
         let item = Item { state, count: 0, frame: BOTTOM };
-        self.push(number, Label { item, cost: Cost::default(), from: NONE, step: Step::On });
+        self.push(
+            number,
+            Label { item, cost: Cost::default(), from: NO_LABEL, step: CompletionStep::On },
+        );
         number
     }
 }

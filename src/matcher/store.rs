@@ -1,9 +1,15 @@
-//! Interned configurations and frames.
+//! Interned parser state: items, frames, configurations.
 //!
-//! An *item* is (state of a rule's automaton, runs completed of the counted block it is in, frame). A *frame* is what
-//! happens when the item's rule ends: the interned set of items to go on with. A *configuration* is the interned set of
-//! items that can read something, with what has just been completed. None of them knows a position in the text: one more
-//! character of a string, one more element of an array give back the same configuration.
+//! An *item* is a triple: a state of a rule's automaton, the count of completed runs of the counted
+//! block that the state is in, and a frame. A *frame* is the interned set of items to return to
+//! when the item's rule ends (a node of a graph-structured stack). A *configuration* is the
+//! interned set of items that can read input, plus flags for what has just been completed.
+//!
+//! Invariants: no part holds a text position, so one more character of a string or one more element
+//! of an array gives the same configuration. A frame refers only to frames with smaller ids, or to
+//! members of its own left-recursive group. Item lists are sorted and without duplicates.
+//!
+//! See `docs/internals/CONFIGURATIONS.md`.
 
 use std::hash::{Hash, Hasher};
 
@@ -15,60 +21,68 @@ use crate::ids::Label;
 use crate::interner::InternIndex;
 use crate::matcher::Exit;
 
-/// An interned configuration.
+/// Id of an interned configuration.
 pub(crate) type ConfigId = u32;
-/// An interned frame.
+/// Id of an interned frame.
 pub(crate) type FrameId = u32;
 
-/// The configuration from which nothing can follow.
+/// The empty configuration: no input can follow.
 pub(crate) const DEAD: ConfigId = 0;
-/// Behind the start rule: the text is complete.
+/// Frame of the start rule: when the rule ends, the text is complete.
 pub(crate) const ROOT: FrameId = 0;
-/// Behind a rule looked at on its own: what follows is not known here.
+/// Frame of an isolated item: the items to return to are unknown.
 pub(crate) const BOTTOM: FrameId = 1;
-/// As [`BOTTOM`], behind a dispatch looked at on its own: what its tags' bodies are is not known here either.
+/// As [`BOTTOM`], for isolated items of a dispatch: the bodies of its tags are unknown, too.
 pub(crate) const GATED: FrameId = 2;
-/// In a counter: it has no bounds, and only counts. Used to look at a block for all counters at once.
-pub(crate) const FREE: u32 = 0x8000_0000;
-/// In a counter: as good as any that is far from its bounds. It stays as it is.
-pub(crate) const FAR: u32 = u32::MAX;
-/// Configurations and frames that there is room for from the beginning: as many as a small schema takes.
-pub(super) const CONFIGS: usize = 448;
-const FRAMES: usize = 112;
-/// In a group's key: the group's member with this number.
-const MEMBER: u32 = 0x8000_0000;
+/// Flag in an item's count: the block has no bounds, and runs are only counted. Mask profiles use
+/// it to examine a block for all counter values at once.
+pub(crate) const UNBOUNDED_COUNT: u32 = 0x8000_0000;
+/// Count of an item whose counter is out of reach of both bounds. It never changes.
+pub(crate) const FAR_FROM_BOUNDS: u32 = u32::MAX;
+/// Initial capacity for configurations; enough for a small schema.
+pub(super) const INITIAL_CONFIGS: usize = 448;
+/// Initial capacity for frames; enough for a small schema.
+const INITIAL_FRAMES: usize = 112;
+/// Flag in a group's key: the rest of the value is the index of a group member.
+const GROUP_MEMBER: u32 = 0x8000_0000;
 
+/// An Earley item without a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Item {
+    /// State of the rule's automaton.
     pub(crate) state: u32,
+    /// Completed runs of the state's counted block. In frames, also the remaining budget or the
+    /// register that the state holds. Otherwise 0.
     pub(crate) count: u32,
+    /// The items to return to when the rule ends.
     pub(crate) frame: FrameId,
 }
 
 impl Item {
-    /// Whether the item is of a rule looked at on its own.
+    /// Whether the item belongs to an isolated rule.
     #[inline]
     pub(crate) fn is_alone(&self) -> bool {
         matches!(self.frame, BOTTOM | GATED)
     }
 
-    /// Whether the item is of a rule looked at on its own, and leaves that rule by this exit.
+    /// Whether the item belongs to an isolated rule and may leave it by `exit`.
     #[inline]
     pub(crate) fn leaves_by(&self, exit: Exit) -> bool {
         self.frame == GATED || self.frame == BOTTOM && exit == Exit::End
     }
 }
 
-/// Which labelled rule bytes belong to.
+/// The labelled rule that derives a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     None,
     Label(Label),
-    /// Several items disagree.
+    /// Several items with different labels read the byte.
     Ambiguous,
 }
 
 impl Owner {
+    /// The owner of a byte that several items read.
     pub(crate) fn merge(a: Option<Owner>, b: Owner) -> Owner {
         match a {
             None => b,
@@ -78,139 +92,152 @@ impl Owner {
     }
 }
 
+/// A slice of the item arena.
 #[derive(Clone, Copy, Debug)]
-struct Span {
-    at: u32,
+struct ArenaSpan {
+    start: u32,
     len: u32,
 }
 
+/// A frame and what is known about it.
 #[derive(Clone, Copy, Debug)]
-struct Frame {
-    items: Span,
+struct InternedFrame {
+    items: ArenaSpan,
+    /// The innermost labelled rule around the frame.
     owner: Owner,
-    /// The frame with counters normalised for masks.
-    normal: FrameId,
-    /// That one, with what stands for its states: see [`Program::alike`].
-    alike: FrameId,
-    /// What is somewhere in it.
-    has: Has,
-    /// Members of the left-recursive group it belongs to: the first, and how many; none outside of groups.
+    /// The frame with canonical counters; see [`super::canonical`].
+    canonical: FrameId,
+    /// The canonical frame with representative states; see [`Program::alike`].
+    representative: FrameId,
+    /// The constraints that the frame, or any frame reachable from it, tracks.
+    tracked: Tracked,
+    /// The left-recursive group of the frame: first member and length. The length is 0 outside of
+    /// groups.
     group: (FrameId, u32),
 }
 
-impl Frame {
-    fn bare(items: Span, id: FrameId) -> Frame {
-        Frame {
+impl InternedFrame {
+    /// A frame that tracks no constraint and is its own representative.
+    fn untracked(items: ArenaSpan, id: FrameId) -> InternedFrame {
+        InternedFrame {
             items,
             owner: Owner::None,
-            normal: id,
-            alike: id,
-            has: Has::default(),
+            canonical: id,
+            representative: id,
+            tracked: Tracked::default(),
             group: (id, 0),
         }
     }
 }
 
-/// What there is to keep account of somewhere in a frame.
+/// Set of flags: constraints that an item, frame or configuration tracks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Has(u8);
+pub(super) struct Tracked(u8);
 
-impl Has {
-    /// A budget.
-    pub(super) const METER: Has = Has(1);
-    /// A scope whose elements are told apart, or counted.
-    pub(super) const SCOPE: Has = Has(2);
-    /// Such a scope with values.
-    pub(super) const VALUES: Has = Has(4);
-    /// Such a scope with an element under way.
-    pub(super) const ELEMENT: Has = Has(8);
-    /// Such an element that may still become one that there has been.
-    pub(super) const RIVALS: Has = Has(16);
-    /// On every way out there is such an element: see [`Has::is_stuck`].
-    const STUCK: Has = Has(32);
-    /// A scope whose elements may be other things than strings without end.
-    pub(super) const CLOSED: Has = Has(64);
-    /// A name.
-    pub(super) const NAME: Has = Has(128);
+impl Tracked {
+    /// A budget of tokens or code points.
+    pub(super) const BUDGET: Tracked = Tracked(1);
+    /// A scope (an array with `uniqueItems`), also one whose register only counts.
+    pub(super) const SCOPE: Tracked = Tracked(2);
+    /// A scope whose register holds values.
+    pub(super) const VALUES: Tracked = Tracked(4);
+    /// A scope with values that has an element open.
+    pub(super) const ELEMENT: Tracked = Tracked(8);
+    /// An open element that may still become equal to an earlier element (a *rival*).
+    pub(super) const RIVALS: Tracked = Tracked(16);
+    /// Every path to the root frame has an open element with rivals; see [`Tracked::is_stuck`].
+    const STUCK: Tracked = Tracked(32);
+    /// A scope that is not open: some element may be something other than a string with infinitely
+    /// many continuations; see [`Role`].
+    pub(super) const CLOSED: Tracked = Tracked(64);
+    /// A name: the text of an occurrence of a rule that must differ from its siblings.
+    pub(super) const NAME: Tracked = Tracked(128);
 
-    pub(super) fn any(self, of: Has) -> bool {
-        self.0 & of.0 != 0
+    /// Whether the sets share a flag.
+    pub(super) fn intersects(self, flags: Tracked) -> bool {
+        self.0 & flags.0 != 0
     }
 
-    /// Whether on every way out an element is under way that may still become one that there has been.
+    /// Whether every path to the root frame has an open element with rivals. Such a configuration
+    /// needs a search to prove that it can be completed.
     pub(super) fn is_stuck(self) -> bool {
-        self.any(Has::STUCK)
+        self.intersects(Tracked::STUCK)
     }
 
-    pub(super) fn or(self, other: Has) -> Has {
-        Has(self.0 | other.0)
+    /// The flags of both sets.
+    pub(super) fn union(self, other: Tracked) -> Tracked {
+        Tracked(self.0 | other.0)
     }
 
-    /// Of several ways.
-    fn of_ways(ways: impl Iterator<Item = Has>) -> Has {
-        let (mut all, mut stuck) = (0, Has::STUCK.0);
-        for way in ways {
-            all |= way.0;
-            stuck &= way.0;
+    /// Flags of alternative paths: any path sets a flag, except `STUCK`, which all must have.
+    fn over_paths(paths: impl Iterator<Item = Tracked>) -> Tracked {
+        let (mut all, mut stuck) = (0, Tracked::STUCK.0);
+        for path in paths {
+            all |= path.0;
+            stuck &= path.0;
         }
-        Has(all & !Has::STUCK.0 | stuck)
+        Tracked(all & !Tracked::STUCK.0 | stuck)
     }
 }
 
-/// What has been completed exactly here.
+/// What ended exactly at a configuration, and the modes that are part of its identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub(crate) struct Done {
-    /// The start rule: the text may end.
+pub(crate) struct Completed {
+    /// The start rule ended: the text may end.
     pub(crate) root: bool,
-    /// A rule over [`BOTTOM`] or [`GATED`].
+    /// A rule over [`BOTTOM`] or [`GATED`] ended.
     pub(crate) bottom: bool,
-    /// A trigger over [`GATED`] has fired: what its tags' bodies are is not looked at here. The items say which.
+    /// A trigger over [`GATED`] fired. The bodies of its tags are unknown; the items say which
+    /// trigger it was.
     pub(crate) gated: bool,
-    /// White space has no bounds from here on; see [`super::gaps`].
-    pub(super) loose: bool,
-    /// Names that there have been, as a number; see [`super::names`].
+    /// White-space bounds are ignored from here on; see [`super::white_space_bounds`].
+    pub(super) relaxed: bool,
+    /// Id of the list of earlier names; see [`super::duplicate_keys`].
     pub(super) names: u32,
 }
 
-impl Done {
-    /// What is looked at on its own ends here, or may end.
+impl Completed {
+    /// Whether an isolated item's rule ends or may end here.
     #[inline]
     pub(crate) fn open(self) -> bool {
         self.bottom | self.gated
     }
 }
 
+/// A configuration and what is known about it.
 #[derive(Clone, Copy, Debug)]
-struct Config {
-    items: Span,
-    done: Done,
-    /// The same without names.
+struct InternedConfig {
+    items: ArenaSpan,
+    done: Completed,
+    /// The same configuration without names.
     plain: ConfigId,
-    /// The same with counters normalised for masks, once that is known; see [`super::normal`].
-    normal: ConfigId,
-    /// What stands for it where masks are concerned, once that is known.
-    alike: ConfigId,
+    /// The configuration with canonical counters, if computed; see [`super::canonical`].
+    canonical: ConfigId,
+    /// The representative for mask construction, if computed.
+    representative: ConfigId,
 }
 
-/// Not known.
+/// Not computed yet.
 const UNKNOWN: ConfigId = u32::MAX;
 
-/// All interned frames and configurations of one parser. Grows until it is dropped as a whole.
+/// Interner of all frames and configurations of one parser. It only grows; the parser drops it as a
+/// whole.
 #[derive(Debug)]
 pub(crate) struct Store {
+    /// Items of all frames and configurations.
     arena: Vec<Item>,
-    frames: Vec<Frame>,
-    configs: Vec<Config>,
+    frames: Vec<InternedFrame>,
+    configs: Vec<InternedConfig>,
     frame_ids: InternIndex,
     config_ids: InternIndex,
-    /// Frames of left-recursive components, by their key.
+    /// Left-recursive groups by key: the first member's frame.
     groups: hashbrown::HashMap<Box<[u32]>, FrameId, Seeded>,
     group_bytes: usize,
-    /// What scopes have had.
+    /// Registers of scopes and names.
     pub(super) registers: Registers,
 }
 
-fn hash_items(items: &[Item], done: Done) -> u64 {
+fn hash_items(items: &[Item], done: Completed) -> u64 {
     let mut hasher = hasher();
     done.hash(&mut hasher);
     for item in items {
@@ -221,35 +248,36 @@ fn hash_items(items: &[Item], done: Done) -> u64 {
 }
 
 impl Store {
+    /// A store with the fixed frames and the dead configuration.
     pub(crate) fn new() -> Store {
-        let empty = Span { at: 0, len: 0 };
-        let mut frames = Vec::with_capacity(FRAMES);
-        frames.extend([ROOT, BOTTOM, GATED].map(|id| Frame::bare(empty, id)));
+        let empty = ArenaSpan { start: 0, len: 0 };
+        let mut frames = Vec::with_capacity(INITIAL_FRAMES);
+        frames.extend([ROOT, BOTTOM, GATED].map(|id| InternedFrame::untracked(empty, id)));
         let mut store = Store {
-            arena: Vec::with_capacity(CONFIGS * 2),
+            arena: Vec::with_capacity(INITIAL_CONFIGS * 2),
             frames,
-            configs: Vec::with_capacity(CONFIGS),
-            frame_ids: InternIndex::with_capacity(FRAMES),
-            config_ids: InternIndex::with_capacity(CONFIGS),
+            configs: Vec::with_capacity(INITIAL_CONFIGS),
+            frame_ids: InternIndex::with_capacity(INITIAL_FRAMES),
+            config_ids: InternIndex::with_capacity(INITIAL_CONFIGS),
             groups: hashbrown::HashMap::default(),
             group_bytes: 0,
             registers: Registers::new(),
         };
-        let dead = store.config(&[], Done::default());
+        let dead = store.intern_config(&[], Completed::default());
         debug_assert_eq!(dead, DEAD);
         store
     }
 
-    /// Memory held, in bytes, roughly.
+    /// Approximate memory in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.arena.len() * size_of::<Item>()
-            + self.frames.len() * (size_of::<Frame>() + 8)
-            + self.configs.len() * (size_of::<Config>() + 8)
+            + self.frames.len() * (size_of::<InternedFrame>() + 8)
+            + self.configs.len() * (size_of::<InternedConfig>() + 8)
             + self.group_bytes
             + self.registers.bytes()
     }
 
-    /// Makes room for more: see [`crate::capacity`].
+    /// Reserves capacity; see [`crate::capacity`].
     pub(crate) fn reserve_more(&mut self) {
         self.arena.reserve_more();
         self.frames.reserve_more();
@@ -259,126 +287,139 @@ impl Store {
         self.registers.reserve_more();
     }
 
-    /// How many configurations there are.
+    /// Number of configurations.
     pub(crate) fn configs(&self) -> usize {
         self.configs.len()
     }
 
-    /// How many items configurations and frames have, in all.
+    /// Number of items of all configurations and frames.
     pub(crate) fn all_items(&self) -> usize {
         self.arena.len()
     }
 
-    fn slice(&self, span: Span) -> &[Item] {
-        &self.arena[span.at as usize..(span.at + span.len) as usize]
+    fn items_in(&self, span: ArenaSpan) -> &[Item] {
+        &self.arena[span.start as usize..(span.start + span.len) as usize]
     }
 
+    /// The items of a configuration.
     #[inline]
     pub(crate) fn items(&self, config: ConfigId) -> &[Item] {
-        self.slice(self.configs[config as usize].items)
+        self.items_in(self.configs[config as usize].items)
     }
 
+    /// What is complete at a configuration.
     #[inline]
-    pub(crate) fn done(&self, config: ConfigId) -> Done {
+    pub(crate) fn done(&self, config: ConfigId) -> Completed {
         self.configs[config as usize].done
     }
 
-    /// What to go on with when a rule with this frame ends.
+    /// The items to return to when a rule with this frame ends.
     #[inline]
     pub(crate) fn returns(&self, frame: FrameId) -> &[Item] {
-        self.slice(self.frames[frame as usize].items)
+        self.items_in(self.frames[frame as usize].items)
     }
 
-    /// What there is to keep account of in a frame.
+    /// The constraints that a frame tracks.
     #[inline]
-    pub(super) fn has(&self, frame: FrameId) -> Has {
-        self.frames[frame as usize].has
+    pub(super) fn tracked(&self, frame: FrameId) -> Tracked {
+        self.frames[frame as usize].tracked
     }
 
-    /// What there is to keep account of behind some items, which refer to interned frames.
-    pub(super) fn has_behind(&self, items: &[Item]) -> Has {
-        Has::of_ways(items.iter().map(|i| self.has(i.frame)))
+    /// The constraints that the frames of some items track. The frames must be interned.
+    pub(super) fn tracked_behind(&self, items: &[Item]) -> Tracked {
+        Tracked::over_paths(items.iter().map(|i| self.tracked(i.frame)))
     }
 
-    /// What is kept account of in a state itself.
-    pub(super) fn has_own(&self, program: &Program, item: &Item) -> Has {
+    /// The constraints that an item tracks itself, without its frame.
+    pub(super) fn tracked_by_state(&self, program: &Program, item: &Item) -> Tracked {
         if program.state(item.state).name {
-            return Has::NAME;
+            return Tracked::NAME;
         }
         if program.meter(item.state).is_some() {
-            return Has::METER;
+            return Tracked::BUDGET;
         }
         if program.state(item.state).behind != Behind::Scope || item.count == crate::compile::NONE {
-            return Has::default();
+            return Tracked::default();
         }
-        let said = self.registers.said(item.count);
-        let values = if said.real { Has::VALUES } else { Has::default() };
-        let element = if said.reading { Has::ELEMENT } else { Has::default() };
-        // Where infinitely many values are left however an element has begun, nobody gets stuck.
+        let status = self.registers.status(item.count);
+        let values = if status.holds_values { Tracked::VALUES } else { Tracked::default() };
+        let element = if status.element_open { Tracked::ELEMENT } else { Tracked::default() };
+        // A scope of unbounded strings always has further values, so no element gets stuck.
         let open = program.compiled().scopes.role(program.rule(item.state))
             == Some(Role::Scope { open: true });
-        let rivals = match said.rivalled {
-            true if open => Has::RIVALS,
-            true => Has::RIVALS.or(Has::STUCK),
-            false => Has::default(),
+        let rivals = match status.has_rivals {
+            true if open => Tracked::RIVALS,
+            true => Tracked::RIVALS.union(Tracked::STUCK),
+            false => Tracked::default(),
         };
-        let closed = if open { Has::default() } else { Has::CLOSED };
-        Has::SCOPE.or(values).or(element).or(rivals).or(closed)
+        let closed = if open { Tracked::default() } else { Tracked::CLOSED };
+        Tracked::SCOPE.union(values).union(element).union(rivals).union(closed)
     }
 
-    /// What there is to keep account of in a frame with these items.
-    fn has_in(&self, program: &Program, items: &[Item]) -> Has {
+    /// The constraints that a new frame with these items tracks.
+    fn tracked_in(&self, program: &Program, items: &[Item]) -> Tracked {
         if program.says_nothing_in_frames() {
-            return Has::default();
+            return Tracked::default();
         }
-        Has::of_ways(items.iter().map(|i| self.has_own(program, i).or(self.has(i.frame))))
+        Tracked::over_paths(
+            items.iter().map(|i| self.tracked_by_state(program, i).union(self.tracked(i.frame))),
+        )
     }
 
-    /// The first of the group a frame belongs to, and how many are in it; none outside of groups.
+    /// The left-recursive group of a frame: first member and length. The length is 0 outside of
+    /// groups.
     pub(super) fn group_of(&self, frame: FrameId) -> (FrameId, u32) {
         self.frames[frame as usize].group
     }
 
-    pub(super) fn set_normal(&mut self, frame: FrameId, normal: FrameId) {
+    /// Stores the canonical frame.
+    pub(super) fn set_frame_canonical(&mut self, frame: FrameId, canonical: FrameId) {
         let frame = &mut self.frames[frame as usize];
-        (frame.normal, frame.alike) = (normal, normal);
+        (frame.canonical, frame.representative) = (canonical, canonical);
     }
 
+    /// The innermost labelled rule around a frame.
     pub(crate) fn frame_owner(&self, frame: FrameId) -> Owner {
         self.frames[frame as usize].owner
     }
 
-    fn push(&mut self, items: &[Item]) -> Span {
+    fn push_items(&mut self, items: &[Item]) -> ArenaSpan {
         let at = self.arena.len() as u32;
         self.arena.extend_from_slice(items);
-        Span { at, len: items.len() as u32 }
+        ArenaSpan { start: at, len: items.len() as u32 }
     }
 
-    /// Interns a configuration; `items` are sorted and distinct.
-    pub(crate) fn config(&mut self, items: &[Item], done: Done) -> ConfigId {
+    /// Interns a configuration. `items` must be sorted and without duplicates.
+    pub(crate) fn intern_config(&mut self, items: &[Item], done: Completed) -> ConfigId {
         let hash = hash_items(items, done);
         let found = self.config_ids.find(hash, |id| {
             let c = &self.configs[id as usize];
-            c.done == done && self.slice(c.items) == items
+            c.done == done && self.items_in(c.items) == items
         });
         if let Some(id) = found {
             return id;
         }
-        let span = self.push(items);
+        let span = self.push_items(items);
         let id = self.configs.len() as u32;
-        self.configs.push(Config { items: span, done, plain: id, normal: UNKNOWN, alike: UNKNOWN });
+        self.configs.push(InternedConfig {
+            items: span,
+            done,
+            plain: id,
+            canonical: UNKNOWN,
+            representative: UNKNOWN,
+        });
         self.config_ids.insert(hash, id);
         id
     }
 
-    /// A configuration with names that there have been.
-    pub(super) fn named(&mut self, config: ConfigId, names: u32) -> ConfigId {
-        let Config { items: span, done, plain, .. } = self.configs[config as usize];
+    /// The configuration with another list of names; `names` 0 gives the plain one.
+    pub(super) fn with_name_list(&mut self, config: ConfigId, names: u32) -> ConfigId {
+        let InternedConfig { items: span, done, plain, .. } = self.configs[config as usize];
         if names == 0 || plain == DEAD {
             return plain;
         }
-        let done = Done { names, ..done };
-        let hash = hash_items(self.slice(span), done);
+        let done = Completed { names, ..done };
+        let hash = hash_items(self.items_in(span), done);
         let same = |id: u32| {
             self.configs[id as usize].done == done && self.configs[id as usize].plain == plain
         };
@@ -386,87 +427,99 @@ impl Store {
             return id;
         }
         let id = self.configs.len() as u32;
-        self.configs.push(Config { items: span, done, plain, normal: UNKNOWN, alike: UNKNOWN });
+        self.configs.push(InternedConfig {
+            items: span,
+            done,
+            plain,
+            canonical: UNKNOWN,
+            representative: UNKNOWN,
+        });
         self.config_ids.insert(hash, id);
         id
     }
 
-    /// The configuration without names that there have been.
+    /// The configuration without names.
     #[inline]
     pub(crate) fn plain(&self, config: ConfigId) -> ConfigId {
         self.configs[config as usize].plain
     }
 
-    /// What stands for a configuration where masks are concerned, if that is known.
+    /// The configuration with canonical counters, if computed.
     #[inline]
-    pub(super) fn known_normal(&self, config: ConfigId) -> Option<ConfigId> {
-        Some(self.configs[config as usize].normal).filter(|&normal| normal != UNKNOWN)
+    pub(super) fn cached_canonical(&self, config: ConfigId) -> Option<ConfigId> {
+        Some(self.configs[config as usize].canonical).filter(|&canonical| canonical != UNKNOWN)
     }
 
-    /// The same of what stands for one where masks are concerned.
+    /// The representative for mask construction, if computed.
     #[inline]
-    pub(super) fn known_alike(&self, config: ConfigId) -> Option<ConfigId> {
-        Some(self.configs[config as usize].alike).filter(|&alike| alike != UNKNOWN)
+    pub(super) fn cached_representative(&self, config: ConfigId) -> Option<ConfigId> {
+        Some(self.configs[config as usize].representative)
+            .filter(|&representative| representative != UNKNOWN)
     }
 
-    pub(super) fn note_alike(&mut self, config: ConfigId, alike: ConfigId) {
-        self.configs[config as usize].alike = alike;
+    /// Stores the representative for mask construction.
+    pub(super) fn set_config_representative(&mut self, config: ConfigId, representative: ConfigId) {
+        self.configs[config as usize].representative = representative;
     }
 
-    /// Notes what stands for a configuration.
-    pub(super) fn note_normal(&mut self, config: ConfigId, normal: ConfigId) {
-        self.configs[config as usize].normal = normal;
+    /// Stores the configuration with canonical counters.
+    pub(super) fn set_config_canonical(&mut self, config: ConfigId, canonical: ConfigId) {
+        self.configs[config as usize].canonical = canonical;
     }
 
     /// The frame with these items, if it is interned.
     pub(super) fn find_frame(&self, items: &[Item]) -> Option<FrameId> {
-        self.frame_hashed(hash_items(items, Done::default()), items)
+        self.find_frame_hashed(hash_items(items, Completed::default()), items)
     }
 
-    fn frame_hashed(&self, hash: u64, items: &[Item]) -> Option<FrameId> {
-        self.frame_ids.find(hash, |id| self.slice(self.frames[id as usize].items) == items)
+    fn find_frame_hashed(&self, hash: u64, items: &[Item]) -> Option<FrameId> {
+        self.frame_ids.find(hash, |id| self.items_in(self.frames[id as usize].items) == items)
     }
 
-    /// Interns a frame that does not refer to itself; `items` are sorted and distinct, their frames interned.
-    pub(crate) fn frame(
+    /// Interns a frame that does not refer to itself. `items` must be sorted and without
+    /// duplicates, and their frames interned. With `reach` (the longest token, in bytes), its
+    /// canonical and its representative frame are interned, too.
+    pub(crate) fn intern_frame(
         &mut self,
         program: &Program,
         items: &[Item],
         reach: Option<u32>,
     ) -> FrameId {
-        let hash = hash_items(items, Done::default());
-        if let Some(id) = self.frame_hashed(hash, items) {
+        let hash = hash_items(items, Completed::default());
+        if let Some(id) = self.find_frame_hashed(hash, items) {
             return id;
         }
         let owner =
             items.iter().fold(None, |o, item| Some(Owner::merge(o, self.owner(program, item))));
-        let span = self.push(items);
+        let span = self.push_items(items);
         let id = self.frames.len() as u32;
-        let has = self.has_in(program, items);
-        self.frames.push(Frame {
+        let tracked = self.tracked_in(program, items);
+        self.frames.push(InternedFrame {
             owner: owner.unwrap_or(Owner::None),
-            has,
-            ..Frame::bare(span, id)
+            tracked,
+            ..InternedFrame::untracked(span, id)
         });
         self.frame_ids.insert(hash, id);
         if let Some(reach) = reach {
-            let normal = match self.normalise_items(program, span, reach) {
-                Some(normal) => self.frame(program, &normal, None),
+            let canonical = match self.canonical_items(program, span, reach) {
+                Some(items) => self.intern_frame(program, &items, None),
                 None => id,
             };
-            let alike = match self.alike_items(program, self.frames[normal as usize].items) {
-                Some(alike) => self.frame(program, &alike, None),
-                None => normal,
-            };
+            let representative =
+                match self.representative_items(program, self.frames[canonical as usize].items) {
+                    Some(items) => self.intern_frame(program, &items, None),
+                    None => canonical,
+                };
             let frame = &mut self.frames[id as usize];
-            (frame.normal, frame.alike) = (normal, alike);
+            (frame.canonical, frame.representative) = (canonical, representative);
         }
         id
     }
 
-    /// Interns the frames of a left-recursive component: one list of items per member, where an item's frame
-    /// `member(i)` stands for member `i` of this very group. Returns the first member's frame; the others follow.
-    pub(crate) fn group(&mut self, program: &Program, members: &[Vec<Item>]) -> FrameId {
+    /// Interns the frames of a left-recursive component: one list of items for each member. An item
+    /// with the frame `group_member(i)` refers to member `i` of this group. Returns the frame of
+    /// the first member; the others follow it.
+    pub(crate) fn intern_group(&mut self, program: &Program, members: &[Vec<Item>]) -> FrameId {
         let mut key: Vec<u32> = Vec::new();
         for items in members {
             key.push(items.len() as u32);
@@ -481,25 +534,26 @@ impl Store {
         for (i, items) in members.iter().enumerate() {
             let mut items = items.clone();
             for item in &mut items {
-                if item.frame & MEMBER != 0 {
-                    item.frame = base + (item.frame & !MEMBER);
+                if item.frame & GROUP_MEMBER != 0 {
+                    item.frame = base + (item.frame & !GROUP_MEMBER);
                 }
             }
             items.sort_unstable();
             items.dedup();
-            let span = self.push(&items);
-            // Owners of members are settled below; a member's own frame adds nothing new.
+            let span = self.push_items(&items);
+            // The fixpoint below sets the owners.
             let group = (base, members.len() as u32);
-            self.frames.push(Frame { group, ..Frame::bare(span, base + i as u32) });
+            self.frames
+                .push(InternedFrame { group, ..InternedFrame::untracked(span, base + i as u32) });
         }
-        self.account(program, base);
+        self.track_group(program, base);
         let mut owners: Vec<Option<Owner>> = vec![None; members.len()];
         let mut changed = true;
         while changed {
             changed = false;
             for i in 0..members.len() {
                 let mut owner = owners[i];
-                for item in self.slice(self.frames[base as usize + i].items) {
+                for item in self.items_in(self.frames[base as usize + i].items) {
                     let label = program.label(item.state);
                     let inner = match label {
                         Some(label) => Some(Owner::Label(label)),
@@ -520,53 +574,60 @@ impl Store {
         base
     }
 
-    /// Finds what there is to keep account of in the frames of a new group.
-    fn account(&mut self, program: &Program, base: FrameId) {
+    /// Computes the tracked flags of a new group.
+    fn track_group(&mut self, program: &Program, base: FrameId) {
         if program.says_nothing_in_frames() {
             return;
         }
         let group = base..self.frames.len() as FrameId;
         let outside = |store: &Store, member: FrameId| {
             let items = store.returns(member).iter();
-            let ways = items.map(|i| match group.contains(&i.frame) {
-                true => store.has_own(program, i),
-                false => store.has_own(program, i).or(store.has(i.frame)),
+            let paths = items.map(|i| match group.contains(&i.frame) {
+                true => store.tracked_by_state(program, i),
+                false => store.tracked_by_state(program, i).union(store.tracked(i.frame)),
             });
-            ways.fold(Has::default(), Has::or)
+            paths.fold(Tracked::default(), Tracked::union)
         };
-        let all = group.clone().map(|member| outside(self, member)).fold(Has::default(), Has::or);
-        // Stuck is who has no way out, in the group or out of it.
+        let all = group
+            .clone()
+            .map(|member| outside(self, member))
+            .fold(Tracked::default(), Tracked::union);
+        // Greatest fixpoint: a member is stuck unless one of its items is on a free path.
         for member in group.clone() {
-            self.frames[member as usize].has = all.or(Has::STUCK);
+            self.frames[member as usize].tracked = all.union(Tracked::STUCK);
         }
         let mut changed = true;
         while changed {
             changed = false;
             for member in group.clone() {
-                if !self.has(member).any(Has::STUCK) {
+                if !self.tracked(member).intersects(Tracked::STUCK) {
                     continue;
                 }
-                let free =
-                    |i: &Item| !self.has_own(program, i).or(self.has(i.frame)).any(Has::STUCK);
+                let free = |i: &Item| {
+                    !self
+                        .tracked_by_state(program, i)
+                        .union(self.tracked(i.frame))
+                        .intersects(Tracked::STUCK)
+                };
                 if self.returns(member).iter().any(free) {
-                    self.frames[member as usize].has = Has(all.0 & !Has::STUCK.0);
+                    self.frames[member as usize].tracked = Tracked(all.0 & !Tracked::STUCK.0);
                     changed = true;
                 }
             }
         }
     }
 
-    /// Stands for a group's member in [`Store::group`].
-    pub(crate) fn member(index: usize) -> FrameId {
-        MEMBER | index as u32
+    /// Placeholder frame for a member in the key of [`Store::intern_group`].
+    pub(crate) fn group_member(index: usize) -> FrameId {
+        GROUP_MEMBER | index as u32
     }
 
-    /// Whether a frame stands for a group's member.
-    pub(crate) fn is_member(frame: FrameId) -> bool {
-        frame & MEMBER != 0
+    /// Whether a frame is a placeholder for a group member.
+    pub(crate) fn is_group_member(frame: FrameId) -> bool {
+        frame & GROUP_MEMBER != 0
     }
 
-    /// The labelled rule an item is in.
+    /// The innermost labelled rule around an item.
     pub(crate) fn owner(&self, program: &Program, item: &Item) -> Owner {
         match program.label(item.state) {
             Some(label) => Owner::Label(label),
@@ -574,8 +635,8 @@ impl Store {
         }
     }
 
-    /// The configuration with every counter moved to where no token of at most `reach` bytes can tell the difference.
-    pub(crate) fn normal_config(
+    /// The configuration with canonical counters for tokens of at most `reach` bytes.
+    pub(crate) fn canonical_config(
         &mut self,
         program: &Program,
         config: ConfigId,
@@ -584,44 +645,45 @@ impl Store {
         if program.blocks.is_empty() && program.compiled().keeps_no_account() {
             return config;
         }
-        let Config { items, done, .. } = self.configs[config as usize];
-        match self.normalise_items(program, items, reach) {
-            Some(items) => self.config(&items, done),
+        let InternedConfig { items, done, .. } = self.configs[config as usize];
+        match self.canonical_items(program, items, reach) {
+            Some(items) => self.intern_config(&items, done),
             None => config,
         }
     }
 
-    /// A normal configuration with frames in which states stand for all those that are like them where masks are concerned.
-    pub(super) fn alike_config(&mut self, config: ConfigId) -> ConfigId {
-        let Config { items, done, .. } = self.configs[config as usize];
-        let alike = |item: &Item| Item { frame: self.frames[item.frame as usize].alike, ..*item };
-        match changed(self.slice(items), alike) {
-            Some(items) => self.config(&items, done),
+    /// The canonical configuration with representative states in its frames.
+    pub(super) fn representative_config(&mut self, config: ConfigId) -> ConfigId {
+        let InternedConfig { items, done, .. } = self.configs[config as usize];
+        let representative =
+            |item: &Item| Item { frame: self.frames[item.frame as usize].representative, ..*item };
+        match map_items(self.items_in(items), representative) {
+            Some(items) => self.intern_config(&items, done),
             None => config,
         }
     }
 
-    /// What stands for the states of a frame's items; `None` where they do for themselves.
-    fn alike_items(&self, program: &Program, span: Span) -> Option<Vec<Item>> {
-        changed(self.slice(span), |item| Item {
+    /// The items of a frame with representative states; `None` if nothing changes.
+    fn representative_items(&self, program: &Program, span: ArenaSpan) -> Option<Vec<Item>> {
+        map_items(self.items_in(span), |item| Item {
             state: program.known_alike(item.state),
-            frame: self.frames[item.frame as usize].alike,
+            frame: self.frames[item.frame as usize].representative,
             ..*item
         })
     }
 
-    /// `None` where nothing changes.
-    fn normalise_items(&self, program: &Program, span: Span, reach: u32) -> Option<Vec<Item>> {
-        changed(self.slice(span), |item| Item {
+    /// The items with canonical counts; `None` if nothing changes.
+    fn canonical_items(&self, program: &Program, span: ArenaSpan, reach: u32) -> Option<Vec<Item>> {
+        map_items(self.items_in(span), |item| Item {
             state: item.state,
-            count: normal_count(program, item.state, item.count, reach),
-            frame: self.frames[item.frame as usize].normal,
+            count: canonical_count(program, item.state, item.count, reach),
+            frame: self.frames[item.frame as usize].canonical,
         })
     }
 }
 
-/// Items with others in their places, sorted and distinct; `None` where nothing changes.
-pub(super) fn changed(items: &[Item], map: impl Fn(&Item) -> Item) -> Option<Vec<Item>> {
+/// Maps items; the result is sorted and without duplicates. `None` if nothing changes.
+pub(super) fn map_items(items: &[Item], map: impl Fn(&Item) -> Item) -> Option<Vec<Item>> {
     if items.iter().all(|item| map(item) == *item) {
         return None;
     }
@@ -631,10 +693,11 @@ pub(super) fn changed(items: &[Item], map: impl Fn(&Item) -> Item) -> Option<Vec
     Some(out)
 }
 
-/// A counter within `reach` runs of neither bound is as good as any other such counter: each run spans at least a byte, so
-/// no token can reach a bound. Runs still missing to `min` and still possible up to `max` are all that ever matters. Outside of
-/// blocks nothing changes.
-pub(super) fn normal_runs(program: &Program, state: u32, count: u32, reach: u32) -> u32 {
+/// Canonical run count of a state: the value that represents all counts that no token of at most
+/// `reach` bytes can tell apart. Each run spans at least one byte, so a token cannot reach a bound
+/// that is more than `reach` runs away. Only the distances to `min` and `max` matter. Outside of
+/// blocks, nothing changes.
+pub(super) fn canonical_runs(program: &Program, state: u32, count: u32, reach: u32) -> u32 {
     let Some(block) = program.block_of(state) else { return count };
     let far = reach.saturating_add(1);
     let room = block.max.map_or(u32::MAX, |max| max.saturating_sub(count));
@@ -643,23 +706,23 @@ pub(super) fn normal_runs(program: &Program, state: u32, count: u32, reach: u32)
     }
     let missing = block.min.saturating_sub(count);
     if missing > far {
-        // As far below `min` as a token can make no difference.
+        // The largest count from which no token can reach `min`.
         block.min - far - 1
     } else if missing > 0 {
         count
     } else if block.max.is_some() && !block.gap {
-        FAR
+        FAR_FROM_BOUNDS
     } else {
         block.min
     }
 }
 
-/// What stands for an item's count where masks are concerned.
-fn normal_count(program: &Program, state: u32, count: u32, reach: u32) -> u32 {
+/// Canonical count of an item: runs of a block, budget, or register.
+fn canonical_count(program: &Program, state: u32, count: u32, reach: u32) -> u32 {
     match (program.meter(state), program.state(state).behind) {
-        _ if program.block_of(state).is_some() => normal_runs(program, state, count, reach),
+        _ if program.block_of(state).is_some() => canonical_runs(program, state, count, reach),
         (Some(meter), _) => meter.normal(count, reach),
-        (None, Behind::Scope) => Registers::normal(count),
+        (None, Behind::Scope) => Registers::canonical(count),
         (None, _) => 0,
     }
 }

@@ -1,22 +1,25 @@
-//! The sampling temperature that rules ask for.
+//! Sampling temperatures of rules.
 
 use super::parser::Parser;
 use super::store::{ConfigId, FrameId, Item};
 use crate::hash::HashSet;
 
 impl Parser {
-    /// The highest of the temperatures of the innermost rules around the items that name one.
+    /// The highest temperature of a configuration. An item takes its temperature from the innermost
+    /// rule around it that sets one.
     pub(crate) fn temperature(&self, config: ConfigId) -> Option<f32> {
         let rules = &self.compiled().parsed.rules;
         let mut seen: HashSet<FrameId> = HashSet::default();
         let mut queue: Vec<Item> = self.store().items(config).to_vec();
         let mut highest: Option<f32> = None;
         while let Some(item) = queue.pop() {
-            let own = rules
+            let temperature = rules
                 .get(self.program().rule(item.state) as usize)
                 .and_then(|rule| rule.attributes.temperature);
-            match own {
-                Some(own) => highest = Some(highest.map_or(own, |other| other.max(own))),
+            match temperature {
+                Some(temperature) => {
+                    highest = Some(highest.map_or(temperature, |other| other.max(temperature)))
+                }
                 None if seen.insert(item.frame) => {
                     queue.extend_from_slice(self.store().returns(item.frame))
                 }

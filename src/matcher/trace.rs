@@ -1,5 +1,6 @@
-//! What each byte of the output was: spans of bytes by the label of the rule that derived them. Read off the parser's own
-//! items, so it cannot disagree with the grammar.
+//! Traces: spans of output bytes by the labelled rule that derived them.
+//!
+//! Spans are read from the parser's items, so they cannot disagree with the grammar.
 
 use super::parser::Parser;
 use super::store::{ConfigId, Item, Owner};
@@ -9,29 +10,31 @@ use crate::ids::Label;
 /// Bytes that one labelled rule derived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The innermost labelled rule; `None` for bytes of unlabelled rules and for triggers and stops of a dispatch (a
-    /// trigger's bytes are never part of the text's label).
+    /// The innermost labelled rule. `None` for bytes of unlabelled rules, and for the triggers and
+    /// stop texts of a dispatch. The bytes of a trigger never belong to the free text before it.
     pub label: Option<Label>,
-    /// The bytes (a special token appears as its text).
+    /// The bytes; a special token appears as its text.
     pub bytes: Vec<u8>,
-    /// The labelled rule is over with the last of these bytes. Free text of a
-    /// dispatch never says so: it is over when a span with another label follows.
+    /// Whether the labelled rule ends with the last of these bytes. Free text of a dispatch is
+    /// never marked so: it ends where a span with another label follows.
     pub closed: bool,
 }
 
-/// What one step was, for a trace.
+/// Trace of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StepTrace {
+    /// The labelled rule that read the input.
     pub(crate) owner: Owner,
+    /// What the input means to a dispatch.
     pub(crate) mark: Mark,
-    /// No item of the owner's label is left.
+    /// No item after the step has the owner's label.
     pub(crate) closed: bool,
-    /// The label of free text this may have been, where items disagree.
+    /// The label of the free text that the input may belong to, if items disagree.
     pub(crate) text: Option<Label>,
 }
 
 impl Parser {
-    /// What the step over `byte` from `config` to `next` was.
+    /// The trace of a step over `byte` from `config` to `next`.
     pub(crate) fn trace(&self, config: ConfigId, byte: u8, next: ConfigId) -> StepTrace {
         let targets = |item: &Item| {
             let edges = self.program().byte_edges(item.state).iter();
@@ -40,7 +43,7 @@ impl Parser {
         self.trace_step(config, next, targets)
     }
 
-    /// What the step over a special token from `config` to `next` was.
+    /// The trace of a step over a special token from `config` to `next`.
     pub(crate) fn trace_special(
         &self,
         config: ConfigId,
@@ -54,6 +57,7 @@ impl Parser {
         self.trace_step(config, next, targets)
     }
 
+    /// The trace of a step; `targets` gives the states that an item leads to.
     fn trace_step(
         &self,
         config: ConfigId,
@@ -63,13 +67,17 @@ impl Parser {
         let (mut owner, mut mark, mut text) = (None, None, None);
         for item in self.store().items(config) {
             for to in targets(item) {
-                let own = self.store().owner(self.program(), item);
-                owner = Some(Owner::merge(owner, own));
-                let m = self.program().mark(to);
-                if let (Mark::Text { .. }, Owner::Label(label)) = (m, own) {
+                let item_owner = self.store().owner(self.program(), item);
+                owner = Some(Owner::merge(owner, item_owner));
+                let target_mark = self.program().mark(to);
+                if let (Mark::Text { .. }, Owner::Label(label)) = (target_mark, item_owner) {
                     text = Some(label);
                 }
-                mark = Some(if mark.is_none_or(|old| old == m) { m } else { Mark::Plain });
+                mark = Some(if mark.is_none_or(|old| old == target_mark) {
+                    target_mark
+                } else {
+                    Mark::Plain
+                });
             }
         }
         let owner = owner.unwrap_or(Owner::None);
@@ -82,89 +90,93 @@ impl Parser {
     }
 }
 
-/// Collects spans while a matcher advances; holds bytes back while it is undecided what they are (a trigger that has only
-/// begun, a header several tools share). Bounded by the longest trigger or shared header. The spans do not depend on how
-/// the bytes were cut into tokens.
+/// Collects spans while a matcher advances. It holds bytes back while their label is undecided: the
+/// beginning of a trigger, or a header that several tools share. Memory is bounded by the longest
+/// trigger or shared header. Spans do not depend on tokenization.
 #[derive(Clone, Debug, Default)]
 pub struct Tracer {
+    /// Decided spans.
     spans: Vec<Span>,
+    /// Bytes whose label is undecided.
     held: Vec<u8>,
-    /// How many of the held bytes are free text unless a trigger takes them.
-    text: usize,
-    /// The label of those.
+    /// How many of the held bytes are free text, unless a trigger takes them.
+    text_len: usize,
+    /// The label of that free text.
     text_label: Option<Label>,
-    /// The label of held bytes beyond `text` if they turn out to be free text.
-    maybe: Option<Label>,
+    /// The label of the held bytes after `text_len`, if they turn out to be free text.
+    tentative_label: Option<Label>,
 }
 
 impl Tracer {
-    /// Nothing seen.
+    /// A tracer without input.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the spans that are decided.
+    /// Removes and returns the decided spans.
     pub fn drain(&mut self) -> Vec<Span> {
         std::mem::take(&mut self.spans)
     }
 
-    /// Bytes held back so far.
+    /// The bytes held back.
     pub fn held(&self) -> &[u8] {
         &self.held
     }
 
-    /// The end of the generation: held bytes that could be free text become a span of that text, others an unlabelled one.
+    /// Ends the trace. Held bytes that may be free text become a span of that text, others an
+    /// unlabelled span.
     pub fn finish(&mut self) -> Vec<Span> {
-        let rest = self.held.split_off(self.text.min(self.held.len()));
+        let rest = self.held.split_off(self.text_len.min(self.held.len()));
         let text = std::mem::take(&mut self.held);
-        let (text_label, maybe) = (self.text_label, self.maybe);
+        let (text_label, tentative_label) = (self.text_label, self.tentative_label);
         self.emit(text_label, &text, false);
-        self.emit(maybe, &rest, false);
-        self.text = 0;
-        self.maybe = None;
+        self.emit(tentative_label, &rest, false);
+        self.text_len = 0;
+        self.tentative_label = None;
         self.drain()
     }
 
-    /// One step over a byte, or over the text of a special token.
+    /// Adds a step over a byte, or over the text of a special token.
     pub(crate) fn push(&mut self, input: &[u8], step: StepTrace) {
         self.held.extend_from_slice(input);
         let label = match step.owner {
             Owner::Ambiguous => {
-                self.maybe = step.text;
+                self.tentative_label = step.text;
                 return;
             }
             Owner::None => None,
             Owner::Label(label) => Some(label),
         };
-        self.maybe = None;
+        self.tentative_label = None;
         let mut held = std::mem::take(&mut self.held);
         match step.mark {
             Mark::Text { pending } => {
                 let release = held.len().saturating_sub(pending as usize);
                 self.emit(label, &held[..release], false);
                 held.drain(..release);
-                self.text = held.len();
+                self.text_len = held.len();
                 self.text_label = label;
                 self.held = held;
                 return;
             }
             Mark::Fired { matched, special } => {
-                // A special token is all of `input`, and matches no bytes of text itself.
+                // A special token is all of `input`; it matches no text itself.
                 let marker = matched as usize + if special { input.len() } else { 0 };
                 let release = held.len().saturating_sub(marker);
                 self.emit(label, &held[..release], false);
                 self.emit(None, &held[release..], true);
             }
             Mark::Plain => {
-                let text = self.text.min(held.len());
+                let text = self.text_len.min(held.len());
                 let text_label = self.text_label;
                 self.emit(text_label, &held[..text], false);
                 self.emit(label, &held[text..], step.closed);
             }
         }
-        self.text = 0;
+        self.text_len = 0;
     }
 
+    /// Adds bytes to the last span, or begins a new one.
     fn emit(&mut self, label: Option<Label>, bytes: &[u8], closed: bool) {
         if bytes.is_empty() {
             return;

@@ -1,27 +1,34 @@
-//! Prediction: which rules begin in a configuration, and the frames they return through. Right recursion stays in the
-//! frame it is in (Leo's optimisation), left recursion in one that refers to itself.
+//! Prediction: the rules that begin in a configuration, and the frames that they return through.
+//!
+//! Tail calls reuse the caller's frame, so right recursion takes no stack (J. Leo, "A general
+//! context-free parsing algorithm running in linear time on every LR(k) grammar without using
+//! lookahead", 1991). The rules of a left-recursive component form a group of frames that refer to
+//! each other.
+
+use std::ops::Range;
 
 use crate::compile::{Program, Role};
 use crate::fuel;
 use crate::hash::HashSet;
 use crate::matcher::limit::ParserLimit;
 use crate::matcher::parser::{Parser, Scratch, UNKNOWN};
-use crate::matcher::store::{BOTTOM, ConfigId, Done, FrameId, GATED, Item, ROOT, Store};
+use crate::matcher::store::{BOTTOM, Completed, ConfigId, FrameId, GATED, Item, ROOT, Store};
 
-/// The frame of a rule that is not called after all.
-const NOWHERE: FrameId = u32::MAX;
+/// Marks a rule that no item calls after all.
+const NO_FRAME: FrameId = u32::MAX;
 
-/// A rule that is called where a configuration begins.
+/// A rule that prediction calls.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Called {
+pub(super) struct CalledRule {
     rule: u32,
     rank: u32,
     frame: FrameId,
 }
 
 impl Parser {
-    /// Prediction: gives every called rule its frame and adds where it begins; then interns the configuration.
-    pub(super) fn predict(&mut self, done: Done) -> Result<ConfigId, ParserLimit> {
+    /// Prediction: assigns a frame to each called rule, adds the first states of the rule, and
+    /// interns the configuration.
+    pub(super) fn predict(&mut self, done: Completed) -> Result<ConfigId, ParserLimit> {
         self.collect_calls();
         fuel::charge(
             self.scratch.kernel.len()
@@ -46,7 +53,7 @@ impl Parser {
             self.assign_frames();
             for called in &self.scratch.called {
                 self.scratch.slot[called.rule as usize] = UNKNOWN;
-                if called.frame != NOWHERE {
+                if called.frame != NO_FRAME {
                     let heads = self.program.heads(called.rule);
                     out.extend(heads.iter().map(|&state| Item {
                         state,
@@ -61,17 +68,17 @@ impl Parser {
         result
     }
 
-    /// Which rules begin here, directly or through others; sorted with callers first.
+    /// Collects the rules called here, directly or through other rules. Callers come first.
     fn collect_calls(&mut self) {
         let Scratch { kernel, slot, called, outer, .. } = &mut self.scratch;
         let program = &mut self.program;
         called.clear();
         outer.clear();
         slot.resize(program.rule_count(), UNKNOWN);
-        let add = |program: &Program, slot: &mut [u32], called: &mut Vec<Called>, rule: u32| {
+        let add = |program: &Program, slot: &mut [u32], called: &mut Vec<CalledRule>, rule: u32| {
             if slot[rule as usize] == UNKNOWN {
                 slot[rule as usize] = 0;
-                called.push(Called { rule, rank: program.facts(rule).rank, frame: ROOT });
+                called.push(CalledRule { rule, rank: program.facts(rule).rank, frame: ROOT });
             }
         };
         for item in kernel.iter() {
@@ -95,13 +102,15 @@ impl Parser {
             }
             at += 1;
         }
-        // Lower rank first: a frame is known before the frames that return through it.
+        // Lower rank first: a caller's frame must exist before its callees' frames.
         called.sort_unstable_by(|a, b| a.rank.cmp(&b.rank).then(a.rule.cmp(&b.rule)));
         for (i, c) in called.iter().enumerate() {
             slot[c.rule as usize] = i as u32;
         }
     }
 
+    /// Assigns a frame to each called rule: the interned set of items that its callers continue
+    /// with. Members of a left-recursive component form one group.
     fn assign_frames(&mut self) {
         let mut outer = std::mem::take(&mut self.scratch.outer);
         fuel::charge_sort(outer.len());
@@ -115,7 +124,7 @@ impl Parser {
         }
         fuel::charge_sort(inner.len());
         inner.sort_unstable();
-        let (mut o, mut n) = (0, 0);
+        let (mut outer_calls, mut inner_calls) = (&outer[..], &inner[..]);
         let mut at = 0;
         while at < self.scratch.called.len() {
             let first = self.scratch.called[at];
@@ -131,62 +140,23 @@ impl Parser {
             for slot in at as u32..end as u32 {
                 let mut entries = std::mem::take(&mut self.scratch.entries);
                 entries.clear();
-                while let Some(&(rule, item)) = outer.get(o)
-                    && self.scratch.slot[rule as usize] == slot
-                {
-                    entries.push(item);
-                    o += 1;
-                }
-                while let Some(&(callee, caller, to)) = inner.get(n)
-                    && callee == slot
-                {
-                    let frame = match &group {
-                        Some(g) if g.contains(&caller) => {
-                            Store::member((caller - g.start) as usize)
-                        }
-                        _ => self.scratch.called[caller as usize].frame,
-                    };
-                    if frame == NOWHERE {
-                        n += 1;
-                        continue;
-                    }
-                    entries.push(Item {
-                        state: to,
-                        count: self.program.count_behind(to, 0),
-                        frame,
-                    });
-                    n += 1;
-                }
+                let calls = (&mut outer_calls, &mut inner_calls);
+                self.collect_returns(slot, group.as_ref(), calls, &mut entries);
                 if group.is_none() {
                     if self.compiled().scopes.role(first.rule) == Some(Role::Element) {
                         self.begin_element(&mut entries);
                     }
                     let frame =
-                        if entries.is_empty() { NOWHERE } else { self.frame_of(&mut entries) };
+                        if entries.is_empty() { NO_FRAME } else { self.return_frame(&mut entries) };
                     self.scratch.called[at].frame = frame;
                 } else {
-                    self.splice(&mut entries);
+                    self.inline_tail_callers(&mut entries);
                     members.push(entries.clone());
                 }
                 self.scratch.entries = entries;
             }
-            if group.is_some() && members.iter().flatten().all(|e| Store::is_member(e.frame)) {
-                // Called by each other only.
-                self.scratch.called[at..end].iter_mut().for_each(|called| called.frame = NOWHERE);
-            } else if group.is_some() {
-                let base = match self.same_as_outer(&members) {
-                    Some(frame) => frame,
-                    None => {
-                        let base = self.store.group(&self.program, &members);
-                        if let Some(reach) = self.reach() {
-                            self.store.normalise_group(&self.program, base, reach);
-                        }
-                        base
-                    }
-                };
-                for (i, called) in self.scratch.called[at..end].iter_mut().enumerate() {
-                    called.frame = base + i as u32;
-                }
+            if group.is_some() {
+                self.assign_group(at..end, &members);
             }
             at = end;
         }
@@ -194,14 +164,66 @@ impl Parser {
         self.scratch.inner = inner;
     }
 
-    /// The frame of a rule that returns to these items. Where every caller has nothing left to do but return to one and
-    /// the same frame, it is that frame: right recursion stays where it is (Leo's optimisation).
-    fn frame_of(&mut self, entries: &mut Vec<Item>) -> FrameId {
+    /// Collects the items that the rule in `slot` returns to. `calls` are the remaining calls by
+    /// kernel items and by called rules, in the order of the callees' slots.
+    fn collect_returns(
+        &self,
+        slot: u32,
+        group: Option<&Range<u32>>,
+        (outer, inner): (&mut &[(u32, Item)], &mut &[(u32, u32, u32)]),
+        entries: &mut Vec<Item>,
+    ) {
+        while let Some((&(rule, item), rest)) = outer.split_first()
+            && self.scratch.slot[rule as usize] == slot
+        {
+            entries.push(item);
+            *outer = rest;
+        }
+        while let Some((&(callee, caller, to), rest)) = inner.split_first()
+            && callee == slot
+        {
+            let frame = match group {
+                Some(g) if g.contains(&caller) => Store::group_member((caller - g.start) as usize),
+                _ => self.scratch.called[caller as usize].frame,
+            };
+            if frame != NO_FRAME {
+                let count = self.program.count_behind(to, 0);
+                entries.push(Item { state: to, count, frame });
+            }
+            *inner = rest;
+        }
+    }
+
+    /// Assigns the frames of a left-recursive group; `members` are the items that each returns to.
+    fn assign_group(&mut self, slots: Range<usize>, members: &[Vec<Item>]) {
+        if members.iter().flatten().all(|e| Store::is_group_member(e.frame)) {
+            // Only the members call each other.
+            self.scratch.called[slots].iter_mut().for_each(|called| called.frame = NO_FRAME);
+            return;
+        }
+        let base = match self.bisimilar_outer_frame(members) {
+            Some(frame) => frame,
+            None => {
+                let base = self.store.intern_group(&self.program, members);
+                if let Some(reach) = self.reach() {
+                    self.store.canonicalise_group(&self.program, base, reach);
+                }
+                base
+            }
+        };
+        for (i, called) in self.scratch.called[slots].iter_mut().enumerate() {
+            called.frame = base + i as u32;
+        }
+    }
+
+    /// The frame of a rule that returns to these items. If all callers are tail calls with the same
+    /// frame, it is that frame (Leo's optimisation).
+    fn return_frame(&mut self, entries: &mut Vec<Item>) -> FrameId {
         let first = entries[0].frame;
-        if entries.iter().all(|e| e.frame == first && self.only_returns(e)) {
+        if entries.iter().all(|e| e.frame == first && self.is_tail_caller(e)) {
             return first;
         }
-        self.splice(entries);
+        self.inline_tail_callers(entries);
         if self.program.has_members()
             && let Some(vocab) = &self.vocab
         {
@@ -210,27 +232,28 @@ impl Parser {
             }
         }
         let reach = self.reach();
-        self.store.frame(&self.program, entries, reach)
+        self.store.intern_frame(&self.program, entries, reach)
     }
 
-    /// Whether a caller has nothing left to do. That a name ends is not said of what is looked at on its own.
-    fn only_returns(&self, item: &Item) -> bool {
+    /// Whether a caller has nothing left to do but return. In isolation, the end of a name counts
+    /// as nothing.
+    fn is_tail_caller(&self, item: &Item) -> bool {
         let state = self.program.state(item.state);
         state.pure_return || state.ends_name && item.is_alone()
     }
 
-    /// Replaces callers that have nothing left to do by what they return to; sorts.
-    fn splice(&self, entries: &mut Vec<Item>) {
-        // Frames whose returns are there: ambiguous grammars have many callers for each.
+    /// Replaces tail callers by the items that they return to. Sorts and removes duplicates.
+    fn inline_tail_callers(&self, entries: &mut Vec<Item>) {
+        // Frames already inlined; ambiguous grammars have many callers for each.
         let mut spliced: HashSet<FrameId> = HashSet::default();
         let callers = entries.len();
         for i in 0..callers {
             let entry = entries[i];
-            if !self.only_returns(&entry) || Store::is_member(entry.frame) {
+            if !self.is_tail_caller(&entry) || Store::is_group_member(entry.frame) {
                 continue;
             }
             if matches!(entry.frame, ROOT | BOTTOM | GATED) {
-                // Which pure return it was makes no difference.
+                // All such states are equivalent.
                 entries[i].state = Program::RETURN;
                 continue;
             }
@@ -246,23 +269,24 @@ impl Parser {
         entries.dedup();
     }
 
-    /// The coinductive short cut for left recursion: if the new frame would equal an outer one once its references to
-    /// itself are read as references to that outer one, it is that outer one (the two are bisimilar). Keeps `S -> S S`
-    /// at one frame.
-    fn same_as_outer(&self, members: &[Vec<Item>]) -> Option<FrameId> {
+    /// Short cut for left recursion. If the new frame would equal an outer frame once its
+    /// references to itself are read as references to that frame, the two are bisimilar, and the
+    /// outer one is used. This keeps `S -> S S` at one frame.
+    fn bisimilar_outer_frame(&self, members: &[Vec<Item>]) -> Option<FrameId> {
         let [entries] = members else {
             return None;
         };
         let mut candidates: Vec<FrameId> = entries
             .iter()
             .map(|e| e.frame)
-            .filter(|&f| !Store::is_member(f) && !matches!(f, ROOT | BOTTOM | GATED))
+            .filter(|&f| !Store::is_group_member(f) && !matches!(f, ROOT | BOTTOM | GATED))
             .collect();
         candidates.dedup();
         candidates.into_iter().find(|&outer| {
             let returns = self.store.returns(outer);
-            let read =
-                |e: &Item| if Store::is_member(e.frame) { Item { frame: outer, ..*e } } else { *e };
+            let read = |e: &Item| {
+                if Store::is_group_member(e.frame) { Item { frame: outer, ..*e } } else { *e }
+            };
             fuel::charge(1);
             // Most candidates fail at the first entry.
             if !entries.iter().all(|e| returns.binary_search(&read(e)).is_ok()) {

@@ -1,4 +1,4 @@
-//! What a configuration does with bytes, for those who want to know where texts go, and whether there is room to look.
+//! Lookahead queries: what a configuration reads, by groups of bytes and by likelihood.
 
 use super::parser::Parser;
 use super::store::{ConfigId, Item, ROOT};
@@ -6,8 +6,8 @@ use crate::compile::{Likely, Mark};
 use crate::fsm::ByteSet;
 use crate::fuel;
 
-/// How many callers are asked.
-const CALLERS: usize = 4;
+/// Most callers that a likelihood query follows.
+const MAX_CALLERS: usize = 4;
 
 impl Parser {
     /// Whether half of the memory budget is used up.
@@ -15,14 +15,17 @@ impl Parser {
         self.bytes() > self.max_bytes / 2
     }
 
-    /// The bytes that may follow, those together that the same edges read: they lead to one place.
+    /// Partitions the bytes that may follow: bytes of one set take the same edges, so they lead to
+    /// the same configuration.
     pub(crate) fn alike(&mut self, config: ConfigId) -> Vec<ByteSet> {
         self.expand(config);
         let mut edges: Vec<(u16, u16, u64)> = Vec::new();
         for (number, item) in (0u64..).zip(self.store().items(config)) {
-            let own = self.program().byte_edges(item.state).iter();
+            let own_edges = self.program().byte_edges(item.state).iter();
             edges.extend(
-                own.map(|e| (u16::from(e.lo), u16::from(e.hi) + 1, u64::from(e.to) | number << 32)),
+                own_edges.map(|e| {
+                    (u16::from(e.lo), u16::from(e.hi) + 1, u64::from(e.to) | number << 32)
+                }),
             );
         }
         let mut cuts: Vec<u16> = edges.iter().flat_map(|&(from, to, _)| [from, to]).collect();
@@ -30,44 +33,47 @@ impl Parser {
         cuts.dedup();
         fuel::charge(edges.len() * (cuts.len() + 8) / 16);
         let mut out: Vec<(Vec<u64>, ByteSet)> = Vec::new();
-        let mut by: Vec<u64> = Vec::new();
+        let mut edges_here: Vec<u64> = Vec::new();
         for cut in cuts.windows(2) {
             let at = cut[0];
-            by.clear();
-            by.extend(edges.iter().filter(|&&(from, to, _)| from <= at && at < to).map(|e| e.2));
-            if by.is_empty() {
+            edges_here.clear();
+            edges_here
+                .extend(edges.iter().filter(|&&(from, to, _)| from <= at && at < to).map(|e| e.2));
+            if edges_here.is_empty() {
                 continue;
             }
             let (lo, hi) = (at as u8, (cut[1] - 1) as u8);
-            match out.iter_mut().find(|(edges, _)| *edges == by) {
+            match out.iter_mut().find(|(edges, _)| *edges == edges_here) {
                 Some((_, bytes)) => bytes.insert_range(lo, hi),
-                None => out.push((by.clone(), ByteSet::range(lo, hi))),
+                None => out.push((edges_here.clone(), ByteSet::range(lo, hi))),
             }
         }
         out.into_iter().map(|(_, bytes)| bytes).collect()
     }
 
-    /// What [`Parser::alike`] depends on, written down: configurations with the same look tell the same bytes apart.
-    pub(crate) fn look(&mut self, config: ConfigId, look: &mut Vec<u32>) {
+    /// Writes the signature of a configuration: configurations with equal signatures partition the
+    /// bytes alike (see [`Parser::alike`]).
+    pub(crate) fn look(&mut self, config: ConfigId, signature: &mut Vec<u32>) {
         self.expand(config);
         fuel::charge(self.store().items(config).len());
-        look.clear();
+        signature.clear();
         let mut targets: Vec<u32> = Vec::new();
         for item in self.store().items(config) {
-            // Targets are numbered as they come, for each item anew.
+            // Targets are numbered in order of first use, for each item anew.
             targets.clear();
-            look.push(u32::MAX);
+            signature.push(u32::MAX);
             for e in self.program().byte_edges(item.state) {
                 let to = targets.iter().position(|&to| to == e.to).unwrap_or_else(|| {
                     targets.push(e.to);
                     targets.len() - 1
                 });
-                look.extend([u32::from(e.lo) << 8 | u32::from(e.hi), to as u32]);
+                signature.extend([u32::from(e.lo) << 8 | u32::from(e.hi), to as u32]);
             }
         }
     }
 
-    /// How many bytes of a trigger free text ends in here; all there can be where one has fired.
+    /// The longest beginning of a trigger that the free text ends in, in bytes; `u32::MAX` if one
+    /// has fired.
     pub(crate) fn pending(&self, config: ConfigId) -> u32 {
         let marks = self.store().items(config).iter().map(|item| self.program().mark(item.state));
         let pending = marks.map(|mark| match mark {
@@ -78,18 +84,19 @@ impl Parser {
         pending.max().unwrap_or(0)
     }
 
-    /// How likely a configuration is beside others that follow the same one; none where nothing is known of that.
+    /// The likelihood of a configuration among its alternatives; `None` if unknown.
     pub(crate) fn likely(&self, config: ConfigId) -> Option<Likely> {
         let items = self.store().items(config).iter();
-        items.filter_map(|item| self.likely_item(item, CALLERS)).reduce(Likely::or)
+        items.filter_map(|item| self.likely_item(item, MAX_CALLERS)).reduce(Likely::or)
     }
 
+    /// The likelihood of an item, or of the first known caller, up to `callers` levels up.
     fn likely_item(&self, item: &Item, callers: usize) -> Option<Likely> {
-        let own = self.program().likely(item.state, callers < CALLERS);
-        if own.is_some() || callers == 0 || item.frame == ROOT || item.is_alone() {
-            return own;
+        let likelihood = self.program().likely(item.state, callers < MAX_CALLERS);
+        if likelihood.is_some() || callers == 0 || item.frame == ROOT || item.is_alone() {
+            return likelihood;
         }
-        let returns = self.store().returns(item.frame).iter().take(CALLERS);
+        let returns = self.store().returns(item.frame).iter().take(MAX_CALLERS);
         returns.filter_map(|back| self.likely_item(back, callers - 1)).next()
     }
 }

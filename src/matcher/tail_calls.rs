@@ -1,24 +1,28 @@
-//! Rules that a state calls last: they end where it ends, so that what they begin with is looked at together with it. A name that is not
-//! declared goes on with a plain character, or calls the rule of all others; as one, both are any text but for a few words.
+//! Tail calls in mask entries.
+//!
+//! A rule in tail position ends where its caller ends. The mask entry of the caller's state can
+//! therefore include the first states of the callee. Example: the name of an undeclared member is a
+//! plain character or a call of the rule of all other names; together they are free text except for
+//! a few words.
 
 use super::parser::Parser;
-use super::store::{BOTTOM, ConfigId, Done, Item};
+use super::store::{BOTTOM, Completed, ConfigId, Item};
 use crate::compile::{Behind, NO_BLOCK};
 
 impl Parser {
-    /// Of `items`, which are sorted, those with which the rules begin that one of them calls, if it calls all of them last: what follows
-    /// them is what follows the item, names not looked at. None if it calls others as well, or if what it calls stands for other
-    /// callers, too.
+    /// The first items of the rules that `item` calls, if it makes tail calls only. `items` is the
+    /// sorted configuration. Returns nothing if any call is not in tail position, or if a callee's
+    /// frame serves other callers, too. Names are ignored.
     pub(crate) fn called_last(&mut self, item: &Item, items: &[Item]) -> Vec<Item> {
-        let mut found = Vec::new();
+        let mut starts = Vec::new();
         let state = self.program().state(item.state);
         let counted = state.block != NO_BLOCK || self.program().meter(item.state).is_some();
         if !state.calling || self.program().is_dispatch(item.state) || counted {
-            return found;
+            return starts;
         }
         self.program_mut().expand(item.state);
         if !self.program().enters(item.state).is_empty() {
-            return found;
+            return starts;
         }
         for &(rule, to) in self.program().calls(item.state) {
             let back = Item {
@@ -36,21 +40,21 @@ impl Parser {
             for &head in self.program().heads(rule) {
                 let begin = frame.map(|frame| Item { state: head, count: 0, frame });
                 match begin.filter(|begin| items.binary_search(begin).is_ok()) {
-                    Some(begin) if !self.program().is_dispatch(head) => found.push(begin),
+                    Some(begin) if !self.program().is_dispatch(head) => starts.push(begin),
                     _ => return Vec::new(),
                 }
             }
         }
-        found
+        starts
     }
 
-    /// Items that end alike, with nothing known about what follows them.
+    /// The configuration of items with a common end and an unknown continuation.
     pub(crate) fn isolated_all(&mut self, items: &[Item]) -> ConfigId {
         let [item] = items else {
             let mut alone: Vec<Item> =
                 items.iter().map(|item| Item { frame: BOTTOM, ..*item }).collect();
             alone.sort_unstable();
-            return self.interned_as(&alone, Done::default());
+            return self.intern_unchecked(&alone, Completed::default());
         };
         self.isolated(*item)
     }

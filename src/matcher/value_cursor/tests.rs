@@ -2,7 +2,7 @@ use std::cell::LazyCell;
 
 use super::*;
 
-/// Texts, many of which say the same as others or begin as they do.
+/// Texts, many of which spell the same value or share a beginning.
 const TEXTS: &[&str] = &[
     "null",
     "true",
@@ -95,50 +95,55 @@ fn symbols(text: &str) -> Vec<u32> {
     text.bytes().map(u32::from).collect()
 }
 
-/// A text that all texts of a value have in common: members by name, and numbers by what they are.
-fn canonical(value: &Value, node: u32) -> String {
+/// A text that is equal for all spellings of a value: members sorted, numbers normalised.
+fn canonical_text(value: &JsonValue, node: u32) -> String {
     match &value.nodes[node as usize] {
-        Node::Array(items) => {
-            format!("[{:?}]", items.iter().map(|&item| canonical(value, item)).collect::<Vec<_>>())
+        JsonNode::Array(items) => {
+            format!(
+                "[{:?}]",
+                items.iter().map(|&item| canonical_text(value, item)).collect::<Vec<_>>()
+            )
         }
-        Node::Object(members) => {
-            let members = members.iter().map(|(name, node)| (name, canonical(value, *node)));
+        JsonNode::Object(members) => {
+            let members = members.iter().map(|(name, node)| (name, canonical_text(value, *node)));
             format!("{{{:?}}}", members.collect::<Vec<_>>())
         }
         scalar => format!("{scalar:?}"),
     }
 }
 
-/// Follows a text: how it may go on before each symbol and at its end, and whether it says the value. It ends where it cannot.
-fn follow(places: &mut Places, value: &Value, text: &[u32]) -> (Vec<ByteSet>, bool) {
-    let number =
-        |read: usize| LazyCell::new(move || Number::behind(text[..read].iter().rev().copied()));
-    let mut place = Places::begin(value);
-    let mut next = vec![places.next(value, place, &number(0))];
+/// Follows a text: the next bytes before each symbol and at the end, and whether the text spells
+/// the value. Stops at the first symbol that does not fit.
+fn follow(table: &mut CursorTable, value: &JsonValue, text: &[u32]) -> (Vec<ByteSet>, bool) {
+    let number = |read: usize| {
+        LazyCell::new(move || NumberPrefix::at_end_of(text[..read].iter().rev().copied()))
+    };
+    let mut cursor = CursorTable::begin(value);
+    let mut next = vec![table.next_bytes(value, cursor, &number(0))];
     for (read, &symbol) in text.iter().enumerate() {
-        let Some(to) = places.step(value, place, symbol, &number(read)) else {
+        let Some(to) = table.step(value, cursor, symbol, &number(read)) else {
             return (next, false);
         };
-        place = to;
-        next.push(places.next(value, place, &number(read + 1)));
+        cursor = to;
+        next.push(table.next_bytes(value, cursor, &number(read + 1)));
         if next[read + 1].is_empty() {
             return (next, false);
         }
     }
-    (next, Places::says(value, place, &number(text.len())))
+    (next, CursorTable::is_equal(value, cursor, &number(text.len())))
 }
 
 #[test]
-fn texts_of_a_value_are_followed_to_their_ends() {
-    let mut places = Places::new();
+fn cursors_accept_exactly_the_spellings_of_a_value() {
+    let mut table = CursorTable::new();
     let mut same = 0;
     for rival in TEXTS {
-        let value = Value::read(&symbols(rival)).unwrap();
+        let value = JsonValue::read(&symbols(rival)).unwrap();
         for text in TEXTS {
-            let said = Value::read(&symbols(text)).unwrap();
-            let want = canonical(&value, 0) == canonical(&said, 0);
-            let (next, says) = follow(&mut places, &value, &symbols(text));
-            assert_eq!(says, want, "{text} {rival}");
+            let decoded = JsonValue::read(&symbols(text)).unwrap();
+            let want = canonical_text(&value, 0) == canonical_text(&decoded, 0);
+            let (next, is_equal) = follow(&mut table, &value, &symbols(text));
+            assert_eq!(is_equal, want, "{text} {rival}");
             if want {
                 same += 1;
                 for (byte, next) in text.bytes().zip(&next) {
@@ -151,26 +156,26 @@ fn texts_of_a_value_are_followed_to_their_ends() {
 }
 
 #[test]
-fn what_a_text_may_go_on_with_is_what_it_goes_on_with() {
-    // Bytes of texts that are exchanged, left out or added.
-    let mut places = Places::new();
+fn next_bytes_cover_every_live_continuation() {
+    // Texts with bytes exchanged, removed or added.
+    let mut table = CursorTable::new();
     let mut dead = 0;
     for rival in TEXTS {
-        let value = Value::read(&symbols(rival)).unwrap();
+        let value = JsonValue::read(&symbols(rival)).unwrap();
         for text in TEXTS {
             for cut in 0..=text.len() {
                 let text = &symbols(text)[..cut];
-                let (next, _) = follow(&mut places, &value, text);
+                let (next, _) = follow(&mut table, &value, text);
                 if next.len() <= cut || next[cut].is_empty() {
                     dead += 1;
                     continue;
                 }
                 for byte in ByteSet::ALL.iter() {
                     let longer: Vec<u32> = text.iter().copied().chain([byte.into()]).collect();
-                    let (after, says) = follow(&mut places, &value, &longer);
+                    let (after, is_equal) = follow(&mut table, &value, &longer);
                     let alive = after.len() > cut + 1 && !after[cut + 1].is_empty();
                     assert!(!alive || next[cut].contains(byte), "{rival} {longer:?}");
-                    assert!(!says || alive);
+                    assert!(!is_equal || alive);
                 }
             }
         }
@@ -179,15 +184,15 @@ fn what_a_text_may_go_on_with_is_what_it_goes_on_with() {
 }
 
 #[test]
-fn values_that_are_built_alike_have_one_place() {
-    let read = |text: &str| Value::read(&symbols(text)).unwrap();
+fn structurally_equal_values_share_cursors() {
+    let read = |text: &str| JsonValue::read(&symbols(text)).unwrap();
     let (a, b) = (read(r#"{"name":"the same","id":1}"#), read(r#"{"name":"the same","id":27}"#));
-    let mut places = Places::new();
-    let number = LazyCell::new(|| Number::NONE);
-    let (mut at_a, mut at_b) = (Places::begin(&a), Places::begin(&b));
+    let mut table = CursorTable::new();
+    let number = LazyCell::new(|| NumberPrefix::NONE);
+    let (mut at_a, mut at_b) = (CursorTable::begin(&a), CursorTable::begin(&b));
     for symbol in symbols(r#"{ "name": "the s"#) {
-        at_a = places.step(&a, at_a, symbol, &number).unwrap();
-        at_b = places.step(&b, at_b, symbol, &number).unwrap();
+        at_a = table.step(&a, at_a, symbol, &number).unwrap();
+        at_b = table.step(&b, at_b, symbol, &number).unwrap();
         assert_eq!(at_a, at_b);
     }
 }

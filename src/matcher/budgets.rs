@@ -1,0 +1,276 @@
+//! Budgets of tokens and of code points, enforced while parsing.
+//!
+//! A rule can have a budget: the number of tokens or code points that one occurrence of the rule
+//! may take. The remaining count is stored in the item that the occurrence returns to, inside its
+//! frame. Counting therefore rewrites frames (see [`super::frame_rewrite`]). Grammars without
+//! budgets never run this code.
+
+use super::frame_rewrite::{RewriteScope, RewrittenFrames, with_rewritten_frame};
+use super::limit::ParserLimit;
+use super::parser::Parser;
+use super::registers::Registers;
+use super::store::{Completed, ConfigId, FrameId, Item, Tracked};
+use crate::compile::{Behind, Meter, Unit};
+use crate::hash::HashSet;
+use crate::ir::Spent;
+
+impl Parser {
+    /// The configuration after a token ends: counts the token against budgets. Without budgets, the
+    /// configuration stays the same.
+    pub(crate) fn token_ended(&mut self, config: ConfigId) -> Result<ConfigId, ParserLimit> {
+        if !self.has_budgets(config) {
+            return Ok(config);
+        }
+        if self.is_named(config) {
+            return self.token_ended_with_names(config);
+        }
+        if let Some(&cached) = self.token_ends.get(&config) {
+            return Ok(cached);
+        }
+        let next = self.compute_token_end(config)?;
+        self.token_ends.insert(config, next);
+        Ok(next)
+    }
+
+    /// Computes the configuration after a token ends, without the cache.
+    pub(super) fn compute_token_end(&mut self, config: ConfigId) -> Result<ConfigId, ParserLimit> {
+        let next = self.map_counts(config, &|meter, count| Some(meter.token_ended(count)));
+        self.drop_spent(next, BudgetPoint::Token)
+    }
+
+    /// Counts a byte in the frames of the items that have just read it, and appends it to open
+    /// elements. Returns whether any frame tracks such things.
+    pub(super) fn account_byte(&mut self, byte: u8, items: &mut Vec<Item>) -> bool {
+        self.account_symbol(u32::from(byte), items)
+    }
+
+    /// As [`Parser::account_byte`], for a symbol: a byte, or a special token as 256 plus its index.
+    /// Budgets do not count special tokens here.
+    pub(super) fn account_symbol(&mut self, symbol: u32, items: &mut Vec<Item>) -> bool {
+        let scope = RewriteScope {
+            tracked: Tracked::BUDGET.union(Tracked::ELEMENT),
+            stops_at_scope: false,
+        };
+        if !self.store().tracked_behind(items).intersects(scope.tracked) {
+            return false;
+        }
+        let rewritten = self.frames_after_symbol(symbol, (scope, items), false);
+        if items.iter().any(|&item| with_rewritten_frame(&rewritten, item).is_some()) {
+            items.retain_mut(|item| {
+                with_rewritten_frame(&rewritten, *item).map(|new| *item = new).is_some()
+            });
+            return true;
+        }
+        // All items exceed their budgets. An overrun is better than a dead configuration.
+        let rewritten = self.frames_after_symbol(symbol, (scope, items), true);
+        for item in items {
+            *item = with_rewritten_frame(&rewritten, *item).unwrap_or(*item);
+        }
+        true
+    }
+
+    /// Rewrites the frames of items that have just read a symbol. An item over its budget is
+    /// dropped, unless `keep_overrun`.
+    fn frames_after_symbol(
+        &mut self,
+        symbol: u32,
+        (scope, items): (RewriteScope, &[Item]),
+        keep_overrun: bool,
+    ) -> RewrittenFrames {
+        let (store, program, reach) = self.store_and_program();
+        let byte = u8::try_from(symbol).ok();
+        let mut read = |registers: &mut Registers, item: Item| {
+            let count = match (program.meter(item.state), program.state(item.state).behind, byte) {
+                (Some(meter), _, Some(byte)) => meter
+                    .byte_read(byte, item.count)
+                    .or_else(|| keep_overrun.then_some(item.count))?,
+                (None, Behind::Scope, _) => registers.read_symbol(item.count, symbol),
+                _ => item.count,
+            };
+            Some(Item { count, ..item })
+        };
+        let rewritten =
+            store.rewrite_frames(program, reach, (scope, items.iter().map(|i| i.frame)), &mut read);
+        self.names.follow_rewrite(&rewritten);
+        rewritten
+    }
+
+    /// Drops items whose budget is spent. If nothing would be left, items whose rule must be
+    /// finished stay, and rules that are cut end here.
+    pub(super) fn drop_spent(
+        &mut self,
+        config: ConfigId,
+        point: BudgetPoint,
+    ) -> Result<ConfigId, ParserLimit> {
+        let spent = |meter: Meter, count| point.is_spent(meter, count);
+        let remaining = self.remove_spent(config, &spent)?;
+        if !self.is_dead_end(remaining) {
+            return Ok(remaining);
+        }
+        let remaining = self.remove_spent(config, &|meter, count| {
+            meter.spent == Spent::Cut && spent(meter, count)
+        })?;
+        Ok(if self.is_dead_end(remaining) { config } else { remaining })
+    }
+
+    /// Whether nothing can follow and nothing is complete.
+    fn is_dead_end(&self, config: ConfigId) -> bool {
+        self.store().items(config).is_empty() && self.store().done(config) == Completed::default()
+    }
+
+    /// The configuration without items whose budget is spent; rules that are cut end here.
+    fn remove_spent(
+        &mut self,
+        config: ConfigId,
+        is_spent: &dyn Fn(Meter, u32) -> bool,
+    ) -> Result<ConfigId, ParserLimit> {
+        let mut config = config;
+        let mut ended: HashSet<Item> = HashSet::default();
+        loop {
+            if !self.has_budgets(config) {
+                return Ok(config);
+            }
+            let items = self.store().items(config).to_vec();
+            let mut spent: Vec<(Meter, Item)> = Vec::new();
+            self.for_each_budget(&items, &mut |meter, item| {
+                if is_spent(meter, item.count) {
+                    spent.push((meter, item));
+                }
+            });
+            if spent.is_empty() {
+                return Ok(config);
+            }
+            let roots = items.iter().map(|i| i.frame);
+            let remaining = self
+                .rewrite_counts(roots, &|meter, count| (!is_spent(meter, count)).then_some(count));
+            // The items after a rule that is cut may have spent their own budgets, too.
+            let cut = spent.into_iter().filter(|(meter, _)| meter.spent == Spent::Cut);
+            let cut = cut
+                .filter_map(|(_, item)| with_rewritten_frame(&remaining, item))
+                .filter(|&item| ended.insert(item));
+            let cut: Vec<Item> = cut.collect();
+            if cut.is_empty() {
+                return Ok(self.intern_like(
+                    items.into_iter().filter_map(|i| with_rewritten_frame(&remaining, i)),
+                    config,
+                ));
+            }
+            let after = self.close_items(&cut)?;
+            config = self.union(config, after);
+        }
+    }
+
+    /// The fewest code points left in any budgeted occurrence, as far as [`Meter::chars_left`]
+    /// reports it.
+    pub(crate) fn chars_left(&self, config: ConfigId) -> Option<u32> {
+        if !self.has_budgets(config) {
+            return None;
+        }
+        let mut fewest = None;
+        self.for_each_budget(self.store().items(config), &mut |meter, item| {
+            let remaining = meter.chars_left(item.count);
+            fewest = fewest.into_iter().chain(remaining).min();
+        });
+        fewest
+    }
+
+    /// Whether a single token can exhaust a budget of code points. If so, what may follow depends
+    /// on the exact remainder.
+    pub(crate) fn is_near_bound(&mut self, config: ConfigId) -> bool {
+        let (_, _, reach) = self.store_and_program();
+        self.chars_left(config)
+            .is_some_and(|remaining| reach.is_none_or(|reach| remaining <= reach))
+    }
+
+    /// The configuration with all budgets of code points out of reach.
+    pub(crate) fn unbounded(&mut self, config: ConfigId) -> ConfigId {
+        let lifted = |meter: Meter, count| {
+            if meter.chars_left(count).is_some() { Meter::FAR } else { count }
+        };
+        self.map_counts(config, &|meter, count| Some(lifted(meter, count)))
+    }
+
+    /// Visits the budgeted items in a configuration's items and frames.
+    fn for_each_budget(&self, items: &[Item], visit: &mut dyn FnMut(Meter, Item)) {
+        let mut seen: HashSet<FrameId> = HashSet::default();
+        let mut queue: Vec<Item> = items.to_vec();
+        while let Some(item) = queue.pop() {
+            if let Some(meter) = self.program().meter(item.state) {
+                visit(meter, item);
+            }
+            if self.store().tracked(item.frame).intersects(Tracked::BUDGET)
+                && seen.insert(item.frame)
+            {
+                queue.extend_from_slice(self.store().returns(item.frame));
+            }
+        }
+    }
+
+    /// Whether any frame of a configuration has a budget.
+    fn has_budgets(&self, config: ConfigId) -> bool {
+        !self.compiled().meters.is_empty()
+            && self.store().tracked_behind(self.store().items(config)).intersects(Tracked::BUDGET)
+    }
+
+    /// Maps the counts of all budgets of a configuration; items without a count are dropped.
+    fn map_counts(
+        &mut self,
+        config: ConfigId,
+        change: &dyn Fn(Meter, u32) -> Option<u32>,
+    ) -> ConfigId {
+        let items = self.store().items(config).to_vec();
+        let rewritten = self.rewrite_counts(items.iter().map(|i| i.frame), change);
+        self.intern_like(
+            items.into_iter().filter_map(|i| with_rewritten_frame(&rewritten, i)),
+            config,
+        )
+    }
+
+    /// Interns items with the completion flags of `config`.
+    pub(super) fn intern_like(
+        &mut self,
+        items: impl Iterator<Item = Item>,
+        config: ConfigId,
+    ) -> ConfigId {
+        let mut items: Vec<Item> = items.collect();
+        items.sort_unstable();
+        items.dedup();
+        let done = self.store().done(config);
+        self.store_and_program().0.intern_config(&items, done)
+    }
+
+    /// Maps the counts of all budgets in frames reachable from `roots`.
+    fn rewrite_counts(
+        &mut self,
+        roots: impl Iterator<Item = FrameId>,
+        change: &dyn Fn(Meter, u32) -> Option<u32>,
+    ) -> RewrittenFrames {
+        let (store, program, reach) = self.store_and_program();
+        let mut map = |_: &mut Registers, item: Item| match program.meter(item.state) {
+            None => Some(item),
+            Some(meter) => change(meter, item.count).map(|count| Item { count, ..item }),
+        };
+        let rewritten =
+            store.rewrite_frames(program, reach, (RewriteScope::BUDGETED, roots), &mut map);
+        self.names.follow_rewrite(&rewritten);
+        rewritten
+    }
+}
+
+/// When budgets are checked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum BudgetPoint {
+    /// After a byte: budgets of code points, and the bytes of a code point that a cut rule still
+    /// needs.
+    Byte,
+    /// After a token: all budgets.
+    Token,
+}
+
+impl BudgetPoint {
+    /// Whether an occurrence with this count may read no more.
+    fn is_spent(self, meter: Meter, count: u32) -> bool {
+        count == 0
+            && (self == BudgetPoint::Token || meter.unit == Unit::Char || meter.spent == Spent::Cut)
+    }
+}

@@ -1,0 +1,150 @@
+//! Canonical configurations: representatives of all configurations that have the same mask.
+//!
+//! Masks are cached by configuration. Two configurations have the same mask if no token can tell
+//! them apart: their counters may differ as long as a token cannot reach a bound, and so may states
+//! of counted graphs. Canonical configurations replace each such counter and state by a
+//! representative. See `docs/internals/COUNTERS.md`.
+//!
+//! Invariant: the mask of a configuration equals the mask of its canonical configuration.
+
+use super::limit::ParserLimit;
+use super::parser::Parser;
+use super::store::{ConfigId, Item, canonical_runs, map_items};
+use crate::compile::StandIn;
+
+impl Parser {
+    /// The canonical configuration.
+    pub(crate) fn normal(&mut self, config: ConfigId) -> ConfigId {
+        if self.is_named(config) {
+            self.canonical_with_frames(config)
+        } else {
+            self.memoised(config, Parser::canonical_with_frames)
+        }
+    }
+
+    /// The representative of a plain configuration for mask construction: canonical, and with
+    /// representative states, also in frames. It drops what no token can reach, such as the object
+    /// members already present. Only the masks are equal; the configurations after a token may
+    /// differ.
+    pub(crate) fn for_masks(&mut self, config: ConfigId) -> ConfigId {
+        let canonical = self.normal(config);
+        if !self.program().has_members() {
+            return canonical;
+        }
+        if let Some(cached) = self.store().cached_representative(canonical) {
+            return cached;
+        }
+        let Some(vocab) = self.vocab().cloned() else { return canonical };
+        let representative_state =
+            |parser: &mut Parser, state| Ok(parser.program_mut().alike(state, vocab.triples()));
+        let mapped = self.map_states(canonical, representative_state).unwrap_or(canonical);
+        let representative = self.store_and_program().0.representative_config(mapped);
+        self.store_and_program().0.set_config_representative(canonical, representative);
+        representative
+    }
+
+    /// The canonical configuration with frames unchanged, for callers that keep data by frame.
+    pub(crate) fn normal_in_frames(&mut self, config: ConfigId) -> ConfigId {
+        if self.is_named(config) {
+            self.memoised(config, Parser::canonical_keeping_frames)
+        } else {
+            self.canonical_keeping_frames(config)
+        }
+    }
+
+    /// Memoises a canonical configuration: with names, the one that keeps frames; otherwise the
+    /// full one.
+    fn memoised(
+        &mut self,
+        config: ConfigId,
+        compute: fn(&mut Parser, ConfigId) -> ConfigId,
+    ) -> ConfigId {
+        if let Some(cached) = self.store().cached_canonical(config) {
+            return cached;
+        }
+        let canonical = compute(self, config);
+        self.store_and_program().0.set_config_canonical(config, canonical);
+        canonical
+    }
+
+    /// Canonical counters in items and frames, and representative states.
+    fn canonical_with_frames(&mut self, config: ConfigId) -> ConfigId {
+        let (store, program, reach) = self.store_and_program();
+        let Some(reach) = reach else { return config };
+        let canonical = store.canonical_config(program, config, reach);
+        self.with_representative_states(canonical, reach)
+    }
+
+    /// Canonical counters in items only, and representative states.
+    fn canonical_keeping_frames(&mut self, config: ConfigId) -> ConfigId {
+        let (store, program, reach) = self.store_and_program();
+        let Some(reach) = reach else { return config };
+        let canonical_item = |item: &Item| Item {
+            count: canonical_runs(program, item.state, item.count, reach),
+            ..*item
+        };
+        let mut plain = store.plain(config);
+        if let Some(items) = map_items(store.items(config), canonical_item) {
+            plain = store.intern_config(&items, store.done(plain));
+        }
+        let representative = self.with_representative_states(plain, reach);
+        if representative == self.store().plain(config) {
+            config
+        } else {
+            self.with_names_of(config, representative)
+        }
+    }
+
+    /// Replaces states of counted graphs by representatives.
+    fn with_representative_states(&mut self, config: ConfigId, reach: u32) -> ConfigId {
+        self.map_states(config, |parser, state| parser.representative_state(state, reach))
+            .unwrap_or(config)
+    }
+
+    /// The representative of a state of a counted graph; measures its graph first if needed.
+    fn representative_state(&mut self, state: u32, reach: u32) -> Result<u32, ParserLimit> {
+        loop {
+            match self.program_mut().stand_in(state, reach) {
+                StandIn::State(state) => return Ok(state),
+                StandIn::Unmeasured(state) => {
+                    let moves = self.max_node_moves(state)?;
+                    self.program_mut().note_moves(state, moves);
+                }
+            }
+        }
+    }
+
+    /// Maps states of graphs. The items that the old states predict are replaced by those that the
+    /// new states predict, unless the grammar tracks constraints in frames.
+    pub(super) fn map_states(
+        &mut self,
+        config: ConfigId,
+        mut map_state: impl FnMut(&mut Parser, u32) -> Result<u32, ParserLimit>,
+    ) -> Result<ConfigId, ParserLimit> {
+        let (mut before, mut after): (Vec<Item>, Vec<Item>) = (Vec::new(), Vec::new());
+        for i in 0..self.store().items(config).len() {
+            let item = self.store().items(config)[i];
+            let state = map_state(self, item.state)?;
+            if state != item.state {
+                before.push(item);
+                after.push(Item { state, ..item });
+            }
+        }
+        if before.is_empty() {
+            return Ok(config);
+        }
+        let done = self.store().done(config);
+        if self.compiled().keeps_no_account() {
+            let relaxed = std::mem::replace(&mut self.relaxed, done.relaxed);
+            let both = [&before, &after].map(|items| self.close_items(items));
+            self.relaxed = relaxed;
+            let [replaced, replacement] = both;
+            before = self.store().items(replaced?).to_vec();
+            after = self.store().items(replacement?).to_vec();
+        }
+        after.extend(self.store().items(config).iter().filter(|item| !before.contains(item)));
+        after.sort_unstable();
+        after.dedup();
+        Ok(self.store_and_program().0.intern_config(&after, done))
+    }
+}

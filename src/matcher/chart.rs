@@ -1,0 +1,443 @@
+//! Earley chart with text positions, for captures.
+//!
+//! The parser's configurations hold no positions. To report what each rule derived, the text is
+//! parsed again with a textbook chart (J. Earley, 1970), which is read backwards along one
+//! derivation. Slower than the parser; it runs only when captures are requested.
+
+use crate::compile::{NO_BLOCK, Program, Unit};
+use crate::hash::{HashMap, HashSet};
+use crate::ir::Spent;
+
+/// Most items of a chart.
+const MAX_ITEMS: usize = 4_000_000;
+
+/// A token of the text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ChartInput<'t> {
+    Bytes(&'t [u8]),
+    /// One of these special tokens of the grammar, and its text.
+    Special(&'t [u32], &'t [u8]),
+}
+
+/// What a rule derived: bytes `start..end` of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DerivedSpan {
+    pub(crate) rule: u32,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// Number of calls around it.
+    pub(crate) depth: u32,
+}
+
+/// The chart has too many items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChartLimit;
+
+/// An Earley item with its origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct ChartItem {
+    rule: u32,
+    state: u32,
+    count: u32,
+    /// The column in which its rule began.
+    origin: u32,
+    /// Nothing was read since its rule, or its run of a block, began: neither may end here.
+    fresh: bool,
+}
+
+/// How an item was derived.
+#[derive(Clone, Copy, Debug)]
+enum Derivation {
+    /// Its rule begins.
+    Begin,
+    /// From an item of the same column.
+    SameColumn(u32),
+    /// From an item of the previous column.
+    Scan(u32),
+    /// After a call: the caller's column and index, and how the callee ended.
+    Completion { caller: (u32, u32), ended: EndedRule },
+}
+
+/// How a rule ended.
+#[derive(Clone, Copy, Debug)]
+enum EndedRule {
+    /// By this item in a final state.
+    Final(u32),
+    /// By a spent budget: an index into [`Column::cuts`].
+    Cut(u32),
+}
+
+/// The items of the open calls inside of a rule when it was cut, innermost first: columns and
+/// indices.
+type CutPath = Vec<(u32, u32)>;
+
+/// The items at one position of the text: after a byte or a special token.
+#[derive(Default)]
+struct Column {
+    items: Vec<(ChartItem, Derivation)>,
+    members: HashSet<ChartItem>,
+    /// By rule: the items that called it here, and the states to return to.
+    callers: HashMap<u32, Vec<(u32, u32)>>,
+    /// Rules that ended here, with the columns in which they began.
+    ended: HashSet<(u32, u32)>,
+    /// Rules that were cut here.
+    cuts: Vec<CutPath>,
+    /// Bytes before the column.
+    offset: usize,
+    /// Code points before the column, and the bytes that the last one still lacks.
+    chars: (u32, u32),
+    /// Tokens that ended up to this column.
+    tokens: u32,
+    /// Whether a token ended exactly here.
+    token_ends: bool,
+}
+
+impl Column {
+    fn push(&mut self, item: ChartItem, from: Derivation) {
+        if self.members.insert(item) {
+            self.items.push((item, from));
+        }
+    }
+}
+
+/// An Earley chart of one text.
+pub(crate) struct Chart<'p> {
+    program: &'p mut Program,
+    columns: Vec<Column>,
+    /// Calls of rules that are cut when their budget is spent: rule and column.
+    open_budgets: Vec<(u32, u32)>,
+    items: usize,
+}
+
+impl<'p> Chart<'p> {
+    /// The chart of the empty text.
+    pub(crate) fn new(program: &'p mut Program) -> Result<Chart<'p>, ChartLimit> {
+        let mut chart =
+            Chart { program, columns: vec![Column::default()], open_budgets: Vec::new(), items: 0 };
+        let rule = chart.program.compiled().start;
+        let state = chart.program.open(rule);
+        chart.columns[0].token_ends = true;
+        chart.columns[0]
+            .push(ChartItem { rule, state, count: 0, origin: 0, fresh: true }, Derivation::Begin);
+        chart.note_budget(rule, 0);
+        chart.close()?;
+        Ok(chart)
+    }
+
+    /// Reads one token. Returns false, and reads nothing, if it does not fit.
+    pub(crate) fn token(&mut self, input: ChartInput<'_>) -> Result<bool, ChartLimit> {
+        let before = self.columns.len();
+        match input {
+            ChartInput::Bytes(bytes) => {
+                for (i, &byte) in bytes.iter().enumerate() {
+                    self.scan(&|program, state, out| {
+                        let edges = program.byte_edges(state).iter();
+                        out.extend(edges.filter(|e| e.lo <= byte && byte <= e.hi).map(|e| e.to));
+                    });
+                    let column = self.columns.last_mut().expect("just added");
+                    column.offset += 1;
+                    let (chars, missing_bytes) = column.chars;
+                    column.chars = match byte {
+                        0x80..0xC0 => (chars, missing_bytes.saturating_sub(1)),
+                        0xC0..0xE0 => (chars + 1, 1),
+                        0xE0..0xF0 => (chars + 1, 2),
+                        0xF0.. => (chars + 1, 3),
+                        _ => (chars + 1, 0),
+                    };
+                    self.end_of_token(i + 1 == bytes.len());
+                    self.close()?;
+                    if self.columns.last().is_some_and(|c| c.items.is_empty()) {
+                        self.columns.truncate(before);
+                        return Ok(false);
+                    }
+                }
+            }
+            ChartInput::Special(specials, text) => {
+                self.scan(&|program, state, out| {
+                    let edges = program.special_edges(state).iter();
+                    out.extend(edges.filter(|(s, _)| specials.contains(s)).map(|&(_, to)| to));
+                });
+                self.columns.last_mut().expect("just added").offset += text.len();
+                self.end_of_token(true);
+                self.close()?;
+                if self.columns.last().is_some_and(|c| c.items.is_empty()) {
+                    self.columns.truncate(before);
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Notes whether a token ends in the last column.
+    fn end_of_token(&mut self, ends: bool) {
+        let column = self.columns.last_mut().expect("there is always a column");
+        column.token_ends = ends;
+        column.tokens += u32::from(ends);
+    }
+
+    /// Adds a column with the items that `targets` leads to.
+    fn scan(&mut self, targets: &dyn Fn(&Program, u32, &mut Vec<u32>)) {
+        let last = self.columns.last().expect("there is always a column");
+        let mut next = Column {
+            offset: last.offset,
+            chars: last.chars,
+            tokens: last.tokens,
+            ..Column::default()
+        };
+        let mut out = Vec::new();
+        for (index, (item, _)) in last.items.iter().enumerate() {
+            if !self.program.state(item.state).scannable {
+                continue;
+            }
+            self.program.expand(item.state);
+            out.clear();
+            targets(self.program, item.state, &mut out);
+            for &state in &out {
+                next.push(
+                    ChartItem { state, fresh: false, ..*item },
+                    Derivation::Scan(index as u32),
+                );
+            }
+        }
+        self.columns.push(next);
+    }
+
+    /// Notes the call of a rule that its budget may cut.
+    fn note_budget(&mut self, rule: u32, column: u32) {
+        if self.program.compiled().meters.get(&rule).is_some_and(|m| m.spent == Spent::Cut) {
+            self.open_budgets.push((rule, column));
+        }
+    }
+
+    /// Completion and prediction in the last column.
+    fn close(&mut self) -> Result<(), ChartLimit> {
+        let mut index = 0;
+        loop {
+            let last = self.columns.len() - 1;
+            while let Some(&(item, _)) = self.columns[last].items.get(index) {
+                self.items += 1;
+                if self.items > MAX_ITEMS {
+                    return Err(ChartLimit);
+                }
+                self.complete(last, index as u32, item);
+                self.predict(last, index as u32, item);
+                index += 1;
+            }
+            if !self.cut_spent(last) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Completes one item: the end of a rule, or of a block's run.
+    fn complete(&mut self, last: usize, index: u32, item: ChartItem) {
+        let state = self.program.state(item.state);
+        if item.fresh || !state.is_final {
+            return;
+        }
+        if state.block != NO_BLOCK {
+            let block = *self.program.block(state.block);
+            let runs = item.count.saturating_add(1);
+            let column = &mut self.columns[last];
+            if block.max.is_none_or(|max| runs < max) {
+                let count = if block.max.is_none() { runs.min(block.min) } else { runs };
+                column.push(
+                    ChartItem { state: block.start, count, fresh: true, ..item },
+                    Derivation::SameColumn(index),
+                );
+            }
+            if runs >= block.min {
+                column.push(
+                    ChartItem { state: block.exit, count: 0, ..item },
+                    Derivation::SameColumn(index),
+                );
+            }
+            return;
+        }
+        self.end_rule(last, (item.rule, item.origin), EndedRule::Final(index));
+    }
+
+    /// Ends a rule that began in `origin`.
+    fn end_rule(&mut self, last: usize, (rule, origin): (u32, u32), ended: EndedRule) {
+        if !self.columns[last].ended.insert((rule, origin)) {
+            return;
+        }
+        let callers = self.columns[origin as usize].callers.get(&rule).cloned().unwrap_or_default();
+        for (caller, to) in callers {
+            let (from, _) = self.columns[origin as usize].items[caller as usize];
+            let in_block = self.program.state(to).block != NO_BLOCK;
+            let item = ChartItem {
+                state: to,
+                count: if in_block { from.count } else { 0 },
+                fresh: false,
+                ..from
+            };
+            self.columns[last]
+                .push(item, Derivation::Completion { caller: (origin, caller), ended });
+        }
+    }
+
+    /// Predicts from one item: blocks that it enters, and rules that it calls.
+    fn predict(&mut self, last: usize, index: u32, item: ChartItem) {
+        if !self.program.state(item.state).calling {
+            return;
+        }
+        self.program.expand(item.state);
+        for i in 0..self.program.enters(item.state).len() {
+            let start = self.program.block(self.program.enters(item.state)[i]).start;
+            self.columns[last].push(
+                ChartItem { state: start, count: 0, fresh: true, ..item },
+                Derivation::SameColumn(index),
+            );
+        }
+        for i in 0..self.program.calls(item.state).len() {
+            let (rule, to) = self.program.calls(item.state)[i];
+            let callers = self.columns[last].callers.entry(rule).or_default();
+            let is_first = callers.is_empty();
+            if !callers.contains(&(index, to)) {
+                callers.push((index, to));
+            }
+            if is_first {
+                let state = self.program.open(rule);
+                let begin = ChartItem { rule, state, count: 0, origin: last as u32, fresh: true };
+                self.columns[last].push(begin, Derivation::Begin);
+                self.note_budget(rule, last as u32);
+            }
+        }
+    }
+
+    /// Ends the rules whose budget is spent. Returns whether there were any.
+    fn cut_spent(&mut self, last: usize) -> bool {
+        let mut any_cut = false;
+        for i in 0..self.open_budgets.len() {
+            let (rule, origin) = self.open_budgets[i];
+            if self.columns[last].ended.contains(&(rule, origin))
+                || !self.is_spent(rule, origin, last)
+            {
+                continue;
+            }
+            let Some(path) = self.open_calls(last, (rule, origin)) else { continue };
+            let column = &mut self.columns[last];
+            column.cuts.push(path);
+            let number = column.cuts.len() as u32 - 1;
+            self.end_rule(last, (rule, origin), EndedRule::Cut(number));
+            any_cut = true;
+        }
+        any_cut
+    }
+
+    /// Whether a rule that began in `origin` has spent its budget in column `last`.
+    fn is_spent(&self, rule: u32, origin: u32, last: usize) -> bool {
+        let Some(meter) = self.program.compiled().meters.get(&rule) else { return false };
+        let (begin, column) = (&self.columns[origin as usize], &self.columns[last]);
+        match meter.unit {
+            Unit::Char => column.chars.1 == 0 && column.chars.0 - begin.chars.0 >= meter.full / 4,
+            Unit::Token => {
+                let since = begin.tokens + u32::from(!begin.token_ends);
+                column.token_ends
+                    && column.chars.1 == 0
+                    && column.tokens >= since + meter.full / 4 - 1
+            }
+        }
+    }
+
+    /// The open calls from an item of the last column outwards to a call of `goal`, if any.
+    fn open_calls(&self, last: usize, goal: (u32, u32)) -> Option<CutPath> {
+        let mut seen: HashSet<(u32, u32)> = HashSet::default();
+        let mut stack: Vec<CutPath> = Vec::new();
+        for (index, (item, _)) in self.columns[last].items.iter().enumerate() {
+            if self.program.state(item.state).scannable && seen.insert((item.rule, item.origin)) {
+                stack.push(vec![(last as u32, index as u32)]);
+            }
+        }
+        while let Some(path) = stack.pop() {
+            let (item, _) = self.entry(path[path.len() - 1]);
+            if (item.rule, item.origin) == goal {
+                return Some(path);
+            }
+            for &(caller, _) in
+                self.columns[item.origin as usize].callers.get(&item.rule).into_iter().flatten()
+            {
+                let index = (item.origin, caller);
+                let (outer, _) = self.entry(index);
+                if seen.insert((outer.rule, outer.origin)) {
+                    stack.push([&path[..], &[index]].concat());
+                }
+            }
+        }
+        None
+    }
+
+    /// The item at a column and index.
+    fn entry(&self, (column, index): (u32, u32)) -> (ChartItem, Derivation) {
+        self.columns[column as usize].items[index as usize]
+    }
+
+    /// What each rule derived, along one derivation of the text. Of calls that are still open, what
+    /// ended inside of them.
+    pub(crate) fn regions(&self) -> Vec<DerivedSpan> {
+        let last = self.columns.len() - 1;
+        let start = self.program.compiled().start;
+        let is_whole = |item: &ChartItem| {
+            let state = self.program.state(item.state);
+            item.rule == start
+                && item.origin == 0
+                && !item.fresh
+                && state.is_final
+                && state.block == NO_BLOCK
+        };
+        let mut out = Vec::new();
+        let mut pending: Vec<((u32, u32), u32)> = Vec::new();
+        match self.columns[last].items.iter().position(|(item, _)| is_whole(item)) {
+            Some(index) => {
+                out.push(DerivedSpan {
+                    rule: start,
+                    start: 0,
+                    end: self.columns[last].offset,
+                    depth: 0,
+                });
+                pending.push(((last as u32, index as u32), 1));
+            }
+            None => {
+                let open = self.open_calls(last, (start, 0)).unwrap_or_default();
+                pending.extend(open.iter().rev().zip(1..).map(|(&index, depth)| (index, depth)));
+            }
+        }
+        while let Some((mut index, depth)) = pending.pop() {
+            loop {
+                let (item, from) = self.entry(index);
+                match from {
+                    Derivation::Begin => break,
+                    Derivation::SameColumn(other) => index.1 = other,
+                    Derivation::Scan(other) => index = (index.0 - 1, other),
+                    Derivation::Completion { caller, ended } => {
+                        let end = self.columns[index.0 as usize].offset;
+                        let span = |item: ChartItem, depth| DerivedSpan {
+                            rule: item.rule,
+                            start: self.columns[item.origin as usize].offset,
+                            end,
+                            depth,
+                        };
+                        match ended {
+                            EndedRule::Final(inner) => {
+                                out.push(span(self.entry((index.0, inner)).0, depth));
+                                pending.push(((index.0, inner), depth + 1));
+                            }
+                            EndedRule::Cut(number) => {
+                                let path = &self.columns[index.0 as usize].cuts[number as usize];
+                                for (&open, inner) in path.iter().rev().zip(depth..) {
+                                    out.push(span(self.entry(open).0, inner));
+                                    pending.push((open, inner + 1));
+                                }
+                            }
+                        }
+                        debug_assert_eq!(self.entry(caller).0.rule, item.rule);
+                        index = caller;
+                    }
+                }
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,190 @@
+//! Token steps in counted blocks, shared by all counter values.
+//!
+//! Each character of a string with `maxLength` has its own configuration, because the counter
+//! differs. A token that stays in the block and cannot reach a bound moves all counters alike. It
+//! is therefore read once, in isolation, with one probe counter; the result is translated back. See
+//! `docs/internals/COUNTERS.md`.
+
+use smallvec::SmallVec;
+
+use super::limit::ParserLimit;
+use super::parser::Parser;
+use super::store::{BOTTOM, Completed, ConfigId, DEAD, FrameId, Item, ROOT, Tracked};
+use crate::compile::{Behind, NO_BLOCK};
+
+/// No rule asked for yet.
+const NO_RULE: u32 = u32::MAX;
+
+/// Probe counters are shared by tokens up to this length, in bytes; longer tokens share by the next
+/// power of two.
+const MIN_READ_REACH: usize = 8;
+
+/// Position of a configuration whose items are all in one counted block.
+#[derive(Clone, Copy)]
+struct CountedPosition {
+    /// The rule and frame of all items.
+    rule: u32,
+    frame: FrameId,
+    /// The actual counter, and the probe counter that stands for it.
+    count: u32,
+    probe_count: u32,
+    /// The upper bound of runs, and the most runs of the longest token.
+    max: u32,
+    reach: u32,
+}
+
+/// Whether an isolated configuration is still in its rule and has called nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RuleResidence {
+    Inside,
+    /// In the rule, which may end here.
+    AtEnd,
+    Outside,
+}
+
+impl Parser {
+    /// The configuration after a token's bytes, if the token stays in the configuration's block and
+    /// cannot reach the block's bounds. `None` if the bytes must be stepped one by one. Cost:
+    /// cached steps, and one interning.
+    pub(super) fn step_within_block(
+        &mut self,
+        config: ConfigId,
+        bytes: &[u8],
+    ) -> Result<Option<ConfigId>, ParserLimit> {
+        if self.program().blocks.is_empty() {
+            return Ok(None);
+        }
+        let plain = self.store().plain(config);
+        let Some(position) = self.block_position(plain, bytes) else { return Ok(None) };
+        if self.is_named(config) && !self.leaves_names_alone(config, position.frame) {
+            return Ok(None);
+        }
+        let is_counted = |item: &Item| self.program().state(item.state).block != NO_BLOCK;
+        let count = |item: &Item| if is_counted(item) { position.probe_count } else { 0 };
+        let items = self.store().items(plain).iter();
+        let isolated: SmallVec<[Item; 4]> =
+            items.map(|item| Item { count: count(item), frame: BOTTOM, ..*item }).collect();
+        let mut target = self.intern_unchecked(&isolated, Completed::default());
+        for &byte in bytes {
+            target = self.step(target, byte)?;
+            if !self.stays_in_rule(target, position) {
+                return Ok(None);
+            }
+        }
+        let count = |runs: u32| {
+            if runs >= position.probe_count {
+                runs - position.probe_count + position.count
+            } else {
+                runs
+            }
+        };
+        let items = self.store().items(target).iter();
+        // The order of items is kept: states are the same, and counts shift by the same distance.
+        let items: SmallVec<[Item; 4]> = items
+            .map(|item| Item { count: count(item.count), frame: position.frame, ..*item })
+            .collect();
+        let done = Completed { root: self.store().done(target).bottom, ..Completed::default() };
+        let max_count = items.iter().map(|item| item.count).max().unwrap_or(0);
+        let next = self.intern_sorted(&items, done)?;
+        if position.max - max_count.min(position.max) > position.reach {
+            self.memoise_canonical(next, (target, position.frame));
+        }
+        Ok(Some(self.with_names_of(config, next)))
+    }
+
+    /// Memoises the canonical configuration of a counter that no token can take to a bound. All
+    /// configurations that differ only in such counters share it; `key` identifies them.
+    fn memoise_canonical(&mut self, config: ConfigId, key: (ConfigId, FrameId)) {
+        if self.store().cached_canonical(config).is_some() {
+            return;
+        }
+        let canonical = match self.queries.far_canonical.get(&key) {
+            Some(&canonical) => canonical,
+            None => {
+                let canonical = self.normal(config);
+                self.queries.far_canonical.insert(key, canonical);
+                canonical
+            }
+        };
+        self.store_and_program().0.set_config_canonical(config, canonical);
+    }
+
+    /// The position of a plain configuration, if all its items are in one rule and one block, track
+    /// no constraints, and no token of this length can reach the block's bounds.
+    fn block_position(&self, plain: ConfigId, bytes: &[u8]) -> Option<CountedPosition> {
+        let (program, store) = (self.program(), self.store());
+        let items = store.items(plain);
+        let in_block = |item: &&Item| program.state(item.state).block != NO_BLOCK;
+        let &Item { state, count, frame } = items.iter().find(in_block)?;
+        let block_id = program.state(state).block;
+        let block = program.block(block_id);
+        let max = block.max.filter(|_| !block.gap)?;
+        // The probe counter separates runs that begin in the token from earlier ones.
+        let reach = bytes.len().max(MIN_READ_REACH).next_power_of_two() as u32;
+        let probe_count = block.min.max(reach + 1);
+        let fits = count >= block.min
+            && max.saturating_sub(count) > reach
+            && max.saturating_sub(probe_count) > reach;
+        // Without masks, canonical configurations are not needed.
+        let longest = self.vocab().map_or(u32::MAX, |vocab| vocab.reach() as u32 + 1);
+        let position = CountedPosition {
+            rule: program.rule(state),
+            frame,
+            count,
+            probe_count,
+            max,
+            reach: longest,
+        };
+        let is_at_position = |item: &Item| {
+            let state = program.state(item.state);
+            let has_count = item.count == if state.block == NO_BLOCK { 0 } else { count };
+            item.frame == frame
+                && state.rule == position.rule
+                && (state.block == block_id || state.block == NO_BLOCK)
+                && has_count
+        };
+        let tracks_nothing =
+            |item: &Item| self.tracks_nothing(item) && !program.is_dispatch(item.state);
+        let free = store.tracked(frame) == Tracked::default() && items.iter().all(tracks_nothing);
+        (fits && items.iter().all(is_at_position) && free).then_some(position)
+    }
+
+    /// Whether an isolated configuration has not left its rule and has called nothing. Memoised for
+    /// the last rule asked for.
+    fn stays_in_rule(&mut self, config: ConfigId, position: CountedPosition) -> bool {
+        if self.queries.rule_residence.len() <= config as usize {
+            self.queries
+                .rule_residence
+                .resize(config as usize + 1, (NO_RULE, RuleResidence::Outside));
+        }
+        if self.queries.rule_residence[config as usize].0 != position.rule {
+            self.queries.rule_residence[config as usize] =
+                (position.rule, self.compute_residence(config, position.rule));
+        }
+        match self.queries.rule_residence[config as usize].1 {
+            RuleResidence::Inside => true,
+            // After the start rule, nothing follows.
+            RuleResidence::AtEnd => position.frame == ROOT,
+            RuleResidence::Outside => false,
+        }
+    }
+
+    /// Computes [`Parser::stays_in_rule`] for one configuration.
+    fn compute_residence(&self, config: ConfigId, rule: u32) -> RuleResidence {
+        let (program, done) = (self.program(), self.store().done(config));
+        let is_in_rule = |item: &Item| {
+            item.frame == BOTTOM && program.rule(item.state) == rule && self.tracks_nothing(item)
+        };
+        if config == DEAD || done.gated || !self.store().items(config).iter().all(is_in_rule) {
+            return RuleResidence::Outside;
+        }
+        if done.bottom { RuleResidence::AtEnd } else { RuleResidence::Inside }
+    }
+
+    /// Whether an item tracks no constraint itself.
+    fn tracks_nothing(&self, item: &Item) -> bool {
+        let (program, store) = (self.program(), self.store());
+        program.state(item.state).behind == Behind::Nothing
+            && store.tracked_by_state(program, item) == Tracked::default()
+    }
+}

@@ -1,0 +1,333 @@
+//! Distinct values (`uniqueItems`), enforced while parsing.
+//!
+//! A *scope* is the occurrence of a rule whose elements must differ; its register (see
+//! [`super::registers`]) holds the values of its elements so far. The register is stored in the
+//! item that an element returns to, inside the frame. Beginning, extending and ending an element
+//! therefore rewrites frames (see [`super::frame_rewrite`]). Grammars without scopes never run this
+//! code.
+//!
+//! An element that ends with an earlier value is dropped. While an open element may still become
+//! equal to an earlier one (a *rival*), a step is taken only if a search finds a continuation; so
+//! no allowed text is a dead end. See `docs/internals/DISTINCT_VALUES.md`.
+
+use std::collections::VecDeque;
+
+use super::frame_rewrite::{ItemMap, RewriteScope, with_rewritten_frame};
+use super::limit::ParserLimit;
+use super::parser::Parser;
+use super::registers::{Registers, RivalState};
+use super::store::{Completed, ConfigId, DEAD, FrameId, Item, Tracked};
+use crate::compile::{Behind, NONE, Role};
+use crate::fsm::ByteSet;
+use crate::hash::{HashMap, HashSet};
+
+/// Most configurations that a search visits; without a result, there is no continuation.
+const MAX_SEARCHED_CONFIGS: usize = 4096;
+/// Longest text of the greedy attempt before a search, in bytes.
+const MAX_GREEDY_BYTES: usize = 100;
+/// Most consecutive zeros that a search reads.
+const MAX_ZEROS: u32 = 4;
+
+/// Caches of configurations in which values are compared.
+#[derive(Debug, Default)]
+pub(super) struct DistinctCaches {
+    /// The configuration after a byte, whether or not it has a continuation.
+    steps: HashMap<(ConfigId, u8), ConfigId>,
+    /// Results of searches for a continuation.
+    has_continuation: HashMap<ConfigId, bool>,
+}
+
+impl DistinctCaches {
+    /// Approximate memory in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.steps.len() * 24 + self.has_continuation.len() * 16
+    }
+}
+
+impl Parser {
+    /// The constraints that a configuration tracks.
+    fn tracked(&self, config: ConfigId) -> Tracked {
+        self.store().tracked_behind(self.store().items(config))
+    }
+
+    /// Whether values or names are compared here. Such a configuration needs a mask of its own.
+    #[inline]
+    pub(crate) fn compares(&self, config: ConfigId) -> bool {
+        self.is_named(config)
+            || !self.compiled().scopes.is_empty()
+                && self.tracked(config).intersects(Tracked::VALUES)
+    }
+
+    /// Whether elements are compared or counted here.
+    #[inline]
+    pub(crate) fn is_scoped(&self, config: ConfigId) -> bool {
+        !self.compiled().scopes.is_empty() && self.tracked(config).intersects(Tracked::SCOPE)
+    }
+
+    /// Whether all compared elements are quoted strings without a length bound.
+    pub(crate) fn compares_strings(&self, config: ConfigId) -> bool {
+        !self.tracked(config).intersects(Tracked::CLOSED)
+    }
+
+    /// The configuration of one item with its frame.
+    pub(crate) fn single(&mut self, item: Item) -> ConfigId {
+        self.intern_unchecked(&[item], Completed::default())
+    }
+
+    /// Whether an item's rule may call an element of a scope outside the rule.
+    pub(crate) fn exposes(&self, item: &Item) -> bool {
+        self.compiled().scopes.exposes(self.program().rule(item.state))
+    }
+
+    /// Maps the registers of the innermost scope around each item; `change` gives `None` to drop an
+    /// item.
+    fn update_scopes(
+        &mut self,
+        items: &mut Vec<Item>,
+        change: &dyn Fn(&mut Registers, u32) -> Option<u32>,
+    ) {
+        let scope = RewriteScope { tracked: Tracked::SCOPE, stops_at_scope: true };
+        let (store, program, reach) = self.store_and_program();
+        let mut map = |registers: &mut Registers, item: Item| {
+            if program.state(item.state).behind != Behind::Scope {
+                return Some(item);
+            }
+            change(registers, item.count).map(|count| Item { count, ..item })
+        };
+        let map: ItemMap<'_> = &mut map;
+        let inner: Vec<FrameId> =
+            items.iter().filter(|i| !scope.is_boundary(program, i)).map(|i| i.frame).collect();
+        let rewritten = store.rewrite_frames(program, reach, (scope, inner.into_iter()), map);
+        items.retain_mut(|item| {
+            let new = match scope.is_boundary(program, item) {
+                true => map(&mut store.registers, *item),
+                false => with_rewritten_frame(&rewritten, *item),
+            };
+            new.is_some_and(|new| {
+                *item = new;
+                true
+            })
+        });
+        self.names.follow_rewrite(&rewritten);
+    }
+
+    /// An element begins and will return to these items. Removes the items whose scope allows no
+    /// further element.
+    pub(super) fn begin_element(&mut self, returns: &mut Vec<Item>) {
+        self.update_scopes(returns, &|registers, register| registers.begin_element(register));
+    }
+
+    /// The items that an element with this frame returns to; none if the value is not new.
+    pub(super) fn end_element(&mut self, frame: FrameId) -> Result<Vec<Item>, ParserLimit> {
+        let mut returns = self.store().returns(frame).to_vec();
+        self.update_scopes(&mut returns, &|registers, register| registers.end_element(register));
+        match std::mem::take(&mut self.store_and_program().0.registers.too_deep) {
+            true => Err(ParserLimit::Values),
+            false => Ok(returns),
+        }
+    }
+
+    /// The configuration after a byte, if it has a continuation; for configurations that compare
+    /// values.
+    pub(super) fn step_comparing_values(
+        &mut self,
+        config: ConfigId,
+        byte: u8,
+    ) -> Result<ConfigId, ParserLimit> {
+        let next = self.step_unchecked(config, byte)?;
+        Ok(if self.has_continuation(next)? { next } else { DEAD })
+    }
+
+    /// The configuration after a byte, whether or not it has a continuation.
+    fn step_unchecked(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, ParserLimit> {
+        if let Some(&cached) = self.distinct_values.steps.get(&(config, byte)) {
+            return Ok(cached);
+        }
+        let next = self.compute_byte(config, byte)?;
+        self.distinct_values.steps.insert((config, byte), next);
+        Ok(next)
+    }
+
+    /// Whether the open elements of a configuration can still become distinct values.
+    pub(super) fn has_continuation(&mut self, config: ConfigId) -> Result<bool, ParserLimit> {
+        if self.is_trivially_live(config) {
+            return Ok(true);
+        }
+        if let Some(&cached) = self.distinct_values.has_continuation.get(&config) {
+            return Ok(cached);
+        }
+        let live = self.diverges_greedily(config, true)?
+            || self.diverges_greedily(config, false)?
+            || self.search_continuation(config)?;
+        self.distinct_values.has_continuation.insert(config, live);
+        Ok(live)
+    }
+
+    /// Looks for a continuation greedily, along one text that leaves the rivals as soon as it can.
+    /// Otherwise the text takes the first allowed byte or, with `from_last`, the last one, which
+    /// tends to end a container or a number. If the text succeeds, all its configurations have a
+    /// continuation.
+    fn diverges_greedily(
+        &mut self,
+        config: ConfigId,
+        from_last: bool,
+    ) -> Result<bool, ParserLimit> {
+        let mut path = vec![config];
+        while path.len() < MAX_GREEDY_BYTES {
+            let at = path[path.len() - 1];
+            let (reads, towards) = (self.allowed(at), self.towards_rivals(at, true));
+            let away = reads.intersect(&towards.complement());
+            let text = |set: &ByteSet| set.intersect(&ByteSet::WHITE_SPACE.complement());
+            let mut candidates: Vec<u8> = text(&reads).iter().collect();
+            if from_last {
+                candidates.reverse();
+            }
+            let mut next = DEAD;
+            for byte in text(&away).iter().take(1).chain(candidates) {
+                next = self.step_unchecked(at, byte)?;
+                if next != DEAD {
+                    break;
+                }
+            }
+            if next != DEAD
+                && (self.is_trivially_live(next)
+                    || self.distinct_values.has_continuation.get(&next) == Some(&true))
+            {
+                self.distinct_values.has_continuation.extend(path.into_iter().map(|at| (at, true)));
+                return Ok(true);
+            }
+            if next == DEAD || self.distinct_values.has_continuation.contains_key(&next) {
+                return Ok(false);
+            }
+            path.push(next);
+        }
+        Ok(false)
+    }
+
+    /// Whether the text may end here, or some item has no open element with rivals.
+    fn is_trivially_live(&self, config: ConfigId) -> bool {
+        self.store().done(config) != Completed::default()
+            || config != DEAD && !self.tracked(config).is_stuck()
+    }
+
+    /// Looks for a continuation breadth first, along texts that may still equal a rival. White
+    /// space is tried last, because it can repeat without end. Configurations that differ only in
+    /// the spelling of what was read are visited once. A result holds for every configuration on
+    /// the way, whose own search would be a part of this one.
+    fn search_continuation(&mut self, config: ConfigId) -> Result<bool, ParserLimit> {
+        let mut seen: HashSet<(ConfigId, Vec<RivalState>)> = HashSet::default();
+        let mut queue: VecDeque<(ConfigId, u32)> = [(config, 0)].into_iter().collect();
+        let mut after_space: VecDeque<(ConfigId, u32)> = VecDeque::new();
+        while let Some((at, zeros)) = queue.pop_front().or_else(|| after_space.pop_front()) {
+            let mut next: Vec<(ConfigId, u32, bool)> = Vec::new();
+            for byte in self.allowed(at).iter() {
+                // Trailing zeros can repeat without end and need not change a number.
+                let zeros = if byte == b'0' { zeros + 1 } else { 0 };
+                if zeros <= MAX_ZEROS {
+                    next.push((
+                        self.step_unchecked(at, byte)?,
+                        zeros,
+                        ByteSet::WHITE_SPACE.contains(byte),
+                    ));
+                }
+            }
+            for special in self.specials(at).collect::<Vec<_>>() {
+                next.push((self.compute_special(at, special)?, 0, false));
+            }
+            for (next, zeros, space) in next {
+                if next == DEAD {
+                    continue;
+                }
+                if self.is_trivially_live(next) {
+                    return Ok(true);
+                }
+                if seen.insert((self.normal(next), self.rival_states(next))) {
+                    if space { &mut after_space } else { &mut queue }.push_back((next, zeros));
+                }
+            }
+            if seen.len() > MAX_SEARCHED_CONFIGS {
+                return Ok(false);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The bytes that may follow. Exact, also where values are compared. Cost: one step for each
+    /// byte there.
+    pub(crate) fn follows(&mut self, config: ConfigId) -> Result<ByteSet, ParserLimit> {
+        let mut set = self.allowed(config);
+        if self.compares(config) {
+            for byte in set.iter() {
+                if self.step(config, byte)? == DEAD {
+                    set.remove(byte);
+                }
+            }
+        }
+        Ok(set)
+    }
+
+    /// A superset of the bytes that keep an open element equal to the beginning of a rival; empty
+    /// if there is no rival. Elements without any byte count only if `begin`.
+    pub(crate) fn towards_rivals(&self, config: ConfigId, begin: bool) -> ByteSet {
+        let mut out = ByteSet::EMPTY;
+        self.visit_rivalled_registers(config, &mut |registers, register| {
+            out = out.union(&registers.towards_rivals(register, begin));
+        });
+        out
+    }
+
+    /// The rival states of all open elements; equal states have equal continuations.
+    fn rival_states(&self, config: ConfigId) -> Vec<RivalState> {
+        let mut out = Vec::new();
+        self.visit_rivalled_registers(config, &mut |registers, register| {
+            out.extend(registers.rival_state(register))
+        });
+        out
+    }
+
+    /// Visits the registers of scopes, innermost first, as far as open elements have rivals.
+    fn visit_rivalled_registers(&self, config: ConfigId, visit: &mut dyn FnMut(&Registers, u32)) {
+        let mut seen: HashSet<FrameId> = HashSet::default();
+        let mut queue: Vec<FrameId> = self.store().items(config).iter().map(|i| i.frame).collect();
+        while let Some(frame) = queue.pop() {
+            if !self.store().tracked(frame).intersects(Tracked::RIVALS) || !seen.insert(frame) {
+                continue;
+            }
+            for item in self.store().returns(frame) {
+                if self.program().state(item.state).behind == Behind::Scope {
+                    visit(&self.store().registers, item.count);
+                }
+                queue.push(item.frame);
+            }
+        }
+    }
+
+    /// The configuration that compares nothing, but allows only so many elements to begin and end
+    /// as tokens that need no individual check; see [`Registers::limited`].
+    pub(crate) fn limited(&mut self, config: ConfigId) -> ConfigId {
+        let scope = RewriteScope { tracked: Tracked::SCOPE, stops_at_scope: false };
+        let items = self.store().items(config).to_vec();
+        let (store, program, reach) = self.store_and_program();
+        let mut limit = |registers: &mut Registers, item: Item| {
+            let open = match program.compiled().scopes.role(program.rule(item.state)) {
+                Some(Role::Scope { open }) if program.state(item.state).behind == Behind::Scope => {
+                    open
+                }
+                _ => return Some(item),
+            };
+            let count = if item.count == NONE { NONE } else { registers.limited(item.count, open) };
+            Some(Item { count, ..item })
+        };
+        let rewritten = store.rewrite_frames(
+            program,
+            reach,
+            (scope, items.iter().map(|i| i.frame)),
+            &mut limit,
+        );
+        let limited = self.intern_like(
+            items.into_iter().filter_map(|i| with_rewritten_frame(&rewritten, i)),
+            config,
+        );
+        self.normal(limited)
+    }
+}

@@ -1,0 +1,732 @@
+//! Duplicate-key detection: no two members of one object have the same name.
+//!
+//! A *name* is an occurrence of a rule marked as such: the text of a member's name. The names that
+//! one occurrence of a rule calls must differ. Every JSON object has this constraint, so names must
+//! cost little: they are not stored in frames. Instead, a configuration is a pair of a *plain*
+//! configuration, which has no names, and the id of a list. The list maps the frame of each
+//! occurrence that has called names to a register (see [`super::registers`]) of those names and of
+//! the open one.
+//!
+//! Transitions are therefore computed once, whatever the names were. Before the first name of an
+//! object, and after its end, configurations are plain. The mask of a configuration is that of the
+//! plain one, without the tokens that would end a duplicate name.
+//!
+//! A trie walk begins no names ([`Parser::step`]); text does ([`Parser::advance`]).
+//!
+//! See `docs/internals/DISTINCT_VALUES.md`.
+
+use smallvec::SmallVec;
+
+use super::frame_rewrite::RewrittenFrames;
+use super::limit::ParserLimit;
+use super::parser::Parser;
+use super::store::{ConfigId, DEAD, FrameId, Item, Tracked};
+use crate::capacity::ReserveMore;
+use crate::compile::{EMPTY, Program};
+use crate::fsm::ByteSet;
+use crate::hash::{HashMap, HashSet, Seeded};
+
+/// Names begin and end with this byte.
+const QUOTE: u8 = b'"';
+/// Up to this many frames, a linear search replaces the hash set.
+const LINEAR_SEARCH_FRAMES: usize = 24;
+
+/// Frames of rule occurrences that have called names, with the registers of the names. Sorted.
+type NameList = SmallVec<[(FrameId, u32); 4]>;
+/// A short set of frames.
+type FrameList = SmallVec<[FrameId; 4]>;
+/// The bytes of a token.
+type TokenBytes = SmallVec<[u8; 16]>;
+
+/// A configuration as a plain configuration and a list.
+struct SplitConfig {
+    plain: ConfigId,
+    list: NameList,
+}
+
+/// The name lists of one parser, and the caches of their transitions.
+#[derive(Debug)]
+pub(super) struct NameTracker {
+    /// Interned lists; list 0 is empty.
+    lists: Vec<NameList>,
+    ids: HashMap<NameList, u32>,
+    /// Transitions over bytes of names, which byte classes do not describe.
+    steps: HashMap<(ConfigId, u8), ConfigId>,
+    /// Transitions over special tokens.
+    specials: HashMap<(ConfigId, u32), ConfigId>,
+    /// Transitions over likely tokens; see [`Parser::remember`].
+    tokens: hashbrown::HashMap<(ConfigId, TokenBytes), ConfigId, Seeded>,
+    /// Frames to follow while they are rewritten: the old and the new one.
+    followed_frames: Vec<(FrameId, FrameId)>,
+    /// Frames of duplicate names, which may not end here.
+    pub(super) duplicates: Vec<FrameId>,
+}
+
+/// Look-up key of [`NameTracker::tokens`].
+#[derive(Hash)]
+struct TokenLookup<'b>(ConfigId, &'b [u8]);
+
+impl hashbrown::Equivalent<(ConfigId, TokenBytes)> for TokenLookup<'_> {
+    fn equivalent(&self, (config, bytes): &(ConfigId, TokenBytes)) -> bool {
+        self.0 == *config && self.1 == &bytes[..]
+    }
+}
+
+impl NameTracker {
+    pub(super) fn new() -> NameTracker {
+        NameTracker {
+            lists: vec![NameList::new()],
+            ids: [(NameList::new(), 0)].into_iter().collect(),
+            steps: HashMap::default(),
+            specials: HashMap::default(),
+            tokens: hashbrown::HashMap::default(),
+            followed_frames: Vec::new(),
+            duplicates: Vec::new(),
+        }
+    }
+
+    /// Reserves capacity; see [`crate::capacity`].
+    pub(super) fn reserve_more(&mut self) {
+        self.lists.reserve_more();
+        self.ids.reserve_more();
+        self.steps.reserve_more();
+    }
+
+    /// Approximate memory in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.lists.len() * 2 * (size_of::<NameList>() + 8)
+            + (self.steps.len() + self.specials.len()) * 16
+            + self.tokens.len() * size_of::<(ConfigId, TokenBytes, ConfigId)>()
+    }
+
+    /// The list with this id.
+    fn list(&self, id: u32) -> NameList {
+        self.lists[id as usize].clone()
+    }
+
+    /// Sorts and interns a list.
+    fn intern_list(&mut self, mut list: NameList) -> u32 {
+        list.sort_unstable();
+        if let Some(&cached) = self.ids.get(&list) {
+            return cached;
+        }
+        let id = self.lists.len() as u32;
+        self.lists.push(list.clone());
+        self.ids.insert(list, id);
+        id
+    }
+
+    /// Applies a rewrite to the followed frames. Old frames remain, because some items may keep
+    /// them.
+    pub(super) fn follow_rewrite(&mut self, rewritten: &RewrittenFrames) {
+        for i in 0..self.followed_frames.len() {
+            let (old, current) = self.followed_frames[i];
+            if let Some(&Some(new)) = rewritten.get(&current)
+                && new != current
+            {
+                self.followed_frames.push((old, new));
+            }
+        }
+        let duplicates = self.duplicates.iter().filter_map(|frame| *rewritten.get(frame)?);
+        let duplicates: Vec<FrameId> = duplicates.collect();
+        self.duplicates.extend(duplicates);
+    }
+}
+
+/// Whether a name is open or may begin at a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum NameStatus {
+    /// No name is open or may begin.
+    Outside,
+    /// A name may begin. In a plain configuration, one may also be open.
+    Called,
+    /// A name is open.
+    Text,
+}
+
+impl Parser {
+    /// Whether a configuration has earlier names or an open one.
+    #[inline]
+    pub(crate) fn is_named(&self, config: ConfigId) -> bool {
+        self.store().done(config).names != 0
+    }
+
+    /// As [`Parser::step`], but records the names that begin here.
+    #[inline]
+    pub(crate) fn advance(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, ParserLimit> {
+        if byte == QUOTE && !self.is_named(config) && self.is_name_byte(config, byte) {
+            return Ok(self.step_with_names(config, byte)?.0);
+        }
+        self.step(config, byte)
+    }
+
+    /// As [`Parser::advance_over`], and caches every transition.
+    pub(crate) fn advance_by_byte(
+        &mut self,
+        config: ConfigId,
+        bytes: &[u8],
+    ) -> Result<(ConfigId, usize), ParserLimit> {
+        let mut current = config;
+        for (accepted, &byte) in bytes.iter().enumerate() {
+            current = self.advance(current, byte)?;
+            if current == DEAD {
+                return Ok((DEAD, accepted));
+            }
+        }
+        Ok((current, bytes.len()))
+    }
+
+    /// The configuration after a token, and the number of bytes that were accepted. Equal to
+    /// [`Parser::advance`] byte by byte, but interns nothing inside of names.
+    pub(crate) fn advance_over(
+        &mut self,
+        config: ConfigId,
+        bytes: &[u8],
+    ) -> Result<(ConfigId, usize), ParserLimit> {
+        let (mut current, mut accepted) = (config, 0);
+        while current != DEAD
+            && let Some(&byte) = bytes.get(accepted)
+        {
+            // Cached transitions ignore names; only a quote can begin one.
+            if byte != QUOTE
+                && let Some(next) = self.cached_step(current, byte)
+            {
+                current = next;
+                accepted += usize::from(current != DEAD);
+            } else if accepted == 0
+                && let Some(next) = self.step_within_block(current, bytes)?
+            {
+                return Ok((next, bytes.len()));
+            } else if let Some(&next) = self.cached_name_start(current, byte) {
+                current = next;
+                accepted += 1;
+            } else if self.is_name_byte(current, byte) {
+                if let Some(&next) = self.names.tokens.get(&TokenLookup(config, bytes)) {
+                    return Ok((next, bytes.len()));
+                }
+                let mut split = self.split(current);
+                while let Some(&byte) = bytes.get(accepted)
+                    && split.plain != DEAD
+                    && (byte == QUOTE || self.has_open_name(&split.list))
+                {
+                    match self.read_first_name(&mut split, &bytes[accepted..])? {
+                        0 => {
+                            self.step_split(&mut split, byte)?;
+                            accepted += usize::from(split.plain != DEAD);
+                        }
+                        read => accepted += read,
+                    }
+                }
+                current = self.join(split);
+            } else {
+                current = self.step(current, byte)?;
+                accepted += usize::from(current != DEAD);
+            }
+        }
+        Ok((current, accepted))
+    }
+
+    /// As [`Parser::advance_over`] followed by [`Parser::token_ended`]. Caches the result if it has
+    /// names.
+    pub(crate) fn remember(
+        &mut self,
+        config: ConfigId,
+        bytes: &[u8],
+    ) -> Result<ConfigId, ParserLimit> {
+        let (next, _) = self.advance_over(config, bytes)?;
+        if next != DEAD && self.is_named(next) {
+            self.names.tokens.insert((config, bytes.into()), next);
+        }
+        self.token_ended(next)
+    }
+
+    /// The cached configuration after the quote that begins a first name.
+    #[inline]
+    fn cached_name_start(&self, config: ConfigId, byte: u8) -> Option<&ConfigId> {
+        if byte != QUOTE || !self.program().has_names() || self.is_named(config) {
+            return None;
+        }
+        self.names.steps.get(&(config, byte)).filter(|&&next| next != DEAD)
+    }
+
+    /// Whether a byte begins a name or belongs to one.
+    fn is_name_byte(&self, config: ConfigId, byte: u8) -> bool {
+        match self.store().done(config).names {
+            0 => byte == QUOTE && self.program().has_names() && self.calls_names(config),
+            names => byte == QUOTE || self.has_open_name(&self.names.lists[names as usize]),
+        }
+    }
+
+    /// The configuration after a byte, with names recorded; and whether all bytes of the class lead
+    /// there.
+    pub(super) fn step_with_names(
+        &mut self,
+        config: ConfigId,
+        byte: u8,
+    ) -> Result<(ConfigId, bool), ParserLimit> {
+        if let Some(&cached) = self.names.steps.get(&(config, byte)) {
+            return Ok((cached, false));
+        }
+        let mut split = self.split(config);
+        let distinguishes_bytes = self.step_split(&mut split, byte)?;
+        let next = self.join(split);
+        if distinguishes_bytes {
+            self.names.steps.insert((config, byte), next);
+        }
+        Ok((next, !distinguishes_bytes))
+    }
+
+    /// Splits a configuration.
+    fn split(&self, config: ConfigId) -> SplitConfig {
+        let store = self.store();
+        SplitConfig { plain: store.plain(config), list: self.names.list(store.done(config).names) }
+    }
+
+    /// Interns a split configuration.
+    fn join(&mut self, SplitConfig { plain, list }: SplitConfig) -> ConfigId {
+        if plain == DEAD {
+            return DEAD;
+        }
+        let names = self.names.intern_list(list);
+        self.store_and_program().0.with_name_list(plain, names)
+    }
+
+    /// Reads the bytes of the first name of a rule, as long as they only extend the name. Returns
+    /// their number.
+    fn read_first_name(
+        &mut self,
+        split: &mut SplitConfig,
+        bytes: &[u8],
+    ) -> Result<usize, ParserLimit> {
+        let [(frame, register)] = split.list[..] else { return Ok(0) };
+        let rewritable = Tracked::BUDGET.union(Tracked::SCOPE);
+        let store = self.store();
+        if !store.registers.is_first_element(register)
+            || store.tracked(frame).intersects(rewritable)
+            || self.compares(split.plain)
+        {
+            return Ok(0);
+        }
+        let mut read = 0;
+        for &byte in bytes.iter().take_while(|&&byte| byte != QUOTE) {
+            let next = self.step(split.plain, byte)?;
+            if next == DEAD
+                || !self.has_same_frames(split.plain, next)
+                || self.may_end_naming(split.plain, frame, byte)
+            {
+                break;
+            }
+            split.plain = next;
+            read += 1;
+        }
+        if read > 0 {
+            split.list[0].1 =
+                self.store_and_program().0.registers.read_bytes(register, &bytes[..read]);
+        }
+        Ok(read)
+    }
+
+    /// Whether a byte leads to a state after which the rule with this frame calls no more names.
+    fn may_end_naming(&self, plain: ConfigId, frame: FrameId, byte: u8) -> bool {
+        let program = self.program();
+        self.store().items(plain).iter().filter(|item| item.frame == frame).any(|item| {
+            let mut edges =
+                program.byte_edges(item.state).iter().filter(|e| e.lo <= byte && byte <= e.hi);
+            edges.any(|e| program.ends_names(item.state, e.to))
+        })
+    }
+
+    /// Reads a byte. Returns false if all bytes of its class lead to the same configuration.
+    fn step_split(&mut self, split: &mut SplitConfig, byte: u8) -> Result<bool, ParserLimit> {
+        let SplitConfig { plain, ref mut list } = *split;
+        let duplicates = self.update_names(list, plain, byte)?;
+        let distinguishes_bytes = byte == QUOTE || self.has_open_name(list) || self.compares(plain);
+        self.drop_ended_rules(list, plain, |program, state| {
+            program.expand(state);
+            let mut edges =
+                program.byte_edges(state).iter().filter(|e| e.lo <= byte && byte <= e.hi);
+            edges.any(|e| program.ends_names(state, e.to))
+        });
+        let rewrites = !duplicates.is_empty();
+        self.names.duplicates = duplicates;
+        let stepped =
+            self.step_tracking_frames(list, rewrites, |parser, uncached| match uncached {
+                true => {
+                    let next = parser.compute_byte(plain, byte)?;
+                    Ok(if parser.compares(plain) && !parser.has_continuation(next)? {
+                        DEAD
+                    } else {
+                        next
+                    })
+                }
+                false => parser.step(plain, byte),
+            });
+        self.names.duplicates.clear();
+        split.plain = stepped?;
+        self.retain_open(&mut split.list, (plain, split.plain));
+        Ok(distinguishes_bytes)
+    }
+
+    /// The configuration after a special token, for a configuration with names.
+    pub(super) fn step_special_with_names(
+        &mut self,
+        config: ConfigId,
+        special: u32,
+    ) -> Result<ConfigId, ParserLimit> {
+        if let Some(&cached) = self.names.specials.get(&(config, special)) {
+            return Ok(cached);
+        }
+        let plain = self.store().plain(config);
+        let mut list = self.names.list(self.store().done(config).names);
+        self.drop_ended_rules(&mut list, plain, |program, state| {
+            program.expand(state);
+            let mut edges =
+                program.special_edges(state).iter().filter(|(read, _)| *read == special);
+            edges.any(|&(_, to)| program.ends_names(state, to))
+        });
+        let next =
+            self.step_tracking_frames(&mut list, false, |parser, uncached| match uncached {
+                true => parser.compute_special(plain, special),
+                false => parser.step_special(plain, special),
+            })?;
+        let next = self.join_after_step(list, (plain, next));
+        self.names.specials.insert((config, special), next);
+        Ok(next)
+    }
+
+    /// The configuration after the end of a token, for a configuration with names.
+    pub(super) fn token_ended_with_names(
+        &mut self,
+        config: ConfigId,
+    ) -> Result<ConfigId, ParserLimit> {
+        let plain = self.store().plain(config);
+        let mut list = self.names.list(self.store().done(config).names);
+        let next =
+            self.step_tracking_frames(&mut list, false, |parser, uncached| match uncached {
+                true => parser.compute_token_end(plain),
+                false => parser.token_ended(plain),
+            })?;
+        Ok(self.join_after_step(list, (plain, next)))
+    }
+
+    /// The union of two configurations. Where both have names of a rule occurrence, those of the
+    /// first one are used.
+    pub(super) fn union_with_names(&mut self, a: ConfigId, b: ConfigId) -> ConfigId {
+        let store = self.store();
+        let (mut list, others) = [a, b].map(|c| self.names.list(store.done(c).names)).into();
+        let (a, b) = (store.plain(a), store.plain(b));
+        list.extend(
+            others
+                .into_iter()
+                .filter(|(frame, _)| list.iter().all(|(listed, _)| listed != frame))
+                .collect::<NameList>(),
+        );
+        let both = self.union(a, b);
+        let names = self.names.intern_list(list);
+        self.store_and_program().0.with_name_list(both, names)
+    }
+
+    /// Steps from a plain configuration, and updates the frames in the list. `step` is told to
+    /// bypass the transition cache where frames in the list are rewritten, or if `uncached`.
+    fn step_tracking_frames(
+        &mut self,
+        list: &mut NameList,
+        uncached: bool,
+        step: impl FnOnce(&mut Parser, bool) -> Result<ConfigId, ParserLimit>,
+    ) -> Result<ConfigId, ParserLimit> {
+        let rewritable = Tracked::BUDGET.union(Tracked::SCOPE);
+        if !list.iter().any(|&(frame, _)| self.store().tracked(frame).intersects(rewritable)) {
+            return step(self, uncached);
+        }
+        self.names.followed_frames = list.iter().map(|&(frame, _)| (frame, frame)).collect();
+        let next = step(self, true);
+        let old_list = std::mem::take(list);
+        let register = |old: FrameId| {
+            old_list.iter().find(|(frame, _)| *frame == old).map(|&(_, register)| register)
+        };
+        list.extend(
+            self.names
+                .followed_frames
+                .drain(..)
+                .filter_map(|(old, current)| Some((current, register(old)?))),
+        );
+        list.sort_unstable();
+        list.dedup_by_key(|(frame, _)| *frame);
+        next
+    }
+
+    /// Extends open names by a byte, and begins and ends names at a quote. Returns the frames of
+    /// duplicate names, which may not end.
+    fn update_names(
+        &mut self,
+        list: &mut NameList,
+        plain: ConfigId,
+        byte: u8,
+    ) -> Result<Vec<FrameId>, ParserLimit> {
+        if byte == QUOTE {
+            for frame in self.naming_frames(plain) {
+                let register = list
+                    .iter()
+                    .find(|(listed, _)| *listed == frame)
+                    .map_or(EMPTY, |&(_, register)| register);
+                if !self.store().registers.status(register).element_open {
+                    let begun = self
+                        .store_and_program()
+                        .0
+                        .registers
+                        .begin_element(register)
+                        .unwrap_or(register);
+                    list.retain(|(listed, _)| *listed != frame);
+                    list.push((frame, begun));
+                }
+            }
+        }
+        let registers = &mut self.store_and_program().0.registers;
+        list.iter_mut().for_each(|(_, register)| {
+            *register = registers.read_symbol(*register, u32::from(byte))
+        });
+        let mut duplicates = Vec::new();
+        if byte != QUOTE {
+            return Ok(duplicates);
+        }
+        let ended_names = self.ending_names(plain);
+        for (frame, register) in list.iter_mut() {
+            let mut ended = ended_names
+                .iter()
+                .filter(|(_, owner)| owner == frame)
+                .map(|&(name, _)| name)
+                .peekable();
+            if ended.peek().is_none() {
+                continue;
+            }
+            let registers = &mut self.store_and_program().0.registers;
+            match registers.end_element(*register) {
+                Some(new) => *register = new,
+                None if std::mem::take(&mut registers.too_deep) => return Err(ParserLimit::Values),
+                None => {
+                    duplicates.extend(ended);
+                    *register = registers.discard_element(*register);
+                }
+            }
+        }
+        Ok(duplicates)
+    }
+
+    /// Drops the names of rules that call no more of them; `ends` tells whether the input leads a
+    /// state there.
+    fn drop_ended_rules(
+        &mut self,
+        list: &mut NameList,
+        plain: ConfigId,
+        ends: impl Fn(&mut Program, u32) -> bool,
+    ) {
+        if list.is_empty() {
+            return;
+        }
+        for item in SmallVec::<[Item; 8]>::from(self.store().items(plain)) {
+            if list.iter().any(|(frame, _)| *frame == item.frame)
+                && ends(self.program_mut(), item.state)
+            {
+                list.retain(|(frame, _)| *frame != item.frame);
+            }
+        }
+    }
+
+    /// The configuration after a step; see [`Parser::retain_open`].
+    fn join_after_step(
+        &mut self,
+        mut list: NameList,
+        (before, plain): (ConfigId, ConfigId),
+    ) -> ConfigId {
+        self.retain_open(&mut list, (before, plain));
+        self.join(SplitConfig { plain, list })
+    }
+
+    /// Cleans up a list after a step: discards open names that were abandoned, and the names of
+    /// rules that are no longer open.
+    fn retain_open(&mut self, list: &mut NameList, (before, plain): (ConfigId, ConfigId)) {
+        if plain == DEAD || self.has_same_frames(before, plain) {
+            return;
+        }
+        if self.has_open_name(list) {
+            let naming = self.naming_frames(plain);
+            let registers = &mut self.store_and_program().0.registers;
+            for (frame, register) in list.iter_mut() {
+                if registers.status(*register).element_open && !naming.contains(frame) {
+                    *register = registers.discard_element(*register);
+                }
+            }
+        }
+        list.retain(|(_, register)| *register != EMPTY);
+        self.retain_open_frames(list, plain);
+    }
+
+    /// Whether text that a rule with this frame reads cannot affect names.
+    pub(super) fn leaves_names_alone(&self, config: ConfigId, frame: FrameId) -> bool {
+        let list = &self.names.lists[self.store().done(config).names as usize];
+        !self.has_open_name(list) && list.iter().all(|(owner, _)| *owner != frame)
+    }
+
+    /// A plain configuration with the names of another configuration.
+    pub(super) fn with_names_of(&mut self, config: ConfigId, plain: ConfigId) -> ConfigId {
+        let names = self.store().done(config).names;
+        self.store_and_program().0.with_name_list(plain, names)
+    }
+
+    /// Whether a name is open.
+    fn has_open_name(&self, list: &[(FrameId, u32)]) -> bool {
+        list.iter().any(|&(_, register)| self.store().registers.status(register).element_open)
+    }
+
+    /// Whether two configurations have items with the same set of frames.
+    fn has_same_frames(&self, a: ConfigId, b: ConfigId) -> bool {
+        let (a, b) = (self.store().items(a), self.store().items(b));
+        let within = |a: &[Item], b: &[Item]| {
+            a.iter().all(|item| b.iter().any(|other| other.frame == item.frame))
+        };
+        within(a, b) && within(b, a)
+    }
+
+    /// Removes the frames of rules that are no longer open. Cost: the open frames, up to the last
+    /// one in the list.
+    fn retain_open_frames(&self, list: &mut NameList, config: ConfigId) {
+        let mut missing: FrameList = list.iter().map(|&(frame, _)| frame).collect();
+        let (mut queue, mut hashed): (Vec<FrameId>, HashSet<FrameId>) = Default::default();
+        let mut items = self.store().items(config);
+        let mut next_frame = 0;
+        while !missing.is_empty() {
+            for &Item { frame, .. } in items {
+                // Few frames are searched linearly, many hashed.
+                let is_queued = if queue.len() < LINEAR_SEARCH_FRAMES {
+                    queue.contains(&frame)
+                } else {
+                    hashed.contains(&frame)
+                };
+                if is_queued {
+                    continue;
+                }
+                queue.push(frame);
+                match queue.len() {
+                    LINEAR_SEARCH_FRAMES => hashed.extend(&queue),
+                    more if more > LINEAR_SEARCH_FRAMES => _ = hashed.insert(frame),
+                    _ => {}
+                }
+                missing.retain(|other| *other != frame);
+            }
+            let Some(&frame) = queue.get(next_frame) else { break };
+            items = self.store().returns(frame);
+            next_frame += 1;
+        }
+        list.retain(|(frame, _)| !missing.contains(frame));
+    }
+
+    /// Whether a name is open or may begin.
+    pub(crate) fn calls_names(&self, config: ConfigId) -> bool {
+        let (program, store) = (self.program(), self.store());
+        store.items(config).iter().any(|i| {
+            program.state(i.state).name || store.tracked(i.frame).intersects(Tracked::NAME)
+        })
+    }
+
+    /// The frames of the rules in which a name is open or may begin.
+    fn naming_frames(&self, config: ConfigId) -> FrameList {
+        let mut out = FrameList::new();
+        let mut queue: SmallVec<[Item; 8]> = self.store().items(config).into();
+        while let Some(item) = queue.pop() {
+            if self.program().state(item.state).name {
+                self.owner_frames(item.frame, &mut out);
+            } else if self.store().tracked(item.frame).intersects(Tracked::NAME) {
+                queue.extend_from_slice(self.store().returns(item.frame));
+            }
+        }
+        out
+    }
+
+    /// The names that end with a quote read here: their frames, and those of the rules that called
+    /// them.
+    fn ending_names(&mut self, config: ConfigId) -> SmallVec<[(FrameId, FrameId); 4]> {
+        let mut ends: SmallVec<[Item; 8]> = SmallVec::new();
+        for item in SmallVec::<[Item; 8]>::from(self.store().items(config)) {
+            let program = self.program_mut();
+            program.expand(item.state);
+            let edges =
+                program.byte_edges(item.state).iter().filter(|e| e.lo <= QUOTE && QUOTE <= e.hi);
+            ends.extend(edges.map(|e| Item { state: e.to, ..item }));
+        }
+        let mut out = SmallVec::new();
+        while let Some(item) = ends.pop() {
+            if !self.program().state(item.state).is_final {
+                continue;
+            }
+            if self.program().state(item.state).name {
+                let mut owners = FrameList::new();
+                self.owner_frames(item.frame, &mut owners);
+                out.extend(owners.into_iter().map(|owner| (item.frame, owner)));
+            } else if self.store().tracked(item.frame).intersects(Tracked::NAME) {
+                ends.extend_from_slice(self.store().returns(item.frame));
+            }
+        }
+        out
+    }
+
+    /// The frames of the rules that called the rule with this frame. Auxiliary rules count as parts
+    /// of the rules that they were split from.
+    fn owner_frames(&self, frame: FrameId, out: &mut FrameList) {
+        let (mut seen, mut queue) = (FrameList::new(), FrameList::new());
+        queue.push(frame);
+        while let Some(frame) = queue.pop() {
+            if seen.contains(&frame) {
+                continue;
+            }
+            seen.push(frame);
+            for item in self.store().returns(frame) {
+                if self.program().is_auxiliary(item.state) {
+                    queue.push(item.frame);
+                } else if !out.contains(&item.frame) {
+                    out.push(item.frame);
+                }
+            }
+        }
+    }
+
+    /// Whether a name is open or may begin.
+    pub(crate) fn naming(&self, config: ConfigId) -> NameStatus {
+        let list = &self.names.lists[self.store().done(config).names as usize];
+        match self.calls_names(config) {
+            true if self.has_open_name(list) => NameStatus::Text,
+            true => NameStatus::Called,
+            false => NameStatus::Outside,
+        }
+    }
+
+    /// Whether a quote read here ends a name.
+    pub(crate) fn ends_name(&mut self, config: ConfigId) -> bool {
+        !self.ending_names(config).is_empty()
+    }
+
+    /// A superset of the bytes that keep a name equal to the beginning of an earlier one. Names
+    /// that have not begun count only if `begin`.
+    pub(crate) fn towards_names(&mut self, config: ConfigId, begin: bool) -> ByteSet {
+        let names = self.store().done(config).names as usize;
+        let list = &self.names.lists[names];
+        let begin = begin
+            && list
+                .iter()
+                .any(|&(_, register)| !self.store().registers.status(register).element_open);
+        let naming = if begin { self.naming_frames(config) } else { FrameList::new() };
+        let mut out = ByteSet::EMPTY;
+        for i in 0..self.names.lists[names].len() {
+            let (frame, register) = self.names.lists[names][i];
+            let registers = &mut self.store_and_program().0.registers;
+            let register = match registers.status(register).element_open {
+                true => register,
+                false if naming.contains(&frame) => {
+                    registers.begin_element(register).unwrap_or(register)
+                }
+                false => continue,
+            };
+            out = out.union(&registers.towards_rivals(register, true));
+        }
+        out
+    }
+}

@@ -1,0 +1,206 @@
+//! Rewriting of frames: maps the items of all frames that a configuration can reach.
+//!
+//! Budgets and registers are stored in the items of frames. When one changes, the frames that hold
+//! it are interned anew, and so is every frame that refers to them. Rewriting is memoised for each
+//! call: cost is in proportion to the items of the frames reached. Frames that track nothing of the
+//! requested kind are left alone; [`Tracked`] flags find them without a search.
+
+use super::registers::Registers;
+use super::store::{FrameId, Item, Store, Tracked};
+use crate::compile::{Behind, Program};
+use crate::hash::{HashMap, HashSet};
+
+/// Result of a rewrite by old frame; `None` if no item of the frame is left. Frames not listed are
+/// unchanged.
+pub(super) type RewrittenFrames = HashMap<FrameId, Option<FrameId>>;
+
+/// Maps an item; `None` drops it.
+pub(super) type ItemMap<'c> = &'c mut dyn FnMut(&mut Registers, Item) -> Option<Item>;
+
+/// The frames to rewrite: those that track any of these constraints. With `stops_at_scope`, frames
+/// outside the innermost scope are left alone.
+#[derive(Clone, Copy)]
+pub(super) struct RewriteScope {
+    /// Any of these flags puts a frame in scope.
+    pub(super) tracked: Tracked,
+    /// Frames outside the innermost `uniqueItems` scope are out of scope.
+    pub(super) stops_at_scope: bool,
+}
+
+impl RewriteScope {
+    /// All frames with budgets.
+    pub(super) const BUDGETED: RewriteScope =
+        RewriteScope { tracked: Tracked::BUDGET, stops_at_scope: false };
+
+    /// Whether the frame of this item is out of scope.
+    pub(super) fn is_boundary(self, program: &Program, item: &Item) -> bool {
+        self.stops_at_scope && program.state(item.state).behind == Behind::Scope
+    }
+}
+
+impl Store {
+    /// Maps the items of all frames in scope that are reachable from `roots`. An item is dropped if
+    /// `map` gives `None`, or if its frame has no items left.
+    pub(super) fn rewrite_frames(
+        &mut self,
+        program: &Program,
+        reach: Option<u32>,
+        (scope, roots): (RewriteScope, impl Iterator<Item = FrameId>),
+        map: ItemMap<'_>,
+    ) -> RewrittenFrames {
+        let mut affected: HashSet<FrameId> = HashSet::default();
+        let mut queue: Vec<FrameId> = roots.collect();
+        while let Some(frame) = queue.pop() {
+            if self.tracked(frame).intersects(scope.tracked) && affected.insert(frame) {
+                let outer = self.returns(frame).iter().filter(|i| !scope.is_boundary(program, i));
+                queue.extend(outer.map(|i| i.frame));
+                let (base, len) = self.group_of(frame);
+                queue.extend(base..base + len);
+            }
+        }
+        // Ids ascend in the order of interning: a frame refers to smaller ids, or to its own group.
+        let mut order: Vec<FrameId> = affected.into_iter().collect();
+        order.sort_unstable();
+        let mut rewritten = RewrittenFrames::default();
+        for frame in order {
+            if rewritten.contains_key(&frame) {
+                continue;
+            }
+            let (base, len) = self.group_of(frame);
+            if len > 0 {
+                self.rewrite_group(program, (base, len), (scope, map), &mut rewritten);
+                if let Some(reach) = reach
+                    && let Some(&Some(new)) =
+                        (base..base + len).filter_map(|m| rewritten.get(&m)).find(|m| m.is_some())
+                {
+                    self.canonicalise_group(program, new, reach);
+                }
+                continue;
+            }
+            let mut items = self.returns(frame).to_vec();
+            items.retain_mut(|item| {
+                match map_item(program, (scope, &rewritten), (&mut self.registers, map), *item) {
+                    Some(new) => {
+                        *item = new;
+                        true
+                    }
+                    None => false,
+                }
+            });
+            items.sort_unstable();
+            items.dedup();
+            let new = (!items.is_empty()).then(|| self.intern_frame(program, &items, reach));
+            rewritten.insert(frame, new);
+        }
+        rewritten
+    }
+
+    /// Interns the canonical form of a left-recursive group and links it; see [`super::canonical`].
+    pub(super) fn canonicalise_group(&mut self, program: &Program, base: FrameId, reach: u32) {
+        let (base, len) = self.group_of(base);
+        let scope =
+            RewriteScope { tracked: Tracked::BUDGET.union(Tracked::SCOPE), stops_at_scope: false };
+        if !self.tracked(base).intersects(scope.tracked) {
+            return;
+        }
+        let mut canonicalise = |_: &mut Registers, item: Item| {
+            let count = match program.meter(item.state) {
+                Some(meter) => meter.normal(item.count, reach),
+                None if program.state(item.state).behind == Behind::Scope => {
+                    Registers::canonical(item.count)
+                }
+                None => item.count,
+            };
+            Some(Item { count, ..item })
+        };
+        let rewritten =
+            self.rewrite_frames(program, None, (scope, std::iter::once(base)), &mut canonicalise);
+        for member in base..base + len {
+            if let Some(&Some(canonical)) = rewritten.get(&member) {
+                self.set_frame_canonical(member, canonical);
+            }
+        }
+    }
+
+    /// Rewrites the frames of a left-recursive group together.
+    fn rewrite_group(
+        &mut self,
+        program: &Program,
+        (base, len): (FrameId, u32),
+        (scope, map): (RewriteScope, ItemMap<'_>),
+        rewritten: &mut RewrittenFrames,
+    ) {
+        let group = base..base + len;
+        let inside = |i: &Item| group.contains(&i.frame) && !scope.is_boundary(program, i);
+        // The mapped items of each member; references inside the group still name the old members.
+        let mut mapped_items: Vec<Vec<Item>> = Vec::new();
+        for member in group.clone() {
+            let mut items = self.returns(member).to_vec();
+            items.retain_mut(|item| {
+                let new = match inside(item) {
+                    true => map(&mut self.registers, *item),
+                    false => {
+                        map_item(program, (scope, rewritten), (&mut self.registers, map), *item)
+                    }
+                };
+                new.is_some_and(|new| {
+                    *item = new;
+                    true
+                })
+            });
+            mapped_items.push(items);
+        }
+        // A member survives if it returns out of the group, perhaps through other members.
+        let mut survives = vec![false; len as usize];
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for (member, items) in mapped_items.iter().enumerate() {
+                let returns_outside =
+                    items.iter().any(|i| !inside(i) || survives[(i.frame - base) as usize]);
+                changed |= returns_outside && !survives[member];
+                survives[member] |= returns_outside;
+            }
+        }
+        let members: Vec<Vec<Item>> = mapped_items
+            .iter()
+            .map(|items| {
+                let surviving = items.iter().filter_map(|i| match inside(i) {
+                    false => Some(*i),
+                    true => {
+                        let index = (i.frame - base) as usize;
+                        survives[index].then(|| Item { frame: Store::group_member(index), ..*i })
+                    }
+                });
+                let mut surviving: Vec<Item> = surviving.collect();
+                surviving.sort_unstable();
+                surviving.dedup();
+                surviving
+            })
+            .collect();
+        let new = self.intern_group(program, &members);
+        for member in group.clone() {
+            let index = member - base;
+            rewritten.insert(member, survives[index as usize].then_some(new + index));
+        }
+    }
+}
+
+/// Maps an item and its frame.
+fn map_item(
+    program: &Program,
+    (scope, rewritten): (RewriteScope, &RewrittenFrames),
+    (registers, map): (&mut Registers, ItemMap<'_>),
+    item: Item,
+) -> Option<Item> {
+    let new = map(registers, item)?;
+    if scope.is_boundary(program, &item) { Some(new) } else { with_rewritten_frame(rewritten, new) }
+}
+
+/// The item with its rewritten frame; `None` if that frame has no items left.
+pub(super) fn with_rewritten_frame(rewritten: &RewrittenFrames, item: Item) -> Option<Item> {
+    match rewritten.get(&item.frame) {
+        None => Some(item),
+        Some(frame) => frame.map(|frame| Item { frame, ..item }),
+    }
+}

@@ -1,0 +1,254 @@
+//! Self-loops and convergence of configurations.
+//!
+//! A trie walk can accept a whole subtree if all its bytes lead a configuration back to itself.
+//! Mask entries of a state can be derived from those of a similar state if most bytes lead both to
+//! the same configuration. All answers are memoised.
+
+use super::limit::ParserLimit;
+use super::parser::Parser;
+use super::store::{Completed, ConfigId, DEAD, GATED, Item};
+use crate::compile::NO_BLOCK;
+use crate::fsm::{BLACK_CODE_POINTS, CODE_POINTS, bytes_of, shape_bytes, utf8};
+
+/// Fewest bytes that count as a majority; text in most languages uses few other bytes.
+const MIN_MAJORITY: u32 = 48;
+/// Most items that are tried as the similar item.
+const MAX_CANDIDATES: usize = 8;
+/// Most configurations inside of code points that are visited.
+const MAX_INSIDE_CONFIGS: usize = 32;
+/// Most bytes that a configuration inside of a code point may read.
+const MAX_BYTES: usize = 64;
+/// Most pairs of configurations inside of code points that are compared.
+const MAX_PAIRS: usize = 128;
+
+/// Smallest subtree, in trie nodes, for which self-loops are tested.
+pub(crate) const MIN_SKIP_NODES: u32 = 4;
+
+/// Whether a step may close a loop: the configuration is unchanged, or the byte may end a code
+/// point that began at the same configuration.
+#[inline]
+pub(crate) fn may_be_self_loop(before: ConfigId, config: ConfigId, byte: u8) -> bool {
+    before == config || matches!(byte, 0x80..0xC0)
+}
+
+impl Parser {
+    /// A similar item for an isolated item (or for several with the same end): most bytes lead both
+    /// to the same configuration. An example is a name that is not declared, which is like free
+    /// text except for a few continuations. The result has no similar item itself.
+    pub(crate) fn loops_like(&mut self, isolated: ConfigId) -> Result<Option<Item>, ParserLimit> {
+        let [ref others @ .., item] = *self.store().items(isolated) else { return Ok(None) };
+        let single = others.is_empty();
+        let Some(next) = self.majority_target(isolated)? else { return Ok(None) };
+        if self.store().done(next).gated {
+            return Ok(None);
+        }
+        // A dispatch called from here continues after its triggers; in isolation it does not.
+        let is_comparable = |i: &&Item| {
+            i.frame == item.frame
+                && self.program().state(i.state).block == NO_BLOCK
+                && (item.frame == GATED || !self.program().is_dispatch(i.state))
+        };
+        let candidates: Vec<Item> = self
+            .store()
+            .items(next)
+            .iter()
+            .filter(is_comparable)
+            .take(MAX_CANDIDATES)
+            .copied()
+            .collect();
+        for candidate in candidates {
+            // The item loops itself, so it is derived from no other.
+            if single && candidate == item {
+                return Ok(None);
+            }
+            let other = self.isolated(candidate);
+            if self.majority_target(other)? == Some(next) {
+                return Ok(Some(candidate));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The configuration that at least [`MIN_MAJORITY`] bytes lead to.
+    fn majority_target(&mut self, config: ConfigId) -> Result<Option<ConfigId>, ParserLimit> {
+        let mut counts: Vec<(ConfigId, u32)> = Vec::new();
+        for byte in self.allowed(config).iter() {
+            let next = self.step(config, byte)?;
+            match counts.iter_mut().find(|(c, _)| *c == next) {
+                Some((_, n)) => *n += 1,
+                None => counts.push((next, 1)),
+            }
+        }
+        Ok(counts
+            .into_iter()
+            .filter(|&(_, n)| n >= MIN_MAJORITY)
+            .max_by_key(|&(_, n)| n)
+            .map(|(c, _)| c))
+    }
+
+    /// Whether all bytes of these kinds (see [`crate::fsm::kind`] and [`CODE_POINTS`]) lead a
+    /// configuration back to itself. Memoised by kind.
+    pub(crate) fn loops(&mut self, config: ConfigId, kinds: u64) -> Result<bool, ParserLimit> {
+        let (mut looping, leaving) =
+            self.queries.self_loops.get(config as usize).copied().unwrap_or_default();
+        if kinds & leaving != 0 {
+            return Ok(false);
+        }
+        let mut pending = kinds & !looping;
+        if pending == 0 {
+            return Ok(true);
+        }
+        if self.queries.self_loops.len() <= config as usize {
+            self.queries.self_loops.resize(config as usize + 1, (0, 0));
+        }
+        while pending != 0 {
+            let kind_bit = pending & pending.wrapping_neg();
+            let loops = match kind_bit {
+                CODE_POINTS => self.loops_on_code_points(config, &utf8::ANY)?,
+                BLACK_CODE_POINTS => self.loops_on_code_points(config, &utf8::BLACK)?,
+                _ => self.loops_on_kind(config, kind_bit)?,
+            };
+            if !loops {
+                self.queries.self_loops[config as usize] = (looping, leaving | kind_bit);
+                return Ok(false);
+            }
+            looping |= kind_bit;
+            pending &= !kind_bit;
+        }
+        self.queries.self_loops[config as usize] = (looping, leaving);
+        Ok(true)
+    }
+
+    /// Whether all bytes of one kind in ASCII lead a configuration back to itself.
+    fn loops_on_kind(&mut self, config: ConfigId, kind_bit: u64) -> Result<bool, ParserLimit> {
+        // Constraints distinguish bytes that share a class.
+        let by_byte = self.compares(config);
+        let mut last = None;
+        for &byte in bytes_of(kind_bit) {
+            if last.replace(self.class(byte)) == Some(self.class(byte)) && !by_byte {
+                continue;
+            }
+            if self.step(config, byte)? != config {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether each code point that `code_points` accepts leads a configuration back to itself.
+    /// Code points in ASCII are not tested.
+    fn loops_on_code_points(
+        &mut self,
+        config: ConfigId,
+        code_points: &utf8::Steps,
+    ) -> Result<bool, ParserLimit> {
+        // Constraints distinguish bytes that share a class.
+        let by_byte = self.compares(config);
+        let mut inside = vec![(utf8::WHOLE, config)];
+        let mut at = 0;
+        while let Some(&(state, from_inside)) = inside.get(at) {
+            at += 1;
+            let mut last = None;
+            for byte in 0x80..=0xFFu8 {
+                let Some(state) = code_points.next(state, byte) else { continue };
+                if last.replace((self.class(byte), state)) == Some((self.class(byte), state))
+                    && !by_byte
+                {
+                    continue;
+                }
+                let next = self.step(from_inside, byte)?;
+                if next == DEAD
+                    || state == utf8::WHOLE && next != config
+                    || inside.len() > MAX_INSIDE_CONFIGS
+                {
+                    return Ok(false);
+                }
+                if state != utf8::WHOLE && !inside.contains(&(state, next)) {
+                    inside.push((state, next));
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether all bytes of a shape (see [`crate::fsm::shape`]) lead a configuration to the same
+    /// target. Memoised by shape.
+    pub(crate) fn is_uniform(&mut self, config: ConfigId, shape: u8) -> Result<bool, ParserLimit> {
+        let (lo, hi) = shape_bytes(shape);
+        if lo == hi {
+            return Ok(true);
+        }
+        let (examined, uniform_shapes) =
+            self.queries.uniform_shapes.get(config as usize).copied().unwrap_or_default();
+        let bit = 1 << shape;
+        if examined & bit != 0 {
+            return Ok(uniform_shapes & bit != 0);
+        }
+        // Constraints distinguish bytes that share a class.
+        let mut uniform = !self.compares(config) && !self.is_named(config);
+        if uniform {
+            let (first, mut class) = (self.step(config, lo)?, self.class(lo));
+            for byte in lo + 1..=hi {
+                if std::mem::replace(&mut class, self.class(byte)) != self.class(byte)
+                    && self.step(config, byte)? != first
+                {
+                    uniform = false;
+                    break;
+                }
+            }
+        }
+        if self.queries.uniform_shapes.len() <= config as usize {
+            self.queries.uniform_shapes.resize(config as usize + 1, (0, 0));
+        }
+        self.queries.uniform_shapes[config as usize] =
+            (examined | bit, if uniform { uniform_shapes | bit } else { uniform_shapes });
+        Ok(uniform)
+    }
+
+    /// Whether two configurations inside of a code point converge: every rest of the code point
+    /// leads both to the same configuration. Memoised; large searches answer no.
+    pub(crate) fn goes_on_alike(&mut self, a: ConfigId, b: ConfigId) -> Result<bool, ParserLimit> {
+        if let Some(&cached) = self.queries.convergence.get(&(a, b)) {
+            return Ok(cached);
+        }
+        let mut pairs = vec![(a, b)];
+        let mut converges = true;
+        let mut at = 0;
+        while let Some(&(a, b)) = pairs.get(at).filter(|_| converges) {
+            at += 1;
+            converges = pairs.len() <= MAX_PAIRS && self.expand_pair(a, b, &mut pairs)?;
+        }
+        self.queries.convergence.insert((a, b), converges);
+        Ok(converges)
+    }
+
+    /// Adds the pairs of targets that differ. False if the two cannot be compared, or read
+    /// different bytes, or too many.
+    fn expand_pair(
+        &mut self,
+        a: ConfigId,
+        b: ConfigId,
+        pairs: &mut Vec<(ConfigId, ConfigId)>,
+    ) -> Result<bool, ParserLimit> {
+        let (left, right) = (self.store().done(a), self.store().done(b));
+        let bytes = self.allowed(a);
+        let plain = |done: Completed| !done.gated && !done.root && !done.bottom;
+        if !plain(left) || !plain(right) || bytes.len() > MAX_BYTES || bytes != self.allowed(b) {
+            return Ok(false);
+        }
+        if self.specials(a).next().is_some() || self.specials(b).next().is_some() {
+            return Ok(false);
+        }
+        let mut class = None;
+        for byte in bytes.iter() {
+            if class.replace(self.class(byte)) == Some(self.class(byte)) {
+                continue;
+            }
+            let next = (self.step(a, byte)?, self.step(b, byte)?);
+            if next.0 != next.1 && !pairs.contains(&next) {
+                pairs.push(next);
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,156 @@
+//! Transition cache: (configuration, byte class) to configuration.
+//!
+//! With the cache, the parser works as a lazily built deterministic pushdown automaton. A row has
+//! one entry for each byte class. Most configurations that a trie walk visits have transitions for
+//! one range of classes only; they take no row.
+
+use std::ops::RangeInclusive;
+
+use super::store::{ConfigId, DEAD};
+use crate::capacity::{PagedVec, ReserveMore};
+use crate::fsm::ByteSet;
+use crate::switches::Switch;
+
+/// Not computed yet.
+const UNKNOWN: u32 = u32::MAX;
+/// Flag in [`ConfigTransitions::row`]: there is no row, only one range of classes that all lead to
+/// [`ConfigTransitions::next`]. Bits 0 to 7 are the first class, bits 8 to 15 the last one. A row
+/// is as wide as there are classes.
+const SINGLE_RANGE: u32 = 0x8000_0000;
+
+/// Transitions in a page of rows.
+const ROW_PAGE: usize = 1 << 18;
+
+/// Cached transitions of one configuration.
+#[derive(Clone, Copy, Debug)]
+struct ConfigTransitions {
+    /// Index of the first transition of its row; or [`SINGLE_RANGE`] and the classes; or
+    /// [`UNKNOWN`].
+    row: u32,
+    /// Target of the single range.
+    next: ConfigId,
+    /// Index of the set of bytes that it reads; or [`UNKNOWN`].
+    reads: u32,
+}
+
+impl ConfigTransitions {
+    const EMPTY: ConfigTransitions = ConfigTransitions { row: UNKNOWN, next: DEAD, reads: UNKNOWN };
+}
+
+/// The classes of a [`SINGLE_RANGE`] entry.
+#[inline]
+fn single_range(row: u32) -> RangeInclusive<u8> {
+    row as u8..=(row >> 8) as u8
+}
+
+/// The cache of one parser.
+#[derive(Debug, Default)]
+pub(super) struct TransitionCache {
+    switch: Switch,
+    configs: Vec<ConfigTransitions>,
+    rows: PagedVec<ConfigId, ROW_PAGE>,
+    reads: Vec<ByteSet>,
+}
+
+impl TransitionCache {
+    /// An empty cache with capacity for some configurations.
+    pub(super) fn with_capacity(configs: usize) -> TransitionCache {
+        TransitionCache {
+            configs: Vec::with_capacity(configs),
+            rows: PagedVec::with_capacity(configs),
+            reads: Vec::with_capacity(configs / 8),
+            ..TransitionCache::default()
+        }
+    }
+
+    /// Switches the cache on or off, and empties it.
+    pub(super) fn switch(&mut self, switch: Switch) {
+        self.clear();
+        self.switch = switch;
+    }
+
+    /// The target of a class, if cached.
+    #[inline]
+    pub(super) fn get(&self, config: ConfigId, class: u8) -> Option<ConfigId> {
+        let &ConfigTransitions { row, next, .. } = self.configs.get(config as usize)?;
+        if row & SINGLE_RANGE == 0 {
+            let next = self.rows[(row + u32::from(class)) as usize];
+            return (next != UNKNOWN).then_some(next);
+        }
+        (row != UNKNOWN && single_range(row).contains(&class)).then_some(next)
+    }
+
+    /// Caches the target of a range of classes; `count` is the number of all classes.
+    pub(super) fn insert(
+        &mut self,
+        config: ConfigId,
+        (classes, count): (RangeInclusive<u8>, usize),
+        next: ConfigId,
+    ) {
+        if !self.switch.is_on() {
+            return;
+        }
+        let entry = Self::entry(&mut self.configs, config);
+        let (from, to) = (usize::from(*classes.start()), usize::from(*classes.end()));
+        if entry.row == UNKNOWN {
+            (entry.row, entry.next) = (SINGLE_RANGE | (to << 8 | from) as u32, next);
+            return;
+        }
+        if entry.row & SINGLE_RANGE != 0 {
+            let (first, row) = (single_range(entry.row), self.rows.push_run(UNKNOWN, count));
+            self.rows
+                .run_mut(row + usize::from(*first.start())..=row + usize::from(*first.end()))
+                .fill(entry.next);
+            entry.row = row as u32;
+        }
+        let row = entry.row as usize;
+        self.rows.run_mut(row + from..=row + to).fill(next);
+    }
+
+    /// Whether a byte is known to be rejected. Most bytes that a walk tries are, and need no row.
+    #[inline]
+    pub(super) fn is_rejected(&self, config: ConfigId, byte: u8) -> bool {
+        let entry = self.configs.get(config as usize);
+        entry
+            .and_then(|entry| self.reads.get(entry.reads as usize))
+            .is_some_and(|reads| !reads.contains(byte))
+    }
+
+    /// Caches the set of bytes that a configuration reads.
+    pub(super) fn set_reads(&mut self, config: ConfigId, reads: ByteSet) {
+        if !self.switch.is_on() {
+            return;
+        }
+        Self::entry(&mut self.configs, config).reads = self.reads.len() as u32;
+        self.reads.push(reads);
+    }
+
+    /// The entry of a configuration; creates it.
+    fn entry(configs: &mut Vec<ConfigTransitions>, config: ConfigId) -> &mut ConfigTransitions {
+        if configs.len() <= config as usize {
+            configs.resize(config as usize + 1, ConfigTransitions::EMPTY);
+        }
+        &mut configs[config as usize]
+    }
+
+    /// Drops all transitions.
+    pub(super) fn clear(&mut self) {
+        self.configs.clear();
+        self.reads.clear();
+        self.rows.clear();
+    }
+
+    /// Reserves capacity; see [`crate::capacity`].
+    pub(super) fn reserve_more(&mut self) {
+        self.configs.reserve_more();
+        self.reads.reserve_more();
+        self.rows.reserve_more();
+    }
+
+    /// Approximate memory in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.configs.len() * size_of::<ConfigTransitions>()
+            + self.rows.len() * size_of::<ConfigId>()
+            + self.reads.len() * size_of::<ByteSet>()
+    }
+}

@@ -1,0 +1,475 @@
+//! Cursor into a JSON value: the position that a text has reached while it spells the value.
+//!
+//! A cursor tells which part of a value is open, but nothing about the content of the parts. Values
+//! with the same structure therefore have equal cursors after the same text, and are followed
+//! together. JSON allows many spellings of a value: white space, escapes, number formats and the
+//! order of members. A cursor accepts all of them.
+//!
+//! Invariant (test: cursors_accept_exactly_the_spellings_of_a_value): the cursor of a text exists
+//! as long as the text is a prefix of a spelling, and [`CursorTable::is_equal`] holds for the
+//! spellings.
+
+use std::cmp::Ordering;
+use std::ops::Deref;
+
+use super::json_string::EscapeState;
+use super::json_value::{JsonNode, JsonValue, NUMBER_BYTES, WHITE_SPACE_BYTES};
+use super::number_prefix::NumberPrefix;
+use crate::fsm::ByteSet;
+use crate::hash::HashMap;
+
+/// Id of the outermost level, outside of all containers.
+const NO_CONTAINER: u32 = 0;
+/// Approximate memory of a container state, in bytes.
+const CONTAINER_BYTES: usize = 80;
+
+/// Position of a text in a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct ValueCursor {
+    /// The state of the innermost open container.
+    container: u32,
+    position: CursorPosition,
+}
+
+/// The part of the value that is open or expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum CursorPosition {
+    /// Before a node, perhaps in white space.
+    Before(u32),
+    /// In a word (`null`, `true`, `false`), after this many bytes.
+    Word(u32, u32),
+    /// In a number, or after it.
+    Number(u32),
+    /// In a string, after this many decoded bytes and an incomplete character.
+    String(u32, u32, EscapeState),
+    /// Before the name of a member.
+    Member,
+    /// In a name, as in a string. The member is the first candidate with this beginning.
+    Name(u32, u32, EscapeState),
+    /// Before the colon of a member with this node.
+    Colon(u32),
+    /// After a node, or after an opening bracket with nothing inside.
+    AfterNode,
+    /// After this many symbols of a text that is not JSON.
+    Other(u32),
+}
+
+/// State of an open array or object.
+#[derive(Debug)]
+struct ContainerState {
+    /// The state of the container around it.
+    parent: u32,
+    node: u32,
+    /// Number of elements or members that have begun.
+    begun: usize,
+    /// Bit set of the members that have begun.
+    used_members: Box<[u64]>,
+}
+
+impl ContainerState {
+    /// Whether a member has begun.
+    fn is_used(&self, member: u32) -> bool {
+        self.used_members
+            .get(member as usize / 64)
+            .is_some_and(|word| word >> (member % 64) & 1 == 1)
+    }
+}
+
+/// Interned container states of one parser's cursors.
+#[derive(Debug)]
+pub(super) struct CursorTable {
+    containers: Vec<ContainerState>,
+    /// Container states by parent and node, and by previous state and the child that begins.
+    opened: HashMap<(u32, u32), u32>,
+    begun_children: HashMap<(u32, u32), u32>,
+    held_bytes: usize,
+}
+
+impl CursorTable {
+    /// A table with the outermost level only.
+    pub(super) fn new() -> CursorTable {
+        let outermost = ContainerState {
+            parent: NO_CONTAINER,
+            node: 0,
+            begun: 0,
+            used_members: Box::default(),
+        };
+        CursorTable {
+            containers: vec![outermost],
+            opened: HashMap::default(),
+            begun_children: HashMap::default(),
+            held_bytes: 0,
+        }
+    }
+
+    /// Approximate memory in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.held_bytes
+    }
+
+    /// The cursor of an empty text.
+    pub(super) fn begin(value: &JsonValue) -> ValueCursor {
+        let position = if let JsonNode::Other(_) = value.nodes[0] {
+            CursorPosition::Other(0)
+        } else {
+            CursorPosition::Before(0)
+        };
+        ValueCursor { container: NO_CONTAINER, position }
+    }
+
+    /// The cursor after one more symbol; `None` if the text no longer begins a spelling of the
+    /// value. `number` is the number prefix at the end of the text before.
+    pub(super) fn step(
+        &mut self,
+        value: &JsonValue,
+        cursor: ValueCursor,
+        symbol: u32,
+        number: &impl Deref<Target = NumberPrefix>,
+    ) -> Option<ValueCursor> {
+        let ValueCursor { container, position } = cursor;
+        if let (CursorPosition::Other(read), JsonNode::Other(node_value)) =
+            (position, &value.nodes[0])
+        {
+            return (node_value.get(read as usize) == Some(&symbol))
+                .then_some(ValueCursor { container, position: CursorPosition::Other(read + 1) });
+        }
+        let byte = u8::try_from(symbol).ok()?;
+        let position = match (position, position.node().map(|node| &value.nodes[node as usize])) {
+            (
+                CursorPosition::Before(_)
+                | CursorPosition::Member
+                | CursorPosition::Colon(_)
+                | CursorPosition::AfterNode,
+                _,
+            ) if WHITE_SPACE_BYTES.contains(&byte) => position,
+            (CursorPosition::Before(node), Some(node_value)) => {
+                return self.enter(node_value, (container, node), byte);
+            }
+            (CursorPosition::Colon(node), _) => {
+                (byte == b':').then_some(CursorPosition::Before(node))?
+            }
+            (CursorPosition::AfterNode, _) => return self.after_node(value, container, byte),
+            (CursorPosition::Member, _) => {
+                let first = self.unused_members(value, container, (b"", b"")).next()?;
+                (byte == b'"').then_some(CursorPosition::Name(first, 0, EscapeState::NONE))?
+            }
+            (CursorPosition::Name(member, read, escape), _) => {
+                return self.step_name(value, container, (member, read, escape), byte);
+            }
+            (CursorPosition::Word(node, read), Some(JsonNode::Word(node_value))) => {
+                (node_value.get(read as usize) == Some(&byte)).then_some(())?;
+                if read as usize + 1 == node_value.len() {
+                    CursorPosition::AfterNode
+                } else {
+                    CursorPosition::Word(node, read + 1)
+                }
+            }
+            (CursorPosition::Number(_), Some(JsonNode::Number(node_value))) => {
+                match number.next_bytes(node_value).contains(byte) {
+                    true if NUMBER_BYTES.contains(&byte) => position,
+                    true => {
+                        return self.step(
+                            value,
+                            ValueCursor { container, position: CursorPosition::AfterNode },
+                            symbol,
+                            number,
+                        );
+                    }
+                    false => return None,
+                }
+            }
+            (
+                CursorPosition::String(node, read, mut escape),
+                Some(JsonNode::String(node_value)),
+            ) => {
+                let decoded = escape.read(byte)?;
+                let rest = node_value[read as usize..].strip_prefix(decoded.bytes())?;
+                match decoded.ends_string {
+                    true => rest.is_empty().then_some(CursorPosition::AfterNode)?,
+                    false => {
+                        CursorPosition::String(node, (node_value.len() - rest.len()) as u32, escape)
+                    }
+                }
+            }
+            _ => return None,
+        };
+        Some(ValueCursor { container, position })
+    }
+
+    /// The first byte of a node.
+    fn enter(
+        &mut self,
+        node_value: &JsonNode,
+        (container, node): (u32, u32),
+        byte: u8,
+    ) -> Option<ValueCursor> {
+        let position = match (node_value, byte) {
+            (JsonNode::Word(word), _) if word.first() == Some(&byte) => {
+                CursorPosition::Word(node, 1)
+            }
+            (JsonNode::Number(number), _)
+                if NumberPrefix::NONE.next_bytes(number).contains(byte) =>
+            {
+                CursorPosition::Number(node)
+            }
+            (JsonNode::String(_), b'"') => CursorPosition::String(node, 0, EscapeState::NONE),
+            (JsonNode::Array(items), b'[') => {
+                let container = self.open_container(container, node);
+                let Some(&first) = items.first() else {
+                    return Some(ValueCursor { container, position: CursorPosition::AfterNode });
+                };
+                return Some(ValueCursor {
+                    container: self.begin_child(container, 0),
+                    position: CursorPosition::Before(first),
+                });
+            }
+            (JsonNode::Object(members), b'{') => {
+                let position = if members.is_empty() {
+                    CursorPosition::AfterNode
+                } else {
+                    CursorPosition::Member
+                };
+                return Some(ValueCursor {
+                    container: self.open_container(container, node),
+                    position,
+                });
+            }
+            _ => return None,
+        };
+        Some(ValueCursor { container, position })
+    }
+
+    /// The byte after a node, or after an opening bracket with nothing inside.
+    fn after_node(&mut self, value: &JsonValue, container: u32, byte: u8) -> Option<ValueCursor> {
+        if byte != self.expected_punctuation(value, container)? {
+            return None;
+        }
+        let ContainerState { parent, node, begun, .. } = self.containers[container as usize];
+        match &value.nodes[node as usize] {
+            _ if byte != b',' => {
+                Some(ValueCursor { container: parent, position: CursorPosition::AfterNode })
+            }
+            JsonNode::Array(items) => Some(ValueCursor {
+                container: self.begin_child(container, 0),
+                position: CursorPosition::Before(items[begun]),
+            }),
+            _ => Some(ValueCursor { container, position: CursorPosition::Member }),
+        }
+    }
+
+    /// The punctuation after a child of a container.
+    fn expected_punctuation(&self, value: &JsonValue, container: u32) -> Option<u8> {
+        let ContainerState { node, begun, .. } = self.containers[container as usize];
+        match &value.nodes[node as usize] {
+            _ if container == NO_CONTAINER => None,
+            JsonNode::Array(items) => Some(if begun == items.len() { b']' } else { b',' }),
+            JsonNode::Object(members) => Some(if begun == members.len() { b'}' } else { b',' }),
+            _ => None,
+        }
+    }
+
+    /// A byte of a member's name.
+    fn step_name(
+        &mut self,
+        value: &JsonValue,
+        container: u32,
+        (member, read, mut escape): (u32, u32, EscapeState),
+        byte: u8,
+    ) -> Option<ValueCursor> {
+        let decoded = escape.read(byte)?;
+        let members = self.members(value, container);
+        let (name, more) = (&members.get(member as usize)?.0, decoded.bytes());
+        let member = match !decoded.ends_string && name[read as usize..].starts_with(more) {
+            true => member,
+            false => {
+                self.unused_members(value, container, (&name[..read as usize], more)).next()?
+            }
+        };
+        let read = read + more.len() as u32;
+        if !decoded.ends_string {
+            return Some(ValueCursor {
+                container,
+                position: CursorPosition::Name(member, read, escape),
+            });
+        }
+        // Members are sorted by name, so the exact name is the first candidate.
+        let (name, node) = &members[member as usize];
+        let node = (name.len() == read as usize).then_some(*node)?;
+        Some(ValueCursor {
+            container: self.begin_child(container, member),
+            position: CursorPosition::Colon(node),
+        })
+    }
+
+    /// The members of the open object.
+    fn members<'v>(&self, value: &'v JsonValue, container: u32) -> &'v [(Vec<u8>, u32)] {
+        match &value.nodes[self.containers[container as usize].node as usize] {
+            JsonNode::Object(members) => members,
+            _ => &[],
+        }
+    }
+
+    /// The unused members whose names begin with `text` and `more`, sorted by name.
+    fn unused_members<'v>(
+        &self,
+        value: &'v JsonValue,
+        container: u32,
+        (text, more): (&[u8], &[u8]),
+    ) -> impl Iterator<Item = u32> + use<'_, 'v> {
+        let members = self.members(value, container);
+        let compare_prefix =
+            |name: &[u8]| name.iter().take(text.len() + more.len()).cmp(text.iter().chain(more));
+        let from = members.partition_point(|(name, _)| compare_prefix(name) == Ordering::Less);
+        let count =
+            members[from..].partition_point(|(name, _)| compare_prefix(name) == Ordering::Equal);
+        let container = &self.containers[container as usize];
+        (from..from + count)
+            .map(|member| member as u32)
+            .filter(|&member| !container.is_used(member))
+    }
+
+    /// A superset of the bytes that continue a spelling of the value; empty only if there is none.
+    /// `number` is the number prefix at the end of the text.
+    pub(super) fn next_bytes(
+        &self,
+        value: &JsonValue,
+        cursor: ValueCursor,
+        number: &impl Deref<Target = NumberPrefix>,
+    ) -> ByteSet {
+        let ValueCursor { container, position } = cursor;
+        let spaced = |bytes: &[u8]| ByteSet::of(bytes).union(&ByteSet::WHITE_SPACE);
+        match (position, position.node().map(|node| &value.nodes[node as usize])) {
+            (CursorPosition::Before(_), Some(JsonNode::Word(node_value))) => {
+                spaced(&node_value[..1])
+            }
+            (CursorPosition::Before(_), Some(JsonNode::Number(node_value))) => {
+                NumberPrefix::NONE.next_bytes(node_value).union(&ByteSet::WHITE_SPACE)
+            }
+            (CursorPosition::Before(_), Some(JsonNode::String(_)))
+            | (CursorPosition::Member, _) => spaced(b"\""),
+            (CursorPosition::Before(_), Some(JsonNode::Array(_))) => spaced(b"["),
+            (CursorPosition::Before(_), Some(JsonNode::Object(_))) => spaced(b"{"),
+            (CursorPosition::Colon(_), _) => spaced(b":"),
+            (CursorPosition::AfterNode, _) => {
+                spaced(self.expected_punctuation(value, container).as_slice())
+            }
+            (CursorPosition::Word(_, read), Some(JsonNode::Word(node_value))) => {
+                ByteSet::of(&node_value[read as usize..][..1])
+            }
+            (CursorPosition::Number(_), Some(JsonNode::Number(node_value))) => {
+                number.next_bytes(node_value)
+            }
+            (CursorPosition::String(_, read, escape), Some(JsonNode::String(node_value))) => {
+                escape.next_bytes(&node_value[read as usize..])
+            }
+            (CursorPosition::Name(member, read, escape), _) => {
+                let members = self.members(value, container);
+                let read = read as usize;
+                let compare_prefix = self.unused_members(
+                    value,
+                    container,
+                    (&members[member as usize].0[..read], b""),
+                );
+                compare_prefix
+                    .map(|member| escape.next_bytes(&members[member as usize].0[read..]))
+                    .fold(ByteSet::EMPTY, |all, next| all.union(&next))
+            }
+            (CursorPosition::Other(read), _) => match &value.nodes[0] {
+                // Special tokens are not bytes.
+                JsonNode::Other(node_value) => {
+                    match node_value.get(read as usize).map(|&symbol| u8::try_from(symbol)) {
+                        Some(Ok(byte)) => ByteSet::range(byte, byte),
+                        _ => ByteSet::WHITE_SPACE,
+                    }
+                }
+                _ => ByteSet::EMPTY,
+            },
+            _ => ByteSet::EMPTY,
+        }
+    }
+
+    /// Whether the cursor is in a number, and whether that number is zero.
+    pub(super) fn in_number(value: &JsonValue, cursor: ValueCursor) -> Option<bool> {
+        match (cursor.position, cursor.position.node().map(|node| &value.nodes[node as usize])) {
+            (CursorPosition::Number(_), Some(JsonNode::Number(node_value))) => {
+                Some(node_value.digits.is_empty())
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a text spells the value. `number` is the number prefix at the end of the text.
+    pub(super) fn is_equal(
+        value: &JsonValue,
+        cursor: ValueCursor,
+        number: &impl Deref<Target = NumberPrefix>,
+    ) -> bool {
+        match (cursor.position, &value.nodes[0]) {
+            _ if cursor.container != NO_CONTAINER => false,
+            (CursorPosition::AfterNode, _) => true,
+            (CursorPosition::Number(_), JsonNode::Number(node_value)) => number.equals(node_value),
+            (CursorPosition::Other(read), JsonNode::Other(node_value)) => {
+                read as usize == node_value.len()
+            }
+            _ => false,
+        }
+    }
+
+    /// Interns the state of a container that opens.
+    fn open_container(&mut self, parent: u32, node: u32) -> u32 {
+        let next = self.containers.len() as u32;
+        let id = *self.opened.entry((parent, node)).or_insert(next);
+        if id == next {
+            self.held_bytes += CONTAINER_BYTES;
+            self.containers.push(ContainerState {
+                parent,
+                node,
+                begun: 0,
+                used_members: Box::default(),
+            });
+        }
+        id
+    }
+
+    /// Interns the state of a container in which a member, or an element (0), begins.
+    fn begin_child(&mut self, container: u32, member: u32) -> u32 {
+        let next = self.containers.len() as u32;
+        let id = *self.begun_children.entry((container, member)).or_insert(next);
+        if id == next {
+            let ContainerState { parent, node, begun, ref used_members } =
+                self.containers[container as usize];
+            let (word, bit) = (member as usize / 64, member % 64);
+            let mut used_members = used_members.to_vec();
+            used_members.resize(used_members.len().max(word + 1), 0);
+            used_members[word] |= 1 << bit;
+            self.held_bytes += CONTAINER_BYTES + used_members.len() * 8;
+            self.containers.push(ContainerState {
+                parent,
+                node,
+                begun: begun + 1,
+                used_members: used_members.into(),
+            });
+        }
+        id
+    }
+}
+
+impl CursorPosition {
+    /// The node that is open or expected.
+    fn node(self) -> Option<u32> {
+        match self {
+            CursorPosition::Before(node)
+            | CursorPosition::Word(node, _)
+            | CursorPosition::Number(node)
+            | CursorPosition::String(node, ..) => Some(node),
+            CursorPosition::Member
+            | CursorPosition::Name(..)
+            | CursorPosition::Colon(_)
+            | CursorPosition::AfterNode
+            | CursorPosition::Other(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! White-space bounds: limits on consecutive white space between JSON tokens.
+//!
+//! A *relaxed* configuration ignores these bounds, so it stays the same however much white space is
+//! read. Masks are made from relaxed configurations; tokens with too much white space are removed
+//! afterwards.
+
+use super::limit::ParserLimit;
+use super::parser::Parser;
+use super::store::{ConfigId, Item};
+use crate::fsm::ByteSet;
+
+/// Most configurations that the search for unbounded white space visits.
+const MAX_CONFIGS: usize = 6;
+
+/// The white space that may follow a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WhiteSpaceBound {
+    /// No bounded white space has begun or may begin.
+    Outside,
+    /// Exactly so many bytes of white space may follow, and no other item reads white space.
+    Room(u32),
+    /// At least so many bytes of white space may follow; other parses may allow more.
+    Mixed(u32),
+}
+
+impl Parser {
+    /// Switches whether new configurations are relaxed. No effect in grammars without white-space
+    /// bounds.
+    pub(crate) fn set_loose(&mut self, loose: bool) {
+        self.relaxed = loose && self.compiled().gaps;
+    }
+
+    /// The relaxed configuration, and the white space that may follow.
+    pub(crate) fn loosened(
+        &mut self,
+        config: ConfigId,
+    ) -> Result<(ConfigId, WhiteSpaceBound), ParserLimit> {
+        let gap = self.gap(config)?;
+        Ok((self.loose_of(config), gap))
+    }
+
+    /// The relaxed configuration; the same one in grammars without white-space bounds.
+    pub(crate) fn loose_of(&mut self, config: ConfigId) -> ConfigId {
+        let mut items = self.store().items(config).to_vec();
+        for item in &mut items {
+            if self.white_space_left(item).is_some() {
+                item.count = 0;
+            }
+        }
+        items.sort_unstable();
+        items.dedup();
+        let done = self.store().done(config);
+        self.set_loose(true);
+        let relaxed = self.intern_unchecked(&items, done);
+        self.set_loose(false);
+        relaxed
+    }
+
+    /// The white space that may follow a configuration.
+    pub(crate) fn gap(&mut self, config: ConfigId) -> Result<WhiteSpaceBound, ParserLimit> {
+        let (rooms, others) = self.white_space_allowances(config);
+        let Some(&least) = rooms.iter().min() else { return Ok(WhiteSpaceBound::Outside) };
+        let mut alone = !others && rooms.iter().all(|&room| room == least);
+        for byte in ByteSet::WHITE_SPACE.iter() {
+            if !alone {
+                break;
+            }
+            // White space after this one must not be read by another bounded block.
+            let next = self.step(config, byte)?;
+            let (rooms, others) = self.white_space_allowances(next);
+            alone &= !others && rooms.iter().all(|&room| room + 1 == least);
+        }
+        Ok(if alone { WhiteSpaceBound::Room(least) } else { WhiteSpaceBound::Mixed(least) })
+    }
+
+    /// The white-space bytes that may follow without any bound: each may be followed by the same
+    /// bytes, and so on. `None` if a search of [`MAX_CONFIGS`] configurations does not show that.
+    pub(crate) fn endless_white(
+        &mut self,
+        config: ConfigId,
+    ) -> Result<Option<ByteSet>, ParserLimit> {
+        let mut seen = vec![config];
+        let mut common = None;
+        let mut at = 0;
+        while let Some(&config) = seen.get(at) {
+            at += 1;
+            let allowed = self.allowed(config).intersect(&ByteSet::WHITE_SPACE);
+            if *common.get_or_insert(allowed) != allowed || seen.len() > MAX_CONFIGS {
+                return Ok(None);
+            }
+            for byte in allowed.iter() {
+                let next = self.step(config, byte)?;
+                if !seen.contains(&next) {
+                    seen.push(next);
+                }
+            }
+        }
+        Ok(common)
+    }
+
+    /// The white space left in each bounded block of a configuration, and whether any other item
+    /// reads white space.
+    fn white_space_allowances(&mut self, config: ConfigId) -> (Vec<u32>, bool) {
+        let items = self.store().items(config).to_vec();
+        let rooms = items.iter().filter_map(|item| self.white_space_left(item)).collect();
+        let others: Vec<u32> =
+            items.iter().filter(|i| self.white_space_left(i).is_none()).map(|i| i.state).collect();
+        (rooms, others.into_iter().any(|state| self.reads_of(state).meets(&ByteSet::WHITE_SPACE)))
+    }
+
+    /// The white space left in the bounded block of an item.
+    fn white_space_left(&self, item: &Item) -> Option<u32> {
+        let block = self.program().block_of(item.state).filter(|block| block.gap)?;
+        Some(block.max.map_or(u32::MAX, |max| max.saturating_sub(item.count)))
+    }
+}
