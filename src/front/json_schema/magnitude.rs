@@ -1,20 +1,21 @@
-//! Bounds on the digits and exponents of numbers, as automata over their text.
+//! Limits on the digits and exponents of numbers, as automata over number text.
 
 use std::sync::LazyLock;
 
 use crate::fsm::{Dfa, DfaBuilder, TooLarge};
 
-/// Largest exponent behind one digit, the first of the number. Behind more digits an exponent has at most two.
+/// Largest exponent behind a mantissa with one digit before the point. Behind more digits,
+/// exponents have at most two digits.
 const LARGEST_EXPONENT: [u8; 3] = *b"307";
 
-/// Texts (syntax not checked) whose exponents double precision reads: magnitudes below 1e308, if there are at most 209 digits before
-/// the point.
-pub(super) static DOUBLE: LazyLock<Dfa> = LazyLock::new(|| {
+/// The automaton of texts whose exponents double precision can represent. Magnitudes are below
+/// 1e308 if there are at most 209 digits before the point. The syntax is not checked.
+pub(super) static DOUBLE_RANGE: LazyLock<Dfa> = LazyLock::new(|| {
     let mut b = DfaBuilder::new();
     let start = b.state(false);
     let minus = b.state(false);
     b.edge(start, 45, 45, minus);
-    // So many more digits of an exponent; behind none of them anything else.
+    // more[n]: up to n more digits of the exponent may follow, and nothing else.
     let more = [0; 3].map(|_| b.state(true));
     (1..3).for_each(|n| b.edge(more[n], 48, 57, more[n - 1]));
     let behind = |b: &mut DfaBuilder| {
@@ -33,7 +34,7 @@ pub(super) static DOUBLE: LazyLock<Dfa> = LazyLock::new(|| {
                 b.edge(from, 48, digit - 1, more[2 - n]);
             }
             b.edge(from, digit, digit, tied);
-            // Behind a larger digit the exponent is shorter.
+            // Behind a digit above the limit's, the exponent has one digit less.
             if n < 2 {
                 b.edge(from, digit + 1, 57, more[1 - n]);
             }
@@ -48,20 +49,21 @@ pub(super) static DOUBLE: LazyLock<Dfa> = LazyLock::new(|| {
         b.edge(from, 48, 57, many);
         b.edge(from, 46, 46, fraction);
         b.edge(fraction, 48, 57, fraction);
-        marks(&mut b, from, exponent);
-        marks(&mut b, fraction, exponent);
+        add_exponent_marks(&mut b, from, exponent);
+        add_exponent_marks(&mut b, fraction, exponent);
     }
     b.finish()
 });
 
-/// `e` and `E`.
-pub(super) fn marks(b: &mut DfaBuilder, from: u32, to: u32) {
+/// Adds edges for `e` and `E`.
+pub(super) fn add_exponent_marks(b: &mut DfaBuilder, from: u32, to: u32) {
     b.edge(from, 69, 69, to);
     b.edge(from, 101, 101, to);
 }
 
-/// Texts (syntax not checked) whose parts have at most this many digits, as an automaton over bytes.
-pub(super) fn capped(cap: u32, limit: usize) -> Result<Dfa, TooLarge> {
+/// The automaton over bytes of texts whose integer part, fraction and exponent have at most `cap`
+/// digits each. The syntax is not checked. Fails if it would have more than `limit` states.
+pub(super) fn digit_cap_dfa(cap: u32, limit: usize) -> Result<Dfa, TooLarge> {
     if cap as usize * 3 > limit {
         return Err(TooLarge::States { limit });
     }
@@ -89,7 +91,7 @@ pub(super) fn capped(cap: u32, limit: usize) -> Result<Dfa, TooLarge> {
     let (point, wholes) = run(&[start, last], b".");
     let (exponent, _) = run(&[point], b"eE");
     last = b.state(false);
-    wholes.iter().for_each(|&digit| marks(&mut b, digit, exponent));
+    wholes.iter().for_each(|&digit| add_exponent_marks(&mut b, digit, exponent));
     for sign in [43, 45] {
         b.edge(exponent, sign, sign, last);
     }
