@@ -344,7 +344,9 @@ impl Pattern {
             .assertions
             .iter()
             .map(|assertion| match assertion {
-                Assertion::Boundary { negated } => Ok(assertions::MarkCondition::Boundary(!negated)),
+                Assertion::Boundary { negated } => {
+                    Ok(assertions::MarkCondition::Boundary(!negated))
+                }
                 Assertion::Ahead { pattern, negated } => {
                     let begins = pattern.search_dfa(limit)?;
                     let rest = if *negated { begins.flipped(&SCALARS, limit)? } else { begins };

@@ -221,7 +221,8 @@ fn long_texts_are_read_in_linear_time() {
     }
 }
 
-/// Two grammars of languages, of several hundred rules each, have neither errors nor warnings, and print as what is read back.
+/// Two grammars of languages, of several hundred rules each, have neither errors nor warnings, and
+/// print as what is read back.
 #[test]
 fn grammars_of_languages_are_read() {
     for text in [
