@@ -177,7 +177,8 @@ proptest! {
         }
         for level in [Simplify::Cheap, Simplify::Full] {
             let simple = grammar.simplify(level).expect("valid");
-            prop_assert!(simple.size() <= grammar.size() * 3 / 2 + 64, "{:?} grows to\n{}", level, simple);
+            let bound = grammar.size() * 3 / 2 + 64;
+            prop_assert!(simple.size() <= bound, "{:?} grows to\n{}", level, simple);
             let same = check_equivalent(&grammar, &simple);
             prop_assert!(same.is_ok(), "{:?}: {} in\n{}", level, same.unwrap_err(), simple);
         }
@@ -192,7 +193,8 @@ proptest! {
         let vocab = Arc::new(vocab.build());
         let constraints: Vec<Option<Constraint>> = LEVELS.iter().map(|&simplify| {
             let limits = Limits { config_items: 500, ..Limits::default() };
-            let engine = Engine::new(vocab.clone(), EngineOptions { limits, simplify, ..EngineOptions::default() });
+            let options = EngineOptions { limits, simplify, ..EngineOptions::default() };
+            let engine = Engine::new(vocab.clone(), options);
             engine.compile(&grammar).ok()
         }).collect();
         prop_assert!(constraints.iter().all(|c| c.is_some() == constraints[0].is_some()));

@@ -24,10 +24,12 @@ fn samples() -> Vec<Value> {
     let tag = json!({"type": "tag", "begin": "<a>", "content": text, "end": "</a>"});
     let short = json!({"begin": "<b>", "content": {"value": ""}, "end": ["</b>", "</c>"]});
     let token = json!({"type": "token", "token": 7});
-    let token_tag = json!({"type": "tag", "begin": token, "content": {"type": "any_tokens"}, "end": {"token": "<y>"}});
+    let token_tag = json!({"type": "tag", "begin": token, "content": {"type": "any_tokens"},
+        "end": {"token": "<y>"}});
     let formats = [
         text.clone(),
-        json!({"type": "json_schema", "json_schema": {"type": "number", "minimum": 0.10}, "style": "json", "any_order": true,
+        json!({"type": "json_schema", "json_schema": {"type": "number", "minimum": 0.10},
+            "style": "json", "any_order": true,
             "max_whitespace_cnt": 2}),
         json!({"json_schema": true, "style": "glm_xml"}),
         json!({"type": "qwen_xml_parameter", "json_schema": {"type": "object"}}),
@@ -46,19 +48,23 @@ fn samples() -> Vec<Value> {
         json!({"min": 0, "max": 3, "content": text}),
         tag.clone(),
         token_tag.clone(),
-        json!({"type": "triggered_tags", "triggers": ["<"], "tags": [tag, short], "excludes": ["&"], "at_least_one": true,
+        json!({"type": "triggered_tags", "triggers": ["<"], "tags": [tag, short],
+            "excludes": ["&"], "at_least_one": true,
             "stop_after_first": true}),
         json!({"triggers": ["<"], "tags": [short]}),
-        json!({"type": "tags_with_separator", "tags": [tag, short], "separator": "", "at_least_one": true}),
+        json!({"type": "tags_with_separator", "tags": [tag, short], "separator": "",
+            "at_least_one": true}),
         json!({"tags": [tag], "separator": ";", "stop_after_first": true}),
         json!({"type": "dispatch", "rules": [["go", text]], "loop": false, "excludes": ["no"]}),
         json!({"rules": [["go", text]]}),
         token,
         json!({"type": "exclude_token", "exclude_tokens": [1, "<z>"]}),
         json!({"type": "any_tokens", "exclude_tokens": ["<z>"], "max_tokens": 4}),
-        json!({"type": "token_triggered_tags", "trigger_tokens": [7], "tags": [token_tag], "exclude_tokens": [8],
+        json!({"type": "token_triggered_tags", "trigger_tokens": [7], "tags": [token_tag],
+            "exclude_tokens": [8],
             "at_least_one": false, "stop_after_first": true}),
-        json!({"type": "token_dispatch", "rules": [["<x>", text], [9, text]], "loop": true, "exclude_tokens": [8]}),
+        json!({"type": "token_dispatch", "rules": [["<x>", text], [9, text]], "loop": true,
+            "exclude_tokens": [8]}),
         json!({"rules": [[9, text]], "exclude_tokens": [8]}),
         json!({"rules": [[9, text]]}),
     ];
@@ -316,7 +322,10 @@ fn text_budgets_end_free_text() {
 
 #[test]
 fn tags_with_token_markers_and_triggers() {
-    let tag = |begin: Value, end: Value, content: Value| json!({"begin": {"type": "token", "token": begin}, "content": content, "end": end});
+    let tag = |begin: Value, end: Value, content: Value| {
+        json!({"begin": {"type": "token",
+        "token": begin}, "content": content, "end": end})
+    };
     let y = json!({"type": "token", "token": "<y>"});
     let inner =
         compile(&tag(json!("<x>"), y.clone(), json!({"type": "any_tokens"}))).expect("compiles");
@@ -330,7 +339,8 @@ fn tags_with_token_markers_and_triggers() {
         tag(json!(259), json!("!"), content)
     ]);
     let format = |least: bool, stop: bool| {
-        json!({"type": "token_triggered_tags", "trigger_tokens": ["<x>", 259], "tags": tags, "exclude_tokens": [98],
+        json!({"type": "token_triggered_tags", "trigger_tokens": ["<x>", 259], "tags": tags,
+            "exclude_tokens": [98],
             "at_least_one": least, "stop_after_first": stop})
     };
     let first = [257, 97, 258];
@@ -354,8 +364,10 @@ fn tags_with_token_markers_and_triggers() {
         assert!(!accepts(&constraint, &[98]) && !accepts(&constraint, &[257]));
     }
     for (loops, twice) in [(true, true), (false, false)] {
-        let rules = json!([["<x>", {"type": "const_string", "value": "a"}], [259, {"type": "regex", "pattern": "[0-9]"}]]);
-        let format = json!({"type": "token_dispatch", "rules": rules, "loop": loops, "exclude_tokens": [98]});
+        let rules = json!([["<x>", {"type": "const_string", "value": "a"}], [259,
+            {"type": "regex", "pattern": "[0-9]"}]]);
+        let format = json!({"type": "token_dispatch", "rules": rules, "loop": loops,
+            "exclude_tokens": [98]});
         let constraint = compile(&format).expect("compiles");
         assert!(
             accepts(&constraint, &[])
@@ -378,7 +390,8 @@ fn special_tokens_in_markers_match_as_token_or_text() {
         !accepts(&tag, &[97, 257, 98, 257, 258, 33]) && !accepts(&tag, &[97, 257, 98, 258, 34])
     );
     let content = json!({"type": "const_string", "value": "1"});
-    let format = json!({"type": "triggered_tags", "triggers": ["<x>a"], "tags": [{"begin": "<x>ab", "content": content, "end": "</x>"}]});
+    let format = json!({"type": "triggered_tags", "triggers": ["<x>a"],
+        "tags": [{"begin": "<x>ab", "content": content, "end": "</x>"}]});
     let tags = compile(&format).expect("compiles");
     let call = [&[99, 257][..], &bytes("ab1</x>d")].concat();
     assert!(
@@ -399,7 +412,8 @@ fn special_tokens_at_any_position_of_a_trigger() {
         ["a", "a<", "a<x", "a<x>", "a<x>b", "a<x>b<", "a<x>b<y>"].map(|trigger| (one, trigger))
     }) {
         let tag = json!({"begin": "a<x>b<y>c", "content": content, "end": "."});
-        let format = json!({"type": "triggered_tags", "triggers": [trigger], "tags": [tag], "at_least_one": at_least_one});
+        let format = json!({"type": "triggered_tags", "triggers": [trigger], "tags": [tag],
+            "at_least_one": at_least_one});
         let tags = compile(&format).expect("compiles");
         for (first, second) in
             [(&x, &y), (&x, &bytes("<y>")), (&bytes("<x>"), &y), (&bytes("<x>"), &bytes("<y>"))]
@@ -452,7 +466,10 @@ fn defects_of_another_engine_are_absent() {
         !accepts(&repeat, &[257]) && accepts(&repeat, &[257, 257]) && !accepts(&repeat, &[257; 4])
     );
     // The same content in tags with different ends.
-    let tag = |end: &str| json!({"begin": "(", "content": {"type": "any_tokens"}, "end": {"type": "token", "token": end}});
+    let tag = |end: &str| {
+        json!({"begin": "(", "content": {"type": "any_tokens"},
+        "end": {"type": "token", "token": end}})
+    };
     let ends = compile(&json!({"type": "sequence", "elements": [tag("<x>"), tag("<y>")]}))
         .expect("compiles");
     assert!(
@@ -503,12 +520,15 @@ fn defects_of_another_engine_are_absent() {
 fn all_errors_are_reported_with_pointers() {
     let document = json!({"type": "structural_tag", "format": {"type": "sequence", "elements": [
         {"type": "const_strin", "value": "x"},
-        {"type": "json_schema", "json_schema": {"type": "object", "properties": {"a": {"type": "nothing"}}}},
+        {"type": "json_schema", "json_schema": {"type": "object",
+            "properties": {"a": {"type": "nothing"}}}},
         {"type": "regex", "pattern": "(?<=a)"},
         {"type": "triggered_tags", "triggers": ["a", "ab"], "tags": [
-            {"begin": "abc", "content": {"type": "any_text"}, "end": "."}, {"begin": "b", "content": {"type": "any_text"}, "end": "."}]},
+            {"begin": "abc", "content": {"type": "any_text"}, "end": "."}, {"begin": "b",
+                "content": {"type": "any_text"}, "end": "."}]},
         {"type": "tag", "begin": "a", "content": {"type": "any_text"}, "end": ["", ""]},
-        {"type": "triggered_tags", "triggers": ["abc"], "tags": [{"begin": "abcd", "content": {"value": ""}, "end": ""}], "excludes": ["b"]},
+        {"type": "triggered_tags", "triggers": ["abc"], "tags": [{"begin": "abcd",
+            "content": {"value": ""}, "end": ""}], "excludes": ["b"]},
         {"type": "token_dispatch", "rules": [[3, {"value": "x"}]], "exclude_tokens": [3]},
     ]}});
     let shape = read(&document).unwrap_err();
@@ -540,13 +560,20 @@ fn dispatch_texts_are_limited() {
     let limits = Limits { dispatch_bytes: 40, ..Limits::default() };
     let text = |len: usize| "x".repeat(len);
     let any = |excludes: usize| json!({"type": "any_text", "excludes": [text(excludes)]});
-    let tag = |end: usize| json!({"type": "tag", "begin": "<", "content": {"type": "any_text"}, "end": text(end)});
+    let tag = |end: usize| {
+        json!({"type": "tag", "begin": "<", "content": {"type": "any_text"},
+        "end": text(end)})
+    };
     let triggered = |trigger: usize, exclude: usize| {
         let begin = "y".repeat(trigger);
         let tag = json!({"begin": begin, "content": {"value": "z"}, "end": "."});
-        json!({"type": "triggered_tags", "triggers": [begin], "tags": [tag], "excludes": [text(exclude)]})
+        json!({"type": "triggered_tags", "triggers": [begin], "tags": [tag],
+            "excludes": [text(exclude)]})
     };
-    let dispatch = |len: usize| json!({"type": "dispatch", "rules": [["y".repeat(len), {"value": "z"}]], "excludes": ["n"]});
+    let dispatch = |len: usize| {
+        json!({"type": "dispatch", "rules": [["y".repeat(len),
+        {"value": "z"}]], "excludes": ["n"]})
+    };
     for (fits, over) in [
         (any(40), any(41)),
         (tag(40), tag(41)),
@@ -554,7 +581,8 @@ fn dispatch_texts_are_limited() {
         (dispatch(39), dispatch(40)),
     ] {
         let lower = |format: &Value| {
-            let document = json!({"type": "structural_tag", "format": {"type": "sequence", "elements": [{"value": "a"}, format]}});
+            let document = json!({"type": "structural_tag", "format": {"type": "sequence",
+                "elements": [{"value": "a"}, format]}});
             read(&document).expect("reads").lower(&StructuralTagOptions::default(), &limits)
         };
         assert!(lower(&fits).is_ok(), "{fits}: {:?}", lower(&fits).err());
@@ -618,7 +646,8 @@ fn response_formats_are_parsed() {
     let read_schema = |schema: &Value| {
         read(&json!({"format": {"type": "json_schema", "json_schema": schema}})).expect("reads")
     };
-    let wrapped = json!({"type": "json_schema", "json_schema": {"name": "n", "strict": true, "schema": schema}});
+    let wrapped = json!({"type": "json_schema", "json_schema": {"name": "n", "strict": true,
+        "schema": schema}});
     assert_eq!(parse(wrapped), Ok(read_schema(&schema)));
     assert_eq!(parse(json!({"type": "json_object"})), Ok(read_schema(&json!({"type": "object"}))));
     assert_eq!(
@@ -630,7 +659,8 @@ fn response_formats_are_parsed() {
     let newer = json!({"format": {"type": "triggered_tags", "triggers": ["<f="],
         "tags": [{"begin": "<f=g>", "content": {"json_schema": schema}, "end": "</f>"}]}});
     assert_eq!(parse(older), Ok(read(&newer).expect("reads")));
-    let wrong = json!({"response_format": {"type": "structural_tag", "structures": [{"begin": "a", "schema": 3, "end": "b"}], "triggers": []}});
+    let wrong = json!({"response_format": {"type": "structural_tag", "structures": [{"begin": "a",
+        "schema": 3, "end": "b"}], "triggers": []}});
     let errors = parse(wrong).unwrap_err();
     let pointers: Vec<&str> = errors.iter().map(|error| &error.pointer[..]).collect();
     assert_eq!(pointers, ["/response_format/structures/0", "/response_format/triggers"]);

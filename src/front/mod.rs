@@ -17,9 +17,11 @@ use crate::ir::Grammar;
 use crate::limits::Limits;
 use diagnostic::{Diagnostic, Diagnostics};
 
+pub use LoweredGrammar as Lowered; // RENAME-ALIAS
+
 /// A grammar lowered from text, with warnings.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lowered {
+pub struct LoweredGrammar {
     /// The grammar.
     pub grammar: Grammar,
     /// Diagnostics without errors.
@@ -30,8 +32,8 @@ pub struct Lowered {
 fn within_fuel(
     text: &str,
     limits: &Limits,
-    lower: impl FnOnce() -> Result<Lowered, Diagnostics>,
-) -> Result<Lowered, Diagnostics> {
+    lower: impl FnOnce() -> Result<LoweredGrammar, Diagnostics>,
+) -> Result<LoweredGrammar, Diagnostics> {
     fuel::with_default_budget(
         || limits.compile_budget(text.len()),
         || {

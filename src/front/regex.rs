@@ -104,7 +104,7 @@ enum Assertion {
 
 /// A top-level alternative of a pattern that has anchors only at its ends.
 #[derive(Clone, Debug)]
-pub struct Branch {
+pub struct AnchoredBranch {
     /// Whether it begins with `^`.
     pub at_start: bool,
     /// Whether it ends with `$`.
@@ -221,12 +221,15 @@ impl Pattern {
     /// The top-level alternatives. `spell` spells each class, given as sorted, disjoint ranges of
     /// code points. `None` if the pattern has an anchor inside an alternative, look-ahead or a word
     /// boundary.
-    pub fn branches(&self, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Option<Vec<Branch>> {
+    pub fn branches(
+        &self,
+        spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr,
+    ) -> Option<Vec<AnchoredBranch>> {
         let branches = split_branches(&self.hir).filter(|_| self.assertions.is_empty())?;
         Some(
             branches
                 .into_iter()
-                .map(|b| Branch {
+                .map(|b| AnchoredBranch {
                     at_start: b.at_start,
                     at_end: b.at_end,
                     body: Expr::seq(b.parts.into_iter().map(|h| lower_hir(h, spell))),
@@ -387,6 +390,7 @@ pub fn lower(source: &str, options: &RegexOptions, limits: &Limits) -> Result<Gr
     )
 }
 
+/// As [`lower`], within the current fuel budget.
 fn lower_within(
     source: &str,
     options: &RegexOptions,
@@ -398,7 +402,7 @@ fn lower_within(
         (Some(branches), Scope::Match) => Expr::alt(branches.into_iter().map(|b| b.body)),
         (Some(branches), Scope::Search) => {
             let any = || Expr::star(spell_utf8(&SCALARS));
-            let searched = |b: Branch| {
+            let searched = |b: AnchoredBranch| {
                 let before = if b.at_start { Expr::Empty } else { any() };
                 Expr::seq([before, b.body, if b.at_end { Expr::Empty } else { any() }])
             };
@@ -635,11 +639,14 @@ fn class_ranges(class: &Class) -> Vec<(u32, u32)> {
     }
 }
 
-/// Layers of the automaton: nothing has been read yet, or something has. Behind `$`, where nothing
-/// more may be read, there is one layer for each.
+/// Layers of the automaton. In this one, nothing has been read. Behind `$`, nothing more may be
+/// read.
 const FRESH: u32 = 0;
+/// Something has been read.
 const READ: u32 = 1;
+/// Nothing has been read, and `$` was passed.
 const FRESH_ENDED: u32 = 2;
+/// Something has been read, and `$` was passed.
 const READ_ENDED: u32 = 3;
 
 /// Builds a layered NFA, in which anchors are exact at any position. Each state exists once for

@@ -411,11 +411,12 @@ struct JsonParser<'t> {
     depth: usize,
 }
 
-type Parsed<T> = Result<T, JsonErrorReason>;
+/// Result of parsing a construct.
+type ParseResult<T> = Result<T, JsonErrorReason>;
 
 impl JsonParser<'_> {
     /// Parses a value and checks that nothing follows it.
-    fn document(&mut self, text: &str) -> Parsed<Json> {
+    fn document(&mut self, text: &str) -> ParseResult<Json> {
         let value = self.value(text, 0)?;
         self.space();
         if self.offset < self.text.len() {
@@ -445,7 +446,7 @@ impl JsonParser<'_> {
     }
 
     /// Parses a value.
-    fn value(&mut self, text: &str, depth: usize) -> Parsed<Json> {
+    fn value(&mut self, text: &str, depth: usize) -> ParseResult<Json> {
         if depth >= self.depth {
             return Err(JsonErrorReason::TooDeep(self.depth));
         }
@@ -488,7 +489,7 @@ impl JsonParser<'_> {
     }
 
     /// Parses an object.
-    fn object(&mut self, text: &str, depth: usize) -> Parsed<Json> {
+    fn object(&mut self, text: &str, depth: usize) -> ParseResult<Json> {
         let begin = self.offset;
         self.offset += 1;
         let mut members = Vec::new();
@@ -521,7 +522,7 @@ impl JsonParser<'_> {
     }
 
     /// Parses a number.
-    fn number(&mut self, text: &str) -> Parsed<Json> {
+    fn number(&mut self, text: &str) -> ParseResult<Json> {
         let begin = self.offset;
         self.offset += usize::from(self.peek() == Some(b'-'));
         let integer = self.digits()?;
@@ -542,7 +543,7 @@ impl JsonParser<'_> {
     }
 
     /// Consumes one or more digits; returns their number.
-    fn digits(&mut self) -> Parsed<usize> {
+    fn digits(&mut self) -> ParseResult<usize> {
         let count = self.text[self.offset..].iter().take_while(|b| b.is_ascii_digit()).count();
         if count == 0 {
             return Err(JsonErrorReason::Expected("a digit"));
@@ -552,7 +553,7 @@ impl JsonParser<'_> {
     }
 
     /// Parses a string.
-    fn string(&mut self, text: &str) -> Parsed<String> {
+    fn string(&mut self, text: &str) -> ParseResult<String> {
         self.offset += 1;
         let mut out = String::new();
         loop {
@@ -578,7 +579,7 @@ impl JsonParser<'_> {
     }
 
     /// Parses an escape, behind its backslash.
-    fn escape(&mut self) -> Parsed<char> {
+    fn escape(&mut self) -> ParseResult<char> {
         let kind = self.peek().ok_or(JsonErrorReason::Escape)?;
         let plain = match kind {
             b'"' | b'\\' | b'/' => char::from(kind),
@@ -595,7 +596,7 @@ impl JsonParser<'_> {
     }
 
     /// Parses `uXXXX` or a surrogate pair.
-    fn unicode_escape(&mut self) -> Parsed<char> {
+    fn unicode_escape(&mut self) -> ParseResult<char> {
         let first = self.hex4()?;
         let code =
             if (0xD800..0xDC00).contains(&first) && self.text[self.offset..].starts_with(b"\\u") {
@@ -612,7 +613,7 @@ impl JsonParser<'_> {
     }
 
     /// Consumes the `u` and four hexadecimal digits.
-    fn hex4(&mut self) -> Parsed<u32> {
+    fn hex4(&mut self) -> ParseResult<u32> {
         self.offset += 1;
         let mut code = 0;
         for _ in 0..4 {

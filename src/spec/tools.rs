@@ -129,7 +129,8 @@ pub enum ToolChoiceError {
     /// The value has none of the known forms.
     #[error(
         "/tool_choice: must be \"auto\", \"required\", \"none\", \
-         {{\"type\":\"function\",\"function\":{{\"name\":..}}}} or {{\"type\":\"function\",\"name\":..}}"
+         {{\"type\":\"function\",\"function\":{{\"name\":..}}}} or \
+         {{\"type\":\"function\",\"name\":..}}"
     )]
     Malformed,
     /// The named tool is not in the list of tools.

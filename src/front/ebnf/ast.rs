@@ -8,13 +8,13 @@ use crate::fsm::{ByteSet, Dfa};
 use crate::ir::{AfterTag, Attributes, DispatchEnd, SpecialToken};
 
 /// A byte range of the text.
-pub(super) type Span = Range<usize>;
+pub(super) type ByteSpan = Range<usize>;
 
 /// A name with its range.
 #[derive(Clone, Debug)]
 pub(super) struct Name {
     pub(super) text: String,
-    pub(super) span: Span,
+    pub(super) span: ByteSpan,
 }
 
 /// The definition of a rule.
@@ -23,9 +23,9 @@ pub(super) struct RuleDef {
     pub(super) name: Name,
     pub(super) attributes: Attributes,
     /// Range of the option `lazy`: the rule matches only shortest texts.
-    pub(super) lazy: Option<Span>,
+    pub(super) lazy: Option<ByteSpan>,
     /// Range of the option `start`: this is the start rule.
-    pub(super) start: Option<Span>,
+    pub(super) start: Option<ByteSpan>,
     pub(super) body: Node,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct RuleDef {
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) kind: SyntaxKind,
-    pub(super) span: Span,
+    pub(super) span: ByteSpan,
 }
 
 /// The kinds of expressions.
@@ -106,7 +106,7 @@ pub(super) enum TriggerNode {
 /// A tag dispatch.
 #[derive(Debug)]
 pub(super) struct DispatchNode {
-    pub(super) tags: Vec<(TriggerNode, Span, Name)>,
+    pub(super) tags: Vec<(TriggerNode, ByteSpan, Name)>,
     pub(super) stops: Vec<TriggerNode>,
     pub(super) excludes: Vec<Vec<u8>>,
     pub(super) after: AfterTag,

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::Dialect;
-use super::ast::Span;
+use super::ast::ByteSpan;
 use crate::front::diagnostic::{Diagnostic, Diagnostics};
 use crate::fsm::ByteSet;
 
@@ -29,6 +29,7 @@ pub(super) fn is_word(c: char) -> bool {
 }
 
 impl<'t> Cursor<'t> {
+    /// A cursor at the beginning of a text.
     pub(super) fn new(text: &'t str, dialect: Dialect, diagnostics: Diagnostics) -> Self {
         Cursor { text, offset: 0, dialect, at_line_start: true, diagnostics }
     }
@@ -517,6 +518,6 @@ fn closing_bracket(text: &str) -> Option<usize> {
 }
 
 /// The range from the start of `a` to the end of `b`.
-pub(super) fn join(a: &Span, b: &Span) -> Span {
+pub(super) fn join(a: &ByteSpan, b: &ByteSpan) -> ByteSpan {
     a.start..b.end
 }

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::ast::{
-    DispatchNode, MembersNode, Name, Node, RegexNode, RuleDef, Span, SyntaxKind, TokenDispatchNode,
-    TriggerNode,
+    ByteSpan, DispatchNode, MembersNode, Name, Node, RegexNode, RuleDef, SyntaxKind,
+    TokenDispatchNode, TriggerNode,
 };
 use super::parse::ParsedText;
 use super::warn;
 use super::{Dialect, EbnfOptions};
-use crate::front::Lowered;
+use crate::front::LoweredGrammar;
 use crate::front::diagnostic::{Diagnostic, Diagnostics, similar};
 use crate::front::factors::substring;
 use crate::front::regex::{Pattern, RegexError, SCALARS, spell_dfa, spell_utf8};
@@ -44,7 +44,7 @@ pub(super) fn lower(
     text: ParsedText,
     options: &EbnfOptions,
     limits: &Limits,
-) -> Result<Lowered, Diagnostics> {
+) -> Result<LoweredGrammar, Diagnostics> {
     let ParsedText { rules, broken, diagnostics } = text;
     let mut lowering = EbnfLowering {
         options,
@@ -81,7 +81,7 @@ pub(super) fn lower(
     if diagnostics.has_errors() {
         return Err(diagnostics);
     }
-    Ok(Lowered { grammar, warnings: diagnostics })
+    Ok(LoweredGrammar { grammar, warnings: diagnostics })
 }
 
 /// An operation on the language of a rule, applied when all rules are lowered.
@@ -176,7 +176,7 @@ struct EbnfLowering<'o> {
     /// Rules of imported grammars.
     imports: BTreeMap<String, RuleId>,
     /// Rules with an operation on their language, and the range of the construct that requires it.
-    operations: HashMap<RuleId, (LanguageOperation, Span)>,
+    operations: HashMap<RuleId, (LanguageOperation, ByteSpan)>,
     /// Number of unknown names so far.
     unknown: usize,
     diagnostics: Diagnostics,
@@ -185,7 +185,7 @@ struct EbnfLowering<'o> {
 impl EbnfLowering<'_> {
     /// Declares all rules; returns the start rule.
     fn declare(&mut self, rules: &[RuleDef]) -> Option<RuleId> {
-        let mut start: Option<(usize, Span)> = None;
+        let mut start: Option<(usize, ByteSpan)> = None;
         for (i, rule) in rules.iter().enumerate() {
             let id = self.builder.declare(&*rule.name.text);
             match self.names.get(&rule.name.text) {
@@ -235,7 +235,7 @@ impl EbnfLowering<'_> {
     }
 
     /// Resolves a reference to a rule.
-    fn rule(&mut self, name: &str, span: &Span) -> Expr {
+    fn rule(&mut self, name: &str, span: &ByteSpan) -> Expr {
         match self.names.get(name) {
             Some(&id) => Expr::Ref(id),
             None if self.broken.contains(name) => Expr::Never,
@@ -327,7 +327,7 @@ impl EbnfLowering<'_> {
     }
 
     /// Lowers a reference to another grammar.
-    fn import(&mut self, name: &str, span: &Span) -> Expr {
+    fn import(&mut self, name: &str, span: &ByteSpan) -> Expr {
         if let Some(&id) = self.imports.get(name) {
             return Expr::Ref(id);
         }
@@ -344,7 +344,7 @@ impl EbnfLowering<'_> {
     }
 
     /// Lowers a regular expression.
-    fn regex(&mut self, regex: &RegexNode, span: &Span) -> Expr {
+    fn regex(&mut self, regex: &RegexNode, span: &ByteSpan) -> Expr {
         let limit = self.limits.automaton_states;
         let mut spell = |ranges: &[(u32, u32)]| {
             if regex.json_string {
@@ -392,7 +392,7 @@ impl EbnfLowering<'_> {
     }
 
     /// Lowers a tag dispatch.
-    fn dispatch(&mut self, dispatch: &DispatchNode, span: &Span) -> Expr {
+    fn dispatch(&mut self, dispatch: &DispatchNode, span: &ByteSpan) -> Expr {
         let mut tags = Vec::with_capacity(dispatch.tags.len());
         for (trigger, _, body) in &dispatch.tags {
             tags.push((self.trigger(trigger), self.body(body)));

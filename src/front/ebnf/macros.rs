@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::text_search::TextSearch;
 use super::ast::{
-    DispatchNode, MembersNode, Name, Node, RegexNode, Span, SyntaxKind, TokenDispatchNode,
+    ByteSpan, DispatchNode, MembersNode, Name, Node, RegexNode, SyntaxKind, TokenDispatchNode,
     TriggerNode,
 };
 use super::cursor::{EscapeMode, Reported, is_word};
@@ -50,7 +50,7 @@ pub(super) fn is_macro(name: &str) -> bool {
 #[derive(Debug)]
 struct ArgumentValue {
     kind: ArgumentKind,
-    span: Span,
+    span: ByteSpan,
 }
 
 /// The kinds of argument values.
@@ -79,9 +79,9 @@ pub(super) struct RuleOptions {
     /// The attributes of the grammar rule.
     pub(super) attributes: Attributes,
     /// Range of `lazy`.
-    pub(super) lazy: Option<Span>,
+    pub(super) lazy: Option<ByteSpan>,
     /// Range of `start`.
-    pub(super) start: Option<Span>,
+    pub(super) start: Option<ByteSpan>,
     /// `capture` without a value: a capture named after the rule.
     pub(super) capture_by_rule_name: bool,
 }

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::{Lowered, within_fuel};
+use super::{LoweredGrammar, within_fuel};
 use crate::ir::Grammar;
 use crate::limits::Limits;
 
@@ -85,7 +85,11 @@ impl Default for EbnfOptions {
 /// Returns all errors of the text, or the grammar with warnings. Cost: linear in the text, except
 /// for constructs that need an automaton (`lazy`, `#e`, `#ex`, `except!`), which
 /// [`Limits::automaton_states`] bounds.
-pub fn lower(text: &str, options: &EbnfOptions, limits: &Limits) -> Result<Lowered, Diagnostics> {
+pub fn lower(
+    text: &str,
+    options: &EbnfOptions,
+    limits: &Limits,
+) -> Result<LoweredGrammar, Diagnostics> {
     if text.len() > limits.source_bytes {
         let mut diagnostics = Diagnostics::new(&options.name, "");
         let message =

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::ast::{Name, Node, RegexNode, RuleDef, Span, SyntaxKind};
+use super::ast::{ByteSpan, Name, Node, RegexNode, RuleDef, SyntaxKind};
 use super::cursor::{Cursor, EscapeMode, KBNF_TERMINALS, Reported, byte_set, join};
 use super::{Dialect, EbnfOptions};
 use crate::front::diagnostic::{Diagnostic, Diagnostics};
@@ -223,7 +223,7 @@ impl Parser<'_> {
     }
 
     /// Makes a node, within the limit on nodes.
-    pub(super) fn node(&mut self, kind: SyntaxKind, span: Span) -> Result<Node, Reported> {
+    pub(super) fn node(&mut self, kind: SyntaxKind, span: ByteSpan) -> Result<Node, Reported> {
         self.nodes += 1;
         if self.nodes > self.max_nodes {
             let limit = self.max_nodes;

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Dialect, EbnfOptions, lower};
-use crate::front::Lowered;
+use crate::front::LoweredGrammar;
 use crate::front::diagnostic::Diagnostics;
 use crate::ids::SpecialId;
 use crate::ir::{Attributes, Budget, Expr, Grammar, SpecialToken, Spent};
 use crate::limits::Limits;
 
-fn parse(text: &str) -> Result<Lowered, Diagnostics> {
+fn parse(text: &str) -> Result<LoweredGrammar, Diagnostics> {
     lower(text, &EbnfOptions::default(), &Limits::default())
 }
 

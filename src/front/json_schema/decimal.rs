@@ -42,10 +42,12 @@ impl Decimal {
         Decimal { negative, digits, exponent }
     }
 
+    /// Whether the value is zero.
     pub(super) fn is_zero(&self) -> bool {
         self.digits.is_empty()
     }
 
+    /// Whether the value is less than zero.
     pub(super) fn is_negative(&self) -> bool {
         self.negative
     }
@@ -55,6 +57,7 @@ impl Decimal {
         self.digits.len() as i64 <= self.exponent.max(0)
     }
 
+    /// The absolute value.
     pub(super) fn abs(&self) -> Decimal {
         Decimal { negative: false, ..self.clone() }
     }

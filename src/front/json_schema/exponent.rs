@@ -172,7 +172,7 @@ enum MantissaPosition {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct MantissaState {
     negative: bool,
-    part: MantissaPosition,
+    position: MantissaPosition,
     /// Comparison with the lower bound of the magnitude.
     low: DigitComparison,
     /// Comparison with the upper bound of the magnitude.
@@ -184,9 +184,13 @@ struct MantissaState {
 /// A state of the automaton: the information about the text read so far.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum PrefixState {
+    /// Nothing.
     Start,
+    /// A minus sign.
     Minus,
+    /// A mantissa of zeros.
     Zero(MantissaPosition),
+    /// A mantissa that is not zero.
     Mantissa(MantissaState),
     /// Behind `e`.
     Exponent(ExponentInterval),
@@ -216,6 +220,7 @@ struct ScientificBuilder {
 }
 
 impl ScientificBuilder {
+    /// Builds all reachable states.
     fn run(mut self) -> Dfa {
         self.state(PrefixState::Start);
         while let Some((at, from)) = self.pending.pop() {
@@ -225,12 +230,12 @@ impl ScientificBuilder {
                     self.first_digit(from, false);
                 }
                 PrefixState::Minus => self.first_digit(from, true),
-                PrefixState::Zero(part) => {
-                    self.point(from, part, PrefixState::Zero(MantissaPosition::Point));
-                    if part != MantissaPosition::First {
+                PrefixState::Zero(position) => {
+                    self.point(from, position, PrefixState::Zero(MantissaPosition::Point));
+                    if position != MantissaPosition::First {
                         self.edge(from, b'0', PrefixState::Zero(MantissaPosition::Fraction));
                     }
-                    self.exponent_marks(from, part, ExponentInterval(None, None));
+                    self.exponent_marks(from, position, ExponentInterval(None, None));
                 }
                 PrefixState::Mantissa(digits) => self.digits(from, digits),
                 PrefixState::Exponent(interval) => {
@@ -276,21 +281,27 @@ impl ScientificBuilder {
         state
     }
 
+    /// Adds an edge to a state, which is interned.
     fn edge(&mut self, from: u32, symbol: u8, at: PrefixState) {
         let to = self.state(at);
         self.builder.edge(from, u32::from(symbol), u32::from(symbol), to);
     }
 
     /// Adds the edge for the decimal point, where it may follow.
-    fn point(&mut self, from: u32, part: MantissaPosition, at: PrefixState) {
-        if part == MantissaPosition::First {
+    fn point(&mut self, from: u32, position: MantissaPosition, at: PrefixState) {
+        if position == MantissaPosition::First {
             self.edge(from, b'.', at);
         }
     }
 
     /// Adds the edges for `e` and `E`, where they may follow.
-    fn exponent_marks(&mut self, from: u32, part: MantissaPosition, interval: ExponentInterval) {
-        if part != MantissaPosition::Point {
+    fn exponent_marks(
+        &mut self,
+        from: u32,
+        position: MantissaPosition,
+        interval: ExponentInterval,
+    ) {
+        if position != MantissaPosition::Point {
             self.edge(from, b'e', PrefixState::Exponent(interval));
             self.edge(from, b'E', PrefixState::Exponent(interval));
         }
@@ -320,7 +331,7 @@ impl ScientificBuilder {
                 b'0' + digit,
                 PrefixState::Mantissa(MantissaState {
                     negative,
-                    part: MantissaPosition::First,
+                    position: MantissaPosition::First,
                     low,
                     high,
                     least,
@@ -339,13 +350,13 @@ impl ScientificBuilder {
         };
         self.point(
             from,
-            digits.part,
-            PrefixState::Mantissa(MantissaState { part: MantissaPosition::Point, ..digits }),
+            digits.position,
+            PrefixState::Mantissa(MantissaState { position: MantissaPosition::Point, ..digits }),
         );
-        if digits.part != MantissaPosition::First {
+        if digits.position != MantissaPosition::First {
             for digit in 0..=if self.least.is_some() { 0 } else { 9 } {
                 let next = MantissaState {
-                    part: MantissaPosition::Fraction,
+                    position: MantissaPosition::Fraction,
                     low: digits.low.next(low.as_ref(), digit),
                     high: digits.high.next(high.as_ref(), digit),
                     ..digits
@@ -359,7 +370,7 @@ impl ScientificBuilder {
         let low = low.max(digits.least);
         let high = [high, self.highest].into_iter().flatten().min();
         if low.zip(high).is_none_or(|(low, high)| low <= high) {
-            self.exponent_marks(from, digits.part, ExponentInterval(low, high));
+            self.exponent_marks(from, digits.position, ExponentInterval(low, high));
         }
     }
 

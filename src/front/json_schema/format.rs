@@ -136,6 +136,7 @@ macro_rules! varspec {
     };
 }
 
+/// URI references of RFC 3986.
 const URI_REFERENCE: &str = concat!(
     r"^(?:",
     uri!(),
@@ -154,12 +155,14 @@ const URI_REFERENCE: &str = concat!(
     r")$"
 );
 
+/// Durations of RFC 3339, appendix A.
 const DURATION: &str = concat!(
     r"^P(?:\d+W|(?:\d+Y(?:\d+M(?:\d+D)?)?|\d+M(?:\d+D)?|\d+D)",
     r"(?:T(?:\d+H(?:\d+M(?:\d+S)?)?|\d+M(?:\d+S)?|\d+S))?",
     r"|T(?:\d+H(?:\d+M(?:\d+S)?)?|\d+M(?:\d+S)?|\d+S))$"
 );
 
+/// E-mail addresses with a dot-atom as local part.
 const EMAIL: &str = concat!(
     r"^(?:[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,64}",
     r"|[A-Za-z0-9!#$%&'*+/=?^_`{|}~-](?:\.?[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]){0,31})@",

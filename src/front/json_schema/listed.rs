@@ -48,10 +48,12 @@ struct Completions {
 }
 
 impl Completions {
+    /// Whether nothing completes the text.
     fn is_none(&self) -> bool {
         *self == Completions::default()
     }
 
+    /// Adds other completions.
     fn join(&mut self, other: &Completions) {
         self.no_exponent |= other.no_exponent;
         self.any_exponent |= other.any_exponent;

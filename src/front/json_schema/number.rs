@@ -42,6 +42,7 @@ struct AutomatonCache {
     states: usize,
 }
 
+/// The cache of all schemas.
 static AUTOMATON_CACHE: LazyLock<Mutex<AutomatonCache>> = LazyLock::new(Mutex::default);
 
 /// Maximum number of listed numbers in a schema; beyond it, no exponents are allowed for them.
@@ -391,7 +392,9 @@ struct AcceptedOrders {
 }
 
 impl AcceptedOrders {
+    /// Every magnitude.
     const ALL: AcceptedOrders = AcceptedOrders { less: true, equal: true, greater: true };
+    /// No magnitude.
     const NONE: AcceptedOrders = AcceptedOrders { less: false, equal: false, greater: false };
 
     /// Magnitudes of one order, and equal ones if `equal` is set.
@@ -410,6 +413,7 @@ impl AcceptedOrders {
         AcceptedOrders { equal: equal || !bound.is_zero(), ..AcceptedOrders::ALL }
     }
 
+    /// Whether a magnitude of this order to the bound is accepted.
     fn accepts(self, order: Ordering) -> bool {
         match order {
             Ordering::Less => self.less,

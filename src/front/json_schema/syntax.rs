@@ -29,7 +29,7 @@ pub enum ValueSyntax {
     /// Strings without escapes between two delimiters, each one of the given triggers; member names
     /// without quotes.
     Delimited(Vec<Trigger>),
-    /// Each value in an element ([`super::elements`]).
+    /// Each value in an element ([`ElementStyle`]).
     Elements(Box<ElementStyle>),
 }
 

@@ -4,13 +4,13 @@
 use std::fmt::Write;
 
 /// A rewritten pattern.
-pub(super) struct Rewritten {
+pub(super) struct RewrittenPattern {
     pub(super) text: String,
     /// `(offset in text, offset in the pattern)`, ascending.
     offsets: Vec<(usize, usize)>,
 }
 
-impl Rewritten {
+impl RewrittenPattern {
     /// The offset in the pattern of the construct at an offset of the text.
     pub(super) fn source_offset(&self, offset: usize) -> usize {
         let i = self.offsets.partition_point(|&(text, _)| text <= offset);
@@ -20,9 +20,9 @@ impl Rewritten {
 
 /// Rewrites `\0`, `\cX`, `\uD83D\uDE00`, `[^]` and `[]`, and within classes `\b` and `[`, to Rust
 /// syntax. Linear.
-pub(super) fn rewrite(pattern: &str) -> Rewritten {
+pub(super) fn rewrite(pattern: &str) -> RewrittenPattern {
     let mut out =
-        Rewritten { text: String::with_capacity(pattern.len() + 16), offsets: Vec::new() };
+        RewrittenPattern { text: String::with_capacity(pattern.len() + 16), offsets: Vec::new() };
     let mut in_class = false;
     let mut at = 0;
     while let Some(c) = pattern[at..].chars().next() {

@@ -2,7 +2,7 @@
 
 use super::ast::{Definition, File, MarkerKind, Node, NodeKind, Spanned, is_terminal};
 use super::{LarkOptions, NamedGrammar, common, parse, pattern, substring, token};
-use crate::front::Lowered;
+use crate::front::LoweredGrammar;
 use crate::front::diagnostic::{Diagnostic, Diagnostics, Severity, similar};
 use crate::front::json_schema;
 use crate::fsm::Dfa;
@@ -45,6 +45,7 @@ pub(super) struct Session<'o> {
 }
 
 impl<'o> Session<'o> {
+    /// A session without rules.
     pub(super) fn new(
         diagnostics: Diagnostics,
         options: &'o LarkOptions,
@@ -103,7 +104,7 @@ impl<'o> Session<'o> {
     }
 
     /// Lowers the file and all named grammars that it refers to.
-    pub(super) fn run(mut self, file: &File<'_>) -> Result<Lowered, Diagnostics> {
+    pub(super) fn run(mut self, file: &File<'_>) -> Result<LoweredGrammar, Diagnostics> {
         let start = self.file(file);
         while let Some((name, text, rule, span)) = self.queue.pop() {
             self.named_grammar(name, text, rule, &span);
@@ -112,7 +113,7 @@ impl<'o> Session<'o> {
             return Err(self.diagnostics);
         }
         match self.builder.finish(start) {
-            Ok(grammar) => Ok(Lowered { grammar, warnings: self.diagnostics }),
+            Ok(grammar) => Ok(LoweredGrammar { grammar, warnings: self.diagnostics }),
             Err(error) => {
                 self.diagnostics.push(Diagnostic::error(0..0, error.to_string()));
                 Err(self.diagnostics)
@@ -276,6 +277,7 @@ pub(super) struct FileLowering<'s, 'o, 'a, 't> {
 }
 
 impl<'s, 'o, 'a, 't> FileLowering<'s, 'o, 'a, 't> {
+    /// Declares all definitions of a file.
     fn new(session: &'s mut Session<'o>, file: &'a File<'t>) -> Self {
         let rules =
             file.definitions.iter().map(|d| session.builder.declare(d.name.value)).collect();

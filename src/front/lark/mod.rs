@@ -41,7 +41,7 @@ use std::collections::BTreeMap;
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::json_schema::SchemaOptions;
-use super::{Lowered, within_fuel};
+use super::{LoweredGrammar, within_fuel};
 use crate::ir::Grammar;
 use crate::limits::Limits;
 
@@ -67,7 +67,11 @@ pub enum NamedGrammar {
 ///
 /// All errors are reported at once; those of a named grammar at the first reference to it. Cost:
 /// close to linear, except for `&`, `~` and lazy rules, which need automata.
-pub fn lower(text: &str, options: &LarkOptions, limits: &Limits) -> Result<Lowered, Diagnostics> {
+pub fn lower(
+    text: &str,
+    options: &LarkOptions,
+    limits: &Limits,
+) -> Result<LoweredGrammar, Diagnostics> {
     let mut diagnostics = Diagnostics::new("grammar", text);
     if text.len() > limits.source_bytes {
         diagnostics.push(Diagnostic::error(

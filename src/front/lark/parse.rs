@@ -1,5 +1,5 @@
-//! Tokens to [`File`]s. After an error, reading goes on at the next statement, so that all errors
-//! of a text are reported.
+//! Lark parser: parses tokens to a [`File`]. After an error it recovers at the next statement, so
+//! that all errors of a text are reported.
 
 mod expression;
 
@@ -20,6 +20,7 @@ const ATTRIBUTES: [&str; 8] =
 /// A statement could not be parsed; the error is reported.
 struct StatementFailed;
 
+/// Result of parsing a construct; the error is reported already.
 type Parsed<T> = Result<T, StatementFailed>;
 
 /// Parses a whole text. Errors are pushed to `diagnostics`. Linear.
@@ -28,13 +29,16 @@ pub(super) fn parse<'t>(
     diagnostics: &mut Diagnostics,
     limits: &Limits,
 ) -> File<'t> {
-    let mut parser = Parser { tokens, at: 0, depth: 0, diagnostics, limits };
+    let mut parser = Parser { tokens, position: 0, depth: 0, diagnostics, limits };
     parser.file(false)
 }
 
+/// State of the parser.
 struct Parser<'t, 'p> {
     tokens: &'p [Token<'t>],
-    at: usize,
+    /// Index of the current token.
+    position: usize,
+    /// Current nesting.
     depth: usize,
     diagnostics: &'p mut Diagnostics,
     limits: &'p Limits,
@@ -43,23 +47,23 @@ struct Parser<'t, 'p> {
 impl<'t> Parser<'t, '_> {
     /// The current token.
     fn kind(&self) -> &TokenKind<'t> {
-        &self.tokens[self.at].kind
+        &self.tokens[self.position].kind
     }
 
     /// The range of the current token.
     fn span(&self) -> Range<usize> {
-        self.tokens[self.at].span.clone()
+        self.tokens[self.position].span.clone()
     }
 
     /// The range from `start` to the end of the last consumed token.
     fn since(&self, start: usize) -> Range<usize> {
-        start..self.tokens[self.at.saturating_sub(1)].span.end.max(start)
+        start..self.tokens[self.position.saturating_sub(1)].span.end.max(start)
     }
 
     /// Consumes a token.
     fn bump(&mut self) {
-        if self.at + 1 < self.tokens.len() {
-            self.at += 1;
+        if self.position + 1 < self.tokens.len() {
+            self.position += 1;
         }
     }
 
@@ -165,7 +169,7 @@ impl<'t> Parser<'t, '_> {
 
     /// Whether this line end is followed by a directive, or by a name and `:` or `[`.
     fn begins_statement(&self) -> bool {
-        let mut rest = self.tokens[self.at..]
+        let mut rest = self.tokens[self.position..]
             .iter()
             .map(|t| &t.kind)
             .skip_while(|k| **k == TokenKind::Newline)

@@ -11,11 +11,11 @@ use crate::ir::{Attributes, Budget, Expr, Rule, SpecialToken, Spent};
 use crate::matcher::Recognizer;
 use crate::vocab::Vocabulary;
 
-fn parse(text: &str) -> Result<Lowered, Diagnostics> {
+fn parse(text: &str) -> Result<LoweredGrammar, Diagnostics> {
     lower(text, &LarkOptions::default(), &Limits::default())
 }
 
-fn parse_valid(text: &str) -> Lowered {
+fn parse_valid(text: &str) -> LoweredGrammar {
     parse(text).unwrap_or_else(|e| panic!("{e}"))
 }
 
@@ -26,7 +26,7 @@ fn error_positions(text: &str) -> Vec<(usize, usize)> {
     errors.map(|d| all.place(d.span.start)).collect()
 }
 
-fn rules_with(lowered: &Lowered, fits: impl Fn(&Attributes) -> bool) -> Vec<&Rule> {
+fn rules_with(lowered: &LoweredGrammar, fits: impl Fn(&Attributes) -> bool) -> Vec<&Rule> {
     lowered.grammar.rules.iter().filter(|r| fits(&r.attributes)).collect()
 }
 

@@ -50,8 +50,8 @@ const JSON_DIRECTIVES: [&str; 4] = ["json", "regex", "llguidance", "grammar_opti
 /// Splits a text into tokens; the last one is [`TokenKind::End`]. Reports and skips invalid
 /// characters. Linear.
 pub(super) fn tokenize<'t>(text: &'t str, diagnostics: &mut Diagnostics) -> Vec<Token<'t>> {
-    let mut lexer = Lexer { text, at: 0, out: Vec::new(), diagnostics };
-    while lexer.at < text.len() {
+    let mut lexer = Lexer { text, offset: 0, out: Vec::new(), diagnostics };
+    while lexer.offset < text.len() {
         lexer.next();
     }
     lexer.push(TokenKind::End, text.len());
@@ -61,7 +61,8 @@ pub(super) fn tokenize<'t>(text: &'t str, diagnostics: &mut Diagnostics) -> Vec<
 /// State of the tokenizer.
 struct Lexer<'t, 'd> {
     text: &'t str,
-    at: usize,
+    /// Offset of the next character.
+    offset: usize,
     out: Vec<Token<'t>>,
     diagnostics: &'d mut Diagnostics,
 }
@@ -79,48 +80,48 @@ fn is_name(c: char) -> bool {
 impl<'t> Lexer<'t, '_> {
     /// The text from the current position on.
     fn rest(&self) -> &'t str {
-        &self.text[self.at..]
+        &self.text[self.offset..]
     }
 
     /// Appends a token that ends at the current position.
     fn push(&mut self, kind: TokenKind<'t>, start: usize) {
-        self.out.push(Token { kind, span: start..self.at });
+        self.out.push(Token { kind, span: start..self.offset });
     }
 
     /// Reports an error.
     fn error(&mut self, start: usize, message: impl Into<String>, label: &str) {
-        self.diagnostics.push(Diagnostic::error(start..self.at, message).label(label));
+        self.diagnostics.push(Diagnostic::error(start..self.offset, message).label(label));
     }
 
     /// Skips and returns all characters that satisfy a predicate.
     fn take(&mut self, fits: impl Fn(char) -> bool) -> &'t str {
         let rest = self.rest();
         let end = rest.find(|c| !fits(c)).unwrap_or(rest.len());
-        self.at += end;
+        self.offset += end;
         &rest[..end]
     }
 
     /// Reads one token.
     fn next(&mut self) {
-        let start = self.at;
+        let start = self.offset;
         let rest = self.rest();
         let Some(c) = rest.chars().next() else { return };
         match c {
             '\n' => {
-                self.at += 1;
+                self.offset += 1;
                 if self.out.last().is_none_or(|last| last.kind != TokenKind::Newline) {
                     self.push(TokenKind::Newline, start);
                 }
             }
-            ' ' | '\t' | '\r' | '\u{FEFF}' => self.at += c.len_utf8(),
-            '#' => self.at += rest.find('\n').unwrap_or(rest.len()),
-            '/' if rest.starts_with("//") => self.at += rest.find('\n').unwrap_or(rest.len()),
+            ' ' | '\t' | '\r' | '\u{FEFF}' => self.offset += c.len_utf8(),
+            '#' => self.offset += rest.find('\n').unwrap_or(rest.len()),
+            '/' if rest.starts_with("//") => self.offset += rest.find('\n').unwrap_or(rest.len()),
             '/' => self.regex(),
             '"' => self.string(),
             '<' => self.special(),
             '%' => self.directive(),
             '@' => {
-                self.at += 1;
+                self.offset += 1;
                 let name = self.name();
                 if name.is_empty() {
                     self.error(start, "a grammar without a name", "expected `@name`");
@@ -129,15 +130,15 @@ impl<'t> Lexer<'t, '_> {
                 }
             }
             '.' if rest.starts_with("..") => {
-                self.at += 2;
+                self.offset += 2;
                 self.push(TokenKind::Range, start);
             }
             '-' if rest.starts_with("->") => {
-                self.at += 2;
+                self.offset += 2;
                 self.push(TokenKind::Arrow, start);
             }
             ':' if rest.starts_with("::") => {
-                self.at += 2;
+                self.offset += 2;
                 self.push(TokenKind::Parameter, start);
             }
             c if is_name_start(c) => {
@@ -147,11 +148,11 @@ impl<'t> Lexer<'t, '_> {
             c if c.is_ascii_digit() => self.number(start),
             ':' | ',' | '.' | '(' | ')' | '[' | ']' | '{' | '}' | '|' | '~' | '?' | '*' | '+'
             | '&' | '=' | '!' | '-' => {
-                self.at += 1;
+                self.offset += 1;
                 self.push(TokenKind::Sign(c), start);
             }
             c => {
-                self.at += c.len_utf8();
+                self.offset += c.len_utf8();
                 self.error(start, format!("{c:?} begins nothing"), "not part of the language");
             }
         }
@@ -159,7 +160,7 @@ impl<'t> Lexer<'t, '_> {
 
     /// Reads a name: letters, digits, underscores, and hyphens between them.
     fn name(&mut self) -> &'t str {
-        let start = self.at;
+        let start = self.offset;
         if !self.rest().starts_with(is_name_start) {
             return "";
         }
@@ -167,9 +168,9 @@ impl<'t> Lexer<'t, '_> {
             self.take(is_name);
             let rest = self.rest();
             if rest.starts_with('-') && rest[1..].starts_with(is_name) {
-                self.at += 1;
+                self.offset += 1;
             } else {
-                return &self.text[start..self.at];
+                return &self.text[start..self.offset];
             }
         }
     }
@@ -179,15 +180,15 @@ impl<'t> Lexer<'t, '_> {
         self.take(|c| c.is_ascii_digit());
         let rest = self.rest();
         if rest.starts_with('.') && rest[1..].starts_with(|c: char| c.is_ascii_digit()) {
-            self.at += 1;
+            self.offset += 1;
             self.take(|c| c.is_ascii_digit());
         }
-        self.push(TokenKind::Number(&self.text[start..self.at]), start);
+        self.push(TokenKind::Number(&self.text[start..self.offset]), start);
     }
 
     /// Reads a regular expression.
     fn regex(&mut self) {
-        let start = self.at;
+        let start = self.offset;
         let mut chars = self.rest().char_indices().skip(1);
         let mut end = None;
         while let Some((i, c)) = chars.next() {
@@ -211,22 +212,22 @@ impl<'t> Lexer<'t, '_> {
             );
         };
         let pattern = &self.text[start + 1..start + end];
-        self.at = start + end + 1;
+        self.offset = start + end + 1;
         let flags = self.take(|c| c.is_ascii_alphabetic());
         self.push(TokenKind::Regex(pattern, flags), start);
     }
 
     /// Reads a string.
     fn string(&mut self) {
-        let start = self.at;
+        let start = self.offset;
         let mut value = String::new();
-        self.at += 1;
+        self.offset += 1;
         loop {
-            let at = self.at;
+            let at = self.offset;
             let Some(c) = self.rest().chars().next().filter(|&c| c != '\n') else {
                 return self.error(start, "a string without end", "expected `\"` on this line");
             };
-            self.at += c.len_utf8();
+            self.offset += c.len_utf8();
             match c {
                 '"' => break,
                 '\\' => match self.escape() {
@@ -237,7 +238,7 @@ impl<'t> Lexer<'t, '_> {
             }
         }
         let fold = self.rest().starts_with('i') && !self.rest()[1..].starts_with(is_name);
-        self.at += usize::from(fold);
+        self.offset += usize::from(fold);
         self.push(TokenKind::Text(value, fold), start);
     }
 
@@ -248,7 +249,7 @@ impl<'t> Lexer<'t, '_> {
         let Some(c) = self.rest().chars().next().filter(|&c| c != '\n') else {
             return Err(EXPECTED);
         };
-        self.at += c.len_utf8();
+        self.offset += c.len_utf8();
         Ok(match c {
             'n' => '\n',
             'r' => '\r',
@@ -265,7 +266,7 @@ impl<'t> Lexer<'t, '_> {
                 let first = self.hex(4)?;
                 let pair = (0xD800..0xDC00).contains(&first) && self.rest().starts_with("\\u");
                 let code = if pair {
-                    self.at += 2;
+                    self.offset += 2;
                     let second = self.hex(4)?;
                     if !(0xDC00..0xE000).contains(&second) {
                         return Err("half of a surrogate pair");
@@ -291,23 +292,23 @@ impl<'t> Lexer<'t, '_> {
         let code = found
             .and_then(|d| u32::from_str_radix(d, 16).ok())
             .ok_or("expected hexadecimal digits")?;
-        self.at += digits;
+        self.offset += digits;
         Ok(code)
     }
 
     /// Reads a special token.
     fn special(&mut self) {
-        let start = self.at;
+        let start = self.offset;
         let rest = self.rest();
         let end =
             rest[1..].find(|c: char| c == '>' || c == '<' || c.is_whitespace()).map(|n| n + 1);
         match end.filter(|&end| rest[end..].starts_with('>') && end > 1) {
             Some(end) => {
-                self.at += end + 1;
+                self.offset += end + 1;
                 self.push(TokenKind::Special(&rest[..=end]), start);
             }
             None => {
-                self.at += 1;
+                self.offset += 1;
                 self.error(start, "a special token without end", "expected `<name>` or `<[ids]>`");
             }
         }
@@ -315,23 +316,23 @@ impl<'t> Lexer<'t, '_> {
 
     /// Reads a directive, and its JSON object if it takes one.
     fn directive(&mut self) {
-        let start = self.at;
-        self.at += 1;
+        let start = self.offset;
+        self.offset += 1;
         let word = self.name();
         self.push(TokenKind::Directive(word), start);
         if !JSON_DIRECTIVES.contains(&word) {
             return;
         }
         self.take(char::is_whitespace);
-        let json = self.at;
+        let json = self.offset;
         if self.rest().starts_with('{') {
             match json_end(self.rest()) {
                 Some(end) => {
-                    self.at += end;
-                    self.push(TokenKind::Json(&self.text[json..self.at]), json);
+                    self.offset += end;
+                    self.push(TokenKind::Json(&self.text[json..self.offset]), json);
                 }
                 None => {
-                    self.at = self.text.len();
+                    self.offset = self.text.len();
                     self.diagnostics.push(
                         Diagnostic::error(json..json + 1, "a JSON value without end")
                             .label("opened here"),

@@ -68,14 +68,16 @@ pub(super) fn resolve(
         .iter()
         .map(|dfa| (0..dfa.len() as u32).map(|state| is_universal(dfa, state)).collect())
         .collect();
-    let boundaries = marks.iter().any(|marks| matches!(marks, IndexedCondition::Boundary(_)));
+    let boundaries = marks.iter().any(|mark| matches!(mark, IndexedCondition::Boundary(_)));
     Resolver { marked, obligations, marks, universal, boundaries, limit }.run()
 }
 
 /// As [`MarkCondition`], with the index of the automaton.
 #[derive(Clone, Copy)]
 enum IndexedCondition {
+    /// The index of the automaton that must accept the rest.
     Rest(u32),
+    /// Whether a word boundary is required or forbidden.
     Boundary(bool),
 }
 
@@ -94,6 +96,7 @@ struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
+    /// Builds the automaton.
     fn run(&self) -> Result<Dfa, TooLarge> {
         let symbols = self.symbols();
         let mut b = DfaBuilder::new();

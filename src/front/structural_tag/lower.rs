@@ -16,7 +16,7 @@ use crate::front::json_schema::{self, MemberOrder, SchemaErrors, Whitespace};
 use crate::front::lark::{self, LarkOptions};
 use crate::front::regex::{self, Classes, Dot, RegexOptions, SCALARS, spell_utf8};
 use crate::front::text_search::TextSearch;
-use crate::front::{Lowered, structural_tag::tokens};
+use crate::front::{LoweredGrammar, structural_tag::tokens};
 use crate::fsm::ByteSet;
 use crate::fuel;
 use crate::hash::{HashMap, HashSet};
@@ -43,7 +43,7 @@ impl StructuralTag {
         &self,
         options: &StructuralTagOptions,
         limits: &Limits,
-    ) -> Result<Lowered, StructuralTagErrors> {
+    ) -> Result<LoweredGrammar, StructuralTagErrors> {
         let mut lowering = TagLowering {
             builder: GrammarBuilder::new(),
             options,
@@ -66,7 +66,7 @@ impl StructuralTag {
             let reason = Reason::Limit(error.to_string());
             StructuralTagErrors(vec![StructuralTagError { pointer: "/format".into(), reason }])
         })?;
-        Ok(Lowered { grammar, warnings: Diagnostics::new("structural tag", "") })
+        Ok(LoweredGrammar { grammar, warnings: Diagnostics::new("structural tag", "") })
     }
 }
 
@@ -651,6 +651,7 @@ struct TriggerIndex<'t> {
 }
 
 impl<'t> TriggerIndex<'t> {
+    /// Indexes triggers.
     fn new(triggers: &'t [String]) -> TriggerIndex<'t> {
         let lengths = triggers.iter().map(String::len).collect();
         TriggerIndex { triggers: triggers.iter().map(String::as_str).collect(), lengths }
@@ -684,6 +685,7 @@ enum TextPart<'t> {
 struct SpecialTokenNames(Option<aho_corasick::AhoCorasick>);
 
 impl SpecialTokenNames {
+    /// Builds the search for names.
     fn new(names: &[String]) -> SpecialTokenNames {
         let names: Vec<&String> = names.iter().filter(|name| !name.is_empty()).collect();
         let kind = aho_corasick::MatchKind::LeftmostLongest;

@@ -23,7 +23,7 @@ mod write;
 
 use std::fmt;
 
-use crate::front::Lowered;
+use crate::front::LoweredGrammar;
 use crate::front::diagnostic::Diagnostics;
 use crate::front::json_schema::{MemberOrder, SchemaErrorReason, SchemaOptions, Undeclared};
 use crate::front::regex::RegexError;
@@ -123,7 +123,7 @@ pub fn lower(
     text: &str,
     options: &StructuralTagOptions,
     limits: &Limits,
-) -> Result<Lowered, StructuralTagErrors> {
+) -> Result<LoweredGrammar, StructuralTagErrors> {
     fuel::with_default_budget(
         || limits.compile_budget(text.len()),
         || StructuralTag::parse(text, limits)?.lower(options, limits),

@@ -29,7 +29,7 @@ impl<'t> Parser<'t, '_> {
 
     /// Whether the next line begins with `|`.
     pub(super) fn bar_follows(&self) -> bool {
-        let next = self.tokens[self.at..].iter().find(|t| t.kind != TokenKind::Newline);
+        let next = self.tokens[self.position..].iter().find(|t| t.kind != TokenKind::Newline);
         next.is_some_and(|t| t.kind == TokenKind::Sign('|'))
     }
 
@@ -126,7 +126,10 @@ impl<'t> Parser<'t, '_> {
     /// Parses `~n` and `~n..m`.
     fn tilde(&mut self, node: Node<'t>, start: usize) -> Parsed<Node<'t>> {
         // `a ~b` is `a`, then the complement of `b`.
-        if !matches!(self.tokens.get(self.at + 1).map(|t| &t.kind), Some(TokenKind::Number(_))) {
+        if !matches!(
+            self.tokens.get(self.position + 1).map(|t| &t.kind),
+            Some(TokenKind::Number(_))
+        ) {
             return Ok(node);
         }
         self.bump();
@@ -291,8 +294,7 @@ impl<'t> Parser<'t, '_> {
             Node { kind: NodeKind::Alt(list), span: span.clone() }
         };
         if open == '(' {
-            // Kept apart from what stands around, so that `a (b | c)` and `(a & b) c` stay what
-            // they are.
+            // A node of its own, so that `a (b | c)` and `(a & b) c` keep their structure.
             return Ok(Node { kind: body.kind, span });
         }
         Ok(Node { kind: NodeKind::Repeat(Box::new(body), 0, Some(1)), span })
