@@ -276,10 +276,10 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
             return None;
         }
         let (any, limit) = (self.any_text(), self.session.states());
-        let mut wholes: BTreeMap<&'t str, Dfa> = BTreeMap::new();
+        let mut match_dfas: BTreeMap<&'t str, Dfa> = BTreeMap::new();
         for tool in &tools {
             let name = tool.head.name.value;
-            if wholes.contains_key(name) {
+            if match_dfas.contains_key(name) {
                 continue;
             }
             let whole = self.match_automata(tool.head)?.whole;
@@ -289,15 +289,15 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
             {
                 return None;
             }
-            wholes.insert(name, whole);
+            match_dfas.insert(name, whole);
         }
         if tail_attributes.is_empty()
-            && let Some(triggers) = self.triggers(&tools, &wholes, &any)
+            && let Some(triggers) = self.triggers(&tools, &match_dfas, &any)
         {
             return Some(self.dispatch(&tools, &triggers, *min));
         }
         let first =
-            self.session.charge_states(Dfa::any_of(wholes.values(), limit), limit, Dfa::len);
+            self.session.charge_states(Dfa::any_of(match_dfas.values(), limit), limit, Dfa::len);
         let first = self.report_limit(first, body)?.shortest();
         let free =
             self.session.charge_states(any.without_prefix(&first, &BYTES, limit), limit, Dfa::len);
@@ -339,7 +339,7 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
     fn triggers(
         &self,
         tools: &[ToolAlternative<'a, 't>],
-        wholes: &BTreeMap<&'t str, Dfa>,
+        match_dfas: &BTreeMap<&'t str, Dfa>,
         any: &Dfa,
     ) -> Option<BTreeMap<&'t str, Vec<u8>>> {
         let limit = self.session.states();
@@ -353,7 +353,7 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
                 return None;
             }
         }
-        for (name, whole) in wholes {
+        for (name, whole) in match_dfas {
             let word = whole.shortest_word().filter(|word| !word.is_empty())?;
             if any.concat(&Dfa::word(word.iter().copied()), limit).ok()?.shortest() != *whole {
                 return None;

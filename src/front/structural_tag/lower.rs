@@ -50,7 +50,7 @@ impl StructuralTag {
             limits,
             errors: Vec::new(),
             special_tokens: SpecialTokenNames::new(&options.special_tokens),
-            context_free_rules: HashMap::default(),
+            shared_rules: HashMap::default(),
             depth: 0,
         };
         let body = lowering.format(&self.format, "/format", &EnclosingEnd::default());
@@ -88,7 +88,7 @@ pub(super) struct TagLowering<'a> {
     special_tokens: SpecialTokenNames,
     /// Rules of schemas, regular expressions and grammars, by the JSON text of their format. Their
     /// meaning does not depend on the context.
-    context_free_rules: HashMap<String, RuleId>,
+    shared_rules: HashMap<String, RuleId>,
     /// Number of enclosing formats.
     depth: usize,
 }
@@ -122,7 +122,7 @@ impl TagLowering<'_> {
         match format {
             Format::ConstString { value } => Some(self.literal(value)),
             Format::JsonSchema(_) | Format::Regex { .. } | Format::Grammar { .. } => {
-                self.context_free_format(format, pointer)
+                self.shared_format(format, pointer)
             }
             Format::AnyText { excludes, max_tokens, max_chars } => {
                 self.any_text(excludes, (*max_tokens, *max_chars), (pointer, enclosing))
@@ -248,9 +248,9 @@ impl TagLowering<'_> {
     }
 
     /// Lowers a format whose meaning does not depend on the context.
-    fn context_free_format(&mut self, format: &Format, pointer: &str) -> Option<Expr> {
+    fn shared_format(&mut self, format: &Format, pointer: &str) -> Option<Expr> {
         let key = format.to_json().to_string();
-        if let Some(rule) = self.context_free_rules.get(&key) {
+        if let Some(rule) = self.shared_rules.get(&key) {
             return Some(Expr::Ref(*rule));
         }
         let rule = match format {
@@ -282,7 +282,7 @@ impl TagLowering<'_> {
             }
             _ => return None,
         };
-        self.context_free_rules.insert(key, rule);
+        self.shared_rules.insert(key, rule);
         Some(Expr::Ref(rule))
     }
 
