@@ -254,7 +254,7 @@ impl Pattern {
     /// The texts of `min..=max` code points that contain a match, as an expression. `None` where
     /// that needs an automaton. It needs none if the pattern is anchored at both ends, has no
     /// alternatives, and only one part of variable length, which repeats single code points.
-    pub fn of_length(
+    pub fn expr_of_length(
         &self,
         min: u32,
         max: Option<u32>,
@@ -439,7 +439,7 @@ pub fn spell_utf8(ranges: &[(u32, u32)]) -> Expr {
 pub fn spell_dfa(dfa: &Dfa, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Expr {
     let mut graph = crate::ir::Graph { nodes: dfa.len() as u32, ..Default::default() };
     for state in 0..dfa.len() as u32 {
-        for (to, ranges) in by_target(dfa, state) {
+        for (to, ranges) in edges_by_target(dfa, state) {
             graph.edge(state, spell(&ranges), to);
         }
         if dfa.is_final(state) {
@@ -450,7 +450,7 @@ pub fn spell_dfa(dfa: &Dfa, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Exp
 }
 
 /// The edges of a state, grouped by target.
-pub fn by_target(dfa: &Dfa, state: u32) -> Vec<(u32, Vec<(u32, u32)>)> {
+pub fn edges_by_target(dfa: &Dfa, state: u32) -> Vec<(u32, Vec<(u32, u32)>)> {
     let mut out: Vec<(u32, Vec<(u32, u32)>)> = Vec::new();
     let mut edges: Vec<_> = dfa.edges(state).iter().collect();
     edges.sort_by_key(|e| (e.to, e.lo));

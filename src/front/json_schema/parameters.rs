@@ -19,7 +19,7 @@ use super::syntax::{
     ValueSyntax, any_trigger, containing_dfa, contains, lookalike_dfa, trigger_texts,
 };
 use super::{Policy, Registry, SchemaErrors, SchemaOptions};
-use crate::front::regex::{by_target, spell_dfa, spell_utf8};
+use crate::front::regex::{edges_by_target, spell_dfa, spell_utf8};
 use crate::fsm::{Combine, Dfa};
 use crate::hash::HashMap;
 use crate::ids::RuleId;
@@ -641,7 +641,7 @@ impl<'a> Lowering<'a, '_> {
     ) -> Result<Expr, crate::fsm::TooLarge> {
         let edges = |_: &mut Self, graph: &mut Graph| {
             for from in 0..dfa.len() as u32 {
-                let edges = by_target(dfa, from).into_iter();
+                let edges = edges_by_target(dfa, from).into_iter();
                 edges.for_each(|(to, ranges)| graph.edge(from, spell_utf8(&ranges), to));
             }
         };

@@ -87,7 +87,7 @@ impl<'a> Lowering<'a, '_> {
                 facets.max = None;
             }
             if let Some(body) =
-                pattern.of_length(facets.min, facets.max, &mut |ranges| spelling.spell(ranges))
+                pattern.expr_of_length(facets.min, facets.max, &mut |ranges| spelling.spell(ranges))
             {
                 let quote = || Expr::text("\"");
                 if body == Expr::Never {
