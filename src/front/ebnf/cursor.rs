@@ -54,12 +54,12 @@ impl<'t> Cursor<'t> {
 
     /// Consumes a text, if it is next.
     pub(super) fn eat(&mut self, text: &str) -> bool {
-        let found = self.rest().starts_with(text);
-        if found && !text.is_empty() {
+        let is_next = self.rest().starts_with(text);
+        if is_next && !text.is_empty() {
             self.offset += text.len();
             self.at_line_start = false;
         }
-        found
+        is_next
     }
 
     /// Reports an error.

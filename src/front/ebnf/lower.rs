@@ -244,9 +244,9 @@ impl EbnfLowering<'_> {
                 let mut diagnostic =
                     Diagnostic::error(span.clone(), format!("there is no rule `{name}`"));
                 if self.unknown <= MAX_SUGGESTIONS {
-                    let known = self.candidates.iter().map(String::as_str);
+                    let candidates = self.candidates.iter().map(String::as_str);
                     diagnostic.help =
-                        similar(name, known).map(|name| format!("is `{name}` meant?"));
+                        similar(name, candidates).map(|name| format!("is `{name}` meant?"));
                 }
                 self.diagnostics.push(diagnostic);
                 Expr::Never
@@ -255,7 +255,7 @@ impl EbnfLowering<'_> {
     }
 
     /// Resolves the name of a tag's body.
-    fn body(&mut self, name: &Name) -> RuleId {
+    fn tag_body(&mut self, name: &Name) -> RuleId {
         match self.rule(&name.text, &name.span) {
             Expr::Ref(id) => id,
             _ => RuleId::new(0),
@@ -395,7 +395,7 @@ impl EbnfLowering<'_> {
     fn dispatch(&mut self, dispatch: &DispatchNode, span: &ByteSpan) -> Expr {
         let mut tags = Vec::with_capacity(dispatch.tags.len());
         for (trigger, _, body) in &dispatch.tags {
-            tags.push((self.trigger(trigger), self.body(body)));
+            tags.push((self.trigger(trigger), self.tag_body(body)));
         }
         let stops = dispatch.stops.iter().map(|stop| self.trigger(stop)).collect();
         let excludes = dispatch.excludes.clone();
@@ -417,7 +417,7 @@ impl EbnfLowering<'_> {
         let free = self.special(&free);
         let mut tags = Vec::with_capacity(dispatch.tags.len());
         for (trigger, body) in &dispatch.tags {
-            tags.push(Expr::seq([self.special(trigger), Expr::Ref(self.body(body))]));
+            tags.push(Expr::seq([self.special(trigger), Expr::Ref(self.tag_body(body))]));
         }
         match dispatch.after {
             AfterTag::Loop => {

@@ -157,11 +157,11 @@ impl Parser<'_> {
         }
         let body = &mut rules[first].body;
         if !matches!(body.kind, SyntaxKind::Alt(_)) {
-            let one = Node {
+            let first_alternative = Node {
                 kind: std::mem::replace(&mut body.kind, SyntaxKind::Empty),
                 span: body.span.clone(),
             };
-            body.kind = SyntaxKind::Alt(vec![one]);
+            body.kind = SyntaxKind::Alt(vec![first_alternative]);
         }
         if let SyntaxKind::Alt(parts) = &mut body.kind {
             parts.push(rule.body);
@@ -394,7 +394,7 @@ impl Parser<'_> {
                 SyntaxKind::Any
             }
             _ => match self.cursor.name()? {
-                Some(name) => self.named(name)?,
+                Some(name) => self.reference_or_macro(name)?,
                 None if c == '.' => {
                     self.cursor.next();
                     SyntaxKind::Any
@@ -482,8 +482,10 @@ impl Parser<'_> {
             KBNF_TERMINALS.into_iter().find(|kind| self.cursor.eat(kind)).unwrap_or_default();
         let open = self.cursor.offset;
         let Some(quote @ ('"' | '\'')) = self.cursor.peek() else {
-            let known = "`#\"regex\"`, `#e\"...\"`, `#ex\"...\"` or `#substrs\"...\"`";
-            return self.cursor.expected(&format!("a terminal: {known}; comments are `(* ... *)`"));
+            let terminals = "`#\"regex\"`, `#e\"...\"`, `#ex\"...\"` or `#substrs\"...\"`";
+            return self
+                .cursor
+                .expected(&format!("a terminal: {terminals}; comments are `(* ... *)`"));
         };
         self.cursor.next();
         if kind == "substrs" {
@@ -513,7 +515,7 @@ impl Parser<'_> {
     }
 
     /// Parses the rest of a reference, a macro, `any!` or `except!(...)`.
-    fn named(&mut self, name: Name) -> Result<SyntaxKind, Reported> {
+    fn reference_or_macro(&mut self, name: Name) -> Result<SyntaxKind, Reported> {
         let quoted = self.cursor.text[name.span.clone()].starts_with('`');
         if !quoted && self.cursor.rest().starts_with('!') && !self.cursor.rest().starts_with("!<") {
             return self.bang_terminal(&name);

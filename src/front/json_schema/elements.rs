@@ -39,7 +39,7 @@ pub struct ElementStyle {
 
 impl ElementStyle {
     /// The beginning of an element with the name of a member, escaped as in XML.
-    pub(super) fn named(&self, name: &str) -> Expr {
+    pub(super) fn open_with_name(&self, name: &str) -> Expr {
         Expr::text(&format!("{}{}{}{}", self.open, self.name[0], escape_xml(name), self.name[1]))
     }
 

@@ -5,6 +5,7 @@
 //! minimised.
 
 use super::decimal::Decimal;
+use super::magnitude::{LOWER_E, MINUS, NINE, PLUS, UPPER_E, ZERO};
 use crate::fsm::{Dfa, DfaBuilder};
 use crate::hash::HashMap;
 
@@ -173,7 +174,7 @@ impl NumberTrie {
             listed.exponent(state, &node.ends);
             if !node.behind_zeros.is_none() {
                 let zeros = listed.zeros(&node.behind_zeros);
-                listed.builder.edge(state, 48, 48, zeros);
+                listed.builder.edge(state, ZERO, ZERO, zeros);
             }
         }
         listed.builder.finish().minimize()
@@ -211,7 +212,7 @@ impl ListedBuilder {
         }
         let state = self.builder.state(ends.no_exponent);
         self.behind_zeros.insert(ends.clone(), state);
-        self.builder.edge(state, 48, 48, state);
+        self.builder.edge(state, ZERO, ZERO, state);
         self.exponent(state, ends);
         state
     }
@@ -234,7 +235,7 @@ impl ListedBuilder {
                 state
             }
         };
-        for mark in [69, 101] {
+        for mark in [UPPER_E, LOWER_E] {
             self.builder.edge(from, mark, mark, state);
         }
     }
@@ -243,11 +244,11 @@ impl ListedBuilder {
     fn any_exponent(&mut self) -> u32 {
         let (state, sign, digits) =
             (self.builder.state(false), self.builder.state(false), self.builder.state(true));
-        for mark in [43, 45] {
+        for mark in [PLUS, MINUS] {
             self.builder.edge(state, mark, mark, sign);
         }
         for from in [state, sign, digits] {
-            self.builder.edge(from, 48, 57, digits);
+            self.builder.edge(from, ZERO, NINE, digits);
         }
         state
     }
@@ -270,10 +271,10 @@ impl ListedBuilder {
         });
         // A state of its own: unlike the states behind a sign, a sign may follow it.
         let state = self.builder.state(false);
-        for (sign, texts) in [(43, &positive), (45, &negative)] {
+        for (sign, texts) in [(PLUS, &positive), (MINUS, &negative)] {
             if !texts.is_empty() {
-                let behind = self.digits(texts.clone(), DigitsRead::None);
-                self.builder.edge(state, sign, sign, behind);
+                let after_sign = self.digits(texts.clone(), DigitsRead::None);
+                self.builder.edge(state, sign, sign, after_sign);
             }
         }
         if !positive.is_empty() {

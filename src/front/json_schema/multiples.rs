@@ -4,6 +4,7 @@
 //! The automaton tracks the remainder of the digits read so far, once per decimal place.
 
 use super::decimal::Decimal;
+use super::magnitude::{MINUS, POINT, ZERO};
 use crate::fsm::{Dfa, DfaBuilder};
 
 /// Maximum number of remainder states of a unit.
@@ -66,13 +67,13 @@ pub(super) fn multiples_dfa(unit: &Decimal) -> Result<Dfa, String> {
             b.state(is_final);
         }
     }
-    b.edge(start, 45, 45, start);
+    b.edge(start, MINUS, MINUS, start);
     for position in 0..=places + 1 {
         for rest in 0..modulus {
             let from = block(position, rest);
             let zeros_only = position > places;
             for digit in 0..=if zeros_only { 0 } else { 9u64 } {
-                let code = 48 + digit as u32;
+                let code = ZERO + digit as u32;
                 let next = (rest * 10 + digit) % modulus;
                 match position {
                     0 => b.edge(from, code, code, block(0, next)),
@@ -84,7 +85,7 @@ pub(super) fn multiples_dfa(unit: &Decimal) -> Result<Dfa, String> {
         }
     }
     for digit in 0..10u64 {
-        let code = 48 + digit as u32;
+        let code = ZERO + digit as u32;
         b.edge(start, code, code, block(0, digit % modulus));
     }
     // Minimised because it is combined with other automata; few states remain as a rule.
@@ -96,9 +97,9 @@ pub(super) fn multiples_dfa(unit: &Decimal) -> Result<Dfa, String> {
 fn add_point_edges(mut b: DfaBuilder, modulus: u64, places: usize) -> Dfa {
     for rest in 0..modulus {
         let point = b.state(false);
-        b.edge(1 + rest as u32, 46, 46, point);
+        b.edge(1 + rest as u32, POINT, POINT, point);
         for digit in 0..10u64 {
-            let code = 48 + digit as u32;
+            let code = ZERO + digit as u32;
             let to = match places {
                 0 if digit == 0 => 1 + (modulus + rest) as u32,
                 0 => continue,

@@ -18,7 +18,9 @@ use super::exponent::scientific_dfa;
 use super::facets::{Bound, NumberFacets, Types};
 use super::listed::{NumberSpellings, listed_dfa};
 use super::lower::Lowering;
-use super::magnitude::{DOUBLE_RANGE, add_exponent_marks, digit_cap_dfa};
+use super::magnitude::{
+    DOUBLE_RANGE, MINUS, NINE, ONE, PLUS, POINT, ZERO, add_exponent_marks, digit_cap_dfa,
+};
 use super::multiples::multiples_dfa;
 use super::{Dialect as Draft, Exponents, Integers, SchemaOptions};
 use crate::fsm::{Combine, Dfa, DfaBuilder, TooLarge};
@@ -78,27 +80,27 @@ impl MantissaSyntax {
         let minus = b.state(false);
         let zero = b.state(self != MantissaSyntax::Fraction);
         let whole = b.state(self != MantissaSyntax::Fraction);
-        b.edge(start, 45, 45, minus);
+        b.edge(start, MINUS, MINUS, minus);
         for from in [start, minus] {
-            b.edge(from, 48, 48, zero);
-            b.edge(from, 49, 57, whole);
+            b.edge(from, ZERO, ZERO, zero);
+            b.edge(from, ONE, NINE, whole);
         }
-        b.edge(whole, 48, 57, whole);
+        b.edge(whole, ZERO, NINE, whole);
         if self == MantissaSyntax::Digits {
             return b.finish();
         }
         let point = b.state(false);
         let zeros = b.state(self != MantissaSyntax::Fraction);
-        b.edge(zero, 46, 46, point);
-        b.edge(whole, 46, 46, point);
-        b.edge(point, 48, 48, zeros);
-        b.edge(zeros, 48, 48, zeros);
+        b.edge(zero, POINT, POINT, point);
+        b.edge(whole, POINT, POINT, point);
+        b.edge(point, ZERO, ZERO, zeros);
+        b.edge(zeros, ZERO, ZERO, zeros);
         if self != MantissaSyntax::ZeroFraction {
             let some = b.state(true);
             for from in [point, zeros] {
-                b.edge(from, 49, 57, some);
+                b.edge(from, ONE, NINE, some);
             }
-            b.edge(some, 48, 57, some);
+            b.edge(some, ZERO, NINE, some);
         }
         b.finish()
     }
@@ -296,16 +298,16 @@ fn sign_dfa(facets: &NumberFacets) -> Dfa {
     let mut b = DfaBuilder::new();
     let start = b.state(false);
     let minus = b.state(false);
-    b.edge(start, 45, 45, minus);
+    b.edge(start, MINUS, MINUS, minus);
     for (from, negative) in [(start, false), (minus, true)] {
         // Exponent states: behind a mantissa of zero, and behind any other.
         let exponents = [Decimal::parse("0"), Decimal::new(negative, vec![1], 1)].map(|value| {
             let (behind, sign) = (b.state(false), b.state(false));
             let is_final = facets.allow(&value);
             let digits = b.state(is_final);
-            b.edge(behind, 43, 43, sign);
-            b.edge(behind, 45, 45, sign);
-            [behind, sign, digits].into_iter().for_each(|from| b.edge(from, 48, 57, digits));
+            b.edge(behind, PLUS, PLUS, sign);
+            b.edge(behind, MINUS, MINUS, sign);
+            [behind, sign, digits].into_iter().for_each(|from| b.edge(from, ZERO, NINE, digits));
             (behind, is_final)
         });
         // Mantissa states, of zero and of other numbers: a single zero, digits, behind the point,
@@ -314,7 +316,7 @@ fn sign_dfa(facets: &NumberFacets) -> Dfa {
             let [zero, digits, fraction] = [0; 3].map(|_| b.state(is_final));
             let point = b.state(false);
             for from in [zero, digits] {
-                b.edge(from, 46, 46, point);
+                b.edge(from, POINT, POINT, point);
             }
             [zero, digits, fraction]
                 .into_iter()
@@ -322,16 +324,16 @@ fn sign_dfa(facets: &NumberFacets) -> Dfa {
             [zero, digits, point, fraction]
         });
         let [[zero, ..], [_, digits, ..]] = parts;
-        b.edge(from, 48, 48, zero);
-        b.edge(from, 49, 57, digits);
-        b.edge(digits, 48, 57, digits);
+        b.edge(from, ZERO, ZERO, zero);
+        b.edge(from, ONE, NINE, digits);
+        b.edge(digits, ZERO, NINE, digits);
         let [[_, _, zero_point, zeros], [_, _, point, fraction]] = parts;
         for from in [zero_point, zeros] {
-            b.edge(from, 48, 48, zeros);
-            b.edge(from, 49, 57, fraction);
+            b.edge(from, ZERO, ZERO, zeros);
+            b.edge(from, ONE, NINE, fraction);
         }
         for from in [point, fraction] {
-            b.edge(from, 48, 57, fraction);
+            b.edge(from, ZERO, NINE, fraction);
         }
     }
     b.finish().minimize()
@@ -343,7 +345,7 @@ fn equality_dfa(value: &Decimal) -> Result<Dfa, String> {
     let mut b = DfaBuilder::new();
     let start = b.state(false);
     let minus = b.state(false);
-    b.edge(start, 45, 45, minus);
+    b.edge(start, MINUS, MINUS, minus);
     let accepted = AcceptedOrders { equal: true, ..AcceptedOrders::NONE };
     for (from, negative) in [(start, false), (minus, true)] {
         if value.is_zero() || value.is_negative() == negative {
@@ -359,7 +361,7 @@ fn comparison_dfa(bound: &Bound, order: Ordering) -> Result<Dfa, String> {
     let mut b = DfaBuilder::new();
     let start = b.state(false);
     let minus = b.state(false);
-    b.edge(start, 45, 45, minus);
+    b.edge(start, MINUS, MINUS, minus);
     let equal = !bound.exclusive;
     let magnitude = bound.value.abs();
     // For each sign, the magnitudes that satisfy the bound.
@@ -444,7 +446,7 @@ fn add_magnitude_states(
     let decided: Vec<u32> = ORDERS.iter().map(|&o| b.state(accepted.accepts(o))).collect();
     for order in [Ordering::Less, Ordering::Greater] {
         let s = decided[slot(order)];
-        b.edge(s, 48, 57, s);
+        b.edge(s, ZERO, NINE, s);
     }
     let undecided: Vec<u32> = (0..=fraction.len())
         .map(|j| {
@@ -465,9 +467,9 @@ fn add_magnitude_states(
         order => decided[slot(order)],
     };
     // More integer digits than the bound has.
-    let more = b.state(accepted.greater);
-    b.edge(more, 48, 57, more);
-    b.edge(more, 46, 46, decided[2]);
+    let longer = b.state(accepted.greater);
+    b.edge(longer, ZERO, NINE, longer);
+    b.edge(longer, POINT, POINT, decided[2]);
     // States after i digits, by their comparison with the first i digits of the bound.
     let mut row = [from; 3];
     for (i, &digit) in integer.iter().enumerate() {
@@ -480,15 +482,15 @@ fn add_magnitude_states(
         let next: Vec<u32> = ORDERS.iter().map(|&o| b.state(accepted.accepts(at_end(o)))).collect();
         for &order in &ORDERS {
             let s = next[slot(order)];
-            b.edge(s, 46, 46, if last { behind_point(order) } else { decided[0] });
+            b.edge(s, POINT, POINT, if last { behind_point(order) } else { decided[0] });
             if last {
-                b.edge(s, 48, 57, more);
+                b.edge(s, ZERO, NINE, longer);
             }
         }
         add_digit_edges(b, row[1], digit, [next[0], next[1], next[2]]);
         if i > 0 {
-            b.edge(row[0], 48, 57, next[0]);
-            b.edge(row[2], 48, 57, next[2]);
+            b.edge(row[0], ZERO, NINE, next[0]);
+            b.edge(row[2], ZERO, NINE, next[2]);
         }
         row = [next[0], next[1], next[2]];
     }
@@ -499,11 +501,11 @@ fn add_magnitude_states(
 fn add_digit_edges(b: &mut DfaBuilder, from: u32, digit: u8, to: [u32; 3]) {
     let code = u32::from(b'0' + digit);
     if digit > 0 {
-        b.edge(from, 48, code - 1, to[0]);
+        b.edge(from, ZERO, code - 1, to[0]);
     }
     b.edge(from, code, code, to[1]);
     if digit < 9 {
-        b.edge(from, code + 1, 57, to[2]);
+        b.edge(from, code + 1, NINE, to[2]);
     }
 }
 

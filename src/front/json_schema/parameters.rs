@@ -136,7 +136,7 @@ pub struct ParameterStyle<'s> {
 impl ParameterStyle<'_> {
     /// The fixed bytes directly behind a name, if any.
     fn name_terminator(&self) -> Option<&Expr> {
-        let mut behind = self.member.iter().skip_while(|piece| **piece != MemberPart::Name).skip(1);
+        let mut behind = self.member.iter().skip_while(|part| **part != MemberPart::Name).skip(1);
         match behind.next() {
             Some(MemberPart::Fixed(expr @ Expr::Bytes(_))) => Some(expr),
             _ => None,
@@ -418,7 +418,7 @@ impl<'a> Lowering<'a, '_> {
         style: &ParameterStyle<'_>,
     ) -> Expr {
         let groups: Vec<(JsonTypes, Vec<u8>)> =
-            match style.member.iter().find_map(|piece| match piece {
+            match style.member.iter().find_map(|part| match part {
                 MemberPart::Kind(groups) => Some(groups.clone()),
                 _ => None,
             }) {
@@ -429,17 +429,15 @@ impl<'a> Lowering<'a, '_> {
         for (kinds, written) in groups.into_iter().chain(more.iter().cloned()) {
             let value = self.parameter_value(locs, kinds, present.within(kinds), style);
             if value != Expr::Never {
-                let at = style.member.iter().position(|piece| *piece == MemberPart::Name);
+                let at = style.member.iter().position(|part| *part == MemberPart::Name);
                 let terminator = at.filter(|_| ended).map(|at| at + 1);
-                out.push(Expr::seq(style.member.iter().enumerate().map(
-                    |(at, piece)| match piece {
-                        MemberPart::Fixed(_) if terminator == Some(at) => Expr::Empty,
-                        MemberPart::Fixed(expr) => expr.clone(),
-                        MemberPart::Name => name.clone(),
-                        MemberPart::Kind(_) => Expr::bytes(&written),
-                        MemberPart::Value => value.clone(),
-                    },
-                )));
+                out.push(Expr::seq(style.member.iter().enumerate().map(|(at, part)| match part {
+                    MemberPart::Fixed(_) if terminator == Some(at) => Expr::Empty,
+                    MemberPart::Fixed(expr) => expr.clone(),
+                    MemberPart::Name => name.clone(),
+                    MemberPart::Kind(_) => Expr::bytes(&written),
+                    MemberPart::Value => value.clone(),
+                })));
             }
         }
         Expr::alt(out)

@@ -89,7 +89,7 @@ impl ValueSyntax {
                 Expr::Never
             }
             ValueSyntax::Delimited(_) => Expr::text(name),
-            ValueSyntax::Elements(elements) => elements.named(name),
+            ValueSyntax::Elements(elements) => elements.open_with_name(name),
             ValueSyntax::Json | ValueSyntax::Python => self.constant(name, spelling),
         }
     }

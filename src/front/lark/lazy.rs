@@ -147,9 +147,9 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
             return dfa.clone();
         }
         let all = pattern::lower(".*", "s", &Limits::default(), &mut { usize::MAX });
-        let any = regular::automaton(&all.expect("a well-formed pattern"), &[], 1_000)
+        let dfa = regular::automaton(&all.expect("a well-formed pattern"), &[], 1_000)
             .expect("a few states");
-        self.session.any_text.insert(any).clone()
+        self.session.any_text.insert(dfa).clone()
     }
 
     /// Marks the rules that are plain text: those without attributes that refer only to terminals
@@ -161,7 +161,7 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
         // to be text.
         let mut users: Vec<Vec<usize>> = vec![Vec::new(); file.definitions.len()];
         let mut missing = vec![0usize; file.definitions.len()];
-        let mut found = Vec::new();
+        let mut pending = Vec::new();
         for (i, definition) in file.definitions.iter().enumerate() {
             if is_terminal(definition.name.value)
                 || !definition.attributes.is_empty()
@@ -178,15 +178,15 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
                 }
             });
             if missing[i] == 0 {
-                found.push(i);
+                pending.push(i);
             }
         }
-        while let Some(i) = found.pop() {
+        while let Some(i) = pending.pop() {
             self.plain[i] = true;
             for &user in &users[i] {
                 missing[user] -= 1;
                 if missing[user] == 0 {
-                    found.push(user);
+                    pending.push(user);
                 }
             }
         }

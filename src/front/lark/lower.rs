@@ -539,12 +539,13 @@ impl<'s, 'o, 'a, 't> FileLowering<'s, 'o, 'a, 't> {
         // Finding similar names is too slow for very many names or very many errors.
         let suggest = self.index.len() + self.imports.len() <= MAX_COMPARED
             && self.session.diagnostics.list().len() < MAX_SUGGESTIONS;
-        let known = self.index.keys().chain(self.imports.keys()).copied().filter(|_| suggest);
-        let mut known: Vec<&str> = known.filter(|k| is_terminal(k) == is_terminal(name)).collect();
-        known.sort_unstable();
+        let names = self.index.keys().chain(self.imports.keys()).copied().filter(|_| suggest);
+        let mut candidates: Vec<&str> =
+            names.filter(|other| is_terminal(other) == is_terminal(name)).collect();
+        candidates.sort_unstable();
         let what = if is_terminal(name) { "terminal" } else { "rule" };
-        let help = match similar(name, known) {
-            Some(known) => Some(format!("is `{known}` meant?")),
+        let help = match similar(name, candidates) {
+            Some(other) => Some(format!("is `{other}` meant?")),
             None => common::pattern(name).map(|_| format!("`%import common.{name}` has one")),
         };
         let message = format!("there is no {what} `{name}`");

@@ -74,11 +74,11 @@ impl<'t> Parser<'t, '_> {
 
     /// Consumes a sign, if it is the current token.
     fn eat(&mut self, sign: char) -> bool {
-        let found = self.is(sign);
-        if found {
+        let is_next = self.is(sign);
+        if is_next {
             self.bump();
         }
-        found
+        is_next
     }
 
     /// Consumes line ends.
@@ -222,8 +222,8 @@ impl<'t> Parser<'t, '_> {
             )),
             "if" => self.fail(refuse("rules have no parameters", "write one rule for each case")),
             _ => {
-                let known = ["ignore", "import", "llguidance", "grammar_options"];
-                let help = match crate::front::diagnostic::similar(word, known) {
+                let directives = ["ignore", "import", "llguidance", "grammar_options"];
+                let help = match crate::front::diagnostic::similar(word, directives) {
                     Some(name) => format!("is `%{name}` meant?"),
                     None => {
                         "known are %ignore, %import, %llguidance and %grammar_options".to_owned()

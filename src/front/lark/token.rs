@@ -288,8 +288,8 @@ impl<'t> Lexer<'t, '_> {
 
     /// Reads hexadecimal digits.
     fn hex(&mut self, digits: usize) -> Result<u32, &'static str> {
-        let found = self.rest().get(..digits).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
-        let code = found
+        let text = self.rest().get(..digits).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
+        let code = text
             .and_then(|d| u32::from_str_radix(d, 16).ok())
             .ok_or("expected hexadecimal digits")?;
         self.offset += digits;

@@ -112,13 +112,18 @@ impl TagLowering<'_> {
             return self.fail(pointer, Reason::Limit(what));
         }
         self.depth += 1;
-        let body = self.body(format, pointer, enclosing);
+        let body = self.format_body(format, pointer, enclosing);
         self.depth -= 1;
         body
     }
 
-    /// Lowers a format.
-    fn body(&mut self, format: &Format, pointer: &str, enclosing: &EnclosingEnd) -> Option<Expr> {
+    /// Lowers a format; nesting is checked.
+    fn format_body(
+        &mut self,
+        format: &Format,
+        pointer: &str,
+        enclosing: &EnclosingEnd,
+    ) -> Option<Expr> {
         match format {
             Format::ConstString { value } => Some(self.literal(value)),
             Format::JsonSchema(_) | Format::Regex { .. } | Format::Grammar { .. } => {
@@ -151,10 +156,10 @@ impl TagLowering<'_> {
             Format::TagsWithSeparator { tags, separator, count } => {
                 let tags = self.tags(tags, pointer)?;
                 let tag = self.as_rule("tag", Expr::alt(tags));
-                let more = Expr::star(Expr::seq([self.literal(separator), tag.clone()]));
+                let further_tags = Expr::star(Expr::seq([self.literal(separator), tag.clone()]));
                 Some(match count {
-                    TagCount::Any => Expr::optional(Expr::seq([tag, more])),
-                    TagCount::AtLeastOne => Expr::seq([tag, more]),
+                    TagCount::Any => Expr::optional(Expr::seq([tag, further_tags])),
+                    TagCount::AtLeastOne => Expr::seq([tag, further_tags]),
                     TagCount::AtMostOne => Expr::optional(tag),
                     TagCount::One => tag,
                 })

@@ -189,7 +189,7 @@ impl TagReader {
         };
         let (name, required, optional) = *kind;
         self.check_required_members(object, pointer, (required, optional))?;
-        self.body(name, object, pointer, depth)
+        self.format_of_type(name, object, pointer, depth)
     }
 
     /// Reports unknown members and missing ones; `None` if members are missing.
@@ -210,7 +210,13 @@ impl TagReader {
     }
 
     /// Parses the members of a format of a known type.
-    fn body(&mut self, kind: &str, object: &Object, pointer: &str, depth: usize) -> Option<Format> {
+    fn format_of_type(
+        &mut self,
+        kind: &str,
+        object: &Object,
+        pointer: &str,
+        depth: usize,
+    ) -> Option<Format> {
         Some(match kind {
             "const_string" => Format::ConstString { value: self.text(object, "value", pointer)? },
             "json_schema" | "qwen_xml_parameter" => self.json_schema(kind, object, pointer)?,
@@ -311,12 +317,12 @@ impl TagReader {
             None if older_name => Some(Style::QwenXml),
             None => Some(Style::Json),
             Some(value) => {
-                let known = Style::ALL
+                let style = Style::ALL
                     .iter()
                     .find(|(_, name)| value.as_str() == Some(name))
                     .map(|(style, _)| *style);
                 let names = Style::ALL.map(|(_, name)| name).join(", ");
-                known.or_else(|| {
+                style.or_else(|| {
                     self.malformed(
                         &member_pointer(pointer, "style"),
                         format!("must be one of {names}"),
