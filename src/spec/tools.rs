@@ -397,9 +397,9 @@ impl MemberReader<'_> {
     }
 }
 
-/// Whether an object looks like the value of `properties` rather than a schema: all its values are
-/// objects with a type, and none of its names is a keyword. As a JSON Schema it would allow any
-/// value.
+/// Whether an object looks like the value of `properties` rather than a schema. All its values are
+/// then objects with a type, and none of its names is a keyword. As a JSON Schema it would allow
+/// any value.
 fn is_properties_object(members: &Object) -> bool {
     const KEYWORDS: [&str; 16] = [
         "properties",

@@ -51,8 +51,8 @@ pub enum Dialect {
     /// end with dots. A single dot is a name if a rule has that name.
     Xgrammar,
     /// KBNF: as [`Dialect::Common`], but a `#` begins a terminal (`#"regex"`, `#e`, `#ex`,
-    /// `#substrs`), commas concatenate, rules of one name are alternatives, `\x` takes two digits,
-    /// `[a]` is an optional and `{a}` a repeated expression, strings may span lines.
+    /// `#substrs`), and commas concatenate. Rules of one name are alternatives, `\x` takes two
+    /// digits, and strings may span lines. `[a]` is an optional and `{a}` a repeated expression.
     Kbnf,
 }
 

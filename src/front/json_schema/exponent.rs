@@ -198,8 +198,8 @@ enum PrefixState {
     Signed(MagnitudeInterval),
     /// Behind leading zeros of the exponent.
     Zeros(MagnitudeInterval),
-    /// Behind the given number of digits that follow the leading zeros of the exponent, with their
-    /// comparison to the same number of first digits of both ends of the interval.
+    /// Behind leading zeros and the given number of further digits of the exponent. The orders
+    /// compare these digits to the first digits of both ends of the interval.
     Digits(MagnitudeInterval, u32, [Ordering; 2]),
 }
 

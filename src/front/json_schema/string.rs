@@ -1,8 +1,11 @@
 //! Strings: lowers the string facets of a schema (patterns, lengths, excluded texts).
 //!
 //! Strings without patterns may use any JSON escape. Strings with a pattern use the escapes that
-//! the options allow. A pattern is lowered to the cheapest form that expresses it: an expression, a
-//! repeat of one class with counters, a counted graph, or the product automaton of all facets.
+//! the options allow. A pattern is lowered to the cheapest form that expresses it:
+//! * an expression with the structure of the pattern;
+//! * a repeat of one class, whose counter enforces the length;
+//! * a counted graph;
+//! * the product automaton of all facets.
 
 use std::sync::Arc;
 
@@ -182,9 +185,9 @@ impl<'a> Lowering<'a, '_> {
     /// The texts of an automaton over code points with a length within the bounds, as a counted
     /// graph.
     ///
-    /// `None` where a counted graph is not worth it or not possible: the product with the lengths
-    /// has few states, it has too many, or the lengths at which a state can end are not eventually
-    /// periodic with a short period. `edges` adds the edges of the automaton to the graph.
+    /// `None` if the product of automaton and lengths has so few states that it is built instead,
+    /// or too many. Also `None` if the lengths at which a state can end are not eventually periodic
+    /// with a short period. `edges` adds the edges of the automaton to the graph.
     pub(super) fn counted_texts(
         &mut self,
         dfa: &Dfa,

@@ -177,8 +177,8 @@ fn python_spell(ranges: &[(u32, u32)], quote: u8) -> Expr {
     )
 }
 
-/// The automaton over code points of the texts that consist of `text`, preceded by any text if
-/// `before` is set, and followed by any text if `after` is set.
+/// The automaton over code points of `text`, preceded by any text if `before` is set and followed
+/// by any text if `after` is set.
 pub(super) fn containing_dfa(
     before: bool,
     text: &[u8],

@@ -673,8 +673,8 @@ struct TriggeredTag<'t> {
     trigger: &'t str,
     /// The rule behind the trigger.
     body: RuleId,
-    /// Set if the trigger ends inside the name of a special token: the beginning of the tag up to
-    /// the end of that name, and the rule behind it.
+    /// Set if the trigger ends inside the name of a special token. The text is the beginning of the
+    /// tag up to the end of that name; the rule follows it.
     across_token: Option<(&'t str, RuleId)>,
 }
 
