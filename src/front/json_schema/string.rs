@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use super::facets::StringFacets;
+use super::facets::{PatternUse, StringFacets};
 use super::lower::Lowering;
 use super::normalize::Normalizer;
 use super::spelling::plain_ascii;
@@ -78,80 +78,14 @@ impl<'a> Lowering<'a, '_> {
         if let ([single], true) = (&facets.patterns[..], facets.excluded.is_empty())
             && !single.negated
         {
-            let Some(compiled) = self.norm.pattern(single) else { return Expr::Never };
-            let pattern = compiled.pattern();
-            let spelling = self.spelling();
-            // Drop the bounds that the pattern implies.
-            let (fewest, most) = pattern.search_length();
-            if fewest >= facets.min {
-                facets.min = 0;
+            let single = single.clone();
+            if let Some(string) = self.structured_pattern(&single, &mut facets) {
+                return string;
             }
-            if most.is_some_and(|most| facets.max.is_some_and(|max| most <= max)) {
-                facets.max = None;
-            }
-            if let Some(body) =
-                pattern.expr_of_length(facets.min, facets.max, &mut |ranges| spelling.spell(ranges))
+            if (facets.min > 0 || facets.max.is_some())
+                && let Some(string) = self.class_sequence_string(&single, &facets)
             {
-                let quote = || Expr::text("\"");
-                if body == Expr::Never {
-                    self.norm.conflict(
-                        single.loc,
-                        single.keyword,
-                        "no text matches all patterns and lengths that hold here",
-                    );
-                }
-                return Expr::seq([quote(), body, quote()]);
-            }
-            // Prefer an automaton, if it is small enough, to an unanchored search and to counters
-            // over texts of several code points.
-            let has_automaton = |states: usize| {
-                compiled.search_dfa(self.norm.limits.automaton_states.min(states)).is_ok()
-            };
-            if facets.min == 0
-                && facets.max.is_none()
-                && let Some(anchored) = pattern.is_anchored()
-                && !(!anchored && has_automaton(4_096)
-                    || anchored && pattern.repeats_unbounded_texts() && has_automaton(1_024))
-                && let Some(branches) = pattern.branches(&mut |ranges| spelling.spell(ranges))
-            {
-                let tail = if anchored { Expr::Never } else { Expr::Ref(self.tail_rule()) };
-                let bodies = branches.into_iter().map(|b| {
-                    let before = if b.at_start {
-                        Expr::Empty
-                    } else {
-                        Expr::star(self.spelling().any_char())
-                    };
-                    let after = if b.at_end { Expr::text("\"") } else { tail.clone() };
-                    Expr::seq([before, b.body, after])
-                });
-                return Expr::seq([Expr::text("\""), Expr::alt(bodies)]);
-            }
-        }
-        if let ([single], true, true) = (
-            &facets.patterns[..],
-            facets.excluded.is_empty(),
-            facets.min > 0 || facets.max.is_some(),
-        ) && !single.negated
-        {
-            let Some(dfa) = self.norm.pattern_dfa(single) else { return Expr::Never };
-            if let Some((first, looped)) = class_sequence(&dfa)
-                && facets.max.is_none_or(|max| max as usize >= first.len())
-            {
-                // Every step reads one code point, so that a repeat counts the length; an automaton
-                // would have as many states as the bound.
-                let spelling = self.spelling();
-                let (min, steps) =
-                    (facets.min.saturating_sub(first.len() as u32), first.len() as u32);
-                let rest =
-                    Expr::repeat(spelling.spell(&looped), min, facets.max.map(|max| max - steps));
-                let parts = first
-                    .iter()
-                    .map(|ranges| spelling.spell(ranges))
-                    .chain([rest])
-                    .collect::<Vec<_>>();
-                return Expr::seq(
-                    [Expr::text("\"")].into_iter().chain(parts).chain([Expr::text("\"")]),
-                );
+                return string;
             }
         }
         let lengths = (facets.min, facets.max);
@@ -180,6 +114,94 @@ impl<'a> Lowering<'a, '_> {
             return Expr::Never;
         }
         Expr::seq([Expr::text("\""), self.text_graph(&dfa)])
+    }
+
+    /// Lowers a string with one pattern to an expression with the structure of the pattern. Drops
+    /// the bounds on the length that the pattern implies. `None` if an automaton is needed or
+    /// preferable.
+    fn structured_pattern(
+        &mut self,
+        single: &PatternUse<'a>,
+        facets: &mut StringFacets<'a>,
+    ) -> Option<Expr> {
+        /// Maximum number of states of an automaton that replaces an unanchored search.
+        const MAX_SEARCH_STATES: usize = 4_096;
+        /// Maximum number of states of an automaton that replaces counters over texts.
+        const MAX_COUNTER_STATES: usize = 1_024;
+        let Some(compiled) = self.norm.pattern(single) else { return Some(Expr::Never) };
+        let pattern = compiled.pattern();
+        let spelling = self.spelling();
+        // Drop the bounds that the pattern implies.
+        let (fewest, most) = pattern.search_length();
+        if fewest >= facets.min {
+            facets.min = 0;
+        }
+        if most.is_some_and(|most| facets.max.is_some_and(|max| most <= max)) {
+            facets.max = None;
+        }
+        if let Some(body) =
+            pattern.expr_of_length(facets.min, facets.max, &mut |ranges| spelling.spell(ranges))
+        {
+            let quote = || Expr::text("\"");
+            if body == Expr::Never {
+                self.norm.conflict(
+                    single.loc,
+                    single.keyword,
+                    "no text matches all patterns and lengths that hold here",
+                );
+            }
+            return Some(Expr::seq([quote(), body, quote()]));
+        }
+        // Prefer an automaton, if it is small enough, to an unanchored search and to counters
+        // over texts of several code points.
+        let has_automaton = |states: usize| {
+            compiled.search_dfa(self.norm.limits.automaton_states.min(states)).is_ok()
+        };
+        if facets.min == 0
+            && facets.max.is_none()
+            && let Some(anchored) = pattern.is_anchored()
+            && !(!anchored && has_automaton(MAX_SEARCH_STATES)
+                || anchored
+                    && pattern.repeats_unbounded_texts()
+                    && has_automaton(MAX_COUNTER_STATES))
+            && let Some(branches) = pattern.branches(&mut |ranges| spelling.spell(ranges))
+        {
+            let tail = if anchored { Expr::Never } else { Expr::Ref(self.tail_rule()) };
+            let bodies = branches.into_iter().map(|b| {
+                let before =
+                    if b.at_start { Expr::Empty } else { Expr::star(self.spelling().any_char()) };
+                let after = if b.at_end { Expr::text("\"") } else { tail.clone() };
+                Expr::seq([before, b.body, after])
+            });
+            return Some(Expr::seq([Expr::text("\""), Expr::alt(bodies)]));
+        }
+        None
+    }
+
+    /// Lowers a string with one pattern and bounds on its length, where the pattern is a sequence
+    /// of classes of which the last one repeats. `None` for other patterns.
+    fn class_sequence_string(
+        &mut self,
+        single: &PatternUse<'a>,
+        facets: &StringFacets<'a>,
+    ) -> Option<Expr> {
+        let Some(dfa) = self.norm.pattern_dfa(single) else { return Some(Expr::Never) };
+        if let Some((first, looped)) = class_sequence(&dfa)
+            && facets.max.is_none_or(|max| max as usize >= first.len())
+        {
+            // Every step reads one code point, so that a repeat counts the length; an automaton
+            // would have as many states as the bound.
+            let spelling = self.spelling();
+            let (min, steps) = (facets.min.saturating_sub(first.len() as u32), first.len() as u32);
+            let rest =
+                Expr::repeat(spelling.spell(&looped), min, facets.max.map(|max| max - steps));
+            let parts =
+                first.iter().map(|ranges| spelling.spell(ranges)).chain([rest]).collect::<Vec<_>>();
+            return Some(Expr::seq(
+                [Expr::text("\"")].into_iter().chain(parts).chain([Expr::text("\"")]),
+            ));
+        }
+        None
     }
 
     /// The texts of an automaton over code points with a length within the bounds, as a counted
